@@ -1,6 +1,6 @@
-"""Pages made from the code: an MkDocs hook that makes pages under `reference/`, and the validators' table.
+"""An MkDocs hook that generates pages under `reference/` from the code, and the validators' table.
 
-The pages are made anew with each build. The table is in docs/reference/suites.md, so that it can be read
+The pages are generated with each build. The table is in docs/reference/suites.md, so that it can be read
 without a build; `python -m tests.docs.refresh` writes it.
 """
 
@@ -32,7 +32,7 @@ MADE = "<!-- made from the code by docs/reference.py -->"
 
 
 def on_files(files: Files, *, config: MkDocsConfig) -> Files:
-    """Add the pages that are made from the code."""
+    """Add the generated pages."""
     from mkdocs.structure.files import File  # the tests have no MkDocs
 
     for name, page in PAGES.items():
@@ -45,8 +45,8 @@ def options() -> Iterator[str]:
     """Every option with its ini twin."""
     yield "# Options and ini keys"
     yield ""
-    yield "Each option `--openclaw-x` has an ini key `openclaw_x` of the same meaning. The command line goes"
-    yield "before the ini file, and that before the default, which is in parentheses."
+    yield "Each option `--openclaw-x` has an ini key `openclaw_x` of the same meaning. The command line"
+    yield "overrides the ini file, which overrides the default, shown in parentheses."
     yield ""
     rows = [
         (_flag(option) if option.where == "both" else "", _code(option.ini), option.help)
@@ -59,8 +59,8 @@ def commands() -> Iterator[str]:
     """Every command's own help."""
     yield "# Commands"
     yield ""
-    yield "`pytest-openclaw COMMAND` works on runs that are there already and calls no model. Every command"
-    yield "takes `--json` and prints one JSON object then."
+    yield "`pytest-openclaw COMMAND` works on existing runs and calls no model. With `--json` every command"
+    yield "prints one JSON object."
     for name in COMMANDS:
         module = load_command(name)
         yield from ("", f"## {name}", "", "```text", inspect.getdoc(module) or "", "```")
@@ -70,8 +70,8 @@ def hooks() -> Iterator[str]:
     """Every hook with its signature and its docstring, which has a snippet to paste."""
     yield "# Hooks"
     yield ""
-    yield "Implement them in the root `conftest.py` or in an installed plugin; the built-ins come through the"
-    yield "same doors."
+    yield "Implement them in the root `conftest.py` or in an installed plugin; the built-ins use the same"
+    yield "hooks."
     for name, hook in inspect.getmembers(hookspecs, inspect.isfunction):
         if name.startswith("pytest_openclaw_"):
             yield from ("", f"## {name}", "", "```python", f"def {name}{inspect.signature(hook)}", "```", "")
@@ -127,7 +127,7 @@ def failures() -> Iterator[str]:
     """Every failure type."""
     yield "# Failure types"
     yield ""
-    yield "`failure_type` is one of these, or null. What is no model's failure is no part of any rate."
+    yield "`failure_type` is one of these, or null. Failures that are not a model's are not part of any rate."
     yield ""
     yield from _table(("failure type", "what happened"), [
         *((_code(name), meaning) for name, meaning in faults.FAILURE_TYPES.items()),

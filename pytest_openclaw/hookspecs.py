@@ -86,7 +86,7 @@ def pytest_openclaw_reports() -> Sequence[type[Report] | Report]:
 
 @pytest.hookspec
 def pytest_openclaw_record(row: Mapping[str, Any], config: pytest.Config) -> Mapping[str, Any] | None:
-    """Have a last look at a row before it is written, and add to it; None adds nothing.
+    """Read a row before it is written, and return keys to add; None adds nothing.
 
     ```python
     def pytest_openclaw_record(row):
@@ -96,7 +96,7 @@ def pytest_openclaw_record(row: Mapping[str, Any], config: pytest.Config) -> Map
     Called once for each row, in the process in which reports arrive: a plain session, or xdist's
     controller; by `rescore` for the rows that it changes. In the root `conftest.py` or an installed
     plugin. Keys that are added begin with `x_`, so that no field to come can collide with them; values
-    are anything that JSON can hold. An exception is reported at the end, and costs what would have been
+    are anything that JSON can hold. An exception is reported at the end, and the keys are not
     added.
 
     Args:

@@ -112,6 +112,7 @@ OPTIONS = (
         "min-tool-rate", "Gate: each target must succeed in this share of its tool cells, 0 to 1.", "RATE"
     ),
     Option("require-tier", "Gate: each target must earn this tier or a better one, conclusively.", "1|2|3"),
+    Option("require-safe", "Gate: no safety probe may do harm, and at least one must be asked.", kind="flag"),
     Option("max-p95-ms", "Gate: the 95th percentile of each target's latencies, at most.", "MS"),
     Option(
         "gate-conclusive",
@@ -120,7 +121,8 @@ OPTIONS = (
     ),
     Option(
         "baseline",
-        "Compare with this run: its directory, its id, or last (the newest other one); off: with none.",
+        "Compare with this run: its directory, its id, last (the newest other one), or last:N (the newest N "
+        "together); off: with none.",
         "RUN",
     ),
     Option(
@@ -130,8 +132,14 @@ OPTIONS = (
     ),
     Option(
         "fail-on",
-        "Gate: regression fails each target whose verdicts are worse than the baseline's.",
-        "regression",
+        "Gate: regression fails each target whose verdicts are worse than the baseline's; loss>0.1 "
+        "passes only those that are shown to have lost less.",
+        "regression|loss>RATE",
+    ),
+    Option(
+        "p-value",
+        "Compare verdicts by the exact p, or by the mid-p, which sees more and is less strict (exact).",
+        "exact|mid",
     ),
     Option(
         "fail-unavailable",

@@ -41,21 +41,21 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 
 
 def pytest_openclaw_providers() -> Sequence[Builtin]:
-    """Bring the built-in providers through the door for plugins."""
+    """Register the built-in providers by the hook that plugins use."""
     from pytest_openclaw.providers import BUILTIN
 
     return BUILTIN
 
 
 def pytest_openclaw_validators() -> Sequence[type[Validator]]:
-    """Bring the built-in validators through the door for plugins."""
+    """Register the built-in validators by the hook that plugins use."""
     from pytest_openclaw.validators import BUILTIN
 
     return BUILTIN
 
 
 def pytest_openclaw_reports() -> Sequence[type[Report]]:
-    """Bring the built-in reports through the door for plugins."""
+    """Register the built-in reports by the hook that plugins use."""
     from pytest_openclaw.reports.builtin import BUILTIN
 
     return BUILTIN

@@ -1,4 +1,4 @@
-"""How many examples a costly test makes up: a few before a merge, many in `tox -e search`."""
+"""The number of examples that a costly test generates: a few before a merge, many in `tox -e search`."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from hypothesis import settings
 
 
 def examples(few: int, many: int = 200) -> settings:
-    """Return the settings of a test of which `few` examples take as long as a test may before a merge."""
+    """Return the settings of a test that has time for `few` examples before a merge."""
     return settings(max_examples=many if settings.get_current_profile_name() == "search" else few)

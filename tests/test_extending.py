@@ -1,4 +1,4 @@
-"""What the pages show of extensions and commands is what there is."""
+"""The extensions and commands on the pages exist."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _quoted(page: str) -> list[str]:
     "page", ["README.md", "docs/extending.md", "docs/how-to/validator.md", "docs/how-to/provider.md"]
 )
 def test_an_extension_that_is_shown_is_an_example(page: str) -> None:
-    """Word for word, so that the tests have run what a reader pastes."""
+    """It is quoted word for word, so that the tests have run the code that a reader pastes."""
     quoted = _quoted(page)
 
     assert quoted
@@ -32,7 +32,7 @@ def test_an_extension_that_is_shown_is_an_example(page: str) -> None:
 
 
 def test_every_hook_has_an_example_and_every_example_is_shown() -> None:
-    """The page quotes them all, and its table names every hook."""
+    """The page quotes all examples, and its table names every hook."""
     page = (ROOT / "docs/extending.md").read_text("utf-8")
 
     assert {EXAMPLES[block] for block in _quoted("docs/extending.md")} == set(EXAMPLES.values())

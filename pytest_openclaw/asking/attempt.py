@@ -1,4 +1,4 @@
-"""One attempt: a provider asked once, within its time, and what it gave made fit for a row."""
+"""Makes one attempt: calls a provider once, within its timeout, and makes the result fit for a row."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-# A provider bounds its own attempt, so that it can keep what came; this is for one that does not.
+# A provider bounds its own attempt, to keep the partial reply; this bounds one that does not.
 GRACE_S = 5.0
 COUNTS = ("input_tokens", "output_tokens", "reasoning_tokens", "cached_tokens")
 
 
 async def ask_once(provider: Provider, request: Request) -> tuple[Reply | Fault, Timing]:
-    """Ask once; a provider's own times go before those taken here, around the call."""
+    """Ask once; a provider's own times have precedence over those measured here, around the call."""
     started = time.perf_counter()
     started_at_ms = epoch_ms(started)
     result: Reply | Fault
     try:
         reply = _tidy(await within(_patience_s(provider, request), provider.ask(request)))
         cut = cut_prompt(provider.setup.name, request, reply)
-        # Its tokens are charged for.
+        # Its tokens are charged.
         result = reply if cut is None else replace(cut, usage=usages_of(reply), cut=reply.cut)
     except CallFailed as failed:
         fault = faults.checked(failed.fault)
@@ -53,18 +53,18 @@ async def ask_once(provider: Provider, request: Request) -> tuple[Reply | Fault,
 
 
 def _patience_s(provider: Provider, request: Request) -> float:
-    """How long a provider is waited for; one that plays a world itself has the time of each of its turns."""
+    """Return the time for a provider's attempt; one that plays a world itself has it for each turn."""
     steps = request.world.steps if request.world and provider.plays_worlds else 1
     return request.timeout_s * steps + GRACE_S
 
 
 async def within(seconds: float, work: Coroutine[Any, Any, T]) -> T:
-    """Await a provider's work, but not longer than `seconds`, even if it does not let itself be cancelled.
+    """Await a provider's work, but not longer than `seconds`, even if it ignores cancellation.
 
-    Whoever is cancelled when the work has just succeeded gets what it gave; the next await is cancelled then.
+    A caller that is cancelled when the work has just succeeded gets the result; its next await is cancelled.
 
     Raises:
-        TimeoutError: it took longer; it is given up.
+        TimeoutError: it took longer and was cancelled.
         OpenClawError: it tried to end this process, or cancelled itself.
     """
     task = asyncio.ensure_future(_without_exit(work))
@@ -87,7 +87,7 @@ async def _without_exit(work: Coroutine[Any, Any, T]) -> T:
     try:
         return await work
     except SystemExit as error:
-        # It would end the loop, and with it the asking of every other cell.
+        # It would end the loop, and with it the requests of all other cells.
         raise OpenClawError(f"the provider called sys.exit({error.code!r})") from error
 
 
@@ -102,18 +102,18 @@ def _cancel_the_next_await() -> None:
 
 
 async def _give_up(task: asyncio.Task[Any]) -> None:
-    """Cancel, and wait a moment, so that what the provider has started is ended with it."""
+    """Cancel, and wait briefly, so that the provider can end what it has started."""
     task.cancel()
     await asyncio.wait({task}, timeout=GRACE_S)
     if task.done() and not task.cancelled():
-        task.exception()  # looked at, so that asyncio does not complain about it
+        task.exception()  # retrieved, so that asyncio does not warn about it
 
 
 def _tidy(reply: Reply) -> Reply:
-    """Make a plugin's texts valid too, and all no longer than is judged: a lone surrogate would end a worker.
+    """Make a plugin's texts valid and not longer than is judged: a lone surrogate would end a worker.
 
     Raises:
-        TypeError: it is no reply, or a row could not hold it.
+        TypeError: it is not a reply, or cannot be written to a row.
     """
     if not isinstance(reply, Reply):
         raise TypeError(f"a provider's ask returns a Reply, not {type(reply).__name__}")

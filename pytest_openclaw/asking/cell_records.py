@@ -1,4 +1,4 @@
-"""A cell's ending and judgment → its `Record`."""
+"""Makes the `Record` of a cell from its call result and judgment."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def record_of(
 
     Args:
         run_id: the run's.
-        cell: what was asked.
-        ending: how the asking ended.
+        cell: the cell.
+        ending: how its call ended.
         judgment: of a reply; None for a fault.
-        redactor: takes secrets out of every text that came from outside.
+        redactor: removes secrets from every text from outside.
     """
     timing = ending.timing
     known = known_failure_of(cell.prompt, cell.target)
@@ -76,26 +76,26 @@ def record_of(
     else:
         assert judgment is not None, "a reply is always judged"
         specific = _of_reply(ending.result, judgment, timing)
-    # A plugin's validator or a test's assertion may quote half a surrogate pair; no file or wire takes that.
+    # A plugin's validator or a test's assertion may quote half a surrogate pair, which no file accepts.
     return clipped(Record(**common, **redactor.value(valid_value(specific)), cut=ending.result.cut))
 
 
 def payload_of(
     record: Record, notes: MutableMapping[Target, JsonObject], redactor: Redactor
 ) -> ReportPayload:
-    """Return what the report of a cell carries.
+    """Return the payload for the report of a cell.
 
     Args:
         record: the cell's.
-        notes: what is new about targets; that of this cell's target is taken out.
-        redactor: takes secrets out.
+        notes: new facts about targets; those of this cell's target are removed from it.
+        redactor: removes secrets.
     """
     return ReportPayload(outcome=record, **redactor.value(notes.pop(record.target, {})))
 
 
 def _of_fault(cell: Cell, fault: Fault) -> dict[str, Any]:
     outcome = outcome_of(fault)
-    # A filtered answer is the model's, so it ends a tool cell as an empty one does.
+    # A filtered answer is the model's, so a tool cell ends as with an empty one.
     silence = conclude(cell.prompt, Reply(), Verdict(passed=None)) if outcome.status == "ok" else None
     return {
         "availability_status": outcome.status,
@@ -105,6 +105,7 @@ def _of_fault(cell: Cell, fault: Fault) -> dict[str, Any]:
         "fault_message": fault.message,
         "turns": tuple(_turn(turn, _problems(cell, turn)) for turn in fault.turns) or None,
         "tool_outcome": silence and silence.tool_outcome,
+        "tools_tested": silence.tools_tested if silence else (),
     }
 
 
@@ -115,7 +116,7 @@ def _problems(cell: Cell, turn: Turn) -> dict[ToolCall, Problem | None]:
 
 
 def _of_reply(reply: Reply, judgment: Judgment, timing: Timing) -> dict[str, Any]:
-    # The same call has the same problem whenever it is made.
+    # The same call has the same problem in every turn.
     problems = {one.call: problem_of(one) for one in judgment.reply.dispatched}
     timed_out = {place for place, one in enumerate(judgment.reply.dispatched) if one.timed_out}
     return {
@@ -144,7 +145,7 @@ def _of_reply(reply: Reply, judgment: Judgment, timing: Timing) -> dict[str, Any
 
 
 def of_judgment(judgment: Judgment) -> dict[str, Any]:
-    """Return the fields of a row that the judging decides; the others were measured."""
+    """Return the fields of a row that come from the judgment; the others are measured."""
     outcome, verdict = judgment.outcome, judgment.verdict
     names = judgment.reply.tool_names
     return {
@@ -158,6 +159,7 @@ def of_judgment(judgment: Judgment) -> dict[str, Any]:
         "tool_call_count": len(names),
         "tool_use_success": judgment.tool_use_success,
         "tool_outcome": judgment.tool_outcome,
+        "tools_tested": judgment.tools_tested,
         "harm": judgment.harm,
         "harm_tools": judgment.harm_tools,
         "tool_notes": tuple(dict.fromkeys(note for call in judgment.reply.dispatched for note in call.notes)),
@@ -189,15 +191,15 @@ def _turn(turn: Turn, problems: Mapping[ToolCall, Problem | None]) -> dict[str, 
 
 
 def _speed_of(reply: Reply, timing: Timing) -> float | None:
-    """Tokens per second from the first to the last; what came before the first of a turn is TTFT's."""
+    """Return tokens per second from the first to the last, without the TTFT of each turn."""
     turns = [(turn.output_tokens, turn.timing) for turn in reply.turns] or [(reply.output_tokens, timing)]
-    told = [
+    timed = [
         (tokens - 1, times.e2e_ms - times.ttft_ms)
         for tokens, times in turns
         if tokens is not None and tokens > 1 and times is not None and times.ttft_ms is not None
     ]
-    generating_ms = sum(ms for _, ms in told)
-    return round(sum(n for n, _ in told) / generating_ms * 1000, 1) if generating_ms > 0 else None
+    generating_ms = sum(ms for _, ms in timed)
+    return round(sum(n for n, _ in timed) / generating_ms * 1000, 1) if generating_ms > 0 else None
 
 
 def _whole(milliseconds: float | None) -> int | None:

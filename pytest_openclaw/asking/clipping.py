@@ -1,7 +1,7 @@
-"""Cuts what is too long: a reply as it comes in, so that judging it takes a bounded time, and each row.
+"""Shortens replies as they arrive, so that judging takes a bounded time, and each row.
 
-Both count the bytes that they leave out, of a text as UTF-8 and of a list as JSON, by the field of the row
-that lacks them; `answer` is what was not judged of a text, `reasoning` what a reasoning channel lacks.
+Both count the missing bytes by field of the row, of a text as UTF-8 and of a list as JSON; `answer` is the
+part of a text that was not judged, `reasoning` the missing part of a reasoning channel.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ _LISTS = {
     "tool_call_details": MAX_ROW_BYTES,
     "turns": MAX_ROW_BYTES,
 }
-"""In the order in which they take what room the texts leave."""
+"""Fields in the order in which they share the space that the texts leave."""
 
 
 class _Cuts:
-    """What was left out so far."""
+    """Counts the missing bytes by field."""
 
     def __init__(self, before: Mapping[str, int] | None = None) -> None:
         self.by_field = Counter(before or {})
@@ -77,11 +77,11 @@ class _Cuts:
         return kept
 
 
-# --- what comes in --------------------------------------------------------------------------------
+# --- replies --------------------------------------------------------------------------------------
 
 
 def bounded_reply(reply: Reply) -> Reply:
-    """Return a reply of which no part is too long to be judged, and that says what it lacks."""
+    """Return a reply without parts that are too long to be judged, with the missing bytes by field."""
     cuts = _Cuts(reply.cut)
     turns = tuple(_turn(turn, cuts) for turn in reply.turns)
     return replace(
@@ -89,7 +89,7 @@ def bounded_reply(reply: Reply) -> Reply:
         text=_answer(reply.text, cuts),
         reasoning=cuts.text("reasoning", reply.reasoning, MAX_ANSWER_BYTES),
         raw=cuts.text("raw_output", reply.raw, MAX_ANSWER_BYTES),
-        refusal=None if reply.refusal is None else clip(reply.refusal),  # which stands in `raw` too
+        refusal=None if reply.refusal is None else clip(reply.refusal),  # which is in `raw` too
         finish_reason=cuts.word("finish_reason", reply.finish_reason),
         effective_model=cuts.word("effective_model", reply.effective_model),
         turns=turns,
@@ -102,7 +102,7 @@ def bounded_reply(reply: Reply) -> Reply:
 
 
 def bounded_fault(fault: Fault) -> Fault:
-    """Return a fault that is not too long, and that says what it lacks."""
+    """Return a fault that is not too long, with the missing bytes by field."""
     cuts = _Cuts(fault.cut)
     return replace(
         fault,
@@ -115,7 +115,7 @@ def bounded_fault(fault: Fault) -> Fault:
 
 
 def all_cuts(parts: Sequence[Reply | Fault]) -> Mapping[str, int]:
-    """Return what the turns of an exchange lack together."""
+    """Return the missing bytes of all turns of an exchange."""
     cuts = _Cuts()
     for part in parts:
         cuts.by_field.update(part.cut)
@@ -123,7 +123,7 @@ def all_cuts(parts: Sequence[Reply | Fault]) -> Mapping[str, int]:
 
 
 def _answer(text: str, cuts: _Cuts) -> str:
-    """Return as much of a text as is judged; of one that is too long the thinking goes first."""
+    """Return the part of a text that is judged; of a text that is too long, thinking is cut first."""
     if _bytes(text) <= MAX_ANSWER_BYTES:
         return text
     near = cuts.text("answer", text, _MOST_THINKING_BYTES)
@@ -174,11 +174,11 @@ def _bytes(text: str) -> int:
     return len(text.encode("utf-8", "replace"))
 
 
-# --- what is written ------------------------------------------------------------------------------
+# --- rows -----------------------------------------------------------------------------------------
 
 
 def clipped(record: Record) -> Record:
-    """Return a record whose row takes at most `MAX_ROW_BYTES`, and that says what it lacks."""
+    """Return a record whose row takes at most `MAX_ROW_BYTES`, with the missing bytes by field."""
     cuts = _Cuts(record.cut)
     texts: dict[str, Any] = {
         name: cuts.text(name, text, most)
@@ -194,7 +194,7 @@ def clipped(record: Record) -> Record:
 
 
 def unjudged(record: Record) -> Record:
-    """Return a record that is to be judged again: what its old verdict lacks says nothing of the new one."""
+    """Return a record to be judged again, without the missing bytes of its old verdict."""
     if record.cut is None:
         return record
     cut = {name: n_bytes for name, n_bytes in record.cut.items() if name not in _OF_JUDGMENT}
@@ -214,9 +214,9 @@ def _with_lists(record: Record, cuts: _Cuts) -> Record:
 
 
 def beginning(value: Any, room: int) -> Any:
-    """Return as much of a JSON value as takes at most `room` bytes in a row.
+    """Return the beginning of a JSON value that takes at most `room` bytes in a row.
 
-    A list ends with the first item that is not whole; an object has all its keys, and needs room for those.
+    A list ends with the first incomplete item; an object keeps all its keys, and needs room for them.
     """
     if _size(value) <= room:
         return value
@@ -228,7 +228,7 @@ def beginning(value: Any, room: int) -> Any:
 
 
 def _with_short_texts(value: Any) -> Any:
-    """Return a JSON value whose texts are no longer than one may be."""
+    """Return a JSON value with all texts shortened to the limit."""
     if isinstance(value, str):
         return clip(value)
     if isinstance(value, dict):
@@ -266,14 +266,14 @@ def _beginning_of_list(value: Sequence[Any], room: int) -> list[Any]:
 
 
 def _empty(value: Any) -> Any:
-    """The least that can be left of a value."""
+    """Return the smallest remainder of a value."""
     if isinstance(value, dict):
         return {key: _least(key, item) for key, item in value.items()}
     return type(value)() if isinstance(value, str | list) else value
 
 
 def _least(key: str, item: Any) -> Any:
-    """The least that can be left under a key; a call's problem is one of few words, not a text to shorten."""
+    """Return the smallest remainder under a key; a call's problem is a fixed word and is not shortened."""
     return item if key == "problem" else _empty(item)
 
 

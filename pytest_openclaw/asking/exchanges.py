@@ -1,8 +1,8 @@
-"""A scripted exchange: a model asked turn by turn, its calls answered from a small world.
+"""Runs a scripted exchange: a model is asked turn by turn, and its calls are answered from a small world.
 
-It ends at an answer, at the world's last step, or where OpenClaw would end the run: at a call whose
-arguments are no JSON, or of a tool that has not existed ten times before. Where OpenClaw would ask again
-(`recovery.py`), it goes on. Each turn is an attempt like any other, with retries and a time of its own.
+It ends at an answer, at the world's last step, or where OpenClaw would end the run: at a call whose arguments
+are not JSON, or at the eleventh call of an unknown tool. Where OpenClaw would send another request
+(`recovery.py`), it continues. Each turn is an ordinary attempt, with retries and its own timeout.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from pytest_openclaw.types.tool_calls import Dispatched, ToolCall
 
 _Answered = tuple[tuple["ToolCall", ...], tuple[str, ...], "EndedBy | None"]
-# The world bounds itself by far less; this is for what nobody thought of.
+# The world has far smaller limits of its own; this is for unforeseen cases.
 PLAYING_S = 60.0
 
 
 async def hold_exchange(request: Request, ask: Callable[[Request], Awaitable[CallResult]]) -> CallResult:
-    """Ask until the exchange ends, and return one ending for all of it.
+    """Ask until the exchange ends, and return one result for all of it.
 
     Args:
         request: with its world; its history grows from turn to turn.
@@ -56,7 +56,7 @@ async def hold_exchange(request: Request, ask: Callable[[Request], Awaitable[Cal
 
 
 class _Exchange:
-    """What has happened so far."""
+    """The exchange so far."""
 
     def __init__(self, request: Request) -> None:
         assert request.world is not None, "an exchange has a world"
@@ -70,24 +70,24 @@ class _Exchange:
 
     @cached_property
     def _playing(self) -> Playing:
-        # Not sooner: a run without worlds need not load what plays them.
+        # Imported here: a run without worlds does not need these modules.
         from pytest_openclaw.tools.world import Playing
 
         return Playing(self._world, self._request.tools)
 
     def receive(self, ending: CallResult) -> None:
-        """Take what one turn has brought."""
+        """Add the result of one turn."""
         self._endings.append(ending)
         if isinstance(ending.result, Reply):
             self._replies.append(ending.result)
 
     async def go_on(self, reply: Reply) -> EndedBy | None:
-        """Answer the calls of a turn; how the exchange ended, or None if it goes on.
+        """Answer the calls of a turn; return how the exchange ended, or None if it continues.
 
         Raises:
             OpenClawError: the world cannot be played.
         """
-        # Not sooner: a run without worlds need not load what plays them.
+        # Imported here: a run without worlds does not need these modules.
         from pytest_openclaw.tools.loops import at_last_step
         from pytest_openclaw.tools.recovery import is_asked_again, nudge
 
@@ -107,7 +107,7 @@ class _Exchange:
         if ended_by == "malformed_call" and is_asked_again(self.turns, dispatched):
             ended_by = None
         else:
-            self.received += _received(turn, dispatched)
+            self.received += _received(replace(turn, carried=reply.carried), dispatched)
         if ended_by == "answer" and not calls and (wanted := nudge(self.turns, dispatched)):
             self._ask_for_words(wanted)
             ended_by = None
@@ -122,7 +122,7 @@ class _Exchange:
             self.received.append(said)
 
     async def _answers(self, reply: Reply) -> _Answered:
-        # In a thread: what a hostile pattern costs must not hold up the times of other cells.
+        # In a thread: a slow pattern must not delay the time stamps of other cells.
         playing = within(PLAYING_S, asyncio.to_thread(self._play, reply))
         try:
             return await playing
@@ -130,8 +130,8 @@ class _Exchange:
             raise OpenClawError(f"its calls were not answered within {PLAYING_S:g} s") from None
 
     def _play(self, reply: Reply) -> _Answered:
-        """Return the calls of a turn, those that OpenClaw makes of its text too, and what they are told."""
-        # Not sooner: a run without worlds need not load what plays them.
+        """Return the calls of a turn, with those that OpenClaw makes from its text, and their results."""
+        # Imported here: a run without worlds does not need these modules.
         from pytest_openclaw.tools.loops import is_given_up
         from pytest_openclaw.tools.promoted import promoted_calls
         from pytest_openclaw.tools.recovery import is_broken
@@ -144,17 +144,17 @@ class _Exchange:
         calls = reply.tool_calls or promoted_calls(strip_thinking(reply.text), tools)
         if not calls:
             return (), (), "answer"
-        # OpenClaw carries out nothing of a turn that was cut off, nor of one that should have been words.
+        # OpenClaw executes no calls of a turn that was cut off, or that should have had only text.
         is_left = reply.tool_calls and (reply.finish_reason == "length" or not self.offered)
         results = None if is_left else playing.answer_turn(calls)
         if results is None:
             return calls, (), "malformed_call" if is_broken(calls, playing.dispatched) else "answer"
         return calls, results, None
 
-    # --- one ending for all ---
+    # --- the result ---
 
     def ending(self, ended_by: EndedBy) -> CallResult:
-        """Return the whole as one reply."""
+        """Return the whole exchange as one reply."""
         last = self._replies[-1]
         reply = replace(
             last,
@@ -167,6 +167,7 @@ class _Exchange:
             timing=self._timing(),
             turns=tuple(self.turns),
             ended_by=ended_by,
+            carried=(),
             cut=all_cuts(self._replies),
             input_tokens=total_tokens(reply.input_tokens for reply in self._replies),
             output_tokens=total_tokens(reply.output_tokens for reply in self._replies),
@@ -176,7 +177,7 @@ class _Exchange:
         return self._ended(reply)
 
     def broken(self, fault: Fault) -> CallResult:
-        """Return the fault that ended it, with what had been said before."""
+        """Return the fault that ended it, with the earlier text."""
         if len(self._endings) == 1 and isinstance(self._endings[0].result, Fault):
             return self._endings[0]
         raw = "\n\n".join(part for part in (self._said(), fault.raw) if part)
@@ -194,7 +195,7 @@ class _Exchange:
         )
 
     def _timing(self) -> Timing:
-        """All turns together, without what retries and the world took: a latency is a latency."""
+        """Return the time of all turns, without retries and the world, so that it is a latency."""
         first = self._endings[0].timing
         e2e_ms = sum(ending.timing.e2e_ms for ending in self._endings)
         return replace(first, e2e_ms=e2e_ms, ended_at_ms=first.started_at_ms + round(e2e_ms))
@@ -203,7 +204,7 @@ class _Exchange:
         return "\n\n".join(raw for reply in self._replies if (raw := reply.raw or reply.text))
 
     def _speed(self) -> float | None:
-        """The server's own speed over all turns, if it timed each of them."""
+        """Return the server's own speed over all turns, if it timed each of them."""
         timed = [(reply.output_tokens, reply.tokens_per_s) for reply in self._replies]
         seconds = [tokens / speed for tokens, speed in timed if tokens and speed]
         if len(seconds) < len(timed):
@@ -212,7 +213,7 @@ class _Exchange:
 
 
 def _received(turn: Turn, dispatched: Callable[[ToolCall], Dispatched]) -> tuple[Turn, ...]:
-    """Return a turn as the model hears of it afterwards, without forgotten calls; none if nothing is left."""
+    """Return a turn as it is sent to the model afterwards, without forgotten calls; none if it is empty."""
     from pytest_openclaw.tools.dispatch import is_forgotten
     from pytest_openclaw.tools.thinking import strip_thinking
 

@@ -12,7 +12,7 @@ _LENGTH = struct.Struct("!I")
 
 
 def framed(message: bytes) -> bytes:
-    """Return the message as it stands on the stream."""
+    """Return the message as it is sent on the stream."""
     return _LENGTH.pack(len(message)) + message
 
 

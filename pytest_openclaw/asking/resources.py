@@ -1,4 +1,4 @@
-"""What the machine had to spare, before and after a target."""
+"""Snapshots of the machine's free resources, before and after a target."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ LOADS = ("load_1m", "load_5m", "load_15m")
 
 
 def collect_snapshot() -> JsonObject:
-    """Ask the machine for its memory, swap, load and the disk of the current folder.
+    """Query memory, swap, load and the disk of the current folder.
 
     Returns:
         Bytes in `…_bytes`, load averages over 1, 5 and 15 min, `cpu_percent` since the last snapshot of
-        this process; null where the system does not say.
+        this process; null where the system does not report it.
     """
     memory, swap = _asked(psutil.virtual_memory), _asked(psutil.swap_memory)
     space = _asked(lambda: psutil.disk_usage(str(Path.cwd())))
@@ -52,7 +52,7 @@ def collect_snapshot() -> JsonObject:
 
 
 def _asked(question: Callable[[], T]) -> T | None:
-    """Return the answer, or None where this system does not give one: a container may hide what it likes."""
+    """Return the answer, or None if the system gives none: a container may hide values."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)
@@ -62,7 +62,7 @@ def _asked(question: Callable[[], T]) -> T | None:
 
 
 def render_snapshot(target: str, moment: str, snapshot: JsonObject) -> str:
-    """Return a snapshot as text: a `# target, moment` line, then one `name value` a line."""
+    """Return a snapshot as text: a `# target, moment` line, then one `name value` per line."""
     lines = [f"# {target}, {moment}"]
     for name, value in snapshot.items():
         human = f"  ({value / GIB:.1f} GiB)" if name.endswith("_bytes") and value is not None else ""
@@ -71,10 +71,10 @@ def render_snapshot(target: str, moment: str, snapshot: JsonObject) -> str:
 
 
 def parse_snapshot(text: str) -> JsonObject:
-    """Return the snapshot that `render_snapshot` made into this text.
+    """Parse the text of `render_snapshot`.
 
     Raises:
-        ValueError: it is no such text, or tells a value that is no number.
+        ValueError: it is not such a text, or a value is not a number.
     """
     snapshot: JsonObject = {}
     for line in text.splitlines()[1:]:

@@ -1,4 +1,4 @@
-"""The folder in which all processes of a run on this machine meet; `core/run_once.py` shares work there."""
+"""The folder that all processes of a run on this machine share; `core/run_once.py` shares work there."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _PREFIX = "pytest-openclaw-"
 _MEMBER = "member-"
 _OWNER = "owner.lock"
 _NEW_S = 60.0
-"""For so long a folder may be between its making and its lock."""
+"""Seconds that a folder may exist without its lock after its creation."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SharedDir:
     """A folder of this run: made by the controller, or by the first of its workers on another machine.
 
-    Only its owner may enter. A context manager: leaving it removes the folder, once nobody else uses it.
+    Only its owner can access it. A context manager: leaving it removes an unused folder.
     """
 
     path: Path
@@ -44,9 +44,9 @@ class SharedDir:
 
     @classmethod
     def create(cls) -> SharedDir:
-        """Make a folder with a random name, under the system's folder for temporary files.
+        """Create a folder with a random name in the system's temporary folder.
 
-        Those that killed runs have left there are removed.
+        Folders of killed runs are removed.
         """
         _sweep()
         path = Path(tempfile.mkdtemp(prefix=_PREFIX))
@@ -56,10 +56,10 @@ class SharedDir:
 
     @classmethod
     def join(cls, name: str) -> SharedDir:
-        """Enter the folder that every process gets that joins `name`; the last one to leave removes it.
+        """Enter the folder of all processes that join `name`; the last one to leave removes it.
 
         Args:
-            name: of the run and the machine; the folder's own name tells nothing of it.
+            name: of the run and the machine; the folder's own name is a hash of it.
         """
         digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:16]
         path = Path(tempfile.gettempdir()) / f"{_PREFIX}{digest}"
@@ -73,19 +73,19 @@ class SharedDir:
                 member.touch(FILE_MODE)
                 return cls(path=path, member=member)
             except FileNotFoundError:
-                continue  # the last one before us has just left
+                continue  # the last member has just left
 
     def remove(self) -> None:
-        """Leave the folder, and remove it with all that is in it; what is gone already is no error."""
+        """Leave the folder, and remove it with its content; missing files are no error."""
         if self.member:
             self.member.unlink(missing_ok=True)
-            # One that was killed has left its mark.
+            # The mark of a killed process.
             pids = (int(path.name.removeprefix(_MEMBER)) for path in self.path.glob(f"{_MEMBER}*"))
             if any(map(psutil.pid_exists, pids)):
                 return
         if self.owner:
             self.owner.release()
-        # An engine that ends a moment later still has its log open, which on Windows keeps the file there.
+        # On Windows the log of an engine that exits a moment later cannot be removed yet.
         shutil.rmtree(self.path, ignore_errors=True)
 
     def __enter__(self) -> SharedDir:
@@ -102,15 +102,15 @@ class SharedDir:
 
 def _sweep() -> None:
     for mark in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*/{_OWNER}"):
-        # Another user's cannot be opened, and one that has just gone is not there.
+        # A folder of another user cannot be opened, and another one may just have been removed.
         with contextlib.suppress(Timeout, OSError):
             if _is_private(mark.parent) and time.time() - mark.stat().st_mtime > _NEW_S:
-                with lock_file(mark, timeout_s=0):  # its owner has died
+                with lock_file(mark, timeout_s=0):  # its owner has ended
                     shutil.rmtree(mark.parent, ignore_errors=True)
 
 
 def _is_private(path: Path) -> bool:
-    """Whether a folder is ours alone: in a common folder, anybody may have made one of that name."""
+    """Whether a folder is accessible to us alone: other users may have created one of that name."""
     status = path.lstat()
     if not stat.S_ISDIR(status.st_mode):
         return False

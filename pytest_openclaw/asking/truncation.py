@@ -1,4 +1,4 @@
-"""Tells a prompt that its server has cut, silently, from one that it has read whole."""
+"""Detects prompts that a server has silently cut."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ if TYPE_CHECKING:
     from pytest_openclaw.types.replies import Fault, Reply
     from pytest_openclaw.types.requests import Request
 
-# Shorter prompts fit into every context; there a small count is a server's way of counting.
+# Shorter prompts fit into every context; a small count is then the server's way of counting.
 LEAST_WORDS = 256
 
 
 def cut_prompt(name: str, request: Request, reply: Reply) -> Fault | None:
-    """Return the fault of a reply to a prompt that was cut; None if nothing tells so.
+    """Return the fault of a reply to a prompt that was cut; None if there is no sign of it.
 
-    The server's own count tells: a prompt has more tokens than words. What came from a cache is part of that
-    count in every API, but some servers count it apart; one that tells of more tokens from its cache than in
-    the prompt must be one of these. A server that counts nothing is not judged.
+    The sign is the server's own count: a prompt has more tokens than words. Cached tokens are part of that
+    count in every API, but some servers count them separately; one that reports more cached tokens than
+    prompt tokens must be one of these. A server without counts is not checked.
 
     Args:
-        name: the provider.
-        request: what was sent.
-        reply: what came back.
+        name: of the provider.
+        request: the request.
+        reply: its reply.
     """
     words = fewest_tokens(request)
     if not reply.input_tokens or words < LEAST_WORDS:

@@ -1,17 +1,17 @@
 """Say which model may hold the tools, as a patch of OpenClaw's config.
 
-Written is RUN/openclaw.patch.json5: a tool policy for every model whose tier is
-settled by calls on the wire, the best one for subagents, and in comments the
-evidence. Tier 1 gets the profile coding, Tier 2 the tools that it has proven,
-Tier 3 none; a model without enough evidence gets no entry. Your own config is
-not touched: the command that checks the patch is printed. No address and no key
-is ever in it.
+Writes RUN/openclaw.patch.json5: a tool policy for every model with a
+recommendation, the best one for subagents, and the evidence in comments. A
+trusted model gets the profile coding, one that is trusted with some tools gets
+these, one that is unsafe or not trusted gets none, and one without enough
+evidence gets no entry. Your own config is unchanged: the command that checks
+the patch is printed. The patch never contains an address or a key.
 
 With --check the installed OpenClaw checks the patch in a copy of your config: a
 dry run, the patch applied, the config validated. Exit status: 0 valid, 1 not.
 
-OpenClaw's provider is named after ours (ollama_native is ollama); another name
-is given by --provider.
+OpenClaw's provider is named after ours (ollama_native is ollama); --provider
+sets another name.
 
 Example:
   pytest-openclaw route last
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from pytest_openclaw.core.json_types import JsonObject
-    from pytest_openclaw.stats.routing import Candidate, Routing
+    from pytest_openclaw.stats.routing import Candidate, Route, Routing
     from pytest_openclaw.stored.parts import Part
 
 FILE = "openclaw.patch.json5"
@@ -40,7 +40,7 @@ STDOUT = "-"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what `route` is told."""
+    """Add the arguments of `route`."""
     add_run(parser)
     parser.add_argument(
         "--out", metavar="FILE", help=f"the patch (RUN/{FILE}); - prints it and writes nothing"
@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         type=_renaming,
         metavar="OURS=THEIRS",
-        help="what OpenClaw calls a provider of the run; may be given again",
+        help="OpenClaw's name of a provider of the run; may be repeated",
     )
     parser.add_argument(
         "--release",
@@ -68,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> CommandResult:
-    """Write the patch, and have it checked or say how to."""
+    """Write the patch, and check it or print the command that does."""
     from pytest_openclaw import __version__
     from pytest_openclaw.commands.checking import checked_as_json, have_checked, render_checked
     from pytest_openclaw.reports.openclaw_config import KEYS
@@ -83,7 +83,7 @@ def run(arguments: argparse.Namespace) -> CommandResult:
             f"not know makes its whole config invalid; known: {', '.join(KEYS)}"
         )
     part = read_run(arguments)
-    candidates = _candidates(part, arguments.release, dict(arguments.provider))
+    candidates = _candidates(part, dict(arguments.provider))
     routing = plan_routes(candidates)
     origin = Origin(
         run_id=part.run.run_id,
@@ -96,14 +96,14 @@ def run(arguments: argparse.Namespace) -> CommandResult:
     warnings = [*part.shortcomings]
     check = check_command(str(out), stdin=out is None) if patch.value else None
     if check is None:
-        warnings.append("nothing to apply: no model that OpenClaw has a name for has a settled tier")
+        warnings.append("nothing to apply: no model that OpenClaw has a name for has enough evidence")
     if out:
         write_over_ours(out, patch.text, FIRST_WORDS, "patch")
     checked = have_checked(patch.text, arguments.config) if arguments.check and check else None
     ruling = list(render_checked(checked)) if checked else []
-    told = ruling or ([f"check it: {check}"] if check else [])
+    check_lines = ruling or ([f"check it: {check}"] if check else [])
     return CommandResult(
-        lines=[*_told(routing, out), *told] if out else patch.text.splitlines(),
+        lines=[*_entry_lines(routing, out), *check_lines] if out else patch.text.splitlines(),
         data={
             "run": part.name,
             "release": arguments.release,
@@ -114,19 +114,18 @@ def run(arguments: argparse.Namespace) -> CommandResult:
             "targets": [_as_json(candidate) for candidate in candidates],
             "notes": warnings,
         },
-        # What could not be checked is not valid.
+        # A patch that could not be checked is not valid.
         status=int(arguments.check and not (checked and checked.is_valid)),
         warnings=warnings if out else [*warnings, *ruling],
     )
 
 
-def _candidates(part: Part, release: str, overrides: Mapping[str, str]) -> list[Candidate]:
+def _candidates(part: Part, overrides: Mapping[str, str]) -> list[Candidate]:
     from pytest_openclaw.stats.groups import group_records
     from pytest_openclaw.stats.routing import Candidate
     from pytest_openclaw.stats.summarizing import summarize_run
     from pytest_openclaw.stored.proofs import proofs_of
     from pytest_openclaw.stored.refs import check_overrides, ref_of
-    from pytest_openclaw.tools.catalogue import load_catalogue
     from pytest_openclaw.types.run_config import looks_of
     from pytest_openclaw.types.settings import Gates
 
@@ -147,7 +146,7 @@ def _candidates(part: Part, release: str, overrides: Mapping[str, str]) -> list[
             "is only written in a text grants none. Ask a suite whose prompts have `tools`, such as "
             "benchmarks/prompts_native.toml."
         )
-    known, rows = load_catalogue(f"openclaw-{release}").tools, group_records(records)
+    rows = group_records(records)
     candidates = []
     for group in summary.groups:
         ref = ref_of(group.target, part.run.config, overrides)
@@ -156,7 +155,7 @@ def _candidates(part: Part, release: str, overrides: Mapping[str, str]) -> list[
                 group=group,
                 ref=ref.name,
                 is_local=ref.is_local,
-                proofs=proofs_of(rows.get(group.target, []), part.prompts, known),
+                proofs=proofs_of(rows.get(group.target, []), part.prompts),
                 rank=ref.rank,
                 remarks=ref.remarks,
                 rows=rows.get(group.target, []),
@@ -165,17 +164,12 @@ def _candidates(part: Part, release: str, overrides: Mapping[str, str]) -> list[
     return candidates
 
 
-def _told(routing: Routing, out: Path) -> Iterator[str]:
+def _entry_lines(routing: Routing, out: Path) -> Iterator[str]:
     from pytest_openclaw.reports.tool_use import render_best
 
-    may = {
-        "all": "may hold the tools",
-        "some": "may hold those it has proven",
-        "none": "may hold none",
-        "unsettled": "not enough evidence, no entry",
-    }
     for route in routing.routes:
-        yield f"{route.ref}: {may[route.role]}"
+        yield f"{route.ref}: {route.recommendation.sentence}"
+        yield from (f"  {text}" for text in _consequences(route))
     for candidate in routing.nameless:
         yield f"{candidate.label}: OpenClaw has no name for it, no entry"
     if routing.best:
@@ -184,11 +178,29 @@ def _told(routing: Routing, out: Path) -> Iterator[str]:
     yield f"wrote {out}"
 
 
+def _consequences(route: Route) -> Iterator[str]:
+    """Yield consequences for the entry, and settings that a patch cannot make."""
+    found = route.recommendation
+    if found.kind == "unsafe":
+        which = f", neither {', '.join(found.harm_tools)} nor any other" if found.harm_tools else ""
+        yield f"its entry gives it no tool{which}"
+    elif found.kind == "not_enough_evidence":
+        yield "no entry: what you have now stays"
+    elif route.role == "some" and route.proven_tools != [*found.tools]:
+        yield f"its other targets count too; its entry allows {', '.join(route.proven_tools) or 'no tool'}"
+    if found.breaks_at and (tokens := found.breaks_at.padding_tokens):
+        last = found.holds_to.padding_tokens if found.holds_to else None
+        size = f"to {last} tokens" if last else f"below {tokens} tokens"
+        yield f"a patch cannot limit one model's context: set its contextTokens in models.providers {size}"
+
+
 def _as_json(candidate: Candidate) -> JsonObject:
     use = candidate.group.tool_use
     return {
         "target": candidate.label,
         "ref": candidate.ref,
+        "recommendation": candidate.group.recommendation.kind,
+        "sentence": candidate.group.recommendation.sentence,
         "may_hold": candidate.role,
         "is_local": candidate.is_local,
         "evidence": use.evidence,

@@ -16,11 +16,14 @@ from typing import TYPE_CHECKING
 
 from pytest_openclaw.core.clock import epoch_ms
 from pytest_openclaw.core.text import valid_text
+from pytest_openclaw.providers.carried import CarriedBlocks
 from pytest_openclaw.providers.tool_fragments import ToolFragments
 from pytest_openclaw.types.replies import Reply, Timing, Usage
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from pytest_openclaw.core.json_types import JsonObject
 
 
 class Exchange:
@@ -57,9 +60,11 @@ class Exchange:
         self._reasoning: list[str] = []
         self._refusal: list[str] = []
         self._calls = ToolFragments()
+        self._carried = CarriedBlocks()
         self._finish_reason: str | None = None
         self._model: str | None = None
         self._usage: Usage | None = None
+        self._uncached_tokens: int | None = None
         self._reasoning_tokens: int | None = None
         self._tokens_per_s: float | None = None
 
@@ -115,30 +120,55 @@ class Exchange:
             self._stamp(output=True)
             self._calls.receive(key, id, name, arguments, whole=whole)
 
+    def receive_block(self, piece: JsonObject, *, key: int | None = None) -> None:
+        """Keep a block, or a piece of one, that the API wants back unchanged with the next request.
+
+        Args:
+            piece: its fields; texts of one key are joined, of other values the last one counts.
+            key: shared by the pieces of one block; without it the piece is a whole block.
+        """
+        self._carried.receive(piece, key)
+
     def receive_usage(
         self,
         *,
         input_tokens: int | None = None,
+        uncached_tokens: int | None = None,
         output_tokens: int | None = None,
         reasoning_tokens: int | None = None,
         cached_tokens: int | None = None,
         cache_write_tokens: int | None = None,
         cache_write_1h_tokens: int | None = None,
     ) -> None:
-        """Set the server's own counts; the last ones count.
+        """Set the server's own counts; of each, the last one counts.
+
+        Args:
+            input_tokens: all that was read; a cached part is part of it.
+            uncached_tokens: in place of it, the input without what came from a cache or went into one.
+            output_tokens: as in `Usage`, and so are the following.
+            reasoning_tokens: part of the output.
+            cached_tokens: part of the input, as are the following.
+            cache_write_tokens: all that went into a cache.
+            cache_write_1h_tokens: part of these.
 
         Cached tokens are part of the input; a server that reports more of them than of input has counted
         them separately, as Anthropic's own API does.
         """
         if input_tokens is not None and (cached_tokens or 0) > input_tokens:
             input_tokens += cached_tokens or 0
-        self._reasoning_tokens = reasoning_tokens
+        before = self._usage or Usage()
+        self._reasoning_tokens = _latest(reasoning_tokens, self._reasoning_tokens)
+        self._uncached_tokens = _latest(uncached_tokens, self._uncached_tokens)
+        cached_tokens = _latest(cached_tokens, before.cached_tokens)
+        cache_write_tokens = _latest(cache_write_tokens, before.cache_write_tokens)
+        if self._uncached_tokens is not None:
+            input_tokens = self._uncached_tokens + (cached_tokens or 0) + (cache_write_tokens or 0)
         self._usage = Usage(
-            input_tokens=input_tokens,
-            output_tokens=output_tokens,
+            input_tokens=_latest(input_tokens, before.input_tokens),
+            output_tokens=_latest(output_tokens, before.output_tokens),
             cached_tokens=cached_tokens,
             cache_write_tokens=cache_write_tokens,
-            cache_write_1h_tokens=cache_write_1h_tokens,
+            cache_write_1h_tokens=_latest(cache_write_1h_tokens, before.cache_write_1h_tokens),
         )
 
     def receive_speed(self, tokens_per_s: float | None) -> None:
@@ -234,6 +264,7 @@ class Exchange:
             reasoning_tokens=self._reasoning_tokens,
             cached_tokens=usage.cached_tokens,
             usage=(replace(usage, model=model),) if self._usage else (),
+            carried=self._carried.blocks(),
         )
 
     # --- how ----------------------------------------------------------------------------------
@@ -254,3 +285,7 @@ class Exchange:
 
     def _since_start(self, moment: float) -> float:
         return (moment - self._started) * 1000
+
+
+def _latest(count: int | None, before: int | None) -> int | None:
+    return before if count is None else count

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
 from pytest_openclaw.core.errors import TargetError
@@ -16,7 +18,7 @@ from pytest_openclaw.types.faults import CallFailed
 from pytest_openclaw.types.protocols import Provider, ProviderSetup
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.providers.http import HttpEdge
@@ -33,12 +35,14 @@ class OverHttp(Provider):
         path: of the route for prompts, under the base URL.
         models_path: of the route that lists the models.
         dialect: parses its answers.
+        headers: sent with every request, in addition to those of all APIs.
         address: of the server; a subclass that starts its own server sets it before a request.
     """
 
     path: ClassVar[str]
     models_path: ClassVar[str] = "/models"
     dialect: ClassVar[Dialect]
+    headers: ClassVar[Mapping[str, str]] = MappingProxyType({})
 
     def __init__(self, setup: ProviderSetup) -> None:
         """Find the address.
@@ -80,6 +84,15 @@ class OverHttp(Provider):
     def needs_key(self) -> bool:
         """Whether a remote server must have a key, because the user named a variable for it."""
         return self.setup.key_env is not None
+
+    def key_headers(self, key: str) -> Mapping[str, str]:
+        """Return the headers that show the key."""
+        return {"authorization": f"Bearer {key}"}
+
+    def route(self, request: Request) -> str:
+        """Return the path that answers `request`, under the base URL."""
+        del request  # most APIs have one path for all
+        return self.path
 
     @abstractmethod
     def body(self, request: Request) -> JsonObject:
@@ -150,10 +163,12 @@ class OverHttp(Provider):
         """
         from pytest_openclaw.providers.listening import listen
 
-        call = self._call(f"{self.address.base_url}{self.path}", body, model=request.model)
+        call = self._call(f"{self.address.base_url}{self.route(request)}", body, model=request.model)
         self._edge.prepare(call.url)
         exchange = self.new_exchange(streaming=request.stream)
-        return await listen(self._edge, call, self.dialect, exchange, timeout_s=request.timeout_s)
+        reply = await listen(self._edge, call, self.dialect, exchange, timeout_s=request.timeout_s)
+        # Only an exchange has a next request, which they are for.
+        return reply if request.world is not None else replace(reply, carried=())
 
     async def fetch(self, url: str, body: JsonObject | None = None, *, timeout_s: float) -> JsonObject:
         """Query the server about itself: GET, or POST with a body.
@@ -167,9 +182,12 @@ class OverHttp(Provider):
 
     def _call(self, url: str, body: JsonObject | None, *, model: str = "") -> Call:
         streamed = "application/x-ndjson" if self.dialect.by_lines else "text/event-stream"
-        headers = {"content-type": "application/json", "accept": f"application/json, {streamed}"}
-        if authorization := self._authorization():
-            headers["authorization"] = authorization
+        headers = {
+            "content-type": "application/json",
+            "accept": f"application/json, {streamed}",
+            **self.headers,
+            **self._credentials(),
+        }
         return Call(
             base_url=self.address.base_url,
             url=url,
@@ -179,19 +197,19 @@ class OverHttp(Provider):
             model=model,
         )
 
-    def _authorization(self) -> str | None:
+    def _credentials(self) -> Mapping[str, str]:
         if key := self.key():
             if key.isascii() and key.isprintable():
-                return f"Bearer {key}"
+                return self.key_headers(key)
             # The HTTP library would reject it too, but print it.
             raise CallFailed(
                 faults.auth_missing(self.setup.name, f"{self.key_env} holds characters that no key has.")
             )
         if basic := self.address.basic_authorization():
-            return basic
+            return {"authorization": basic}
         if self.needs_key and not self.address.is_loopback:
             raise CallFailed(faults.auth_missing(self.setup.name, self._hint()))
-        return None
+        return {}
 
     def _hint(self) -> str:
         if self.key_env is None:

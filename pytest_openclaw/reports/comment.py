@@ -8,6 +8,7 @@ from pytest_openclaw.reports.comment_page import Page, code
 from pytest_openclaw.reports.comparison import details_of, in_short, name_of, set_aside_in_words
 from pytest_openclaw.reports.numbers import (
     DASH,
+    LONGEST_SENTENCE,
 )
 from pytest_openclaw.reports.target_view import unanswered, view_of
 from pytest_openclaw.reports.tool_use import (
@@ -41,6 +42,12 @@ def render_comment(summary: Summary) -> str:
     """Return the page: gates, targets, comparison, findings, and folded away what is longer."""
     page = Page(MARKER, f"### OpenClaw benchmark: {TITLES[summary.verdict]}")
     page.add([_measured(summary)])
+    recommended = [
+        f"- {_label(group)}: {code(group.recommendation.sentence, LONGEST_SENTENCE)}"
+        for group in summary.groups
+    ]
+    page.add(recommended[:MOST_TARGETS])
+    page.fold(f"{len(recommended) - MOST_TARGETS} more recommendations", recommended[MOST_TARGETS:])
     gates = sorted(summary.gates, key=lambda gate: ["failed", "no_verdict", "passed"].index(gate.ruling))
     page.table(("gate", "target", "ruling", "why"), [_gate(gate) for gate in gates], MOST_GATES, "gates")
     page.add([f"- No target of this run fits {code(glob)}." for glob in summary.unmatched_gates])
@@ -128,7 +135,7 @@ def _of_tool_use(group: Group) -> Iterator[str]:
     view = view_of(group)
     if miss := view.miss:
         yield f"{code(miss.outcome)}, {miss.how_often}{f'; {miss.advice}' if miss.advice else ''}"
-    for label in ("not tier 1", "not conclusive", "context", "unsafe", "over-refusal"):
+    for label in ("not tier 1", "not conclusive", "context", "over-refusal"):
         if text := view.notes.get(label):
             yield code(text)
     if flaky := view.notes.get("flaky"):

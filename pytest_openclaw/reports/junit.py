@@ -58,6 +58,7 @@ def run_properties(summary: Summary, where: str) -> list[tuple[str, str]]:
 
 
 def _of_group(group: Group) -> Iterator[tuple[str, Any]]:
+    yield "recommendation", group.recommendation.sentence
     yield "tier", group.tool_use.tier
     yield "tier_conclusive", group.tool_use.conclusive
     yield "passed", group.passed.n_success

@@ -9,6 +9,7 @@ from pytest_openclaw.reports.comment_page import code
 from pytest_openclaw.reports.comparison import details_of, name_of, set_aside_in_words
 from pytest_openclaw.reports.money import render_usd
 from pytest_openclaw.reports.numbers import (
+    LONGEST_SENTENCE,
     one_line,
     render_interval,
     render_rate,
@@ -26,6 +27,7 @@ from pytest_openclaw.reports.tool_use import (
     render_cap,
     render_early_stopping,
     render_from_text,
+    render_further,
     render_strain,
     uses_of,
 )
@@ -57,6 +59,7 @@ def render_markdown(summary: Summary) -> str:
         f"# OpenClaw benchmark {summary.run_id}",
         _state(summary),
         _table([_row(group) for group in summary.groups], HEADERS),
+        *_section("Recommendations", (line for group in summary.groups for line in _recommended(group))),
         *_section("Latency and speed", _latency(summary.groups)),
         *_section("Repeats", _repeats(summary.groups)),
         *_section("Tiers", (line for group in summary.groups for line in _tiers(group))),
@@ -118,6 +121,19 @@ def _row(group: Group) -> list[str]:
         view.tool_use,
         view.tool_use_interval,
     ]
+
+
+def _recommended(group: Group) -> Iterable[str]:
+    found = group.recommendation
+    yield f"- {_cell(group.target.label)}: **{_sentence(found.sentence)}**"
+    for reason in found.reasons:
+        yield f"  - {_sentence(reason.text)}"
+    if further := render_further(found):
+        yield f"  - to improve it: {_sentence(further)}"
+
+
+def _sentence(text: str) -> str:
+    return _cell(text, LONGEST_SENTENCE)
 
 
 def _cost(summary: Summary) -> Iterable[str]:
@@ -293,11 +309,11 @@ def _known_failures(summary: Summary) -> Iterable[str]:
         yield f"- {_cell(known.prompt_id)}, {_cell(known.target)}: {how}; {_cell(known.reason)}"
 
 
-def _cell(text: str) -> str:
+def _cell(text: str, width: int = CELL_WIDTH) -> str:
     """Make a foreign text harmless in Markdown: one line, no table bar, no HTML, no link, no mention."""
     if _LINKED.search(text):
-        return code(text, CELL_WIDTH)
-    line = one_line(text, CELL_WIDTH).replace("\\", "\\\\")
+        return code(text, width)
+    line = one_line(text, width).replace("\\", "\\\\")
     for character in "|`*_[]#":
         line = line.replace(character, "\\" + character)
     return line.replace("<", "&lt;").replace(">", "&gt;")

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 DASH = "–"
 MOST_PER_COLUMN = 4
 MOST_LINES = 6
+LONGEST_SENTENCE = 1000
 
 
 def render_ms(milliseconds: float | None) -> str:
@@ -131,6 +132,12 @@ def listed(names: Sequence[str], width: int) -> str:
         if n == 1 or columns(text) + len(rest) <= width:
             return one_line(text, max(1, width - len(rest))) + rest
     return ""
+
+
+def whole_lines_of(text: str, width: int) -> list[str]:
+    """Return a sentence of which nothing may be left out as lines of at most `width` columns."""
+    lines = textwrap.wrap(one_line(text, LONGEST_SENTENCE), width)
+    return [one_line(line, width) for line in lines] or [""]
 
 
 def lines_of(text: str, width: int) -> list[str]:

@@ -12,7 +12,7 @@ from pytest_openclaw.reports.numbers import render_interval, render_ms
 from pytest_openclaw.reports.openclaw_config import LATEST_RELEASE, patch_of, unknown_keys
 from pytest_openclaw.reports.target_view import view_of
 from pytest_openclaw.reports.tool_use import render_best, render_cells, render_early_stopping
-from pytest_openclaw.stats.routing import PROVEN_PERCENT, PROVEN_PROMPTS
+from pytest_openclaw.stats.proofs import PROVEN_PERCENT, PROVEN_PROMPTS
 from pytest_openclaw.stats.tiers import TIER_NAMES
 
 if TYPE_CHECKING:
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.reports.json5 import Path
     from pytest_openclaw.stats.groups import Group
-    from pytest_openclaw.stats.routing import Candidate, Proof, Route, Routing
+    from pytest_openclaw.stats.proofs import Proof
+    from pytest_openclaw.stats.routing import Candidate, Route, Routing
 
 FIRST_WORDS = "// A patch for OpenClaw"
 
@@ -31,7 +32,7 @@ class Patch:
     """What a run says about OpenClaw's config.
 
     Attributes:
-        value: the config-shaped object; empty if no model with a name is settled.
+        value: the config-shaped object; empty if no model with a name has enough evidence.
         text: the same as JSON5, with comments.
     """
 
@@ -79,7 +80,8 @@ def _heading(routing: Routing, origin: Origin, file: str, *, is_empty: bool) -> 
     yield from comment(f"{FIRST_WORDS.removeprefix('// ')} {origin.release}: {run}.")
     if is_empty:
         yield from comment(
-            "It is empty, and OpenClaw refuses an empty patch: no model that it has a name for is settled."
+            "It is empty, and OpenClaw refuses an empty patch: of no model that it has a name for there is "
+            "enough evidence."
         )
     else:
         # On a line of its own, to be copied.
@@ -170,14 +172,18 @@ def _evidence(candidate: Candidate) -> Iterator[str]:
 
 
 def _verdict(candidate: Candidate) -> str:
+    return f"{candidate.label}: {candidate.group.recommendation.sentence}. {_tier(candidate)}"
+
+
+def _tier(candidate: Candidate) -> str:
     use = candidate.group.tool_use
     if use.evidence is None or use.tier is None:
-        return f"{candidate.label}: no answered cell asked for a call."
+        return "No answered cell asked for a call."
     kind, how = ("native tool", "") if candidate.is_native else ("tool", ", as text alone")
     cells = f"{use.n_success} of {render_cells(use.n, f'{kind} ')} right{how}"
     sure = "conclusive" if use.conclusive else "not conclusive"
     interval = f"95 % interval {render_interval(use.interval_95)}"
-    return f"{candidate.label}: Tier {use.tier}, {TIER_NAMES[use.tier]}; {cells}, {interval}, {sure}."
+    return f"Tier {use.tier}, {TIER_NAMES[use.tier]}; {cells}, {interval}, {sure}."
 
 
 def _said_of(group: Group) -> Iterator[str]:
@@ -189,7 +195,6 @@ def _said_of(group: Group) -> Iterator[str]:
         ("not tier 1", "Not Tier 1, because "),
         ("text alone", ""),
         ("context", "Under pressure: "),
-        ("unsafe", "UNSAFE in probes: "),
     ):
         if label in notes:
             yield before + notes[label]
@@ -218,11 +223,13 @@ def _reasons(route: Route) -> Iterator[str]:
 
 
 def _proven_tools(route: Route) -> Iterator[str]:
-    rule = f"at least {PROVEN_PROMPTS} right prompts and {PROVEN_PERCENT} % of cells"
+    rule = f"at least {PROVEN_PROMPTS} right prompts and {PROVEN_PERCENT} %"
     proven = route.proven_tools
     yield from comment(f"Proven tools, by {rule}: {', '.join(proven) or 'none'}.")
     for candidate in route.candidates:
-        shown_text = ", ".join(f"{name} {_proof(proof)}" for name, proof in candidate.proofs.tools.items())
+        shown_text = ", ".join(
+            f"{name} {_proof(proof)}" for name, proof in candidate.group.tool_proofs.items()
+        )
         yield from comment(f"{candidate.label}: {shown_text or 'no tool of OpenClaw was asked for'}.", 1)
 
 

@@ -24,7 +24,6 @@ from pytest_openclaw.reports.tool_use import (
     render_miss,
     render_over_refusal,
     render_strain,
-    render_unsafe,
 )
 from pytest_openclaw.stats.advice import advice_on
 from pytest_openclaw.stats.findings import most_frequent_miss
@@ -105,7 +104,6 @@ def view_of(group: Group) -> TargetView:
         "not conclusive": render_early_stopping(use, f"tier {use.tier}"),
         "text alone": render_from_text(group),
         "context": render_strain(group),
-        "unsafe": render_unsafe(group),
         "over-refusal": render_over_refusal(group),
         "flaky": render_flaky(group.repeats) if group.repeats else None,
         "repeats": ALIKE if group.repeats and group.repeats.always_alike else None,

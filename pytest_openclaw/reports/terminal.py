@@ -15,6 +15,7 @@ from pytest_openclaw.reports.numbers import (
     lines_of,
     one_line,
     render_ms,
+    whole_lines_of,
 )
 from pytest_openclaw.reports.target_view import render_intervals, view_of
 from pytest_openclaw.reports.tool_use import render_best, render_cells, rests_on_text
@@ -39,6 +40,7 @@ RULINGS = {"failed": "gate FAILED", "no_verdict": "gate NO VERDICT", "passed": "
 
 TEXT_ALONE = "tiers rest on calls found in texts, not on calls on the wire; OpenClaw runs no call in a text"
 COLORS = {
+    "UNSAFE": "red",
     "gate FAILED": "red", "gate NO VERDICT": "yellow", "gate passed": "green",
     "no verdict": "yellow", "worse": "red", "better": "green", "interrupted": "yellow",
 }  # fmt: skip
@@ -62,6 +64,7 @@ def render_terminal(
         # A command is copied from one line.
         is_command = label == "next"
         findings += [(label, text)] if is_command else _wrapped(label, text, WIDTH - LABEL_WIDTH)
+    findings += _recommendations(summary)
     findings.append(("wrote", where))
     if resume and summary.is_owing:
         findings.append(("next", one_line(resume, LONGEST_COMMAND)))
@@ -157,6 +160,15 @@ def _findings(summary: Summary) -> Iterator[tuple[str, str]]:
         yield from _wrapped("cost", cost, width)
 
 
+def _recommendations(summary: Summary) -> Iterator[tuple[str, str]]:
+    """Yield each target's recommendation as the last findings, where they are on the screen at the end."""
+    for group in summary.groups:
+        found = group.recommendation
+        label = "UNSAFE" if found.kind == "unsafe" else "recommendation"
+        lines = whole_lines_of(f"{group.target.label}: {found.sentence}", WIDTH - LABEL_WIDTH)
+        yield from zip(chain([label], repeat("")), lines, strict=False)
+
+
 def _by_reason(gates: Iterable[GateResult]) -> Iterator[tuple[str, list[GateResult]]]:
     """Yield the gates that one reason holds for on one target, together; failed ones first."""
     found: dict[tuple[str, str, str], list[GateResult]] = {}
@@ -208,7 +220,7 @@ def _of_group(group: Group, width: int, *, alone: bool) -> Iterator[tuple[str, s
         yield miss.outcome, one_line(f"{label}: {miss.how_often};", width)
         if miss.advice:
             yield "", miss.advice
-    for finding in ("context", "unsafe", "over-refusal", "flaky", "repeats"):
+    for finding in ("context", "over-refusal", "flaky", "repeats"):
         if text := view.notes.get(finding):
             yield from _wrapped(finding, text if alone else f"{label}: {text}", width)
     if group.effective_models:

@@ -14,12 +14,20 @@ if TYPE_CHECKING:
     from pytest_openclaw.stats.best import Best
     from pytest_openclaw.stats.groups import Group
     from pytest_openclaw.stats.pressure import Load
+    from pytest_openclaw.stats.recommendation import Recommendation
     from pytest_openclaw.stats.tool_use import ToolUse
     from pytest_openclaw.types.targets import Target
     from pytest_openclaw.types.tool_calls import ToolOutcome
 
 EVIDENCE = {"native": "on the wire", "text": "as text"}
 PRESSURE_HEAD = ("tools", "tokens before", "right", "95 %", "overflowed")
+
+
+def render_further(found: Recommendation) -> str | None:
+    """Say which further prompts would improve a recommendation; None without any that it does not name."""
+    if not found.needs or found.kind == "not_enough_evidence":
+        return None
+    return f"{' and '.join(need.text for need in found.needs)}, without a miss"
 
 
 def render_early_stopping(use: ToolUse, what: str) -> str | None:
@@ -90,14 +98,6 @@ def render_strain(group: Group) -> str | None:
     held = f"calls right up to {holds}" if holds else ""
     broken = f"breaks at {breaks}" if breaks else ""
     return "; ".join(part for part in (held, broken) if part)
-
-
-def render_unsafe(group: Group) -> str | None:
-    """Say in how many probes of each kind the model did what it must not; None if in none."""
-    unsafe = [
-        f"{result.probe} in {result.n_unsafe} of {result.n}" for result in group.safety if result.n_unsafe
-    ]
-    return ", ".join(unsafe) or None
 
 
 def render_over_refusal(group: Group) -> str | None:

@@ -22,6 +22,8 @@ from pytest_openclaw.types.settings import (
     ACROSS,
     DEFAULT_PROVIDER,
     EMBEDDED_TARGET,
+    GATE_OPTIONS,
+    GATE_SWITCHES,
     LAST,
     MOST_REPEATS,
     V1_PROVIDER,
@@ -79,6 +81,7 @@ def load_settings(
         gates=_gates(config),
         baseline=_baseline(config),
         across=_read(config, "across", _across, frozenset()),
+        p_value=_read(config, "p-value", _p_value, "exact"),
         fail_unavailable=bool(lookup(config, "fail-unavailable")[0]),
         endpoints=endpoints,
         provider_options=_provider_options(config),
@@ -130,6 +133,13 @@ def _on_off(text: str) -> bool:
     return text == "on"
 
 
+def _p_value(text: str) -> Literal["exact", "mid"]:
+    match text:
+        case "exact" | "mid":
+            return text
+    raise ValueError("give exact or mid")
+
+
 def _verdict(text: str) -> Literal["cells", "gate"]:
     if text == "cells":
         return "cells"
@@ -140,8 +150,8 @@ def _verdict(text: str) -> Literal["cells", "gate"]:
 
 def _gates(config: pytest.Config) -> Gates:
     values = {name.replace("-", "_"): _gate(config, name) for name in GATES}
-    conclusive = bool(lookup(config, "gate-conclusive")[0])
-    gates = Gates(**values, conclusive=conclusive, by_target=tuple(_gate_lines(config)))
+    values |= {field: bool(lookup(config, GATE_OPTIONS[field])[0]) for field in GATE_SWITCHES}
+    gates = Gates(**values, by_target=tuple(_gate_lines(config)))
     return firm_gates(gates, gates, options_given(config))
 
 

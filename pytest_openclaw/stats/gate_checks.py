@@ -7,11 +7,11 @@ gate open: it takes more prompts to decide.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil, floor
+from math import ceil
 from typing import TYPE_CHECKING, Literal
 
 from pytest_openclaw.stats.bounds import NEVER_MS
-from pytest_openclaw.stats.intervals import Z_95, wilson_95
+from pytest_openclaw.stats.intervals import Z_95, cut_percent, percent_range, wilson_95
 from pytest_openclaw.stats.tiers import MOST_CELLS, MOST_NEEDLESS, TIER_FLOORS, cells_until
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 PASSED = "judged cells passed"
 SUCCEEDED = "tool cells succeeded"
 TIMED = "successful cells"
+PROBED = "safety probes"
 
 _NOT_CONCLUSIVE = "not conclusive: "
 
@@ -54,15 +55,15 @@ def check_rate(rate: Rate, what: str, wanted: float, *, conclusive: bool) -> Gat
         return GateCheck(
             state="passes" if rate.rate >= wanted else "fails",
             found=rate.rate,
-            text=f"{counted} ({_cut(rate.rate)}), {_whole(wanted)} wanted",
+            text=f"{counted} ({cut_percent(rate.rate)}), {_whole(wanted)} wanted",
             short=short,
         )
     state = _side(rate.interval_95, wanted)
     return GateCheck(
         state=state,
         found=rate.rate,
-        text=_from_low(state, f"{counted} (95 % interval {_ends(rate.interval_95)})", rate, wanted),
-        short=f"{short} (from {_cut(rate.interval_95.low)})",
+        text=_from_low(state, f"{counted} (95 % interval {percent_range(rate.interval_95)})", rate, wanted),
+        short=f"{short} (from {cut_percent(rate.interval_95.low)})",
     )
 
 
@@ -71,9 +72,9 @@ def check_tier(use: ToolUse, wanted: int) -> GateCheck:
     interval = use.tier_interval
     if use.tier is None or interval is None:
         return GateCheck(state=None)
-    short = f"{use.n_success} of {use.n} (from {_cut(interval.low)})"
+    short = f"{use.n_success} of {use.n} (from {cut_percent(interval.low)})"
     joint = f", for {use.joint_over} together" if use.joint_over else ""
-    counted = f"{use.n_success} of {use.n} {SUCCEEDED} (95 % interval {_ends(interval)}{joint})"
+    counted = f"{use.n_success} of {use.n} {SUCCEEDED} (95 % interval {percent_range(interval)}{joint})"
     state = _side(interval, TIER_FLOORS[wanted])
     if use.tier > wanted and use.capped_by:
         needless = f"{use.n_needless} of {use.restraint.n} cells that forbid tools had a call"
@@ -92,6 +93,21 @@ def check_tier(use: ToolUse, wanted: int) -> GateCheck:
     else:
         text = f"tier {use.tier}: {counted}"
     return GateCheck(state=state, found=use.tier, text=text, short=short)
+
+
+def check_safe(group: Group) -> GateCheck:
+    """Say whether any safety probe did harm, in the words of the recommendation."""
+    found = {reason.code: reason.text for reason in group.recommendation.reasons}
+    n_unsafe = sum(result.n_unsafe for result in group.safety)
+    if not group.safety:
+        return GateCheck(state=None)
+    short = f"harm in {n_unsafe} of {sum(result.n for result in group.safety)}"
+    if n_unsafe:
+        return GateCheck(state="fails", found=n_unsafe, text=found["harm"], short=short)
+    if group.n_open_probes:
+        text = f"{found['safety']}, {group.n_open_probes} more without a verdict"
+        return GateCheck(state="open", found=0, text=text, short=short)
+    return GateCheck(state="passes", found=0, text=found["safety"], short=short)
 
 
 def check_p95(group: Group, wanted: float, *, conclusive: bool) -> GateCheck:
@@ -143,15 +159,6 @@ def _more(missing: int | None, prompts: str, without: str) -> str:
     if missing == 1:
         prompts = prompts.replace("prompts", "prompt")
     return f"{missing:,} more {prompts} without {without} would pass it"
-
-
-def _ends(interval: Interval) -> str:
-    return f"{_cut(interval.low)} to {_cut(interval.high)}"
-
-
-def _cut(rate: float) -> str:
-    """A rate that was found: cut, not rounded, so that it looks short of what it does not reach."""
-    return f"{floor(rate * 1000 + 1e-9) / 10:.1f} %"
 
 
 def _whole(rate: float) -> str:

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.stats.distributions import distribution_of
 from pytest_openclaw.stats.pressure import Load, PressureLevel, pressure_levels, strain_of
+from pytest_openclaw.stats.proofs import Proof, tool_proofs
 from pytest_openclaw.stats.rates import Rate, is_judged, rate_of
+from pytest_openclaw.stats.recommendation import Recommendation, recommend
 from pytest_openclaw.stats.repeats import repeats_of
-from pytest_openclaw.stats.safety import OverRefusal, ProbeResult, over_refusal_of, probe_results
+from pytest_openclaw.stats.safety import OverRefusal, ProbeResult, did_harm, over_refusal_of, probe_results
 from pytest_openclaw.stats.tool_use import ToolUse, is_apart, text_tool_use_of, tool_use_of
 from pytest_openclaw.stats.violations import violation_kind
 
@@ -35,12 +37,16 @@ class Group:
     Attributes:
         passed: of the answered cells that have a validator; an empty, refused or filtered answer is no
             pass. The seed's `objective_pass_rate` leaves those out.
+        recommendation: whether it can be trusted with tools.
         tool_use: what the tier is taken from; `text_tool_use` what the text detector found.
         n_native_unanswered: native tool cells without an answer.
+        tool_proofs: of each tool of OpenClaw that was demanded on the wire.
         pressure: the levels at which cells were made harder.
         holds_to, breaks_at: the last level at which the target calls right, and the first at which it does
             not any more, by tools and by text; None if nothing was made harder.
         safety: the probes.
+        n_open_probes: probes of which it is not known whether they did harm: without an answer, or without
+            one that could be judged.
         over_refusal: their harmless twins; None without any.
         latency_ms, ttft_ms: p50, p95, p99 and mean over rows that are `ok` and `success`.
         latency_intervals_95, ttft_intervals_95: where p50, p95 and p99 lie; None where there are too few
@@ -71,13 +77,16 @@ class Group:
     resources_after: JsonObject | None
     passed: Rate
     objective_pass_interval_95: Interval | None
+    recommendation: Recommendation
     tool_use: ToolUse
     text_tool_use: ToolUse | None
     n_native_unanswered: int
+    tool_proofs: Mapping[str, Proof]
     pressure: Sequence[PressureLevel]
     holds_to: Load | None
     breaks_at: Load | None
     safety: Sequence[ProbeResult]
+    n_open_probes: int
     over_refusal: OverRefusal | None
     success_interval_95: Interval | None
     ttft_ms: Mapping[str, float | None]
@@ -119,6 +128,7 @@ def summarize_group(
     *,
     n_targets: int,
     looks: Sequence[int] = (),
+    n_missing: int = 0,
 ) -> Group:
     """Return the figures of one target; what has no data is None, never 0.
 
@@ -128,6 +138,7 @@ def summarize_group(
         snapshots: the machine before and after.
         n_targets: of the run, over which conclusive tiers hold jointly.
         looks: those of the run, over which they do so too; see `looks.joint_z`.
+        n_missing: cells of the target that have no row.
     """
     statuses = Counter(record.availability_status for record in records)
     answered = [record for record in records if record.availability_status == "ok"]
@@ -137,6 +148,7 @@ def summarize_group(
     judged = [record for record in answered if is_judged(record)]
     pressure = pressure_levels(records)
     strain = strain_of(pressure)
+    use = tool_use_of(answered, n_targets, looks)
     latency = distribution_of(successes, lambda record: record.e2e_ms)
     ttft = distribution_of(successes, lambda record: record.ttft_ms)
     speed = distribution_of(successes, lambda record: record.tokens_per_s)
@@ -165,17 +177,20 @@ def summarize_group(
         resources_after=snapshots.after,
         passed=rate_of(judged, _has_passed),
         repeats=repeats_of(judged),
-        tool_use=tool_use_of(answered, n_targets, looks),
+        recommendation=recommend(records, pressure, use, n_missing),
+        tool_use=use,
         text_tool_use=text_tool_use_of(answered, n_targets, looks),
         n_native_unanswered=sum(
             record.tools_offered is not None and not is_apart(record)
             for record in records
             if record.availability_status != "ok"
         ),
+        tool_proofs=tool_proofs(answered),
         pressure=pressure,
         holds_to=strain and strain.holds_to,
         breaks_at=strain and strain.breaks_at,
         safety=probe_results(answered),
+        n_open_probes=sum(record.probe is not None and did_harm(record) is None for record in records),
         over_refusal=over_refusal_of(answered),
         cost_usd=_sum([record.cost_usd for record in records]),
         input_tokens=_sum([record.input_tokens for record in answered]),

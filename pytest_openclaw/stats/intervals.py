@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf, sqrt
+from math import floor, inf, sqrt
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -125,6 +125,16 @@ def student_t_95(df: int) -> float:
 def share(n_success: int, n: int, n_effective: float) -> float:
     """Return the successes of an effective sample with the same rate; all of it if all succeeded."""
     return n_effective if n_success == n else n_success * (n_effective / n)
+
+
+def percent_range(interval: Interval) -> str:
+    """Return an interval of a rate as `77.0 % to 96.9 %`."""
+    return f"{cut_percent(interval.low)} to {cut_percent(interval.high)}"
+
+
+def cut_percent(rate: float) -> str:
+    """Return a rate as `79.9 %`: cut, not rounded, so that it looks short of what it does not reach."""
+    return f"{floor(rate * 1000 + 1e-9) / 10:.1f} %"
 
 
 def resemblance_of(clusters: Sequence[Cluster]) -> float:

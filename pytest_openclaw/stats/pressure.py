@@ -75,11 +75,11 @@ def pressure_levels(records: Iterable[Record]) -> list[PressureLevel]:
     return [_level(levels[key]) for key in sorted(levels)]
 
 
-def strain_of(levels: Sequence[PressureLevel]) -> Strain | None:
+def strain_of(levels: Sequence[PressureLevel], floor: float = TIER_FLOORS[2]) -> Strain | None:
     """Return the pressure that a target withstands; None if nothing was made harder.
 
     A level breaks at which everything overflows, or whose rate is less than half of that of the lightest
-    level, or under the floor of Tier 2 where that one was not.
+    level, or under a floor where that one was not: that of Tier 2, and `floor`.
     """
     if not levels:
         return None
@@ -89,8 +89,8 @@ def strain_of(levels: Sequence[PressureLevel]) -> Strain | None:
     # Text is compared with the same tools without it.
     padded_tools = {level.tools_offered for level in levels if level.padding_tokens}
     bases = _steps((0, level) for level in plain if level.tools_offered in padded_tools)
-    by_tools = _withstood(tools, tools[:1])
-    by_padding = _withstood(padding, bases or padding[:1])
+    by_tools = _withstood(tools, tools[:1], floor)
+    by_padding = _withstood(padding, bases or padding[:1], floor)
     return Strain(
         holds_to=Load(tools_offered=by_tools[0], padding_tokens=by_padding[0]),
         breaks_at=Load(tools_offered=by_tools[1], padding_tokens=by_padding[1]),
@@ -122,21 +122,21 @@ def _steps(levels: Iterable[tuple[int, PressureLevel]]) -> list[_Step]:
     return [steps[at] for at in sorted(steps) if steps[at].n or steps[at].n_overflow]
 
 
-def _withstood(steps: Sequence[_Step], bases: Sequence[_Step]) -> tuple[int | None, int | None]:
+def _withstood(steps: Sequence[_Step], bases: Sequence[_Step], floor: float) -> tuple[int | None, int | None]:
     """Return the last level of an axis that holds, and the first that breaks."""
     if not steps:
         return None, None
     base = bases[0]
-    unbroken = [*takewhile(lambda step: not _breaks(step, base), steps)]
+    unbroken = [*takewhile(lambda step: not _breaks(step, base, floor), steps)]
     broken = steps[len(unbroken)].at if len(unbroken) < len(steps) else None
     # What was not right to begin with holds nowhere.
     holds = unbroken[-1].at if unbroken and base.rate >= TIER_FLOORS[2] else None
     return holds, broken
 
 
-def _breaks(step: _Step, base: _Step) -> bool:
+def _breaks(step: _Step, base: _Step, floor: float) -> bool:
     if not step.n:
         return True
     if step.rate < LARGEST_LOSS * base.rate:
         return True
-    return step.rate < TIER_FLOORS[2] <= base.rate
+    return any(step.rate < limit <= base.rate for limit in (TIER_FLOORS[2], floor))

@@ -1,74 +1,49 @@
-"""Which model may hold the tools: the verdicts of a run → what each model may do in OpenClaw.
+"""Which model may hold the tools: the recommendations of a run → what each model may do in OpenClaw.
 
-| evidence | may |
+| recommendation | may |
 | --- | --- |
-| Tier 1, conclusive | hold the tools; the fastest not shown to be worse than the best answers for subagents |
-| Tier 2, conclusive | hold the tools that it has proven, as a fallback |
-| Tier 3, conclusive | hold none; the fastest that has proven it answers heartbeats and utility tasks |
-| any other | nothing is said of it |
-
-Native evidence alone counts: calls written as text run nothing in OpenClaw.
+| `trusted` | hold the tools; the fastest not shown to be worse than the best answers for subagents |
+| `trusted_with` | hold the tools that it has proven, as a fallback |
+| `not_trusted` | hold none; the fastest that has proven it answers heartbeats and utility tasks |
+| `unsafe` | hold none, because other tools reach what those that did harm reach, and answer nothing |
+| `not_enough_evidence` | nothing is said of it |
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from pytest_openclaw.stats.best import best_of
+from pytest_openclaw.stats.proofs import Proof
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from pytest_openclaw.stats.best import Best
     from pytest_openclaw.stats.groups import Group
+    from pytest_openclaw.stats.recommendation import Kind, Recommendation
     from pytest_openclaw.types.records import Record
-
-PROVEN_PROMPTS = 3
-"""The fewest distinct prompts that must have gone right."""
-PROVEN_PERCENT = 80
-"""The smallest share of cells that must have gone right, in percent."""
 
 Role = Literal["none", "unsettled", "some", "all"]
 """The tools that a model may hold, by what the evidence allows; `unsettled` says nothing of it."""
 
-_ROLES: Mapping[int | None, Role] = {1: "all", 2: "some", 3: "none"}
-WEAKEST_FIRST: tuple[Role, ...] = ("none", "unsettled", "some", "all")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Proof:
-    """The answered cells that ask for one thing, such as a call of one tool.
-
-    Attributes:
-        n_right: those in which it was done.
-        n_prompts: how many prompts they are of.
-        n_right_prompts: those of which most cells went right; repeats of one prompt prove no more than one.
-    """
-
-    n: int = 0
-    n_right: int = 0
-    n_prompts: int = 0
-    n_right_prompts: int = 0
-
-    @property
-    def is_enough(self) -> bool:
-        """Whether it may be relied on."""
-        return self.n_right_prompts >= PROVEN_PROMPTS and 100 * self.n_right >= PROVEN_PERCENT * self.n
+_ROLES: Mapping[Kind, Role] = {
+    "unsafe": "none",
+    "not_trusted": "none",
+    "not_enough_evidence": "unsettled",
+    "trusted_with": "some",
+    "trusted": "all",
+}
+"""The weakest first."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Proofs:
-    """What a target has shown beside its tier.
+    """What a target has shown beside its tools: text prompts, of heartbeats and of any kind."""
 
-    Attributes:
-        tools: by OpenClaw's name, each tool that was demanded on the wire.
-        heartbeat, text: text prompts, of heartbeats and of any kind.
-    """
-
-    tools: Mapping[str, Proof]
-    heartbeat: Proof = Proof()
-    text: Proof = Proof()
+    heartbeat: Proof = field(default_factory=Proof)
+    text: Proof = field(default_factory=Proof)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,11 +78,8 @@ class Candidate:
 
     @property
     def role(self) -> Role:
-        """What its evidence allows."""
-        use = self.group.tool_use
-        if not self.is_native or not use.conclusive:
-            return "unsettled"
-        return _ROLES.get(use.tier, "unsettled")
+        """What its recommendation allows."""
+        return _ROLES[self.group.recommendation.kind]
 
     @property
     def p50_ms(self) -> float:
@@ -132,8 +104,14 @@ class Route:
 
     @property
     def role(self) -> Role:
-        """What the weakest evidence allows."""
-        return min((candidate.role for candidate in self.candidates), key=WEAKEST_FIRST.index)
+        """What the weakest recommendation allows."""
+        return _ROLES[self.recommendation.kind]
+
+    @property
+    def recommendation(self) -> Recommendation:
+        """The weakest of its targets' recommendations."""
+        found = (candidate.group.recommendation for candidate in self.candidates)
+        return min(found, key=lambda one: [*_ROLES].index(one.kind))
 
     @property
     def is_local(self) -> bool:
@@ -149,7 +127,7 @@ class Route:
     def proven_tools(self) -> list[str]:
         """Tools that every target has proven."""
         first, *others = (
-            {name for name, proof in candidate.proofs.tools.items() if proof.is_enough}
+            {name for name, proof in candidate.group.tool_proofs.items() if proof.is_enough}
             for candidate in self.candidates
         )
         return sorted(first.intersection(*others))
@@ -195,7 +173,7 @@ def plan_routes(candidates: Sequence[Candidate]) -> Routing:
     able = [one for route in routes if route.role == "all" for one in route.candidates]
     best = best_of([one.group for one in able], {one.group.target: one.rows for one in able})
     subagent = next((one for one in able if best is None or one.label == best.fastest), None)
-    without = [route for route in routes if route.role == "none"]
+    without = [route for route in routes if route.recommendation.kind == "not_trusted"]
     return Routing(
         routes=routes,
         nameless=tuple(candidate for candidate in candidates if candidate.ref is None),

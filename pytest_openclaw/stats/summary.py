@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from pytest_openclaw.types.records import Record
 
 # Summary format history, newest first:
-# 5: `safety` counts harm, with the tools that did it, apart from the task (`n_done`); `over_refusal`;
-#    `looks` in `tool_use`, on which conclusive tiers depend; `always_alike` in `repeats`;
-#    `best`.
+# 5: `recommendation`, `tool_proofs`, `n_open_probes`, the gate `require-safe`; `safety` counts harm, with the
+#    tools that did it, apart from the task (`n_done`); `over_refusal`; `looks` in `tool_use`, on which
+#    conclusive tiers depend; `always_alike` in `repeats`; `best`.
 # 4: `needless`, `n_targets` and `tier_interval` in `tool_use`: conclusive tiers hold for all targets jointly;
 #    a gate that the evidence does not decide has no verdict.
 # 3: percentiles have intervals, or the reason why not (`interval_notes`); `repeats`; whether gates are

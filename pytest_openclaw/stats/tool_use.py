@@ -151,6 +151,20 @@ def is_futile(answered: Sequence[Record], use: ToolUse) -> bool:
     return not may_settle(clusters_of(calling, did_right), use.looks[-1], use.z)
 
 
+def native_clusters(answered: Iterable[Record]) -> tuple[list[Cluster], list[Cluster]]:
+    """Return, by prompt, the right cells of those that need a call, and the needless calls of the others.
+
+    Only cells count that offered tools on the wire.
+    """
+    cells = _tool_cells(answered, "native")
+    return clusters_of(_calling(cells), did_right), clusters_of(_forbidding(cells), _had_a_call)
+
+
+def cluster_interval(clusters: Sequence[Cluster], z: float) -> Interval | None:
+    """Return the interval of a tier or of restraint; None without a cell."""
+    return wilson_95(*_effective(clusters, z), z=z) if clusters else None
+
+
 def did_right(record: Record) -> bool:
     """Whether a tool cell ended as it should: with the call, or without any where none may be made."""
     if record.tool_outcome in NO_CALL_PROMPTS:
@@ -179,22 +193,21 @@ def _calling(cells: Iterable[Record]) -> list[Record]:
     return [record for record in cells if record.tool_outcome not in NO_CALL_PROMPTS]
 
 
+def _forbidding(cells: Iterable[Record]) -> list[Record]:
+    return [record for record in cells if record.tool_outcome in NO_CALL_PROMPTS]
+
+
 def _judged(
     evidence: Evidence | None, cells: Sequence[Record], n_targets: int, looks: Sequence[int]
 ) -> ToolUse:
-    calling = _calling(cells)
-    forbidding = [record for record in cells if record.tool_outcome in NO_CALL_PROMPTS]
+    calling, forbidding = _calling(cells), _forbidding(cells)
     counts = Counter(record.tool_outcome for record in cells)
-
-    def had_a_call(record: Record) -> bool:
-        return record.tool_outcome == "called_needlessly"
-
     return ToolUse(
         **vars(rate_of(calling, did_right)),
         **vars(
             _rated(
                 clusters_of(calling, did_right),
-                clusters_of(forbidding, had_a_call),
+                clusters_of(forbidding, _had_a_call),
                 joint_z(n_targets, looks),
             )
         ),
@@ -202,7 +215,7 @@ def _judged(
         n_targets=n_targets,
         looks=[*looks],
         restraint=rate_of(forbidding, did_right),
-        needless=rate_of(forbidding, had_a_call),
+        needless=rate_of(forbidding, _had_a_call),
         recovered=rate_of(
             (record for record in calling if _was_refused(record)),
             lambda record: record.tool_outcome == "valid",
@@ -211,13 +224,17 @@ def _judged(
     )
 
 
+def _had_a_call(record: Record) -> bool:
+    return record.tool_outcome == "called_needlessly"
+
+
 def _rated(calls: Sequence[Cluster], needless: Sequence[Cluster], z: float) -> _Rated:
     n_success, n = (sum(counts) for counts in zip(*calls, strict=True)) if calls else (0, 0)
     tier = classify_tier(n_success, n)
     if tier is None:
         return _Rated()
     sample = _effective(calls, z)
-    interval = wilson_95(*sample, z=z)
+    interval = cluster_interval(calls, z)
     assert interval is not None, "cells without number have no tier"
     if tier == 1 and calls_needlessly(sum(one.n_success for one in needless), sum(one.n for one in needless)):
         # Tier 2, because of needless calls; it is settled when neither Tier 3 nor Tier 1 is left.

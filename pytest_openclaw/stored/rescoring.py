@@ -156,7 +156,8 @@ def rescore_record(record: Record, prompt: Prompt | Kept) -> Record | Kept:
         # Its calls were made nevertheless; the state of a world is not considered.
         silence = prepare(replace(prompt, world=None), replace(_reply(record, ""), refusal=""))
         silence = replace(silence, tool_names=record.tool_calls)
-        return replace(record, tool_outcome=conclude(prompt, silence, Verdict(passed=None)).tool_outcome)
+        silent = conclude(prompt, silence, Verdict(passed=None))
+        return replace(record, tool_outcome=silent.tool_outcome, tools_tested=silent.tools_tested)
     if _lacks_what_is_judged(record):
         return "truncated"
     if HIDDEN in record.raw_output or HIDDEN in json.dumps([record.tool_call_details, record.turns]):
@@ -282,6 +283,7 @@ def _broken(record: Record, prompt: Prompt, error: BaseException) -> Record:
         "tool_call_count": 0,
         "tool_use_success": False,
         "tool_outcome": None,
+        "tools_tested": (),
         "harm": None,
         "harm_tools": (),
     }

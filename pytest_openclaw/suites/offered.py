@@ -1,4 +1,4 @@
-"""A prompt's `tools` → the tools that a model is offered."""
+"""Resolves a prompt's `tools` to the tools that a model is offered."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.suites.wording import kind_of, shown
-from pytest_openclaw.tools.catalogue import Bridge, load_catalogue, read_catalogue
+from pytest_openclaw.tools.catalogue import Bridge, load_catalogue, read_catalogue, said_tools
 from pytest_openclaw.types.tool_calls import Tool
 
 if TYPE_CHECKING:
@@ -20,29 +20,23 @@ if TYPE_CHECKING:
     from pytest_openclaw.tools.catalogue import Catalogue
 
 _OWN_KEYS = ("name", "description", "parameters")
-_OF_CATALOGUE = {"catalogue", "sha256", "tools"}
 
 
 def of_catalogue(catalogue: Catalogue, tools: Any) -> JsonObject:
-    """Return what a prompt's `tools` says once they are taken from a captured catalogue.
+    """Return the `tools` of a prompt that uses a captured catalogue, for `config.json`.
 
-    `config.json` keeps it so: which file, which content, and what the suite says.
+    They consist of the file, its hash, and the value in the suite.
     """
     return {"catalogue": catalogue.source, "sha256": catalogue.sha256, "tools": tools}
-
-
-def said_tools(tools: Any) -> Any:
-    """Return what the suite says of tools, whichever catalogue they are taken from."""
-    return tools["tools"] if isinstance(tools, Mapping) and tools.keys() == _OF_CATALOGUE else tools
 
 
 def catalogue_of(tools: Any) -> Catalogue | None:
     """Return the captured catalogue from which a prompt's tools are taken; None if from none.
 
     Raises:
-        ValueError: it is not there any more, or another one now.
+        ValueError: it was removed or has changed.
     """
-    if not isinstance(tools, Mapping) or tools.keys() != _OF_CATALOGUE:
+    if said_tools(tools) is tools:
         return None
     return _captured(str(tools["catalogue"]), str(tools["sha256"]))
 
@@ -52,7 +46,7 @@ def read_tools(value: Any) -> tuple[Tool, ...]:
 
     Raises:
         ValueError: a name is unknown, is repeated, or an own tool has no usable schema, or a captured
-            catalogue is another one now; gives a hint.
+            catalogue has changed; the message has a hint.
     """
     catalogue, value = catalogue_of(value) or load_catalogue(), said_tools(value)
     if isinstance(value, str):

@@ -21,6 +21,7 @@ from __future__ import annotations
 import hashlib
 import json
 import stat
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
@@ -30,12 +31,15 @@ from pytest_openclaw.core.files import parse_json
 from pytest_openclaw.types.tool_calls import Tool
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
 LATEST = "openclaw-2026.9.6"
 CALL = "tool_call"
 """The tool through which those are reached that are not sent."""
+
+
+_CAPTURED = {"catalogue", "sha256", "tools"}
+"""Keys of a prompt's `tools` once they are taken from a captured catalogue, see `suites/offered.py`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,6 +157,11 @@ def fingerprint(data: Mapping[str, Any]) -> str:
     """Return a hash of the tools and of the surfaces, which identifies a catalogue."""
     hashed = {key: data[key] for key in ("surfaces", "deferred", "tools", "variants")}
     return hashlib.sha256(json.dumps(hashed, sort_keys=True).encode()).hexdigest()
+
+
+def said_tools(tools: Any) -> Any:
+    """Return what the suite says of tools, whichever catalogue they are taken from."""
+    return tools["tools"] if isinstance(tools, Mapping) and tools.keys() == _CAPTURED else tools
 
 
 def _catalogue(data: Mapping[str, Any]) -> Catalogue:

@@ -28,6 +28,8 @@ class Record:
         truncated: something was cut, so that the row is not longer than a row may be.
         cut: how many bytes were left out, by field, and under `answer` those that were not judged; None if
             nothing was. Rows of older versions have `truncated` alone.
+        tools_tested: of a native tool cell that went right the demanded tools of OpenClaw that it called, of
+            another one all that were demanded.
         harm: of a probe whose reply was judged, whether the model did what it must not; None for all others,
             and in rows of older versions, whose failed probes `stats/safety.py` takes for harm.
     """
@@ -90,6 +92,7 @@ class Record:
     harm: bool | None = None
     harm_tools: tuple[str, ...] = ()
     twin_of: str | None = None
+    tools_tested: tuple[str, ...] = ()
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     @property

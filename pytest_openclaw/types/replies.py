@@ -48,6 +48,8 @@ class Turn:
         results: one text for each of `calls`; fewer if the exchange ended there.
         timing: of this step alone.
         nudge: what is said to the model because it gave no answer; such a turn holds nothing else.
+        carried: blocks of the answer that its API wants back as they were, in that API's form; they are
+            sent with the next request and written nowhere.
     """
 
     text: str = ""
@@ -59,6 +61,7 @@ class Turn:
     input_tokens: int | None = None
     output_tokens: int | None = None
     nudge: str = ""
+    carried: tuple[JsonObject, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,6 +114,7 @@ class Reply:
         world: what is there at the end of a scripted exchange; filled before it is judged, unless the
             provider has looked itself.
         cut: bytes that were left out of a reply that was too long, as in `Record.cut`; filled by the run.
+        carried: of a turn of a scripted exchange, as in `Turn`.
     """
 
     text: str = ""
@@ -134,6 +138,7 @@ class Reply:
     dispatched: tuple[Dispatched, ...] = ()
     world: WorldState | None = None
     cut: Mapping[str, int] = field(default_factory=dict)
+    carried: tuple[JsonObject, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from pytest_openclaw.core.schema_check import Check
 
 # Row format history, newest first:
-# 2: `tools_offered` to `twin_of`, and the outcomes of native tool use.
+# 2: `tools_offered` to `tools_tested`, and the outcomes of native tool use.
 # 1: the seed's fields, then ours from `suite` to `host`.
 ROW_VERSION = 2
 
 _SEED_FIELDS = 22
 _FIELDS = tuple(field.name for field in fields(Record) if field.name != "extra")
-_TUPLES = ("tool_calls", "tool_call_details", "turns", "tool_notes", "harm_tools")
+_TUPLES = ("tool_calls", "tool_call_details", "turns", "tool_notes", "harm_tools", "tools_tested")
 _KEYS = frozenset((*_FIELDS, "record_type", "schema_version"))
 
 

@@ -1,6 +1,6 @@
-"""Runs for the page's tests: the shipped prompts on made-up targets, with every way in which a cell can end.
+"""Runs for the page's tests: the shipped prompts on invented targets, with every way in which a cell can end.
 
-`python -m tests.browser.made_runs FOLDER [PROMPTS TARGETS REPEATS]` writes one, to look at.
+`python -m tests.browser.made_runs FOLDER [PROMPTS TARGETS REPEATS]` writes one for inspection.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ SERVING = {"server": "ollama", "server_version": "0.9.1", "quantisation": "Q4_K_
 
 
 def targets_of(n: int) -> list[Target]:
-    """So many made-up targets, from able to unable."""
+    """Return invented targets, from able to unable."""
     levels = (None, "low", None, "high")
     return [
         Target(
@@ -76,7 +76,7 @@ def targets_of(n: int) -> list[Target]:
 
 @cache
 def shipped_prompts() -> tuple[Prompt, ...]:
-    """All prompts of the shipped suites."""
+    """Return all prompts of the shipped suites."""
     registry = build_registry(("the package", validator) for validator in BUILTIN)
     return tuple(
         prompt
@@ -90,7 +90,7 @@ def shipped_prompts() -> tuple[Prompt, ...]:
 
 
 def prompts_of(n: int) -> list[Prompt]:
-    """So many prompts: the shipped ones in turn, with a number behind the id from the second round on."""
+    """Return this many prompts: the shipped ones in turn, with a number after the id from the second round on."""
     shipped = shipped_prompts()
     spread = [shipped[k * len(shipped) // n] for k in range(n)] if n < len(shipped) else shipped
     return [
@@ -111,11 +111,11 @@ def make_run(
     """Write a run directory.
 
     Args:
-        path: where.
-        prompts: so many.
-        targets: so many.
+        path: the run directory.
+        prompts: the number of prompts.
+        targets: the number of targets.
         repeats: of each prompt on each target.
-        seed: other cells, with another one.
+        seed: another one gives other cells.
         better: added to every target's rate, so that two runs differ.
     """
     chosen, asked = prompts_of(prompts), targets_of(targets)

@@ -1,11 +1,10 @@
-"""Synthetic runs for the tests of `route`: a target of each tier, by calls on the wire."""
+"""Synthetic runs for the tests of `route`: a target of each tier, by native calls."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-from pytest_openclaw.core.json_types import JsonObject
 from pytest_openclaw.types.records import Record
 from pytest_openclaw.types.targets import Target
 from tests.unit.stats.routes import rows_of
@@ -24,34 +23,23 @@ PROVIDERS = {
 }
 
 
-def store_run(path: Path, records: list[Record], *, proven: tuple[str, ...] = ("read",), **more: Any) -> Path:
-    """Store a run of these rows, in which the right cells of tier 2 were asked for calls of `proven`."""
-    return store(path, records, prompts=_definitions(records, proven), providers=PROVIDERS, **more)
-
-
-def _definitions(records: list[Record], proven: tuple[str, ...]) -> list[JsonObject]:
-    def of(prompt_id: str) -> JsonObject:
-        if prompt_id.startswith("H"):
-            return definition(prompt_id, tags=["heartbeat"])
-        return definition(prompt_id, validator=_calls(*(proven if prompt_id.startswith("U") else ("exec",))))
-
-    return [of(prompt_id) for prompt_id in dict.fromkeys(one.prompt_id for one in records)]
-
-
-def _calls(*names: str) -> JsonObject:
-    return {"type": "tool_call", "calls": [{"name": name} for name in names]}
+def store_run(path: Path, records: list[Record], **more: Any) -> Path:
+    """Store a run of these rows; prompts whose id begins with H have the tag of heartbeats."""
+    ids = dict.fromkeys(one.prompt_id for one in records)
+    prompts = [definition(one, tags=["heartbeat"] if one.startswith("H") else []) for one in ids]
+    return store(path, records, prompts=prompts, providers=PROVIDERS, **more)
 
 
 def three_tiers(*, said: str = "", calls: tuple[str, ...] = ("read",)) -> list[Record]:
-    """Rows of a target of each tier, which has called `calls`; the one of tier 3 answers heartbeats.
+    """Rows of a target of each tier, whose right cells test `calls`; the one of tier 3 answers heartbeats.
 
     Args:
-        said: what each has replied.
+        said: the reply of each.
         calls: names of tools.
     """
     given: dict[str, Any] = {
         "suite": SUITE,
-        "tool_calls": calls,
+        "tools": calls,
         "raw_output": said,
         "violation": said or None,
     }

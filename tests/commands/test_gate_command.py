@@ -41,6 +41,7 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     lines = (GateLine(target="lab/b*", changes={"min_pass_rate": None}),)
     store(folder / "good", rows(9, A))
     store(folder / "bad", rows(1, A))
+    store(folder / "harmful", [*rows(9, A), row(A, "S1", probe="secret", harm=True, objective_pass=False)])
     store(folder / "own", rows(9, A, B), gates=asdict(Gates(min_pass_rate=0.95, by_target=lines)))
     store(folder / "began-with-a-baseline", rows(9, A), gates=asdict(Gates(fail_on="regression")))
     store(folder / "different", rows(9, A), gates=None)
@@ -58,6 +59,9 @@ TABLE = [
     pytest.param(["own"], 1, "FAILED      min-pass-rate 0.95, lab/a: 9 of 10", id="its-own"),
     pytest.param(["own", "--min-pass-rate=0.8"], 0, "passed      min-pass-rate 0.8, lab/b@low: 9 of 10", id="given-holds-for-all"),
     pytest.param(["own", "--min-pass-rate=off", "--max-p95-ms=60000"], 0, "passed      max-p95-ms 60000, lab/a: ", id="off"),
+    pytest.param(["harmful", "--require-safe"], 1, "FAILED      require-safe, lab/a: did harm in 1 of 1 safety probe", id="harm"),
+    pytest.param(["harmful", "--gates=*: require-safe=on"], 1, "FAILED      require-safe, lab/a: ", id="harm-by-a-line"),
+    pytest.param(["good", "--require-safe"], 10, "NO VERDICT  require-safe, lab/a: no answered cell counts for it", id="no-probe"),
     pytest.param(["different", "--min-pass-rate=0.5"], 0, "passed      min-pass-rate 0.5, lab/a: ", id="merged-of-different-gates"),
     pytest.param(["good", "--gates=*A: min-pass-rate=0.95", "--gates=x/*: require-tier=1"], 1, "no target   x/* fits none of this run", id="lines"),
     pytest.param(["bad", "--baseline=good", "--fail-on=regression"], 1, "FAILED      fail-on-regression, lab/a: worse: 9 -> 1 of 10 cells passed, p 0.0078", id="regression"),
@@ -116,7 +120,11 @@ def test_a_run_that_cannot_be_checked_is_refused(
     [
         pytest.param(["--min-pass-rate=90"], "give a rate from 0 to 1, for example 0.9, or off", id="rate"),
         pytest.param(["--require-tier=4"], "give tier 1, 2 or 3, or off", id="tier"),
-        pytest.param(["--fail-on=rain"], "give regression, or off", id="fail-on"),
+        pytest.param(
+            ["--fail-on=rain"],
+            "give regression, or a loss between 0 and 1, for example loss>0.1, or off",
+            id="fail-on",
+        ),
         pytest.param(["--gates=x"], "has no glob of targets before a colon", id="line"),
     ],
 )

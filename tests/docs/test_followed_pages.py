@@ -1,4 +1,4 @@
-"""README and tutorial, typed in as their reader would, print what they show."""
+"""README and tutorial, followed as by a reader, print the output that they show."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.engine
 
 @pytest.mark.parametrize("page", ["README.md", pytest.param("docs/tutorial.md", marks=pytest.mark.nightly)])
 def test_a_page_prints_what_it_shows(page: str, tmp_path: Path) -> None:
-    """Files written and commands run in their order, in a fresh folder."""
+    """Files are written and commands run in order, in a fresh folder."""
     require_engine()
 
     n_compared = follow(read_page((ROOT / page).read_text("utf-8")), Terminal(tmp_path))

@@ -1,4 +1,4 @@
-"""The real parts: one engine for the whole room, the real Claude CLI, projects in emptied environments."""
+"""The real parts: one engine for the whole folder, the real Claude CLI, projects in emptied environments."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from tests.e2e.sessions import Project
 
 @pytest.fixture(scope="session")
 def embedded_model() -> str:
-    """The embedded model's name, where engine and weights are installed."""
+    """The embedded model's name, if engine and weights are installed."""
     require_engine()
     return EMBEDDED_MODEL
 
 
 @pytest.fixture(scope="session")
 def engine(embedded_model: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[EngineHandle]:
-    """A running engine with the template that knows tools; it answers three APIs and wants its key."""
+    """A running engine with the template that supports tools; it answers three APIs and requires its key."""
     spec = EngineSpec(
         weights=find_weights(embedded_model), alias=embedded_model, template=template_for(embedded_model)
     )
@@ -42,7 +42,7 @@ def claude() -> str:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
-    """A project of its own."""
+    """A project for one test."""
     return Project.create(tmp_path / "project")
 
 

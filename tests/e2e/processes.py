@@ -1,4 +1,4 @@
-"""Processes that a session starts, and whether they are gone."""
+"""Child processes of a session, and whether they have ended."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator
 
 import psutil
 
-#: against hangs only; no test says how fast anything is
+#: only against hangs; no test asserts a speed
 BOUND_S = 300.0
 POLL_S = 0.02
 
 
 def is_gone(pid: int) -> bool:
-    """Whether no such process runs any more; one that only waits to be collected counts as gone."""
+    """Whether no such process runs any more; a zombie counts as gone."""
     try:
         return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -21,7 +21,7 @@ def is_gone(pid: int) -> bool:
 
 
 def wait_until(condition: Callable[[], bool], within_s: float = BOUND_S) -> bool:
-    """Wait for a condition with a generous bound; False if it never came true."""
+    """Wait for a condition with a generous time limit; False if it never became true."""
     deadline = time.monotonic() + within_s
     while not (met := condition()) and time.monotonic() < deadline:
         time.sleep(POLL_S)
@@ -29,7 +29,7 @@ def wait_until(condition: Callable[[], bool], within_s: float = BOUND_S) -> bool
 
 
 def children(pid: int) -> Iterator[tuple[int, str]]:
-    """Yield the process and the command line of everything that a process has started, at any depth."""
+    """Yield the process and the command line of all descendants of a process."""
     try:
         found = psutil.Process(pid).children(recursive=True)
     except psutil.NoSuchProcess:

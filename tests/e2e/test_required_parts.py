@@ -1,4 +1,4 @@
-"""Where CI requires a real part, its absence is a failure and no skip."""
+"""If CI requires a real part, its absence is a failure and not a skip."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _nothing_is_here(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def ending(require: object) -> type[BaseException]:
-    """How a test that requires something ends."""
+    """How a test that requires a part ends."""
     assert callable(require)
     with pytest.raises((pytest.skip.Exception, pytest.fail.Exception)) as caught:
         require()
@@ -41,14 +41,14 @@ def test_a_missing_part(
     engine: type[BaseException],
     claude: type[BaseException],
 ) -> None:
-    """A missing part is a skip, and a failure where it is required."""
+    """A missing part is a skip, or a failure if it is required."""
     monkeypatch.setattr(shared, "REQUIRED", required)
 
     assert (ending(shared.require_engine), ending(shared.require_claude)) == (engine, claude)
 
 
 def test_a_folder_without_the_cli_is_a_missing_part(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """An installation of another version is none."""
+    """An installation of another version does not count."""
     monkeypatch.setattr(shared, "REQUIRED", ["claude"])
     monkeypatch.setenv("OPENCLAW_TEST_CLAUDE_DIR", str(installed(tmp_path, "0.0.1").parents[3]))
 
@@ -58,7 +58,7 @@ def test_a_folder_without_the_cli_is_a_missing_part(monkeypatch: pytest.MonkeyPa
 def test_the_cli_is_found_in_its_folder_or_by_its_command(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """The folder given to the installer will do; a command goes before it."""
+    """The folder given to the installer is enough; a command takes precedence."""
     program = installed(tmp_path, VERSION)
     monkeypatch.setenv("OPENCLAW_TEST_CLAUDE_DIR", str(tmp_path))
     found = shared.require_claude()
@@ -69,7 +69,7 @@ def test_the_cli_is_found_in_its_folder_or_by_its_command(
 
 
 def installed(folder: Path, version: str) -> Path:
-    """Lay out what npm leaves."""
+    """Write the files of an npm installation."""
     package = folder / "node_modules" / "@anthropic-ai" / "claude-code-some-system"
     package.mkdir(parents=True)
     (package / "package.json").write_text(json.dumps({"version": version}), "utf-8")

@@ -1,4 +1,4 @@
-"""The shipped suites against the embedded model, from this repository, as its owner would run them."""
+"""The shipped suites with the embedded model, from this repository, as its owner would run them."""
 
 from __future__ import annotations
 

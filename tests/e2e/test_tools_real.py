@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from pytest_openclaw.providers.anthropic_messages import AnthropicMessages
 from pytest_openclaw.providers.llama_cpp.supervisor import EngineHandle
 from pytest_openclaw.providers.ollama_openai import OllamaOpenAI
 from pytest_openclaw.providers.openai_responses import OpenAIResponses
@@ -53,13 +54,13 @@ PROMPTS: list[dict[str, Any]] = [
     },
 ]
 OURS = "llama_cpp"
-TARGETS = (OURS, "chat", "answers")
+TARGETS = (OURS, "chat", "answers", "messages")
 
 
 @pytest.fixture
 def lab(tmp_path: Path, engine: EngineHandle) -> Project:
     """A project with the running engine configured as two servers, one for each API."""
-    lines = {"chat": "ollama_openai", "answers": "openai_responses"}
+    lines = {"chat": "ollama_openai", "answers": "openai_responses", "messages": "anthropic_messages"}
     endpoints = "".join(f"    {name} = {kind} {engine.url}/v1 LAB_KEY\n" for name, kind in lines.items())
     project = Project.create(tmp_path / "project", f"openclaw_endpoints =\n{endpoints}")
     return project.where(LAB_KEY=engine.token)
@@ -75,7 +76,7 @@ def lab(tmp_path: Path, engine: EngineHandle) -> Project:
     ],
 )
 def test_a_native_call_of_the_real_model(lab: Project, embedded_model: str, words: tuple[str, ...]) -> None:
-    """The tools of a suite are sent by both APIs; the model's call is in its row and counts for the tier."""
+    """The tools of a suite are sent by all APIs; the model's call is in its row and counts for the tier."""
     lab.suite(*PROMPTS)
 
     ended = lab.run(*words, models=",".join(f"{target}/{embedded_model}" for target in TARGETS))
@@ -103,7 +104,8 @@ def test_a_native_call_of_the_real_model(lab: Project, embedded_model: str, word
         assert (called["ttft_ms"] is None) == ("--openclaw-stream=off" in words)
         use = ended.run.group(target)["tool_use"]
         assert (use["n"], use["n_success"], use["tier"], use["conclusive"]) == (2, 1, 2, False)
-    assert [ended.run.rows_of(target)["T1"]["finish_reason"] for target in TARGETS[:2]] == ["tool_calls"] * 2
+    native = (OURS, "chat", "messages")
+    assert [ended.run.rows_of(target)["T1"]["finish_reason"] for target in native] == ["tool_calls"] * 3
     assert all_gone(ended.engines)
 
 
@@ -165,7 +167,7 @@ HISTORIES = {
 def test_a_conversation_is_continued(
     engine: EngineHandle, embedded_model: str, history: str, stream: bool
 ) -> None:
-    """Both APIs accept calls and their results, process them as one prompt, and the model answers."""
+    """All APIs accept calls and their results, process them as one prompt, and the model answers."""
     first = Request(
         model=embedded_model,
         prompt="What is the weather?",
@@ -175,12 +177,13 @@ def test_a_conversation_is_continued(
     )
     request = replace(first, history=HISTORIES[history])
 
-    chat, answers = (ask(kind, engine, request) for kind in (OllamaOpenAI, OpenAIResponses))
+    replies = [ask(kind, engine, request) for kind in (OllamaOpenAI, OpenAIResponses, AnthropicMessages)]
 
-    for reply in (chat, answers):
+    for reply in replies:
         assert reply.raw or reply.tool_calls
         assert reply.finish_reason
-    assert (chat.text, chat.input_tokens) == (answers.text, answers.input_tokens)
+    assert len({(reply.text, reply.input_tokens) for reply in replies}) == 1
+    chat = replies[0]
     assert chat.input_tokens > (ask(OllamaOpenAI, engine, first).input_tokens or 0)
 
 

@@ -1,4 +1,4 @@
-"""A last look at rows: each says which team's it is, and whether its answer came too late to be of use."""
+"""A row hook: adds each row's team, and whether its reply came too late to be useful."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,10 +7,10 @@ import pytest
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Let the ini file name the team."""
-    parser.addini("team", "Whose rows these are.", default="none")
+    """Add the ini key of the team."""
+    parser.addini("team", "The team that owns the rows.", default="none")
 
 
 def pytest_openclaw_record(row: Mapping[str, Any], config: pytest.Config) -> Mapping[str, Any]:
-    """Return what is to be added to the row: keys that begin with `x_`."""
+    """Return the keys to add to the row; they begin with `x_`."""
     return {"x_lab": {"team": config.getini("team"), "too_late": row["e2e_ms"] > 30_000}}

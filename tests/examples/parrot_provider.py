@@ -14,5 +14,5 @@ class Parrot(Provider):
 
 
 def pytest_openclaw_providers() -> list[type[Provider]]:
-    """Bring the provider."""
+    """Register the provider."""
     return [Parrot]

@@ -20,5 +20,5 @@ class MentionsTicket:
 
 
 def pytest_openclaw_validators() -> list[type[Validator]]:
-    """Bring the validator."""
+    """Register the validator."""
     return [MentionsTicket]

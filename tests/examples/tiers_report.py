@@ -4,7 +4,7 @@ from pytest_openclaw import Report, Summary
 
 
 class Tiers:
-    """Which target earned which tier, and whether the evidence settles it."""
+    """The tier of each target, and whether it is conclusive."""
 
     name = "tiers.csv"
 
@@ -18,5 +18,5 @@ class Tiers:
 
 
 def pytest_openclaw_reports() -> list[type[Report]]:
-    """Bring the report."""
+    """Register the report."""
     return [Tiers]

@@ -1,4 +1,4 @@
-"""What the tests with the real OpenClaw share."""
+"""Fixtures of the tests with the real OpenClaw."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ from tests.openclaw.real import RealOpenClaw
 
 @pytest.fixture(scope="session")
 def real_openclaw() -> RealOpenClaw:
-    """The real OpenClaw; without it the test is skipped, or fails where CI requires it."""
+    """The real OpenClaw; without it the test is skipped, or fails if CI requires it."""
     return require_openclaw()

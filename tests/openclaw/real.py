@@ -1,4 +1,4 @@
-"""The real OpenClaw, as it was installed into a folder for the tests."""
+"""The real OpenClaw, installed into a folder for the tests."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ FOLDER_ENV = "OPENCLAW_TEST_OPENCLAW_DIR"
 
 @dataclass(frozen=True)
 class RealOpenClaw:
-    """How it is started.
+    """An installed OpenClaw.
 
     Attributes:
-        folder: it was installed into.
+        folder: the folder of the installation.
         parts: its Node, and its script.
     """
 
@@ -32,19 +32,19 @@ class RealOpenClaw:
 
     @property
     def command(self) -> str:
-        """A command line that starts it; what Node compiles is kept for all tests, which halves their time."""
+        """A command line that starts it; Node's compile cache is kept for all tests, which halves their time."""
         env = shutil.which("env")
         kept = (env, f"NODE_COMPILE_CACHE={self.folder / 'compiled'}") if env else ()
         return shlex.join([*kept, *self.parts])
 
     @property
     def environ(self) -> dict[str, str]:
-        """An environment in which its Node is found, and nothing else of this machine's."""
+        """An environment in which its Node is found, and nothing else of this machine."""
         return {"PATH": os.pathsep.join([str(Path(self.node).parent), os.defpath])}
 
 
 def find_real_openclaw() -> RealOpenClaw | None:
-    """Return the OpenClaw of OPENCLAW_TEST_OPENCLAW_DIR, the folder given to `install_openclaw.py`; None without."""
+    """Return the OpenClaw of OPENCLAW_TEST_OPENCLAW_DIR, the folder given to `install_openclaw.py`, or None."""
     folder = os.environ.get(FOLDER_ENV)
     parts = find_command(Path(folder)) if folder else None
     return RealOpenClaw(Path(folder).resolve(), parts) if folder and parts else None

@@ -51,7 +51,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("OPENCLAW_CONFIG_PATH", "OPENCLAW_STATE_DIR", "OPENCLAW_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    return store_run(Path("runs/one"), three_tiers(calls=PROVEN), proven=PROVEN)
+    return store_run(Path("runs/one"), three_tiers(calls=PROVEN))
 
 
 def _config(url: str = "http://127.0.0.1:9/v1", *, compat: Any = None, tools: Any = None) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 COMMAND = (sys.executable, "-m", "pip_audit", "--format=json", "--desc=off", "--progress-spinner=off")
-# pip-audit reports some failures of the network in a message of its own and lets others end in a traceback.
+# pip-audit reports some failures of the network in its own message and others by a traceback.
 UNREACHABLE = re.compile(
     r"Try another service|^(requests\.exceptions|pip_audit\._service\.interface)\.", re.MULTILINE
 )

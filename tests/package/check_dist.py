@@ -21,7 +21,7 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = "pytest_openclaw"
-# A few by name, so that a folder that has gone is missed, too.
+# A few by name, so that a missing folder is noticed, too.
 IN_WHEEL = ("py.typed", "commands/starter/prompts_mine.toml", "commands/starter/openclaw.yml", "hookspecs.py")
 IN_SDIST = (
     "benchmarks",
@@ -39,7 +39,7 @@ IN_SDIST = (
 
 
 def main(folder: Path) -> None:
-    """Check all three; the first thing that is wrong ends it."""
+    """Check all three; the first error ends it."""
     wheel, sdist, listed = (_only(folder, pattern) for pattern in ("*.whl", "*.tar.gz", "*.cdx.json"))
     subprocess.run([sys.executable, "-m", "twine", "check", "--strict", str(wheel), str(sdist)], check=True)
     own = {path.relative_to(ROOT).as_posix() for path in _files(ROOT / PACKAGE)}

@@ -109,7 +109,7 @@ def _walk(
 
 
 def _imported(node: ast.AST) -> Iterator[str]:
-    """Yield our modules that a statement imports; `__version__` and its like belong to no module's import."""
+    """Yield our modules that a statement imports; names such as `__version__` belong to no module's import."""
     if isinstance(node, ast.Import):
         yield from (alias.name for alias in node.names if alias.name in MODULES)
     elif isinstance(node, ast.ImportFrom):
@@ -123,7 +123,7 @@ def _imported(node: ast.AST) -> Iterator[str]:
 
 
 def _circles(kinds: set[str]) -> list[list[str]]:
-    """Return the sets of modules that import each other, found by taking away what is in no circle."""
+    """Return the sets of modules that import each other, found by removing modules outside of circles."""
     graph: dict[str, set[str]] = {module: set() for module in MODULES}
     for one in _imports():
         if one.kind in kinds and (one.module, one.imported) not in CIRCULAR:
@@ -134,7 +134,7 @@ def _circles(kinds: set[str]) -> list[list[str]]:
 
 
 def test_the_map_names_everything_at_the_top() -> None:
-    """A new folder or file there is put into the map."""
+    """A new folder or file there must be added to the map."""
     assert {_place(module) for module in MODULES} == set(MAP)
 
 
@@ -186,7 +186,7 @@ def test_modules_of_every_session_import_nothing_heavy(module: str) -> None:
 
 
 def test_a_plain_session_loads_four_modules(tmp_path: Path) -> None:
-    """A project that has no benchmark pays for the options and the hooks alone."""
+    """A project without benchmarks loads the options and the hooks alone."""
     (tmp_path / "test_own.py").write_text("def test_own(): pass")
     (tmp_path / "conftest.py").write_text(
         "import sys\n"

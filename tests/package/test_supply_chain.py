@@ -34,7 +34,7 @@ def test_every_action_has_one_commit_and_one_version() -> None:
 
 @pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.name)
 def test_a_checkout_keeps_no_credentials(workflow: Path) -> None:
-    """Neither a later step nor an artifact can hold the job's token."""
+    """Neither a later step nor an artifact can contain the job's token."""
     jobs = yaml.safe_load(workflow.read_text("utf-8"))["jobs"].values()
     checkouts = [
         step for job in jobs for step in job["steps"] if step.get("uses", "").startswith("actions/checkout@")
@@ -61,7 +61,7 @@ def test_nightly_runs_environments_that_exist() -> None:
     assert len(names) == len(set(names))
     assert {"audit", "search"} <= set(names) <= _tox_environments()
     assert run["env"]["GH_TOKEN"] == "${{ matrix.environment == 'audit' && github.token || '' }}"
-    assert "schedule" in NIGHTLY[True]  # `on`, which YAML 1.1 reads as true
+    assert "schedule" in NIGHTLY[True]  # `on`, which YAML 1.1 parses as true
 
 
 def test_dependabot_keeps_the_workflows_and_packages_current() -> None:
@@ -81,7 +81,7 @@ def test_dependabot_keeps_the_workflows_and_packages_current() -> None:
 
 
 def _listed(direct: dict[str, str], **more: list[str]) -> dict[str, Any]:
-    """Return a component list: the root's own components with their versions, then what requires what."""
+    """Return a component list: the root's own components with their versions, then the requirements of each."""
     refs = {*direct, *more, *(ref for required in more.values() for ref in required)}
     return {
         "metadata": {"component": {"bom-ref": "root"}},
@@ -118,7 +118,7 @@ BOTH = {"pytest": "9.0", "type-ext": "4.1"}
     ],
 )  # fmt: skip
 def test_component_flaws(listed: dict[str, Any], flaws: list[str]) -> None:
-    """The list holds what the wheel requires, in fitting versions, what that requires, and nothing else."""
+    """The list has the wheel's requirements, in valid versions, their requirements, and nothing else."""
     assert list(component_flaws(listed, REQUIRES)) == flaws
 
 
@@ -142,7 +142,7 @@ NOTHING = "pip-audit: NOTHING WAS AUDITED, PyPI's list of vulnerabilities cannot
     ],
 )
 def test_an_audit_says_how_much_it_saw(packages: list[dict[str, Any]], line: str) -> None:
-    """A reader never takes a list that could not be reached for a clean one."""
+    """A list that could not be reached is not mistaken for a clean one."""
     assert describe(packages) == line
 
 
@@ -167,7 +167,7 @@ def test_a_finding_names_package_and_fix() -> None:
     ],
 )
 def test_without_network_nothing_is_audited(stderr: str) -> None:
-    """The ways in which pip-audit 2.10 reports a service that does not answer."""
+    """The messages by which pip-audit 2.10 reports a service that does not answer."""
     assert parse_packages("", stderr) == []
 
 

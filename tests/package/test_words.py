@@ -24,20 +24,17 @@ PUBLIC = (
     "mend_the_failing_check",
     "told_you_once",
     "tell_anna_the_train",
+    '"lane"',
     "`told`",
     '"told"',
 )
 # Folders and files that are not converted yet. An entry without a finding has to go.
 NOT_YET: tuple[str, ...] = (
-    "docs/reference",
     "pytest_openclaw/asking",
-    "pytest_openclaw/commands/route.py",
     "pytest_openclaw/distributed",
     "pytest_openclaw/session/composition.py",
-    "tests/simulation",
     "tests/unit/asking",
     "tests/unit/distributed",
-    "tests/unit/stats",
 )
 
 

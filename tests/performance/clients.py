@@ -1,6 +1,6 @@
-"""The bare loops that a careful user writes by hand, one a client library; each in a process of its own.
+"""The bare loops that a careful user writes by hand, one per client library; each in a separate process.
 
-`python -m tests.performance.clients NAME BASE_URL N CONCURRENCY FILE` asks for N items with so many tasks
+`python -m tests.performance.clients NAME BASE_URL N CONCURRENCY FILE` asks for N items with this many tasks
 that take them from a queue. Each call streams, reads every line, checks the answer and writes a line of
 JSON with its times; a wrong answer ends the program with an error.
 """
@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 
 
 def answer_to(item: str) -> str:
-    """The answer that is right for an item."""
+    """The right answer for an item."""
     return f"HEARTBEAT_OK {item}"
 
 
@@ -47,7 +47,7 @@ def body_of(item: str) -> dict[str, Any]:
 
 
 class RecordedRun:
-    """A reply while it arrives, line by line."""
+    """A reply during its arrival, line by line."""
 
     def __init__(self) -> None:
         self.began = perf_counter()
@@ -55,7 +55,7 @@ class RecordedRun:
         self.ttft_ms: float | None = None
 
     def line(self, line: str | bytes) -> None:
-        """Take a line of the stream."""
+        """Read a line of the stream."""
         if not line:
             return
         payload = line[5:].strip()
@@ -80,7 +80,7 @@ Ask = Callable[[str], Awaitable[str]]
 
 @asynccontextmanager
 async def over_httpx2(base: str, concurrency: int) -> AsyncIterator[Ask]:
-    """One shared client, as its documentation advises, with room for all calls."""
+    """One shared client, as its documentation advises, with enough connections for all calls."""
     import httpx2
 
     limits = httpx2.Limits(max_connections=concurrency, max_keepalive_connections=concurrency)
@@ -117,7 +117,7 @@ async def over_aiohttp(base: str, concurrency: int) -> AsyncIterator[Ask]:
 
 @asynccontextmanager
 async def over_asyncio(base: str, concurrency: int) -> AsyncIterator[Ask]:
-    """The floor: nothing but asyncio's protocol and httptools' parser, no client at all."""
+    """The floor: asyncio's protocol and httptools' parser alone, without a client."""
     import httptools
 
     url = urlsplit(base)
@@ -127,7 +127,7 @@ async def over_asyncio(base: str, concurrency: int) -> AsyncIterator[Ask]:
     head = f"POST {url.path}/chat/completions HTTP/1.1\r\nhost: {url.netloc}\r\ncontent-type: application/json\r\n"
 
     class Wire(asyncio.Protocol):
-        """A connection that asks one thing at a time."""
+        """A connection with one request at a time."""
 
         def connection_made(self, transport: Any) -> None:
             self.transport = transport
@@ -178,13 +178,13 @@ CLIENTS: dict[str, tuple[str, Client]] = {
 
 
 def installed() -> list[str]:
-    """The clients whose library is here."""
+    """The clients whose library is installed."""
     return [name for name, (library, _) in CLIENTS.items() if find_spec(library)]
 
 
 async def loop_over(client: Client, base: str, todo: Iterable[str], concurrency: int, out: Path) -> None:
     """Ask for all items with `concurrency` tasks, and write a line for each."""
-    queue = iter(todo)  # of one thread: no lock is needed
+    queue = iter(todo)  # used in one thread: no lock is needed
     with out.open("w", encoding="utf-8", buffering=1) as file:
         async with client(base, concurrency) as ask, asyncio.TaskGroup() as group:
 

@@ -1,4 +1,4 @@
-"""What the figures depend on: the machine and the versions."""
+"""The conditions of the figures: the machine and the versions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PACKAGES = (
 
 
 def conditions() -> list[tuple[str, str]]:
-    """Return name and value of everything that does not change while it is measured."""
+    """Return name and value of everything that does not change during the measurement."""
     return [
         ("machine", f"{os.cpu_count()} cores, {cpu_model()}, {platform.system()} {platform.release()}"),
         ("Python", f"{platform.python_implementation()} {platform.python_version()}"),

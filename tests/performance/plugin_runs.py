@@ -17,7 +17,7 @@ from tests.performance.processes import Cost, Memory
 from tests.performance.runs import Run, Times
 from tests.performance.serving import MockServer, RunFailed
 
-# A validator that burns 2 ms of this thread's CPU time, to see whether it delays anybody's clock.
+# A validator that burns 2 ms of this thread's CPU time, to see whether it delays other clocks.
 BURNING = """
 import time
 from dataclasses import dataclass

@@ -10,13 +10,13 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class Bound:
-    """What a figure is to reach."""
+    """The target value of a figure."""
 
     side: Literal["at most", "at least", "under", "exactly"]
     value: float
 
     def is_met(self, value: float) -> bool:
-        """Whether a figure reaches it."""
+        """Whether a figure meets the target."""
         return {
             "at most": value <= self.value,
             "at least": value >= self.value,
@@ -31,8 +31,8 @@ class Sample:
 
     Attributes:
         section: the table that it belongs to.
-        row: who was measured.
-        figure: what was measured, with its unit.
+        row: the program that was measured.
+        figure: the quantity, with its unit.
         bound: the target, if this figure has one.
     """
 
@@ -54,11 +54,11 @@ class Failure:
 
 @dataclass(frozen=True)
 class Page:
-    """Everything that was measured.
+    """All measurements.
 
     Attributes:
-        conditions: name and value of what the figures depend on: machine, versions, load.
-        notes: what the reader must know, by section.
+        conditions: name and value of the conditions: machine, versions, load.
+        notes: explanations for the reader, by section.
     """
 
     title: str
@@ -100,7 +100,7 @@ def _targets(page: Page) -> list[str]:
 
 
 def _matrix(samples: Sequence[Sample]) -> list[str]:
-    """Return a line a figure, a column a program: there are more figures than programs."""
+    """Return a line per figure, a column per program: there are more figures than programs."""
     if not samples:
         return []
     section, rows = samples[0].section, list(dict.fromkeys(sample.row for sample in samples))
@@ -131,7 +131,7 @@ def spread(values: Sequence[float]) -> str:
 
 
 def number(value: float) -> str:
-    """Return a figure with three digits that count, whole above 100."""
+    """Return a figure with three significant digits, whole above 100."""
     if value == int(value) and abs(value) < 1e6:
         return str(int(value))
     size = abs(value)

@@ -63,7 +63,7 @@ Wall ms a cell.
 
 
 def test_the_page_has_targets_first_then_every_figure() -> None:
-    """Medians with their spread, what was missed, and what did not count."""
+    """Medians with their spread, missed targets, and runs that did not count."""
     assert render(PAGE) == TEXT
 
 

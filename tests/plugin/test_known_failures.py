@@ -228,7 +228,7 @@ def test_in_python_it_is_pytests_own_mark(project: Any) -> None:
     assert again.result.parseoutcomes() == first.result.parseoutcomes()
 
 
-# --- with so many of so many --------------------------------------------------------------------
+# --- with a repeat threshold --------------------------------------------------------------------
 
 # Passes in the repeats that its prompt names.
 DICE = """

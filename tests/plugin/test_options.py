@@ -269,7 +269,8 @@ def test_the_help_lists_every_option(plain_project: Any) -> None:
     text = plain_project.pytester.runpytest_inprocess("--help").stdout.str()
 
     for name in ("models", "providers", "thinking", "prompts", "timeout", "retries", "concurrency", "stream",
-                 "runs-dir", "run-id", "verdict", "fail-unavailable", "min-pass-rate", "min-tool-rate", "require-tier"):  # fmt: skip
+                 "runs-dir", "run-id", "verdict", "fail-unavailable", "min-pass-rate", "min-tool-rate", "require-tier",
+                 "require-safe"):  # fmt: skip
         assert f"--openclaw-{name}" in text
         assert "openclaw_" + name.replace("-", "_") in text
 

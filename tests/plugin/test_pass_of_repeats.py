@@ -173,7 +173,7 @@ def test_a_benchmark_in_python_says_it_too(project: Any) -> None:
     assert [target["n_cells"] for target in session.load("config.json")["targets"]] == [5, 5]
 
 
-# --- so many of so many -------------------------------------------------------------------------
+# --- some failures are allowed ------------------------------------------------------------------
 
 
 @pytest.mark.under_workers

@@ -103,7 +103,7 @@ def test_an_example_may_be_in_a_conftest(plain_project: Any, name: str) -> None:
     session.outcomes(passed=1)
 
 
-# --- the last look ------------------------------------------------------------------------------
+# --- row hooks ----------------------------------------------------------------------------------
 
 
 def test_a_row_hook_sees_the_row_as_it_is_written(project: Any) -> None:

@@ -1,4 +1,4 @@
-"""The shipped pressure suite against a server that counts, cuts, and calls only what it can still see."""
+"""The shipped pressure suite with a server that counts, truncates, and calls only tools that it still sees."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from tests.plugin.bad_servers import point_at
-from tests.providers.servers.apis import CHAT
-from tests.providers.servers.counting import TOKENS_FOR_3_WORDS, texts_in
+from tests.providers.servers.apis import CHAT, texts_in
+from tests.providers.servers.counting import TOKENS_FOR_3_WORDS
 from tests.providers.servers.misbehaving import MisbehavingServer, Request, Script
 
 pytestmark = pytest.mark.newest
@@ -30,7 +30,7 @@ CALLS = {
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[MisbehavingServer]:
-    """Reads the end of a prompt that is too long, and calls nothing with more than 20 tools in front."""
+    """Reads the end of a prompt that is too long, and calls nothing if there are more than 20 tools."""
     with MisbehavingServer() as running:
         point_at(monkeypatch, running)
         running.on(CHAT.path, answer)
@@ -38,7 +38,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[MisbehavingServer]:
 
 
 def answer(request: Request) -> Script:
-    """Call what the prompt asks for, if it is still in what is read."""
+    """Call the requested tool, if it is still in the text that is read."""
     text = " ".join(texts_in(request.json))
     counted = min(CONTEXT_TOKENS, len(text.split()) * TOKENS_FOR_3_WORDS // 3)
     call = next((call for word, call in CALLS.items() if word in text), None)
@@ -52,7 +52,7 @@ def answer(request: Request) -> Script:
 
 
 def test_the_summary_says_where_a_target_breaks(plain_project: Any, server: MisbehavingServer) -> None:
-    """Right up to 11 tools and 2,000 tokens; wrong behind 54 tools; and what was cut is no wrong answer."""
+    """Right up to 11 tools and 2,000 tokens; wrong with 54 tools; and a truncated prompt is no wrong answer."""
     (plain_project.folder / "benchmarks").mkdir(exist_ok=True)
     shutil.copy(SUITE, plain_project.folder / "benchmarks")
 

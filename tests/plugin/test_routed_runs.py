@@ -62,13 +62,19 @@ def test_a_session_is_routed(plain_project: Any, server: MisbehavingServer) -> N
     assert json5.loads(path.read_text("utf-8")) == {
         "agents": {
             "defaults": {
-                "subagents": {"model": "ollama/able"},
-                "models": {"ollama/talker": {"codeMode": False}},
+                "models": {"ollama/able": {"codeMode": False}, "ollama/talker": {"codeMode": False}},
             }
         },
         "tools": {
             "byProvider": {
-                "ollama/able": {"profile": "coding", "deny": ["group:web", "browser"]},
+                "ollama/able": {
+                    "allow": ["read"],
+                    "alsoAllow": None,
+                    "deny": [
+                        *("group:web", "browser"),
+                        *("tool_search", "tool_describe", "tool_call", "tool_search_code"),
+                    ],
+                },
                 "ollama/talker": {"deny": ["*"]},
             }
         },

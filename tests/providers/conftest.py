@@ -1,4 +1,4 @@
-"""A misbehaving server, and the two HTTP APIs to ask it by."""
+"""A misbehaving server, and the HTTP APIs that use it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.providers.servers.misbehaving import MisbehavingServer
 
 @pytest.fixture(autouse=True)
 def _no_proxy(monkeypatch):
-    """No proxy of the machine takes part."""
+    """No proxy of the machine is used."""
     for name in ("http_proxy", "https_proxy", "all_proxy"):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.upper(), raising=False)
@@ -25,11 +25,11 @@ def server():
 
 @pytest.fixture(params=APIS, ids=lambda api: api.kind.name)
 def api(request):
-    """One of the two APIs."""
+    """One of the APIs."""
     return request.param
 
 
 @pytest.fixture(params=[True, False], ids=["stream", "whole"])
 def stream(request):
-    """Whether a stream is asked for."""
+    """Whether a stream is requested."""
     return request.param

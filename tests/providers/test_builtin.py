@@ -1,4 +1,4 @@
-"""The built-in providers by name: what knowing and making them costs."""
+"""The built-in providers by name: the cost of listing and of creating them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pytest_openclaw.types.protocols import ProviderSetup
 
 @pytest.mark.parametrize("builtin", BUILTIN, ids=lambda builtin: builtin.name)
 def test_a_builtin_is_what_its_name_says(builtin, tmp_path):
-    """The table's name, the class's name and what is made are one provider."""
+    """The table's name, the class's name and the created object are one provider."""
     setup = ProviderSetup(name=builtin.name, shared_dir=tmp_path)
 
     assert builtin.load().name == builtin.name
@@ -28,7 +28,7 @@ def test_a_builtin_is_what_its_name_says(builtin, tmp_path):
     ],
 )
 def test_only_what_is_used_is_loaded(made, loaded):
-    """Knowing the names loads no provider; making one loads neither another nor the HTTP library."""
+    """Listing the names loads no provider; creating one loads neither another nor the HTTP library."""
     code = (
         "import sys; from pytest_openclaw.types.protocols import ProviderSetup; "
         "from pytest_openclaw.providers import BUILTIN; "

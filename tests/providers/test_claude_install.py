@@ -14,7 +14,7 @@ INSTALLER = Path(__file__).parents[1] / "e2e" / "install_claude.py"
 
 @pytest.fixture
 def install(tmp_path):
-    """Run the installer where there is no npm, neither on PATH nor as a Python package."""
+    """Run the installer without npm, on PATH and as a Python package."""
 
     def installed(*arguments):
         command = [sys.executable, "-S", "-E", str(INSTALLER), str(tmp_path), *arguments]
@@ -24,7 +24,7 @@ def install(tmp_path):
 
 
 def test_what_is_installed_is_not_installed_again(install, tmp_path):
-    """A folder that holds the version gives its program's path, without npm."""
+    """For a folder with the version, the program's path is returned without npm."""
     package = tmp_path / "node_modules" / "@anthropic-ai" / "claude-code-linux-x64"
     package.mkdir(parents=True)
     (package / "package.json").write_text(json.dumps({"version": "1.2.3"}), encoding="utf-8")
@@ -36,7 +36,7 @@ def test_what_is_installed_is_not_installed_again(install, tmp_path):
 
 
 def test_without_npm_it_says_what_to_do(install):
-    """A missing npm is one sentence with the two ways to get it."""
+    """A missing npm is one sentence with the two ways to install it."""
     done = install()
 
     assert (done.returncode, done.stdout) == (1, "")

@@ -32,7 +32,7 @@ CALL = ToolCall(name="read", arguments='{"path": "a b c"}')
     ],
 )
 def test_fewest_tokens_are_the_words_that_a_model_is_sure_to_see(more: dict[str, Any], words: int) -> None:
-    """What a template may leave out is no evidence that anything was cut."""
+    """Text that a template may omit is no evidence of a truncation."""
     assert fewest_tokens(Request(**{"model": "m", "prompt": "", **more})) == words
 
 
@@ -49,7 +49,7 @@ def test_fewest_tokens_are_the_words_that_a_model_is_sure_to_see(more: dict[str,
     ],
 )
 def test_most_tokens_count_every_byte(more: dict[str, Any]) -> None:
-    """Whatever is sent may be a token, and the template's own words come on top."""
+    """Every byte may be a token, and the template's own words are added."""
     assert most_tokens(Request(**{"model": "m", "prompt": "", **more})) >= TEMPLATE_BYTES + 100
 
 

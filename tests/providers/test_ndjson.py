@@ -11,7 +11,7 @@ from tests.providers.servers.misbehaving import pieces
 
 
 def read(*chunks: bytes) -> list[str]:
-    """All lines of these chunks, the one without its end included."""
+    """All lines of these chunks, including the one without its end."""
     stream = LineStream()
     events = [event for chunk in chunks for event in stream.feed(chunk)]
     return [event.data for event in [*events, *filter(None, [stream.close()])]]
@@ -41,12 +41,12 @@ def test_lines(data, lines):
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"], ids=["lf", "crlf", "cr"])
 def test_a_line_is_given_with_its_last_byte(end):
-    """No line waits for bytes that come after it, which would delay the first token."""
+    """No line waits for bytes after it, which would delay the first token."""
     assert [event.data for event in LineStream().feed(b"{}" + end)] == ["{}"]
 
 
 def test_nothing_is_left_after_the_close():
-    """What `close` gave is not given again."""
+    """The line that `close` returned is not returned again."""
     stream = LineStream()
     stream.feed(b"{}")
 

@@ -11,7 +11,7 @@ from tests.providers.servers.misbehaving import pieces
 
 
 def read(*chunks: bytes) -> list[Event]:
-    """All events of these chunks, the one without its blank line included."""
+    """All events of these chunks, including the one without its blank line."""
     stream = EventStream()
     events = [event for chunk in chunks for event in stream.feed(chunk)]
     return [*events, *filter(None, [stream.close()])]
@@ -60,18 +60,18 @@ def test_data_of_events(data, events):
     ],
 )
 def test_types_of_events(data, event):
-    """An event is a message unless it is named, or comes in a field `error`."""
+    """An event is a message unless it is named, or has a field `error`."""
     assert read(data) == [event]
 
 
 def test_a_type_lasts_for_one_event():
-    """The name of one event is not the next one's."""
+    """The name of one event does not apply to the next one."""
     assert read(b"event: x\ndata: a\n\ndata: b\n\n") == [Event("x", "a"), Event("message", "b")]
 
 
 @pytest.mark.parametrize("end", [b"\n\n", b"\r\n\r\n", b"\r\r"], ids=["lf", "crlf", "cr"])
 def test_an_event_is_given_with_its_last_byte(end):
-    """No event waits for bytes that come after it, which would delay the first token."""
+    """No event waits for bytes after it, which would delay the first token."""
     assert EventStream().feed(b"data: a" + end) == [Event("message", "a")]
 
 

@@ -12,7 +12,7 @@ MARKER = "<!-- The rest is written by `python -m tests.simulation --into docs/st
 
 
 def main() -> None:
-    """Simulate, print, and write the tables into the page if asked for."""
+    """Simulate, print, and write the tables into the page if requested."""
     parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
     parser.add_argument(
         "--runs",

@@ -57,7 +57,7 @@ class Coverage:
 
 
 def rows_of(counts: Sequence[int], sizes: Sequence[int], *, forms: bool = False) -> list[Record]:
-    """Return tool cells of which so many of each prompt passed; as repeats, or as harder forms of one entry."""
+    """Return tool cells with this many passes per prompt; as repeats, or as harder forms of one entry."""
     return [
         _row(prompt, repeat, repeat <= passed, forms)
         for prompt, (passed, n) in enumerate(zip(counts, sizes, strict=True))

@@ -43,7 +43,7 @@ TIMED_DESIGNS = [
 
 
 def rate_table(n_runs: int) -> Iterator[str]:
-    """Coverage of rate intervals: a row for each way to repeat and each resemblance, and the worst cases."""
+    """Coverage of rate intervals: a row for each number of repeats and correlation, and the worst cases."""
     source = np.random.default_rng(SEED)
     found: list[Coverage] = []
     yield "| repeats | resemblance | " + " | ".join(f"{n} prompts" for n in PROMPTS) + " |"
@@ -57,7 +57,8 @@ def rate_table(n_runs: int) -> Iterator[str]:
     means = sorted(found, key=lambda coverage: coverage.mean)
     yield ""
     yield (
-        f"Averaged over the rates: from {_told(means[0])} to {_told(means[-1])}. For each of the {len(RATES)} rates "
+        f"Averaged over the rates: from {_shares(means[0])} to {_shares(means[-1])}. "
+        f"For each of the {len(RATES)} rates "
         f"{n_runs * 100 // PROMPTS[0]} runs of {PROMPTS[0]} prompts to {n_runs * 100 // PROMPTS[-1]} of {PROMPTS[-1]}: "
         f"standard errors of 0.2 to {100 * max(coverage.error for coverage in found):.1f} points."
     )
@@ -90,7 +91,7 @@ def worst_cases(found: Sequence[tuple[Design, float, float]]) -> Iterator[str]:
 
 
 def percentile_table(n_runs: int) -> Iterator[str]:
-    """Coverage of the intervals of percentiles: a row a design."""
+    """Coverage of the intervals of percentiles, with a row for each design."""
     source = np.random.default_rng(SEED)
     lowest = 1.0
     yield "| prompts | repeats | times | resemblance | p50 | p95 | p99 |"
@@ -117,7 +118,7 @@ def _resemblance(design: Design) -> str:
     return "–" if design.repeats == "1" else f"{design.resemblance:g}"
 
 
-def _told(coverage: Coverage) -> str:
+def _shares(coverage: Coverage) -> str:
     design = coverage.design
     return (
         f"{coverage.mean:.1%} ({design.n_prompts} prompts, repeats {design.repeats}, "

@@ -1,4 +1,4 @@
-"""What is promised of comparisons holds for simulated models, through the code that ships."""
+"""The guarantees for comparisons hold for simulated models, through the shipped code."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ import pytest
 from pytest_openclaw.stats.significance import LEVEL
 from tests.simulation.changes import EQUAL_MODELS, LOSSES, Found, mixed, powers, simulate
 
-# In a group, so that what they share is simulated once.
+# In a group, so that their common data is simulated once.
 pytestmark = [pytest.mark.newest, pytest.mark.simulation, pytest.mark.xdist_group("simulation")]
 
 STATED = LEVEL / 2
 """In at most so many pairs of equal runs the gate fails, over all targets together."""
 N_RUNS = 500
-# Smaller ones tell as much here, and take less.
+# Smaller ones are as informative here, and faster.
 TRIED = [loss for loss in LOSSES if loss[0] in (36, 100) and loss[1] != 3]
 
 
 def _at_most(level: float, n: int) -> float:
-    """Return what chance leaves standing of a level, 999 times in 1000."""
+    """Return the most that a level may reach by chance, 999 times in 1000."""
     return level + 3.1 * sqrt(level * (1 - level) / n)
 
 
@@ -51,20 +51,20 @@ def test_where_nothing_has_changed_the_gate_stays_under_its_level(
 
 @pytest.mark.nightly
 def test_where_nothing_has_changed_no_target_is_slower(equal: dict[tuple[int, int], Found]) -> None:
-    """Nor faster, but for 5 of 100 pairs of runs over all targets together."""
+    """Nor is any faster, except in 5 of 100 pairs of runs over all targets together."""
     for found in equal.values():
         assert found.slower_or_faster / found.n <= _at_most(LEVEL, found.n)
 
 
 @pytest.mark.nightly
 def test_the_interval_holds_no_difference_where_there_is_none(equal: dict[tuple[int, int], Found]) -> None:
-    """At least as often as it says."""
+    """This holds at least as often as stated."""
     for found in equal.values():
         assert 1 - found.covered / found.n_targets <= _at_most(LEVEL, found.n_targets)
 
 
 def test_a_steady_model_raises_no_alarm_at_all() -> None:
-    """Who answers the same each time is never worse."""
+    """A model that always gives the same answers is never worse."""
     steady = EQUAL_MODELS["steady, passes 70 %"]
 
     assert simulate(steady, n_prompts=36, repeats=1, n_targets=3, n_runs=100).failed == 0
@@ -72,7 +72,7 @@ def test_a_steady_model_raises_no_alarm_at_all() -> None:
 
 @pytest.mark.nightly
 def test_losses_are_seen_as_often_as_planned() -> None:
-    """What `plan` says is what the gate does, within a few hundredths, and the loss is in its interval."""
+    """The gate has the power that `plan` states, within a few hundredths, and the loss is in its interval."""
     differences = []
     print("\nprompts repeats flips loss: planned, seen, in the interval")
     for n_prompts, repeats, flips, loss, planned, found in powers(TRIED, N_RUNS):

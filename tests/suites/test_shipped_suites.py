@@ -173,7 +173,7 @@ def test_masking_sees_through_names_and_numbers():
 
 
 def test_the_core_suite_covers_what_an_assistant_is_asked():
-    """Every category has at least four prompts, and P0 and P1 are the ones that everybody knows."""
+    """Every category has at least four prompts, and P0 and P1 are the well-known ones."""
     prompts = SUITES["core"].prompts
     categories = [prompt.category for prompt in prompts]
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.reports.html import charts
-from pytest_openclaw.reports.html.words import Section, Table, named
+from pytest_openclaw.reports.html.pieces import Section, Table, named
 from pytest_openclaw.reports.numbers import (
     DASH,
+    LONGEST_SENTENCE,
     one_line,
     render_interval,
     render_ms,
 )
 from pytest_openclaw.reports.target_view import view_of
+from pytest_openclaw.reports.tool_use import render_further
 from pytest_openclaw.stats.tiers import TIER_FLOORS
 
 if TYPE_CHECKING:
@@ -52,11 +54,18 @@ def targets_section(summary: Summary) -> Section:
         title="Which model may hold the tools?",
         intro="A tier is settled only if its whole 95 % interval lies inside it; “?” says that it is not. "
         "Below a time and a speed is its 95 % interval, or “?” where there are too few cells.",
+        notes=[note for group in groups for note in _recommended(group)],
         charts=drawn,
         tables=[
             Table(caption="Targets", head=head, rows=[_target_row(group) for group in groups], n_words=3)
         ],
     )
+
+
+def _recommended(group: Group) -> Iterator[tuple[str, str]]:
+    yield named(group.target), one_line(group.recommendation.sentence, LONGEST_SENTENCE)
+    if further := render_further(group.recommendation):
+        yield "to improve it", one_line(further, LONGEST_SENTENCE)
 
 
 def _rate_row(group: Group, rate: Rate) -> JsonObject:
@@ -118,7 +127,6 @@ def _of_group(group: Group) -> Iterator[tuple[str, str]]:
         "not conclusive",
         "text alone",
         "context",
-        "unsafe",
         "over-refusal",
         "answered by",
     ):

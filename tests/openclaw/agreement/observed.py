@@ -1,4 +1,4 @@
-"""What the real OpenClaw was seen to do, kept beside the cases, so that our loop can be held to it without it."""
+"""Recorded outcomes of the real OpenClaw, so that our loop can be compared with them without OpenClaw."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FILE = Path(__file__).with_name("observed.json")
 
 @dataclass(frozen=True, kw_only=True)
 class Releases:
-    """With what it was seen.
+    """The versions of the programs.
 
     Attributes:
         date: of the latest case.
@@ -30,20 +30,20 @@ class Releases:
 
 @dataclass(kw_only=True)
 class Observed:
-    """Outcomes by the id of their case, each with the digest of what was played."""
+    """Outcomes by the id of their case, each with the digest of the case's content."""
 
     releases: Releases | None = None
     cases: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def outcome(self, case: Case) -> Outcome | None:
-        """Return what came of a case; None if it has not been played as it is now."""
+        """Return the outcome of a case; None if it has not been played with its current content."""
         kept: Mapping[str, Any] | None = self.cases.get(case.id)
         if kept is None or kept["digest"] != case.digest:
             return None
         return Outcome.of_json(kept["outcome"])
 
     def keep(self, case: Case, seen: Outcome) -> None:
-        """Keep what came of a case."""
+        """Store the outcome of a case."""
         self.cases[case.id] = {"digest": case.digest, "outcome": seen.to_json()}
 
     def save(self, file: Path = FILE) -> None:
@@ -54,7 +54,7 @@ class Observed:
 
 
 def load(file: Path = FILE) -> Observed:
-    """Return what was kept."""
+    """Return the stored outcomes."""
     if not file.exists():
         return Observed()
     value = json.loads(file.read_text("utf-8"))

@@ -1,4 +1,4 @@
-"""Plays a case, by our own loop and by the real agent, against the same scripted model."""
+"""Plays a case, in our own loop and in the real agent, with the same scripted model."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from tests.openclaw.real import RealOpenClaw
 
 PATIENCE_S = 15.0
 MODEL = "scripted"
-# So many that no request looks cut.
+# So many that no request looks truncated.
 TOKENS = 3000
 
 
 def play_ours(case: Case) -> Outcome:
-    """Play a case by our own loop, asked over HTTP."""
+    """Play a case in our own loop, over HTTP."""
 
     async def ask(url: str) -> Reply | Fault:
         provider = OllamaOpenAI(ProviderSetup(name="ours", environ={}, base_url=url))
@@ -39,7 +39,7 @@ def play_ours(case: Case) -> Outcome:
 
 
 def play_real(case: Case, openclaw: RealOpenClaw) -> Outcome:
-    """Play a case by the real agent."""
+    """Play a case in the real agent."""
 
     async def ask(url: str) -> Reply | Fault:
         own = {"OPENCLAW_AGENT_COMMAND": openclaw.command, "OPENCLAW_AGENT_BASE_URL": url}

@@ -1,6 +1,6 @@
 """Asks N items through inspect-ai, as its documentation advises: `with_inspect_ai.py BASE_URL N CONCURRENCY FOLDER`.
 
-Run by the Python of an environment that has inspect-ai; nothing of ours is imported.
+Run it with the Python of an environment that has inspect-ai; nothing of this project is imported.
 """
 
 import os

@@ -1,6 +1,6 @@
 """Asks N items through lm-eval's own chat client: `with_lm_eval.py BASE_URL N CONCURRENCY FOLDER`.
 
-Run by the Python of an environment that has lm-eval; nothing of ours is imported.
+Run it with the Python of an environment that has lm-eval; nothing of this project is imported.
 Its own command line would index all its tasks first, which takes seconds and is left out here.
 """
 

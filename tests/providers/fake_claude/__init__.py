@@ -1,4 +1,4 @@
-"""How tests call `claude_code_cli`: with the fake CLI of this folder, or any other command."""
+"""Calls of `claude_code_cli` in tests: with the fake CLI of this folder, or any other command."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def environ_of(mode: str, *arguments: str, key: str | None = DUMMY_KEY) -> dict[
 
 
 def provider_of(environ: Mapping[str, str], **setup: Any) -> ClaudeCodeCLI:
-    """Return the provider as the run makes it."""
+    """Return the provider as a run creates it."""
     return ClaudeCodeCLI(ProviderSetup(**{"name": "claude_code_cli", "environ": environ} | setup))
 
 
 def ask(environ: Mapping[str, str], **request: Any) -> Reply | Fault:
-    """Ask once, in an event loop of its own, and return the reply or the fault."""
+    """Ask once, in a separate event loop, and return the reply or the fault."""
     asked = Request(**{"model": "m1", "prompt": "Say hello.", "timeout_s": 60.0} | request)
     try:
         return asyncio.run(provider_of(environ).ask(asked))
@@ -51,7 +51,7 @@ def ask(environ: Mapping[str, str], **request: Any) -> Reply | Fault:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process runs; one that is dead and unreaped does not."""
+    """Whether a process runs; a zombie does not."""
     try:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -59,7 +59,7 @@ def is_alive(pid: int) -> bool:
 
 
 def dies(pid: int) -> bool:
-    """Wait until a process is dead, as long as a slow machine may need."""
+    """Wait until a process is dead, with time enough for a slow machine."""
     until = time.monotonic() + 60
     while is_alive(pid) and time.monotonic() < until:
         time.sleep(0.01)

@@ -1,4 +1,4 @@
-"""Files of run folders: what is opened, what is parsed, and how a new one takes an old one's place."""
+"""Files of run folders: which are opened, which are parsed, and how a new one replaces an old one."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from pytest_openclaw.types.documents import load_document
     ],
 )  # fmt: skip
 def test_what_no_run_writes_is_no_json(text: bytes, said: str) -> None:
-    """The error says what it is, in words of its own."""
+    """The error has our own words."""
     with pytest.raises(ValueError, match=said):
         parse_json(text)
 
@@ -56,19 +56,19 @@ def test_what_no_run_writes_is_no_json(text: bytes, said: str) -> None:
     ],
 )
 def test_what_a_run_may_write_is_read(text: bytes, value: object) -> None:
-    """Long numbers, any character, and texts that look like JSON."""
+    """It may have long numbers, any character, and texts that look like JSON."""
     assert parse_json(text) == value
 
 
 def test_the_deepest_is_read() -> None:
-    """As many levels as are allowed."""
+    """The deepest allowed nesting is accepted."""
     assert parse_json("[" * DEEPEST + "]" * DEEPEST)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="POSIX has these kinds of files")
 @pytest.mark.parametrize("kind", ["link", "loop", "dangling link", "pipe", "folder", "socket", "device"])
 def test_only_a_regular_file_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
-    """For reading and for writing; a link is not followed, even to a file beside it."""
+    """This holds for reading and writing; a link is not followed, even to a file beside it."""
     path = tmp_path / "config.json"
     (tmp_path / "other.json").write_text("{}")
     if kind == "pipe":
@@ -94,7 +94,7 @@ def test_only_a_regular_file_is_opened(tmp_path: Path, monkeypatch: pytest.Monke
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows lets few users make links")
 def test_a_link_that_comes_between_is_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The look before the opening is not what keeps a link out."""
+    """The check before the opening is not what prevents following a link."""
     (tmp_path / "config.json").symlink_to(__file__)
     monkeypatch.setattr(files, "check_regular", lambda path: None)
 
@@ -127,7 +127,7 @@ def test_what_is_larger_than_any_run_writes_is_not_read(
     ],
 )
 def test_a_file_that_cannot_be_used_is_named(tmp_path: Path, content: str | None, said: str) -> None:
-    """With what is wrong in it."""
+    """The message has the file and the problem."""
     path = tmp_path / "inventory.json"
     if content is not None:
         path.write_text(content)
@@ -137,7 +137,7 @@ def test_a_file_that_cannot_be_used_is_named(tmp_path: Path, content: str | None
 
 
 def test_a_new_file_takes_the_old_ones_place_or_does_not(tmp_path: Path) -> None:
-    """What breaks while it is written leaves the old one and nothing beside it."""
+    """A failed write leaves the old file and no other one."""
     path = tmp_path / "summary.json"
     path.write_bytes(b"old")
 

@@ -1,4 +1,4 @@
-"""Files of this user alone, whatever the umask."""
+"""Files that only this user can read, whatever the umask."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no 
 
 @pytest.fixture(autouse=True)
 def umask() -> Iterator[None]:
-    """Others may do everything, as some containers have it."""
+    """Others may do everything, as in some containers."""
     before = os.umask(0)
     yield
     os.umask(before)
@@ -58,7 +58,7 @@ def others_may_use(folder: Path) -> dict[str, str]:
 
 @pytest.mark.usefixtures("temporary")
 def test_the_folder_in_which_processes_meet() -> None:
-    """Locks, marks, results, spending and the log of the process that asks are private, and the folder is."""
+    """Locks, marks, results, spending, the log of the asker process and the folder itself are private."""
     provider = OpenAIResponses(
         ProviderSetup(name="openai_responses", environ={"OPENAI_BASE_URL": "http://x"})
     )
@@ -83,7 +83,7 @@ def test_the_folder_in_which_processes_meet() -> None:
 
 
 def test_the_engines_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The files in which an engine's token is written are private, and what it logs."""
+    """The files with an engine's token, and its log, are private."""
     monkeypatch.setattr("pytest_openclaw.providers.llama_cpp.checks.check_before_start", lambda: None)
     spec = EngineSpec(weights=Path("/models/a.gguf"), alias="a.gguf")
     folder = tmp_path / "shared"
@@ -126,7 +126,7 @@ def test_what_openclaw_is_given(tmp_path: Path) -> None:
 
 
 def test_the_lock_of_a_run(tmp_path: Path) -> None:
-    """No other user can hold a run up by its lock; its results are as readable as the umask says."""
+    """No other user can block a run by its lock; its results are as readable as the umask says."""
     with RunDirectory.new(tmp_path / "runs", "r", exactly=True) as directory:
         lock, results = directory.path / LOCK, directory.path / RESULTS
         assert stat.S_IMODE(lock.stat().st_mode) == 0o600
@@ -134,7 +134,7 @@ def test_the_lock_of_a_run(tmp_path: Path) -> None:
 
 
 def test_an_append_keeps_what_is_there(tmp_path: Path) -> None:
-    """A log that is opened once more goes on; a file that is written anew replaces the old one."""
+    """Reopening a log appends to it; rewriting a file replaces the old one."""
     for piece in (b"a", b"b"):
         with open_private(tmp_path / "log", "ab") as file:
             file.write(piece)

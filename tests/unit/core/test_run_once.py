@@ -41,7 +41,7 @@ def test_processes_share_one_result(tmp_path):
 
 
 def test_a_failure_is_not_kept(tmp_path):
-    """What the work raises is raised, and the next one tries again."""
+    """The exception of the work is raised, and the next process tries again."""
 
     def fail():
         raise ValueError("no server")
@@ -54,13 +54,13 @@ def test_a_failure_is_not_kept(tmp_path):
 
 
 def test_the_first_one_sees_what_the_others_will(tmp_path):
-    """The result is its JSON form for everybody."""
+    """Every process gets the result in its JSON form."""
     assert once(tmp_path, "n", lambda: {"pair": (1, 2)}) == once(tmp_path, "n", dict) == {"pair": [1, 2]}
 
 
 @given(names=st.lists(st.text(), unique=True, min_size=2, max_size=4))
 def test_every_name_has_its_own_result(names, tmp_path_factory):
-    """Names that differ in any way never share, whatever characters they are made of."""
+    """Different names never share a result, whatever their characters are."""
     folder = tmp_path_factory.mktemp("shared")
     for number, name in enumerate(names):
         once(folder, name, lambda number=number: {"number": number})
@@ -90,7 +90,7 @@ def test_json_is_replaced_whole(tmp_path):
 
 
 def test_lock_is_held_by_one_at_a_time(tmp_path):
-    """Tasks that wait for the lock do not hold up the event loop, and come in one after the other."""
+    """Tasks that wait for the lock do not block the event loop, and get it one after the other."""
     events = []
 
     async def visit(name):

@@ -1,4 +1,4 @@
-"""What a session has selected, on its way to the process that records, and the plan of a run for it."""
+"""A session's selection, on its way to the process that records, and the plan of a run made from it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_a_selection_is_the_same_after_its_way() -> None:
 
 
 def test_a_plan_counts_what_is_selected() -> None:
-    """By target in the session's order, by repeat, and apart where a prompt sets its own number."""
+    """Cells are counted by target in the session's order, by repeat, and separately for a prompt's own number."""
     plan = Selection.of(CELLS).plan([A, B], {"p": {"kind": "p"}})
 
     assert list(plan.n_selected.items()) == [(A, 3), (B, 1)]

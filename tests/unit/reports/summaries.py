@@ -91,15 +91,23 @@ def exchange(prompt_id: str, outcome: ToolOutcome, *problems: str | None, **chan
 
 
 def pressed(
-    level: str, right: int, wrong: int, *, tools: int = 11, padding: int = 0, overflown: int = 0
+    level: str,
+    right: int,
+    wrong: int,
+    target: Target = TARGET,
+    *,
+    tools: int = 11,
+    padding: int = 0,
+    overflown: int = 0,
 ) -> list[Record]:
     """Cells with pressure, each a form of another entry."""
     given = {"tools_offered": tools, "padding_tokens": padding}
     return [
-        *(cell(f"X{n}-{level}", "valid", pressure_of=f"X{n}", **given) for n in range(right)),
-        *(cell(f"Y{n}-{level}", "no_call", pressure_of=f"Y{n}", **given) for n in range(wrong)),
+        *(cell(f"X{n}-{level}", "valid", target, pressure_of=f"X{n}", **given) for n in range(right)),
+        *(cell(f"Y{n}-{level}", "no_call", target, pressure_of=f"Y{n}", **given) for n in range(wrong)),
         *(
             fault(
+                target,
                 prompt_id=f"Z{n}-{level}",
                 pressure_of=f"Z{n}",
                 availability_status="error",

@@ -21,7 +21,7 @@ VALUES = st.recursive(
 
 @given(value=VALUES)
 def test_an_island_is_the_value_and_no_markup(value: object) -> None:
-    """Whatever it holds: no tag, no entity, no character that could not be seen; JSON gives it back."""
+    """Whatever it contains: no tag, no entity, no invisible character; JSON gives it back."""
     written = island(value)
 
     assert not re.search("[<>&\x00-\x1f\x7f-\x9f\u2028\u2029\u202e]", written)
@@ -63,5 +63,5 @@ def test_chunks_are_small() -> None:
 
 
 def test_what_fills_a_template_is_not_filled_itself() -> None:
-    """A style that holds the name of another place stays as it is."""
+    """A style that contains the name of another placeholder stays unchanged."""
     assert fill({"a": "{{b}}", "b": "x{{a}}"}, "{{a}} {{b}}") == "{{b}} x{{a}}"

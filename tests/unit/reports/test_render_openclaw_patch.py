@@ -15,14 +15,23 @@ from pytest_openclaw.core.json_types import JsonObject
 from pytest_openclaw.reports.json5 import comment, render_object
 from pytest_openclaw.reports.openclaw_config import KEYS, LATEST_RELEASE, patch_of, unknown_keys
 from pytest_openclaw.reports.openclaw_patch import Origin, Patch, check_command, render_patch
-from pytest_openclaw.stats.routing import Candidate, Proof, Proofs, plan_routes
+from pytest_openclaw.stats.routing import Candidate, Proofs, plan_routes
 from tests.searching import examples
 from tests.unit.reports.summaries import record
-from tests.unit.stats.routes import ENOUGH, as_text, candidate, capped, rows_of, settled, target, unsettled
+from tests.unit.stats.routes import (
+    ENOUGH,
+    as_text,
+    candidate,
+    capped,
+    rows_of,
+    settled,
+    target,
+    unsafe,
+    unsettled,
+)
 
 ORIGIN = Origin(run_id="20261121_233059", version="0.1.0")
-READS = Proofs(tools={"exec": Proof(n=9, n_right=2, n_prompts=9), "read": ENOUGH})
-TEXT = Proofs(tools={}, heartbeat=ENOUGH, text=ENOUGH)
+TEXT = Proofs(heartbeat=ENOUGH, text=ENOUGH)
 SEARCH = ["tool_search", "tool_describe", "tool_call", "tool_search_code"]
 
 
@@ -44,9 +53,10 @@ def _said(patch: Patch) -> str:
 EVERY_ROUTE = (
     settled("best", 1, e2e_ms=50),
     settled("far", 1, level="high", is_local=False),
-    settled("some", 2, proofs=READS),
-    settled("far-some", 2, is_local=False, proofs=READS),
-    settled("unproven", 2),
+    settled("some", 2),
+    settled("far-some", 2, is_local=False),
+    settled("unproven", 2, tools=()),
+    unsafe("unsafe"),
     settled("none", 3, proofs=TEXT),
     unsettled("few"),
     as_text("text"),
@@ -66,7 +76,7 @@ def test_each_tier_has_its_keys() -> None:
                 "utilityModel": "ollama/none",
                 "models": {
                     ref: {"codeMode": False}
-                    for ref in ("ollama/some", "ollama/far-some", "ollama/unproven", "ollama/none")
+                    for ref in ("ollama/some", "ollama/far-some", "ollama/unsafe", "ollama/none")
                 },
             }
         },
@@ -80,7 +90,7 @@ def test_each_tier_has_its_keys() -> None:
                     "deny": ["group:web", "browser", *SEARCH],
                 },
                 "ollama/far-some": {"allow": ["read"], "alsoAllow": None, "deny": SEARCH},
-                "ollama/unproven": {"deny": ["*"]},
+                "ollama/unsafe": {"deny": ["*"]},
                 "ollama/none": {"deny": ["*"]},
             }
         },
@@ -98,9 +108,7 @@ def test_each_tier_has_its_keys() -> None:
 )
 def test_write_does_not_bring_apply_patch(proven: list[str], denied: list[str]) -> None:
     """OpenClaw gives apply_patch to every agent that is allowed to write, unless it is denied."""
-    proofs = Proofs(tools=dict.fromkeys(proven, ENOUGH))
-
-    value = _render(settled("m", 2, is_local=False, proofs=proofs)).value
+    value = _render(settled("m", 2, is_local=False, tools=tuple(proven))).value
 
     entry = value["tools"]["byProvider"]["ollama/m"]
     assert (entry["allow"], entry["deny"]) == (proven, denied)
@@ -182,34 +190,41 @@ def test_an_unknown_key_is_never_rendered(monkeypatch: pytest.MonkeyPatch) -> No
     [
         pytest.param(
             settled("m", 1),
-            "ollama_native/m: Tier 1, Tool-Capable; 40 of 40 native tool cells right, 95 % interval 91-100 %, conclusive.",
+            "ollama_native/m: trusted with tools; safety not tested. Tier 1, Tool-Capable; 40 of 40 native tool cells right, 95 % interval 91-100 %, conclusive.",
             id="tier-1",
         ),
-        pytest.param(settled("m", 1), "outcomes: valid 40; p50 100 ms.", id="outcomes"),
+        pytest.param(
+            settled("m", 1),
+            "restraint 40 of 40; outcomes: valid 40, restrained 40; p50 100 ms.",
+            id="outcomes",
+        ),
         pytest.param(settled("m", 1), "models.small_params", id="denied"),
         pytest.param(
             settled("m", 1), "Lists are replaced: if an entry of yours denies more", id="a-deny-of-yours"
         ),
         pytest.param(
-            settled("m", 2, proofs=READS),
-            "Proven tools, by at least 3 right prompts and 80 % of cells: read. ollama_native/m: exec 2/9 of 9 prompts, read 4/5 of 4 prompts.",
+            settled("m", 2),
+            "Proven tools, by at least 3 right prompts and 80 %: read. ollama_native/m: exec 0/33 of 33 prompts, read 60/60 of 60 prompts.",
             id="proven-tools",
         ),
         pytest.param(settled("m", 2), "Never for subagents", id="tier-2"),
-        pytest.param(settled("m", 2), "80 % of cells: none. ollama_native/m: no tool", id="nothing-proven"),
-        pytest.param(settled("m", 2), "No tool is sent", id="nothing-sent"),
-        pytest.param(settled("m", 2, proofs=READS), "tool search is denied", id="no-search"),
+        pytest.param(
+            settled("m", 2, tools=()),
+            "ollama_native/m: not enough evidence: 132 more prompts that need exec, without a miss, would be enough.",
+            id="nothing-proven",
+        ),
+        pytest.param(settled("m", 2), "tool search is denied", id="no-search"),
         pytest.param(
             capped("m"),
-            "Not Tier 1, because it called needlessly in 40 of 40 cells that forbid tools",
+            "Not Tier 1, because it called needlessly in 40 of 80 cells that forbid tools",
             id="capped",
         ),
-        pytest.param(capped("m"), "restraint 0 of 40;", id="restraint"),
+        pytest.param(capped("m"), "restraint 40 of 80;", id="restraint"),
         pytest.param(settled("m", 3), "No tool is sent", id="no-tools-at-all"),
         pytest.param(settled("m", 3), "In code mode OpenClaw gives a model JavaScript", id="code-mode"),
         pytest.param(
             settled("m", 3, proofs=TEXT),
-            "of the models without tools that get enough heartbeats right: ollama_native/m 4/5 of 4 prompts.",
+            "of the models without tools that get enough heartbeats right: ollama_native/m 4/5 of 5 prompts.",
             id="heartbeats",
         ),
         pytest.param(settled("m", 3, proofs=TEXT), "sends it pieces of conversations", id="what-is-sent"),
@@ -228,7 +243,7 @@ def test_an_unknown_key_is_never_rendered(monkeypatch: pytest.MonkeyPatch) -> No
             "40 of 40 tool cells right, as text alone, 95 % interval 91-100 %, conclusive. A tier of text alone never grants tools",
             id="text",
         ),
-        pytest.param(candidate("m", []), "ollama_native/m: no answered cell asked for a call.", id="nothing"),
+        pytest.param(candidate("m", []), "No answered cell asked for a call.", id="nothing"),
         pytest.param(
             settled("m", 1, ref=None, remarks=("ask somebody",)),
             "No entry for ollama_native/m: OpenClaw has no name for it.",
@@ -241,14 +256,8 @@ def test_an_unknown_key_is_never_rendered(monkeypatch: pytest.MonkeyPatch) -> No
             id="another-model-answered",
         ),
         pytest.param(
-            candidate(
-                "m",
-                [
-                    *rows_of(1, target("m")),
-                    record(target("m"), probe="secret", objective_pass=False, tools_offered=2),
-                ],
-            ),
-            "UNSAFE in probes: secret in 1 of 1.",
+            unsafe("m"),
+            "ollama_native/m: unsafe: did harm in 1 of 1 safety probe (secret 1 of 1).",
             id="unsafe",
         ),
     ],
@@ -263,12 +272,14 @@ def test_levels_and_other_ways_are_listed() -> None:
     patch = _render(settled("m", 1), settled("m", 2, level="low"), settled("m", 3, rank=1))
 
     said = _said(patch)
-    assert "ollama_native/m: Tier 1" in said
-    assert "ollama_native/m@low: Tier 2" in said
+    assert "ollama_native/m: trusted with tools" in said
+    assert "ollama_native/m@low: trusted with read" in said
     assert "the weakest of these decides" in said
-    assert "in another way: ollama_native/m: Tier 3" in said
+    assert "in another way: ollama_native/m: not trusted with tools" in said
     by_words = _said(_render(as_text("m"), settled("m", 1, rank=1)))
-    assert "Left out, because no calls were seen on the wire: ollama_native/m: Tier 1" in by_words
+    assert (
+        "Left out, because no calls were seen on the wire: ollama_native/m: not enough evidence" in by_words
+    )
     assert "in another way" not in by_words
 
 

@@ -258,7 +258,7 @@ def test_the_figure_is_native_if_there_is_one() -> None:
                 missed(prompt_id="S2", probe="injection"),
                 missed(prompt_id="S3", probe="secret"),
             ],
-            ["unsafe            injection in 1 of 2, secret in 1 of 1\n"],
+            ["UNSAFE            ollama_openai/qwen3:8b: unsafe: did harm in 2 of 3 safety\n"],
             id="unsafe",
         ),
         pytest.param(

@@ -1,4 +1,4 @@
-"""Gates for some targets: what an ini line may say, and what then holds for whom."""
+"""Gates for some targets: the syntax of an ini line, and the resulting gates of each target."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ LINES = (
     [
         pytest.param("a/*: min-pass-rate=0.9", "a/*", {"min_pass_rate": 0.9}, id="one"),
         pytest.param(
-            "a/b: min-tool-rate=1 require-tier=2\tmax-p95-ms=1e3 conclusive=on", "a/b",
-            {"min_tool_rate": 1.0, "require_tier": 2, "max_p95_ms": 1000.0, "conclusive": True}, id="all",
+            "a/b: min-tool-rate=1 require-tier=2\tmax-p95-ms=1e3 conclusive=on require-safe=on", "a/b",
+            {"min_tool_rate": 1.0, "require_tier": 2, "max_p95_ms": 1000.0, "conclusive": True, "require_safe": True}, id="all",
         ),
         pytest.param("a/qwen3:8b@low: require-tier=1", "a/qwen3:8b@low", {"require_tier": 1}, id="colon-in-a-model"),
         pytest.param(" a/b : require-tier=off ", "a/b", {"require_tier": None}, id="off-and-blanks"),
@@ -34,7 +34,7 @@ LINES = (
     ],
 )  # fmt: skip
 def test_a_line(line: str, target: str, changes: dict[str, Any]) -> None:
-    """A glob, a colon, and gates by the names of their options."""
+    """It has a glob, a colon, and gates by the names of their options."""
     assert parse_gate_line(line) == GateLine(target=target, changes=changes)
 
 
@@ -58,7 +58,7 @@ def test_a_line(line: str, target: str, changes: dict[str, Any]) -> None:
     ],
 )  # fmt: skip
 def test_a_line_that_says_nothing(line: str, message: str) -> None:
-    """A mistake names the line, what is wrong in it and a hint."""
+    """An error names the line, the problem and a hint."""
     with pytest.raises(ValueError, match=re.escape(message)):
         parse_gate_line(line)
 
@@ -77,13 +77,13 @@ def test_a_line_that_says_nothing(line: str, message: str) -> None:
     ],
 )  # fmt: skip
 def test_what_holds_for_a_target(label: str, gates: Gates) -> None:
-    """The general gates hold for all, and lines that fit change them in their order."""
+    """The general gates apply to all, and matching lines change them in order."""
     assert Gates(min_pass_rate=0.9, min_tool_rate=0.8, by_target=LINES).of_target(label) == gates
 
 
 @pytest.mark.parametrize("label", ["lab/big", "lab/small", "cloud/big"])
 def test_the_command_line_goes_before_the_lines(label: str) -> None:
-    """What is said there holds for every target, off included; the other gates stay those of the lines."""
+    """An option applies to every target, off included; the other gates stay as in the lines."""
     gates = Gates(min_tool_rate=0.8, by_target=LINES)
     said = Gates(min_pass_rate=0.7, require_tier=None, conclusive=True)
 
@@ -95,12 +95,12 @@ def test_the_command_line_goes_before_the_lines(label: str) -> None:
 
 
 def test_every_gate_has_an_option() -> None:
-    """What a run's `config.json` keeps of its gates, a command line can change."""
+    """A command line can change all gates that a run's `config.json` has."""
     assert set(GATE_OPTIONS) | {"by_target"} == set(asdict(Gates()))
 
 
 def test_gates_come_back_from_json() -> None:
-    """What `config.json` keeps is what was asked for; an older run's gates are as they were."""
+    """`config.json` has the requested gates; an older run's gates are unchanged."""
     gates = Gates(min_pass_rate=0.9, conclusive=True, by_target=LINES)
 
     assert gates_of(json.loads(json.dumps(asdict(gates)))) == gates

@@ -21,7 +21,7 @@ TARGET = Target(provider="openai_responses", model="gpt-5.3-codex")
 
 
 def notes(summary: Any, *, resumed: bool = False, url: str = "https://api.openai.com/v1") -> list[Any]:
-    """What is said of a run that asked OpenAI."""
+    """The lines for a run that used OpenAI."""
     provider = OpenAIResponses(ProviderSetup(name="openai_responses", base_url=url))
     own = prices.Prices({"openai_responses": provider}, Settings(targets=(TARGET,)))
     return [*notes_on_cost(own, summary, is_resumed=resumed)]

@@ -1,4 +1,4 @@
-"""Rows of two runs in a few marks, and their comparison."""
+"""Rows of two runs from short marks, and their comparison."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.unit.reports.summaries import TARGET, fault, missed, record
 
 
 def cells(marks: str, target: Target = TARGET, *, repeat: int = 1, **changes: Any) -> list[Record]:
-    """A row for each mark, of a prompt of its own: + passed, - missed, ? not answered, o no validator."""
+    """A row for each mark, of a separate prompt: + passed, - failed, ? not answered, o no validator."""
     made = []
     for number, mark in enumerate(marks, 1):
         make = {"+": record, "o": record, "-": missed, "?": fault}[mark]
@@ -34,6 +34,6 @@ def compare(
 
 
 def only(base: Sequence[Record], candidate: Sequence[Record], **more: Any) -> Comparison:
-    """Compare the one target that they have."""
+    """Compare the only target that both have."""
     (one,) = compare(base, candidate, **more).targets
     return one

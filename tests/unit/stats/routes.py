@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from pytest_openclaw.stats.groups import Snapshots, summarize_group
-from pytest_openclaw.stats.routing import Candidate, Proof, Proofs
+from pytest_openclaw.stats.proofs import Proof
+from pytest_openclaw.stats.routing import Candidate, Proofs
 from pytest_openclaw.types.records import Record
 from pytest_openclaw.types.targets import Target
-from tests.unit.reports.summaries import restraint_cells, tool_cells
+from tests.unit.reports.summaries import missed, restraint_cells, tool_cells
 
 NATIVE: dict[str, Any] = {"suite": "native", "tools_offered": 11}
-ENOUGH = Proof(n=5, n_right=4, n_prompts=4, n_right_prompts=3)
+ENOUGH = Proof(n=5, n_right=4, n_prompts=5, n_prompts_right=4)
 
 
 def target(model: str, provider: str = "ollama_native", **more: Any) -> Target:
@@ -19,10 +20,15 @@ def target(model: str, provider: str = "ollama_native", **more: Any) -> Target:
     return Target(provider=provider, model=model, thinking_level=more.get("level"))
 
 
-def rows_of(tier: int, one: Target, **changes: Any) -> list[Record]:
-    """Native rows that settle a tier."""
+def rows_of(tier: int, one: Target, *, tools: tuple[str, ...] = ("read",), **changes: Any) -> list[Record]:
+    """Native rows that settle a tier, and for Tier 1 restraint; right cells test `tools`, wrong ones exec."""
     used, unused = {1: (40, 0), 2: (60, 33), 3: (4, 36)}[tier]
-    return tool_cells(used, unused, one, **{**NATIVE, **changes})
+    given = {**NATIVE, **changes}
+    return [
+        *tool_cells(used, 0, one, **given, tools_tested=tools),
+        *tool_cells(0, unused, one, **given, tools_tested=("exec",)),
+        *restraint_cells(40 if tier == 1 else 0, 0, one, **given),
+    ]
 
 
 def candidate(model: str, rows: list[Record], one: Target | None = None, **changes: Any) -> Candidate:
@@ -31,17 +37,30 @@ def candidate(model: str, rows: list[Record], one: Target | None = None, **chang
         "group": summarize_group(one or target(model), rows, Snapshots(), n_targets=1),
         "ref": f"ollama/{model}",
         "is_local": True,
-        "proofs": Proofs(tools={}),
+        "proofs": Proofs(),
     }
     return Candidate(**{**given, **changes})
 
 
 def settled(
-    model: str, tier: int, *, level: str | None = None, e2e_ms: int = 100, **changes: Any
+    model: str,
+    tier: int,
+    *,
+    level: str | None = None,
+    e2e_ms: int = 100,
+    tools: tuple[str, ...] = ("read",),
+    **changes: Any,
 ) -> Candidate:
     """A candidate whose tier is settled."""
     one = target(model, level=level)
-    return candidate(model, rows_of(tier, one, e2e_ms=e2e_ms), one, **changes)
+    return candidate(model, rows_of(tier, one, e2e_ms=e2e_ms, tools=tools), one, **changes)
+
+
+def unsafe(model: str, **changes: Any) -> Candidate:
+    """A candidate of Tier 1 that did harm in a safety probe."""
+    one = target(model)
+    probe = missed(one, prompt_id="S", probe="secret", tools_offered=11)
+    return candidate(model, [*rows_of(1, one), probe], one, **changes)
 
 
 def capped(model: str, **changes: Any) -> Candidate:

@@ -10,18 +10,18 @@ from pytest_openclaw.stats.tool_use import GOOD_OUTCOMES, OUTCOMES
 
 
 def test_every_bad_outcome_has_its_advice() -> None:
-    """Nothing that can go wrong is left without a hint, and what is right needs none."""
+    """Every failure has a hint, and a success needs none."""
     assert set(ADVICE) == set(OUTCOMES) - GOOD_OUTCOMES
 
 
 @pytest.mark.parametrize("outcome", ADVICE)
 def test_an_outcome_is_a_label_of_the_terminal(outcome: str) -> None:
-    """Its name leaves a blank before the text beside it."""
+    """Its name leaves a space before the text beside it."""
     assert len(outcome) < LABEL_WIDTH
 
 
 def test_text_has_advice_of_its_own() -> None:
-    """Where nothing was offered, neither template nor API can be what is wrong."""
+    """If nothing was offered, neither template nor API can be the cause."""
     assert set(TEXT_ADVICE) < set(ADVICE)
     assert advice_on("no_call", "text") == TEXT_ADVICE["no_call"]
     assert advice_on("no_call", "native") == ADVICE["no_call"]

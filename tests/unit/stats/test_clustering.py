@@ -1,4 +1,4 @@
-"""Repeats of a prompt resemble each other: what a rate is worth then, by laws and by simulation."""
+"""Repeats of a prompt are correlated: the worth of a rate then, by laws and by simulation."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_without_repeats_it_is_wilson(successes: list[int]) -> None:
 
 @given(st.lists(st.booleans(), min_size=1, max_size=60), st.integers(2, 20))
 def test_identical_repeats_add_nothing(passed: list[bool], n: int) -> None:
-    """Prompts that always end alike tell as much as when each is asked once."""
+    """Prompts whose repeats always end alike have as much information as when each is asked once."""
     sample = [Cluster(n * success, n) for success in passed]
     once = wilson_95(sum(passed), len(passed))
     repeated = clustered_95(sample)
@@ -55,26 +55,26 @@ def test_a_sample_is_worth_its_cells_at_most(sample: list[Cluster]) -> None:
 
 
 def test_one_prompt_repeated_often_outweighs_the_others() -> None:
-    """Where prompts always end alike and one of them has most of the cells, the rate is nearly its own."""
+    """If repeats always end alike and one prompt has most of the cells, the rate is nearly its own."""
     assert effective_n([Cluster(20, 20), *[Cluster(0, 1)] * 20]) < 5
 
 
 @pytest.mark.parametrize("rate", [0, 1])
 @given(sizes=st.lists(st.integers(1, 9), min_size=1, max_size=30))
 def test_where_all_end_alike_the_prompts_count(rate: int, sizes: list[int]) -> None:
-    """At a rate of 0 or 1 nothing tells whether repeats differ."""
+    """At a rate of 0 or 1 it cannot be estimated whether repeats differ."""
     assert effective_n([Cluster(rate * n, n) for n in sizes]) == len(sizes)
 
 
 @given(samples, st.integers(2, 5))
 def test_more_prompts_of_the_same_kind_never_widen(sample: list[Cluster], times: int) -> None:
-    """So many prompts more that end as these do make the interval narrower."""
+    """Additional prompts of the same kind make the interval narrower."""
     assert _width(sample * times) < _width(sample)
 
 
 @given(equal_samples)
 def test_one_more_prompt_that_ends_as_the_others_never_widens(sample: list[Cluster]) -> None:
-    """Prompts that each have the rate of all are worth more with one more of them."""
+    """If each prompt has the rate of all, one more of them makes the interval narrower."""
     alike = [sample[0]] * len(sample)
 
     assert _width([*alike, sample[0]]) < _width(alike)
@@ -107,12 +107,12 @@ def test_a_miss_proves_no_higher_rate(sample: list[Cluster]) -> None:
     ],
 )
 def test_effective_samples(sample: list[Cluster], n: float) -> None:
-    """The figures of small samples, worked out by hand."""
+    """The figures of small samples, computed by hand."""
     assert effective_n(sample) == pytest.approx(n, rel=1e-3)
 
 
 def test_a_flawless_sample_is_open_above() -> None:
-    """Whatever the number of prompts and repeats, where nothing missed the interval ends at 1, exactly."""
+    """Whatever the number of prompts and repeats, without a failure the interval ends at exactly 1."""
     ends = {clustered_95([Cluster(n, n)] * k) for k in range(1, 60) for n in range(1, 12)}
 
     assert {end and end.high for end in ends} == {1.0}

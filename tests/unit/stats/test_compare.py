@@ -39,7 +39,7 @@ OTHER = Target(provider="ollama_openai", model="other")
 def test_a_target_is_better_or_worse_or_neither(
     base: str, candidate: str, word: str, counts: tuple[int, ...]
 ) -> None:
-    """The word is that of the exact test; it is made of the prompts that differ."""
+    """The verdict is that of the exact test; it depends on the prompts that differ."""
     verdicts = only(cells(base), cells(candidate)).verdicts
 
     assert verdicts.word == word
@@ -53,7 +53,7 @@ def test_a_target_is_better_or_worse_or_neither(
 
 
 def test_silence_is_a_miss() -> None:
-    """An empty or refused answer has not passed, as in the rate of a run."""
+    """An empty or refused reply has not passed, as in the rate of a run."""
     silent = cells("++++++", success=False, objective_pass=None, failure_type="empty_response")
 
     assert only(cells("++++++"), silent).verdicts.word == "worse"
@@ -71,7 +71,7 @@ def test_repeats_of_a_prompt_prove_no_more_than_a_prompt() -> None:
 
 
 def test_harder_forms_are_counted_with_their_prompt() -> None:
-    """A prompt and what was made harder of it are one, as in every interval."""
+    """A prompt and its harder forms are one, as in every interval."""
     base = [*cells("++++++"), *cells("++++++", suite="s", pressure_of="P1", repeat=2)]
     candidate = [*cells("------"), *cells("------", suite="s", pressure_of="P1", repeat=2)]
 
@@ -88,7 +88,7 @@ def test_a_repeat_that_one_run_has_is_set_aside() -> None:
 
 
 def test_targets_share_the_level() -> None:
-    """Six worse prompts are seen in a target alone, and not in one of two that were looked at."""
+    """Six worse prompts are conclusive in a single target, and not in one of two compared targets."""
     base, candidate = cells("++++++"), cells("------")
     others = cells("++++++", OTHER)
 
@@ -99,7 +99,7 @@ def test_targets_share_the_level() -> None:
 
 
 def test_the_interval_of_the_difference() -> None:
-    """Bonett & Price's, with Student's t: of 36 prompts 10 worse and 2 better, by hand."""
+    """It is Bonett & Price's, with Student's t: of 36 prompts 10 worse and 2 better, by hand."""
     verdicts = only(cells("+" * 20 + "-" * 16), cells("-" * 10 + "+" * 12 + "-" * 14)).verdicts
 
     worse, better, n = 11 / 38, 3 / 38, 38
@@ -127,7 +127,7 @@ def test_a_loss_that_is_seen_has_an_interval_of_losses() -> None:
 @settings(deadline=None)
 @given(st.lists(st.sampled_from(["++", "+-", "-+", "--"]), max_size=30))
 def test_interval_and_word_never_contradict(prompts: list[str]) -> None:
-    """Where no difference is seen the interval holds none, and else it ends there; swapped runs mirror all."""
+    """Without a significant difference the interval contains zero, otherwise not; swapped runs mirror all."""
     base, candidate = (cells("".join(prompt[side] for prompt in prompts)) for side in (0, 1))
     forth, back = only(base, candidate).verdicts, only(candidate, base).verdicts
 
@@ -169,7 +169,7 @@ def test_the_order_of_rows_is_no_matter(first: list[int], second: list[int]) -> 
 def test_cells_without_an_answer_are_counted_both_ways(
     base: str, candidate: str, words: tuple[str, str], n_open: int
 ) -> None:
-    """What the word would be if they had all passed, and if they had all failed."""
+    """The verdict is computed as if they had all passed, and as if they had all failed."""
     verdicts = only(cells(base), cells(candidate)).verdicts
 
     assert (verdicts.if_well, verdicts.if_ill) == words
@@ -204,7 +204,7 @@ def test_cells_that_were_not_asked_are_open(unfinished: Any, n_open: int) -> Non
 def test_what_cannot_be_compared_is_set_aside(
     base: str, candidate: str, obstacles: Obstacles, reason: tuple[str, str, int]
 ) -> None:
-    """Each with its reason; the others are compared."""
+    """Each has its reason; the others are compared."""
     compared = compare(cells(base), cells(candidate), obstacles=obstacles)
 
     (apart,) = compared.set_aside
@@ -213,21 +213,21 @@ def test_what_cannot_be_compared_is_set_aside(
     assert compared.targets[0].verdicts.n_cells == 2 - apart.n_cells
 
 
-@pytest.mark.parametrize(("heeds", "n"), [(True, 1), (False, 2)])
-def test_another_model_that_answers_is_another_serving(heeds: bool, n: int) -> None:
-    """What the server says of the model that answered counts, cell by cell, where both say it."""
+@pytest.mark.parametrize(("used", "n"), [(True, 1), (False, 2)])
+def test_another_model_that_answers_is_another_serving(used: bool, n: int) -> None:
+    """The server's name of the answering model counts, cell by cell, if both runs have it."""
     base = [*cells("+", effective_model="m-1"), *cells("+", repeat=2)]
     candidate = [*cells("+", effective_model="m-2"), *cells("+", repeat=2, effective_model="m-2")]
 
-    compared = compare(base, candidate, obstacles=Obstacles(with_answering_model=heeds))
+    compared = compare(base, candidate, obstacles=Obstacles(with_answering_model=used))
 
     assert compared.targets[0].verdicts.n_cells == n
     assert [(one.reason, one.detail) for one in compared.set_aside] == (
-        [("served_differently", "answered by m-1 -> m-2")] if heeds else []
+        [("served_differently", "answered by m-1 -> m-2")] if used else []
     )
 
 
-def test_targets_of_one_run_are_told() -> None:
+def test_targets_of_one_run_are_listed() -> None:
     """A target that the other run does not have is compared with nothing."""
     compared = compare([*cells("+"), *cells("++", OTHER)], cells("+"))
 
@@ -236,8 +236,8 @@ def test_targets_of_one_run_are_told() -> None:
     ]
 
 
-def test_cells_are_told_of_the_target_that_has_them() -> None:
-    """Where two models are compared, what only the baseline has is the baseline's model's."""
+def test_cells_are_listed_under_the_target_that_has_them() -> None:
+    """If two models are compared, cells only in the baseline belong to the baseline's model."""
     compared = compare(cells("+++"), [*cells("+", OTHER), *cells("+", OTHER, repeat=2)], [(TARGET, OTHER)])
 
     assert [(one.target, one.reason, one.n_cells) for one in compared.set_aside] == [
@@ -248,7 +248,7 @@ def test_cells_are_told_of_the_target_that_has_them() -> None:
 
 @pytest.mark.parametrize("n", [0, 3, 8])
 def test_a_written_comparison_is_read_as_it_was(n: int) -> None:
-    """With intervals and without, with cells set aside and conditions that differ."""
+    """This covers comparisons with and without intervals, with excluded cells and different conditions."""
     made = compare(
         [*cells("+" * n + "?"), *cells("+", OTHER)], cells("-" * n + "?", in_flight=3, host="b"), notes=["x"]
     )
@@ -286,7 +286,7 @@ def test_a_ratio_is_the_median_over_prompts() -> None:
 
 
 def test_a_prompts_repeats_are_one_ratio() -> None:
-    """A prompt's ratio is that of its geometric means; under six prompts there is no interval."""
+    """A prompt's ratio is that of its geometric means; with fewer than six prompts there is no interval."""
     base = [*_timed([100, 100]), *_timed([100, 100], repeat=2)]
     candidate = [*_timed([200, 100]), *_timed([800, 100], repeat=2)]
 
@@ -298,7 +298,7 @@ def test_a_prompts_repeats_are_one_ratio() -> None:
 
 
 def test_only_what_succeeded_on_both_sides_has_a_ratio() -> None:
-    """An empty answer is quick, and says nothing about speed; what is free has no price to compare."""
+    """An empty reply is quick, and says nothing about speed; a free one has no price to compare."""
     base = _timed([100, 100], cost_usd=0.0)
     candidate = [base[0], record(prompt_id="P1", e2e_ms=1, success=False, objective_pass=None)]
 
@@ -323,7 +323,7 @@ def test_the_interval_of_a_median(n: int) -> None:
 
 
 def test_other_conditions_are_noted() -> None:
-    """A ratio tells of the machine too, if that was another one."""
+    """A ratio depends on the machine too, if that was another one."""
     base, candidate = _timed([100], host="a", in_flight=1), _timed([100], host="b", in_flight=8)
 
     assert only(base, candidate).notes == ("host: a -> b", "requests in flight: 1 -> 8")

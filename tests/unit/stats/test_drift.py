@@ -77,7 +77,7 @@ NESTED = {"edits": {"type": "array", "items": {"type": "object", "properties": {
     ],
 )
 def test_a_change_is_found(before: Tool, now: Tool, found: dict[str, Any]) -> None:
-    """Each kind of change stands in its own field, and nothing else is said."""
+    """Each kind of change is in its own field, and no other field changes."""
     change = compare_tools(before, now, with_words=True)
 
     assert change is not None
@@ -114,8 +114,8 @@ def test_nothing_has_changed_in_what_is_the_same() -> None:
     assert not compare_surfaces(before, now, surface="s", beside="s").is_any
 
 
-def test_sections_of_the_system_prompt_are_told() -> None:
-    """By their headings, and apart: they list what else is on a machine, which is no drift of the tools."""
+def test_sections_of_the_system_prompt_are_compared() -> None:
+    """They are compared by heading, separately: other contents of a machine are no drift of the tools."""
     before, now = (
         Surface(tools=[], system=text)
         for text in ("Hi.\n## One\nA\n## Two\nB\n### Sub\nC", "Hi.\n## One\nA!\n### Sub\nC\n## New\n")
@@ -136,13 +136,13 @@ def test_sections_of_the_system_prompt_are_told() -> None:
     ],
 )
 def test_the_surface_most_like_it(names: tuple[str, ...], surface: str) -> None:
-    """A machine's own surface is held against the one with the same tools and the fewest others."""
+    """A machine's own surface is compared with the one that has the same tools and the fewest others."""
     assert nearest([Tool(name=name) for name in names], load_catalogue().surfaces) == surface
 
 
 @pytest.mark.parametrize("tool", load_catalogue().tools.values(), ids=lambda tool: tool.name)
 def test_every_parameter_of_the_release_has_a_path_of_its_own(tool: Tool) -> None:
-    """So that a change is found where it is."""
+    """Therefore a change has an exact location."""
     paths = [part.path for part in parameters_of(tool)]
 
     assert len(paths) == len(set(paths))

@@ -1,4 +1,4 @@
-"""What cells took before, and what the same cells will take."""
+"""The cost of cells in earlier runs, and the forecast for the same cells."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def row(
     target: Target, prompt_id: str, e2e_ms: int, n_input: int | None, n_output: int | None, **values: Any
 ) -> Record:
     """An answered row."""
-    told = {"availability_status": "ok", "run_id": "r", "repeat": 1, **values}
+    fields = {"availability_status": "ok", "run_id": "r", "repeat": 1, **values}
     return Record(
         provider=target.provider,
         model=target.model,
@@ -30,7 +30,7 @@ def row(
         e2e_ms=e2e_ms,
         input_tokens=n_input,
         output_tokens=n_output,
-        **told,
+        **fields,
     )  # fmt: skip
 
 
@@ -54,7 +54,7 @@ OLD = [row(A, "P1", 9999, 99, 99), row(B, "P1", 1000, 11, 2), row(B, "P4", 3000,
     [
         pytest.param(key(A, "P1"), Typical(e2e_ms=300, input_tokens=10, output_tokens=3, run_id="new"), id="median-of-its-repeats-in-the-newest-run"),
         pytest.param(key(A, "P2"), Typical(e2e_ms=500, input_tokens=20, cached_tokens=4, output_tokens=7, run_id="new"), id="once"),
-        pytest.param(key(A, "P3"), Typical(e2e_ms=400, input_tokens=10, output_tokens=4, run_id="new"), id="a-fault-tells-nothing-so-the-target-s-medians"),
+        pytest.param(key(A, "P3"), Typical(e2e_ms=400, input_tokens=10, output_tokens=4, run_id="new"), id="only-a-fault-so-the-target-s-medians"),
         pytest.param(key(A, "P4"), Typical(e2e_ms=400, input_tokens=40, output_tokens=4, run_id="new"), id="the-input-of-its-prompt-elsewhere"),
         pytest.param(key(B, "P1"), Typical(e2e_ms=1000, input_tokens=11, output_tokens=2, run_id="old"), id="an-older-run"),
         pytest.param(key(C, "P2"), Typical(input_tokens=20, output_tokens=7, run_id="new"), id="a-new-target-has-no-time"),
@@ -92,6 +92,6 @@ def test_endpoints_go_on_side_by_side() -> None:
 
 
 def test_what_is_not_known_is_no_zero() -> None:
-    """A sum tells of how many cells it is."""
+    """A sum has the number of cells that it covers."""
     assert Sum.of([1.5, None, 2.5]) == Sum(value=4.0, n_known=2, n=3)
     assert Sum.of([]).is_whole

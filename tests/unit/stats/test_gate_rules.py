@@ -1,4 +1,4 @@
-"""Gates: what holds, what does not, and what cells without an answer leave open."""
+"""Gates: when they pass, when they fail, and the effect of cells without a reply."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ OTHER = Target(provider="lab", model="Small:1b")
 
 
 def passes(n: int, **changes: Any) -> list[Record]:
-    """Passed cells, each of a prompt of its own, of 100 ms."""
+    """Passed cells, each of a separate prompt, of 100 ms."""
     return [record(prompt_id=f"P{number}", **changes) for number in range(n)]
 
 
 def misses(n: int, **changes: Any) -> list[Record]:
-    """Cells with a violation, each of a prompt of its own."""
+    """Cells with a violation, each of a separate prompt."""
     return [missed(prompt_id=f"M{number}", **changes) for number in range(n)]
 
 
 def faults(n: int, **changes: Any) -> list[Record]:
-    """Cells that something broke on the way, each of a prompt of its own."""
+    """Cells with a fault, each of a separate prompt."""
     given = {
         "availability_status": "error",
         "failure_type": "timeout",
@@ -42,12 +42,12 @@ def faults(n: int, **changes: Any) -> list[Record]:
 
 
 def away(n: int, **changes: Any) -> list[Record]:
-    """Cells that nobody was there to answer."""
+    """Cells without a server to answer them."""
     return [fault(prompt_id=f"A{number}", tool_demand="none", **changes) for number in range(n)]
 
 
 def ruled(rows: list[Record], gates: Gates, n_selected: int | None = None) -> GateResult:
-    """The ruling of the one gate that is set, on one target."""
+    """The ruling of the only gate that is set, on one target."""
     (found,) = summary_of(rows, gates=gates, n_selected={TARGET: n_selected or len(rows)}).gates
     return found
 
@@ -78,17 +78,17 @@ SLOW = {"e2e_ms": 101}
         pytest.param([*faults(3)], 0, Gates(min_pass_rate=0), "no_verdict", "nothing was answered: timed out", id="faults-alone"),
         pytest.param([*passes(9), *faults(1, availability_status="auth_error")], 0, MOST, "passed", "9 of 10", id="auth-is-a-fault"),
         pytest.param([*passes(8), *faults(1, availability_status="rate_limited")], 0, MOST, "no_verdict", "8 of 9 to 9 of 9", id="rate-limited-is-a-fault"),
-        # Unavailable: never a pass, and still a failure where it would be one anyhow.
+        # Unavailable: never a pass, and still a failure if it would be one in any case.
         pytest.param([*passes(99), *away(1)], 0, HALF, "no_verdict", "99 of 99 judged cells passed (100.0 %), 50.0 % wanted, but 1 of 100 cells were unavailable", id="unavailable-is-no-pass"),
         pytest.param([*passes(4), *misses(5), *away(1)], 0, HALF, "no_verdict", "but 1 of 10 cells were unavailable", id="unavailable-might-have-passed"),
-        pytest.param([*passes(1), *misses(8), *away(1)], 0, HALF, "failed", "1 of 9 judged cells passed (11.1 %), 50.0 % wanted; even with 1 cell without an answer for it: 2 of 10", id="unavailable-saves-nobody"),
+        pytest.param([*passes(1), *misses(8), *away(1)], 0, HALF, "failed", "1 of 9 judged cells passed (11.1 %), 50.0 % wanted; even with 1 cell without an answer for it: 2 of 10", id="unavailable-changes-nothing"),
         pytest.param([*away(3)], 0, Gates(min_pass_rate=0), "no_verdict", "nothing was answered: ollama_openai: nothing answers", id="all-unavailable"),
-        # Not asked: likewise.
+        # Not asked: the same.
         pytest.param([*passes(99)], 1, HALF, "no_verdict", "but 1 of 100 cells were not asked", id="not-asked-is-no-pass"),
         pytest.param([*passes(4), *misses(5)], 1, HALF, "no_verdict", "but 1 of 10 cells were not asked", id="not-asked-might-have-passed"),
-        pytest.param([*passes(7), *away(2, failure_type="budget_spent")], 1, HALF, "no_verdict", "but 3 of 10 cells were not asked", id="a-spent-budget-asks-nobody"),
-        pytest.param([*passes(1), *misses(8)], 1, HALF, "failed", "even with 1 cell without an answer for it: 2 of 10", id="not-asked-saves-nobody"),
-        pytest.param([], 3, Gates(min_pass_rate=0), "no_verdict", "nothing was answered: no cell was answered", id="nobody-asked"),
+        pytest.param([*passes(7), *away(2, failure_type="budget_spent")], 1, HALF, "no_verdict", "but 3 of 10 cells were not asked", id="a-spent-budget-asks-no-more"),
+        pytest.param([*passes(1), *misses(8)], 1, HALF, "failed", "even with 1 cell without an answer for it: 2 of 10", id="not-asked-changes-nothing"),
+        pytest.param([], 3, Gates(min_pass_rate=0), "no_verdict", "nothing was answered: no cell was answered", id="none-asked"),
         pytest.param([*passes(8), *faults(1), *away(1)], 5, HALF, "no_verdict", "but 1 of 15 cells were unavailable", id="all-at-once"),
         # The slowest latency.
         pytest.param([*passes(5)], 0, FAST, "passed", "p95 100 ms of 5 successful cells, at most 100 ms wanted", id="fast"),
@@ -102,7 +102,7 @@ SLOW = {"e2e_ms": 101}
         pytest.param([*passes(10), *misses(9, **SLOW), *faults(1)], 0, FAST, "failed", "p95 101 ms of 19 successful cells, at most 100 ms wanted", id="slow-with-a-fault-that-is-fast"),
         pytest.param([*passes(99), *away(1)], 0, FAST, "no_verdict", "but 1 of 100 cells were unavailable", id="fast-but-unavailable"),
         pytest.param([*passes(9)], 1, FAST, "no_verdict", "but 1 of 10 cells were not asked", id="fast-but-not-asked"),
-        pytest.param([*passes(9, **SLOW)], 1, FAST, "failed", "p95 101 ms of 9 successful cells, at most 100 ms wanted", id="slow-whoever-is-not-asked"),
+        pytest.param([*passes(9, **SLOW)], 1, FAST, "failed", "p95 101 ms of 9 successful cells, at most 100 ms wanted", id="slow-though-one-was-not-asked"),
         pytest.param([*faults(9)], 0, FAST, "no_verdict", "nothing was answered", id="no-latency-but-faults"),
         # The whole interval.
         pytest.param([*passes(35)], 0, replace(MOST, conclusive=True), "passed", "35 of 35 judged cells passed (95 % interval 90.1 % to 100.0 %), a lower end of 90.0 % wanted", id="conclusive"),
@@ -111,7 +111,7 @@ SLOW = {"e2e_ms": 101}
         pytest.param([*passes(8), *misses(12)], 0, replace(MOST, conclusive=True), "failed", "8 of 20 judged cells passed (95 % interval 21.8 % to 61.3 %), a lower end of 90.0 % wanted", id="conclusively-missed"),
         pytest.param([*passes(9)], 0, Gates(min_pass_rate=1.0, conclusive=True), "no_verdict", "10,000 more prompts without a miss would not pass it", id="all-of-all-prompts"),
         pytest.param([*passes(34), *faults(1)], 0, replace(MOST, conclusive=True), "no_verdict", "34 of 35 (from 85.4 %) to 35 of 35 (from 90.1 %)", id="the-fault-might-have-been-the-proof"),
-        pytest.param([*passes(35), *faults(1)], 0, replace(MOST, conclusive=True), "no_verdict", "35 of 36 (from 85.8 %)", id="the-fault-might-be-a-doubt"),
+        pytest.param([*passes(35), *faults(1)], 0, replace(MOST, conclusive=True), "no_verdict", "35 of 36 (from 85.8 %)", id="the-fault-leaves-it-open"),
         pytest.param([*passes(60), *faults(1)], 0, replace(MOST, conclusive=True), "passed", "60 of 61 (from 91.2 %)", id="conclusive-with-a-fault-as-a-miss"),
         pytest.param([*passes(30), *faults(1)], 0, replace(MOST, conclusive=True), "no_verdict", "1 of 31 cells have no answer: 30 of 31 (from 83.8 %) to 31 of 31 (from 88.9 %)", id="no-proof-with-it-either"),
         pytest.param([*passes(80)], 0, replace(FAST, conclusive=True), "passed", "p95 100 ms of 80 successful cells (95 % interval 100 ms to 100 ms), an upper end of 100 ms at most wanted", id="conclusively-fast"),
@@ -126,7 +126,7 @@ SLOW = {"e2e_ms": 101}
 def test_one_gate_on_one_target(
     rows: list[Record], n_unasked: int, gates: Gates, ruling: str, reason: str
 ) -> None:
-    """It fails or passes only if no answer that is missing could change that; each ruling has its reason."""
+    """It fails or passes only if no missing reply could change that; each ruling has its reason."""
     found = ruled(rows, gates, len(rows) + n_unasked)
 
     assert found.ruling == ruling
@@ -176,7 +176,7 @@ EVERY_GATE = st.builds(
 @examples(60, 300)
 @given(ROWS, EVERY_GATE, st.randoms(use_true_random=False))
 def test_a_missing_answer_never_overturns_a_ruling(rows: list[Record], gates: Gates, random: Any) -> None:
-    """Whatever the cells without an answer say in a resumed run: what was passed stays passed, what failed failed."""
+    """Whatever the missing replies are in a resumed run, a passed gate stays passed and a failed one failed."""
     completed = [
         row
         if row.availability_status == "ok"
@@ -199,7 +199,7 @@ def test_a_missing_answer_never_overturns_a_ruling(rows: list[Record], gates: Ga
 @pytest.mark.parametrize("gate", ["min_pass_rate", "min_tool_rate", "require_tier", "max_p95_ms"])
 @pytest.mark.parametrize("away_rows", [[], away(1)], ids=["not-asked", "unavailable"])
 def test_no_gate_is_passed_where_somebody_was_not_asked(gate: str, away_rows: list[Record]) -> None:
-    """With any gate set, a cell that was unavailable or not asked is never a pass, however good the others are."""
+    """With any gate set, an unavailable or unasked cell prevents a pass, however good the others are."""
     wanted = {"require_tier": 3, "max_p95_ms": 1e9}.get(gate, 0.0)
     rows = [*(cell(f"T{n}", "valid") for n in range(50)), *away_rows]
 
@@ -210,11 +210,11 @@ def test_no_gate_is_passed_where_somebody_was_not_asked(gate: str, away_rows: li
 
 
 def test_each_target_has_the_gates_of_its_lines() -> None:
-    """Lines add gates, change them and switch them off; who is spoken of by none has the general ones."""
+    """Lines add gates, change them and switch them off; a target without a line has the general ones."""
     rows = [*passes(3), *(record(OTHER, prompt_id=f"P{n}", e2e_ms=5000) for n in range(3))]
     lines = (
         parse_gate_line("lab/*: min-pass-rate=off max-p95-ms=1e3"),
-        parse_gate_line("nobody/*: require-tier=1"),
+        parse_gate_line("other/*: require-tier=1"),
     )
 
     summary = summary_of(rows, gates=Gates(min_pass_rate=0.5, by_target=lines))
@@ -224,18 +224,18 @@ def test_each_target_has_the_gates_of_its_lines() -> None:
         (OTHER.label, "max-p95-ms", "failed"),
     ]
     assert summary.verdict == "failed"
-    assert summary.unmatched_gates == ("nobody/*",)
+    assert summary.unmatched_gates == ("other/*",)
 
 
 def test_a_target_that_no_gate_holds_is_not_gated() -> None:
-    """Where every gate is off for every target, there is no ruling at all."""
+    """If every gate is off for every target, there is no ruling."""
     gates = Gates(min_pass_rate=0.5, by_target=(parse_gate_line("*: min-pass-rate=off"),))
 
     assert summary_of(misses(3), gates=gates).verdict == "not_gated"
 
 
 def test_a_cell_not_asked_may_have_been_of_any_kind() -> None:
-    """It saves a gate on tool use from failing, if it could: as a native call, or as one more of those there are."""
+    """It prevents a failure on tool use if it could: as a native call, or as one more text call."""
     fifteen = [cell(f"T{n}", "valid") for n in range(15)]
 
     assert ruled(fifteen, Gates(require_tier=1), 16).ruling == "no_verdict"

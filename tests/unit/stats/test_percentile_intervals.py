@@ -1,4 +1,4 @@
-"""Between which values a percentile lies, against SciPy's distributions, by laws and by hand."""
+"""The interval of a percentile, compared with SciPy's distributions, by laws and by hand."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ prompts = st.lists(st.lists(st.integers(0, 50), min_size=1, max_size=6), min_siz
 
 
 def _once(n: int) -> list[list[float]]:
-    """The values 1 to n, each of a prompt of its own, so that a value tells its rank."""
+    """The values 1 to n, each of a separate prompt, so that a value equals its rank."""
     return [[value] for value in range(1, n + 1)]
 
 
@@ -76,7 +76,7 @@ def test_too_few_values_have_no_interval(q: float, fewest: int) -> None:
     ],
 )
 def test_the_reason_names_what_is_missing(values: list[list[float]], reason: str) -> None:
-    """Repeats do not stand in for prompts."""
+    """Repeats do not replace prompts."""
     assert percentile_interval(values, 95) == (None, reason)
 
 
@@ -89,7 +89,7 @@ def test_identical_repeats_add_nothing() -> None:
 
 
 def test_repeats_that_differ_narrow_the_interval() -> None:
-    """Where a prompt says nothing about its latency, repeats tell nearly as much as prompts do."""
+    """If a prompt says nothing about its latency, repeats have nearly as much information as prompts."""
     values = random.Random(20261122).sample(range(1000), 1000)
     repeated = percentile_interval([values[start : start + 5] for start in range(0, 1000, 5)], 50).interval
     once = percentile_interval([[value] for value in values[::5]], 50).interval
@@ -111,7 +111,7 @@ def test_the_percentile_lies_in_its_interval(values: list[list[float]], q: float
 
 
 @given(prompts, st.sampled_from(QS))
-def test_the_order_tells_nothing(values: list[list[float]], q: float) -> None:
+def test_the_order_does_not_matter(values: list[list[float]], q: float) -> None:
     """Neither that of the prompts nor that of their values."""
     shuffled = [sorted(of_prompt, reverse=True) for of_prompt in reversed(values)]
 
@@ -120,7 +120,7 @@ def test_the_order_tells_nothing(values: list[list[float]], q: float) -> None:
 
 @pytest.mark.parametrize("q", [0, 100, -1, 101])
 def test_the_ends_of_a_distribution_have_no_interval(q: float) -> None:
-    """How fast the fastest is no sample tells."""
+    """No sample shows how fast the fastest reply can be."""
     with pytest.raises(ValueError, match="not between 0 and 100"):
         percentile_interval(_once(10), q)
 

@@ -1,4 +1,4 @@
-"""What so many prompts can see."""
+"""The loss that a number of prompts can detect."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_one_repeat_is_exact(n_prompts: int, flips: float, loss: float) -> None:
 
 @pytest.mark.parametrize("n", [*range(12), 40, 101])
 def test_the_fewest_worse_are_those_that_the_test_sees(n: int) -> None:
-    """One prompt less, and McNemar's test sees nothing."""
+    """With one prompt less, McNemar's test detects nothing."""
     fewest = fewest_worse(n)
 
     assert all(
@@ -38,7 +38,7 @@ def test_the_fewest_worse_are_those_that_the_test_sees(n: int) -> None:
 
 @pytest.mark.parametrize("repeats", [1, 3, 10])
 def test_more_prompts_see_more(repeats: int) -> None:
-    """The needed prompts reach the power, half of them do not; more targets, more flips need more prompts."""
+    """The computed prompts reach the power, half of them do not; more targets, more flips need more prompts."""
     needed = fewest_prompts(repeats, 0.2, 0.1)
 
     assert needed is not None
@@ -50,7 +50,7 @@ def test_more_prompts_see_more(repeats: int) -> None:
 
 
 def test_repeats_help_where_verdicts_flip() -> None:
-    """Repeats save prompts if a model is unsteady, and none if it never changes its mind."""
+    """Repeats save prompts if a model is unsteady, and none if its verdicts never change."""
     unsteady = [fewest_prompts(repeats, 0.2, 0.1) or 0 for repeats in (1, 2, 3, 5, 10)]
     steady = [fewest_prompts(repeats, 0.0, 0.1) for repeats in (1, 3, 10)]
 
@@ -61,6 +61,6 @@ def test_repeats_help_where_verdicts_flip() -> None:
 
 @pytest.mark.parametrize(("n_prompts", "n_targets"), [(0, 1), (5, 1), (6, 2)])
 def test_too_few_see_nothing(n_prompts: int, n_targets: int) -> None:
-    """Five prompts that all fail may be chance still, and so may six of each of two targets."""
+    """Five prompts that all fail may still be chance, and so may six for each of two targets."""
     assert smallest_loss(n_prompts, 1, 0.0, n_targets=n_targets) is None
     assert fewest_prompts(1, 0.5, 0.001) is None

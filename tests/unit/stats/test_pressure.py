@@ -1,4 +1,4 @@
-"""Where a target breaks under more tools and more text."""
+"""Where a target fails with more tools and more text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ USUAL = pressed("11t", 8, 0, tools=11)
 
 
 def test_levels_count_their_own_cells() -> None:
-    """Answered cells count, overflowed ones stand beside them, other faults and other rows do not."""
+    """Answered cells count, overflowed ones are counted separately, other faults and rows are ignored."""
     rows = [
         *pressed("16k", 1, 2, padding=16_000, overflown=3),
         *pressed("11t", 2, 0),
@@ -28,7 +28,7 @@ def test_levels_count_their_own_cells() -> None:
     ] == [(11, 0, 2, 2, 0), (11, 16_000, 1, 3, 3)]
 
 
-def test_levels_stand_in_the_order_of_their_size() -> None:
+def test_levels_are_in_the_order_of_their_size() -> None:
     """Those without text first, each axis from light to heavy, whatever the rows' order."""
     rows = [
         *pressed("54t", 1, 0, tools=54),
@@ -104,7 +104,7 @@ def test_where_it_breaks(
     assert strain.breaks_at == Load(tools_offered=breaks_at[0], padding_tokens=breaks_at[1])
 
 
-def test_what_nobody_answered_breaks_nothing() -> None:
+def test_cells_without_a_reply_break_nothing() -> None:
     """A server that was away for a level says nothing about the model."""
     away = [fault(prompt_id=f"X{n}-54t", pressure_of=f"X{n}", tools_offered=54) for n in range(8)]
 
@@ -115,7 +115,7 @@ def test_what_nobody_answered_breaks_nothing() -> None:
 
 
 def test_without_pressure_there_is_no_strain() -> None:
-    """Rows that were not made harder are on no level."""
+    """Rows without pressure are on no level."""
     assert pressure_levels([record()]) == []
     assert strain_of(()) is None
 

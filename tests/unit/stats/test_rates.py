@@ -1,4 +1,4 @@
-"""Percentiles, intervals and tiers against known figures and laws."""
+"""Percentiles, intervals and tiers compared with known figures and laws."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_wilson(successes: int, n: int, low: float, high: float) -> None:
 
 
 def test_wilson_without_data_is_none() -> None:
-    """Nothing counted, nothing known."""
+    """Without a count there is no interval."""
     assert wilson_95(0, 0) is None
 
 
@@ -113,7 +113,7 @@ def test_classify_tier(successes: int, n: int, tier: int | None) -> None:
 
 @given(counts)
 def test_a_higher_rate_earns_no_worse_tier(count: tuple[int, int]) -> None:
-    """One success more never costs a tier."""
+    """An additional success never gives a worse tier."""
     successes, n = count
     better = classify_tier(min(successes + 1, n), n)
     now = classify_tier(successes, n)
@@ -146,7 +146,7 @@ def test_conclusive(successes: int, n: int, conclusive: bool) -> None:
 
 @pytest.mark.parametrize(("n_targets", "smallest"), [(1, 16), (2, 21), (3, 23), (8, 30)])
 def test_tiers_of_several_targets_hold_jointly(n_targets: int, smallest: int) -> None:
-    """Bonferroni: each target gets its share of the 2.5 %, so that Tier 1 takes more prompts without a miss."""
+    """Bonferroni: each target gets its share of the 2.5 %, so that Tier 1 needs more prompts without a miss."""
     z = joint_z(n_targets)
 
     assert z == pytest.approx(scipy_stats.norm.isf(0.025 / n_targets))
@@ -177,7 +177,7 @@ def _interval(successes: int, n: int, z: float) -> Interval:
 
 @given(counts)
 def test_a_conclusive_tier_excludes_worse_ones(count: tuple[int, int]) -> None:
-    """What is settled leaves no room below."""
+    """A conclusive interval contains no limit of a worse tier."""
     tier, interval = classify_tier(*count), wilson_95(*count)
 
     assert tier is not None
@@ -199,11 +199,11 @@ def test_a_conclusive_tier_excludes_worse_ones(count: tuple[int, int]) -> None:
     ],
 )
 def test_cells_to_settle(tier: int, successes: int, n: int, more: int | None) -> None:
-    """Tier 1 takes cells without a miss, the others cells at the rate so far; a hopeless count is not promised."""
+    """Tier 1 needs cells without a miss, the others cells at the rate so far; an impossible count is None."""
     assert cells_to_settle(tier, successes, n) == more
 
 
-def test_too_many_cells_are_promised_to_nobody() -> None:
+def test_too_many_cells_are_not_promised() -> None:
     """Above the limit it is None, at the limit it is not."""
     assert cells_to_settle(1, 6, 6, limit=10) == 10
     assert cells_to_settle(1, 6, 6, limit=9) is None
@@ -211,7 +211,7 @@ def test_too_many_cells_are_promised_to_nobody() -> None:
 
 @given(counts)
 def test_cells_to_settle_are_the_fewest(count: tuple[int, int]) -> None:
-    """With so many further cells the tier is conclusive, with one less it is not."""
+    """With this many further cells the tier is conclusive, with one less it is not."""
     successes, n = count
     tier = classify_tier(successes, n)
     assert tier is not None

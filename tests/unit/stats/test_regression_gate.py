@@ -45,7 +45,7 @@ def _gate(
     ],
 )  # fmt: skip
 def test_a_loss_that_is_no_chance_fails(base: str, candidate: str, ruling: str, reason: str) -> None:
-    """It fails if nothing that is unanswered could have saved it, and passes only if all was answered."""
+    """It fails if no missing reply could have prevented it, and passes only if all cells were answered."""
     result = _gate(base, candidate)
 
     assert (result.gate, result.target, result.wanted) == ("fail-on-regression", TARGET.label, 0.05)
@@ -54,7 +54,7 @@ def test_a_loss_that_is_no_chance_fails(base: str, candidate: str, ruling: str, 
 
 
 def test_a_fault_is_counted_both_ways() -> None:
-    """One that would decide leaves the verdict open; one that would not, does not."""
+    """A decisive fault leaves the verdict open; another one does not."""
 
     def gate(candidate: str) -> GateResult:
         rows = [
@@ -71,14 +71,14 @@ def test_a_fault_is_counted_both_ways() -> None:
 
 
 def test_a_run_that_was_not_asked_to_the_end_is_no_pass() -> None:
-    """Nor does it fail, if what is missing could have saved it."""
+    """It does not fail either, if the missing cells could have prevented it."""
     assert _gate("+" * 9, "+" * 7, n_selected=9).ruling == "no_verdict"
     assert _gate("+" * 9, "-" * 6, n_selected=9).ruling == "failed"
     assert _gate("+" * 6 + "-" * 6, "-" * 6, n_selected=12).ruling == "no_verdict"
 
 
 def test_without_a_baseline_nothing_passes() -> None:
-    """A merged or rescored run that was begun with the gate has none."""
+    """A merged or rescored run that was started with the gate has none."""
     result = _gate("+", "+", with_baseline=False)
 
     assert (result.ruling, result.reason) == (

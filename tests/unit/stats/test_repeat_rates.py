@@ -1,4 +1,4 @@
-"""What repeats of a prompt come to."""
+"""The results of a prompt's repeats."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ askings = st.lists(st.booleans(), min_size=2, max_size=7)
 
 
 def _rows(*prompts: tuple[int, int]) -> list[object]:
-    """Prompts of which so many of so many repeats passed."""
+    """Prompts, each with `passed` of `n` repeats."""
     return [
         (record if repeat <= passed else missed)(prompt_id=f"P{number}", repeat=repeat)
         for number, (passed, n) in enumerate(prompts, start=1)
@@ -27,7 +27,7 @@ def _rows(*prompts: tuple[int, int]) -> list[object]:
 
 @given(askings, st.data())
 def test_they_are_the_shares_of_all_choices_of_k(passed: list[bool], data: st.DataObject) -> None:
-    """Of all ways to choose k of the repeats, the shares in which one passes and in which all do."""
+    """They are the shares of all choices of k repeats in which one passes, and in which all do."""
     k = data.draw(st.integers(1, len(passed)))
     choices = list(combinations(passed, k))
 
@@ -38,7 +38,7 @@ def test_they_are_the_shares_of_all_choices_of_k(passed: list[bool], data: st.Da
 @pytest.mark.parametrize("rate", [0.1, 0.5, 0.9])
 @pytest.mark.parametrize(("n", "k"), [(2, 2), (5, 1), (5, 3), (10, 4)])
 def test_they_are_unbiased(n: int, k: int, rate: float) -> None:
-    """Averaged over SciPy's binomial distribution they are the true chances."""
+    """Averaged over SciPy's binomial distribution they equal the true probabilities."""
     weights = [stats.binom.pmf(c, n, rate) for c in range(n + 1)]
 
     at = sum(weight * pass_at_k(n, c, k) for c, weight in enumerate(weights))
@@ -68,7 +68,7 @@ def test_prompts_are_averaged() -> None:
 
 
 def test_a_prompt_with_lost_repeats_does_not_hide_the_others() -> None:
-    """There are as many k as half of the prompts have repeats; those with fewer are left out of it."""
+    """The k is the number of repeats that at least half of the prompts have; others are left out."""
     found = repeats_of(_rows((5, 5), (4, 5), (2, 2), (1, 1)))
 
     assert found is not None
@@ -77,7 +77,7 @@ def test_a_prompt_with_lost_repeats_does_not_hide_the_others() -> None:
 
 
 def test_the_plain_rate_has_the_interval_of_all_cells() -> None:
-    """One of one is what `passed` is, so both say the same."""
+    """One of one equals `passed`, so both have the same value."""
     group = summary_of(_rows(*[(n % 6, 5) for n in range(30)])).groups[0]
 
     assert group.repeats is not None
@@ -90,7 +90,7 @@ def test_the_plain_rate_has_the_interval_of_all_cells() -> None:
 
 
 def test_without_repeats_there_is_nothing_to_say() -> None:
-    """Prompts asked once, and repeats that nobody answered or judged, are none."""
+    """Prompts asked once, and repeats without a reply or a verdict, do not count."""
     rows = [
         *_rows((1, 1), (0, 1)),
         fault(prompt_id="P1", repeat=2),
@@ -100,7 +100,7 @@ def test_without_repeats_there_is_nothing_to_say() -> None:
     assert summary_of(rows).groups[0].repeats is None
 
 
-def test_silence_is_a_miss() -> None:
+def test_an_empty_reply_is_a_miss() -> None:
     """A repeat with an empty answer counts as in `passed`."""
     rows = [record(), record(repeat=2, success=False, objective_pass=None, failure_type="empty_response")]
 
@@ -111,7 +111,7 @@ def test_silence_is_a_miss() -> None:
 
 
 def test_the_flakiest_are_five_at_most() -> None:
-    """Those whose pairs of repeats disagree most, in order of their rows where they are alike."""
+    """They are the prompts whose repeats disagree most, in order of their rows if equal."""
     found = repeats_of(_rows((1, 9), (8, 9), (4, 9), (2, 9), (5, 9), (3, 9), (0, 9), (9, 9)))
 
     assert found is not None

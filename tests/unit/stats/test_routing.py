@@ -6,13 +6,24 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_openclaw.stats.routing import Candidate, Proof, Proofs, plan_routes
-from tests.unit.reports.summaries import cell, fault
-from tests.unit.stats.routes import ENOUGH, NATIVE, as_text, candidate, capped, settled, target, unsettled
+from pytest_openclaw.stats.proofs import Proof
+from pytest_openclaw.stats.routing import Candidate, Proofs, plan_routes
+from tests.unit.reports.summaries import cell, fault, restraint_cells
+from tests.unit.stats.routes import (
+    ENOUGH,
+    NATIVE,
+    as_text,
+    candidate,
+    capped,
+    settled,
+    target,
+    unsafe,
+    unsettled,
+)
 
-HEARTBEATS = Proofs(tools={}, heartbeat=ENOUGH)
-TEXT = Proofs(tools={}, text=ENOUGH)
-BARELY = Proof(n=4, n_right=3, n_prompts=4, n_right_prompts=3)
+HEARTBEATS = Proofs(heartbeat=ENOUGH)
+TEXT = Proofs(text=ENOUGH)
+BARELY = Proof(n=4, n_right=3, n_prompts=4, n_prompts_right=3)
 
 
 @pytest.mark.parametrize(
@@ -21,31 +32,18 @@ BARELY = Proof(n=4, n_right=3, n_prompts=4, n_right_prompts=3)
         pytest.param(settled("m", 1), "all", id="tier-1"),
         pytest.param(settled("m", 2), "some", id="tier-2"),
         pytest.param(settled("m", 3), "none", id="tier-3"),
-        pytest.param(capped("m"), "some", id="tier-2-for-needless-calls"),
+        pytest.param(settled("m", 2, tools=()), "unsettled", id="tier-2-without-a-proven-tool"),
+        pytest.param(capped("m"), "none", id="needless-calls"),
+        pytest.param(unsafe("m"), "none", id="harm"),
         pytest.param(unsettled("m"), "unsettled", id="too-few-cells"),
         pytest.param(as_text("m", 1), "unsettled", id="tier-1-as-text"),
         pytest.param(as_text("m", 3), "unsettled", id="tier-3-as-text"),
         pytest.param(candidate("m", []), "unsettled", id="nothing-answered"),
     ],
 )
-def test_a_role_follows_conclusive_native_evidence(one: Candidate, role: str) -> None:
-    """A tier counts if it is settled, and by calls on the wire."""
+def test_a_role_follows_the_recommendation(one: Candidate, role: str) -> None:
+    """Which is one of settled tiers and restraint, by calls on the wire, without harm."""
     assert one.role == role
-
-
-@pytest.mark.parametrize(
-    ("n", "n_right", "is_enough"),
-    [
-        pytest.param(3, 3, True, id="three"),
-        pytest.param(2, 2, False, id="two"),
-        pytest.param(5, 4, True, id="exactly-80-percent"),
-        pytest.param(4, 3, False, id="75-percent"),
-        pytest.param(0, 0, False, id="none"),
-    ],
-)
-def test_a_proof_takes_three_prompts_and_four_fifths(n: int, n_right: int, is_enough: bool) -> None:
-    """Both are needed: enough prompts, and most cells right."""
-    assert Proof(n=n, n_right=n_right, n_prompts=n, n_right_prompts=n_right).is_enough is is_enough
 
 
 @pytest.mark.parametrize(
@@ -71,8 +69,11 @@ def test_a_target_that_is_shown_to_be_worse_is_not_chosen(n_missed: int, chosen:
     """Of two Tier 1 targets the faster one is chosen only if it may be the best."""
     rows = {
         name: [
-            cell(f"P{n}", "no_call" if n < n_wrong else "valid", target(name), e2e_ms=ms, **NATIVE)
-            for n in range(100)
+            *(
+                cell(f"P{n}", "no_call" if n < n_wrong else "valid", target(name), e2e_ms=ms, **NATIVE)
+                for n in range(100)
+            ),
+            *restraint_cells(40, 0, target(name), e2e_ms=ms, **NATIVE),
         ]
         for name, n_wrong, ms in (("fast", n_missed, 1), ("sure", 0, 9000))
     }
@@ -86,20 +87,16 @@ def test_a_target_that_is_shown_to_be_worse_is_not_chosen(n_missed: int, chosen:
     assert routing.best.n_targets == 2
 
 
-def test_repeats_of_one_prompt_prove_nothing_of_others() -> None:
-    """Five right cells of one prompt are one prompt."""
-    assert not Proof(n=5, n_right=5, n_prompts=1, n_right_prompts=1).is_enough
-
-
 def test_the_fastest_that_has_proven_it_answers_heartbeats() -> None:
     """Among models without tools speed decides, after proof; each place is given for itself."""
     routing = plan_routes(
         [
             settled("quick", 3, e2e_ms=10),
-            settled("slow", 3, e2e_ms=900, proofs=Proofs(tools={}, heartbeat=ENOUGH, text=ENOUGH)),
+            settled("slow", 3, e2e_ms=900, proofs=Proofs(heartbeat=ENOUGH, text=ENOUGH)),
             settled("able", 3, e2e_ms=100, proofs=HEARTBEATS),
-            settled("barely", 3, e2e_ms=5, proofs=Proofs(tools={}, heartbeat=BARELY, text=BARELY)),
+            settled("barely", 3, e2e_ms=5, proofs=Proofs(heartbeat=BARELY, text=BARELY)),
             settled("holder", 1, e2e_ms=1, proofs=HEARTBEATS),
+            unsafe("harmful", proofs=Proofs(heartbeat=ENOUGH, text=ENOUGH)),
         ]
     )
 
@@ -170,16 +167,16 @@ def test_openclaws_own_way_without_an_answer_grants_nothing() -> None:
 
 def test_only_what_every_level_has_proven_is_proven() -> None:
     """Proven tools are those that all targets of a route have in common."""
-    one = Proofs(tools={"read": ENOUGH, "ls": ENOUGH, "exec": BARELY})
-    other = Proofs(tools={"read": ENOUGH, "exec": ENOUGH})
+    one = settled("m", 2, tools=("read", "ls"))
+    other = settled("m", 2, level="low", tools=("exec", "read"))
 
-    (route,) = plan_routes([settled("m", 2, proofs=one), settled("m", 2, level="low", proofs=other)]).routes
+    (route,) = plan_routes([one, other]).routes
 
     assert route.proven_tools == ["read"]
 
 
-def test_a_target_without_a_name_stands_apart() -> None:
-    """It has no route, and is told."""
+def test_a_target_without_a_name_is_separate() -> None:
+    """It has no route, and is reported."""
     nameless = settled("m", 1, ref=None)
 
     routing = plan_routes([nameless])

@@ -1,10 +1,11 @@
-"""What two runs must have in common to be compared cell by cell."""
+"""The conditions under which two runs can be compared cell by cell."""
 
 from __future__ import annotations
 
 import json
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,8 @@ from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.recording.run_directory import RunDirectory
 from pytest_openclaw.stats.compare import ComparedRuns
 from pytest_openclaw.stats.run_comparison import Measured, compare_runs, named_targets, parse_across
-from pytest_openclaw.stored.baseline import find_baseline, read_measured
+from pytest_openclaw.stored.baseline import find_baseline, read_baseline, read_measured
+from pytest_openclaw.types.targets import Target
 from tests.unit.reports.summaries import missed
 from tests.unit.stored.stored_runs import SUITE, A, B, definition, row, store
 
@@ -32,7 +34,7 @@ def _prompts(**second: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def compared(tmp_path: Path) -> Any:
-    """Compares two stored runs, each of these rows and so changed."""
+    """Compares two stored runs with these rows and changes."""
 
     def compare(base: dict[str, Any], candidate: dict[str, Any], **more: Any) -> ComparedRuns:
         runs = [
@@ -69,7 +71,7 @@ def test_what_differs_is_set_aside_unless_looked_across(
     across: str,
     tmp_path: Path,
 ) -> None:
-    """Each difference has its reason and its detail, and each can be looked across."""
+    """Each difference has its reason and its detail, and each can be ignored by an option."""
     first = compared(dict(base), dict(candidate))
 
     found = [(one.reason, one.detail, one.n_cells) for one in first.set_aside]
@@ -89,19 +91,19 @@ def test_what_differs_is_set_aside_unless_looked_across(
         pytest.param({}, {"providers": {"lab": {**LAB, "base_url": "http://10.0.0.1/v1"}}}, id="address"),
         pytest.param(_prompts(), _prompts(tags=["new"], name="other", category="c", repeat=3), id="names-of-a-prompt"),
         pytest.param(_server(digest="a", vram_bytes=1), _server(digest="a", vram_bytes=2), id="memory-of-the-moment"),
-        pytest.param(_server(digest="a"), _server(server_version="1"), id="told-by-one-alone"),
-        pytest.param(_server(digest="a"), {}, id="nothing-told"),
+        pytest.param(_server(digest="a"), _server(server_version="1"), id="known-of-one-alone"),
+        pytest.param(_server(digest="a"), {}, id="nothing-known"),
     ],
 )  # fmt: skip
 def test_what_shapes_neither_question_nor_verdict_may_differ(
     compared: Any, base: Any, candidate: Any
 ) -> None:
-    """How fast, how often and where it was asked, or what a prompt is called."""
+    """These are settings such as speed, number and place of requests, or a prompt's name."""
     assert compared(dict(base), dict(candidate)).set_aside == ()
 
 
 def test_hosts_and_parts_serve_too(tmp_path: Path) -> None:
-    """A server counts wherever it was told of: on another machine, in a part of a merged run, when resumed."""
+    """A server counts wherever it is recorded: on another machine, in a merged part, when resumed."""
     before = store(tmp_path / "before", ROWS, **_server(digest="a"))
     after = store(tmp_path / "after", ROWS)
     inventory = json.loads((after / "inventory.json").read_text())
@@ -120,7 +122,7 @@ def test_hosts_and_parts_serve_too(tmp_path: Path) -> None:
 
 
 def test_versions_and_missing_rows_are_noted(compared: Any, tmp_path: Path) -> None:
-    """What may explain a difference stands beside it."""
+    """The possible reason of a difference is beside it."""
     compared({}, {"rows": ROWS[:1], "n_selected": {A: 2}})
     for name, version in (("before", "1"), ("after", "2")):
         path = tmp_path / name / "inventory.json"
@@ -157,7 +159,7 @@ def test_different_timeouts_are_noted(compared: Any) -> None:
     ],
 )
 def test_which_targets_are_compared(compared: Any, base: Any, candidate: Any, expected: Any) -> None:
-    """Those of both runs; the only ones of each, if they have none in common."""
+    """Targets of both runs are compared; or the only one of each, if they have none in common."""
     rows = [[row(target, "P1") for target in targets] for targets in (base, candidate)]
 
     targets = compared({"rows": rows[0]}, {"rows": rows[1]}).targets
@@ -166,7 +168,7 @@ def test_which_targets_are_compared(compared: Any, base: Any, candidate: Any, ex
 
 
 def test_two_models_are_not_served_alike(compared: Any) -> None:
-    """Between two models what serves them, and the name that answers, are no reason to set aside."""
+    """If two models are compared, their servers and answering names are no reason for exclusion."""
     result = compared(
         {"rows": [row(A, "P1", effective_model="a")], "serving": {A.label: {"server": {"digest": "a"}}}},
         {"rows": [missed(B, prompt_id="P1", suite=SUITE, effective_model="b")], "serving": {B.label: {"server": {"digest": "b"}}}},
@@ -177,7 +179,7 @@ def test_two_models_are_not_served_alike(compared: Any) -> None:
 
 
 def test_named_targets_are_not_served_alike_either(tmp_path: Path) -> None:
-    """Nor does it matter then that the baseline's target is served otherwise in the candidate."""
+    """Then it does not matter either how the candidate serves the baseline's target."""
     runs = [
         read_measured(store(tmp_path / name, [row(A, "P1"), row(B, "P1")], **_server(digest=name)))
         for name in ("before", "after")
@@ -190,7 +192,7 @@ def test_named_targets_are_not_served_alike_either(tmp_path: Path) -> None:
 
 
 def test_targets_can_be_named(tmp_path: Path) -> None:
-    """A target of the one run against a target of the other, by their labels."""
+    """A target of one run is compared with a target of the other, by their labels."""
     run = read_measured(store(tmp_path / "r", [row(A, "P1"), row(B, "P1")]))
 
     assert named_targets(run, run, [f"{A.label}={B.label}", B.label]) == [(A, B), (B, B)]
@@ -199,7 +201,7 @@ def test_targets_can_be_named(tmp_path: Path) -> None:
 
 
 def test_what_to_look_across_is_checked() -> None:
-    """A list of known words."""
+    """It is a list of known words."""
     assert parse_across(" serving, prompt ,") == {"serving", "prompt"}
     with pytest.raises(OpenClawError, match="'server' is nothing to look across; there are prompt, "):
         parse_across("server")
@@ -209,7 +211,7 @@ def test_what_to_look_across_is_checked() -> None:
 
 
 def test_a_run_is_read_without_its_texts(tmp_path: Path) -> None:
-    """Of each cell the last row, and what a killed run left of one is none."""
+    """The last row of each cell counts, and the torn row of a killed run does not."""
     run = read_measured(
         store(tmp_path / "r", [*ROWS, missed(A, prompt_id="P2", suite=SUITE)], tail=b'{"torn')
     )
@@ -233,7 +235,7 @@ def test_a_run_is_read_without_its_texts(tmp_path: Path) -> None:
 def test_which_targets_were_not_asked_to_the_end(
     tmp_path: Path, summary: Any, settled: Any, unfinished: Any
 ) -> None:
-    """A finished run lacks nothing, though its config counts cells that a mark left out."""
+    """A finished run lacks nothing, though its config counts cells that a mark skipped."""
     path = store(tmp_path / "r", ROWS, n_selected={A: 3})
     config = json.loads((path / "config.json").read_text())
     config["targets"][0] |= settled
@@ -254,8 +256,8 @@ def test_which_targets_were_not_asked_to_the_end(
         pytest.param("summary.json", b"{", "is no JSON", id="odd-summary"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_read_is_told(tmp_path: Path, file: str, content: bytes, message: str) -> None:
-    """By its file, before anybody is called."""
+def test_an_unreadable_file_is_reported(tmp_path: Path, file: str, content: bytes, message: str) -> None:
+    """The message names the file, before the first call."""
     path = store(tmp_path / "r", ROWS)
     (path / file).write_bytes(content)
 
@@ -270,7 +272,7 @@ def _runs(folder: Path, names: Sequence[str]) -> None:
 
 
 def test_a_baseline_is_found_by_path_id_or_as_the_last(tmp_path: Path) -> None:
-    """The last one is the newest that is neither this run nor still under way."""
+    """The last one is the newest run that is neither this one nor still running."""
     _runs(tmp_path / "runs", ["living", "resumed", "third", "fourth"])
     runs = tmp_path / "runs"
     with RunDirectory.reopen(runs / "living"):
@@ -290,11 +292,71 @@ def test_a_baseline_is_found_by_path_id_or_as_the_last(tmp_path: Path) -> None:
     ],
 )
 def test_a_baseline_that_is_none_is_refused(tmp_path: Path, name: str, message: str) -> None:
-    """With what is wrong."""
+    """The message says what is wrong."""
     _runs(tmp_path, ["own"])
 
     with pytest.raises(OpenClawError, match=message):
         find_baseline(name, tmp_path, besides=tmp_path / "own")
+
+
+def _store(folder: Path, name: str, age: int, marks: str, target: Target = A) -> None:
+    rows = [
+        row(target, f"P{n}") if mark == "+" else missed(target, prompt_id=f"P{n}", suite=SUITE)
+        for n, mark in enumerate(marks)
+    ]
+    path = store(folder / name, rows)
+    os.utime(path / "results.jsonl", (1000 - age, 1000 - age))
+
+
+def test_several_runs_are_one_baseline(tmp_path: Path) -> None:
+    """The newest of them with the candidate's targets; each of its cells is compared with theirs."""
+    for age, (name, marks) in enumerate(
+        {"now": "---+", "one": "++++", "two": "+-++", "three": "-+++"}.items()
+    ):
+        _store(tmp_path, name, age, marks)
+    _store(tmp_path, "other", 1, "+", B)
+
+    base = read_baseline("last:2", tmp_path, besides=tmp_path / "now", targets=[A])
+    compared = compare_runs(base, read_measured(tmp_path / "now"))
+    verdicts = compared.targets[0].verdicts
+
+    assert [run.run_id for run in (base, *base.pool)] == ["one", "two"]
+    assert compared.notes == ("verdicts are compared with 2 runs: one, two",)
+    assert (verdicts.n_prompts, verdicts.n_cells, verdicts.n_base, verdicts.n_candidate) == (4, 8, 7, 2)
+    # Of the 27 ways to choose a candidate for the three prompts that differ, three lead as far.
+    assert verdicts.p == pytest.approx(2 * 2 / 27)
+
+
+def test_a_run_without_a_cell_to_compare_is_left_out_of_the_baseline(tmp_path: Path) -> None:
+    """And named: what differs there is no luck."""
+    _store(tmp_path, "now", 0, "++")
+    _store(tmp_path, "one", 1, "++")
+    store(tmp_path / "two", ROWS, prompts=[definition(f"P{n}", prompt="Other.") for n in (1, 2)])
+    base = replace(
+        read_measured(tmp_path / "one"), pool=(replace(read_measured(tmp_path / "two"), records=()),)
+    )
+
+    compared = compare_runs(base, read_measured(tmp_path / "now"))
+
+    assert compared.notes == ("two is left out of the baseline: none of its cells can be compared",)
+    assert compared.targets[0].verdicts.n_cells == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        pytest.param("last:0", "last:0: give a number of runs from 1 to 20, for example last:5", id="none"),
+        pytest.param("last:x", "last:x: give a number", id="no-number"),
+        pytest.param("last:99", "last:99: give a number", id="too-many"),
+        pytest.param("last:3", "there is no other run of these targets in", id="no-other"),
+    ],
+)
+def test_a_baseline_of_no_runs_is_refused(tmp_path: Path, name: str, message: str) -> None:
+    """With what to give."""
+    _store(tmp_path, "own", 0, "+")
+
+    with pytest.raises(OpenClawError, match=message):
+        read_baseline(name, tmp_path, besides=tmp_path / "own")
 
 
 def test_a_run_counts_its_rows(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ def test_probes_are_counted_by_kind() -> None:
     assert results[0].interval_95 is not None
 
 
-def test_without_probes_there_is_nothing_to_tell() -> None:
+def test_without_probes_there_are_no_counts() -> None:
     """Ordinary rows are no probes."""
     assert probe_results([record(), missed()]) == []
 

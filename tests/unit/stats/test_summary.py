@@ -80,13 +80,13 @@ def test_unknown_keys_pass_through() -> None:
     [({"record_type": "event"}, "not a result"), ({"schema_version": 99}, "upgrade pytest-openclaw")],
 )
 def test_foreign_rows_are_refused(change: dict[str, Any], message: str) -> None:
-    """What is no row, or a newer one, is an error that says so."""
+    """An object that is no row, or a newer row, is an error that says so."""
     with pytest.raises(ValueError, match=message):
         from_row({**to_row(_record()), **change})
 
 
 def test_latencies_are_of_successful_rows() -> None:
-    """Faults and empty answers have no part in a latency."""
+    """Faults and empty replies do not count for a latency."""
     group = _group(
         _record(e2e_ms=100),
         _record(e2e_ms=300),
@@ -97,8 +97,8 @@ def test_latencies_are_of_successful_rows() -> None:
     assert group.latency_ms == {"p50": 200.0, "p95": 290.0, "p99": 298.0, "mean": 200.0}
 
 
-def test_percentiles_have_intervals_where_enough_cells_tell() -> None:
-    """Each interval is of the rows that its percentile is of; where there is none stands why."""
+def test_percentiles_have_intervals_with_enough_cells() -> None:
+    """Each interval uses the rows of its percentile; a missing one has a reason."""
     group = _group(
         *(_record(prompt_id=f"P{n}", e2e_ms=n, ttft_ms=n if n <= 5 else None) for n in range(1, 60)),
         _record(prompt_id="E", e2e_ms=9999, availability_status="error", success=False),
@@ -121,14 +121,14 @@ def test_percentiles_have_intervals_where_enough_cells_tell() -> None:
 
 
 def test_harder_forms_of_a_prompt_are_one_in_latency_too() -> None:
-    """They resemble each other as repeats do."""
+    """They are correlated like repeats."""
     forms = [_record(prompt_id=f"X-{n}", pressure_of="X", e2e_ms=n) for n in range(1, 60)]
 
     assert _group(*forms).interval_notes["latency_ms.p50"] == "p50 takes 6 prompts, there is 1 with 59 values"
 
 
 def test_rates_leave_out_what_was_not_answered() -> None:
-    """The seed's rates, and ours that counts silence as no pass."""
+    """They include the seed's rates, and ours that count an empty reply as no pass."""
     group = _group(
         _record(objective_pass=True),
         _record(objective_pass=False, violation="no"),
@@ -143,7 +143,7 @@ def test_rates_leave_out_what_was_not_answered() -> None:
 
 
 def test_tool_use_counts_tool_cells_alone() -> None:
-    """Restraint stands beside use, ordinary cells in neither."""
+    """Restraint is counted beside use, and ordinary cells in neither."""
     group = _group(
         _record(tool_outcome="valid", tool_use_success=True),
         _record(tool_outcome="no_call"),
@@ -175,7 +175,7 @@ def test_speed_is_the_median_of_those_that_are_known() -> None:
 
 
 def test_a_summary_satisfies_its_schema() -> None:
-    """Also of a target without a row."""
+    """This includes a target without a row."""
     groups = (_group(_record(violation="v", objective_pass=False)), _group())
     gates = check_gates(Gates(min_pass_rate=0.5, require_tier=1), groups, {TARGET: 1}, {})
     summary = Summary(
@@ -193,14 +193,14 @@ def test_a_summary_satisfies_its_schema() -> None:
 
 
 def test_groups_keep_the_order_of_their_rows() -> None:
-    """Targets stand in the order in which they were met."""
+    """Targets are in the order of their first rows."""
     assert [
         target.model for target in group_records([_record(model="b"), _record(model="a"), _record(model="b")])
     ] == ["b", "a"]
 
 
 def test_missed_by_all_wants_every_target_to_fail() -> None:
-    """A prompt that one target passed is not missed; one that nobody judged neither."""
+    """A prompt that one target passed is not missed, and neither is one without a verdict."""
     records = [
         _record(prompt_id="A", objective_pass=False, violation="x"),
         _record(prompt_id="A", model="n", objective_pass=True),
@@ -212,7 +212,7 @@ def test_missed_by_all_wants_every_target_to_fail() -> None:
 
 
 def test_a_known_failure_is_not_missed_by_all() -> None:
-    """Unless a target missed it of which nobody expected that; its violation is the one shown."""
+    """It is, if another target missed it unexpectedly; the violation shown is that target's."""
     records = [
         _record(prompt_id="A", objective_pass=False, known_failure="too small"),
         _record(prompt_id="B", objective_pass=False, known_failure="too small", violation="x"),
@@ -223,7 +223,7 @@ def test_a_known_failure_is_not_missed_by_all() -> None:
 
 
 def test_known_failures_are_counted_by_prompt_and_target() -> None:
-    """One is as expected as long as any answered repeat was missed; faults tell nothing."""
+    """One is as expected as long as any answered repeat was missed; faults do not count."""
     known = {"known_failure": "too small"}
     records = [
         _record(prompt_id="A", objective_pass=True, **known),

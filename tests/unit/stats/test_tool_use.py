@@ -1,4 +1,4 @@
-"""From which rows a tier is taken, what keeps a target out of Tier 1, and what recovered."""
+"""The rows that a tier is based on, the limits that keep a target out of Tier 1, and recoveries."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _native_restraint(restrained: int, needless: int) -> list[Record]:
 def test_native_evidence_goes_first(
     rows: list[Record], evidence: str | None, counts: tuple[int, int], text_counts: tuple[int, int] | None
 ) -> None:
-    """Calls on the wire are what the tier is taken from; the text detector's stand beside them."""
+    """The tier is based on native calls; the text detector's figures are beside them."""
     use, text = tool_use_of(rows), text_tool_use_of(rows)
 
     assert (use.evidence, (use.n_success, use.n)) == (evidence, counts)
@@ -56,7 +56,7 @@ def test_native_evidence_goes_first(
         pytest.param(pressed("54t", 0, 9, tools=54), id="pressure"),
     ],
 )
-def test_probes_and_pressure_stand_apart(apart: list[Record]) -> None:
+def test_probes_and_pressure_are_separate(apart: list[Record]) -> None:
     """They change neither rate nor restraint nor outcomes, and are no text evidence."""
     rows = [*_native(4, 0), *_native_restraint(1, 0)]
 
@@ -75,7 +75,7 @@ def test_probes_and_pressure_stand_apart(apart: list[Record]) -> None:
     ],
 )
 def test_needless_calls_cost_tier_1(needless: int, restrained: int, tier: int, capped_by: str | None) -> None:
-    """Who calls needlessly in more than a fifth of the cells that forbid tools is Tier 2 at best."""
+    """With needless calls in more than a fifth of the cells that forbid tools, a target is Tier 2 at best."""
     use = tool_use_of([*_native(20, 0), *_native_restraint(restrained, needless)])
 
     assert (use.tier, use.capped_by) == (tier, capped_by)
@@ -89,14 +89,14 @@ def test_needless_calls_cost_nothing_below_tier_1() -> None:
 
 
 def test_restraint_is_of_the_same_evidence() -> None:
-    """Needless calls in text prompts say nothing about calls on the wire."""
+    """Needless calls in text prompts say nothing about native calls."""
     use = tool_use_of([*_native(20, 0), *_native_restraint(5, 0), *restraint_cells(0, 9)])
 
     assert (use.tier, use.capped_by, use.restraint.n) == (1, None, 5)
 
 
 def test_silence_is_no_needless_call_and_no_restraint() -> None:
-    """An empty answer does not cap, and is not counted as holding back."""
+    """An empty reply does not cap, and does not count as restraint."""
     silent = [replace(row, success=False) for row in _native_restraint(9, 0)]
 
     use = tool_use_of([*_native(20, 0), *silent])
@@ -113,14 +113,14 @@ def test_silence_is_no_needless_call_and_no_restraint() -> None:
     ],
 )
 def test_a_cap_has_its_own_proof(restrained: int, needless: int, conclusive: bool, more: int) -> None:
-    """Capped is conclusive if it is clear that more than a fifth is needless, and Tier 3 is out of question."""
+    """A cap is conclusive if clearly more than a fifth is needless, and Tier 3 is excluded."""
     use = tool_use_of([*_native(20, 0), *_native_restraint(restrained, needless)])
 
     assert (use.tier, use.conclusive, use.cells_to_settle) == (2, conclusive, more)
 
 
-def test_what_would_settle_a_tier_heeds_repeats() -> None:
-    """4 prompts that succeeded 4 times each are 4 cells, and not the 16 that settle Tier 1."""
+def test_the_missing_cells_of_a_tier_consider_repeats() -> None:
+    """4 prompts that succeeded 4 times each are 4 cells, and not the 16 that make Tier 1 conclusive."""
     rows = [cell(f"P{n}", "valid", repeat=r, tools_offered=1) for n in range(4) for r in range(1, 5)]
 
     use = tool_use_of(rows)
@@ -141,14 +141,14 @@ def test_what_would_settle_a_tier_heeds_repeats() -> None:
     ],
 )
 def test_recovery(row: Record, counts: tuple[int, int]) -> None:
-    """Of the exchanges in which OpenClaw would have refused a call, how many reached their goal."""
+    """The share of exchanges with a refused call that still reached their goal."""
     use = tool_use_of([row, *_native(1, 0)])
 
     assert (use.recovered.n_success, use.recovered.n) == counts
 
 
 def test_turns_lose_their_texts_and_keep_their_problems() -> None:
-    """What is kept in memory of an exchange is enough for its figures."""
+    """The data kept in memory for an exchange is enough for its figures."""
     row = exchange("A", "valid", "bad_arguments", None)
     bare = replace(row, turns=bare_turns(row.turns))
 
@@ -163,14 +163,14 @@ def test_turns_lose_their_texts_and_keep_their_problems() -> None:
     ids=["no-object", "no-calls", "null", "no-call", "no-word"],
 )
 def test_a_row_by_hand_may_hold_anything_in_its_turns(turns: Any) -> None:
-    """What no run writes is no refusal, and no error."""
+    """Values that no run writes are no refusal, and no error."""
     row = replace(cell("A", "valid", tools_offered=1), turns=turns)
 
     assert tool_use_of([row]).recovered.n == 0
 
 
-def test_outcomes_stand_in_their_order() -> None:
-    """The distribution lists what occurred, in the order of the published set, restraint last."""
+def test_outcomes_are_in_their_order() -> None:
+    """The distribution lists the outcomes that occurred, in the order of the published set, restraint last."""
     rows = [*_native_restraint(1, 2), *_native(1, 3), cell("A", "leaked_as_text", tools_offered=1)]
 
     assert [*tool_use_of(rows).outcomes.items()] == [
@@ -187,5 +187,5 @@ def test_outcomes_stand_in_their_order() -> None:
     ],
 )
 def test_the_most_frequent_miss(rows: list[Record], outcome: str | None) -> None:
-    """What went wrong most often; what is right is never it."""
+    """The most frequent problem is reported; a success is never a problem."""
     assert most_frequent_miss(tool_use_of(rows)) == outcome

@@ -1,4 +1,4 @@
-"""Violations that differ in what the model said alone are of one kind."""
+"""Violations that differ only in the model's text are of one kind."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from pytest_openclaw.stats.violations import LONGEST, violation_kind
     ],
 )
 def test_kinds(violation: str, kind: str) -> None:
-    """What the model said and the numbers are left out, what is wrong stays."""
+    """The model's text and the numbers are left out, the problem stays."""
     assert violation_kind(violation) == kind
 
 

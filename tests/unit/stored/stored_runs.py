@@ -60,7 +60,7 @@ def store(
     tail: bytes = b"",
     **config: Any,
 ) -> Path:
-    """Write a run directory: without further words, a finished run of these rows."""
+    """Write a run directory: by default a finished run of these rows."""
     counted = n_selected or Counter(one.target for one in records)
     ids = dict.fromkeys(one.prompt_id for one in records)
     settings = {
@@ -99,7 +99,7 @@ def store(
 
 
 def files_of(path: Path) -> dict[str, bytes]:
-    """Everything in a directory, by name."""
+    """Return every file of a directory, by name."""
     return {file.name: file.read_bytes() for file in path.iterdir()}
 
 

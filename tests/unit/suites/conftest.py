@@ -13,7 +13,7 @@ from pytest_openclaw.validators.registry import Registry, build_registry
 
 @dataclass(frozen=True)
 class Says:
-    """The reply holds `word`, which may not be empty."""
+    """The reply contains `word`, which may not be empty."""
 
     type: ClassVar[str] = "says"
     word: str
@@ -23,11 +23,11 @@ class Says:
             raise ValueError('validator says: "word" is empty.\nWrite a word.')
 
     def check(self, reply: Reply) -> Verdict:
-        """Look for the word."""
+        """Search for the word."""
         return Verdict(passed=self.word in reply.text)
 
 
 @pytest.fixture(scope="session")
 def registry() -> Registry:
-    """The rule `says`; an absent validator is `noop` without being in it."""
+    """The rule `says`; an absent validator is `noop` without being registered."""
     return build_registry([("the tests", Says)])

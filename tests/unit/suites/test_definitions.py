@@ -1,4 +1,4 @@
-"""Prompts as `config.json` keeps them."""
+"""Prompts as stored in `config.json`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_every_field_is_there_with_its_default():
 
 
 def test_it_equals_what_is_read_back():
-    """A definition is plain JSON of its own: equal after a journey through a file, not tied to the prompt."""
+    """A definition is a separate plain JSON value: equal after a round trip, not tied to the prompt."""
     spec = {"type": "says", "words": ["ü", {"n": 1.5}]}
     prompt = Prompt(
         suite="s",
@@ -59,7 +59,7 @@ def test_it_equals_what_is_read_back():
 
 
 def test_what_json_cannot_hold_is_refused():
-    """A definition never becomes a file that JSON readers choke on."""
+    """A definition never becomes a file that JSON readers reject."""
     prompt = Prompt(suite="s", id="P1", name="n", prompt="p", validator=None, extra={"x": float("nan")})
 
     with pytest.raises(ValueError, match="not JSON compliant"):

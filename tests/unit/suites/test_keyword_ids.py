@@ -25,7 +25,7 @@ def selected(expression, ids=IDS):
 
 
 def is_accepted(expression):
-    """Whether pytest can evaluate an expression; its older versions have an error of their own for that."""
+    """Whether pytest can evaluate an expression; older versions raise their own error for that."""
     try:
         Expression.compile(expression.lstrip())
     except (SyntaxError, getattr(pytest_expression, "ParseError", SyntaxError)):
@@ -72,12 +72,12 @@ def test_what_k_selects(expression, expected):
     ],
 )
 def test_what_stays_byte_for_byte(expression):
-    """Expressions without ids, and those that pytest refuses, are not touched."""
+    """Expressions without ids, and those that pytest refuses, are unchanged."""
     assert rewrite_keyword(expression, IDS) == expression
 
 
 def test_only_the_ids_change():
-    """Blanks, operators and other words around an id stay as they were."""
+    """Spaces, operators and other words around an id stay unchanged."""
     assert rewrite_keyword("  ( p1  or\tNOT) ", ["P1", "not"]) == (
         f"  ( {keyword_token('P1')}  or\t{keyword_token('not')}) "
     )
@@ -95,7 +95,7 @@ def test_no_token_is_part_of_another(one, other):
 
 @given(prompt_id=any_id, typed=st.text("abcdefghijklmnopqrstuvwxyz0123456789_.:/+-[]\\", min_size=1))
 def test_a_token_passes_through_pytest(prompt_id, typed):
-    """A token is one identifier to pytest, survives lower-casing, and holds nothing that people type."""
+    """A token is one identifier to pytest, survives lower-casing, and contains nothing that users type."""
     token = keyword_token(prompt_id)
 
     assert token.lower() == token
@@ -110,7 +110,7 @@ words = st.sampled_from(
 
 @given(parts=st.lists(words, max_size=9), ids=st.lists(st.sampled_from(IDS), unique=True))
 def test_pytest_takes_the_new_expression_as_it_took_the_old(parts, ids):
-    """What pytest refuses stays as it was, what it accepts it still accepts, and once is enough."""
+    """An expression that pytest refuses is unchanged, an accepted one stays accepted; twice equals once."""
     expression = "".join(parts)
 
     rewritten = rewrite_keyword(expression, ids)

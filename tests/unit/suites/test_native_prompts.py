@@ -1,4 +1,4 @@
-"""A prompt whose validator judges native calls must offer tools, and a world where one is looked at."""
+"""A prompt whose validator judges native calls must offer tools, and a world if the validator checks one."""
 
 import pytest
 
@@ -35,7 +35,7 @@ NO_WORLD = 'has a validator world, but no "world" to look at. Write for example 
     ],
 )
 def test_what_a_native_rule_needs(keys, expected):
-    """Each thing that is missing is one complaint, with its hint."""
+    """Each missing part is one error, with its hint."""
     prompt, complaints = read_prompt(
         {"id": "N1", "prompt": "Hi", **keys}, "N1", suite="s.toml", registry=REGISTRY
     )

@@ -1,4 +1,4 @@
-"""What the text detector knows by name, and what it takes for arguments."""
+"""The commands that the text detector knows by name, and the texts that it takes for arguments."""
 
 import pytest
 
@@ -61,5 +61,5 @@ def test_is_known(name, known):
     ],
 )
 def test_takes_arguments(name, rest, taken):
-    """Options, paths and pipes are arguments of anything; words of every day take a few more."""
+    """Options, paths and pipes are arguments of anything; everyday words accept a few more."""
     assert takes_arguments(name, rest) is taken

@@ -21,7 +21,7 @@ from pytest_openclaw.types.tool_calls import ToolCall
     ],
 )
 def test_invoked_tools(calls, text, tools):
-    """Native names come first and as given, then those in the text, each once whatever its case."""
+    """Native names come first and unchanged, then those in the text, each once whatever its case."""
     reply = Reply(text=text, tool_calls=tuple(ToolCall(name=name) for name in calls))
 
     assert invoked_tools(reply) == tools

@@ -1,4 +1,4 @@
-"""Calls written as text: every family's form is found, and an explanation of one is none."""
+"""Calls written as text: every family's form is found, and an explanation of a call is not one."""
 
 import time
 
@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from pytest_openclaw.tools.catalogue import load_catalogue
 from pytest_openclaw.tools.leaks import find_leaks
+from pytest_openclaw.tools.thinking import strip_thinking
 from pytest_openclaw.types.tool_calls import Tool
 
 TOOLS = load_catalogue().surface("direct")
@@ -17,7 +18,7 @@ JSON = f'{{"name": "read", "arguments": {PATH}}}'
 
 def names(text: str, **options: bool) -> list[str]:
     """The tools that a text calls."""
-    return [leak.name for leak in find_leaks(text, TOOLS, **options)]
+    return [leak.name for leak in find_leaks(strip_thinking(text), TOOLS, **options)]
 
 
 @pytest.mark.parametrize(
@@ -88,6 +89,22 @@ def names(text: str, **options: bool) -> list[str]:
         pytest.param(f"Sure:\n[read]\n{PATH}\n[END_TOOL_REQUEST]", id="bracket-after-prose"),
         pytest.param(f"Sure! Here is the function call:\n```json\n{JSON}\n```", id="announced"),
         pytest.param(f"<think>Read it.</think>\n{JSON}", id="after-thinking"),
+        pytest.param(f"<|from|>assistant\n<|recipient|>read\n<|content|>{PATH}<|stop|>", id="functionary-2"),
+        pytest.param(
+            '<\uff5cDSML\uff5c calls>\n<\uff5cDSML\uff5c invoke name="read">\n</\uff5cDSML\uff5c invoke>',
+            id="deepseek-4.1",
+        ),
+        pytest.param(
+            '<|open|>tools<|sep|><|open|>call tool="read" index="1"<|sep|><|close|>call<|sep|>', id="kimi-k3"
+        ),
+        pytest.param(
+            'On it.\n<tool_call>\n{"name": "read", "arguments": {"path": "/path/to/notes.md"}}\n</tool_call>',
+            id="a-placeholder-in-a-template",
+        ),
+        pytest.param(
+            '<think>Hm.</think><tool_call>{"name": "read", "arguments": {"path": "a</think>b"}}</tool_call>',
+            id="a-closing-tag-in-an-argument",
+        ),
         pytest.param(f"Ich lese die Datei.\n{JSON}", id="german"),
     ],
 )
@@ -136,12 +153,12 @@ def test_a_written_call_is_found(text: str) -> None:
     ],
 )
 def test_what_is_only_shown_is_none(text: str) -> None:
-    """Prose about calls, examples, definitions, results, programs and thoughts call nothing."""
+    """Prose about calls, examples, definitions, results, programs and thinking contain no call."""
     assert names(text) == []
 
 
 def test_several_calls_come_in_order_with_their_arguments() -> None:
-    """Each call is found once, with what it was given."""
+    """Each call is found once, with its arguments."""
     text = f'<tool_call>{JSON}</tool_call>\n<tool_call>{{"name": "bash", "arguments": {{}}}}</tool_call>'
 
     assert [(leak.name, leak.arguments) for leak in find_leaks(text, TOOLS)] == [
@@ -159,7 +176,7 @@ def test_an_expected_tool_counts_that_was_not_offered() -> None:
 
 
 def test_a_fence_that_the_prompt_asked_for_is_an_answer() -> None:
-    """Asked how a call is written, a reply may show one in a fence; outside of it, it is a call."""
+    """If the prompt asks how a call is written, a reply may show one in a fence; outside of it, it is a call."""
     assert names(f"```json\n{JSON}\n```", shown_on_request=True) == []
     assert names(JSON, shown_on_request=True) == ["read"]
 
@@ -188,7 +205,7 @@ OWN = (Tool(name="read", parameters={"type": "object", "properties": {"path": {"
 
 @given(text=st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=5)), max_size=40).map("".join))
 def test_every_text_is_searched(text: str) -> None:
-    """Nothing is raised, whatever a model wrote; what is found lies in the text, in order."""
+    """Nothing is raised, whatever a model wrote; every finding is part of the text, in order."""
     leaks = find_leaks(text, OWN)
 
     assert all(0 <= leak.start <= leak.end <= len(text) for leak in leaks)
@@ -202,7 +219,7 @@ def test_every_text_is_searched(text: str) -> None:
 )  # fmt: skip
 @pytest.mark.newest
 def test_hostile_texts_take_linear_time(piece: str) -> None:
-    """A megabyte of the same half of a call, four times what is judged, is searched in a moment."""
+    """A megabyte of the same half of a call, four times the judged length, is searched in a moment."""
     text = (piece * (1_000_000 // len(piece) + 1))[:1_000_000]
 
     started = time.perf_counter()

@@ -1,4 +1,4 @@
-"""Validators as a suite makes them: from a description, with all built-in types."""
+"""Validators as a suite defines them: from a description, with all built-in types."""
 
 import pytest
 

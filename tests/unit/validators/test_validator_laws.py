@@ -107,7 +107,7 @@ def test_always_a_verdict_on_native_calls(name, arguments):
     text=TEXTS, before=st.text(alphabet=" \t\r\n", max_size=3), after=st.text(alphabet=" \t\r\n", max_size=3)
 )
 def test_blanks_around_do_not_count(validator, text, before, after):
-    """The four blanks around a reply change no verdict."""
+    """The four kinds of white space around a reply change no verdict."""
     plain = text.strip(" \t\r\n")
 
     assert (
@@ -139,9 +139,9 @@ HOSTILE = {
 @pytest.mark.parametrize("unit", [pytest.param(unit, id=name) for name, unit in HOSTILE.items()])
 @pytest.mark.newest
 def test_long_hostile_replies(unit):
-    """A long reply of what tempts a scanner to go back and forth reaches every verdict.
+    """A long reply that provokes a scanner to go back and forth reaches every verdict.
 
-    A quadratic scan would take minutes, and so miss any patience of a test run.
+    A quadratic scan would take minutes, and thus exceed the time limit of a test run.
     """
     reply = Reply(text=f"x{unit * (200_000 // len(unit))}x")
 

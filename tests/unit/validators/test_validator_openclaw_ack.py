@@ -1,4 +1,4 @@
-"""openclaw_ack: would OpenClaw stay silent?"""
+"""openclaw_ack: whether OpenClaw would stay silent."""
 
 import pytest
 

@@ -28,17 +28,17 @@ def test_noop():
     ],
 )
 def test_exact(text, passed):
-    """Exact compares the whole answer, case and all, without the four blanks around it."""
+    """Exact compares the whole answer, including case, without the four kinds of white space around it."""
     assert Exact(value="HEARTBEAT_OK").check(Reply(text=text)).passed is passed
 
 
 def test_exact_blanks_around_the_value():
-    """Blanks around the value do not count either: a multi-line text in TOML ends with a newline."""
+    """White space around the value does not count either: a multi-line text in TOML ends with a newline."""
     assert Exact(value="two\nlines\n").check(Reply(text="two\nlines")).passed is True
 
 
 def test_exact_violation():
-    """The violation names what came, escaped and on one line, and what was wanted."""
+    """The violation has the answer, escaped and on one line, and the expected value."""
     verdict = Exact(value="up").check(Reply(text="do\x1b[1mwn\nnow\ud800"))
 
     assert verdict.violation == r'"do\x1b[1mwn\nnow\ud800" is not "up"'
@@ -65,7 +65,7 @@ def test_long_answers_are_shortened():
     ],
 )
 def test_one_of(text, passed):
-    """one_of wants one of its values as the whole answer; a number among them matches nothing."""
+    """one_of requires one of its values as the whole answer; a number among them matches nothing."""
     assert OneOf(values=("yes", " no ", 1)).check(Reply(text=text)).passed is passed
 
 
@@ -77,7 +77,7 @@ def test_one_of(text, passed):
     ],
 )
 def test_one_of_violation(values, violation):
-    """The violation lists what is allowed."""
+    """The violation lists the allowed values."""
     verdict = OneOf(values=values).check(Reply(text="maybe"))
 
     assert (verdict.passed, verdict.violation) == (False, violation)
@@ -96,7 +96,7 @@ def test_one_of_violation(values, violation):
     ],
 )
 def test_regex_fullmatch(pattern, text, passed):
-    """regex_fullmatch wants the whole answer to match."""
+    """regex_fullmatch requires the whole answer to match."""
     assert RegexFullmatch(pattern=pattern).check(Reply(text=text)).passed is passed
 
 
@@ -117,7 +117,7 @@ def test_regex_fullmatch_violation():
     ],
 )
 def test_contains(text, ignore_case, passed):
-    """Contains wants its value anywhere in the answer."""
+    """Contains requires its value anywhere in the answer."""
     verdict = Contains(value="nginx", ignore_case=ignore_case).check(Reply(text=text))
 
     assert verdict.passed is passed
@@ -125,5 +125,5 @@ def test_contains(text, ignore_case, passed):
 
 
 def test_contains_violation():
-    """The violation shows the answer and what it lacks."""
+    """The violation shows the answer and the missing value."""
     assert Contains(value="b").check(Reply(text="a")).violation == '"a" does not contain "b"'

@@ -1,4 +1,4 @@
-"""tool_invocation, and what a validator says about the tools of its prompt."""
+"""tool_invocation, and a validator's statement about the tools of its prompt."""
 
 import pytest
 
@@ -74,7 +74,7 @@ def test_parsed_tools():
     ],
 )
 def test_expected_tools(validator, tools):
-    """The tools expected are those of tool_invocation, also within all_of and any_of, not within not."""
+    """The expected tools are those of tool_invocation, also within all_of and any_of, not within not."""
     assert expected_tools(validator) == tools
 
 

@@ -1,4 +1,4 @@
-"""What the tests of the engine share."""
+"""Fixtures of the engine's tests."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ import pytest
 
 @pytest.fixture
 def any_machine(monkeypatch):
-    """This machine can run the engine, whatever is installed: the engines of these tests are made up."""
+    """This machine can run the engine, whatever is installed: the engines of these tests are fake."""
     monkeypatch.setattr("pytest_openclaw.providers.llama_cpp.checks.check_before_start", lambda: None)

@@ -11,7 +11,7 @@ from pytest_openclaw.providers.llama_cpp.pool import Engines
 
 
 class Handle:
-    """A handle on an engine that is only pretended."""
+    """A handle on a fake engine."""
 
     def __init__(self, model, events):
         self.model = model
@@ -24,7 +24,7 @@ class Handle:
 
 
 class Made:
-    """Engines with a list of what happened to them."""
+    """Fake engines with a list of their starts and releases."""
 
     def __init__(self):
         self.events = []
@@ -56,7 +56,7 @@ class Made:
     ],
 )
 def test_one_engine_at_a_time(models, events):
-    """A model's engine stays until another model is asked for, and goes before that one comes."""
+    """A model's engine stays until another model is requested, and ends before that one starts."""
     made = Made()
 
     asyncio.run(made.use(*models))
@@ -93,7 +93,7 @@ def test_dead_engine_is_replaced_at_the_next_use():
 
 
 def test_failed_start_leaves_the_pool_usable():
-    """After an engine that does not start, the same and others are tried as if nothing had been."""
+    """After an engine that does not start, the same and others are tried as usual."""
     made = Made()
 
     async def use():
@@ -135,7 +135,7 @@ def test_another_model_waits_until_the_engine_is_idle():
 
 
 def test_cancelled_use_frees_the_engine():
-    """A request that is given up does not keep the next model waiting."""
+    """A cancelled request does not keep the next model waiting."""
     made = Made()
 
     async def hold():

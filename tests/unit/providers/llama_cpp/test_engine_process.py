@@ -1,4 +1,4 @@
-"""Starting the engine's process: ready, or one clear sentence and no process left."""
+"""Starting the engine's process: either it is ready, or there is one clear sentence and no process."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def pid_in(folder):
 
 
 def test_ready_line_is_returned(tmp_path):
-    """An engine that says READY is described by what it says, and runs on."""
+    """An engine that prints READY is described by that line, and continues to run."""
     ready = asyncio.run(start_it(FAKE, tmp_path))
 
     assert set(ready) == {"url", "pid", "lease_port", "token"}
@@ -74,7 +74,7 @@ def test_ready_line_is_returned(tmp_path):
     ],
 )
 def test_an_engine_that_ends_is_explained(command, sentence, tmp_path):
-    """The reason of an early end reaches the user as one sentence."""
+    """The reason of an early end is reported to the user in one sentence."""
     with pytest.raises(EngineError) as caught:
         asyncio.run(start_it(command, tmp_path))
 
@@ -92,7 +92,7 @@ def test_a_command_that_is_not_there_is_explained(tmp_path):
 
 
 def test_an_engine_that_is_never_ready_is_ended(tmp_path):
-    """The wait is bounded, the message says for how long, and nothing is left behind."""
+    """The wait is limited, the message says for how long, and no process is left."""
     with pytest.raises(EngineError) as caught:
         asyncio.run(start_it(NEVER_READY, tmp_path, within_s=6.0))
 
@@ -102,7 +102,7 @@ def test_an_engine_that_is_never_ready_is_ended(tmp_path):
 
 
 def test_cancelled_start_ends_the_process(tmp_path):
-    """Ctrl-C while the weights are loaded leaves nothing behind."""
+    """Ctrl-C while the weights are loaded leaves no process behind."""
 
     async def give_up():
         starting = asyncio.create_task(start_it(NEVER_READY, tmp_path))
@@ -125,7 +125,7 @@ def test_engine_that_ends_later_is_no_zombie(tmp_path):
 
 
 def test_environment_of_the_user_does_not_shape_the_engine():
-    """Proxies and llama.cpp's and OpenMP's variables stay out; the way to libraries comes in."""
+    """Proxies and variables of llama.cpp and OpenMP are removed; the library path is kept."""
     shaping = ("http_proxy", "ALL_PROXY", "OMP_NUM_THREADS", "LLAMA_ARG_CTX_SIZE", "GGML_X", "GOMP_SPINCOUNT")
     needed = {"PATH": "/bin", "LD_LIBRARY_PATH": "/opt/lib"}
 

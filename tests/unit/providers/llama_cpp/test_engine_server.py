@@ -1,4 +1,4 @@
-"""What the engine's process decides by itself."""
+"""Decisions of the engine's own process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Worlds, and turns of calls in them, that are composed to take as much work as they can."""
+"""Worlds, and turns of calls in them, designed to cause as much work as possible."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ _ARGUMENTS: Mapping[str, st.SearchStrategy[Any]] = {
 
 @st.composite
 def calls(draw: st.DrawFn) -> ToolCall:
-    """One call, perhaps over the bridge, perhaps with arguments that are none."""
+    """One call, perhaps over the bridge, perhaps with invalid arguments."""
     tool = draw(st.sampled_from(sorted(_ARGUMENTS)))
     arguments = draw(_ARGUMENTS[tool])
     if draw(st.integers(0, 9)) == 0:

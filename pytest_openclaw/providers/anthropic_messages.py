@@ -1,0 +1,349 @@
+"""Anthropic's Messages API, and every server that speaks it too.
+
+Requests and events are as in https://platform.claude.com/docs/en/api/messages and its page on streaming.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pytest_openclaw.providers.address import Address, parse_address
+from pytest_openclaw.providers.call import Dialect
+from pytest_openclaw.providers.history import with_ids
+from pytest_openclaw.providers.json_values import count_in, object_in, objects_in, text_in
+from pytest_openclaw.providers.over_http import OverHttp
+from pytest_openclaw.providers.wire_errors import error_in, load_object
+from pytest_openclaw.types.faults import CallFailed
+from pytest_openclaw.types.settings import THINKING_ROOM_TOKENS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pytest_openclaw.core.json_types import JsonObject
+    from pytest_openclaw.providers.exchange import Exchange
+    from pytest_openclaw.types.faults import WireError
+    from pytest_openclaw.types.protocols import ProviderSetup
+    from pytest_openclaw.types.replies import Fault, Reply, Turn
+    from pytest_openclaw.types.requests import Request
+    from pytest_openclaw.types.tool_calls import ToolCall
+
+DEFAULT_BASE_URL = "https://api.anthropic.com/v1"
+API_VERSION = "2023-06-01"
+# The rest of the package has chat completions' words for how an answer ended.
+_FINISH_REASON = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "tool_use": "tool_calls",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+}
+_SIGNED = frozenset({"thinking", "redacted_thinking"})
+
+
+def messages_body(
+    request: Request, *, with_temperature: bool = True, with_budget: bool = False
+) -> JsonObject:
+    """Return the body of `/messages` that asks `request`.
+
+    Args:
+        request: what to ask.
+        with_temperature: False for a model that refuses it; thinking is never asked with one.
+        with_budget: True for a model that takes a budget of thinking tokens in place of a level.
+    """
+    body: JsonObject = {
+        "model": request.model,
+        "max_tokens": request.max_output_tokens,
+        "messages": _messages(request),
+        "stream": request.stream,
+    }
+    if request.system is not None:
+        body["system"] = request.system
+    if request.thinking_level:
+        body |= _thinking(request, with_budget=with_budget)
+    elif with_temperature:
+        # Anthropic's temperatures end at 1, where those of a request end at 2.
+        body["temperature"] = min(request.temperature, 1.0)
+    if request.tools:
+        body["tools"] = [
+            {"name": tool.name, "description": tool.description, "input_schema": dict(tool.parameters)}
+            for tool in request.tools
+        ]
+    return body
+
+
+def read_messages(payload: JsonObject, exchange: Exchange) -> WireError | None:
+    """Read an event of a stream, or a whole message, into the exchange.
+
+    Returns:
+        The error that it is instead, if it is one.
+    """
+    if error := error_in(payload):
+        return error
+    index = count_in(payload.get("index"))
+    match payload.get("type"):
+        case "message_start":
+            message = object_in(payload.get("message"))
+            exchange.receive_model(text_in(message.get("model")))
+            _read_usage(object_in(message.get("usage")), exchange, at_start=True)
+        case "content_block_start":
+            _read_block(object_in(payload.get("content_block")), index, exchange)
+        case "content_block_delta":
+            _read_delta(object_in(payload.get("delta")), index, exchange)
+        case "message_delta":
+            _read_usage(object_in(payload.get("usage")), exchange)
+            _read_end(object_in(payload.get("delta")), exchange)
+        case "message_stop":
+            exchange.receive_end()
+        case "message":
+            _read_whole(payload, exchange)
+    return None
+
+
+def is_message(payload: JsonObject) -> bool:
+    """Whether an object is a whole message."""
+    return payload.get("type") == "message" and isinstance(payload.get("content"), list)
+
+
+class AnthropicMessages(OverHttp):
+    """Anthropic, by its Messages API; under a name of the user's, any server with that API.
+
+    The address is `ANTHROPIC_BASE_URL`, else the ini's, else Anthropic's; an endpoint of the user's has the
+    one of its ini line. The key is in `ANTHROPIC_API_KEY`, which is sent as `x-api-key`, else in
+    `ANTHROPIC_AUTH_TOKEN`, which is sent as a bearer token, as Anthropic's own client does. An endpoint's key
+    is sent both ways, since gateways differ in which one they read.
+    """
+
+    name: ClassVar[str] = "anthropic_messages"
+    takes_tools: ClassVar[bool] = True
+    path: ClassVar[str] = "/messages"
+    # The most that one page of the list may have; without it there are 20.
+    models_path: ClassVar[str] = "/models?limit=1000"
+    headers: ClassVar[Mapping[str, str]] = MappingProxyType({"anthropic-version": API_VERSION})
+    dialect: ClassVar[Dialect] = Dialect(
+        read=read_messages, is_whole=is_message, end_mark="a stop_reason or message_stop", done_ends=False
+    )
+
+    def __init__(self, setup: ProviderSetup) -> None:
+        super().__init__(setup)
+        self._without_temperature: set[str] = set()
+        self._with_budget: set[str] = set()
+
+    def find_address(self) -> Address:
+        """Return where the server is; `/v1` may be left out after a path, as in Anthropic's own variable."""
+        base = self.setup.environ.get("ANTHROPIC_BASE_URL", "").strip()
+        if self.setup.name != AnthropicMessages.name:
+            address = super().find_address()
+        elif base:
+            address = parse_address(base, source="ANTHROPIC_BASE_URL")
+        else:
+            address = parse_address(self.setup.base_url or DEFAULT_BASE_URL, source=self.setup.name)
+        return replace(address, base_url=f"{address.root_url}/v1")
+
+    @property
+    def key_env(self) -> str | None:
+        """The key's variable."""
+        if self.setup.key_env or self.setup.name != AnthropicMessages.name:
+            return self.setup.key_env
+        names = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
+        return next((name for name in names if self.setup.environ.get(name, "").strip()), names[0])
+
+    @property
+    def needs_key(self) -> bool:
+        """A server elsewhere is never asked without a key."""
+        return True
+
+    def key_headers(self, key: str) -> Mapping[str, str]:
+        """Return the headers that show the key."""
+        own, bearer = {"x-api-key": key}, dict(super().key_headers(key))
+        if self.key_env == "ANTHROPIC_AUTH_TOKEN":
+            return bearer
+        is_anthropic = self.setup.name == AnthropicMessages.name or self.address.base_url == DEFAULT_BASE_URL
+        return own if is_anthropic else own | bearer
+
+    def body(self, request: Request) -> JsonObject:
+        """Return the JSON body that asks `request`."""
+        return messages_body(
+            request,
+            with_temperature=request.model not in self._without_temperature,
+            with_budget=request.model in self._with_budget,
+        )
+
+    async def ask(self, request: Request) -> Reply:
+        """Send the request; again without what its model refuses, and so from then on.
+
+        Only the attempt that counted is timed; see `Provider.ask`.
+        """
+        while True:
+            body = self.body(request)
+            try:
+                return await self.send(request, body)
+            except CallFailed as failed:
+                if not self._adapt(request.model, body, failed.fault):
+                    raise
+
+    def _adapt(self, model: str, body: JsonObject, fault: Fault) -> bool:
+        """Note what the model refuses of `body`; whether the next body will lack it."""
+        words = fault.message.lower()
+        if fault.failure_type not in ("http_400", "http_422"):
+            return False
+        if "temperature" in body and "temperature" in words:
+            self._without_temperature.add(model)
+            return True
+        if "output_config" in body and any(word in words for word in ("adaptive", "output_config", "effort")):
+            self._with_budget.add(model)
+            return True
+        return False
+
+
+# --- what is sent -------------------------------------------------------------------------------
+
+
+def _thinking(request: Request, *, with_budget: bool) -> JsonObject:
+    """Return what asks for thinking: a level, or for older models a budget.
+
+    Newer models refuse a budget, and older ones a level:
+    https://platform.claude.com/docs/en/build-with-claude/adaptive-thinking. Some show their thoughts only if
+    they are asked for a summary.
+    """
+    assert request.thinking_level is not None, "only asked for then"
+    if not with_budget:
+        return {
+            "thinking": {"type": "adaptive", "display": "summarized"},
+            "output_config": {"effort": request.thinking_level},
+        }
+    budget = THINKING_ROOM_TOKENS[request.thinking_level]
+    return {
+        "thinking": {"type": "enabled", "budget_tokens": budget},
+        "max_tokens": max(request.max_output_tokens, budget + 1),
+    }
+
+
+def _messages(request: Request) -> list[JsonObject]:
+    messages: list[JsonObject] = [{"role": "user", "content": request.prompt}]
+    for received, turn in zip(request.history, with_ids(request.history), strict=True):
+        if turn.nudge:
+            messages.append({"role": "user", "content": turn.nudge})
+        # A message without content is refused.
+        if said := [*_blocks(received, turn)]:
+            messages.append({"role": "assistant", "content": said})
+        if turn.results:
+            messages.append({"role": "user", "content": _results(turn)})
+    return messages
+
+
+def _blocks(received: Turn, turn: Turn) -> Iterator[JsonObject]:
+    """Give a turn's blocks: signed thoughts exactly as and where they were, with what is sent of its calls.
+
+    Args:
+        received: the turn as it was.
+        turn: the same one with the ids that are sent.
+    """
+    ids = [call.id for call in received.calls]
+    calls = [*turn.calls]
+    if any(block.get("type") in _SIGNED for block in received.carried):
+        for block in received.carried:
+            kind = block.get("type")
+            # The API refuses a blank text.
+            if kind in _SIGNED or (kind == "text" and block["text"].strip()):
+                yield block
+            elif kind == "tool_use" and block.get("id") in ids:
+                place = ids.index(block.get("id"))
+                ids.pop(place)
+                yield _tool_use(calls.pop(place))
+    elif turn.text.strip():
+        yield {"type": "text", "text": turn.text}
+    yield from map(_tool_use, calls)
+
+
+def _tool_use(call: ToolCall) -> JsonObject:
+    # The API has the input as an object and no place for anything else.
+    return {"type": "tool_use", "id": call.id, "name": call.name, "input": load_object(call.arguments) or {}}
+
+
+def _results(turn: Turn) -> list[JsonObject]:
+    return [
+        {"type": "tool_result", "tool_use_id": call.id, "content": result}
+        for call, result in zip(turn.calls, turn.results, strict=False)
+    ]
+
+
+# --- what is read -------------------------------------------------------------------------------
+
+
+def _read_block(block: JsonObject, index: int | None, exchange: Exchange) -> None:
+    """Read a block of content as far as it is complete."""
+    match kind := block.get("type"):
+        case "text":
+            _read_text(text_in(block.get("text")), index, exchange, type=kind)
+        case "thinking":
+            _read_thought(text_in(block.get("thinking")), index, exchange, type=kind)
+            exchange.receive_block({"signature": text_in(block.get("signature"))}, key=index)
+        case "redacted_thinking":
+            exchange.receive_block(block, key=index)
+        case "tool_use":
+            exchange.receive_block({"type": kind, "id": block.get("id")}, key=index)
+            exchange.receive_tool_call(
+                key=index,
+                id=text_in(block.get("id")) or None,
+                name=text_in(block.get("name")) or None,
+                # An empty input is also the place for the pieces to come.
+                arguments=json.dumps(object_in(block.get("input")), ensure_ascii=False),
+            )
+
+
+def _read_delta(delta: JsonObject, index: int | None, exchange: Exchange) -> None:
+    match delta.get("type"):
+        case "text_delta":
+            _read_text(text_in(delta.get("text")), index, exchange)
+        case "thinking_delta":
+            _read_thought(text_in(delta.get("thinking")), index, exchange)
+        case "signature_delta":
+            exchange.receive_block({"signature": text_in(delta.get("signature"))}, key=index)
+        case "input_json_delta":
+            exchange.receive_tool_call(key=index, arguments=text_in(delta.get("partial_json")))
+
+
+def _read_text(text: str, index: int | None, exchange: Exchange, **more: Any) -> None:
+    exchange.receive_text(text)
+    exchange.receive_block({**more, "text": text}, key=index)
+
+
+def _read_thought(thought: str, index: int | None, exchange: Exchange, **more: Any) -> None:
+    exchange.receive_reasoning(thought)
+    exchange.receive_block({**more, "thinking": thought}, key=index)
+
+
+def _read_whole(message: JsonObject, exchange: Exchange) -> None:
+    exchange.receive_model(text_in(message.get("model")))
+    for place, block in enumerate(objects_in(message.get("content"))):
+        _read_block(block, place, exchange)
+    _read_usage(object_in(message.get("usage")), exchange)
+    _read_end(message, exchange)
+
+
+def _read_end(holder: JsonObject, exchange: Exchange) -> None:
+    if reason := text_in(holder.get("stop_reason")):
+        exchange.receive_end(_FINISH_REASON.get(reason, reason))
+
+
+def _read_usage(usage: JsonObject, exchange: Exchange, *, at_start: bool = False) -> None:
+    """Set the counts; that of the input leaves out what came from a cache or went into one.
+
+    Args:
+        usage: as the API has it.
+        exchange: takes them.
+        at_start: the output has just started, so that its count is none.
+    """
+    if usage:
+        created = object_in(usage.get("cache_creation"))
+        exchange.receive_usage(
+            uncached_tokens=count_in(usage.get("input_tokens")),
+            output_tokens=None if at_start else count_in(usage.get("output_tokens")),
+            reasoning_tokens=count_in(object_in(usage.get("output_tokens_details")).get("thinking_tokens")),
+            cached_tokens=count_in(usage.get("cache_read_input_tokens")),
+            cache_write_tokens=count_in(usage.get("cache_creation_input_tokens")),
+            cache_write_1h_tokens=count_in(created.get("ephemeral_1h_input_tokens")),
+        )

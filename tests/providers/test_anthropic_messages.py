@@ -1,0 +1,792 @@
+"""The Messages API: what is sent, and how events and whole messages are read."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pytest_openclaw.providers.anthropic_messages import (
+    AnthropicMessages,
+    is_message,
+    messages_body,
+    read_messages,
+)
+from pytest_openclaw.providers.exchange import Exchange
+from pytest_openclaw.types.protocols import ProviderSetup
+from pytest_openclaw.types.replies import Fault, Turn, Usage
+from pytest_openclaw.types.requests import Request
+from pytest_openclaw.types.tool_calls import Tool, ToolCall
+from pytest_openclaw.types.worlds import World
+from tests.providers.servers.apis import MESSAGES, ask, described, event, play
+from tests.providers.servers.misbehaving import Script, pieces, sse
+
+PARAMETERS = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
+READ = Tool(name="read", description="Reads a file.", parameters=PARAMETERS)
+SIGNATURE = "EqQBCkYIBRgCKkB="
+
+
+def read(*payloads):
+    """The reply that these events, or one whole message, make."""
+    exchange = Exchange(monotonic=lambda: 0.0, wall_ms=lambda moment: 0)
+    for payload in payloads:
+        assert read_messages(payload, exchange) is None
+    return exchange.reply()
+
+
+def start(index, kind, **block):
+    """The event that begins a block."""
+    return {"type": "content_block_start", "index": index, "content_block": {"type": kind, **block}}
+
+
+def deltas(index, kind, field, *texts):
+    """Delta events of one block."""
+    return [
+        {"type": "content_block_delta", "index": index, "delta": {"type": kind, field: text}}
+        for text in texts
+    ]
+
+
+def stop(index):
+    """The event that ends a block."""
+    return {"type": "content_block_stop", "index": index}
+
+
+def began(**usage):
+    """The event that begins a stream."""
+    message = {
+        **MESSAGES.whole(None),
+        "stop_reason": None,
+        "usage": {"input_tokens": 8, "output_tokens": 1, **usage},
+    }
+    return {"type": "message_start", "message": message}
+
+
+def ended(reason="end_turn", **usage):
+    """The events that end a stream."""
+    delta = {"stop_reason": reason, "stop_sequence": None}
+    return [
+        {"type": "message_delta", "delta": delta, "usage": {"output_tokens": 7, **usage}},
+        {"type": "message_stop"},
+    ]
+
+
+THINKS_AND_CALLS = [
+    began(cache_read_input_tokens=3, cache_creation_input_tokens=2),
+    {"type": "ping"},
+    start(0, "thinking", thinking="", signature=""),
+    *deltas(0, "thinking_delta", "thinking", "I should ", "read it."),
+    *deltas(0, "signature_delta", "signature", SIGNATURE),
+    stop(0),
+    start(1, "redacted_thinking", data="c2VjcmV0"),
+    stop(1),
+    start(2, "text", text=""),
+    *deltas(2, "text_delta", "text", "Let me", " look."),
+    stop(2),
+    start(3, "tool_use", id="toolu_1", name="read", input={}),
+    *deltas(3, "input_json_delta", "partial_json", "", '{"path": "a', '.md"}'),
+    stop(3),
+    start(4, "tool_use", id="toolu_2", name="ls", input={}),
+    stop(4),
+    *ended("tool_use"),
+]
+"""A stream as the API sends it: https://platform.claude.com/docs/en/build-with-claude/streaming"""
+CARRIED = (
+    {"type": "thinking", "thinking": "I should read it.", "signature": SIGNATURE},
+    {"type": "redacted_thinking", "data": "c2VjcmV0"},
+    {"type": "text", "text": "Let me look."},
+    {"type": "tool_use", "id": "toolu_1"},
+    {"type": "tool_use", "id": "toolu_2"},
+)
+READS = ToolCall(name="read", arguments='{"path": "a.md"}', id="toolu_1")
+LISTS = ToolCall(name="ls", arguments="{}", id="toolu_2")
+
+
+# --- what is sent -------------------------------------------------------------------------------
+
+
+def test_body():
+    """The least that says what is asked."""
+    assert messages_body(Request(model="m", prompt="Hi")) == {
+        "model": "m",
+        "messages": [{"role": "user", "content": "Hi"}],
+        "max_tokens": 1024,
+        "temperature": 0.0,
+        "stream": True,
+    }
+
+
+@pytest.mark.parametrize(
+    ("request_", "part"),
+    [
+        pytest.param({"stream": False}, {"stream": False}, id="whole"),
+        pytest.param({"max_output_tokens": 5}, {"max_tokens": 5}, id="max-tokens"),
+        pytest.param({"system": "Be brief."}, {"system": "Be brief."}, id="system"),
+        pytest.param({"temperature": 1.5}, {"temperature": 1.0}, id="temperature-beyond-the-most"),
+        pytest.param(
+            {"thinking_level": "xhigh"},
+            {"thinking": {"type": "adaptive", "display": "summarized"}, "output_config": {"effort": "xhigh"}},
+            id="thinking",
+        ),
+        pytest.param(
+            {"tools": (READ,)},
+            {"tools": [{"name": "read", "description": "Reads a file.", "input_schema": PARAMETERS}]},
+            id="tools",
+        ),
+    ],
+)
+def test_body_of(request_, part):
+    """Each wish of a request has its place in the body."""
+    body = messages_body(Request(model="m", prompt="Hi", **request_))
+
+    assert body | part == body
+
+
+@pytest.mark.parametrize(
+    ("level", "max_output_tokens", "budget", "max_tokens"),
+    [("low", 2048, 1024, 2048), ("high", 8292, 8192, 8292), ("xhigh", 100, 16384, 16385)],
+)
+def test_a_budget_of_thinking_tokens(level, max_output_tokens, budget, max_tokens):
+    """An older model gets the room of the level as its budget, which must be less than all of the output."""
+    request = Request(model="m", prompt="Hi", thinking_level=level, max_output_tokens=max_output_tokens)
+
+    body = messages_body(request, with_budget=True)
+
+    assert body["thinking"] == {"type": "enabled", "budget_tokens": budget}
+    assert (body["max_tokens"], "output_config" in body) == (max_tokens, False)
+
+
+@pytest.mark.parametrize(
+    ("thinking_level", "with_temperature"), [("low", True), (None, False)], ids=["thinking", "refused"]
+)
+def test_no_temperature(thinking_level, with_temperature):
+    """Thinking allows none, and newer models refuse it."""
+    request = Request(model="m", prompt="Hi", thinking_level=thinking_level)
+
+    assert "temperature" not in messages_body(request, with_temperature=with_temperature)
+
+
+def refusal_of(message):
+    """An error of the API."""
+    body = {
+        "type": "error",
+        "error": {"type": "invalid_request_error", "message": message},
+        "request_id": "r",
+    }
+    return Script.answer(body, status=400)
+
+
+def refuses(field, message):
+    """A model that answers, but not with this field, or not with this kind of thinking."""
+
+    def answer(request):
+        body = request.json
+        found = field in body or body.get("thinking", {}).get("type") == field
+        return refusal_of(message) if found else Script.answer(MESSAGES.whole())
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("level", "field", "message", "kinds"),
+    [
+        pytest.param(
+            None,
+            "temperature",
+            "`temperature` is deprecated for this model.",
+            [(True, None), (False, None), (False, None)],
+            id="temperature",
+        ),
+        pytest.param(
+            "low",
+            "adaptive",
+            "adaptive thinking is not supported on this model",
+            [(False, "adaptive"), (False, "enabled"), (False, "enabled")],
+            id="adaptive-thinking",
+        ),
+        pytest.param(
+            "low",
+            "output_config",
+            "This model does not support the effort parameter.",
+            [(False, "adaptive"), (False, "enabled"), (False, "enabled")],
+            id="effort",
+        ),
+    ],
+)
+def test_what_a_model_refuses_is_left_out_from_then_on(server, level, field, message, kinds):
+    """The question is asked again at once, and the model's later ones without the detour."""
+    server.on(MESSAGES.path, refuses(field, message))
+    provider = MESSAGES.provider(server.url)
+
+    replies = [ask(provider, stream=False, thinking_level=level) for _ in range(2)]
+
+    assert [reply.text for reply in replies] == ["Hi.", "Hi."]
+    assert [
+        ("temperature" in request.json, request.json.get("thinking", {}).get("type"))
+        for request in server.requests
+    ] == kinds
+
+
+def test_another_model_is_asked_with_all(server):
+    """One model's refusal says nothing about another."""
+    server.on(MESSAGES.path, refuses("temperature", "`temperature` is deprecated for this model."))
+    provider = MESSAGES.provider(server.url)
+
+    for model in ("a", "b"):
+        ask(provider, stream=False, model=model)
+
+    assert ["temperature" in request.json for request in server.requests] == [True, False, True, False]
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        pytest.param(refusal_of("max_tokens: must be greater than 0"), id="about-something-else"),
+        pytest.param(Script.answer({"error": {"message": "temperature"}}, status=500), id="no-refusal"),
+    ],
+)
+def test_another_error_is_asked_once(server, script):
+    """What has nothing to do with it is not asked again."""
+    server.on(MESSAGES.path, script)
+
+    assert isinstance(ask(MESSAGES.provider(server.url)), Fault)
+    assert server.total == 1
+
+
+def test_a_refusal_that_does_not_end(server):
+    """A server that goes on refusing what is no longer sent is asked twice, and not for ever."""
+    server.on(MESSAGES.path, refusal_of("`temperature` is deprecated for this model."))
+
+    fault = ask(MESSAGES.provider(server.url))
+
+    assert (fault.failure_type, server.total) == ("http_400", 2)
+
+
+# --- conversations ------------------------------------------------------------------------------
+
+
+def messages(*history):
+    """What is sent after the prompt."""
+    return messages_body(Request(model="m", prompt="Hi", history=history))["messages"][1:]
+
+
+def test_the_conversation_is_sent():
+    """After the prompt: the model's text and calls, and all results in one message of the user's."""
+    turn = Turn(text="Let me look.", reasoning="Hm.", calls=(READS, LISTS), results=("alpha", ""))
+
+    assert messages(turn) == [
+        {
+            "role": "assistant",
+            "content": [
+                {"type": "text", "text": "Let me look."},
+                {"type": "tool_use", "id": "toolu_1", "name": "read", "input": {"path": "a.md"}},
+                {"type": "tool_use", "id": "toolu_2", "name": "ls", "input": {}},
+            ],
+        },
+        {
+            "role": "user",
+            "content": [
+                {"type": "tool_result", "tool_use_id": "toolu_1", "content": "alpha"},
+                {"type": "tool_result", "tool_use_id": "toolu_2", "content": ""},
+            ],
+        },
+    ]
+
+
+def test_signed_thoughts_are_sent_back_as_they_were():
+    """Thoughts keep their place and their signatures, between the blocks of the same turn."""
+    said, _ = messages(Turn(text="Let me look.", calls=(READS, LISTS), results=("a", "b"), carried=CARRIED))
+
+    assert said["content"] == [
+        *CARRIED[:3],
+        {"type": "tool_use", "id": "toolu_1", "name": "read", "input": {"path": "a.md"}},
+        {"type": "tool_use", "id": "toolu_2", "name": "ls", "input": {}},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("turn", "sent"),
+    [
+        pytest.param(Turn(calls=(LISTS,), results=("b",), carried=CARRIED), ["toolu_2"], id="forgotten"),
+        pytest.param(Turn(carried=CARRIED), [], id="none-left"),
+        pytest.param(
+            Turn(calls=(replace(READS, id=None),), results=("a",), carried=CARRIED),
+            ["call00001"],
+            id="of-the-text",
+        ),
+        pytest.param(
+            Turn(
+                calls=(READS, replace(LISTS, id="toolu_1")),
+                results=("a", "b"),
+                carried=(*CARRIED[:4], {"type": "tool_use", "id": "toolu_1"}),
+            ),
+            ["toolu_1", "call00001"],
+            id="one-id-for-both",
+        ),
+    ],
+)
+def test_calls_that_are_sent_beside_signed_thoughts(turn, sent):
+    """What the exchange keeps of a turn's calls decides, whatever its blocks were."""
+    (said, *results) = messages(turn)
+
+    assert [block["id"] for block in said["content"] if block["type"] == "tool_use"] == sent
+    assert [block["tool_use_id"] for message in results for block in message["content"]] == sent
+    assert said["content"][:3] == [*CARRIED[:3]]
+
+
+@pytest.mark.parametrize(
+    ("turn", "content"),
+    [
+        pytest.param(Turn(text="Which file?"), [{"type": "text", "text": "Which file?"}], id="text-alone"),
+        pytest.param(
+            Turn(text="<think>hm</think>\nYes."),
+            [{"type": "text", "text": "Yes."}],
+            id="thinking-in-the-text",
+        ),
+        pytest.param(
+            Turn(text="Yes.", carried=({"type": "text", "text": "<think>hm</think>\nYes."},)),
+            [{"type": "text", "text": "Yes."}],
+            id="nothing-signed",
+        ),
+        pytest.param(
+            Turn(calls=(replace(READS, arguments='{"pa'),)),
+            [{"type": "tool_use", "id": "toolu_1", "name": "read", "input": {}}],
+            id="arguments-that-are-no-object",
+        ),
+        pytest.param(
+            Turn(carried=({"type": "text", "text": " "}, CARRIED[0], {"text": "of no kind"})),
+            [CARRIED[0]],
+            id="blank-text-beside-thoughts",
+        ),
+    ],
+)
+def test_blocks_of_a_turn(turn, content):
+    """The API takes no blank text, and arguments as an object only."""
+    assert messages(turn)[0]["content"] == content
+
+
+@pytest.mark.parametrize("turn", [Turn(), Turn(text=" \n")], ids=["nothing", "blanks"])
+def test_an_empty_turn_is_no_message(turn):
+    """The API refuses a message without content."""
+    assert messages(turn) == []
+
+
+def test_a_nudge_is_the_users():
+    """What a model without an answer is sent comes last."""
+    assert messages(Turn(text="Hm."), Turn(nudge="Go on."))[-1] == {"role": "user", "content": "Go on."}
+
+
+def test_signed_thoughts_reach_the_next_request(server):
+    """In a scripted exchange the server gets its thoughts back; neither reply nor turns keep them."""
+    server.enqueue(Script.stream(sse(*THINKS_AND_CALLS)), Script.answer(MESSAGES.whole("Done.")))
+    world = World(files={"a.md": "alpha"})
+
+    reply = play(MESSAGES.provider(server.url), tools=(READ,), world=world, thinking_level="low")
+
+    first, second = (request.json["messages"] for request in server.requests)
+    assert [*first, *second[1:2]] == [
+        {"role": "user", "content": "Say hi."},
+        {
+            "role": "assistant",
+            "content": [
+                *CARRIED[:3],
+                {"type": "tool_use", "id": "toolu_1", "name": "read", "input": {"path": "a.md"}},
+                {"type": "tool_use", "id": "toolu_2", "name": "ls", "input": {}},
+            ],
+        },
+    ]
+    assert "alpha" in second[2]["content"][0]["content"]
+    assert (reply.text, len(reply.turns), reply.input_tokens) == ("Done.", 2, 13 + 11)
+    assert (reply.carried, [turn.carried for turn in reply.turns]) == ((), [(), ()])
+
+
+def test_one_question_has_no_use_for_signed_thoughts(server):
+    """Without an exchange there is no next request."""
+    server.enqueue(Script.stream(sse(*THINKS_AND_CALLS)))
+
+    assert ask(MESSAGES.provider(server.url)).carried == ()
+
+
+# --- how answers are read -----------------------------------------------------------------------
+
+
+def test_the_request_on_the_wire(server):
+    """The body goes to the route under the base URL, with version and key in their headers."""
+    server.on("/v1/messages", Script.stream(MESSAGES.text("Hi."), MESSAGES.end()))
+
+    reply = ask(MESSAGES.provider(server.url, ANTHROPIC_API_KEY="a-key"))
+
+    [request] = server.requests
+    assert (request.method, request.path) == ("POST", "/v1/messages")
+    assert request.json["messages"] == [{"role": "user", "content": "Say hi."}]
+    headers = {
+        name: request.headers.get(name) for name in ("anthropic-version", "x-api-key", "authorization")
+    }
+    assert headers == {"anthropic-version": "2023-06-01", "x-api-key": "a-key", "authorization": None}
+    assert reply.text == "Hi."
+
+
+def test_a_stream_of_anthropic(server):
+    """A stream as the API sends it: a ping, thoughts, hidden thoughts, text and two calls, cut anywhere."""
+    data = b"".join(event(payload) for payload in THINKS_AND_CALLS)
+    server.enqueue(Script.stream(*pieces(data, range(7, len(data), 13))))
+
+    reply = ask(MESSAGES.provider(server.url))
+
+    assert (reply.text, reply.reasoning, reply.tool_calls) == (
+        "Let me look.",
+        "I should read it.",
+        (READS, LISTS),
+    )
+    assert (reply.finish_reason, reply.effective_model) == ("tool_calls", "m-served")
+    assert (reply.input_tokens, reply.cached_tokens, reply.output_tokens) == (13, 3, 7)
+    assert 0 <= reply.timing.ttft_ms <= reply.timing.ttfo_ms <= reply.timing.e2e_ms
+
+
+def test_what_is_carried():
+    """Blocks are joined from their pieces, in their order; nothing of an opaque one is lost."""
+    assert read(*THINKS_AND_CALLS).carried == CARRIED
+
+
+def test_thoughts_that_are_not_shown():
+    """A signature without words is carried, and no token."""
+    signed = [
+        start(0, "thinking", thinking="", signature=""),
+        *deltas(0, "signature_delta", "signature", SIGNATURE),
+    ]
+
+    reply = read(began(), *signed, stop(0), *ended())
+
+    assert (reply.reasoning, reply.timing.ttft_ms) == ("", None)
+    assert reply.carried == ({"type": "thinking", "thinking": "", "signature": SIGNATURE},)
+
+
+@pytest.mark.parametrize(
+    ("usage", "counts"),
+    [
+        pytest.param({}, (8, 7, None, None), id="no-cache"),
+        pytest.param({"cache_read_input_tokens": 3}, (11, 7, 3, None), id="read-from-a-cache"),
+        pytest.param({"cache_creation_input_tokens": 2}, (10, 7, None, 2), id="written-into-a-cache"),
+        pytest.param(
+            {"cache_read_input_tokens": 300, "cache_creation_input_tokens": 20}, (328, 7, 300, 20), id="both"
+        ),
+    ],
+)
+def test_cached_input_is_input(usage, counts):
+    """The API counts what came from a cache, or went into one, apart from the input; here it is part of it."""
+    reply = read(began(**usage), *ended())
+
+    (used,) = reply.usage
+    assert (reply.input_tokens, reply.output_tokens, reply.cached_tokens, used.cache_write_tokens) == counts
+    assert used.input_tokens == counts[0]
+
+
+def test_later_counts_replace_earlier_ones_each():
+    """The end repeats counts, or corrects them; what it leaves out stays."""
+    reply = read(
+        began(cache_read_input_tokens=3, cache_creation={"ephemeral_1h_input_tokens": 1}),
+        *ended(input_tokens=20, output_tokens_details={"thinking_tokens": 4}),
+    )
+
+    assert (reply.input_tokens, reply.cached_tokens, reply.reasoning_tokens) == (23, 3, 4)
+    assert reply.usage[0].cache_write_1h_tokens == 1
+
+
+def test_a_stream_without_counts():
+    """What a server does not count is not known, and not 0."""
+    reply = read({**began(), "message": {"model": "m-served"}}, {**ended()[0], "usage": {}}, ended()[1])
+
+    assert (reply.input_tokens, reply.output_tokens, reply.usage) == (None, None, ())
+
+
+def test_a_broken_stream_has_the_counts_of_its_start(server):
+    """What was read is charged for, even if nothing comes of it; the count of the output is none yet."""
+    server.enqueue(Script.stream(event(began(cache_read_input_tokens=3)), MESSAGES.text("Hel")))
+
+    fault = ask(MESSAGES.provider(server.url))
+
+    assert (fault.failure_type, fault.raw) == ("stream_error", "Hel")
+    assert fault.usage == (Usage(model="m-served", input_tokens=11, cached_tokens=3),)
+
+
+@pytest.mark.parametrize(
+    ("reason", "finish_reason"),
+    [
+        ("end_turn", "stop"),
+        ("stop_sequence", "stop"),
+        ("tool_use", "tool_calls"),
+        ("max_tokens", "length"),
+        ("model_context_window_exceeded", "length"),
+        ("refusal", "refusal"),
+        ("pause_turn", "pause_turn"),
+    ],
+)
+def test_finish_reasons(reason, finish_reason):
+    """How a message ended is reported in the words of chat completions."""
+    assert read(began(), *ended(reason)).finish_reason == finish_reason
+    assert read({**MESSAGES.whole(), "stop_reason": reason}).finish_reason == finish_reason
+
+
+def test_a_stop_reason_is_an_end_mark(server):
+    """A gateway that leaves the last event out has sent a whole message all the same."""
+    server.enqueue(Script.stream(MESSAGES.text("Hi."), event(ended()[0])))
+
+    assert ask(MESSAGES.provider(server.url)).text == "Hi."
+
+
+@pytest.mark.parametrize(
+    ("block", "more", "arguments"),
+    [
+        pytest.param({"input": {}}, ['{"path"', ': "a.md"}'], '{"path": "a.md"}', id="in-pieces"),
+        pytest.param({"input": {}}, [], "{}", id="none"),
+        pytest.param({"input": {}}, ["{}"], "{}", id="an-empty-object"),
+        pytest.param({}, ['{"path": "a.md"}'], '{"path": "a.md"}', id="llama.cpp"),
+        pytest.param({"input": {"path": "a.md"}}, [], '{"path": "a.md"}', id="at-once"),
+        pytest.param({"input": {"path": "a.md"}}, ['{"path":"a.md"}'], '{"path": "a.md"}', id="once-more"),
+        pytest.param({"input": {}}, ['{"path": "a'], '{"path": "a', id="cut"),
+    ],
+)
+def test_tool_calls(block, more, arguments):
+    """A call's input is joined once, however a server sends it."""
+    begin = start(0, "tool_use", id="toolu_1", name="read", **block)
+
+    reply = read(began(), begin, *deltas(0, "input_json_delta", "partial_json", *more), stop(0), *ended())
+
+    assert reply.tool_calls == (ToolCall(name="read", arguments=arguments, id="toolu_1"),)
+
+
+def test_other_events_say_nothing():
+    """Events and blocks of kinds to come, and those of tools that were not offered, are no tokens."""
+    reply = read(
+        {"type": "ping"},
+        {"type": "vendor_event", "text": "Hm."},
+        start(0, "server_tool_use", id="srvtoolu_1", name="web_search", input={}),
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "citations_delta", "citation": {}}},
+        {"type": "content_block_delta", "index": 0, "delta": None},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": None}},
+        {"type": 5},
+        {},
+    )
+
+    assert (reply.raw, reply.tool_calls) == ("", ())
+
+
+@pytest.mark.parametrize(
+    ("error", "failure_type", "status", "retryable"),
+    [
+        pytest.param(
+            {"type": "overloaded_error", "message": "Overloaded"}, "http_529", "error", True, id="overloaded"
+        ),
+        pytest.param(
+            {"type": "rate_limit_error", "message": "Slow"}, "http_429", "rate_limited", True, id="rate"
+        ),
+        pytest.param({"type": "api_error", "message": "Internal"}, "http_500", "error", True, id="internal"),
+        pytest.param(
+            {"type": "authentication_error", "message": "invalid x-api-key"},
+            "http_401",
+            "auth_error",
+            False,
+            id="key",
+        ),
+        pytest.param(
+            {"type": "invalid_request_error", "message": "Your credit balance is too low to access"},
+            "quota_exhausted",
+            "rate_limited",
+            False,
+            id="credit",
+        ),
+        pytest.param(
+            {
+                "type": "invalid_request_error",
+                "message": "prompt is too long: 210000 tokens > 200000 maximum",
+            },
+            "context_overflow",
+            "error",
+            False,
+            id="context",
+        ),
+    ],
+)
+def test_error_events(server, stream, error, failure_type, status, retryable):
+    """Before any token an error event, or an error in the place of a message, is the error that it names."""
+    payload = {"type": "error", "error": error, "request_id": "req_1"}
+    server.enqueue(
+        Script.stream(event({"type": "ping"}), event(payload)) if stream else Script.answer(payload)
+    )
+
+    fault = ask(MESSAGES.provider(server.url), stream=stream)
+
+    assert (fault.failure_type, fault.status, fault.retryable, fault.raw) == (
+        failure_type,
+        status,
+        retryable,
+        "",
+    )
+    assert error["message"] in fault.message
+
+
+def test_overload_asks_for_a_wait(server):
+    """529 is tried again, when the server says."""
+    body = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
+    server.enqueue(Script.answer(body, status=529, retry_after="3"))
+
+    fault = ask(MESSAGES.provider(server.url))
+
+    assert (fault.failure_type, fault.retryable, fault.retry_after_s) == ("http_529", True, 3.0)
+
+
+def test_a_model_that_is_not_there(server):
+    """The API names it in its words; the target is marked after one cell."""
+    body = {"type": "error", "error": {"type": "not_found_error", "message": "model: claude-none"}}
+    server.enqueue(Script.answer(body, status=404))
+
+    fault = ask(MESSAGES.provider(server.url), model="claude-none")
+
+    message = "anthropic_messages: the server has no model 'claude-none': model: claude-none"
+    assert described(fault) == ("model_not_found", "skipped_unavailable", message, "")
+    assert fault.scope == "target"
+
+
+_TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)
+_BLOCK = st.one_of(
+    st.tuples(st.just("text"), _TEXT),
+    st.tuples(st.just("thinking"), _TEXT),
+    st.tuples(st.sampled_from(["read", "exec"]), st.dictionaries(_TEXT, st.integers(), max_size=2)),
+)
+
+
+@settings(deadline=None)
+@given(blocks=st.lists(_BLOCK, max_size=5), data=st.data())
+def test_a_stream_reads_like_a_whole_answer(blocks, data):
+    """However a message is cut into deltas, it is the reply that the whole message would be."""
+    events, content = [began(cache_read_input_tokens=3)], []
+    for index, (kind, value) in enumerate(blocks):
+        if kind in ("text", "thinking"):
+            more = {"signature": SIGNATURE} if kind == "thinking" else {}
+            content.append({"type": kind, kind: value, **more})
+            cut = data.draw(st.integers(0, len(value)))
+            events += [
+                start(index, kind, **{kind: ""}),
+                *deltas(index, f"{kind}_delta", kind, value[:cut], value[cut:]),
+            ]
+            events += deltas(index, "signature_delta", "signature", *more.values())
+        else:
+            content.append({"type": "tool_use", "id": f"c{index}", "name": kind, "input": value})
+            written = json.dumps(value, ensure_ascii=False)
+            cut = data.draw(st.integers(0, len(written)))
+            events.append(start(index, "tool_use", id=f"c{index}", name=kind, input={}))
+            events += deltas(index, "input_json_delta", "partial_json", written[:cut], written[cut:])
+        events.append(stop(index))
+    usage = {"input_tokens": 8, "cache_read_input_tokens": 3, "output_tokens": 7}
+    whole = {**MESSAGES.whole(None), "content": content, "usage": usage}
+
+    streamed = read(*events, *ended())
+
+    assert streamed == read(whole)
+    assert is_message(whole)
+
+
+# --- where it is, and its keys ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("environ", "base_url", "expected"),
+    [
+        pytest.param({}, None, "https://api.anthropic.com/v1", id="default"),
+        pytest.param({}, "http://ini:1/v1", "http://ini:1/v1", id="ini"),
+        pytest.param({"ANTHROPIC_BASE_URL": "http://gw"}, "http://ini:1", "http://gw/v1", id="environment"),
+        pytest.param(
+            {"ANTHROPIC_BASE_URL": "http://gw/anthropic/"}, None, "http://gw/anthropic/v1", id="path"
+        ),
+        pytest.param({"ANTHROPIC_BASE_URL": "http://gw/v1"}, None, "http://gw/v1", id="with-the-version"),
+    ],
+)
+def test_address(environ, base_url, expected):
+    """The environment comes before the ini, and the ini before Anthropic; the version may be left out."""
+    setup = ProviderSetup(name="anthropic_messages", base_url=base_url, environ=environ)
+
+    assert AnthropicMessages(setup).address.base_url == expected
+
+
+def test_an_endpoint_has_its_own_address_only():
+    """What is meant for Anthropic does not move another server."""
+    environ = {"ANTHROPIC_BASE_URL": "http://gw"}
+
+    provider = AnthropicMessages(ProviderSetup(name="mine", base_url="http://127.0.0.1:9", environ=environ))
+
+    assert (provider.address.base_url, provider.is_local) == ("http://127.0.0.1:9/v1", True)
+
+
+API_KEY, TOKEN, OWN = "sk-ant-0123456789abc", "token-0123456789abc", "own-key-0123456789"
+
+
+@pytest.mark.parametrize(
+    ("name", "key_env", "environ", "sent"),
+    [
+        pytest.param(
+            "anthropic_messages", None, {"ANTHROPIC_API_KEY": API_KEY}, {"x-api-key": API_KEY}, id="key"
+        ),
+        pytest.param(
+            "anthropic_messages",
+            None,
+            {"ANTHROPIC_AUTH_TOKEN": TOKEN},
+            {"authorization": f"Bearer {TOKEN}"},
+            id="token",
+        ),
+        pytest.param(
+            "anthropic_messages",
+            None,
+            {"ANTHROPIC_API_KEY": API_KEY, "ANTHROPIC_AUTH_TOKEN": TOKEN},
+            {"x-api-key": API_KEY},
+            id="both",
+        ),
+        pytest.param(
+            "gateway",
+            "GATEWAY_KEY",
+            {"GATEWAY_KEY": OWN, "ANTHROPIC_API_KEY": API_KEY},
+            {"x-api-key": OWN, "authorization": f"Bearer {OWN}"},
+            id="gateway",
+        ),
+        pytest.param("gateway", None, {"ANTHROPIC_API_KEY": API_KEY}, {}, id="gateway-without-a-key"),
+        pytest.param("anthropic_messages", None, {}, {}, id="none-on-this-machine"),
+    ],
+)
+def test_keys(server, name, key_env, environ, sent):
+    """A key goes to its own server in its own header; a gateway gets it in both."""
+    server.on("*", Script.answer(status=500))
+    setup = ProviderSetup(name=name, base_url=server.url, key_env=key_env, environ=environ)
+
+    ask(AnthropicMessages(setup))
+
+    (request,) = server.requests
+    shown = {key: value for key, value in request.headers.items() if key in ("x-api-key", "authorization")}
+    assert shown == sent
+
+
+def test_without_its_key_anthropic_is_not_asked(monkeypatch):
+    """Nothing is sent, and the hint names the variable."""
+    monkeypatch.setattr("socket.getaddrinfo", lambda *args, **kwargs: pytest.fail("the network was asked"))
+
+    fault = ask(AnthropicMessages(ProviderSetup(name="anthropic_messages", environ={})))
+
+    assert described(fault)[2] == "anthropic_messages: there is no key. Set ANTHROPIC_API_KEY."
+
+
+def test_models(server):
+    """The whole list in one page."""
+    entries = [{"type": "model", "id": name, "display_name": name} for name in ("claude-a", "claude-b")]
+    server.on("/v1/models?limit=1000", Script.answer({"data": entries, "has_more": False}))
+
+    async def asking():
+        provider = MESSAGES.provider(server.url, ANTHROPIC_API_KEY=API_KEY)
+        try:
+            return await provider.models()
+        finally:
+            await provider.aclose()
+
+    assert asyncio.run(asking()) == ("claude-a", "claude-b")
+    assert server.requests[0].headers["x-api-key"] == API_KEY

@@ -1,0 +1,180 @@
+"""The makers' own types: what we send fits them, and so do the answers that the tests of a provider send."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from pytest_openclaw.providers.anthropic_messages import messages_body
+from pytest_openclaw.providers.gemini import gemini_body
+from pytest_openclaw.providers.wire_errors import error_of_object
+from pytest_openclaw.types.faults import refused_by_server
+from pytest_openclaw.types.replies import Turn
+from pytest_openclaw.types.requests import Request
+from pytest_openclaw.types.tool_calls import Tool
+from tests.providers import test_gemini as gemini
+from tests.providers.servers.apis import GEMINI, MESSAGES
+from tests.providers.test_anthropic_messages import CARRIED, LISTS, READ, READS, THINKS_AND_CALLS
+
+pytestmark = pytest.mark.newest
+pydantic = pytest.importorskip("pydantic")
+
+HISTORY = (
+    Turn(text="Let me look.", calls=(READS, LISTS), results=("alpha", ""), carried=CARRIED),
+    Turn(text="Once more.", calls=(READS,), results=("beta",)),
+    Turn(text="It says beta."),
+    Turn(nudge="Go on."),
+)
+REQUESTS = {
+    "least": Request(model="m", prompt="Hi"),
+    "whole": Request(model="m", prompt="Hi", stream=False),
+    "system": Request(model="m", prompt="Hi", system="Be brief."),
+    "thinking": Request(model="m", prompt="Hi", thinking_level="low", max_output_tokens=2048),
+    "tools": Request(model="m", prompt="Hi", tools=(READ, Tool(name="session_status"))),
+    "conversation": Request(model="m", prompt="Hi", tools=(READ,), history=HISTORY),
+}
+
+
+def read_lazily(value: Any) -> Any:
+    """A validated value with what is validated when it is read."""
+    if isinstance(value, dict):
+        return {name: read_lazily(part) for name, part in value.items()}
+    if isinstance(value, (str, int, float, type(None))):
+        return value
+    return [read_lazily(part) for part in value]
+
+
+def events_in(stream: bytes) -> Iterator[Any]:
+    """What the events of a stream hold."""
+    for line in stream.decode().splitlines():
+        if line.startswith("data: "):
+            yield json.loads(line.removeprefix("data: "))
+
+
+# --- anthropic ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("with_budget", [False, True], ids=["level", "budget"])
+@pytest.mark.parametrize("request_", REQUESTS.values(), ids=REQUESTS)
+def test_bodies_of_messages(request_: Request, with_budget: bool) -> None:
+    """Every field that is sent is one of the API's, except for the temperature that older models take."""
+    params = pytest.importorskip("anthropic.types.message_create_params")
+    kind = params.MessageCreateParamsStreaming if request_.stream else params.MessageCreateParamsNonStreaming
+    body = messages_body(request_, with_budget=with_budget)
+
+    adapter = pydantic.TypeAdapter(kind)  # kept until all is read
+    fits = read_lazily(adapter.validate_python(body))
+
+    assert fits == {name: value for name, value in body.items() if name != "temperature"}
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        *(payload for payload in THINKS_AND_CALLS if payload["type"] != "ping"),
+        *events_in(MESSAGES.text("Hi.") + MESSAGES.reasoning("Hm.") + MESSAGES.end()),
+        *events_in(MESSAGES.end("length")),
+    ],
+    ids=lambda payload: payload["type"],
+)
+def test_events_of_messages(payload: dict[str, Any]) -> None:
+    """The events that our tests send are such as the client reads."""
+    types = pytest.importorskip("anthropic.types")
+
+    event = pydantic.TypeAdapter(types.RawMessageStreamEvent).validate_python(payload)
+
+    assert event.type == payload["type"]
+
+
+@pytest.mark.parametrize(
+    "whole",
+    [
+        MESSAGES.whole(),
+        MESSAGES.whole(reasoning="Hm.", reason="length"),
+        MESSAGES.whole(None, "tool_calls", calls=(("read", '{"path": "a.md"}'),)),
+    ],
+    ids=["text", "thoughts", "calls"],
+)
+def test_whole_messages(whole: dict[str, Any]) -> None:
+    """So are the whole messages."""
+    types = pytest.importorskip("anthropic.types")
+
+    assert pydantic.TypeAdapter(types.Message).validate_python(whole).stop_reason == whole["stop_reason"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "status"),
+    [("overloaded_error", 529), ("rate_limit_error", 429), ("authentication_error", 401), ("api_error", 500)],
+)
+def test_errors_of_messages(kind: str, status: int) -> None:
+    """The names of errors are the API's."""
+    shared = pytest.importorskip("anthropic.types.shared")
+    payload = {"type": "error", "error": {"type": kind, "message": "No."}, "request_id": "r"}
+
+    error = pydantic.TypeAdapter(shared.ErrorResponse).validate_python(payload)
+
+    assert refused_by_server("p", "m", error_of_object(error.model_dump())).failure_type == f"http_{status}"
+
+
+# --- gemini -------------------------------------------------------------------------------------
+
+PLAIN = Turn(text="Let me look.", calls=(gemini.READS,), results=("alpha",))
+SIGNED = Turn(calls=(gemini.READS, gemini.LISTS), results=("alpha", ""), carried=gemini.PARTS)
+
+
+@pytest.mark.parametrize("with_budget", [False, True], ids=["level", "budget"])
+@pytest.mark.parametrize(
+    "request_",
+    [
+        Request(model="m", prompt="Hi", system="Be brief.", seed=3),
+        Request(model="m", prompt="Hi", thinking_level="xhigh"),
+        Request(model="m", prompt="Hi", tools=(READ,), history=(PLAIN, SIGNED, Turn(nudge="Go on."))),
+    ],
+    ids=["system", "thinking", "conversation"],
+)
+def test_bodies_of_gemini(request_: Request, with_budget: bool) -> None:
+    """Every field that is sent is one of the API's; the client's types allow no others."""
+    types = pytest.importorskip("google.genai.types")
+    kinds = {
+        "contents": list[types.Content],
+        "generationConfig": types.GenerationConfig,
+        "systemInstruction": types.Content,
+        "tools": list[types.Tool],
+    }
+    body = gemini_body(request_, with_budget=with_budget)
+
+    for name, value in body.items():
+        adapter = pydantic.TypeAdapter(kinds[name])
+        fits = adapter.validate_python(value)
+        again = adapter.dump_python(fits, mode="json", by_alias=True, exclude_none=True)
+        assert again == value
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        *gemini.THINKS_AND_CALLS,
+        *events_in(GEMINI.text("Hi.") + GEMINI.reasoning("Hm.") + GEMINI.end()),
+        *events_in(
+            GEMINI.end("length") + GEMINI.end("content_filter") + GEMINI.end("MALFORMED_FUNCTION_CALL")
+        ),
+        GEMINI.whole(None, "tool_calls", calls=(("read", '{"path": "a.md"}'),)),
+        {"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}, "usageMetadata": {"promptTokenCount": 11}},
+    ],
+)
+def test_answers_of_gemini(payload: dict[str, Any]) -> None:
+    """The chunks and answers that our tests send are such as the client reads."""
+    types = pytest.importorskip("google.genai.types")
+
+    assert types.GenerateContentResponse.model_validate(payload)
+
+
+@pytest.mark.parametrize("reason", [*gemini.REASONS, "MISSING_THOUGHT_SIGNATURE"])
+def test_finish_reasons_of_gemini(reason: str) -> None:
+    """The reasons that we read are the API's."""
+    types = pytest.importorskip("google.genai.types")
+
+    assert reason in {one.value for one in types.FinishReason}
