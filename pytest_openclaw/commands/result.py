@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import argparse
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.types.settings import parse_run_id
 
 if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.stored.parts import Part
@@ -60,6 +60,28 @@ def add_across(parser: argparse.ArgumentParser) -> None:
         default="",
         metavar="WHAT[,WHAT…]",
         help="compare also what differs in prompt, validator, serving or settings",
+    )
+
+
+def or_argument_error(read: Callable[[str], Any]) -> Callable[[str], Any]:
+    """Turn a `ValueError` into an error of argparse, which shows the allowed values."""
+
+    def parse(text: str) -> Any:
+        try:
+            return read(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    return parse
+
+
+def add_p_value(parser: argparse.ArgumentParser) -> None:
+    """Add the option that says which p a comparison takes."""
+    parser.add_argument(
+        "--p-value",
+        choices=("exact", "mid"),
+        default="exact",
+        help="compare verdicts by the exact p, or by the mid-p, which sees more and is less strict",
     )
 
 

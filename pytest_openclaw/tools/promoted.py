@@ -1,7 +1,7 @@
 """Written calls that OpenClaw executes nevertheless: `[name]`, the arguments, `[END_TOOL_REQUEST]`.
 
-Some local models write their calls in this form. The reply must contain nothing else, and each name must reach
-an offered tool; any other reply stays text.
+Some local models write their calls in this form. The reply must contain nothing else, and each name must
+reach an offered tool; any other reply stays text.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Plays exec: a suite's commands by their patterns, and a few plain programs on the world's files.
 
-No command is ever run. A program that is neither in the suite nor in `programs.py` is not found, as in a shell.
+No command is ever run. A program that is neither in the suite nor in `programs.py` is not found.
 """
 
 from __future__ import annotations
