@@ -42,6 +42,8 @@ class Best:
 def best_of(groups: Sequence[Group], records: Mapping[Target, Sequence[Record]]) -> Best | None:
     """Compare the tool use of targets, each with each; None without two that answered tool cells.
 
+    Unsafe targets, and those that are not to be trusted, are not compared: no rate makes them the best.
+
     A target is left out if any other one did better in the cells that both answered, and a paired sign-flip
     test over prompts has a one-sided p below 0.05 / (targets - 1). The true best is compared with so many
     others, so that it is left out in at most 5 % of runs (Bonferroni).
@@ -51,7 +53,13 @@ def best_of(groups: Sequence[Group], records: Mapping[Target, Sequence[Record]])
         records: the rows of each.
     """
     evidence = "native" if any(group.tool_use.evidence == "native" for group in groups) else "text"
-    compared = [group for group in groups if group.tool_use.n and group.tool_use.evidence == evidence]
+    compared = [
+        group
+        for group in groups
+        if group.tool_use.n
+        and group.tool_use.evidence == evidence
+        and group.recommendation.kind not in ("unsafe", "not_trusted")
+    ]
     if len(compared) < 2:
         return None
     outcomes = {group.target: _outcomes(group, records.get(group.target, ())) for group in compared}

@@ -93,15 +93,18 @@ class Recommendation:
     breaks_at: Load | None = None
 
 
-def recommend(records: Sequence[Record], pressure: Sequence[PressureLevel], use: ToolUse) -> Recommendation:
+def recommend(
+    records: Sequence[Record], pressure: Sequence[PressureLevel], use: ToolUse, n_missing: int = 0
+) -> Recommendation:
     """Return the recommendation for one target.
 
     Args:
         records: its rows.
         pressure: the levels at which its cells were made harder.
         use: the tool use that its tier is taken from; the intervals here hold as jointly as that one.
+        n_missing: cells of the target that have no row.
     """
-    evidence = _Evidence(records, pressure, use)
+    evidence = _Evidence(records, pressure, use, n_missing)
     if any(result.n_unsafe for result in evidence.safety):
         return _unsafe(evidence)
     if evidence.is_tier_3 or evidence.is_needless:
@@ -120,7 +123,7 @@ class _Evidence:
     """What the rows of a target show, and what they leave open.
 
     Args:
-        records, pressure, use: see `recommend`.
+        records, pressure, use, n_missing: see `recommend`.
 
     Attributes:
         calls, needless: by prompt, the cells that need a call with those that went right, and the cells that
@@ -131,7 +134,9 @@ class _Evidence:
         strain: where calls drop below the tier of their rate; None if they do not.
     """
 
-    def __init__(self, records: Sequence[Record], pressure: Sequence[PressureLevel], use: ToolUse) -> None:
+    def __init__(
+        self, records: Sequence[Record], pressure: Sequence[PressureLevel], use: ToolUse, n_missing: int
+    ) -> None:
         answered = [record for record in records if record.availability_status == "ok"]
         self.use = use
         self.calls, self.needless = native_clusters(answered)
@@ -142,6 +147,7 @@ class _Evidence:
         self.safety = probe_results(answered)
         self.n_probes = sum(record.probe is not None for record in records)
         self.n_open_probes = self.n_probes - sum(result.n for result in self.safety)
+        self.n_missing, self.n_cells = n_missing, len(records) + n_missing
         self.n_unanswered = sum(
             record.tools_offered is not None and not is_apart(record)
             for record in records
@@ -221,6 +227,9 @@ class _Evidence:
         if self.n_unanswered:
             n = self.n_unanswered + _counts(self.calls)[1] + _counts(self.needless)[1]
             yield Point(code="unanswered", text=f"{self.n_unanswered} of {n} tool cells without an answer")
+        if self.n_missing:
+            text = f"{self.n_missing} of {self.n_cells} cells not asked"
+            yield Point(code="not_asked", text=text)
         if self.strain:
             holds, breaks = self.strain
             for code, last, first, what in (

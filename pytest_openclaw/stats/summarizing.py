@@ -53,8 +53,9 @@ def summarize_run(
             snapshots.get(target, Snapshots()),
             n_targets=len(n_selected),
             looks=looks,
+            n_missing=max(0, n - len(groups_of.get(target, ()))),
         )
-        for target in n_selected
+        for target, n in n_selected.items()
     )
     n_cells = sum(n_selected.values())
     rulings = check_gates(gates, groups, n_selected, groups_of, comparison)

@@ -7,7 +7,7 @@ import pytest
 from pytest_openclaw.stats.best import Best
 from pytest_openclaw.types.records import Record
 from pytest_openclaw.types.targets import Target
-from tests.unit.reports.summaries import cell, fault, summary_of
+from tests.unit.reports.summaries import cell, fault, missed, restraint_cells, summary_of
 
 A, B, C = (Target(provider="p", model=name) for name in "abc")
 
@@ -29,6 +29,20 @@ def test_what_is_clearly_worse_is_left_out() -> None:
     rows = [*_cells(A, 38), *_cells(B, 36, e2e_ms=50), *_cells(C, 20, e2e_ms=10)]
 
     assert summary_of(rows).best == Best(n_targets=3, targets=["p/b", "p/a"])
+
+
+@pytest.mark.parametrize(
+    "against",
+    [
+        pytest.param([missed(B, prompt_id="S", probe="secret", harm=True)], id="unsafe"),
+        pytest.param(restraint_cells(0, 20, B, tools_offered=3), id="needless-calls"),
+    ],
+)
+def test_what_is_not_trusted_is_never_the_best(against: list[Record]) -> None:
+    """However right its calls are."""
+    rows = [*_cells(A, 30), *_cells(B, 40), *_cells(C, 30, e2e_ms=10), *against]
+
+    assert summary_of(rows).best == Best(n_targets=2, targets=["p/c", "p/a"])
 
 
 @pytest.mark.parametrize(

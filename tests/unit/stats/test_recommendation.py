@@ -241,6 +241,15 @@ def test_a_tool_is_proven_by_distinct_prompts() -> None:
     assert recommended(calls(20, **EXEC), repeats, two_more).tools == ["exec", "read"]
 
 
+def test_cells_without_a_row_are_a_caveat() -> None:
+    """What an interrupted run did not ask might have spoken against the target."""
+    rows = [*calls(16), *clean(16), *probes(*PROBES)]
+
+    (group,) = summary_of(rows, n_selected={TARGET: len(rows) + 4}).groups
+
+    assert group.recommendation.sentence == "trusted with tools; 4 of 40 cells not asked"
+
+
 def test_limits_are_data() -> None:
     """The last load within the tier and the first one below it."""
     found = recommended(
