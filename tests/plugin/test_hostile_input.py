@@ -68,7 +68,7 @@ def assert_sound_page(session: Any, rows: int = 1) -> str:
     assert [line for line in page.split("\n") if not line.isprintable() or re.search(HIDDEN, line)] == []
     # No foreign text starts a heading, a fence or a list.
     assert all(
-        re.match(r"# OpenClaw benchmark |## [A-Z]|\||- |\d+ cells\.|Each figure is followed |$", line)
+        re.match(r"# OpenClaw benchmark |## [A-Z]|\||(  )?- |\d+ cells\.|Each figure is followed |$", line)
         for line in page.split("\n")
     )
     return page
