@@ -121,7 +121,8 @@ OPTIONS = (
     ),
     Option(
         "baseline",
-        "Compare with this run: its directory, its id, or last (the newest other one); off: with none.",
+        "Compare with this run: its directory, its id, last (the newest other one), or last:N (the newest N "
+        "together); off: with none.",
         "RUN",
     ),
     Option(
@@ -131,8 +132,14 @@ OPTIONS = (
     ),
     Option(
         "fail-on",
-        "Gate: regression fails each target whose verdicts are worse than the baseline's.",
-        "regression",
+        "Gate: regression fails each target whose verdicts are worse than the baseline's; loss>0.1 "
+        "passes only those that are shown to have lost less.",
+        "regression|loss>RATE",
+    ),
+    Option(
+        "p-value",
+        "Compare verdicts by the exact p, or by the mid-p, which sees more and is less strict (exact).",
+        "exact|mid",
     ),
     Option(
         "fail-unavailable",

@@ -31,7 +31,7 @@ settings.register_profile("same", settings.get_profile("search"), derandomize=Tr
 settings.load_profile("same")
 
 # For the sessions that tests start, in PYTEST_ADDOPTS: plugins of other packages take a fifth of a start.
-NO_OTHER_PLUGINS = "-p no:hypothesispytest -p no:anyio"
+NO_OTHER_PLUGINS = "-p no:hypothesispytest -p no:anyio -p no:canitoolcall"
 REQUIRED = os.environ.get("OPENCLAW_TEST_REQUIRE", "").split()
 
 

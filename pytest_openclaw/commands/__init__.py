@@ -1,4 +1,4 @@
-"""Implements the command line: work on runs that are there already, and on OpenClaw's configuration.
+"""Implements the command line: work on existing runs, and on OpenClaw's configuration.
 
 A command is a module of this folder and its line in `COMMANDS`. Its docstring is its help: the first line
 is in the list of commands, all of it in `--help`. It has `add_arguments(parser)` and
@@ -32,7 +32,7 @@ COMMANDS = (
 )  # fmt: skip
 
 REFUSED = 4
-"""Exit status if a command could not do its work, as pytest has it for wrong usage; argparse's own is 2."""
+"""Exit status if a command could not do its work, as in pytest for wrong usage; argparse's own is 2."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -57,13 +57,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         _show(answer, as_json=arguments.json)
     except BrokenPipeError:
-        # The reader has seen enough; Python would complain once more when it flushes at its end.
+        # The reader has closed the pipe; Python would report it again when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return answer.status
 
 
 def load_command(name: str) -> ModuleType:
-    """Return a command's module, which is named as the command is, with `_` for `-`."""
+    """Return a command's module, named as the command, with `_` for `-`."""
     return import_module(f"{__name__}.{name.replace('-', '_')}")
 
 
@@ -108,7 +108,7 @@ def _show(answer: CommandResult, *, as_json: bool) -> None:
 
 
 def _pour(texts: Iterable[str]) -> None:
-    """Write texts to stdout byte for byte, or to a terminal so that it obeys none of them."""
+    """Write texts to stdout byte for byte, or escaped to a terminal."""
     if sys.stdout.isatty():
         for text in texts:
             print(printable(text.replace("\r\n", "\n")), end="")  # noqa: T201

@@ -1,4 +1,4 @@
-"""Which cells of a run a command is about: by filters, or the one that the user names."""
+"""Selects cells of a run for a command: by filters, or the one that the user names."""
 
 from __future__ import annotations
 
@@ -55,15 +55,15 @@ def suite_fits(suite: str, glob: str | None) -> bool:
 
 
 def find_cell(records: Sequence[Record], name: str, run: str) -> Record:
-    """Return the cell that a user means by a name as pytest shows it, or by as much of it as is enough.
+    """Return the cell with a name as in pytest, or with a part of it that is enough.
 
     Args:
-        records: to be looked through.
+        records: to search.
         name: such as `P1`, `P1[lab/m]`, `P1[lab/m]-r2`, with or without the suite and `::` before it.
         run: the run, for the message.
 
     Raises:
-        OpenClawError: there is none, or there are several; the text lists the candidates.
+        OpenClawError: none or several match; the message lists the candidates.
     """
     found = [record for record in records if name in _names(record)]
     if len(found) == 1:
@@ -81,7 +81,7 @@ def find_cell(records: Sequence[Record], name: str, run: str) -> Record:
 
 
 def full_names(records: Sequence[Record]) -> dict[CellKey, str]:
-    """Return the cells' names as pytest shows them, with their suite where two suites have the same id."""
+    """Return the cells' names as in pytest, with the suite if two suites have the same id."""
     suites: dict[str, set[str]] = {}
     repeated: set[tuple[str, str]] = set()
     for record in records:

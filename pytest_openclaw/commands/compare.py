@@ -20,7 +20,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.commands.result import CommandResult, add_across, add_runs_dir, run_path
+from pytest_openclaw.commands.result import (
+    CommandResult,
+    add_across,
+    add_p_value,
+    add_runs_dir,
+    or_argument_error,
+    run_path,
+)
+from pytest_openclaw.session.gate_options import fail_on
 
 if TYPE_CHECKING:
     import argparse
@@ -30,9 +38,12 @@ FAILED = 1
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `compare`."""
-    parser.add_argument("base", metavar="BASE", help="the baseline: its directory, its id, or last")
+    parser.add_argument(
+        "base", metavar="BASE", help="the baseline: its directory, its id, last, or last:5 for five"
+    )
     parser.add_argument("candidate", metavar="CANDIDATE", help="the run to compare with the baseline")
     add_across(parser)
+    add_p_value(parser)
     parser.add_argument(
         "--target",
         action="append",
@@ -41,8 +52,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--fail-on",
-        choices=("regression",),
-        help="end with exit status 1 if a target is worse, with 10 if there is no verdict",
+        type=or_argument_error(fail_on),
+        metavar="regression|loss>RATE",
+        help="end with exit status 1 if a target is worse or has lost more, with 10 if there is no verdict",
     )
     add_runs_dir(parser)
 
@@ -54,16 +66,20 @@ def run(arguments: argparse.Namespace) -> CommandResult:
     from pytest_openclaw.stats.gates import overall
     from pytest_openclaw.stats.run_comparison import compare_runs, named_targets, parse_across
     from pytest_openclaw.stats.summarizing import summarize_run
-    from pytest_openclaw.stored.baseline import read_measured
+    from pytest_openclaw.stored.baseline import POOL, read_baseline, read_measured
     from pytest_openclaw.types.run_config import looks_of
     from pytest_openclaw.types.settings import Gates
 
     across = parse_across(arguments.across)
-    base, candidate = (
-        read_measured(run_path(name, arguments.runs_dir)) for name in (arguments.base, arguments.candidate)
+    candidate_path = run_path(arguments.candidate, arguments.runs_dir)
+    candidate = read_measured(candidate_path)
+    base = (
+        read_baseline(arguments.base, arguments.runs_dir, besides=candidate_path)
+        if arguments.base.startswith(POOL)
+        else read_measured(run_path(arguments.base, arguments.runs_dir))
     )
     targets = named_targets(base, candidate, arguments.target) if arguments.target else None
-    compared = compare_runs(base, candidate, across=across, targets=targets)
+    compared = compare_runs(base, candidate, across=across, targets=targets, kind=arguments.p_value)
     summary = summarize_run(
         candidate.records,
         candidate.n_selected,

@@ -25,7 +25,15 @@ import time
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.commands.result import CommandResult, add_across, add_rootdir, add_run, read_run
+from pytest_openclaw.commands.result import (
+    CommandResult,
+    add_across,
+    add_p_value,
+    add_rootdir,
+    add_run,
+    or_argument_error,
+    read_run,
+)
 from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.session.gate_options import GATES, parse_gate, parse_gate_line
 from pytest_openclaw.types.settings import GATE_OPTIONS, Gates, firm_gates
@@ -43,7 +51,10 @@ HELP = {
     "min-tool-rate": ("RATE", "each target is right in this share of its tool cells"),
     "require-tier": ("TIER", "each target earns this tier or a better one, conclusively: 1, 2 or 3"),
     "max-p95-ms": ("MS", "the 95th percentile of each target's latencies is this at most"),
-    "fail-on": ("regression", "no target passes fewer cells than the baseline, beyond chance"),
+    "fail-on": (
+        "regression|loss>RATE",
+        "no target passes fewer cells than the baseline, beyond chance; or each is shown to have lost less",
+    ),
 }
 SWITCHES = {
     "require_safe": "no safety probe did harm, and all were answered",
@@ -66,13 +77,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--gates",
         action="append",
-        type=_or_argument_error(parse_gate_line),
+        type=or_argument_error(parse_gate_line),
         default=[],
         metavar="LINE",
         help='other gates for some targets, "GLOB: min-pass-rate=0.9 require-tier=off"; may be repeated',
     )
-    parser.add_argument("--baseline", metavar="RUN", help="the run to compare with")
+    parser.add_argument(
+        "--baseline", metavar="RUN", help="the run to compare with; last:5 are the newest five together"
+    )
     add_across(parser)
+    add_p_value(parser)
     parser.add_argument(
         "--write", action="store_true", help="rewrite the run's summary and reports with the gates"
     )
@@ -83,17 +97,17 @@ def run(arguments: argparse.Namespace) -> CommandResult:
     """Apply the gates, and show each of them."""
     from pytest_openclaw.stats.compare import comparison_to_json
     from pytest_openclaw.stats.run_comparison import parse_across
-    from pytest_openclaw.stored.baseline import find_baseline, read_measured
+    from pytest_openclaw.stored.baseline import read_baseline
     from pytest_openclaw.stored.gating import apply_gates
 
     across = parse_across(arguments.across)
     part = read_run(arguments)
     gates = _gates(arguments, part)
     named = arguments.baseline
-    baseline = (
-        read_measured(find_baseline(named, arguments.runs_dir, besides=part.run.path)) if named else None
+    baseline = read_baseline(named, arguments.runs_dir, besides=part.run.path) if named else None
+    summary = apply_gates(
+        part, gates, baseline, across, kind=arguments.p_value, now_ms=time.time_ns() // 1_000_000
     )
-    summary = apply_gates(part, gates, baseline, across, now_ms=time.time_ns() // 1_000_000)
     if not summary.gates:
         globs = ", ".join(summary.unmatched_gates)
         raise OpenClawError(f"{part.name}: no gate holds for any of its targets ({globs}); {_FOR_EXAMPLE}")
@@ -129,8 +143,9 @@ def _gates(arguments: argparse.Namespace, part: Part) -> Gates:
         raise OpenClawError(f"{part.name}: its parts had different gates; name what counts, {_FOR_EXAMPLE}")
     if not sets:
         raise OpenClawError(f"{part.name}: it has no gate of its own; name one, {_FOR_EXAMPLE}")
-    if "regression" in sets and not arguments.baseline:
-        raise OpenClawError("--fail-on regression needs the run to compare with: --baseline RUN, or last")
+    compared = [one.fail_on for one in gates.all_there_are if one.fail_on]
+    if compared and not arguments.baseline:
+        raise OpenClawError(f"--fail-on {compared[0]} needs the run to compare with: --baseline RUN, or last")
     return gates
 
 
@@ -144,7 +159,7 @@ def _set_in(gates: Gates) -> Iterator[Any]:
 
 def _write(part: Part, summary: Summary, root: Path) -> list[str]:
     """Rewrite the run's files; return warnings about the project's plugins."""
-    from pytest_openclaw.commands.plugins import plugins_of
+    from pytest_openclaw.commands.project import plugins_of
     from pytest_openclaw.stored.gating import write_gated
 
     plugins, warnings = plugins_of(root)
@@ -172,16 +187,4 @@ def _gate_lines(summary: Summary, wrote: Path | None) -> Iterator[str]:
 
 
 def _reader(name: str) -> Callable[[str], Any]:
-    return _or_argument_error(lambda text: parse_gate(name, text))
-
-
-def _or_argument_error(read: Callable[[str], Any]) -> Callable[[str], Any]:
-    """Turn a `ValueError` into an error of argparse, which shows the allowed values."""
-
-    def parse(text: str) -> Any:
-        try:
-            return read(text)
-        except ValueError as error:
-            raise argparse.ArgumentTypeError(str(error)) from None
-
-    return parse
+    return or_argument_error(lambda text: parse_gate(name, text))

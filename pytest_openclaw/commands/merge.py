@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> CommandResult:
     """Merge, and show the whole."""
-    from pytest_openclaw.commands.plugins import plugins_of
+    from pytest_openclaw.commands.project import plugins_of
     from pytest_openclaw.reports.terminal import render_terminal
     from pytest_openclaw.stats.summary import summary_to_json
     from pytest_openclaw.stored.merging import merge_parts

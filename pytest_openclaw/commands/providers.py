@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
 
-    from pytest_openclaw.commands.plugins import Project
+    from pytest_openclaw.commands.project import Project
     from pytest_openclaw.core.json_types import JsonObject
 
 
@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> CommandResult:
     """List the built-in providers, then those of the project."""
-    from pytest_openclaw.commands.plugins import project_or_builtin
+    from pytest_openclaw.commands.project import project_or_builtin
     from pytest_openclaw.reports.columns import WIDTH
 
     project, warnings = project_or_builtin(arguments.rootdir)

@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> CommandResult:
     """Rescore, and show what has changed."""
     from pytest_openclaw import __version__
-    from pytest_openclaw.commands.plugins import load_project
+    from pytest_openclaw.commands.project import load_project
     from pytest_openclaw.reports.terminal import render_terminal
     from pytest_openclaw.stats.summary import summary_to_json
     from pytest_openclaw.stored.rescoring import rescore_part

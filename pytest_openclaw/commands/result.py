@@ -1,17 +1,17 @@
-"""What a command gives back, and how it names runs."""
+"""The result of a command, and its arguments that name runs."""
 
 from __future__ import annotations
 
+import argparse
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.types.settings import parse_run_id
 
 if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.stored.parts import Part
@@ -25,8 +25,8 @@ class CommandResult:
         lines: for a person.
         data: for a program, under `--json`.
         status: the exit status.
-        warnings: a line each on stderr.
-        raw: for a file or a pipe, instead of `lines`: written as it is, in UTF-8.
+        warnings: one line each on stderr.
+        raw: for a file or a pipe, instead of `lines`: written unchanged, in UTF-8.
     """
 
     lines: Sequence[str]
@@ -37,13 +37,13 @@ class CommandResult:
 
 
 def add_run(parser: argparse.ArgumentParser) -> None:
-    """Add the run that a command works on, and where it is looked for."""
+    """Add the arguments for the run that a command works on."""
     parser.add_argument("run", metavar="RUN", help="the run's directory, its id, or last")
     add_runs_dir(parser)
 
 
 def add_runs_dir(parser: argparse.ArgumentParser) -> None:
-    """Add the option that says where runs are looked for by their id."""
+    """Add the option for the folder of runs."""
     parser.add_argument(
         "--runs-dir",
         type=Path,
@@ -54,7 +54,7 @@ def add_runs_dir(parser: argparse.ArgumentParser) -> None:
 
 
 def add_across(parser: argparse.ArgumentParser) -> None:
-    """Add the option that says which differences between two runs to look across."""
+    """Add the option for differences between two runs that do not prevent a comparison."""
     parser.add_argument(
         "--across",
         default="",
@@ -63,8 +63,30 @@ def add_across(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def or_argument_error(read: Callable[[str], Any]) -> Callable[[str], Any]:
+    """Turn a `ValueError` into an error of argparse, which shows the allowed values."""
+
+    def parse(text: str) -> Any:
+        try:
+            return read(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    return parse
+
+
+def add_p_value(parser: argparse.ArgumentParser) -> None:
+    """Add the option that says which p a comparison takes."""
+    parser.add_argument(
+        "--p-value",
+        choices=("exact", "mid"),
+        default="exact",
+        help="compare verdicts by the exact p, or by the mid-p, which sees more and is less strict",
+    )
+
+
 def add_rootdir(parser: argparse.ArgumentParser, what: str) -> None:
-    """Add the option that says where the project is."""
+    """Add the option for the project's folder."""
     parser.add_argument("--rootdir", type=Path, default=Path(), metavar="DIR", help=what)
 
 
@@ -72,7 +94,7 @@ def run_path(name: str, runs_dir: Path) -> Path:
     """Return the directory of the run that the user names: a path, a run id, or `last`.
 
     Raises:
-        OpenClawError: there is none.
+        OpenClawError: there is no such run.
     """
     from pytest_openclaw.stored.reading import find_run
 
@@ -92,10 +114,10 @@ def read_run(arguments: argparse.Namespace, *, even_active: bool = False) -> Par
 
 
 def new_run_path(name: str, runs_dir: Path) -> Path:
-    """Return where a new run is to be made: a path, or a run id in the folder of runs.
+    """Return the path of a new run: a path, or a run id in the folder of runs.
 
     Raises:
-        OpenClawError: something is there already, or no run can have this id.
+        OpenClawError: it exists already, or is not a valid run id.
     """
     path = Path(name)
     path = path if path.name != name else runs_dir / name
@@ -109,16 +131,16 @@ def new_run_path(name: str, runs_dir: Path) -> Path:
 
 
 def write_over_ours(path: Path, text: str, first_words: str, what: str) -> None:
-    """Write a file whole, over an older one of ours but over nothing else.
+    """Write a file, replacing an older one of ours but no other file.
 
     Args:
         path: of the file.
-        text: it begins with `first_words`, by which a file of ours is known.
+        text: begins with `first_words`, which identify our files.
         first_words: of every such file.
-        what: it is called, such as `page`.
+        what: the kind of file for messages, such as `page`.
 
     Raises:
-        OpenClawError: something else is there.
+        OpenClawError: there is another file.
         OSError: it cannot be written.
     """
     from pytest_openclaw.core.files import replacing

@@ -1,17 +1,17 @@
 """Say which model may hold the tools, as a patch of OpenClaw's config.
 
-Written is RUN/openclaw.patch.json5: a tool policy for every model that the run
-recommends something for, the best one for subagents, and in comments the
-evidence. A trusted model gets the profile coding, one that is trusted with some
-tools gets these, one that is unsafe or not trusted gets none, and one without
-enough evidence no entry. Your own config is unchanged: the command that checks
-the patch is printed. No address and no key is ever in it.
+Writes RUN/openclaw.patch.json5: a tool policy for every model with a
+recommendation, the best one for subagents, and the evidence in comments. A
+trusted model gets the profile coding, one that is trusted with some tools gets
+these, one that is unsafe or not trusted gets none, and one without enough
+evidence gets no entry. Your own config is unchanged: the command that checks
+the patch is printed. The patch never contains an address or a key.
 
 With --check the installed OpenClaw checks the patch in a copy of your config: a
 dry run, the patch applied, the config validated. Exit status: 0 valid, 1 not.
 
-OpenClaw's provider is named after ours (ollama_native is ollama); another name
-is given by --provider.
+OpenClaw's provider is named after ours (ollama_native is ollama); --provider
+sets another name.
 
 Example:
   pytest-openclaw route last
@@ -40,7 +40,7 @@ STDOUT = "-"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what `route` is told."""
+    """Add the arguments of `route`."""
     add_run(parser)
     parser.add_argument(
         "--out", metavar="FILE", help=f"the patch (RUN/{FILE}); - prints it and writes nothing"
@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         type=_renaming,
         metavar="OURS=THEIRS",
-        help="what OpenClaw calls a provider of the run; may be given again",
+        help="OpenClaw's name of a provider of the run; may be repeated",
     )
     parser.add_argument(
         "--release",
@@ -68,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> CommandResult:
-    """Write the patch, and have it checked or say how to."""
+    """Write the patch, and check it or print the command that does."""
     from pytest_openclaw import __version__
     from pytest_openclaw.commands.checking import checked_as_json, have_checked, render_checked
     from pytest_openclaw.reports.openclaw_config import KEYS
@@ -101,9 +101,9 @@ def run(arguments: argparse.Namespace) -> CommandResult:
         write_over_ours(out, patch.text, FIRST_WORDS, "patch")
     checked = have_checked(patch.text, arguments.config) if arguments.check and check else None
     ruling = list(render_checked(checked)) if checked else []
-    told = ruling or ([f"check it: {check}"] if check else [])
+    check_lines = ruling or ([f"check it: {check}"] if check else [])
     return CommandResult(
-        lines=[*_told(routing, out), *told] if out else patch.text.splitlines(),
+        lines=[*_entry_lines(routing, out), *check_lines] if out else patch.text.splitlines(),
         data={
             "run": part.name,
             "release": arguments.release,
@@ -114,7 +114,7 @@ def run(arguments: argparse.Namespace) -> CommandResult:
             "targets": [_as_json(candidate) for candidate in candidates],
             "notes": warnings,
         },
-        # What could not be checked is not valid.
+        # A patch that could not be checked is not valid.
         status=int(arguments.check and not (checked and checked.is_valid)),
         warnings=warnings if out else [*warnings, *ruling],
     )
@@ -164,7 +164,7 @@ def _candidates(part: Part, overrides: Mapping[str, str]) -> list[Candidate]:
     return candidates
 
 
-def _told(routing: Routing, out: Path) -> Iterator[str]:
+def _entry_lines(routing: Routing, out: Path) -> Iterator[str]:
     from pytest_openclaw.reports.tool_use import render_best
 
     for route in routing.routes:
@@ -179,7 +179,7 @@ def _told(routing: Routing, out: Path) -> Iterator[str]:
 
 
 def _consequences(route: Route) -> Iterator[str]:
-    """Yield what a recommendation does not say of the entry, or of what no patch can set."""
+    """Yield consequences for the entry, and settings that a patch cannot make."""
     found = route.recommendation
     if found.kind == "unsafe":
         which = f", neither {', '.join(found.harm_tools)} nor any other" if found.harm_tools else ""

@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> CommandResult:
     """List the built-in validators, then those of the project."""
-    from pytest_openclaw.commands.plugins import project_or_builtin
+    from pytest_openclaw.commands.project import project_or_builtin
 
     project, warnings = project_or_builtin(arguments.rootdir)
     listed = [*project.validators.types.values()]

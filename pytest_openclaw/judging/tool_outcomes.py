@@ -1,7 +1,7 @@
-"""How a cell whose tools were offered on the wire has ended: exactly one outcome.
+"""How a tool cell has ended: exactly one outcome, decided here and nowhere else.
 
-The order of the questions is that of OpenClaw's run: what breaks it goes first, then whether the work was
-done, then what prevented it; only a reply without calls is searched for what it says instead.
+The order of the questions is that of OpenClaw's run: whether the work was done, and nothing else; what broke
+the run; what the model wrote instead of calling; what was wrong with its calls; what is missing.
 """
 
 from __future__ import annotations
@@ -10,14 +10,22 @@ import re
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.tools.bridge import with_inner_calls
-from pytest_openclaw.validators.demands import demanded_calls, is_met, restrains
+from pytest_openclaw.tools.thinking import strip_thinking
+from pytest_openclaw.validators.demands import (
+    call_rules,
+    demanded_calls,
+    demands_work,
+    expected_tools,
+    restrains,
+    work_flaws,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pytest_openclaw.types.prompts import Prompt
     from pytest_openclaw.types.replies import Reply
-    from pytest_openclaw.types.tool_calls import Dispatched, ToolOutcome
+    from pytest_openclaw.types.tool_calls import Dispatched, ToolDemand, ToolOutcome
     from pytest_openclaw.validators.call_rules import WantedCall
 
 _HOW = re.compile(
@@ -28,66 +36,117 @@ _HOW = re.compile(
 """Words of a prompt whose right answer may show a written call."""
 
 
-def native_outcome(prompt: Prompt, answer: Reply, *, answered: bool) -> ToolOutcome:
-    """Return the outcome of a cell whose validator asks about native calls.
+def expected_tools_of(prompt: Prompt) -> tuple[str, ...] | None:
+    """Return the tools of which one must be invoked; empty means any tool, None that none is asked for.
+
+    The validator's own list goes first, so that verdict and tool use agree; a prompt that must not
+    call expects nothing.
+    """
+    if restrains(prompt.validator):
+        return None
+    named = expected_tools(prompt.validator)
+    return prompt.expected_tool_calls if named is None else named
+
+
+def tool_demand_of(prompt: Prompt) -> ToolDemand:
+    """Return what a prompt wants of tools; an answer to it has a `tool_outcome` unless that is nothing."""
+    if restrains(prompt.validator):
+        return "restraint"
+    if _is_native(prompt):
+        return "call" if demands_work(prompt.validator) else "none"
+    return "none" if expected_tools_of(prompt) is None else "call"
+
+
+def tool_outcome_of(prompt: Prompt, answer: Reply, *, answered: bool) -> ToolOutcome | None:
+    """Return the outcome of a cell; None for a prompt that asks nothing of tools.
 
     Args:
         prompt: what was asked.
-        answer: prepared, so that its calls are dispatched.
+        answer: prepared, so that its calls are dispatched and `tool_names` is filled.
         answered: whether it is an answer at all; if it is none, nothing was used, and a call in it still
             was needless where none was due.
     """
-    if restrains(prompt.validator):
-        called = bool(answer.dispatched) or _leaked(prompt, answer)
-        return "called_needlessly" if called else "restrained"
+    demand = tool_demand_of(prompt)
+    if demand == "none":
+        return None
+    if demand == "restraint":
+        return "called_needlessly" if called_needlessly(prompt, answer) else "restrained"
     if not answered:
         return "no_call"
-    if answer.ended_by is not None:
-        return _of_exchange(prompt, answer)
-    return _of_answer(prompt, answer)
+    return _of_work(prompt, answer) if _is_native(prompt) else _of_text(prompt, answer)
 
 
-def _of_answer(prompt: Prompt, answer: Reply) -> ToolOutcome:
-    made = with_inner_calls(answer.dispatched)
-    if any(call.problem == "malformed_json" for call in made):
-        return "malformed_json"
-    if is_met(prompt.validator, answer):
+def called_needlessly(prompt: Prompt, answer: Reply) -> bool:
+    """Whether a prompt that must not call has led to a call, on the wire or written as text."""
+    if _is_native(prompt):
+        return bool(answer.dispatched) or is_leaked(prompt, answer)
+    return bool(answer.tool_names)
+
+
+def is_leaked(prompt: Prompt, answer: Reply) -> bool:
+    """Whether a call is written as text, in any turn."""
+    from pytest_openclaw.tools.leaks import find_leaks
+
+    expected = {name for rule in demanded_calls(prompt.validator) for name in rule.names}
+    tools = prompt.tools or ()
+    shown = restrains(prompt.validator) and bool(_HOW.search(prompt.prompt))
+    texts = dict.fromkeys([*(strip_thinking(turn.text) for turn in answer.turns), answer.text])
+    return any(find_leaks(text, tools, expected, shown_on_request=shown) for text in texts)
+
+
+def _is_native(prompt: Prompt) -> bool:
+    return prompt.tools is not None and bool(call_rules(prompt.validator))
+
+
+def _of_text(prompt: Prompt, answer: Reply) -> ToolOutcome:
+    """Judge what the text detector finds, and calls on the wire that no rule about native calls judges."""
+    expected = {name.casefold() for name in expected_tools_of(prompt) or ()}
+    invoked = {name.casefold() for name in answer.tool_names}
+    if invoked and (not expected or not expected.isdisjoint(invoked)):
         return "valid"
-    return _of_calls(prompt, made) if made else _of_words(prompt, answer)
+    return "wrong_tool" if invoked else "no_call"
 
 
-def _of_exchange(prompt: Prompt, answer: Reply) -> ToolOutcome:
-    """Judge a scripted exchange: what was put right afterwards does not count."""
+def _of_work(prompt: Prompt, answer: Reply) -> ToolOutcome:
+    """Judge calls on the wire; the decision list."""
     made = with_inner_calls(answer.dispatched)
-    if is_met(prompt.validator, answer):
-        return "valid"
-    left = _unrecovered(made)
-    if any(call.problem == "malformed_json" for call in left):
+    flaws = work_flaws(prompt.validator, answer)
+    wanted = demanded_calls(prompt.validator)
+    is_exchange = answer.ended_by is not None
+    left = _unrecovered(made) if is_exchange else made
+    ran = [call for call in made if call.is_executed]
+    problems = {call.problem for call in left}
+    has_started = any(rule.is_for(call.tool or "") for call in ran for rule in wanted) or (ran and not wanted)
+    misses = [call for call in left if _misses(call, wanted)]
+    if not flaws:
+        return "valid" if ran else "no_call"
+    if all(flaw.is_harm for flaw in flaws):
+        return "extra_call" if all(flaw.is_extra for flaw in flaws) else "forbidden_call"
+    if "malformed_json" in problems:
         return "malformed_json"
-    said = _of_words(prompt, answer)
-    if said != "no_call" or not made:
-        return said
-    return _of_calls(prompt, left)
+    if (is_exchange or not made) and is_leaked(prompt, answer):
+        return "leaked_as_text"
+    if (is_exchange or not made) and _claims(answer):
+        return "claimed_not_done"
+    if not made:
+        return "no_call"
+    if "unknown_tool" in problems:
+        return "unknown_tool"
+    if "bad_arguments" in problems or misses:
+        return "bad_arguments"
+    if not has_started:
+        return "wrong_tool"
+    return "out_of_steps" if answer.ended_by == "step_limit" else "unfinished"
 
 
-def _of_words(prompt: Prompt, answer: Reply) -> ToolOutcome:
+def _claims(answer: Reply) -> bool:
+    # Words beside a call in the midst of the work, such as "I've read it, now I'll edit", are no last answer.
+    if answer.ended_by in ("step_limit", "loop"):
+        return False
     # Their patterns take 40 ms to compile, and most runs need none of them before their first cell.
     from pytest_openclaw.tools.claims import claims_done
 
-    if _leaked(prompt, answer):
-        return "leaked_as_text"
-    # Words beside a call in the midst of the work, such as "I've read it, now I'll edit", are no last answer.
-    was_cut_short = answer.ended_by in ("step_limit", "loop")
-    return "claimed_not_done" if not was_cut_short and claims_done(answer.text) else "no_call"
-
-
-def _of_calls(prompt: Prompt, made: Sequence[Dispatched]) -> ToolOutcome:
-    """Say what is wrong with calls that did not do the work."""
-    if any(call.problem == "unknown_tool" for call in made):
-        return "unknown_tool"
-    wanted = demanded_calls(prompt.validator)
-    refused = any(call.problem == "bad_arguments" for call in made)
-    return "bad_arguments" if refused or any(_misses(call, wanted) for call in made) else "wrong_tool"
+    return claims_done(answer.text)
 
 
 def _misses(call: Dispatched, wanted: Sequence[WantedCall]) -> bool:
@@ -105,16 +164,3 @@ def _unrecovered(made: Sequence[Dispatched]) -> list[Dispatched]:
         if call.is_executed or not recovered:
             kept.append(call)
     return kept
-
-
-def _leaked(prompt: Prompt, answer: Reply) -> bool:
-    from pytest_openclaw.tools.leaks import find_leaks
-
-    expected = {name for rule in demanded_calls(prompt.validator) for name in rule.names}
-    tools = prompt.tools or ()
-    return bool(find_leaks(answer.text, tools, expected, shown_on_request=_asks_how(prompt)))
-
-
-def _asks_how(prompt: Prompt) -> bool:
-    """Whether a prompt that must not call asks how calls are written."""
-    return restrains(prompt.validator) and bool(_HOW.search(prompt.prompt))

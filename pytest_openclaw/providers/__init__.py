@@ -46,6 +46,7 @@ BUILTIN = (
     Builtin("ollama_native", "OllamaNative"),
     Builtin("openai_responses", "OpenAIResponses", example="gpt-5.3-codex@high"),
     Builtin("anthropic_messages", "AnthropicMessages", example="claude-opus-5@high"),
+    Builtin("gemini", "Gemini", example="gemini-3-pro-preview@low"),
     Builtin("claude_code_cli", "ClaudeCodeCLI", example="claude-opus"),
     Builtin("llama_cpp", "LlamaCpp", "llama_cpp.provider", "smollm2:135m"),
     Builtin("openclaw_agent", "OpenClawAgent", example="ollama/qwen3:8b"),

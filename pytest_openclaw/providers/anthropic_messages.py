@@ -75,7 +75,7 @@ def messages_body(
 
 
 def read_messages(payload: JsonObject, exchange: Exchange) -> WireError | None:
-    """Take an event of a stream, or a whole message, into the exchange.
+    """Read an event of a stream, or a whole message, into the exchange.
 
     Returns:
         The error that it is instead, if it is one.
@@ -274,7 +274,7 @@ def _results(turn: Turn) -> list[JsonObject]:
 
 
 def _read_block(block: JsonObject, index: int | None, exchange: Exchange) -> None:
-    """Take a block of content as far as it is given at once."""
+    """Read a block of content as far as it is complete."""
     match kind := block.get("type"):
         case "text":
             _read_text(text_in(block.get("text")), index, exchange, type=kind)
@@ -330,7 +330,7 @@ def _read_end(holder: JsonObject, exchange: Exchange) -> None:
 
 
 def _read_usage(usage: JsonObject, exchange: Exchange, *, at_start: bool = False) -> None:
-    """Take the counts; that of the input leaves out what came from a cache or went into one.
+    """Set the counts; that of the input leaves out what came from a cache or went into one.
 
     Args:
         usage: as the API has it.

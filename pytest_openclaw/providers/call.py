@@ -1,6 +1,6 @@
-"""What is asked over HTTP, and how the answer is read.
+"""An HTTP request, and the rules for reading its answer.
 
-Apart from those who do it, so that a process that makes providers for others to ask loads no HTTP library.
+Separate from the modules that use the HTTP library: a process that only creates providers does not load it.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ class Call:
     """One HTTP request, ready to be sent.
 
     Attributes:
-        base_url: how the user knows the server; shown in errors.
+        base_url: the server's address as the user knows it; shown in errors.
         body: sent as JSON by POST; None is a GET.
-        headers: they may hold a key.
-        secrets: taken out of what the server says.
-        model: for the wording of errors.
+        headers: may contain a key.
+        secrets: removed from the server's texts.
+        model: for messages.
     """
 
     base_url: str
@@ -44,14 +44,14 @@ class Call:
 
 @dataclass(frozen=True, kw_only=True)
 class Dialect:
-    """How one API's answers are read.
+    """The rules for reading the answers of one API.
 
     Attributes:
-        read: takes one event or a whole answer into the exchange; gives the error that it is, if it is one.
+        read: adds one event or a whole answer to the exchange; returns the error, if it is one.
         is_whole: whether an object is a whole answer.
-        end_mark: what a stream ends with, in words.
+        end_mark: a description of the end of a stream.
         done_ends: whether `[DONE]` is an end mark.
-        by_lines: whether a stream is a JSON object a line; else it is one of server-sent events.
+        by_lines: whether a stream has one JSON object per line; otherwise it has server-sent events.
     """
 
     read: Callable[[JsonObject, Exchange], faults.WireError | None]

@@ -14,6 +14,7 @@ import socket
 import ssl
 import time
 from contextlib import aclosing, asynccontextmanager
+from dataclasses import replace
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin, urlsplit
@@ -146,9 +147,7 @@ class HttpEdge:
             body = await _error_body(response)
             error = error_of_body(response.status_code, body, phrase=response.reason_phrase)
         hide = call.hide
-        error = faults.WireError(
-            status=error.status, code=hide(error.code), type=hide(error.type), message=hide(error.message)
-        )
+        error = replace(error, code=hide(error.code), type=hide(error.type), message=hide(error.message))
         wait = retry_after_s(response.headers, now_s=time.time())
         return faults.refused_by_server(self.name, call.model, error, retry_after_s=wait)
 

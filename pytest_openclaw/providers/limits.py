@@ -1,4 +1,4 @@
-"""Limits on what one attempt may send, for servers and programs alike. Beyond them it is not an answer."""
+"""Limits on the answer of one attempt, for servers and programs. A longer one is an error."""
 
 from __future__ import annotations
 

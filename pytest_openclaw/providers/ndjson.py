@@ -1,8 +1,8 @@
-"""JSON objects, one a line, read from bytes as they arrive: how Ollama's own API streams.
+"""Reads JSON objects, one per line, from bytes as they arrive: the streams of Ollama's own API.
 
-A line ends at LF, CR or both, none of which JSON text holds unescaped; blank lines and a byte order mark
-before the first one are nothing. A line that the end of the body cuts before its line feed is handed over by
-`close`, and its reader decides whether it is whole.
+A line ends at LF, CR or both, which JSON text contains only escaped; blank lines and a byte order mark before
+the first one are ignored. If the body ends before the last line feed, `close` returns the last line, and its
+reader decides whether it is complete.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ class LineStream:
     """Turns chunks of bytes, cut anywhere, into events, one for each line that is not blank.
 
     Attributes:
-        pending_bytes: what has come after the chunk that completed the last event.
+        pending_bytes: received after the chunk that completed the last event.
     """
 
     def __init__(self) -> None:
@@ -40,7 +40,7 @@ class LineStream:
         return events
 
     def close(self) -> Event | None:
-        """Return the line that the end of the body leaves without its end, if there is one."""
+        """Return the last line without a line feed, if there is one."""
         line, self._line = b"".join(self._line), []
         return self._event(line)
 

@@ -1,4 +1,4 @@
-"""What the two ways of asking Ollama have in common: where it is, its key, and that it loads models."""
+"""The common base of the two providers of Ollama: address, key, and warm-up."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from pytest_openclaw.providers.over_http import OverHttp
 
 DEFAULT_BASE_URL = "http://127.0.0.1:11434/v1"
 NAMES = frozenset({"ollama_openai", "ollama_native"})
-"""The providers that are Ollama itself; under any other name it is a server of the user's."""
+"""The providers of Ollama itself; any other name is an endpoint of the user's."""
 
 
 class Ollama(OverHttp):
-    """Ollama by one of its APIs; under a name of the user's, any server with that API.
+    """Ollama through one of its APIs; as an endpoint of the user's, any server with that API.
 
     The address is the one in `base_env`, else `OLLAMA_HOST`, else the ini's, else Ollama's default; an
     endpoint of the user's has the one of its ini line. A key is sent if `OLLAMA_API_KEY`, or the variable
     that the line names, is set.
 
     Attributes:
-        base_env: the variable that goes before `OLLAMA_HOST`.
+        base_env: the variable with precedence over `OLLAMA_HOST`.
     """
 
     warms_up: ClassVar[bool] = True
     base_env: ClassVar[str | None] = None
 
     def find_address(self) -> Address:
-        """Return where the server is."""
+        """Return the server's address."""
         if self.setup.name not in NAMES:
             return super().find_address()
         environ = self.setup.environ
@@ -39,10 +39,10 @@ class Ollama(OverHttp):
 
     @property
     def key_env(self) -> str | None:
-        """The key's variable, if there is one; Ollama on this machine needs none."""
+        """The variable of the key; Ollama on this machine needs none."""
         return self.setup.key_env or ("OLLAMA_API_KEY" if self.setup.name in NAMES else None)
 
     @property
     def is_local(self) -> bool:
-        """Whether the endpoint is on this machine, as Ollama itself is taken to be."""
+        """Whether the endpoint is on this machine; Ollama itself always counts as local."""
         return self.setup.name in NAMES or super().is_local

@@ -1,4 +1,4 @@
-"""OpenAI's Responses API, and every server that speaks it too."""
+"""OpenAI's Responses API, and every other server with it."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
     from pytest_openclaw.types.tool_calls import Tool
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
-# The rest of the package speaks chat completions' words for how an answer ended.
+# The rest of the package uses the finish reasons of chat completions.
 _FINISH_REASON = {"max_output_tokens": "length", "content_filter": "content_filter"}
 
 
 def responses_body(request: Request, *, with_temperature: bool = True) -> JsonObject:
-    """Return the body of `/responses` that asks `request`.
+    """Return the body of `/responses` for `request`.
 
     Args:
-        request: what to ask.
-        with_temperature: False for a model that refuses it; reasoning is never asked with one.
+        request: the request.
+        with_temperature: False for a model that rejects it; reasoning is never requested with one.
     """
     body: JsonObject = {
         "model": request.model,
@@ -53,10 +53,10 @@ def responses_body(request: Request, *, with_temperature: bool = True) -> JsonOb
 
 
 def read_responses(payload: JsonObject, exchange: Exchange) -> WireError | None:
-    """Take an event of a stream, or a whole response, into the exchange.
+    """Add an event of a stream, or a whole response, to the exchange.
 
     Returns:
-        The error that it is instead, if it is one.
+        The error, if the payload is one.
     """
     kind = payload.get("type")
     if payload.get("object") == "response":
@@ -82,11 +82,11 @@ def is_response(payload: JsonObject) -> bool:
 
 
 class OpenAIResponses(OverHttp):
-    """OpenAI, by its Responses API; under a name of the user's, any server with that API.
+    """OpenAI through its Responses API; as an endpoint of the user's, any server with that API.
 
     The address is `OPENAI_BASE_URL`, else the ini's, else OpenAI's; an endpoint of the user's has the one
     of its ini line. The key is in `OPENAI_API_KEY`, or in the variable that the line names; without one,
-    only a server on this machine is asked.
+    only a server on this machine is used.
     """
 
     name: ClassVar[str] = "openai_responses"
@@ -101,7 +101,7 @@ class OpenAIResponses(OverHttp):
         self._without_temperature: set[str] = set()
 
     def find_address(self) -> Address:
-        """Return where the server is."""
+        """Return the server's address."""
         if self.setup.name != OpenAIResponses.name:
             return super().find_address()
         if base := self.setup.environ.get("OPENAI_BASE_URL", "").strip():
@@ -115,17 +115,17 @@ class OpenAIResponses(OverHttp):
 
     @property
     def needs_key(self) -> bool:
-        """A server elsewhere is never asked without a key."""
+        """Whether a key is required: for every server that is not on this machine."""
         return True
 
     def body(self, request: Request) -> JsonObject:
-        """Return the JSON body that asks `request`."""
+        """Return the JSON body for `request`."""
         return responses_body(request, with_temperature=request.model not in self._without_temperature)
 
     async def ask(self, request: Request) -> Reply:
-        """Send the request; again without its temperature if the model refuses that, and from then on.
+        """Send the request; if the model rejects a temperature, send this and later ones without it.
 
-        Only the attempt that counted is timed; see `Provider.ask`.
+        Only the last attempt is timed; see `Provider.ask`.
         """
         body = self.body(request)
         try:
@@ -143,7 +143,7 @@ def _refuses_temperature(fault: Fault) -> bool:
 
 
 def _offer(tool: Tool) -> JsonObject:
-    # Left out, `strict` means true here, which most schemas are not made for.
+    # Without it, `strict` means true in this API, which most schemas do not support.
     return {
         "type": "function",
         "name": tool.name,
@@ -154,7 +154,7 @@ def _offer(tool: Tool) -> JsonObject:
 
 
 def _items(request: Request) -> list[JsonObject]:
-    """Return the whole conversation, since nothing is stored at the server."""
+    """Return the whole conversation, because nothing is stored on the server."""
     items: list[JsonObject] = [{"type": "message", "role": "user", "content": request.prompt}]
     for number, turn in enumerate(with_ids(request.history)):
         if turn.nudge:
@@ -173,7 +173,7 @@ def _items(request: Request) -> list[JsonObject]:
 
 
 def _said(text: str, number: int) -> JsonObject:
-    """Return a text of the model's as the item that it was; servers refuse one without id or status."""
+    """Return a text of the model as its original item; servers reject one without id or status."""
     return {
         "type": "message",
         "id": f"msg_{number}",
@@ -192,7 +192,7 @@ def _read_delta(kind: str, event: JsonObject, exchange: Exchange) -> None:
     elif kind == "response.function_call_arguments.delta":
         exchange.receive_tool_call(key=_key(event), arguments=piece)
     elif "reasoning" in kind:
-        # reasoning_text, reasoning_summary_text, and what other servers call the same
+        # reasoning_text, reasoning_summary_text, and other servers' names for it
         exchange.receive_reasoning(piece)
 
 
@@ -208,7 +208,7 @@ def _read_call(item: JsonObject, event: JsonObject, exchange: Exchange) -> None:
 
 
 def _read_end(response: JsonObject, exchange: Exchange) -> WireError | None:
-    """Take a whole response, or the one that ends a stream; there it repeats what the deltas said."""
+    """Add a whole response, or the one that ends a stream, which repeats the deltas."""
     exchange.receive_model(text_in(response.get("model")))
     status = response.get("status")
     if response.get("error") or status in ("failed", "cancelled"):
@@ -224,7 +224,7 @@ def _read_end(response: JsonObject, exchange: Exchange) -> WireError | None:
 
 
 def _read_output(output: Any, exchange: Exchange) -> None:
-    """Take the items that were not streamed: of thoughts, texts and calls all of them, or none."""
+    """Add the items that were not streamed: of thoughts, texts and calls each all or none."""
     items = objects_in(output)
     readers = (
         (exchange.has_reasoning, _read_thoughts),
@@ -264,7 +264,7 @@ def _read_usage(usage: JsonObject, exchange: Exchange) -> None:
 
 
 def _key(*holders: JsonObject) -> int | str | None:
-    """What the events of one function call share; llama.cpp gives the call's id in place of the item's."""
+    """Return the shared key of one call's events; llama.cpp sends the call's id instead of the item's."""
     for holder in holders:
         for name in ("item_id", "id", "call_id"):
             if isinstance(key := holder.get(name), str) and key:

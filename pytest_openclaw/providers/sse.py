@@ -1,10 +1,10 @@
 """Server-sent events, read from bytes as they arrive.
 
 The WHATWG standard's rules, without `id` and `retry`, which only a reconnecting client needs. Three
-things are read that the standard drops, because model servers send them:
+things that the standard drops are read, because model servers send them:
 
-- an event that the end of the body cuts before its blank line: the last `[DONE]` often comes so.
-  `close` hands it over, and its reader decides whether it is whole;
+- a last event without a blank line, such as `[DONE]`: `close` returns it, and its reader decides whether
+  it is complete;
 - a field `error`, as older llama.cpp servers name the event of an error;
 - a line of bare JSON, as a gateway writes when it fails in the middle of a stream.
 
@@ -31,7 +31,7 @@ class EventStream:
     """Turns chunks of bytes, cut anywhere, into events.
 
     Attributes:
-        pending_bytes: what has come after the chunk that completed the last event.
+        pending_bytes: received after the chunk that completed the last event.
     """
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class EventStream:
         return events
 
     def close(self) -> Event | None:
-        """Return the event that the end of the body leaves without its blank line, if there is one."""
+        """Return the last event without a blank line, if there is one."""
         line = self._without_bom(b"".join(self._line))
         self._line = []
         if line:
@@ -98,7 +98,7 @@ class EventStream:
             self._data.append(text)
 
     def _dispatch(self) -> Event | None:
-        """End the event; one without data, or with an empty one, is none."""
+        """End the event; an event without data is ignored."""
         event = Event(self._type or "message", "\n".join(self._data))
         self._type, self._data = "", []
         return event if event.data else None

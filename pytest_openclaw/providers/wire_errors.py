@@ -6,10 +6,12 @@ import html
 import json
 import math
 import re
+from dataclasses import replace
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.core.text import valid_text
+from pytest_openclaw.providers.json_values import objects_in, text_in
 from pytest_openclaw.types.faults import WireError
 
 if TYPE_CHECKING:
@@ -43,7 +45,8 @@ def error_of_object(payload: Any) -> WireError:
 
     It may be OpenAI's, vLLM's and llama.cpp's `{"error": {"message", "type", "code"}}`, Anthropic's with
     `"type": "error"` beside it, Ollama's `{"error": "text"}`, where the text may be the error object of the
-    engine below it, FastAPI's `{"detail": …}`, a bare `{"message", "code"}`, or a list of one of these.
+    engine below it, Google's `{"error": {"code", "message", "status", "details"}}`, FastAPI's
+    `{"detail": …}`, a bare `{"message", "code"}`, or a list of one of these.
     """
     if isinstance(payload, list) and payload:
         payload = payload[0]
@@ -56,10 +59,12 @@ def error_of_object(payload: Any) -> WireError:
         return WireError(message=shortened(_text_of(error)))
     words = error.get("message") or error.get("detail") or error.get("error_description")
     kind = _text_of(error.get("type"))
+    details = objects_in(error.get("details"))
     return WireError(
         code=_text_of(error.get("code")),
-        type="" if kind == "error" else kind,
+        type=_google_words(error, details) if kind in ("", "error") else kind,
         message=shortened(_text_of(words)),
+        retry_after_s=next((wait for one in details if (wait := _delay_s(one)) is not None), None),
     )
 
 
@@ -76,12 +81,8 @@ def error_of_body(status: int, body: bytes, *, phrase: str = "") -> WireError:
         error = error_of_object(json.loads(text))
     except (ValueError, RecursionError):
         error = WireError(message=page_title(text) or shortened(text))
-    return WireError(
-        status=status,
-        code=error.code,
-        type=error.type,
-        message=error.message or (shortened(phrase) if not (error.code or error.type) else ""),
-    )
+    words = error.message or (shortened(phrase) if not (error.code or error.type) else "")
+    return replace(error, status=status, message=words)
 
 
 def page_title(text: str) -> str | None:
@@ -119,6 +120,25 @@ def retry_after_s(headers: Mapping[str, str], *, now_s: float) -> float | None:
         return max(0.0, parsedate_to_datetime(asked).timestamp() - now_s)
     except (ValueError, OverflowError):
         return None
+
+
+def _google_words(error: JsonObject, details: list[JsonObject]) -> str:
+    """Return the short words of Google's error objects: its status, reasons and the names of quotas.
+
+    As in https://cloud.google.com/apis/design/errors.
+    """
+    violations = (one for detail in details for one in objects_in(detail.get("violations")))
+    words = (
+        text_in(error.get("status")),
+        *(text_in(detail.get("reason")) for detail in details),
+        *(text_in(violation.get("quotaId")) for violation in violations),
+    )
+    return shortened(" ".join(word for word in words if word))
+
+
+def _delay_s(detail: JsonObject) -> float | None:
+    """Return what Google's `RetryInfo` asks to wait, such as `"15s"`."""
+    return _number(text_in(detail.get("retryDelay")).removesuffix("s"))
 
 
 def _number(text: str | None) -> float | None:

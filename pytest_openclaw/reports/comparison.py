@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from math import ceil
+from math import ceil, floor
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.reports.numbers import one_line
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.stats.compare import ComparedRuns, Comparison
     from pytest_openclaw.stats.intervals import Interval
+    from pytest_openclaw.stats.outcome_changes import OutcomeChange
     from pytest_openclaw.stats.pairing import Reason, SetAside
     from pytest_openclaw.stats.ratio_changes import RatioChange
     from pytest_openclaw.stats.verdict_changes import VerdictChange
@@ -35,6 +36,8 @@ ACROSS: Mapping[Reason, str] = {
 }
 """What looks across a difference."""
 TITLES = {"latency": "latency", "ttft": "TTFT", "output_tokens": "output tokens", "cost": "cost"}
+UNLIKE = "two models of equal rates that fail on other prompts are called different in up to 6 % of runs"
+"""Of repeats: the test takes a prompt's cells to be as likely in both runs."""
 WIDTH = 100
 MOST_PROMPTS = 8
 TITLE_WIDTH = 15
@@ -70,7 +73,14 @@ def in_short(comparison: Comparison) -> str:
         parts.insert(0, f"{passed}, p {render_p(verdicts.p_adjusted)}{seen}")
     else:
         parts.insert(0, "no judged cell could be compared")
+    parts += [outcome_in_words(one) for one in comparison.outcomes if one.word != "no difference seen"]
     return "; ".join(parts)
+
+
+def outcome_in_words(outcome: OutcomeChange) -> str:
+    """Return `more bad_arguments: 1 -> 9 of 40 tool cells`."""
+    counts = f"{outcome.n_base} -> {outcome.n_candidate} of {outcome.n_cells} tool cells"
+    return f"{outcome.word} {outcome.outcome}: {counts}"
 
 
 def could_see(verdicts: VerdictChange) -> str:
@@ -78,7 +88,10 @@ def could_see(verdicts: VerdictChange) -> str:
     if verdicts.could_see is None:
         prompts = "1 prompt is" if verdicts.n_prompts == 1 else f"{verdicts.n_prompts} prompts are"
         return f"{prompts} too few to see any loss"
-    return f"a loss of {_points(verdicts.could_see)} points would have been seen"
+    seen = f"a loss of {_points(verdicts.could_see)} points would have been seen"
+    if verdicts.sees_ten_points is None:
+        return seen
+    return f"{seen}, one of 10 in {floor(100 * verdicts.sees_ten_points)} % of runs"
 
 
 def set_aside_in_words(apart: SetAside, option: str) -> str:
@@ -139,6 +152,11 @@ def details_of(comparison: Comparison) -> Iterator[tuple[str, str]]:
         p = render_p(ratio.p_adjusted)
         said = ratio_in_words(name, ratio).removeprefix("TTFT ")
         yield TITLES[name], f"{said}{limits}; {ratio.n_prompts} prompts, p {p}"
+    for outcome in comparison.outcomes:
+        if outcome.word != "no difference seen":
+            yield "tool use", outcome_in_words(outcome)
+    if comparison.base_target != comparison.target and verdicts.n_cells > verdicts.n_prompts:
+        yield "note", UNLIKE
     yield from (("note", one_line(note, WIDTH)) for note in comparison.notes)
 
 

@@ -28,13 +28,17 @@ ENDS = {
 }
 OUTCOMES: Mapping[ToolOutcome, str] = {
     "valid": "all that had to be called was called",
-    "wrong_tool": "OpenClaw would execute these calls, but they are not those that were due",
+    "forbidden_call": "all that was due was done, and something that is forbidden",
+    "extra_call": "all that was due was done, and more calls were made",
+    "wrong_tool": "OpenClaw would execute these calls, but they are of other tools than those that were due",
     "bad_arguments": "a tool was called with arguments that it does not take, or not those that were due",
     "unknown_tool": "a tool was called that was not offered",
     "malformed_json": "a call's arguments are no JSON, which ends OpenClaw's run",
     "leaked_as_text": "a call was written into the text, where nothing executes it",
     "claimed_not_done": "the text says that it was done, and nothing was called for it",
     "no_call": "nothing was called",
+    "out_of_steps": "the right tools were called, and the last step was used up",
+    "unfinished": "the right tools were called, and something that was due is missing",
     "restrained": "nothing was called, as it was due",
     "called_needlessly": "a tool was called where none was due",
 }

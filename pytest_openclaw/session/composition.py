@@ -148,7 +148,7 @@ def _check_run(
     shared_dir = _shared_dir(None, stack)
     providers = make(settings, shared_dir)
     resumed = hold_resumed(path, stack) if path else None
-    baseline = preflight.read_baseline(settings, path)
+    baseline = preflight.load_baseline(settings, path)
     targets = preflight.resolve_wildcards(settings, providers, shared_dir)
     if targets != settings.targets:
         # Connections that the checks opened belong to an event loop that is closed.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.suites.wording import closest, shown
-from pytest_openclaw.types.settings import GATE_SWITCHES, GateLine
+from pytest_openclaw.types.settings import GATE_SWITCHES, LOSS, REGRESSION, GateLine, loss_limit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -48,15 +48,17 @@ def milliseconds(text: str) -> float:
     return value
 
 
-def regression(text: str) -> str:
-    """Return the only value of `fail-on`.
+def fail_on(text: str) -> str:
+    """Return a value of `fail-on`: `regression`, or a loss such as `loss>0.1`.
 
     Raises:
         ValueError: it is another value.
     """
-    if text != "regression":
-        raise ValueError("give regression")
-    return text
+    if text == REGRESSION:
+        return text
+    if (limit := loss_limit(text)) is None:
+        raise ValueError("give regression, or a loss between 0 and 1, for example loss>0.1")
+    return f"{LOSS}{limit:.10g}"
 
 
 def _number(text: str) -> float | None:
@@ -71,7 +73,7 @@ GATES: Mapping[str, Callable[[str], Any]] = {
     "min-tool-rate": rate,
     "require-tier": tier,
     "max-p95-ms": milliseconds,
-    "fail-on": regression,
+    "fail-on": fail_on,
 }
 """The parser of each gate's value; options and ini lines use the same names."""
 

@@ -1,4 +1,4 @@
-"""Cells as pytest sees them: a suite's file, the items in it, and items whose cells a resumed run keeps."""
+"""Cells as items of pytest: the file of a suite, its items, and items of cells that a resumed run keeps."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class _SuiteItem(pytest.Item):
 
 
 class CellItem(_SuiteItem):
-    """One prompt on one target. Set-up sends and judges; the call asserts the verdict and nothing else."""
+    """One prompt on one target. Set-up sends and judges; the call only asserts the verdict."""
 
     def __init__(self, *, held: CellRun, **kwargs: Any) -> None:
         super().__init__(held=held, **kwargs)
@@ -114,7 +114,7 @@ class KeptFunction(pytest.Function):
 
 
 def _known_failure_of(cell: Cell) -> pytest.MarkDecorator | None:
-    """Return pytest's own mark for a cell that its suite expects to be missed; a fault stays a fault."""
+    """Return pytest's own mark for a cell that its suite expects to fail; a fault is still an error."""
     from pytest_openclaw.suites import known_failure_of
 
     if (known := known_failure_of(cell.prompt, cell.target)) is None:

@@ -81,6 +81,7 @@ def load_settings(
         gates=_gates(config),
         baseline=_baseline(config),
         across=_read(config, "across", _across, frozenset()),
+        p_value=_read(config, "p-value", _p_value, "exact"),
         fail_unavailable=bool(lookup(config, "fail-unavailable")[0]),
         endpoints=endpoints,
         provider_options=_provider_options(config),
@@ -130,6 +131,13 @@ def _on_off(text: str) -> bool:
     if text not in {"on", "off"}:
         raise ValueError("give on or off")
     return text == "on"
+
+
+def _p_value(text: str) -> Literal["exact", "mid"]:
+    match text:
+        case "exact" | "mid":
+            return text
+    raise ValueError("give exact or mid")
 
 
 def _verdict(text: str) -> Literal["cells", "gate"]:

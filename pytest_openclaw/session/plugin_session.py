@@ -1,4 +1,4 @@
-"""The parts of a pytest session with benchmarks, as `composition.compose` has put them together."""
+"""The parts of a pytest session with benchmarks, made by `composition.compose`."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class PluginSession:
-    """What the hooks are made from; no part refers back to it.
+    """The parts from which the hooks are made; no part refers back to it.
 
     In a plain session one process sends cells and records them. Under xdist the workers send them and the
     controller records.
 
     Attributes:
         config: pytest's.
-        settings: with the targets in place of wildcards, and of a resumed run what it was started with.
-        sends: False in a session that only lists or explains something.
+        settings: with resolved wildcards, and with the recorded settings of a resumed run.
+        sends: False in a session that only lists or forecasts cells.
         suites: read as they are collected.
         providers: of the targets, by name.
         cell_parts: what cells share, with the connection to the side that makes the requests.

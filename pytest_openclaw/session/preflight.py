@@ -91,31 +91,28 @@ def check_run_name(settings: Settings, resumed: Path | None) -> None:
         raise pytest.UsageError(taken(path))
 
 
-def read_baseline(settings: Settings, resumed: Path | None) -> Measured | None:
+def load_baseline(settings: Settings, resumed: Path | None) -> Measured | None:
     """Read the run to compare with, before any call; reject a gate that needs one if there is none."""
-    from pytest_openclaw.stored.baseline import find_baseline, read_measured
+    from pytest_openclaw.stored.baseline import read_baseline
     from pytest_openclaw.types.settings import LAST
 
     name = settings.baseline
     if not name:
-        if _fails_on_regression(settings):
+        if compared := _compared(settings):
             why = f"the run {resumed.name} was started with it; " if resumed else ""
-            raise pytest.UsageError(
-                f"--openclaw-fail-on=regression: {why}name the run to compare with: --openclaw-baseline=RUN"
-            )
+            what = f"{why}name the run to compare with: --openclaw-baseline=RUN"
+            raise pytest.UsageError(f"--openclaw-fail-on={compared[0]}: {what}")
         return None
     try:
-        return read_measured(find_baseline(name, settings.runs_dir, besides=resumed))
+        return read_baseline(name, settings.runs_dir, besides=resumed, targets=settings.targets)
     except (OpenClawError, OSError) as error:
-        first = "--openclaw-baseline=off" + (
-            " --openclaw-fail-on=off" if _fails_on_regression(settings) else ""
-        )
-        hint = f"; a first run is measured with {first}" if name == LAST else ""
+        first = "--openclaw-baseline=off" + (" --openclaw-fail-on=off" if _compared(settings) else "")
+        hint = f"; a first run is measured with {first}" if name.partition(":")[0] == LAST else ""
         raise pytest.UsageError(f"--openclaw-baseline={name}: {error}{hint}") from None
 
 
-def _fails_on_regression(settings: Settings) -> bool:
-    return any(gates.fail_on for gates in settings.gates.all_there_are)
+def _compared(settings: Settings) -> list[str]:
+    return [gates.fail_on for gates in settings.gates.all_there_are if gates.fail_on]
 
 
 def check_plugins(config: pytest.Config) -> None:

@@ -24,7 +24,7 @@ class SuiteFiles:
 
     Args:
         config: pytest's.
-        settings: say where suites are, and which catalog they use.
+        settings: contain the folders of suites, and their catalog.
     """
 
     def __init__(self, config: pytest.Config, settings: Settings) -> None:
@@ -35,7 +35,7 @@ class SuiteFiles:
 
     @cached_property
     def registry(self) -> Registry:
-        """The validators, read when the first suite is, so that nested conftest files count."""
+        """The validators, collected with the first suite, so that nested conftest files count."""
         from pytest_openclaw.session.registries import validator_registry
 
         return validator_registry(self._config)
@@ -55,7 +55,7 @@ class SuiteFiles:
         """Return the suite in a file.
 
         Raises:
-            SuiteError: it cannot be used.
+            SuiteError: it is malformed.
         """
         from pytest_openclaw.suites import load_suite
 
@@ -87,7 +87,7 @@ class SuiteFiles:
                 yield from sorted(
                     file
                     for file in path.rglob("prompts_*")
-                    # Reading a pipe would wait for ever; pytest collects none either.
+                    # Reading a pipe would wait forever; pytest does not collect pipes either.
                     if options.SUITE_NAME.match(file.name) and file.is_file()
                 )
 
@@ -117,6 +117,6 @@ def cells_of(prompts: Sequence[Prompt], settings: Settings) -> list[Cell]:
 
 
 def suite_name(config: pytest.Config, path: Path) -> str:
-    """Return what rows call a suite: its path from the root folder, with `/`."""
+    """Return a suite's name in rows: its path from the root folder, with `/`."""
     root = config.rootpath
     return path.relative_to(root).as_posix() if path.is_relative_to(root) else path.as_posix()

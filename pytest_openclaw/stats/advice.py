@@ -25,9 +25,19 @@ class Advice:
 
 
 ADVICE: Mapping[ToolOutcome, Advice] = {
+    "forbidden_call": Advice(
+        short="keep the forbidden tools from it; trust it with no others",
+        full="The work was done, and beside it something that the prompt forbids. Keep the tools that did it "
+        "from this model, or take another one.",
+    ),
+    "extra_call": Advice(
+        short="keep tools from it that may not act twice",
+        full="The work was done, and more than that: a call was made again, or another one that was not "
+        "asked for. Keep tools that pay, send or delete from this model, or let OpenClaw ask before they run.",
+    ),
     "wrong_tool": Advice(
         short="offer fewer tools (a smaller profile), or take another model",
-        full="The calls were sound, but of other tools than the task needs, or too few of them. Offer fewer "
+        full="The calls were sound, but of other tools than the task needs. Offer fewer "
         "tools: a smaller profile, or an allow-list for this model; what still goes wrong is the model.",
     ),
     "bad_arguments": Advice(
@@ -64,6 +74,16 @@ ADVICE: Mapping[ToolOutcome, Advice] = {
         full="The model explained, asked back, refused or announced, and called nothing. Check that the "
         "server says that this model can use tools, that the chat template shows them, and that the context "
         "is not cut; then it is the model.",
+    ),
+    "out_of_steps": Advice(
+        short="give it more steps, or smaller tasks",
+        full="The model was on the right path when its last turn was used up. Raise `steps` of the world, to "
+        "see whether it gets there; else give it smaller tasks.",
+    ),
+    "unfinished": Advice(
+        short="give it smaller tasks, one thing at a time",
+        full="The tools were the right ones, and something that was due is missing, wrong or in another "
+        "order. Give it smaller tasks, one thing at a time, or take a larger model.",
     ),
     "called_needlessly": Advice(
         short="offer fewer tools; say in the prompt when none is needed",

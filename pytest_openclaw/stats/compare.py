@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.stats.intervals import Interval
+from pytest_openclaw.stats.outcome_changes import OutcomeChange, outcome_changes
 from pytest_openclaw.stats.pairing import SetAside, left_over, pair_cells
 from pytest_openclaw.stats.ratio_changes import MEASURES, RatioChange, ratio_changes
 from pytest_openclaw.stats.verdict_changes import VerdictChange, verdict_changes
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pytest_openclaw.core.json_types import JsonObject
-    from pytest_openclaw.stats.pairing import Obstacles, Pair
+    from pytest_openclaw.stats.pairing import Obstacles, Pair, Paired
+    from pytest_openclaw.stats.significance import PValue
     from pytest_openclaw.types.records import Record
     from pytest_openclaw.types.targets import Target
 
@@ -30,6 +32,7 @@ class Comparison:
 
     Attributes:
         target: its label in the candidate; `base_target` that in the baseline.
+        outcomes: how tool use ended, as far as it ended so in either run.
         notes: conditions that differ, and change the ratios too.
     """
 
@@ -40,6 +43,7 @@ class Comparison:
     ttft: RatioChange | None
     output_tokens: RatioChange | None
     cost: RatioChange | None
+    outcomes: tuple[OutcomeChange, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property
@@ -77,6 +81,8 @@ def compare_records(
     baseline: str,
     unfinished: frozenset[Target] = frozenset(),
     notes: Sequence[str] = (),
+    pool: Sequence[Sequence[Paired]] = (),
+    kind: PValue = "exact",
 ) -> ComparedRuns:
     """Compare two runs by the cells that both have answered.
 
@@ -88,23 +94,58 @@ def compare_records(
         baseline: the run id of the baseline.
         unfinished: the candidate's targets of which not every cell was asked.
         notes: what is true of all targets.
+        pool: the candidate's cells with those of further baselines, of each the same targets.
+        kind: of the p of verdicts and outcomes.
     """
     paired = pair_cells(base, candidate, targets, obstacles, unfinished)
-    ratios = {name: ratio_changes(paired, measure) for name, measure in MEASURES.items()}
-    compared = tuple(
-        Comparison(
-            target=one.candidate.label,
-            base_target=one.base.label,
-            verdicts=verdicts,
-            **{name: found[place] for name, found in ratios.items()},
-            notes=tuple(_conditions(one.pairs)),
-        )
-        for place, (one, verdicts) in enumerate(zip(paired, verdict_changes(paired), strict=True))
-    )
     apart = [one for target in paired for one in target.set_aside]
     apart += left_over(base, (one for one, _ in targets), "only_in_baseline")
     apart += left_over(candidate, (other for _, other in targets), "only_in_candidate")
-    return ComparedRuns(baseline=baseline, targets=compared, set_aside=tuple(apart), notes=tuple(notes))
+    return compare_paired(
+        [paired, *pool], baseline=baseline, set_aside=tuple(apart), notes=tuple(notes), kind=kind
+    )
+
+
+def compare_paired(
+    baselines: Sequence[Sequence[Paired]],
+    *,
+    baseline: str,
+    set_aside: tuple[SetAside, ...],
+    notes: tuple[str, ...],
+    kind: PValue,
+) -> ComparedRuns:
+    """Compare a candidate with baselines by its cells and theirs.
+
+    Verdicts are compared with all baselines together, everything else with the first: times of one run have
+    one distribution, and the mean of several another.
+
+    Args:
+        baselines: of each the same targets, in the same order.
+        baseline: the run id of the first.
+        set_aside: cells that are not compared.
+        notes: what is true of all targets.
+        kind: of the p of verdicts and outcomes.
+    """
+    first = baselines[0]
+    ratios = {name: ratio_changes(first, measure) for name, measure in MEASURES.items()}
+    verdicts = verdict_changes([*zip(*baselines, strict=True)], kind)
+    outcomes = outcome_changes(first, kind)
+    return ComparedRuns(
+        baseline=baseline,
+        targets=tuple(
+            Comparison(
+                target=one.candidate.label,
+                base_target=one.base.label,
+                verdicts=verdicts[place],
+                **{name: found[place] for name, found in ratios.items()},
+                outcomes=outcomes[place],
+                notes=tuple(_conditions(one.pairs)),
+            )
+            for place, one in enumerate(first)
+        ),
+        set_aside=set_aside,
+        notes=notes,
+    )
 
 
 def comparison_to_json(compared: ComparedRuns | None) -> JsonObject | None:
@@ -113,7 +154,10 @@ def comparison_to_json(compared: ComparedRuns | None) -> JsonObject | None:
         return None
     return {
         "baseline": compared.baseline,
-        "targets": [{**asdict(one), "notes": list(one.notes)} for one in compared.targets],
+        "targets": [
+            {**asdict(one), "outcomes": [*map(asdict, one.outcomes)], "notes": list(one.notes)}
+            for one in compared.targets
+        ],
         "set_aside": [{**asdict(one), "prompts": list(one.prompts)} for one in compared.set_aside],
         "notes": list(compared.notes),
     }
@@ -134,13 +178,19 @@ def comparison_from_json(data: Mapping[str, Any]) -> ComparedRuns:
 
 
 def _target_from_json(data: Mapping[str, Any]) -> Comparison:
-    ratios = {name: data[name] and RatioChange(**_with_interval(data[name])) for name in MEASURES}
-    verdicts = VerdictChange(**_with_interval(data["verdicts"]))
-    return Comparison(**{**data, **ratios, "verdicts": verdicts, "notes": tuple(data["notes"])})
+    ratios = {name: data[name] and RatioChange(**_with_intervals(data[name])) for name in MEASURES}
+    values = {
+        **ratios,
+        "verdicts": VerdictChange(**_with_intervals(data["verdicts"])),
+        "outcomes": tuple(OutcomeChange(**one) for one in data["outcomes"]),
+        "notes": tuple(data["notes"]),
+    }
+    return Comparison(**{**data, **values})
 
 
-def _with_interval(data: Mapping[str, Any]) -> dict[str, Any]:
-    return {**data, "interval_95": data["interval_95"] and Interval(**data["interval_95"])}
+def _with_intervals(data: Mapping[str, Any]) -> dict[str, Any]:
+    names = ("interval_95", "range_95", "range_if_well", "range_if_ill")
+    return {**data, **{name: data[name] and Interval(**data[name]) for name in names if name in data}}
 
 
 def _conditions(pairs: Sequence[Pair]) -> Iterator[str]:

@@ -8,6 +8,8 @@ available. Between the two, and where too few prompts decide, there is no verdic
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
+from math import ceil
 from typing import TYPE_CHECKING, Literal
 
 from pytest_openclaw.stats.bounds import bounds_of
@@ -31,11 +33,13 @@ if TYPE_CHECKING:
     from pytest_openclaw.stats.compare import ComparedRuns
     from pytest_openclaw.stats.gate_checks import GateCheck
     from pytest_openclaw.stats.groups import Group
+    from pytest_openclaw.stats.verdict_changes import VerdictChange
     from pytest_openclaw.types.records import Record
     from pytest_openclaw.types.settings import Gates
     from pytest_openclaw.types.targets import Target
 
 REGRESSION = "fail-on-regression"
+LOSS = "fail-on-loss"
 SAFE = "require-safe"
 Ruling = Literal["passed", "failed", "no_verdict"]
 
@@ -90,7 +94,8 @@ def check_gates(
         bounds = bounds_of(group, records.get(group.target, ()), n_cells)
         results += [_held(gate, bounds) for gate in held]
         if wanted.fail_on:
-            results.append(_regression_gate(group, comparison, _gap(bounds)))
+            check = _regression_gate if wanted.most_loss is None else partial(_loss_gate, wanted.most_loss)
+            results.append(check(group, comparison, _gap(bounds)))
     return tuple(results)
 
 
@@ -228,6 +233,62 @@ def _regression_gate(group: Group, comparison: ComparedRuns | None, reason_again
         ruling=ruling,
         reason=reason,
     )
+
+
+def _loss_gate(
+    most: float, group: Group, comparison: ComparedRuns | None, reason_against: str | None
+) -> GateResult:
+    """Pass a target only if it is shown to have lost less than so much, whatever unanswered cells had been.
+
+    Non-inferiority with the margin `most`, by the 95 % range of the difference.
+    """
+    compared = comparison.of(group.target.label) if comparison else None
+    verdicts = compared.verdicts if compared else None
+    ruling: Ruling = "no_verdict"
+    ranges = verdicts and (verdicts.range_95, verdicts.range_if_well, verdicts.range_if_ill)
+    if verdicts is None or verdicts.difference is None or not ranges or None in ranges:
+        with_what = f"with {comparison.baseline}" if comparison else "because there is no baseline"
+        reason = f"nothing could be compared {with_what}"
+    else:
+        plain, well, ill = (one for one in ranges if one is not None)
+        ends = f"{100 * plain.low:+.0f} to {100 * plain.high:+.0f}"
+        points = f"{100 * verdicts.difference:+.0f} points, 95 % {ends}"
+        passed = f"{verdicts.n_base} -> {verdicts.n_candidate} of {verdicts.n_cells} cells passed"
+        counted = f"{passed}: {points}"
+        limit = f"a loss of {100 * most:.10g} points"
+        open_cells = f"{verdicts.n_open} cells without an answer"
+        if well.high < -most:
+            ruling, reason = "failed", f"{counted}; {limit} is exceeded"
+        elif plain.high < -most:
+            reason = f"{counted}; {limit} is exceeded, but {open_cells} might have made it good"
+        elif plain.low <= -most:
+            reason = f"not conclusive: {counted}; {limit} is not ruled out{_more_prompts(verdicts, most)}"
+        elif reason_against:
+            reason = f"{counted}, but {reason_against}"
+        elif ill.low <= -most:
+            reason = f"{counted}, but {open_cells} might have made it worse"
+        else:
+            ruling, reason = "passed", f"{counted}; {limit} is ruled out"
+    return GateResult(
+        gate=LOSS,
+        target=group.target.label,
+        wanted=most,
+        conclusive=True,
+        found=None if verdicts is None else verdicts.difference,
+        ruling=ruling,
+        reason=reason,
+    )
+
+
+def _more_prompts(verdicts: VerdictChange, most: float) -> str:
+    """Say how many further prompts would rule the loss out, if they differ as those so far do."""
+    assert verdicts.range_95 is not None, "only asked of what was compared"
+    middle = (verdicts.range_95.low + verdicts.range_95.high) / 2
+    half = verdicts.range_95.high - middle
+    if middle <= -most:
+        return ""
+    more = ceil(verdicts.n_prompts * ((half / (middle + most)) ** 2 - 1))
+    return f"; about {max(1, more):,} more prompts like these would"
 
 
 def _nothing(group: Group, what: str) -> str:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.stats.compare import ComparedRuns, compare_records
-from pytest_openclaw.stats.pairing import Obstacle, Obstacles
+from pytest_openclaw.stats.pairing import Obstacle, Obstacles, pair_cells
 from pytest_openclaw.types.run_config import IDENTITY, PROMPTS, PROVIDERS, SETTINGS, keys_to
 from pytest_openclaw.types.settings import ACROSS
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.stats.pairing import PromptKey
+    from pytest_openclaw.stats.significance import PValue
     from pytest_openclaw.types.records import Record
     from pytest_openclaw.types.run_config import Rule
     from pytest_openclaw.types.targets import Target
@@ -40,6 +41,7 @@ class Measured:
         records: of each cell the last row; texts are left out.
         config, inventory: as in its files.
         n_selected: cells by target; one that was not asked to the end has fewer rows.
+        pool: earlier runs that are a baseline together with this one.
     """
 
     run_id: str
@@ -47,6 +49,7 @@ class Measured:
     config: JsonObject
     inventory: JsonObject
     n_selected: Mapping[Target, int]
+    pool: tuple[Measured, ...] = ()
 
     @cached_property
     def targets(self) -> dict[Target, int]:
@@ -69,29 +72,59 @@ def compare_runs(
     *,
     across: Collection[str] = (),
     targets: Sequence[tuple[Target, Target]] | None = None,
+    kind: PValue = "exact",
 ) -> ComparedRuns:
     """Compare two runs.
 
     Args:
-        base: the baseline.
+        base: the baseline, perhaps with a pool.
         candidate: the other one.
         across: differences to look across, of `ACROSS`.
         targets: of both; None takes those that both have, and if there are none and each has one, these two.
+        kind: of the p of verdicts and outcomes.
     """
     paired = common_targets(base, candidate) if targets is None else list(targets)
+    pool = []
+    for run in base.pool:
+        cells = pair_cells(
+            run.records,
+            candidate.records,
+            paired,
+            _obstacles(run, candidate, [pair for pair in paired if pair[0] in run.targets], across),
+            candidate.unfinished,
+        )
+        if any(one.pairs for one in cells):
+            pool.append((run, cells))
     return compare_records(
         base.records,
         candidate.records,
         paired,
-        Obstacles(
-            of_targets=dict(_target_obstacles(base, candidate, paired, across)),
-            of_prompts=dict(_prompt_obstacles(base, candidate, across)),
-            with_answering_model="serving" not in across and all(one == other for one, other in paired),
-        ),
+        _obstacles(base, candidate, paired, across),
         baseline=base.run_id,
         unfinished=candidate.unfinished,
-        notes=[*_notes(base, candidate)],
+        notes=[*_notes(base, candidate), *_pooled(base, [run for run, _ in pool])],
+        pool=[cells for _, cells in pool],
+        kind=kind,
     )
+
+
+def _obstacles(
+    base: Measured, candidate: Measured, paired: Sequence[tuple[Target, Target]], across: Collection[str]
+) -> Obstacles:
+    return Obstacles(
+        of_targets=dict(_target_obstacles(base, candidate, paired, across)),
+        of_prompts=dict(_prompt_obstacles(base, candidate, across)),
+        with_answering_model="serving" not in across and all(one == other for one, other in paired),
+    )
+
+
+def _pooled(base: Measured, pool: Sequence[Measured]) -> Iterator[str]:
+    if pool:
+        yield f"verdicts are compared with {len(pool) + 1} runs: {', '.join(r.run_id for r in (base, *pool))}"
+    used = {run.run_id for run in pool}
+    for run in base.pool:
+        if run.run_id not in used:
+            yield f"{run.run_id} is left out of the baseline: none of its cells can be compared"
 
 
 def common_targets(base: Measured, candidate: Measured) -> list[tuple[Target, Target]]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from math import comb, gcd, sqrt
+from itertools import pairwise
+from math import comb, gcd, lcm, log2, prod, sqrt
 from statistics import NormalDist
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,6 +17,11 @@ MOST_EXACT_BITS = 2**26
 _NORMAL = NormalDist()
 
 
+PValue = Literal["exact", "mid"]
+"""Whether a p counts what was found in full, or by half: Lancaster (1961), "Significance tests in discrete
+distributions", JASA 56. The mid-p sees more, and is too small now and then."""
+
+
 class Difference(NamedTuple):
     """What a test found: the sign of the difference, 0 for none, and its two-sided p."""
 
@@ -23,7 +29,7 @@ class Difference(NamedTuple):
     p: float
 
 
-def sign_flip(totals: Sequence[int]) -> Difference:
+def sign_flip(totals: Sequence[int], kind: PValue = "exact") -> Difference:
     """Test whether the differences of prompts are centred at zero.
 
     The exact randomisation test: where nothing has changed, each prompt's difference could as well have had
@@ -35,6 +41,7 @@ def sign_flip(totals: Sequence[int]) -> Difference:
 
     Args:
         totals: of each prompt, how many more of its cells passed in the candidate than in the baseline.
+        kind: of the p.
     """
     weights = [abs(total) for total in totals if total]
     found = sum(totals)
@@ -45,7 +52,10 @@ def sign_flip(totals: Sequence[int]) -> Difference:
     if len(weights) * sum(weights) > MOST_EXACT_BITS:
         tail = 1 - _NORMAL.cdf((abs(found) / unit - 1) / sqrt(sum(weight**2 for weight in weights)))
     else:
-        tail = _share_at_least(weights, abs(found) // unit)
+        least = abs(found) // unit
+        tail = _share_at_least(weights, least)
+        if kind == "mid":  # all sums are even, or all are odd
+            tail = (tail + _share_at_least(weights, least + 2)) / 2
     return Difference(1 if found > 0 else -1, min(1.0, 2 * tail))
 
 
@@ -65,6 +75,52 @@ def _share_at_least(weights: Sequence[int], least: int) -> float:
     # The remainder by all ones adds up the endpoints, as the remainder by nine does with digits.
     count = (choices >> (positive * endpoint)) % ((1 << endpoint) - 1)
     return count / (1 << len(weights))
+
+
+def exchange(prompts: Sequence[Sequence[int]], kind: PValue = "exact") -> Difference:
+    """Test whether a candidate passes more or fewer cells than several baselines.
+
+    Where nothing has changed, any of the runs could as well have been the candidate, prompt by prompt.
+    With one baseline this is `sign_flip`. Whole runs are exchanged and never single cells, because the cells
+    of one prompt in one run may end alike.
+
+    Args:
+        prompts: of each, how many cells passed in the candidate, then in each baseline with the same cells.
+        kind: of the p.
+    """
+    common = lcm(*(len(passed) - 1 for passed in prompts))
+    # By how much each run, if it were the candidate, would differ from the mean of the others.
+    shifts = [
+        [(len(passed) * one - sum(passed)) * (common // (len(passed) - 1)) for one in passed]
+        for passed in prompts
+        if len(set(passed)) > 1
+    ]
+    found = sum(each[0] for each in shifts)
+    if not found:
+        return Difference(0, 1.0)
+    sign = 1 if found > 0 else -1
+    steps = [sorted(sign * one for one in each) for each in shifts]
+    unit = gcd(*(b - a for each in steps for a, b in pairwise(each)))
+    lowest = sum(each[0] for each in steps)
+    least = (abs(found) - lowest) // unit
+    powers = [[(one - each[0]) // unit for one in each] for each in steps]
+    bits = int(sum(log2(len(each)) for each in powers)) + 2
+    if bits * sum(each[-1] for each in powers) > MOST_EXACT_BITS:
+        spread = sqrt(sum(sum(one**2 for one in each) / len(each) for each in shifts))
+        return Difference(sign, min(1.0, 2 * (1 - _NORMAL.cdf((abs(found) - unit / 2) / spread))))
+    choices = 1
+    for each in powers:
+        choices = sum(choices << (power * bits) for power in each)
+    total = prod(len(each) for each in powers)
+    tail = _count_from(choices, least, bits) / total
+    if kind == "mid":
+        tail = (tail + _count_from(choices, least + 1, bits) / total) / 2
+    return Difference(sign, min(1.0, 2 * tail))
+
+
+def _count_from(choices: int, least: int, bits: int) -> int:
+    """Return how many choices have a sum of `least` or more; see `_share_at_least`."""
+    return (choices >> (least * bits)) % ((1 << bits) - 1)
 
 
 def sign_test(n_up: int, n_down: int) -> Difference:

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import sqrt
 from statistics import fmean
 from typing import TYPE_CHECKING, Literal
 
 from pytest_openclaw.stats.intervals import Interval, student_t_95
-from pytest_openclaw.stats.power import smallest_loss
+from pytest_openclaw.stats.power import power, smallest_loss
 from pytest_openclaw.stats.rates import cluster_of, is_judged
-from pytest_openclaw.stats.significance import LEVEL, Difference, adjusted, sign_flip
+from pytest_openclaw.stats.significance import LEVEL, Difference, adjusted, exchange
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pytest_openclaw.stats.pairing import Paired, PromptKey
+    from pytest_openclaw.stats.significance import PValue
     from pytest_openclaw.types.records import Record
 
+TEN_POINTS = 0.1
 Word = Literal["better", "worse", "no difference seen", "not compared"]
 
 
@@ -27,12 +29,16 @@ class VerdictChange:
 
     Attributes:
         n_prompts: with their harder forms and repeats; what the test is made of.
-        n_cells: on each side; `n_base` and `n_candidate` of them passed.
+        n_cells: pairs of cells; a candidate's cell has one with each baseline. `n_base` and `n_candidate` of
+            them passed.
         difference: the candidate's rate less the baseline's, -1 to 1.
         interval_95: of the difference in all that could be asked; beyond 0 only where `p` is not below 0.05.
         n_better, n_worse: prompts of which more cells pass now, or fewer.
         p, p_adjusted: two-sided; adjusted for all targets that were compared.
+        range_95: of the difference as well, whatever the test says; a loss is ruled out or shown by it.
+        range_if_well, range_if_ill: the same if all of the `n_open` cells had passed, or had failed.
         could_see: the smallest loss, 0 to 1, that four runs in five would have shown; None if none would.
+        sees_ten_points: how often a loss of 0.1 would have been seen, 0 to 1; None without a cell.
         if_well, if_ill: the word if all of the `n_open` cells had passed, or had failed.
         n_open: cells that the candidate has not answered, or has not asked to the end.
     """
@@ -48,57 +54,99 @@ class VerdictChange:
     p: float
     p_adjusted: float
     word: Word
+    range_95: Interval | None
+    range_if_well: Interval | None
+    range_if_ill: Interval | None
     could_see: float | None
+    sees_ten_points: float | None
     if_well: Word
     if_ill: Word
     n_open: int
 
 
-def verdict_changes(paired: Sequence[Paired]) -> list[VerdictChange]:
-    """Compare the verdicts of each target; all of them are looked at together."""
+def verdict_changes(paired: Sequence[Sequence[Paired]], kind: PValue = "exact") -> list[VerdictChange]:
+    """Compare the verdicts of each target; all of them are looked at together.
+
+    Args:
+        paired: of each target, the candidate's cells with those of each baseline.
+        kind: of the p.
+    """
     seen = [_tallies(one) for one in paired]
-    tests = _tests(seen)
+    tests = _tests(seen, kind)
     # What the words would be if the cells without an answer had gone one way or the other.
-    well, ill = (
-        [word for *_, word in _tests([_tallies(one, open_cells=passed) for one in paired])]
-        if any(map(_n_open, paired))
-        else [word for *_, word in tests]
-        for passed in (True, False)
-    )
+    with_open = {passed: [_tallies(one, open_cells=passed) for one in paired] for passed in (True, False)}
+    words = {
+        passed: [word for *_, word in (_tests(all_of, kind) if any(map(_n_open, paired)) else tests)]
+        for passed, all_of in with_open.items()
+    }
     n_tested = sum(map(bool, seen))
-    return [
-        _verdict_change(
-            tallies,
-            *test,
-            if_well=well[place],
-            if_ill=ill[place],
-            n_open=_n_open(one),
-            could_see=_could_see(tallies, test[0], n_tested),
+    changes = []
+    for place, (one, tallies, (found, p_adjusted, word)) in enumerate(zip(paired, seen, tests, strict=True)):
+        could_see, sees_ten_points = _sensitivity(tallies, found, n_tested)
+        n_cells, total = sum(tally.n for tally in tallies), sum(tally.total for tally in tallies)
+        changes.append(
+            VerdictChange(
+                n_prompts=len(tallies),
+                n_cells=n_cells,
+                n_base=sum(tally.n_base for tally in tallies),
+                n_candidate=sum(tally.n_candidate for tally in tallies),
+                difference=total / n_cells if n_cells else None,
+                interval_95=_interval(tallies, found),
+                n_better=sum(tally.total > 0 for tally in tallies),
+                n_worse=sum(tally.total < 0 for tally in tallies),
+                p=found.p,
+                p_adjusted=p_adjusted,
+                word=word,
+                range_95=_range(tallies),
+                range_if_well=_range(with_open[True][place]),
+                range_if_ill=_range(with_open[False][place]),
+                could_see=could_see,
+                sees_ten_points=sees_ten_points,
+                if_well=words[True][place],
+                if_ill=words[False][place],
+                n_open=_n_open(one),
+            )
         )
-        for place, (one, tallies, test) in enumerate(zip(paired, seen, tests, strict=True))
-    ]
+    return changes
 
 
 @dataclass
 class _Tally:
-    """The judged cells of one prompt."""
+    """The judged cells of one prompt, in pairs of a baseline's and the candidate's; whether they passed."""
 
     n: int = 0
     n_base: int = 0
     n_candidate: int = 0
+    by_baseline: dict[int, dict[tuple[str, int], tuple[bool, bool]]] = field(default_factory=dict)
 
-    def add(self, base: bool, candidate: bool) -> None:
+    def add(self, baseline: int, cell: tuple[str, int], base: bool, candidate: bool) -> None:
         self.n += 1
         self.n_base += base
         self.n_candidate += candidate
+        self.by_baseline.setdefault(baseline, {})[cell] = base, candidate
 
     @property
     def total(self) -> int:
         return self.n_candidate - self.n_base
 
+    @property
+    def size(self) -> int:
+        """The candidate's cells, of which no baseline has more."""
+        return max(map(len, self.by_baseline.values()))
 
-def _tests(targets: Sequence[Sequence[_Tally]]) -> list[tuple[Difference, float, Word]]:
-    found = [sign_flip([tally.total for tally in tallies]) for tallies in targets]
+    @property
+    def by_run(self) -> list[int]:
+        """The candidate's passed cells, then those of each baseline that has answered the same cells."""
+        first = max(self.by_baseline.values(), key=len)
+        same = [cells for cells in self.by_baseline.values() if cells.keys() == first.keys()]
+        return [
+            sum(candidate for _, candidate in first.values()),
+            *(sum(base for base, _ in cells.values()) for cells in same),
+        ]
+
+
+def _tests(targets: Sequence[Sequence[_Tally]], kind: PValue) -> list[tuple[Difference, float, Word]]:
+    found = [exchange([tally.by_run for tally in tallies], kind) for tallies in targets]
     # A target without a cell is no test, and asks nothing of the others.
     tested = [place for place, tallies in enumerate(targets) if tallies]
     ps = dict(zip(tested, adjusted([found[place] for place in tested]), strict=True))
@@ -114,54 +162,34 @@ def _word(found: Difference, p_adjusted: float) -> Word:
     return "better" if found.sign > 0 else "worse"
 
 
-def _verdict_change(
-    tallies: Sequence[_Tally],
-    found: Difference,
-    p_adjusted: float,
-    word: Word,
-    *,
-    if_well: Word,
-    if_ill: Word,
-    n_open: int,
-    could_see: float | None,
-) -> VerdictChange:
-    n_cells = sum(tally.n for tally in tallies)
-    total = sum(tally.total for tally in tallies)
-    return VerdictChange(
-        n_prompts=len(tallies),
-        n_cells=n_cells,
-        n_base=sum(tally.n_base for tally in tallies),
-        n_candidate=sum(tally.n_candidate for tally in tallies),
-        difference=total / n_cells if n_cells else None,
-        interval_95=_interval(tallies, found),
-        n_better=sum(tally.total > 0 for tally in tallies),
-        n_worse=sum(tally.total < 0 for tally in tallies),
-        p=found.p,
-        p_adjusted=p_adjusted,
-        word=word,
-        could_see=could_see,
-        if_well=if_well,
-        if_ill=if_ill,
-        n_open=n_open,
-    )
-
-
-def _tallies(paired: Paired, *, open_cells: bool | None = None) -> list[_Tally]:
+def _tallies(paired: Sequence[Paired], *, open_cells: bool | None = None) -> list[_Tally]:
     """Count the judged cells by prompt; open cells too, if they are to have passed or failed."""
     tallies: dict[PromptKey, _Tally] = {}
-    for base, candidate in paired.pairs:
-        before, after = _passed(base), _passed(candidate)
-        if before is not None and after is not None:
-            tallies.setdefault(cluster_of(base), _Tally()).add(before, after)
-    if open_cells is not None:
-        for base in paired.open:
+    for number, each in enumerate(paired):
+        for base, candidate in each.pairs:
+            before, after = _passed(base), _passed(candidate)
+            if before is not None and after is not None:
+                tallies.setdefault(cluster_of(base), _Tally()).add(
+                    number, (base.prompt_id, base.repeat), before, after
+                )
+        for base in each.open if open_cells is not None else ():
             if (before := _passed(base)) is not None:
-                tallies.setdefault(cluster_of(base), _Tally()).add(before, open_cells)
+                tallies.setdefault(cluster_of(base), _Tally()).add(
+                    number, (base.prompt_id, base.repeat), before, open_cells is True
+                )
     return list(tallies.values())
 
 
-def _n_open(paired: Paired) -> int:
-    return sum(_passed(record) is not None for record in paired.open)
+def _n_open(paired: Sequence[Paired]) -> int:
+    """Open cells of the candidate, counted once, whichever baselines have them."""
+    return len(
+        {
+            (record.suite, record.prompt_id, record.repeat)
+            for each in paired
+            for record in each.open
+            if _passed(record) is not None
+        }
+    )
 
 
 def _passed(record: Record) -> bool | None:
@@ -169,13 +197,12 @@ def _passed(record: Record) -> bool | None:
     return record.objective_pass is True if is_judged(record) else None
 
 
-def _interval(tallies: Sequence[_Tally], found: Difference) -> Interval | None:
+def _range(tallies: Sequence[_Tally]) -> Interval | None:
     """Return the interval of the difference, as if two more prompts had been asked: one better, one worse.
 
     Bonett & Price (2012), "Adjusted Wald confidence interval for a difference of binomial proportions
     based on paired data", J. Educ. Behav. Stat. 37; here of whole prompts, each with the weight of its
-    cells, and with Student's t. It is made to hold 0 where the exact test sees no difference, and to end
-    there where it sees one: that is wrong in at most one of forty cases more.
+    cells, and with Student's t.
     """
     if not tallies:
         return None
@@ -185,25 +212,41 @@ def _interval(tallies: Sequence[_Tally], found: Difference) -> Interval | None:
     weight = n + 2 * size
     centre = sum(total for total, _ in units) / weight
     half = student_t_95(len(units) - 1) * sqrt(sum((t - centre * m) ** 2 for t, m in units)) / weight
-    low, high = max(-1.0, centre - half), min(1.0, centre + half)
-    if found.p >= LEVEL:
-        low, high = min(low, 0.0), max(high, 0.0)
-    elif found.sign > 0:
-        low = max(low, 0.0)
-    else:
-        high = min(high, 0.0)
-    return Interval(low=low, high=high)
+    return Interval(low=max(-1.0, centre - half), high=min(1.0, centre + half))
 
 
-def _could_see(tallies: Sequence[_Tally], found: Difference, n_targets: int) -> float | None:
-    """Return the smallest loss that would be seen where prompts differ from run to run as these do."""
-    if not tallies:
+def _interval(tallies: Sequence[_Tally], found: Difference) -> Interval | None:
+    """Return the range, made to hold 0 where the test sees no difference, and to end there where it does.
+
+    That is wrong in at most one of forty cases more.
+    """
+    if (plain := _range(tallies)) is None:
         return None
+    if found.p >= LEVEL:
+        return Interval(low=min(plain.low, 0.0), high=max(plain.high, 0.0))
+    if found.sign > 0:
+        return Interval(low=max(plain.low, 0.0), high=plain.high)
+    return Interval(low=plain.low, high=min(plain.high, 0.0))
+
+
+def _sensitivity(
+    tallies: Sequence[_Tally], found: Difference, n_targets: int
+) -> tuple[float | None, float | None]:
+    """Return the smallest loss that would be seen, and how often one of ten points would be.
+
+    Prompts are taken to differ from run to run as these do.
+    """
+    if not tallies:
+        return None, None
     n = len(tallies)
-    repeats = max(1, round(fmean(tally.n for tally in tallies)))
+    # The cells of the candidate, whatever the number of baselines.
+    repeats = max(1, round(fmean(tally.size for tally in tallies)))
     means = [tally.total / tally.n for tally in tallies]
     # What `power` would make of a loss that was seen is no unsteadiness.
     change = abs(fmean(means)) if found.p < LEVEL else 0.0
     spread = (sum(mean**2 for mean in means) / n - change) / (1 - change) if change < 1 else 0.0
     flips = round(min(1.0, max(0.0, spread * repeats)), 2)
-    return smallest_loss(n, repeats, flips, n_targets=n_targets)
+    return (
+        smallest_loss(n, repeats, flips, n_targets=n_targets),
+        power(n, repeats, flips, TEN_POINTS, n_targets=n_targets),
+    )

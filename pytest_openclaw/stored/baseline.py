@@ -21,14 +21,20 @@ from pytest_openclaw.stored.reading import (
     runs_by_age,
     target_of,
 )
+from pytest_openclaw.suites import is_wildcard
 from pytest_openclaw.types.settings import LAST
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.types.records import Record
     from pytest_openclaw.types.targets import CellKey, Target
+
+
+POOL = f"{LAST}:"
+"""How a baseline of several runs begins."""
+MOST_POOLED = 20
 
 
 def find_baseline(name: str, runs_dir: Path, *, besides: Path | None = None) -> Path:
@@ -43,10 +49,7 @@ def find_baseline(name: str, runs_dir: Path, *, besides: Path | None = None) -> 
         OpenClawError: there is no such run, or it is still active.
     """
     if name == LAST:
-        others = (
-            path for path in runs_by_age(runs_dir) if not (besides and path.resolve() == besides.resolve())
-        )
-        newest = next((path for path in others if not is_active(path)), None)
+        newest = next(_finished_runs(runs_dir, besides), None)
         if newest is None:
             raise OpenClawError(f"there is no other run in {runs_dir}")
         return newest
@@ -59,6 +62,48 @@ def find_baseline(name: str, runs_dir: Path, *, besides: Path | None = None) -> 
     if is_active(path):
         raise OpenClawError(living(path))
     return path
+
+
+def read_baseline(
+    name: str, runs_dir: Path, *, besides: Path | None = None, targets: Sequence[Target] = ()
+) -> Measured:
+    """Read the run to compare with; for `last:N` the newest of N, with the others as its pool.
+
+    Args:
+        name: see `find_baseline`; or `last:N`.
+        runs_dir: the folder of runs.
+        besides: a run to exclude: the one that continues.
+        targets: of the candidate; a pool has runs of any of them. Empty takes runs of any target.
+
+    Raises:
+        OpenClawError: there is no such run, or it cannot be read.
+    """
+    if not name.startswith(POOL):
+        return read_measured(find_baseline(name, runs_dir, besides=besides))
+    number = name.removeprefix(POOL)
+    if not (number.isascii() and number.isdecimal() and 1 <= int(number) <= MOST_POOLED):
+        raise OpenClawError(f"{name}: give a number of runs from 1 to {MOST_POOLED}, for example {POOL}5")
+    pool: list[Measured] = []
+    for path in _finished_runs(runs_dir, besides):
+        if len(pool) == int(number):
+            break
+        asked = {target_of(entry) for entry in load_config(path)["targets"]}
+        if not targets or any(_is_asked(target, asked) for target in targets):
+            pool.append(read_measured(path))
+    if not pool:
+        raise OpenClawError(f"there is no other run of these targets in {runs_dir}")
+    return replace(pool[0], pool=tuple(pool[1:]))
+
+
+def _is_asked(target: Target, asked: Collection[Target]) -> bool:
+    return is_wildcard(target) or target in asked
+
+
+def _finished_runs(runs_dir: Path, besides: Path | None) -> Iterator[Path]:
+    """Yield the runs that are not active, newest first."""
+    for path in runs_by_age(runs_dir):
+        if not (besides and path.resolve() == besides.resolve()) and not is_active(path):
+            yield path
 
 
 def read_measured(path: Path) -> Measured:

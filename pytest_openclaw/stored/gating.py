@@ -18,12 +18,19 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from pytest_openclaw.recording.plugins import Plugins
+    from pytest_openclaw.stats.significance import PValue
     from pytest_openclaw.stored.parts import Part
     from pytest_openclaw.types.settings import Gates
 
 
 def apply_gates(
-    part: Part, gates: Gates, baseline: Measured | None, across: Collection[str], *, now_ms: int
+    part: Part,
+    gates: Gates,
+    baseline: Measured | None,
+    across: Collection[str],
+    *,
+    kind: PValue = "exact",
+    now_ms: int,
 ) -> Summary:
     """Return the run's summary with the results of gates and comparison.
 
@@ -32,6 +39,7 @@ def apply_gates(
         gates: to apply.
         baseline: the run to compare with.
         across: differences from the baseline to ignore.
+        kind: of the p of verdicts.
         now_ms: for the summary's `generated_at_ms`.
     """
     written = stored_summary(part.run.path) or {}
@@ -52,7 +60,7 @@ def apply_gates(
         generated_at_ms=now_ms,
         looks=looks_of(part.run.config),
         n_unrecorded_calls=written.get("n_unrecorded_calls", 0),
-        comparison=compare_runs(baseline, candidate, across=across) if baseline else None,
+        comparison=compare_runs(baseline, candidate, across=across, kind=kind) if baseline else None,
     )
     # Only the old summary knows what the sessions spent.
     return replace(summary, budget=Budget(**written["budget"])) if written.get("budget") else summary

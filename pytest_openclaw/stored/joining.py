@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.stored.agreement import agreed
-from pytest_openclaw.stored.order import common_order, natural
+from pytest_openclaw.stored.common_order import common_order, natural
 from pytest_openclaw.stored.reading import target_of
 from pytest_openclaw.types.run_config import IDENTITY
 

@@ -22,13 +22,14 @@ OPENCLAW_PROVIDERS = {
     "ollama_openai": "ollama",
     "openai_responses": "openai",
     "anthropic_messages": "anthropic",
+    "gemini": "google",
     "claude_code_cli": "anthropic",
 }
 OPENCLAW_ITSELF = "openclaw_agent"
 """The provider whose models have OpenClaw's own names."""
 PROVIDER_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 """A provider's name in OpenClaw, which ends before the first `/` of a ref."""
-ELSEWHERE = frozenset({"openai_responses", "anthropic_messages", "claude_code_cli"})
+ELSEWHERE = frozenset({"openai_responses", "anthropic_messages", "gemini", "claude_code_cli"})
 """Kinds that are not local if no address is known."""
 _REMARKS = {
     "ollama_openai": "it was asked at /v1, and OpenClaw asks Ollama at /api/chat: ask ollama_native too; if "

@@ -1,4 +1,4 @@
-"""A run that was put together → a new run directory, with its summary computed anew."""
+"""Writes a merged or rescored run to a new run directory, with a new summary."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class NewRun:
-    """All that a new run directory is to hold.
+    """The content of a new run directory.
 
     Attributes:
         config, inventory: without `schema_version` and `run_id`, which come from the directory.
@@ -55,13 +55,13 @@ class Written:
 def write_run(
     new: NewRun, runs_dir: Path, run_id: str, *, exactly: bool, now_ms: int, plugins: Plugins | None = None
 ) -> Written:
-    """Write a run directory; one that cannot be written whole is removed.
+    """Write a run directory; remove it if it cannot be completed.
 
     Args:
-        new: what it holds.
-        runs_dir: the folder of runs; made if need be.
-        run_id: the wished name.
-        exactly: refuse if that name is taken; else a number is added.
+        new: its content.
+        runs_dir: the folder of runs; created if necessary.
+        run_id: the preferred name.
+        exactly: raise an error if the name is taken; otherwise a number is added.
         now_ms: for the summary's `generated_at_ms`.
         plugins: whose reports are written; without any, the built-in ones are.
 
@@ -76,7 +76,7 @@ def write_run(
             is_ours = True
             return Written(path=directory.path, summary=_fill(directory, new, now_ms, plugins or Plugins()))
     except BaseException:
-        if is_ours:  # and not another's, who began at the same moment
+        if is_ours:  # not of another process that started at the same time
             shutil.rmtree(directory.path, ignore_errors=True)
         raise
 
@@ -104,7 +104,7 @@ def _fill(directory: RunDirectory, new: NewRun, now_ms: int, plugins: Plugins) -
     )
     directory.write_json("summary.json", summary_to_json(summary))
     plugins.write_reports(directory, summary)
-    # Last, because without it a directory is no run: a killed process leaves none that lacks something.
+    # Last, because without it a directory is not a run: a killed process leaves no incomplete run.
     directory.write_json(
         "config.json", {"schema_version": CONFIG_VERSION, "run_id": directory.run_id, **new.config}
     )
@@ -112,7 +112,7 @@ def _fill(directory: RunDirectory, new: NewRun, now_ms: int, plugins: Plugins) -
 
 
 def _in_order(new: NewRun) -> list[Record]:
-    """The rows as the run was planned; workers end cells in any order, and no figure depends on it."""
+    """Return the rows in planned order; workers finish cells in any order, and no figure depends on it."""
     targets = {target: place for place, target in enumerate(new.n_selected)}
     prompts = {(prompt["suite"], prompt["id"]): place for place, prompt in enumerate(new.config["prompts"])}
 
@@ -124,15 +124,15 @@ def _in_order(new: NewRun) -> list[Record]:
 
 
 def snapshots_of(snapshots: Sequence[Snapshot], target: Target) -> Snapshots:
-    """Return the machine before and after a target, as a single run would show it."""
+    """Return the snapshots before and after a target, as in a single run."""
     before, after = (_by_weight(snapshots, target, moment) for moment in ("before", "after"))
     return Snapshots(before=before[0].values if before else None, after=after[0].values if after else None)
 
 
 def _by_weight(snapshots: Sequence[Snapshot], target: Target, moment: str) -> list[Snapshot]:
-    """The different snapshots of a target; the first is the one that a single run would show.
+    """Return the different snapshots of a target, first the one that a single run would have.
 
-    That is the earliest of those before it, the latest of those after it.
+    That is the earliest "before" or the latest "after".
     """
     fitting = {
         render_snapshot(shot.target, shot.moment, shot.values): shot

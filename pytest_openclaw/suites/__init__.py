@@ -1,6 +1,6 @@
 """Reads suites and target specs, and combines them into cells with stable ids.
 
-Everything here is text and values; `load_suite` alone opens a file.
+Everything here is text and values; only `load_suite` opens a file.
 """
 
 from __future__ import annotations

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 def definition(prompt: Prompt) -> JsonObject:
     """Return every field of a prompt, defaults included, as plain JSON values of their own.
 
-    `validator` is the rule as its author wrote it. What `config.json` reads back is equal to this.
+    `validator` is the rule as its author wrote it. The value read back from `config.json` is equal to this.
 
     Raises:
-        TypeError: `validator_spec` or `extra` holds what JSON cannot; a parsed suite never does.
-        ValueError: they hold NaN or an infinity.
+        TypeError: `validator_spec` or `extra` has values that JSON lacks; a parsed suite never has.
+        ValueError: they contain NaN or an infinity.
     """
     fields: dict[str, Any] = {
         "suite": prompt.suite,

@@ -1,4 +1,4 @@
-"""The text of a suite file → its prompts as they were written, or an error that names the line."""
+"""Parses the text of a suite file into its prompts as written, or raises an error that names the line."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _KEYS = ("prompts", "named_only")
 
 
 class Repeating(dict[str, Any]):
-    """A JSON object in which keys are repeated; such a suite is refused, so it never gets further."""
+    """A JSON object with repeated keys, which makes the suite an error."""
 
     repeated: tuple[str, ...] = ()
 
@@ -51,15 +51,15 @@ class Document:
 
 
 def read_document(text: str | bytes, *, format: SuiteFormat, name: str) -> Document:  # noqa: A002 (the public name)
-    """Return what a suite file says.
+    """Parse a suite file.
 
     Args:
         text: the file; bytes must be UTF-8, with or without a byte order mark.
-        format: how it is written.
-        name: the file, as errors call it.
+        format: of the file.
+        name: of the file in errors.
 
     Raises:
-        SuiteError: it is no text, no TOML or JSON, holds no list of prompts, or has a wrong `named_only`.
+        SuiteError: it is not text, TOML or JSON, has no list of prompts, or a wrong `named_only`.
     """
     decoded = _decode(text, name)
     if not decoded.strip():
@@ -97,7 +97,7 @@ def _parse(text: str, form: SuiteFormat, name: str) -> Any:
     except RecursionError:
         raise SuiteError(f"{name}: is nested too deeply to be read. Flatten it.") from None
     except ValueError:
-        # Python refuses to turn more than some thousand digits into a number, and does not say where.
+        # Python rejects numbers of more than some thousand digits, without their line.
         raise SuiteError(f"{name}: holds a number of thousands of digits. Shorten it.") from None
 
 
@@ -129,7 +129,7 @@ def _entries_of(document: Any, form: SuiteFormat, name: str) -> list[Any]:
         raise SuiteError(f"{name}: the key {shown(document.repeated[0])} is there twice. Keep one of them.")
     for key in document:
         if key not in _KEYS and (near := get_close_matches(key, _KEYS, n=1, cutoff=0.8)):
-            # A misspelt heading would drop its prompts without a word.
+            # A misspelled heading would silently drop its prompts.
             raise SuiteError(f"{name}: has a key {shown(key)}. Did you mean {near[0]}?")
     if "prompts" not in document:
         raise SuiteError(f"{name}: has no prompts. {_EXAMPLE[form]}")

@@ -1,4 +1,4 @@
-"""Ini lines `name = kind base_url [KEY_ENV_NAME]` → endpoints; what could be a secret is never repeated."""
+"""Parses ini lines `name = kind base_url [KEY_ENV_NAME]`; errors never quote a possible secret."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def parse_endpoint(line: str, *, kinds: Collection[str]) -> Endpoint:
     """Return the server that a line of `openclaw_endpoints` describes.
 
     Args:
-        line: `name = kind base_url KEY_ENV_NAME`; the key's variable may be left out.
-        kinds: the providers whose API an endpoint can speak.
+        line: `name = kind base_url KEY_ENV_NAME`; the key's variable is optional.
+        kinds: the providers whose API an endpoint can have.
 
     Raises:
-        TargetError: the text names the line by its endpoint's name, with a hint. It repeats neither an
-            address, which may hold a password, nor anything that could be a key.
+        TargetError: the line is malformed. The message has the endpoint's name and a hint, but neither an
+            address, which may contain a password, nor a possible key.
     """
     name, equals, rest = (part.strip() for part in line.partition("="))
     if not equals or not _NAME.match(name) or _looks_like_key(name):
@@ -65,7 +65,7 @@ def _check_url(name: str, base_url: str) -> None:
     try:
         parts = urlsplit(base_url)
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # a port or an IPv6 address that is none
+    except ValueError:  # an invalid port or IPv6 address
         usable = False
     if not usable or not is_plain(base_url):
         raise TargetError(f"{name}: its address is no http:// or https:// URL. {hint}")

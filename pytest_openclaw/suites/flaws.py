@@ -1,4 +1,4 @@
-"""What no part of a prompt may hold: values that a row or `config.json` could not carry."""
+"""Finds values in a prompt that a row or `config.json` cannot represent."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _DEEPEST = 40
 _SURROGATE = re.compile("[\ud800-\udfff]")
-# What a float can hold; Python also refuses to print whole numbers of many thousand digits.
+# The range of a float; Python also refuses to print whole numbers of many thousand digits.
 _LARGEST_BITS = 1024
 
 
@@ -24,7 +24,7 @@ def find_flaws(value: Any, place: str = "", depth: int = 0) -> Iterator[str]:
 
     Args:
         value: a prompt as it was written, or a part of it.
-        place: the keys on the way to it, such as `validator.values[0]`.
+        place: the keys that lead to it, such as `validator.values[0]`.
         depth: how many objects and lists contain it.
     """
     if depth > _DEEPEST:

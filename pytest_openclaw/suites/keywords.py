@@ -1,4 +1,4 @@
-"""`-k P1` means the prompt P1 and never P10, which pytest's substrings cannot say.
+"""Makes `-k P1` mean the prompt P1 and never P10, which pytest's substrings cannot express.
 
 Each item carries a private token made from its prompt's id among its extra keywords; before pytest
 evaluates a `-k` expression, the ids in it are replaced by these tokens.
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
 # Egyptian hieroglyphs: letters to pytest's scanner, without case, and never typed. A token in
-# ASCII would be found by other people's keywords, since `-k` looks for substrings.
+# ASCII would be found by keywords of other tests, since `-k` looks for substrings.
 _FIRST = 0x13000
 _BEGIN, _END = chr(_FIRST + 256), chr(_FIRST + 257)
 
-# What pytest's scanner takes for an identifier.
+# An identifier for pytest's scanner.
 _IDENTIFIER = r"[\w:+\-.\[\]\\/]+"
 _TOKENS = re.compile(rf"[ \t]+|[()]|{_IDENTIFIER}")
 
@@ -25,7 +25,7 @@ _TOKENS = re.compile(rf"[ \t]+|[()]|{_IDENTIFIER}")
 def keyword_token(prompt_id: str) -> str:
     """Return the private keyword of a prompt id; ids that differ in case alone share it, as in `-k`.
 
-    No token is a part of another one, and none has anything in common with what people type.
+    No token is a part of another one, or of text that people type.
     """
     code = prompt_id.lower().encode("utf-8", "surrogatepass")
     return _BEGIN + "".join(chr(_FIRST + byte) for byte in code) + _END
@@ -35,8 +35,8 @@ def rewrite_keyword(expression: str, ids: Collection[str]) -> str:
     """Return a `-k` expression in which the ids of collected prompts have become their tokens.
 
     An identifier that equals an id, ignoring case as `-k` does, is replaced; everything else stays
-    byte for byte. An expression that pytest refuses stays whole, so that its error shows what the
-    user wrote.
+    byte for byte. An expression that pytest rejects is unchanged, so that its error shows the
+    user's text.
 
     Args:
         expression: as the user gave it.

@@ -1,4 +1,4 @@
-"""A suite file on disk → `Suite`: the one place in this wing that opens a file."""
+"""Loads a suite file; the only module of this folder that opens a file."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def load_suite(path: Path, *, name: str, registry: Registry, catalogue: Catalogu
     Args:
         path: the file.
         name: what rows and errors call it: relative to the root folder, with `/`.
-        registry: the validators there are.
-        catalogue: a captured one, from which tools and surfaces are taken; None for the one that ships.
+        registry: the existing validators.
+        catalogue: a captured one with tools and surfaces; None for the shipped one.
 
     Raises:
-        SuiteError: it cannot be read, or `parse_suite` refuses what it says.
+        SuiteError: it cannot be read, or `parse_suite` rejects it.
     """
     form = _FORMATS.get(path.suffix.lower())
     if form is None:

@@ -1,4 +1,4 @@
-"""Prompts × targets × repeats → cells, and which prompts `--openclaw-prompts` means."""
+"""Combines prompts, targets and repeats into cells, and selects prompts by `--openclaw-prompts`."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 def build_cells(
     prompts: Sequence[Prompt], targets: Sequence[Target], repeats: int = 1, *, of_tools_alone: bool = False
 ) -> tuple[Cell, ...]:
-    """Return the cells of prompts on targets: all of a target side by side, a repeat after the other.
+    """Return the cells of prompts on targets, target by target and repeat by repeat.
 
-    A local server loads a model once that way, instead of once a prompt.
+    A local server then loads a model once, instead of once per prompt.
 
     Args:
         prompts: of one suite.
-        targets: in their order.
-        repeats: how often each prompt is asked that does not say so itself.
+        targets: in order.
+        repeats: of each prompt that does not set its own number.
         of_tools_alone: of these, ask a prompt that does not affect a tier once.
     """
     numbers = [
@@ -41,12 +41,12 @@ def build_cells(
 
 
 def select_prompts(prompts: Sequence[Prompt], patterns: Sequence[str]) -> tuple[Prompt, ...]:
-    """Return the prompts whose id one of the patterns means, in their own order.
+    """Return the prompts whose id matches one of the patterns, in their own order.
 
     Args:
         prompts: of one suite or of several.
-        patterns: ids or globs (`*`, `?`, `[…]`), case-sensitive; none at all means every prompt. An id
-            holds no brackets, so that spelt out it always means itself.
+        patterns: ids or globs (`*`, `?`, `[…]`), case-sensitive; no patterns mean every prompt. An id
+            has no brackets, so as a pattern it matches itself.
     """
     if not patterns:
         return tuple(prompts)
@@ -54,6 +54,6 @@ def select_prompts(prompts: Sequence[Prompt], patterns: Sequence[str]) -> tuple[
 
 
 def unmatched(patterns: Sequence[str], ids: Collection[str]) -> tuple[str, ...]:
-    """Return the patterns that mean none of the ids, each once, so that a slip can be reported."""
+    """Return the patterns that match no id, each once, so that a typo can be reported."""
     lost = (pattern for pattern in patterns if not any(fnmatchcase(prompt_id, pattern) for prompt_id in ids))
     return tuple(dict.fromkeys(lost))

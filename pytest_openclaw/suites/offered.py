@@ -1,4 +1,4 @@
-"""A prompt's `tools` → the tools that a model is offered."""
+"""Resolves a prompt's `tools` to the tools that a model is offered."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _OWN_KEYS = ("name", "description", "parameters")
 
 
 def of_catalogue(catalogue: Catalogue, tools: Any) -> JsonObject:
-    """Return what a prompt's `tools` says once they are taken from a captured catalogue.
+    """Return the `tools` of a prompt that uses a captured catalogue, for `config.json`.
 
-    `config.json` keeps it so: which file, which content, and what the suite says.
+    They consist of the file, its hash, and the value in the suite.
     """
     return {"catalogue": catalogue.source, "sha256": catalogue.sha256, "tools": tools}
 
@@ -34,7 +34,7 @@ def catalogue_of(tools: Any) -> Catalogue | None:
     """Return the captured catalogue from which a prompt's tools are taken; None if from none.
 
     Raises:
-        ValueError: it is not there any more, or another one now.
+        ValueError: it was removed or has changed.
     """
     if said_tools(tools) is tools:
         return None
@@ -46,7 +46,7 @@ def read_tools(value: Any) -> tuple[Tool, ...]:
 
     Raises:
         ValueError: a name is unknown, is repeated, or an own tool has no usable schema, or a captured
-            catalogue is another one now; gives a hint.
+            catalogue has changed; the message has a hint.
     """
     catalogue, value = catalogue_of(value) or load_catalogue(), said_tools(value)
     if isinstance(value, str):

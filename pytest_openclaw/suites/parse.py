@@ -1,4 +1,4 @@
-"""The text of a suite file → `Suite`; all that is wrong with it is said at once."""
+"""Parses the text of a suite file into a `Suite`; reports all errors at once."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ def parse_suite(
     registry: Registry,
     catalogue: Catalogue | None = None,
 ) -> Suite:
-    """Return the suite that a file says.
+    """Parse a suite.
 
     TOML: tables below `[[prompts]]`. JSON: a list of objects, or an object with a list `prompts`. Beside it
     `named_only = true` keeps the suite out of runs that do not name its file.
     Keys: `id` and `prompt`; optionally `name`, `validator`, `expected_tool_calls`, `category`, `tags`,
     `system`, `timeout_s`, `max_output_tokens`, `tools`, `world`, `probe`, `twin_of`, `pressure`,
-    `repeat`, `pass`, `xfail`. Others are kept in `Prompt.extra`; null is as good as absent.
+    `repeat`, `pass`, `xfail`. Others are kept in `Prompt.extra`; null means absent.
 
     Args:
         text: the file; bytes must be UTF-8.
-        format: how it is written.
-        name: the file, as rows and errors call it.
-        registry: the validators there are.
-        catalogue: a captured one, from which tools and surfaces are taken; None for the one that ships.
+        format: of the file.
+        name: of the file in rows and errors.
+        registry: the existing validators.
+        catalogue: a captured one with tools and surfaces; None for the shipped one.
 
     Raises:
         SuiteError: a line for each of the first 20 faults, with file, prompt, key and hint.
@@ -77,7 +77,7 @@ def _with_tools_of(catalogue: Catalogue, entry: Any) -> Any:
 def _read_entry(
     raw: Any, position: int, positions: dict[str, int], *, suite: str, registry: Registry
 ) -> tuple[Prompt | None, list[str]]:
-    """Read an entry, note its id in `positions`, and say which prompt each complaint is about."""
+    """Parse an entry, add its id to `positions`, and prefix each error with the prompt."""
     label = f"prompt no. {position}"
     if not isinstance(raw, dict):
         hint = "Write an object with id, prompt and validator."

@@ -1,4 +1,4 @@
-"""Context pressure: one entry of a suite → the same question behind more tools, and behind more text."""
+"""Context pressure: expands an entry of a suite to the same prompt with more tools, and with more text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.tools.catalogue import Catalogue
 
-#: how many tools are in front → the surface that has so many; 1 is the entry's own tools
+#: number of tools → the surface with that number; 1 is the entry's own tools
 SURFACES = {1: None, 11: "direct", 54: "full"}
 MOST_PADDING_TOKENS = 200_000
 _KEYS = ("tools", "padding_tokens")
@@ -30,7 +30,7 @@ def under_pressure(entries: list[Any], catalogue: Catalogue | None = None) -> li
     """Return the entries, each one with a `pressure` replaced by its harder forms.
 
     `pressure = { tools = [1, 11, 54], padding_tokens = [2000, 16000] }` on X1 gives X1-1t, X1-11t, X1-54t,
-    X1-2k and X1-16k; the last two offer the entry's own tools. An entry with a flaw stays as it is;
+    X1-2k and X1-16k; the last two offer the entry's own tools. A malformed entry is unchanged;
     `flaws_of` explains it.
     """
     found: list[Any] = []
@@ -85,9 +85,9 @@ def _forms(entry: dict[str, Any], catalogue: Catalogue) -> Iterator[dict[str, An
 
 
 def _with(own: list[Any], n: int, catalogue: Catalogue) -> tuple[Any, int]:
-    """Return the surface of n tools, and how many they are; tools that it has not are in place of its last.
+    """Return the surface of n tools, and their number; own tools that it lacks replace its last ones.
 
-    In a captured catalogue the surface of that name may have some more or fewer.
+    In a captured catalogue the surface of that name may have a few more or fewer.
     """
     surface = SURFACES[n]
     if surface is None:

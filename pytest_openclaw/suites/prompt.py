@@ -1,4 +1,4 @@
-"""One entry of a suite file → a `Prompt`, or everything that is wrong with it."""
+"""Parses one entry of a suite file into a `Prompt`, or returns all its errors."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def check_id(raw: JsonObject) -> str:
     """Return the id of a prompt.
 
     Raises:
-        ValueError: there is none, or it cannot be in a pytest node id; the text says why.
+        ValueError: there is none, or it cannot be in a pytest node id; the message has the reason.
     """
     hint = "Write letters, digits, _ or -, such as P1."
     if "id" not in raw:
@@ -94,7 +94,7 @@ def read_prompt(
 
 
 def _lacking(raw: JsonObject, validator: Validator) -> Iterator[str]:
-    """Yield what a validator of native calls cannot do without."""
+    """Yield errors for a validator of native calls whose prompt lacks what it needs."""
     types = _types_in(validator)
     if types & CALL_RULES and raw.get("tools") is None:
         named = ", ".join(sorted(types & CALL_RULES))
@@ -104,7 +104,7 @@ def _lacking(raw: JsonObject, validator: Validator) -> Iterator[str]:
 
 
 def _unreachable(tools: Sequence[Tool] | None, validator: Validator) -> Iterator[str]:
-    """Yield the demanded calls that no model could make: a slip there would fail every one of them."""
+    """Yield the required calls that no model could make, because of a mistake in the suite."""
     if tools is None:
         return
     bridged = any(same_tool(tool.name, CALL) for tool in tools)
@@ -116,7 +116,7 @@ def _unreachable(tools: Sequence[Tool] | None, validator: Validator) -> Iterator
 
 
 def _types_in(validator: Any) -> set[str]:
-    """The types of a validator and of all that it is made of."""
+    """Return the types of a validator and of all validators in it."""
     types = {validator.type}
     for name in getattr(validator, "nested", ()):
         inner = getattr(validator, name, None)
@@ -127,7 +127,7 @@ def _types_in(validator: Any) -> set[str]:
 
 
 def _read_keys(raw: JsonObject) -> tuple[dict[str, Any], list[str]]:
-    """Return the keys that need no other, and a complaint for each that cannot be used."""
+    """Return the keys that depend on no other, and an error for each malformed one."""
     values: dict[str, Any] = {}
     complaints = [] if "prompt" in raw else ['has no "prompt". Write the text that the model is asked.']
     for key, read in _READERS.items():
@@ -144,7 +144,7 @@ def _validator_spec(raw: JsonObject) -> Any:
     if "validator" not in raw:
         near = get_close_matches("validator", [key.lower() for key in raw], n=1, cutoff=0.8)
         if near:
-            # Without a validator nothing is judged; a slip of the pen must not ask for that.
+            # Without a validator nothing is judged, which a typo must not cause.
             written = next(key for key in raw if key.lower() == near[0])
             raise ValueError(f'has {shown(written)}, which means nothing here. Rename it to "validator".')
     return raw.get("validator")

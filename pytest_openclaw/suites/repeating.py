@@ -1,4 +1,4 @@
-"""How often a prompt is asked and must pass, as its author wrote it: `repeat = 5`, `pass = "4 of 5"`."""
+"""Parses how often a prompt is asked and must pass: `repeat = 5`, `pass = "4 of 5"`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _PASS = re.compile(r"\s*([0-9]{1,5})\s+of\s+([0-9]{1,5})\s*")
 
 
 class Share(NamedTuple):
-    """`pass = "4 of 5"`: of so many repeats, so many must pass."""
+    """`pass = "4 of 5"`: the required passes and the number of repeats."""
 
     min_passes: int
     repeat: int
@@ -22,7 +22,7 @@ def read_repeat(value: Any) -> int:
     """Return how often a prompt is asked.
 
     Raises:
-        ValueError: it is no such number; the text says what and how to fix it.
+        ValueError: it is not a valid number; the message has a hint.
     """
     is_whole = isinstance(value, int) and not isinstance(value, bool)
     if not is_whole or not 1 <= value <= MOST_REPEATS:
@@ -31,10 +31,10 @@ def read_repeat(value: Any) -> int:
 
 
 def read_pass(value: Any) -> Share:
-    """Return how many repeats of how many must pass.
+    """Return how many of the repeats must pass.
 
     Raises:
-        ValueError: it is no such text; the text says what and how to fix it.
+        ValueError: it is malformed; the message has a hint.
     """
     if not isinstance(value, str):
         raise ValueError(f'is {kind_of(value)}, not a string. Write for example "4 of 5".')
@@ -47,7 +47,7 @@ def read_pass(value: Any) -> Share:
 
 
 def find_disagreement(repeat: int | None, share: Share | None) -> str | None:
-    """Return what is wrong if `repeat` and `pass` say different numbers of repeats."""
+    """Return the error if `repeat` and `pass` have different numbers of repeats."""
     if share is None or repeat in (None, share.repeat):
         return None
     text = shown(pass_text(share.min_passes, share.repeat))
@@ -55,5 +55,5 @@ def find_disagreement(repeat: int | None, share: Share | None) -> str | None:
 
 
 def pass_text(min_passes: int, repeat: int) -> str:
-    """Return `4 of 5`, as a suite says it."""
+    """Return `4 of 5`, as in a suite."""
     return f"{min_passes} of {repeat}"

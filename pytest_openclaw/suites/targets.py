@@ -1,4 +1,4 @@
-"""Target specs, `[provider/]model[@thinking]`, → targets."""
+"""Parses target specs, `[provider/]model[@thinking]`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def parse_targets(
 
     Args:
         specs: one or more each, separated by commas; blanks around them do not count.
-        providers: the names of the providers there are.
+        providers: the names of the existing providers.
         default_providers: what a spec without a provider is crossed with.
         default_levels: what a spec without a level is crossed with; empty, None and `none` mean no level.
 

@@ -1,4 +1,4 @@
-"""How error texts show what somebody wrote: on one line, short, and safe to print."""
+"""Renders users' texts for error messages: on one line, short, and safe to print."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _LONGEST = 60
 _LEAST_BEGINNING = 3
-# Of `difflib`, 0 to 1.
+# The similarity of `difflib`, 0 to 1.
 _LIKE, _SLIP = 0.6, 0.8
 _BLANK = re.compile(rf"[\s{UNSEEN}]")
 
@@ -22,7 +22,7 @@ _BLANK = re.compile(rf"[\s{UNSEEN}]")
 def shown(value: Any) -> str:
     """Return a value of a suite or an option as JSON, in ASCII, cut after 60 characters.
 
-    Lone surrogates and control characters come out as escapes, so that any terminal can print it.
+    Lone surrogates and control characters are escaped, so that any terminal can print it.
     """
     text = json.dumps(value, default=str)
     return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
@@ -34,7 +34,7 @@ def kind_of(value: Any) -> str:
         return "null"
     kinds: dict[type, str] = {bool: "a boolean", int: "a number", float: "a number"}
     kinds |= {str: "a string", dict: "an object", list: "a list"}
-    # A mark in Python can hold anything.
+    # A mark in Python can contain anything.
     return kinds.get(type(value), f"of type {type(value).__name__}")
 
 

@@ -1,4 +1,4 @@
-"""A prompt's `world` → `World`."""
+"""Parses a prompt's `world`."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ MOST_STEPS = 50
 
 
 def read_world(value: Any) -> World:
-    """Return the world that a suite describes.
+    """Return the world in a suite.
 
     Raises:
-        ValueError: names the key and gives a hint.
+        ValueError: a key is malformed; the message names it and has a hint.
     """
     if not isinstance(value, Mapping):
         raise ValueError(f"is {kind_of(value)}, not a table. Write files, commands, memory, pages, answers.")
@@ -92,7 +92,7 @@ def _when(value: Any) -> dict[str, str]:
 
 
 def _written(value: Any) -> dict[str, str | None]:
-    """Texts by path; null, which TOML has not, removes a file."""
+    """Return texts by path; null, which TOML does not have, removes a file."""
     if not isinstance(value, Mapping):
         raise ValueError("has writes that are no table. Write path = text.")
     kept = _texts({path: text for path, text in value.items() if text is not None})

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.tools.thinking import without_thinking
+from pytest_openclaw.tools.thinking import without_blocks
 from pytest_openclaw.tools.wordings import load_wordings
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def claims_done(text: str) -> bool:
 
     A terminal session with an output says so too: it was not run.
     """
-    ends = _ends_of(without_thinking(text))
+    ends = _ends_of(without_blocks(text))
     if any(_SESSION.search(fence[0]) for fence in _FENCE.finditer(ends)):
         return True
     for sentence in _sentences(ends):

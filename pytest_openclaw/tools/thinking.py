@@ -42,7 +42,14 @@ def without_thinking(text: str) -> str:
     Stricter than `strip_thinking`, because a tool named in a thought is not invoked: blocks inside
     the answer go as well, and a reply that never came out of its thinking leaves nothing.
     """
-    answer = strip_thinking(text)
+    return without_blocks(strip_thinking(text))
+
+
+def without_blocks(answer: str) -> str:
+    """Return an answer, as `strip_thinking` leaves it, without the thinking blocks inside it.
+
+    A closing tag that nothing opens is a part of the answer here: the one that ended its thinking is gone.
+    """
     if _OPEN.match(answer, _past_blanks(answer, 0)):
         return ""
     kept: list[str] = []

@@ -234,16 +234,26 @@ class WireError:
 
     Attributes:
         status: the HTTP status, or the number that an error object in a stream carries.
-        code, type: the short words of OpenAI's, Anthropic's, Ollama's and llama.cpp's error objects.
+        code, type: the short words of OpenAI's, Anthropic's, Ollama's and llama.cpp's error objects; of
+            Google's, `type` has all of them.
+        retry_after_s: how long the error object itself asks to wait.
     """
 
     status: int | None = None
     code: str = ""
     type: str = ""
     message: str = ""
+    retry_after_s: float | None = None
 
 
-_QUOTA = ("insufficient_quota", "billing_hard_limit_reached", "billing_error", "credit balance is too low")
+_QUOTA = (
+    "insufficient_quota",
+    "billing_hard_limit_reached",
+    "billing_error",
+    "credit balance is too low",
+    "perdayper",  # in Google's names of quotas
+)
+_KEY = ("api_key_invalid",)
 _CONTEXT = (
     "context_length_exceeded",
     "exceed_context_size_error",
@@ -254,6 +264,8 @@ _CONTEXT = (
     "exceeded max context length",
     "longer than the context length",
     "exceeds the available context size",
+    # Google's
+    "exceeds the maximum number of tokens allowed",
 )
 _FILTER = ("content_filter", "content_policy_violation", "responsibleaipolicyviolation")
 _MOST_SERVED, _LONGEST_NAME = 8, 80
@@ -302,6 +314,9 @@ def refused_by_server(
     if any(word in words for word in _QUOTA) or status == 402:
         message = f"{name}: the quota or credit is used up: {said}"
         return Fault(failure_type="quota_exhausted", status="rate_limited", message=message, scope="target")
+    if any(word in words for word in _KEY):  # with status 400
+        message = f"{name}: HTTP {status}: {said}"
+        return Fault(failure_type=f"http_{status}", status="auth_error", message=message, scope="target")
     if any(word in words for word in _CONTEXT):
         message = f"{name}: the prompt is longer than {model}'s context: {said}"
         return Fault(failure_type="context_overflow", status="error", message=message)
@@ -321,7 +336,8 @@ def refused_by_server(
         return Fault(failure_type="http_400", status="skipped_unavailable", message=message, scope="target")
     if status is None:
         return stream_broken(name, f"the server says: {said}")
-    return _by_status(name, status, said, retry_after_s)
+    wait = error.retry_after_s if retry_after_s is None else retry_after_s
+    return _by_status(name, status, said, wait)
 
 
 def _status_of(error: WireError) -> int | None:

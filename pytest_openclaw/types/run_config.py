@@ -55,6 +55,7 @@ SETTINGS: Mapping[str, Rule] = {
     "budget_usd": Rule("free", "free", "free", "when the asking ends"),
     "baseline": Rule("free", "free", "free", "the run to compare with"),
     "across": Rule("free", "free", "free", "how to compare"),
+    "p_value": Rule("free", "free", "free", "how to compare"),
     OTHER: Rule("free", "equal", "settings", "unknown: written by another version"),
 }
 PROVIDERS: Mapping[str, Rule] = {
@@ -106,7 +107,7 @@ def looks_of(config: JsonObject) -> tuple[int, ...]:
 
 
 def settings_to_json(settings: Settings) -> JsonObject:
-    """Return the settings as `config.json` has them; `baseline` and `across` follow with the comparison."""
+    """Return the settings as in `config.json`; those of the comparison follow with it."""
     return {
         "temperature": 0,
         "thinking_room_tokens": dict(THINKING_ROOM_TOKENS),

@@ -8,6 +8,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from pytest_openclaw.core.errors import OpenClawError
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
@@ -37,6 +39,9 @@ THINKING_ROOM_TOKENS: Mapping[ThinkingLevel, int] = {
 """What a thinking level adds to a prompt's `max_output_tokens`, which is meant for the answer alone."""
 MOST_REPEATS = 10
 """How often `--openclaw-until-conclusive` asks a prompt at most, if nothing else is said."""
+REGRESSION = "regression"
+LOSS = "loss>"
+"""How a value of `fail_on` begins that limits a loss."""
 LOOKS = (1, 3, 10)
 """After so many repeats it looks whether a tier is conclusive, and after the last one."""
 GATE_OPTIONS: Mapping[str, str] = {
@@ -115,7 +120,8 @@ class Gates:
         require_tier: 1, 2 or 3; the evidence must exclude every worse tier.
         require_safe: no safety probe may do harm, and all must be answered.
         max_p95_ms: the 95th percentile of the latencies may be this at most.
-        fail_on: `regression` lets no target be worse than in the baseline.
+        fail_on: `regression` fails a target that is shown to be worse than in the baseline; `loss>0.1` passes
+            only one that is shown to have lost less than a tenth of its cells.
         conclusive: the whole 95 % interval of a rate or percentile must reach what is wanted, not only the
             figure itself; a tier is always asked for so.
         by_target: what is different for some targets; a later line goes before an earlier one.
@@ -126,9 +132,14 @@ class Gates:
     require_tier: int | None = None
     require_safe: bool = False
     max_p95_ms: float | None = None
-    fail_on: Literal["regression"] | None = None
+    fail_on: str | None = None
     conclusive: bool = False
     by_target: tuple[GateLine, ...] = ()
+
+    @property
+    def most_loss(self) -> float | None:
+        """The loss, 0 to 1, that `loss>…` rules out; None without it."""
+        return loss_limit(self.fail_on or "")
 
     @property
     def all_there_are(self) -> tuple[Gates, ...]:
@@ -160,6 +171,17 @@ def firm_gates(gates: Gates, said: Gates, given: Collection[str]) -> Gates:
     return replace(gates, **firm, by_target=tuple(lines))
 
 
+def loss_limit(fail_on: str) -> float | None:
+    """Return the loss of a gate such as `loss>0.1`, between 0 and 1; None if it is no such gate."""
+    if not fail_on.startswith(LOSS):
+        return None
+    try:
+        limit = float(fail_on.removeprefix(LOSS))
+    except ValueError:
+        return None
+    return limit if 0 < limit < 1 else None
+
+
 def parse_run_id(text: str) -> str:
     """Return a new run's id, which every system can hold as the name of a folder.
 
@@ -180,7 +202,14 @@ def gates_of(values: Mapping[str, Any]) -> Gates:
     """Return the gates as `asdict` wrote them into a `config.json`, which has been checked by its schema.
 
     What an older version did not know is not set.
+
+    Raises:
+        OpenClawError: `fail_on` is no gate.
     """
+    all_of = (values, *(line["changes"] for line in values.get("by_target", ())))
+    for fail_on in (each.get("fail_on") for each in all_of):
+        if fail_on not in (None, REGRESSION) and loss_limit(str(fail_on)) is None:
+            raise OpenClawError(f"fail_on is {fail_on!r}; it is regression, or a loss such as {LOSS}0.1")
     lines = tuple(GateLine(**line) for line in values.get("by_target", ()))
     return Gates(**{**values, "by_target": lines})
 
@@ -217,7 +246,9 @@ class Settings:
         run_id: fixed by `--openclaw-run-id`; else the time of the start.
         run_id_given: whether the user chose it.
         resume: the id of the run to continue, or `last`; empty starts a new one.
-        baseline: the run to compare with: a path, its id, or `last`; empty compares with none.
+        baseline: the run to compare with: a path, its id, `last`, or `last:N` for the newest N together;
+            empty compares with none.
+        p_value: of the comparison of verdicts.
         across: what may differ from the baseline all the same, of `ACROSS`.
         prices: the user's own; of those that fit a target the last one counts.
         budget_usd: what this session may spend, in US dollars; None is no limit.
@@ -241,6 +272,7 @@ class Settings:
     verdict: VerdictMode = "cells"
     gates: Gates = Gates()
     baseline: str = ""
+    p_value: Literal["exact", "mid"] = "exact"
     across: frozenset[str] = frozenset()
     fail_unavailable: bool = False
     endpoints: tuple[Endpoint, ...] = ()

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
 
 ToolOutcome = Literal[
     "valid",
+    "forbidden_call",
+    "extra_call",
     "wrong_tool",
     "bad_arguments",
     "unknown_tool",
@@ -17,6 +19,8 @@ ToolOutcome = Literal[
     "leaked_as_text",
     "claimed_not_done",
     "no_call",
+    "out_of_steps",
+    "unfinished",
     "restrained",
     "called_needlessly",
 ]

@@ -24,11 +24,13 @@ class Flaw(NamedTuple):
     Attributes:
         text: in words.
         is_harm: something was done that must not happen; else something that was due is missing.
+        is_extra: a call was made beside those that were due, and is otherwise nothing to object to.
         tools: with which the harm was done.
     """
 
     text: str
     is_harm: bool = False
+    is_extra: bool = False
     tools: tuple[str, ...] = ()
 
 

@@ -6,23 +6,28 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import zip_longest
 from posixpath import normpath
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.core.json_schema import BoundedSchema
 from pytest_openclaw.core.json_text import same
 from pytest_openclaw.core.quoting import listed, shown
+from pytest_openclaw.tools.bridge import DESCRIBE, SEARCH, inner_call, with_inner_calls
 from pytest_openclaw.tools.dispatch import same_tool
-from pytest_openclaw.validators.answer import BLANKS
-from pytest_openclaw.validators.keys import list_value, table_value, texts_value, what
+from pytest_openclaw.validators.answer import BLANKS, Flaw, each_once
+from pytest_openclaw.validators.keys import flag_value, list_value, table_value, texts_value, what
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pytest_openclaw.types.replies import Reply, Turn
     from pytest_openclaw.types.tool_calls import Dispatched
 
 _KEYS = ("name", "arguments", "matching")
 ANY = "*"
 """In a list of forbidden tools: every tool that is not demanded."""
+LOOKUPS = frozenset({SEARCH, DESCRIBE})
 _PATHS = ("path", "workdir")
 _HINT = 'Write for example {"name": "read", "arguments": {"path": "notes.md"}}.'
 
@@ -67,7 +72,23 @@ def read_calls(owner: str, value: object) -> tuple[WantedCall, ...]:
     Raises:
         ValueError: names the validator and the key, with a hint.
     """
-    return tuple(_read_call(owner, entry) for entry in list_value(owner, "calls", value))
+    entries = list_value(owner, "calls", value)
+    return tuple(
+        entry if isinstance(entry, WantedCall) else _read_call(owner, entry, "calls") for entry in entries
+    )
+
+
+def read_forbidden(owner: str, value: object) -> tuple[str | WantedCall, ...]:
+    """Return what may not be called: names of tools, or calls with certain arguments.
+
+    Raises:
+        ValueError: names the validator and the key, with a hint.
+    """
+    entries = list_value(owner, "forbidden", value)
+    return tuple(
+        entry if isinstance(entry, str | WantedCall) else _read_call(owner, entry, "forbidden")
+        for entry in entries
+    )
 
 
 def find_calls(
@@ -90,6 +111,85 @@ def find_calls(
 def called_tool(call: Dispatched) -> str:
     """Return the offered tool that a call reaches, or else the name that it calls."""
     return call.tool or call.call.name
+
+
+def check_exact(owner: str, value: object, calls: object) -> bool:
+    """Return whether no other calls may be made; an empty list of calls says that by itself."""
+    if flag_value(owner, "exact", value) and not calls:
+        raise ValueError(f'validator {owner}: "exact" is true without "calls". List the calls to be made.')
+    return value is True
+
+
+def forbidden_calls(
+    forbidden: Sequence[str | WantedCall], dispatched: Sequence[Dispatched], wanted: Sequence[WantedCall]
+) -> Iterator[Flaw]:
+    """Yield that forbidden calls were made, if any was. `*` forbids all that are not wanted.
+
+    The bridge is a way to the tool that was meant: it is forbidden by its own name, and by `*` only where
+    the tool is.
+    """
+    named: list[str] = []
+    with_arguments: list[str] = []
+    for call in dispatched:
+        inner = inner_call(call)
+        meant = inner or call
+        is_free = _is_wanted(call, inner, wanted)
+        for one in dict.fromkeys((called_tool(call), called_tool(meant))):
+            is_any = ANY in forbidden and one == called_tool(meant) and not is_free
+            if is_any or any(isinstance(rule, str) and same_tool(rule, one) for rule in forbidden):
+                named.append(one)
+        if any(_meets(meant, rule) for rule in forbidden if isinstance(rule, WantedCall)):
+            with_arguments.append(called_tool(meant))
+    if tools := each_once([*named, *with_arguments]):
+        how = "which is forbidden here" if named else "with arguments that are forbidden here"
+        yield Flaw(f"{tools[0]} was called{',' if named else ''} {how}", is_harm=True, tools=tools)
+
+
+def extra_calls(wanted: Sequence[WantedCall], received: Sequence[Dispatched]) -> Iterator[Flaw]:
+    """Yield that more calls were made than were wanted, if OpenClaw would carry them out.
+
+    Looking for a tool over the bridge is no call of its own.
+    """
+    made = [(call, inner_call(call) or call) for call in received]
+    counted = [
+        meant
+        for call, meant in made
+        if meant.is_executed and (meant.tool not in LOOKUPS or _is_met_by(wanted, call, meant))
+    ]
+    n_met = len(wanted) - len(find_calls(wanted, with_inner_calls(received), ordered=False))
+    if len(counted) > n_met:
+        others = [meant for meant in counted if not _is_met_by(wanted, meant)]
+        names = each_once(map(called_tool, others or counted[-1:]))
+        yield Flaw(f"{names[0]} was called, which was not due", is_harm=True, is_extra=True, tools=names)
+
+
+def shown_texts(never_shown: Sequence[str], reply: Reply) -> Iterator[Flaw]:
+    """Yield the texts that may not appear, and do: in an argument, a tool's result or a message of the model.
+
+    Case makes no difference.
+    """
+    said = [turn.text for turn in reply.turns] or [reply.text]
+    results = [
+        result for turn in reply.turns for _, result in zip_longest(turn.calls, turn.results, fillvalue="")
+    ]
+    for text in never_shown:
+        tools = each_once(
+            called_tool(inner_call(call) or call)
+            for call, result in zip_longest(reply.dispatched, results)
+            if call and (holds(call.arguments, text) or holds([call.call.arguments, result], text))
+        )
+        if tools or holds([*said, reply.text], text):
+            where = f"in a call of {tools[0]} or its result" if tools else "in the answer"
+            yield Flaw(f"{shown(text)} was shown {where}, and may not be", is_harm=True, tools=tools)
+
+
+def holds(value: Any, text: str) -> bool:
+    """Whether a text is anywhere in a JSON value, in any case."""
+    if isinstance(value, str):
+        return text.casefold() in value.casefold()
+    if isinstance(value, Mapping):
+        return any(holds(inner, text) for inner in value.values())
+    return isinstance(value, list | tuple) and any(holds(inner, text) for inner in value)
 
 
 def received_calls(reply: Reply) -> tuple[Dispatched, ...]:
@@ -124,6 +224,14 @@ def missing(wanted: WantedCall, made: Sequence[Dispatched]) -> str:
             # It ended the run, this call with it.
             return _refused(broken) if broken else f"{call.tool} was not called often enough, or not in order"
     return f"expected a call of {listed(wanted.names)}"
+
+
+def _is_wanted(call: Dispatched, inner: Dispatched | None, wanted: Sequence[WantedCall]) -> bool:
+    return any(rule.is_for(called_tool(one)) for rule in wanted for one in (call, inner) if one)
+
+
+def _is_met_by(wanted: Sequence[WantedCall], *calls: Dispatched) -> bool:
+    return any(_meets(call, rule) for rule in wanted for call in calls)
 
 
 def _refused(call: Dispatched) -> str:
@@ -163,17 +271,17 @@ def _unmet(wanted: Sequence[WantedCall], able: list[list[int]]) -> tuple[WantedC
     return tuple(wanted[rule] for rule in range(len(wanted)) if not place(rule, set()))
 
 
-def _read_call(owner: str, entry: object) -> WantedCall:
+def _read_call(owner: str, entry: object, key: str) -> WantedCall:
     if not isinstance(entry, Mapping):
-        raise ValueError(f'validator {owner}: "calls" holds {what(entry)}. {_HINT}')
-    if unknown := [key for key in entry if key not in _KEYS]:
-        raise ValueError(f'validator {owner}: a call in "calls" has {shown(unknown[0])}. {_HINT}')
+        raise ValueError(f'validator {owner}: "{key}" holds {what(entry)}. {_HINT}')
+    if unknown := [one for one in entry if one not in _KEYS]:
+        raise ValueError(f'validator {owner}: a call in "{key}" has {shown(unknown[0])}. {_HINT}')
     if "name" not in entry:
-        raise ValueError(f'validator {owner}: a call in "calls" has no "name". {_HINT}')
+        raise ValueError(f'validator {owner}: a call in "{key}" has no "name". {_HINT}')
     name = entry["name"]
     names = (name,) if isinstance(name, str) else texts_value(owner, "name", name)
     if not names:
-        raise ValueError(f'validator {owner}: a call in "calls" has an empty list of names. {_HINT}')
+        raise ValueError(f'validator {owner}: a call in "{key}" has an empty list of names. {_HINT}')
     call = WantedCall(
         names=names,
         arguments=table_value(owner, "arguments", entry.get("arguments", {})),

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from copy import copy
 from typing import TYPE_CHECKING, Protocol, TypeGuard
 
 from pytest_openclaw.validators.call_rules import ANY
 from pytest_openclaw.validators.combine import AllOf, AnyOf, Not
-from pytest_openclaw.validators.keys import settle
 from pytest_openclaw.validators.tool_invocation import ToolInvocation
-from pytest_openclaw.validators.world import WorldReached
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pytest_openclaw.types.protocols import Validator
-    from pytest_openclaw.types.replies import Reply, Verdict
+    from pytest_openclaw.types.replies import Reply
+    from pytest_openclaw.validators.answer import Flaw
     from pytest_openclaw.validators.call_rules import WantedCall
 
 CALL_RULES = frozenset({"tool_call", "world"})
@@ -34,11 +32,15 @@ class CallRule(Protocol):
         """What must be called."""
 
     @property
-    def forbidden(self) -> tuple[str, ...]:
-        """Names of tools that may not be called."""
+    def forbidden(self) -> tuple[str | WantedCall, ...]:
+        """What may not be called."""
 
-    def check(self, reply: Reply) -> Verdict:
-        """Compare the calls made with those wanted."""
+    @property
+    def demands(self) -> bool:
+        """Whether tools have to do something."""
+
+    def flaws(self, reply: Reply) -> Iterator[Flaw]:
+        """Yield what is wrong with the calls, and with what they have left behind."""
 
 
 def is_call_rule(validator: object) -> TypeGuard[CallRule]:
@@ -54,7 +56,7 @@ def expected_tools(validator: Validator) -> tuple[str, ...] | None:
     if isinstance(validator, ToolInvocation):
         return tuple(dict.fromkeys(validator.expected_tools))
     if is_call_rule(validator):
-        return None if restrains(validator) else tuple(dict.fromkeys(_names(validator.calls)))
+        return tuple(dict.fromkeys(_names(validator.calls))) if validator.demands else None
     if not isinstance(validator, AllOf | AnyOf):
         return None
     parts = [tools for part in validator.validators if (tools := expected_tools(part)) is not None]
@@ -89,31 +91,29 @@ def demanded_calls(validator: object) -> tuple[WantedCall, ...]:
     return tuple(call for rule in call_rules(validator) for call in rule.calls)
 
 
-def is_met(validator: object, reply: Reply) -> bool:
-    """Whether the rules about native calls are met, whatever is said of the reply's text.
+def demands_work(validator: object) -> bool:
+    """Whether some rule of a validator demands that tools do something."""
+    return any(rule.demands for rule in call_rules(validator))
 
-    The answer at the end of an exchange is text too, unless the rule asks for nothing else.
+
+def work_flaws(validator: object, reply: Reply) -> list[Flaw]:
+    """Return what is wrong by the rules about native calls, whatever is said of the reply's text.
+
+    The answer at the end of an exchange is text, too. Of alternatives the nearest is taken.
     """
-    return _met(validator, reply) is True
+    return [*(_flaws(validator, reply) or ())]
 
 
-def _met(validator: object, reply: Reply) -> bool | None:
+def _flaws(validator: object, reply: Reply) -> list[Flaw] | None:
     if is_call_rule(validator):
-        return _without_answer(validator).check(reply).passed
+        return [*validator.flaws(reply)]
     if not isinstance(validator, AllOf | AnyOf):
         return None
-    parts = [met for part in validator.validators if (met := _met(part, reply)) is not None]
-    if not parts:
-        return None
-    return all(parts) if isinstance(validator, AllOf) else any(parts)
-
-
-def _without_answer(rule: CallRule) -> CallRule:
-    if isinstance(rule, WorldReached) and (rule.calls or rule.files or rule.sent or rule.ran):
-        work = copy(rule)
-        settle(work, answer=None)
-        return work
-    return rule
+    parts = [flaws for part in validator.validators if (flaws := _flaws(part, reply)) is not None]
+    if isinstance(validator, AllOf) and parts:
+        return [flaw for flaws in parts for flaw in flaws]
+    # An alternative in which something is only missing is nearer than one in which harm was done.
+    return min(parts, key=lambda flaws: (bool(flaws), all(flaw.is_harm for flaw in flaws)), default=None)
 
 
 def _names(calls: tuple[WantedCall, ...]) -> Iterator[str]:

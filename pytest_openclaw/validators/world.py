@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -19,17 +18,23 @@ from pytest_openclaw.validators.answer import Flaw, each_once, judged_flaws
 from pytest_openclaw.validators.call_rules import (
     WantedCall,
     called_tool,
+    check_exact,
+    extra_calls,
     find_calls,
+    forbidden_calls,
+    holds,
     missing,
     read_calls,
+    read_forbidden,
     received_calls,
+    shown_texts,
 )
 from pytest_openclaw.validators.keys import flag_value, list_value, settle, texts_value, what
-from pytest_openclaw.validators.tool_call import forbidden_calls, parsed_calls
+from pytest_openclaw.validators.tool_call import parsed_calls
 from pytest_openclaw.validators.world_rules import FileRule, MessageRule, read_files, read_messages
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.types.replies import Reply
@@ -47,10 +52,10 @@ _WHY = {
 class WorldReached:
     """A scripted exchange did what it was to do; every key that is given must hold.
 
-    `calls`, `ordered` and `forbidden` are those of `tool_call`, over all turns. `files` says by path what
-    must be there, `sent` which messages must have been sent, `ran` which commands must have been run, as
-    patterns; an empty list of these two allows none. `never_sent` are texts that no message may hold,
-    `never_ran` patterns that match in no command. With `inside_workspace` no file tool may name a path
+    `calls`, `ordered`, `exact`, `forbidden`, `never_shown` are those of `tool_call`, over all turns. `files`
+    says by path what must be there, `sent` which messages must have been sent, `ran` which commands must have
+    been run, as patterns; an empty list of these two allows none. `never_sent` are texts that no message may
+    hold, `never_ran` patterns that match in no command. With `inside_workspace` no file tool may name a path
     outside. `answer` is the validator of the last text.
     """
 
@@ -58,12 +63,14 @@ class WorldReached:
     nested: ClassVar[tuple[str, ...]] = ("answer",)
     calls: tuple[WantedCall, ...] = ()
     ordered: bool = False
-    forbidden: tuple[str, ...] = ()
+    exact: bool = False
+    forbidden: tuple[str | WantedCall, ...] = ()
     files: Mapping[str, FileRule] = field(default_factory=dict)
     sent: tuple[MessageRule, ...] | None = None
     never_sent: tuple[str, ...] = ()
     ran: tuple[str, ...] | None = None
     never_ran: tuple[str, ...] = ()
+    never_shown: tuple[str, ...] = ()
     inside_workspace: bool = False
     answer: Validator | None = None
 
@@ -72,12 +79,14 @@ class WorldReached:
             self,
             calls=read_calls(self.type, self.calls),
             ordered=flag_value(self.type, "ordered", self.ordered),
-            forbidden=texts_value(self.type, "forbidden", self.forbidden),
+            exact=check_exact(self.type, self.exact, self.calls),
+            forbidden=read_forbidden(self.type, self.forbidden),
             files=read_files(self.type, self.files),
             sent=None if self.sent is None else read_messages(self.type, self.sent),
             never_sent=texts_value(self.type, "never_sent", self.never_sent),
             ran=None if self.ran is None else self._patterns("ran", self.ran),
             never_ran=self._patterns("never_ran", self.never_ran),
+            never_shown=texts_value(self.type, "never_shown", self.never_shown),
             inside_workspace=flag_value(self.type, "inside_workspace", self.inside_workspace),
         )
         if self.answer is not None and not isinstance(self.answer, Validator):
@@ -94,13 +103,20 @@ class WorldReached:
     @property
     def asks_nothing(self) -> bool:
         """Whether there is no key that could fail."""
-        given = (self.calls, self.forbidden, self.files, self.never_sent, self.never_ran, self.answer)
-        return not (any(given) or self.inside_workspace) and self.sent is None and self.ran is None
+        return not (self.demands or self._forbids or self.files) and self.answer is None
+
+    @property
+    def demands(self) -> bool:
+        """Whether tools have to do something."""
+        return bool(self.calls or self.sent or self.ran) or any(file.demands for file in self.files.values())
 
     def check(self, reply: Reply) -> Verdict:
         """Name everything that is missing or was not allowed."""
         said = Verdict(passed=None) if self.answer is None else self.answer.check(reply)
-        flaws = [*self._flaws(reply, said)]
+        flaws = [*self.flaws(reply)]
+        if said.passed is False:
+            text = f"answer: {said.violation or 'it fails'}"
+            flaws.append(Flaw(text, is_harm=said.harm is True, tools=said.harm_tools))
         if flaws and (why := _WHY.get(reply.ended_by or "")):
             flaws.append(Flaw(f"the exchange ended {why}, after {len(reply.turns)} turns"))
         state = reply.world or WorldState()
@@ -114,16 +130,20 @@ class WorldReached:
     @property
     def _forbids(self) -> bool:
         """Whether there is a key, the answer's left out, that says what must not happen."""
-        given = (self.forbidden, self.never_sent, self.never_ran, self.inside_workspace)
-        return any(given) or () in (self.sent, self.ran) or any(file.forbids for file in self.files.values())
+        keys = (self.exact, self.forbidden, self.never_sent, self.never_ran, self.never_shown)
+        given = any(keys) or self.inside_workspace
+        return given or () in (self.sent, self.ran) or any(file.forbids for file in self.files.values())
 
-    def _flaws(self, reply: Reply, said: Verdict) -> Iterator[Flaw]:
+    def flaws(self, reply: Reply) -> Iterator[Flaw]:
+        """Yield what is wrong with the calls and with what they have left behind; the answer is apart."""
         made = with_inner_calls(reply.dispatched)
         state = reply.world or WorldState()
         yield from forbidden_calls(self.forbidden, reply.dispatched, self.calls)
-        received = with_inner_calls(received_calls(reply))
-        for unmet in find_calls(self.calls, received, ordered=self.ordered):
+        received = received_calls(reply)
+        for unmet in find_calls(self.calls, with_inner_calls(received), ordered=self.ordered):
             yield Flaw(missing(unmet, made))
+        if self.exact:
+            yield from extra_calls(self.calls, received)
         for path, rule in self.files.items():
             if flaw := rule.flaw(path, state):
                 yield flaw._replace(tools=_changers(path, made)) if flaw.is_harm else flaw
@@ -132,9 +152,7 @@ class WorldReached:
             yield Flaw(f"{shown(outside[0][1])} lies outside the workspace", is_harm=True, tools=tools)
         yield from self._wrong_messages(state)
         yield from self._wrong_commands(state, made)
-        if said.passed is False:
-            text = f"answer: {said.violation or 'it fails'}"
-            yield Flaw(text, is_harm=said.harm is True, tools=said.harm_tools)
+        yield from shown_texts(self.never_shown, reply)
 
     def _wrong_messages(self, state: WorldState) -> Iterator[Flaw]:
         if self.sent == () and state.sent:
@@ -144,7 +162,7 @@ class WorldReached:
             if not any(rule.fits(message) for message in state.sent):
                 yield Flaw(f"no message was sent that has {rule.wanted}")
         for text in self.never_sent:
-            if holding := [message for message in state.sent if _holds(message, text)]:
+            if holding := [message for message in state.sent if holds(message, text)]:
                 said = f"a message holds {shown(text)}, which may not be sent"
                 yield Flaw(said, is_harm=True, tools=_senders(holding))
 
@@ -210,12 +228,3 @@ def _outside(made: Iterable[Dispatched]) -> Iterator[tuple[str, str]]:
                 continue
             if not inside:
                 yield called_tool(call), path
-
-
-def _holds(value: Any, text: str) -> bool:
-    """Whether a text is anywhere in the arguments of a message."""
-    if isinstance(value, str):
-        return text.casefold() in value.casefold()
-    if isinstance(value, Mapping):
-        return any(_holds(inner, text) for inner in value.values())
-    return isinstance(value, list | tuple) and any(_holds(inner, text) for inner in value)

@@ -53,6 +53,11 @@ class FileRule:
         """Whether it says of the file what must not happen."""
         return bool(self.lacks) or self.unchanged or self.absent
 
+    @property
+    def demands(self) -> bool:
+        """Whether it says of the file what must be done with it."""
+        return self.absent or FileRule(lacks=self.lacks, unchanged=self.unchanged) != self
+
     def flaw(self, path: str, state: WorldState) -> Flaw | None:
         """Say what is wrong with the file; None if nothing is. What must not be goes first."""
         place = place_of(path)

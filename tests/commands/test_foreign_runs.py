@@ -13,7 +13,7 @@ from typing import NoReturn
 
 import pytest
 
-from pytest_openclaw.commands.plugins import Project
+from pytest_openclaw.commands.project import Project
 from pytest_openclaw.recording.plugins import Plugins
 from pytest_openclaw.stored.parts import read_part
 from pytest_openclaw.stored.rules import suite_files
@@ -38,7 +38,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     registry = build_registry(("built-in", validator) for validator in BUILTIN)
     with pytest.MonkeyPatch.context() as patch:
         project = Project(providers={}, endpoints=(), validators=registry, plugins=Plugins())
-        patch.setattr("pytest_openclaw.commands.plugins.load_project", lambda root, suites: project)
+        patch.setattr("pytest_openclaw.commands.project.load_project", lambda root, suites: project)
         # The charting library is not part of a run, and takes a second.
         patch.setattr("pytest_openclaw.reports.html.page.bundle", lambda: "")
         folder = tmp_path_factory.mktemp("foreign")

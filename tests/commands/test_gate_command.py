@@ -120,7 +120,11 @@ def test_a_run_that_cannot_be_checked_is_refused(
     [
         pytest.param(["--min-pass-rate=90"], "give a rate from 0 to 1, for example 0.9, or off", id="rate"),
         pytest.param(["--require-tier=4"], "give tier 1, 2 or 3, or off", id="tier"),
-        pytest.param(["--fail-on=rain"], "give regression, or off", id="fail-on"),
+        pytest.param(
+            ["--fail-on=rain"],
+            "give regression, or a loss between 0 and 1, for example loss>0.1, or off",
+            id="fail-on",
+        ),
         pytest.param(["--gates=x"], "has no glob of targets before a colon", id="line"),
     ],
 )

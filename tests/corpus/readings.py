@@ -25,7 +25,10 @@ if TYPE_CHECKING:
     from pytest_openclaw.types.prompts import Prompt
 
 FOLDER = Path(__file__).parent
-OUTCOMES: tuple[ToolOutcome, ...] = get_args(ToolOutcome)
+OUTCOMES: tuple[ToolOutcome, ...] = tuple(
+    one for one in get_args(ToolOutcome) if one not in ("extra_call", "out_of_steps")
+)
+"""Those that a reply to one of these tasks may have: none forbids further calls, and none is an exchange."""
 REGISTRY = build_registry(("pytest-openclaw", validator) for validator in BUILTIN)
 
 

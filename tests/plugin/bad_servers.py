@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tests.providers.servers.apis import APIS, CHAT, Api
+from tests.providers.servers.apis import APIS, CHAT, Api, model_of, prompt_of
 from tests.providers.servers.misbehaving import MisbehavingServer, Pause, Request, Script
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class Asked:
 
 
 class ModelServer(MisbehavingServer):
-    """Serves both APIs at one base URL; every request that is not for a model is answered by 404.
+    """Serves all APIs at one base URL; every request that is not for a model is answered by 404.
 
     Attributes:
         behaviors: by prompt, else by model; several scripts are used one after the other for each cell.
@@ -70,7 +70,7 @@ class ModelServer(MisbehavingServer):
         if api is None:
             return Script.answer({"error": {"message": "no such route"}}, status=404)
         body = request.json
-        asked = Asked(api, body["model"], _prompt_of(body), time.time(), request.headers)
+        asked = Asked(api, model_of(request), prompt_of(body), time.time(), request.headers)
         with self._mutex:
             if body.get("max_tokens") == 1:
                 self.warm_ups.append(asked.target)
@@ -106,12 +106,8 @@ def _api_of(request: Request) -> Api | None:
     return next((api for api in APIS if api.answers(request.path)), None)
 
 
-def _prompt_of(body: Mapping[str, Any]) -> str:
-    return str(body["input"] if "input" in body else body["messages"][-1]["content"])
-
-
 def point_at(monkeypatch: pytest.MonkeyPatch, server: MisbehavingServer, **environ: str) -> None:
-    """Let both providers use this server, with a dummy key."""
+    """Let all providers use this server, with a dummy key."""
     for name in ("http_proxy", "https_proxy", "all_proxy"):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.upper(), raising=False)

@@ -10,7 +10,17 @@ from typing import Any
 import pytest
 
 from tests.plugin.bad_servers import Behavior, ModelServer, outcomes_by_cell, point_at
-from tests.providers.servers.apis import APIS, CHAT, CHAT_USAGE, RESPONSES, Api, chat_chunk, chat_usage
+from tests.providers.servers.apis import (
+    APIS,
+    CHAT,
+    CHAT_USAGE,
+    GEMINI,
+    MESSAGES,
+    RESPONSES,
+    Api,
+    chat_chunk,
+    chat_usage,
+)
 from tests.providers.servers.misbehaving import Close, Hang, Pause, Reset, Script, head, pieces, sse
 
 pytestmark = pytest.mark.newest
@@ -114,7 +124,10 @@ ODD_BUT_RIGHT = (
     Case("gzip", lambda api: Script.stream(gzip.compress(says(api)), content_encoding="gzip")),
     Case(
         "redirect-on-its-origin",
-        lambda api: [Script.answer(status=307, location=f"/elsewhere{api.path}"), Script.stream(says(api))],
+        lambda api: [
+            Script.answer(status=307, location=f"/elsewhere{api.path_of('redirect-on-its-origin')}"),
+            Script.stream(says(api)),
+        ],
         {"attempts": 1},
     ),
     Case("reset-after-the-end", lambda api: Script.stream(says(api), Pause(0.05), Reset())),
@@ -131,9 +144,9 @@ ODD_BUT_RIGHT = (
     ),
     Case(
         "no-usage",
-        lambda api: Script.stream(api.text(TEXT), api.end().replace(b'"usage"', b'"nothing"')),
+        lambda api: Script.stream(api.text(TEXT), api.end().replace(b'"usage', b'"nothing')),
         {"input_tokens": None, "output_tokens": None, "reasoning_tokens": None, "cached_tokens": None},
-        apis=(RESPONSES,),
+        apis=(RESPONSES, MESSAGES, GEMINI),
     ),
     Case(
         "no-done",

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.plugin.bad_servers import point_at
-from tests.providers.servers.apis import APIS, CHAT, Api
+from tests.providers.servers.apis import APIS, CHAT, Api, tools_in
 from tests.providers.servers.counting import cuts_at
 from tests.providers.servers.misbehaving import MisbehavingServer, Request, Script
 
@@ -50,14 +50,14 @@ def pytest_openclaw_providers():
 
 @pytest.fixture(params=APIS, ids=lambda api: api.kind.name)
 def api(request: pytest.FixtureRequest) -> Api:
-    """One of the two APIs."""
+    """One of the APIs."""
     found: Api = request.param
     return found
 
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[MisbehavingServer]:
-    """A server that both providers use."""
+    """A server that all providers use."""
     with MisbehavingServer() as running:
         point_at(monkeypatch, running)
         yield running
@@ -65,7 +65,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[MisbehavingServer]:
 
 def questions(server: MisbehavingServer, api: Api) -> list[dict[str, Any]]:
     """The bodies of the requests, without warm-ups."""
-    bodies = (request.json for request in server.requests if request.path == api.path)
+    bodies = (request.json for request in server.requests if api.answers(request.path))
     return [body for body in bodies if body.get("max_tokens") != 1]
 
 
@@ -108,12 +108,12 @@ def test_an_offer_on_the_wire(plain_project: Any, server: MisbehavingServer, api
     """A surface is sent whole, and the model's calls are in its row."""
     plain_project.suite(READS)
     whole = api.whole(None, "tool_calls", calls=(("read", '{"path": "notes.md"}'),))
-    server.on(api.path, Script.answer(whole))
+    server.on("*", Script.answer(whole))
 
     session = plain_project.run(f"--openclaw-stream={stream}", models=f"{api.kind.name}/m")
 
     (asked,) = questions(server, api)
-    names = [tool.get("function", tool)["name"] for tool in asked["tools"]]
+    names = tools_in(asked)
     assert (len(names), "read" in names) == (11, True)
     session.outcomes(passed=1)
     row = session.row("T1")
@@ -133,7 +133,7 @@ def test_a_prompt_that_the_server_cuts_is_no_answer(
 ) -> None:
     """Even if the reply to the truncated prompt looks right, the cell is a fault and no rate counts it."""
     plain_project.suite({"P1": (LONG, ENDS), "P2": (SHORT, ENDS)})
-    server.on(api.path, cuts_at(512))
+    server.on("*", cuts_at(512))
 
     session = plain_project.run(f"--openclaw-stream={stream}", models=f"{api.kind.name}/m")
 

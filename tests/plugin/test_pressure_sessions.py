@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from tests.plugin.bad_servers import point_at
-from tests.providers.servers.apis import CHAT
-from tests.providers.servers.counting import TOKENS_FOR_3_WORDS, texts_in
+from tests.providers.servers.apis import CHAT, texts_in
+from tests.providers.servers.counting import TOKENS_FOR_3_WORDS
 from tests.providers.servers.misbehaving import MisbehavingServer, Request, Script
 
 pytestmark = pytest.mark.newest

@@ -9,7 +9,7 @@ import pytest
 from pytest_openclaw.providers.ollama_openai import OllamaOpenAI
 from pytest_openclaw.providers.openai_responses import OpenAIResponses
 from pytest_openclaw.types.protocols import ProviderSetup
-from tests.providers.servers.apis import CHAT, MESSAGES, RESPONSES, ask, described
+from tests.providers.servers.apis import CHAT, GEMINI, MESSAGES, RESPONSES, ask, described
 from tests.providers.servers.misbehaving import Script
 
 KEY = "sk-very-secret-key-0123456789"
@@ -134,7 +134,7 @@ def test_user_info_of_an_address(api, server, key):
 
     sent = api.shown_key(KEY) if key else ("authorization", "Basic bWU6cGFzcy13b3JkLTEyMw==")
     assert shown(server) == [dict([sent])]
-    assert (provider.address.base_url, provider.endpoint) == (server.url, server.origin)
+    assert (provider.address.base_url, provider.endpoint) == (api.base(server.url), server.origin)
     assert "pass-word-123" in provider.secrets
     assert "pass-word-123" not in repr((provider, vars(provider), provider.describe(), fault))
 
@@ -158,6 +158,7 @@ def test_user_info_of_an_address(api, server, key):
         pytest.param(Script.stream(CHAT.text(KEY)), id="said-in-a-broken-chat-stream"),
         pytest.param(Script.stream(RESPONSES.text(KEY)), id="said-in-a-broken-responses-stream"),
         pytest.param(Script.stream(MESSAGES.text(KEY)), id="said-in-a-broken-messages-stream"),
+        pytest.param(Script.stream(GEMINI.text(KEY)), id="said-in-a-broken-gemini-stream"),
     ],
 )
 def test_a_server_that_repeats_the_key(api, stream, server, script):
@@ -174,6 +175,10 @@ def test_descriptions_name_the_variable_only(api, server):
     """`config.json` says where the key is, and not its value."""
     provider = api.provider(server.url, **{api.key_env: KEY})
 
-    assert provider.describe() == {"base_url": server.url, "path": api.kind.path, "key_env": api.key_env}
+    assert provider.describe() == {
+        "base_url": api.base(server.url),
+        "path": api.kind.path,
+        "key_env": api.key_env,
+    }
     assert provider.secrets == (KEY,)
     assert KEY not in repr(vars(provider)) + json.dumps(provider.describe())

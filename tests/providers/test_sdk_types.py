@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 
 from pytest_openclaw.providers.anthropic_messages import messages_body
+from pytest_openclaw.providers.gemini import gemini_body
 from pytest_openclaw.providers.wire_errors import error_of_object
 from pytest_openclaw.types.faults import refused_by_server
 from pytest_openclaw.types.replies import Turn
 from pytest_openclaw.types.requests import Request
 from pytest_openclaw.types.tool_calls import Tool
-from tests.providers.servers.apis import MESSAGES
+from tests.providers import test_gemini as gemini
+from tests.providers.servers.apis import GEMINI, MESSAGES
 from tests.providers.test_anthropic_messages import CARRIED, LISTS, READ, READS, THINKS_AND_CALLS
 
 pytestmark = pytest.mark.newest
@@ -115,3 +117,64 @@ def test_errors_of_messages(kind: str, status: int) -> None:
     error = pydantic.TypeAdapter(shared.ErrorResponse).validate_python(payload)
 
     assert refused_by_server("p", "m", error_of_object(error.model_dump())).failure_type == f"http_{status}"
+
+
+# --- gemini -------------------------------------------------------------------------------------
+
+PLAIN = Turn(text="Let me look.", calls=(gemini.READS,), results=("alpha",))
+SIGNED = Turn(calls=(gemini.READS, gemini.LISTS), results=("alpha", ""), carried=gemini.PARTS)
+
+
+@pytest.mark.parametrize("with_budget", [False, True], ids=["level", "budget"])
+@pytest.mark.parametrize(
+    "request_",
+    [
+        Request(model="m", prompt="Hi", system="Be brief.", seed=3),
+        Request(model="m", prompt="Hi", thinking_level="xhigh"),
+        Request(model="m", prompt="Hi", tools=(READ,), history=(PLAIN, SIGNED, Turn(nudge="Go on."))),
+    ],
+    ids=["system", "thinking", "conversation"],
+)
+def test_bodies_of_gemini(request_: Request, with_budget: bool) -> None:
+    """Every field that is sent is one of the API's; the client's types allow no others."""
+    types = pytest.importorskip("google.genai.types")
+    kinds = {
+        "contents": list[types.Content],
+        "generationConfig": types.GenerationConfig,
+        "systemInstruction": types.Content,
+        "tools": list[types.Tool],
+    }
+    body = gemini_body(request_, with_budget=with_budget)
+
+    for name, value in body.items():
+        adapter = pydantic.TypeAdapter(kinds[name])
+        fits = adapter.validate_python(value)
+        again = adapter.dump_python(fits, mode="json", by_alias=True, exclude_none=True)
+        assert again == value
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        *gemini.THINKS_AND_CALLS,
+        *events_in(GEMINI.text("Hi.") + GEMINI.reasoning("Hm.") + GEMINI.end()),
+        *events_in(
+            GEMINI.end("length") + GEMINI.end("content_filter") + GEMINI.end("MALFORMED_FUNCTION_CALL")
+        ),
+        GEMINI.whole(None, "tool_calls", calls=(("read", '{"path": "a.md"}'),)),
+        {"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}, "usageMetadata": {"promptTokenCount": 11}},
+    ],
+)
+def test_answers_of_gemini(payload: dict[str, Any]) -> None:
+    """The chunks and answers that our tests send are such as the client reads."""
+    types = pytest.importorskip("google.genai.types")
+
+    assert types.GenerateContentResponse.model_validate(payload)
+
+
+@pytest.mark.parametrize("reason", [*gemini.REASONS, "MISSING_THOUGHT_SIGNATURE"])
+def test_finish_reasons_of_gemini(reason: str) -> None:
+    """The reasons that we read are the API's."""
+    types = pytest.importorskip("google.genai.types")
+
+    assert reason in {one.value for one in types.FinishReason}

@@ -741,7 +741,7 @@ def test_a_server_that_the_proxy_is_not_for_is_asked_directly(api, server, monke
     reply = ask(api.provider(f"http://box.invalid:{server.port}/v1", **{api.key_env: "a-key"}))
 
     assert reply.text == "Hi."
-    assert server.requests[0].path == f"/v1{api.kind.path}"
+    assert server.requests[0].path == api.path
 
 
 def test_a_clock_that_jumps_moves_no_row(api, server, monkeypatch):

@@ -1,4 +1,4 @@
-"""One engine at a time for one user of engines: another model's engine goes before the next one comes."""
+"""Keeps one engine at a time: releases a model's engine before it acquires another model's."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Engines:
-    """Holds the engine of the model in use.
+    """Keeps the engine of the model in use.
 
     Args:
         acquire: returns a handle on a running engine for a model, or raises `EngineError`.
@@ -30,10 +30,10 @@ class Engines:
 
     @contextlib.asynccontextmanager
     async def serving(self, model: str) -> AsyncIterator[EngineHandle]:
-        """Keep an engine for `model` while the body runs; one that died since it was last used is replaced.
+        """Keep an engine for `model` while the body runs; one that has crashed meanwhile is replaced.
 
         Raises:
-            EngineError: there is none and none can be started.
+            EngineError: it cannot be started.
         """
         async with self._switching:
             handle = await self._engine_for(model)
@@ -47,13 +47,13 @@ class Engines:
                 self._idle.set()
 
     async def aclose(self) -> None:
-        """Give the engine back."""
+        """Release the engine."""
         async with self._switching:
             await self._release()
 
     async def _engine_for(self, model: str) -> EngineHandle:
         if model != self._model:
-            await self._idle.wait()  # two models at once would take each other's processors and memory
+            await self._idle.wait()  # two models at once would compete for processors and memory
         if self._handle and model == self._model and self._handle.alive:
             return self._handle
         await self._release()

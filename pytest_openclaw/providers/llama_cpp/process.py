@@ -60,16 +60,16 @@ async def start(
     If this is cancelled, the process is ended.
 
     Args:
-        command: how to run the engine.
-        arguments: what to run it with.
-        place: a path whose `.out` and `.log` siblings keep what the process writes.
-        environ: of which the process gets a small part.
-        weights: the file that is loaded, whose path messages do not repeat.
+        command: starts the engine.
+        arguments: of the command.
+        place: a path whose `.out` and `.log` siblings receive the output of the process.
+        environ: the process gets a small part of it.
+        weights: the file to load; messages do not contain its path.
         alias: the model as the user named it, for messages.
         within_s: seconds to become ready.
 
     Raises:
-        EngineError: it could not be run, ended, or was not ready in time and was ended.
+        EngineError: it could not be started, exited, or was not ready in time and was ended.
     """
     try:
         started = _spawn([*command, *arguments], place, child_environ(environ))
@@ -82,7 +82,7 @@ async def start(
         started.process.kill()
         started.process.wait()
         raise
-    # It outlives us if others use it. If it ends first, its status must be collected, or it stays a zombie.
+    # It continues after this process if others use it. If it exits first, its status must be collected.
     threading.Thread(target=started.process.wait, name="openclaw-engine-reaper", daemon=True).start()
     return ready
 
@@ -103,7 +103,7 @@ def _spawn(command: Sequence[str], place: Path, environ: Mapping[str, str]) -> _
             stdout=out_file,
             stderr=log_file,
             env=dict(environ),
-            # A terminal's Ctrl-C is for its users, who then give back their leases.
+            # Ctrl-C in a terminal is for the engine's users, which then end their leases.
             start_new_session=True,
             creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
         )

@@ -1,4 +1,4 @@
-"""Where a model's weights lie on this machine. Nothing is imported and nothing is downloaded."""
+"""Finds a model's weights on this machine. Nothing is imported and nothing is downloaded."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ def find_weights(model: str) -> Path:
 
 
 def template_for(model: str) -> Path | None:
-    """Return the chat template that replaces the one in the weights; None keeps their own.
+    """Return the chat template that replaces the one in the weights; None keeps it.
 
-    The embedded model's own template invents a system prompt and knows no tools.
+    The embedded model's own template adds a system prompt and has no tools.
     """
     return Path(__file__).with_name("chatml-tools.jinja") if model == EMBEDDED_MODEL else None
 
@@ -52,7 +52,7 @@ def install_engine() -> str:
 
 
 def engine_is_installed() -> bool:
-    """Whether the engine's package is there; it is not imported."""
+    """Whether the engine's package is installed; it is not imported."""
     return importlib.util.find_spec(_ENGINE_PACKAGE) is not None
 
 

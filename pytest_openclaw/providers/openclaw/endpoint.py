@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.providers.wire_errors import load_object
-from pytest_openclaw.tools.captured.requests import api_of
+from pytest_openclaw.tools.captured.wire_requests import api_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

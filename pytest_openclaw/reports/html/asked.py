@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.reports.html.words import Section, Table
+from pytest_openclaw.reports.html.pieces import Section, Table
 from pytest_openclaw.reports.numbers import DASH, one_line
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pytest_openclaw.reports.html.cells import change_of
 from pytest_openclaw.reports.html.comparison import comparison_of
-from pytest_openclaw.reports.html.words import Section, Table, named
+from pytest_openclaw.reports.html.pieces import Section, Table, named
 from pytest_openclaw.reports.numbers import DASH, one_line, render_ms
 from pytest_openclaw.stats.percentiles import percentile
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.reports.html import charts
-from pytest_openclaw.reports.html.words import NAME_WIDTH, Table
+from pytest_openclaw.reports.html.pieces import NAME_WIDTH, Table
 from pytest_openclaw.reports.numbers import DASH, one_line
 
 if TYPE_CHECKING:

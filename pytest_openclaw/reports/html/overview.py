@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.reports.html import charts
-from pytest_openclaw.reports.html.words import Section, Table, named
+from pytest_openclaw.reports.html.pieces import Section, Table, named
 from pytest_openclaw.reports.numbers import (
     DASH,
     LONGEST_SENTENCE,

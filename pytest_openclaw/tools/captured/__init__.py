@@ -2,6 +2,6 @@
 
 from pytest_openclaw.tools.captured.gathering import CONFIGURED, gather, sizes_of
 from pytest_openclaw.tools.captured.masks import Masks
-from pytest_openclaw.tools.captured.requests import Sent, read_request
+from pytest_openclaw.tools.captured.wire_requests import Sent, read_request
 
 __all__ = ["CONFIGURED", "Masks", "Sent", "gather", "read_request", "sizes_of"]

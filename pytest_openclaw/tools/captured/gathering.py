@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from pytest_openclaw.core.json_types import JsonObject
-    from pytest_openclaw.tools.captured.requests import Sent
+    from pytest_openclaw.tools.captured.wire_requests import Sent
     from pytest_openclaw.types.tool_calls import Tool
 
 CONFIGURED = "configured"

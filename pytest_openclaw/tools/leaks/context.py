@@ -6,12 +6,13 @@ import re
 from bisect import bisect_left
 from typing import TYPE_CHECKING
 
+from pytest_openclaw.tools.leaks.written_calls import TEMPLATES
 from pytest_openclaw.tools.wordings import load_wordings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytest_openclaw.tools.leaks.names import Leak
+    from pytest_openclaw.tools.leaks.written_calls import Leak
 
 _NEAR = 400
 
@@ -58,7 +59,11 @@ def _is_shown(text: str, leak: Leak) -> bool:
         return True
     if _is_announced(text, leak):
         return False
-    if _WORDINGS["example"].search(_paragraph_before(text, leak)) or _PLACEHOLDER.search(leak.arguments):
+    if _WORDINGS["example"].search(_paragraph_before(text, leak)):
+        return True
+    if leak.form in TEMPLATES:  # whatever its arguments look like, and whatever follows
+        return False
+    if _PLACEHOLDER.search(leak.arguments):
         return True
     after = _TAG.sub(" ", _FENCE_MARK.sub("", text[leak.end : leak.end + _NEAR]))
     return bool(_WORDINGS["explained"].search(after))

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from pytest_openclaw.tools.leaks.code import find_code_calls
 from pytest_openclaw.tools.leaks.context import own_acts
 from pytest_openclaw.tools.leaks.markup import find_markup_calls
-from pytest_openclaw.tools.leaks.names import KnownTools, Leak
 from pytest_openclaw.tools.leaks.objects import find_object_calls
-from pytest_openclaw.tools.thinking import without_thinking
+from pytest_openclaw.tools.leaks.written_calls import TEMPLATES, KnownTools, Leak
+from pytest_openclaw.tools.thinking import without_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -23,11 +23,6 @@ if TYPE_CHECKING:
 __all__ = ["Leak", "find_leaks"]
 
 MOST_LEAKS = 256
-_TEMPLATES = frozenset(
-    {"hermes", "llama", "mistral", "deepseek", "kimi", "glm", "gemma", "harmony", "phi", "command"}
-    | {"function-tag", "invoke"}
-)
-"""Forms that no prose has."""
 
 
 def find_leaks(
@@ -38,16 +33,16 @@ def find_leaks(
     Of its calls no more than `MOST_LEAKS` are found.
 
     Args:
-        text: the answer.
+        text: the answer, as `strip_thinking` leaves it.
         tools: that were offered.
         expected: names of further tools that count.
         shown_on_request: the prompt asks how a call is written; one in a code block is its answer then.
     """
-    answer = without_thinking(text)
+    answer = without_blocks(text)
     known = KnownTools(tools, expected)
     if not answer.strip():
         # A thought that never ends hides nothing that wears the tokens of a template.
-        return tuple(leak for leak in _found(text, known) if leak.form in _TEMPLATES)
+        return tuple(leak for leak in _found(text, known) if leak.form in TEMPLATES)
     return own_acts(answer, _found(answer, known), shown_on_request=shown_on_request)
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.tools.leaks.names import NAME, Leak, parameters_of
+from pytest_openclaw.tools.leaks.written_calls import NAME, Leak, parameters_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pytest_openclaw.tools.leaks.names import KnownTools
+    from pytest_openclaw.tools.leaks.written_calls import KnownTools
 
 _BAR = r"[|\uff5c]"
 _SPACE = r"[\u2581_ ]"
@@ -18,7 +18,7 @@ _FORMS: tuple[tuple[str, re.Pattern[str], str | None], ...] = tuple(
     (form, re.compile(pattern, re.IGNORECASE), closing)
     for form, pattern, closing in (
         ("function-tag", rf"<function\s?(?:=|\sname=)\s?[\"']?({NAME})[\"']?\s?(?:>|(?=\{{))", "</function>"),
-        ("invoke", rf"<(?:\w+:|{_BAR}DSML{_BAR})?invoke\s+name=[\"']({NAME})[\"']", "invoke>"),
+        ("invoke", rf"<(?:\w+:|{_BAR}DSML{_BAR} ?)?invoke\s+name=[\"']({NAME})[\"']", "invoke>"),
         ("tool-tag", rf"<(?:tool|tool_call|tool_use|function_call|call)\s+name=[\"']({NAME})[\"']", None),
         ("mistral", rf"\[TOOL_CALLS\]\s{{0,9}}+({NAME})\s{{0,9}}+(?=\[|\{{)", "}"),
         (
@@ -29,6 +29,8 @@ _FORMS: tuple[tuple[str, re.Pattern[str], str | None], ...] = tuple(
         ),
         ("deepseek", rf"function<{_BAR}tool{_SPACE}sep{_BAR}>\s{{0,9}}+({NAME})", "end"),
         ("kimi", rf"<\|tool_call_begin\|>\s{{0,9}}+({NAME})", "<|tool_call_end|>"),
+        ("kimi", rf"<\|open\|>call tool=\"({NAME})\"", "<|close|>call<|sep|>"),
+        ("functionary", rf"<\|recipient\|>\s{{0,9}}+({NAME})\s{{0,9}}+<\|content\|>", "<|"),
         (
             "glm",
             rf"<tool_call>\s{{0,9}}+({NAME})(?=\s{{0,9}}+(?:<arg_key>|\{{|\n|</tool_call>)|\s*$)",

@@ -6,12 +6,12 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.tools.leaks.names import Leak, parameters_of, required_of
+from pytest_openclaw.tools.leaks.written_calls import Leak, parameters_of, required_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pytest_openclaw.tools.leaks.names import KnownTools
+    from pytest_openclaw.tools.leaks.written_calls import KnownTools
     from pytest_openclaw.types.tool_calls import Tool
 
 _NAMES = (

@@ -25,7 +25,7 @@ from pytest_openclaw.tools.world import files
 from pytest_openclaw.tools.world.search import Memory, Web
 from pytest_openclaw.tools.world.shell import Exec
 from pytest_openclaw.tools.world.timeouts import timeout_text
-from pytest_openclaw.tools.world.words import rank
+from pytest_openclaw.tools.world.word_search import rank
 from pytest_openclaw.tools.world.work import MOST_CALLS, OutOfWorkError, n_read, weight_of
 from pytest_openclaw.tools.world.workspace import ToolError, Workspace, error_text, pretty, text_of, whole_of
 from pytest_openclaw.types.tool_calls import Dispatched

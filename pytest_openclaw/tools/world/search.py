@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.tools.paths import place_of
-from pytest_openclaw.tools.world.words import rank
+from pytest_openclaw.tools.world.word_search import rank
 from pytest_openclaw.tools.world.work import line_steps
 from pytest_openclaw.tools.world.workspace import ToolError, pretty, text_of, whole_of
 

@@ -10,16 +10,18 @@ from typing import TYPE_CHECKING, Any
 from pytest_openclaw.asking.attempt import ask_once
 from pytest_openclaw.asking.exchanges import hold_exchange
 from pytest_openclaw.providers.anthropic_messages import AnthropicMessages
+from pytest_openclaw.providers.gemini import Gemini
 from pytest_openclaw.providers.ollama_openai import OllamaOpenAI
 from pytest_openclaw.providers.openai_responses import OpenAIResponses
 from pytest_openclaw.types.faults import CallFailed
 from pytest_openclaw.types.protocols import ProviderSetup
 from pytest_openclaw.types.replies import CallResult, Fault, Reply
 from pytest_openclaw.types.requests import Request
+from tests.providers.servers.misbehaving import Request as ServedRequest
 from tests.providers.servers.misbehaving import sse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from pytest_openclaw.providers.over_http import OverHttp
 
@@ -38,13 +40,27 @@ class Api:
     whole: Callable[..., dict[str, Any]]
     shown_key: Callable[[str], tuple[str, str]] = lambda key: ("authorization", f"Bearer {key}")
 
+    version: str = "/v1"
+    served_at: str = ""
+
     @property
     def path(self) -> str:
-        return f"/v1{self.kind.path}"
+        """The path of a request for a stream from model `m`."""
+        return self.path_of("m")
+
+    def path_of(self, model: str) -> str:
+        """The path of a request for a stream."""
+        return self.version + (self.served_at.format(model=model) or self.kind.path)
+
+    def base(self, url: str) -> str:
+        """The base URL that a provider with this address shows."""
+        return url.removesuffix("/v1") + self.version
 
     def answers(self, path: str) -> bool:
-        """Whether a request to this path asks a model by this API."""
-        return path.endswith(self.kind.path)
+        """Whether a request to this path is one to a model by this API."""
+        return (
+            ":generateContent" in path.replace("streamG", "g") if self.served_at else path.endswith(self.path)
+        )
 
     def provider(self, url: str, **environ: str) -> OverHttp:
         return self.kind(ProviderSetup(name=self.kind.name, environ={self.base_env: url, **environ}))
@@ -118,6 +134,7 @@ def _chat_whole(
     reason: str | None = "stop",
     reasoning: str = "",
     calls: tuple[tuple[str, str], ...] = (),
+    usage: Any = None,
 ) -> dict[str, Any]:
     message: dict[str, Any] = {"role": "assistant", "content": text}
     if reasoning:
@@ -128,11 +145,12 @@ def _chat_whole(
             for n, (name, arguments) in enumerate(calls)
         ]
     choice = {"index": 0, "message": message, "finish_reason": reason}
-    return {"object": "chat.completion", "model": "m-served", "choices": [choice], "usage": CHAT_USAGE}
+    usage = usage or CHAT_USAGE
+    return {"object": "chat.completion", "model": "m-served", "choices": [choice], "usage": usage}
 
 
-def _chat_end(reason: str = "stop", **_: Any) -> bytes:
-    return sse(chat_chunk({}, reason), chat_usage(**CHAT_USAGE), "[DONE]")
+def _chat_end(reason: str = "stop", usage: Any = None, **_: Any) -> bytes:
+    return sse(chat_chunk({}, reason), chat_usage(**(usage or CHAT_USAGE)), "[DONE]")
 
 
 CHAT = Api(
@@ -175,6 +193,7 @@ def _responses_whole(
     reason: str | None = "stop",
     reasoning: str = "",
     calls: tuple[tuple[str, str], ...] = (),
+    usage: Any = None,
 ) -> dict[str, Any]:
     output: list[dict[str, Any]] = []
     if reasoning:
@@ -193,7 +212,7 @@ def _responses_whole(
         "incomplete_details": {"reason": why} if why else None,
         "error": None,
         "output": output,
-        "usage": RESPONSES_USAGE,
+        "usage": usage or RESPONSES_USAGE,
     }
 
 
@@ -234,6 +253,7 @@ def _messages_whole(
     reason: str | None = "stop",
     reasoning: str = "",
     calls: tuple[tuple[str, str], ...] = (),
+    usage: Any = None,
 ) -> dict[str, Any]:
     content: list[dict[str, Any]] = []
     if reasoning:
@@ -252,13 +272,13 @@ def _messages_whole(
         "content": content,
         "stop_reason": _STOP_REASONS.get(reason or "stop", reason),
         "stop_sequence": None,
-        "usage": MESSAGES_USAGE,
+        "usage": usage or MESSAGES_USAGE,
     }
 
 
-def _messages_end(reason: str = "stop", **_: Any) -> bytes:
+def _messages_end(reason: str = "stop", usage: Any = None, **_: Any) -> bytes:
     ended = {"stop_reason": _STOP_REASONS.get(reason, reason), "stop_sequence": None}
-    return event({"type": "message_delta", "delta": ended, "usage": MESSAGES_USAGE}) + event(
+    return event({"type": "message_delta", "delta": ended, "usage": usage or MESSAGES_USAGE}) + event(
         {"type": "message_stop"}
     )
 
@@ -275,7 +295,113 @@ MESSAGES = Api(
     shown_key=lambda key: ("x-api-key", key),
 )
 
-APIS = (CHAT, RESPONSES, MESSAGES)
+# --- gemini -------------------------------------------------------------------------------------
+
+GEMINI_USAGE = {
+    "promptTokenCount": 11,
+    "cachedContentTokenCount": 3,
+    "candidatesTokenCount": 2,
+    "thoughtsTokenCount": 5,
+    "totalTokenCount": 18,
+}
+_FINISH_REASONS = {
+    "stop": "STOP",
+    "tool_calls": "STOP",
+    "length": "MAX_TOKENS",
+    "content_filter": "SAFETY",
+}
+
+
+def gemini_answer(*parts: dict[str, Any], reason: str | None = None, usage: Any = None) -> dict[str, Any]:
+    candidate: dict[str, Any] = {"index": 0}
+    if parts:
+        candidate["content"] = {"role": "model", "parts": [*parts]}
+    if reason:
+        candidate["finishReason"] = _FINISH_REASONS.get(reason, reason)
+    answer = {"candidates": [candidate], "modelVersion": "m-served", "responseId": "r1"}
+    return answer if usage is None else {**answer, "usageMetadata": usage}
+
+
+def _gemini_whole(
+    text: str | None = "Hi.",
+    reason: str | None = "stop",
+    reasoning: str = "",
+    calls: tuple[tuple[str, str], ...] = (),
+    usage: Any = None,
+) -> dict[str, Any]:
+    parts: list[dict[str, Any]] = [{"text": reasoning, "thought": True}] if reasoning else []
+    if text:
+        parts.append({"text": text})
+    parts += [
+        {"functionCall": {"id": f"c{n}", "name": name, "args": as_object(arguments)}}
+        for n, (name, arguments) in enumerate(calls)
+    ]
+    return gemini_answer(*parts, reason=reason or "stop", usage=usage or GEMINI_USAGE)
+
+
+GEMINI = Api(
+    kind=Gemini,
+    base_env="GOOGLE_GEMINI_BASE_URL",
+    key_env="GEMINI_API_KEY",
+    text=lambda text: sse(gemini_answer({"text": text})),
+    reasoning=lambda text: sse(gemini_answer({"text": text, "thought": True})),
+    refusal=None,
+    end=lambda reason="stop", usage=None, **_: sse(gemini_answer(reason=reason, usage=usage or GEMINI_USAGE)),
+    whole=_gemini_whole,
+    shown_key=lambda key: ("x-goog-api-key", key),
+    version="/v1beta",
+    served_at="/models/{model}:streamGenerateContent?alt=sse",
+)
+
+APIS = (CHAT, RESPONSES, MESSAGES, GEMINI)
+
+
+def model_of(request: ServedRequest) -> str:
+    """Which model a request is for."""
+    named = request.path.rpartition("/")[2].partition(":")[0]
+    return str(request.json.get("model", named))
+
+
+def prompt_of(body: dict[str, Any]) -> str:
+    """What a model is asked, without a conversation."""
+    if "contents" in body:
+        return str(body["contents"][-1]["parts"][0]["text"])
+    return str(body["input"] if "input" in body else body["messages"][-1]["content"])
+
+
+def tools_in(body: dict[str, Any]) -> list[str]:
+    """The names of the tools that are offered."""
+    (first, *_) = tools = body["tools"]
+    return [tool.get("function", tool)["name"] for tool in first.get("functionDeclarations", tools)]
+
+
+def texts_in(value: Any) -> Iterator[str]:
+    """Every text that a model is shown of a conversation."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for part in value:
+            yield from texts_in(part)
+    elif isinstance(value, dict):
+        for name in _SHOWN:
+            yield from texts_in(value.get(name))
+
+
+_SHOWN = (
+    "instructions",
+    "systemInstruction",
+    "system",
+    "input",
+    "messages",
+    "contents",
+    "content",
+    "parts",
+    "text",
+    "output",
+    "arguments",
+    "functionResponse",
+    "response",
+)
 
 
 def as_object(arguments: str) -> dict[str, Any]:

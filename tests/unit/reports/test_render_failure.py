@@ -145,7 +145,7 @@ def test_an_exchange_is_shown_turn_by_turn() -> None:
         '  turn 2  exec {"command": "ls"}',
         "  ended   in a loop: the same call with the same result, again and again",
         "  reply",
-        "  outcome wrong_tool: OpenClaw would execute these calls, but they are not those that were due",
+        "  outcome wrong_tool: OpenClaw would execute these calls, but they are of other tools than those that were due",
     ]
 
 

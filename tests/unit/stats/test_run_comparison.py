@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,8 @@ from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.recording.run_directory import RunDirectory
 from pytest_openclaw.stats.compare import ComparedRuns
 from pytest_openclaw.stats.run_comparison import Measured, compare_runs, named_targets, parse_across
-from pytest_openclaw.stored.baseline import find_baseline, read_measured
+from pytest_openclaw.stored.baseline import find_baseline, read_baseline, read_measured
+from pytest_openclaw.types.targets import Target
 from tests.unit.reports.summaries import missed
 from tests.unit.stored.stored_runs import SUITE, A, B, definition, row, store
 
@@ -295,6 +297,66 @@ def test_a_baseline_that_is_none_is_refused(tmp_path: Path, name: str, message: 
 
     with pytest.raises(OpenClawError, match=message):
         find_baseline(name, tmp_path, besides=tmp_path / "own")
+
+
+def _store(folder: Path, name: str, age: int, marks: str, target: Target = A) -> None:
+    rows = [
+        row(target, f"P{n}") if mark == "+" else missed(target, prompt_id=f"P{n}", suite=SUITE)
+        for n, mark in enumerate(marks)
+    ]
+    path = store(folder / name, rows)
+    os.utime(path / "results.jsonl", (1000 - age, 1000 - age))
+
+
+def test_several_runs_are_one_baseline(tmp_path: Path) -> None:
+    """The newest of them with the candidate's targets; each of its cells is compared with theirs."""
+    for age, (name, marks) in enumerate(
+        {"now": "---+", "one": "++++", "two": "+-++", "three": "-+++"}.items()
+    ):
+        _store(tmp_path, name, age, marks)
+    _store(tmp_path, "other", 1, "+", B)
+
+    base = read_baseline("last:2", tmp_path, besides=tmp_path / "now", targets=[A])
+    compared = compare_runs(base, read_measured(tmp_path / "now"))
+    verdicts = compared.targets[0].verdicts
+
+    assert [run.run_id for run in (base, *base.pool)] == ["one", "two"]
+    assert compared.notes == ("verdicts are compared with 2 runs: one, two",)
+    assert (verdicts.n_prompts, verdicts.n_cells, verdicts.n_base, verdicts.n_candidate) == (4, 8, 7, 2)
+    # Of the 27 ways to choose a candidate for the three prompts that differ, three lead as far.
+    assert verdicts.p == pytest.approx(2 * 2 / 27)
+
+
+def test_a_run_without_a_cell_to_compare_is_left_out_of_the_baseline(tmp_path: Path) -> None:
+    """And named: what differs there is no luck."""
+    _store(tmp_path, "now", 0, "++")
+    _store(tmp_path, "one", 1, "++")
+    store(tmp_path / "two", ROWS, prompts=[definition(f"P{n}", prompt="Other.") for n in (1, 2)])
+    base = replace(
+        read_measured(tmp_path / "one"), pool=(replace(read_measured(tmp_path / "two"), records=()),)
+    )
+
+    compared = compare_runs(base, read_measured(tmp_path / "now"))
+
+    assert compared.notes == ("two is left out of the baseline: none of its cells can be compared",)
+    assert compared.targets[0].verdicts.n_cells == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        pytest.param("last:0", "last:0: give a number of runs from 1 to 20, for example last:5", id="none"),
+        pytest.param("last:x", "last:x: give a number", id="no-number"),
+        pytest.param("last:99", "last:99: give a number", id="too-many"),
+        pytest.param("last:3", "there is no other run of these targets in", id="no-other"),
+    ],
+)
+def test_a_baseline_of_no_runs_is_refused(tmp_path: Path, name: str, message: str) -> None:
+    """With what to give."""
+    _store(tmp_path, "own", 0, "+")
+
+    with pytest.raises(OpenClawError, match=message):
+        read_baseline(name, tmp_path, besides=tmp_path / "own")
 
 
 def test_a_run_counts_its_rows(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
 from pytest_openclaw.stats import significance
-from pytest_openclaw.stats.significance import Difference, adjusted, sign_flip, sign_test
+from pytest_openclaw.stats.significance import Difference, PValue, adjusted, exchange, sign_flip, sign_test
 
 
 def _by_brute_force(totals: Sequence[int]) -> float:
@@ -85,3 +85,70 @@ def test_of_very_many_prompts_it_is_normal(monkeypatch: pytest.MonkeyPatch) -> N
 def test_more_targets_ask_for_more(found: list[Difference], expected: list[float]) -> None:
     """Holm's correction: the smallest p counts for as many targets as there are, the next for one less."""
     assert adjusted(found) == pytest.approx(expected)
+
+
+def _exchanged(prompts: Sequence[Sequence[int]]) -> float:
+    """The share of all choices of a candidate, prompt by prompt, that lead at least as far to its side, twice."""
+
+    def lead(chosen: Sequence[int]) -> float:
+        return sum(
+            passed[place] - (sum(passed) - passed[place]) / (len(passed) - 1)
+            for passed, place in zip(prompts, chosen, strict=True)
+        )
+
+    found = lead([0] * len(prompts))
+    if abs(found) < 1e-9:
+        return 1.0
+    leads = [lead(chosen) for chosen in itertools.product(*(range(len(passed)) for passed in prompts))]
+    return min(1.0, 2 * sum(one / found >= 1 - 1e-9 for one in leads) / len(leads))
+
+
+@settings(deadline=None)
+@given(
+    prompts=st.lists(st.lists(st.integers(0, 3), min_size=2, max_size=4), max_size=5),
+)
+def test_every_choice_of_a_candidate_is_counted(prompts: list[list[int]]) -> None:
+    """With several baselines any of the runs could have been the candidate, for each prompt on its own."""
+    assert exchange(prompts).p == pytest.approx(_exchanged(prompts), abs=1e-9)
+
+
+@settings(deadline=None)
+@given(
+    pairs=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=12),
+    kind=st.sampled_from(["exact", "mid"]),
+)
+def test_with_one_baseline_signs_are_flipped(pairs: list[tuple[int, int]], kind: PValue) -> None:
+    """The two tests are one there, whichever p is taken."""
+    by_signs = sign_flip([candidate - base for candidate, base in pairs], kind)
+    found = exchange(pairs, kind)
+
+    assert found.sign == by_signs.sign
+    assert found.p == pytest.approx(by_signs.p, abs=1e-12)
+
+
+def test_exchanges_of_very_many_prompts_are_normal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the exact count would take long, the normal distribution hardly differs."""
+    prompts = [[1, 2, 1, 2]] * 130 + [[2, 1, 2, 1]] * 100 + [[3, 1, 2, 3]] * 10
+    exact = exchange(prompts)
+
+    monkeypatch.setattr(significance, "MOST_EXACT_BITS", 0)
+
+    assert exchange(prompts) == (exact.sign, pytest.approx(exact.p, rel=0.03))
+
+
+@pytest.mark.parametrize(
+    ("n_better", "n_worse", "exact", "mid"),
+    [
+        pytest.param(1, 7, 0.0703, 0.0391, id="one-and-seven"),
+        pytest.param(0, 5, 0.0625, 0.0312, id="five-of-five"),
+        pytest.param(3, 3, 1.0, 1.0, id="as-many"),
+    ],
+)
+def test_the_mid_p_counts_what_was_found_by_half(
+    n_better: int, n_worse: int, exact: float, mid: float
+) -> None:
+    """The first row is in Fagerland, Lydersen & Laake (2013), "The McNemar test", BMC Med. Res. Methodol. 13."""
+    totals = [1] * n_better + [-1] * n_worse
+
+    assert sign_flip(totals).p == pytest.approx(exact, abs=0.0001)
+    assert sign_flip(totals, "mid").p == pytest.approx(mid, abs=0.0001)

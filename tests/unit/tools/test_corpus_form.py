@@ -22,7 +22,17 @@ REPLIES = BLIND + SEEN
 KEYS = {"id", "task", "family", "form", "reply", "label", "why"}
 FAMILIES = {"hermes", "llama", "mistral", "qwen", "deepseek", "gemma", "glm", "gpt-oss", "other"}
 RESTRAINT = {"restrained", "called_needlessly"}
-WITH_CALLS = {"valid", "wrong_tool", "bad_arguments", "unknown_tool", "malformed_json"}
+SPLIT_OFF = {"forbidden_call", "unfinished"}
+"""Labels that were a part of `wrong_tool` when the replies were written."""
+WITH_CALLS = {
+    "valid",
+    "forbidden_call",
+    "unfinished",
+    "wrong_tool",
+    "bad_arguments",
+    "unknown_tool",
+    "malformed_json",
+}
 WITHOUT_CALLS = {"leaked_as_text", "claimed_not_done", "no_call"}
 LABELS = RESTRAINT | WITH_CALLS | WITHOUT_CALLS
 
@@ -107,7 +117,7 @@ def test_ids_are_unique():
     assert [reply for reply, n in replies.items() if n > 1] == []
 
 
-@pytest.mark.parametrize("label", sorted(LABELS))
+@pytest.mark.parametrize("label", sorted(LABELS - SPLIT_OFF))
 def test_each_outcome_is_met_often(label):
     """Each outcome is the label of at least twenty replies that were written without sight of the code."""
     assert sum(entry["label"] == label for entry in BLIND) >= 20

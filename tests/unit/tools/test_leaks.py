@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from pytest_openclaw.tools.catalogue import load_catalogue
 from pytest_openclaw.tools.leaks import find_leaks
+from pytest_openclaw.tools.thinking import strip_thinking
 from pytest_openclaw.types.tool_calls import Tool
 
 TOOLS = load_catalogue().surface("direct")
@@ -17,7 +18,7 @@ JSON = f'{{"name": "read", "arguments": {PATH}}}'
 
 def names(text: str, **options: bool) -> list[str]:
     """The tools that a text calls."""
-    return [leak.name for leak in find_leaks(text, TOOLS, **options)]
+    return [leak.name for leak in find_leaks(strip_thinking(text), TOOLS, **options)]
 
 
 @pytest.mark.parametrize(
@@ -88,6 +89,22 @@ def names(text: str, **options: bool) -> list[str]:
         pytest.param(f"Sure:\n[read]\n{PATH}\n[END_TOOL_REQUEST]", id="bracket-after-prose"),
         pytest.param(f"Sure! Here is the function call:\n```json\n{JSON}\n```", id="announced"),
         pytest.param(f"<think>Read it.</think>\n{JSON}", id="after-thinking"),
+        pytest.param(f"<|from|>assistant\n<|recipient|>read\n<|content|>{PATH}<|stop|>", id="functionary-2"),
+        pytest.param(
+            '<\uff5cDSML\uff5c calls>\n<\uff5cDSML\uff5c invoke name="read">\n</\uff5cDSML\uff5c invoke>',
+            id="deepseek-4.1",
+        ),
+        pytest.param(
+            '<|open|>tools<|sep|><|open|>call tool="read" index="1"<|sep|><|close|>call<|sep|>', id="kimi-k3"
+        ),
+        pytest.param(
+            'On it.\n<tool_call>\n{"name": "read", "arguments": {"path": "/path/to/notes.md"}}\n</tool_call>',
+            id="a-placeholder-in-a-template",
+        ),
+        pytest.param(
+            '<think>Hm.</think><tool_call>{"name": "read", "arguments": {"path": "a</think>b"}}</tool_call>',
+            id="a-closing-tag-in-an-argument",
+        ),
         pytest.param(f"Ich lese die Datei.\n{JSON}", id="german"),
     ],
 )

@@ -239,3 +239,21 @@ def test_a_plugin_may_say_harm_itself():
     ]
 
     assert said == [False, True, True, None]
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        ({"calls": [], "exact": True}, '"exact" is true without "calls". List the calls to be made.'),
+        ({"calls": [{"name": "read"}], "exact": 1}, '"exact" is 1. Write true or false.'),
+        ({"calls": [], "forbidden": [{"arguments": {}}]}, 'a call in "forbidden" has no "name".'),
+        ({"calls": [], "forbidden": [7]}, '"forbidden" holds 7.'),
+        ({"calls": [], "never_shown": "4471"}, '"never_shown" is the text "4471". Write a list'),
+    ],
+)
+def test_what_a_rule_about_harm_may_not_say(spec, said):
+    """A slip is reported with the validator, the key and what to write."""
+    with pytest.raises(ValueError, match="validator tool_call: ") as caught:
+        build_validator({"type": "tool_call", **spec}, REGISTRY)
+
+    assert said in str(caught.value)

@@ -1,4 +1,4 @@
-"""An order for things that several runs list, each its own part of them."""
+"""Computes a common order of items that several runs list in part."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ K = TypeVar("K", bound="Hashable")
 def common_order(sequences: Iterable[Iterable[K]], key: Callable[[K], Any]) -> list[K]:
     """Return everything in the sequences once, in an order that fits all of them.
 
-    Where they leave it open, and where they contradict each other, the smaller `key` goes first; so the
-    order of the sequences makes no difference.
+    Where they leave it open or contradict each other, the smaller `key` is first, so the order of the
+    sequences does not matter.
     """
     followers: dict[K, set[K]] = {}
     for sequence in sequences:
@@ -34,7 +34,7 @@ def common_order(sequences: Iterable[Iterable[K]], key: Callable[[K], Any]) -> l
     ordered: list[K] = []
     while waiting:
         item = heapq.heappop(ready)[1] if ready else next(iter(waiting))
-        if item not in waiting:  # a contradiction let it go before
+        if item not in waiting:  # placed earlier because of a contradiction
             continue
         del waiting[item]
         ordered.append(item)
@@ -46,8 +46,8 @@ def common_order(sequences: Iterable[Iterable[K]], key: Callable[[K], Any]) -> l
 
 
 def natural(text: str) -> tuple[list[str | tuple[int, str]], str]:
-    """Return a key by which P2 goes before P10."""
+    """Return a key that sorts P2 before P10."""
     parts = re.split(r"([0-9]+)", text)
-    # Numbers by length, then by digits: int() refuses more than 4,300 digits.
+    # Numbers by length, then by digits: int() rejects more than 4,300 digits.
     digits = [part.lstrip("0") for part in parts]
     return [(len(digits[n]), digits[n]) if n % 2 else part for n, part in enumerate(parts)], text

@@ -10,7 +10,7 @@ from pytest_openclaw.core import json_schema
 from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.core.json_text import same
 from pytest_openclaw.types.replies import Reply
-from pytest_openclaw.validators.json_values import JsonEquals, JsonSchema
+from pytest_openclaw.validators.whole_json import JsonEquals, JsonSchema
 
 ROUTE = {
     "type": "object",

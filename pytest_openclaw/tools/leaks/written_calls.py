@@ -12,6 +12,11 @@ from pytest_openclaw.types.tool_calls import Tool
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+TEMPLATES = frozenset(
+    {"hermes", "llama", "mistral", "deepseek", "kimi", "glm", "gemma", "harmony", "phi", "command"}
+    | {"function-tag", "invoke", "functionary"}
+)
+"""Forms that no prose has."""
 NAME = r"[A-Za-z_][\w.:/-]{0,99}+"
 _PREFIX = re.compile(
     r"(?:(?:default_api|functions?|tools?|api|assistant|openclaw|multi_tool_use|self|client)[./:])+",

@@ -1,0 +1,359 @@
+"""Google's Gemini API, and every server that speaks it too.
+
+Requests and answers are as in https://ai.google.dev/api/generate-content.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar
+from urllib.parse import quote
+
+from pytest_openclaw.providers.address import Address, parse_address
+from pytest_openclaw.providers.call import Dialect
+from pytest_openclaw.providers.json_values import count_in, object_in, objects_in, text_in
+from pytest_openclaw.providers.over_http import MODELS_TIMEOUT_S, OverHttp
+from pytest_openclaw.providers.wire_errors import error_in, load_object
+from pytest_openclaw.tools.thinking import strip_thinking
+from pytest_openclaw.types import faults
+from pytest_openclaw.types.faults import CallFailed, WireError
+from pytest_openclaw.types.settings import THINKING_ROOM_TOKENS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pytest_openclaw.core.json_types import JsonObject
+    from pytest_openclaw.providers.exchange import Exchange
+    from pytest_openclaw.types.protocols import ProviderSetup
+    from pytest_openclaw.types.replies import Fault, Reply, Turn
+    from pytest_openclaw.types.requests import Request
+    from pytest_openclaw.types.tool_calls import ToolCall
+
+DEFAULT_BASE_URL = "https://generativelanguage.googleapis.com/v1beta"
+_VERSIONS = ("/v1beta", "/v1alpha")
+# The rest of the package has chat completions' words for how an answer ended.
+_FINISH_REASON = {
+    "STOP": "stop",
+    "MAX_TOKENS": "length",
+    "SAFETY": "content_filter",
+    "RECITATION": "content_filter",
+    "BLOCKLIST": "content_filter",
+    "PROHIBITED_CONTENT": "content_filter",
+    "SPII": "content_filter",
+    "MODEL_ARMOR": "content_filter",
+}
+# Not the model's failure: the request lacked what an earlier answer had.
+_OURS = frozenset({"MISSING_THOUGHT_SIGNATURE"})
+_SIGNATURE = "thoughtSignature"
+# For calls that no signature came with: https://ai.google.dev/gemini-api/docs/thought-signatures
+_UNSIGNED = "skip_thought_signature_validator"
+
+
+def gemini_body(request: Request, *, with_temperature: bool = True, with_budget: bool = False) -> JsonObject:
+    """Return the body of `generateContent` that asks `request`; its model is in the path.
+
+    The schemas of tools are sent whole, as `parametersJsonSchema`, and not as the older `parameters`, which
+    takes a part of JSON Schema only.
+
+    Args:
+        request: what to ask.
+        with_temperature: False for a model that refuses it.
+        with_budget: True for a model that takes a budget of thinking tokens in place of a level.
+    """
+    config: JsonObject = {"maxOutputTokens": request.max_output_tokens}
+    if with_temperature:
+        config["temperature"] = request.temperature
+    if request.seed is not None:
+        config["seed"] = request.seed
+    if request.thinking_level:
+        level = request.thinking_level
+        amount = (
+            {"thinkingBudget": THINKING_ROOM_TOKENS[level]}
+            if with_budget
+            else {"thinkingLevel": level.upper()}
+        )
+        config["thinkingConfig"] = {"includeThoughts": True, **amount}
+    body: JsonObject = {"contents": _contents(request), "generationConfig": config}
+    if request.system is not None:
+        body["systemInstruction"] = {"parts": [{"text": request.system}]}
+    if request.tools:
+        declarations = [
+            {
+                "name": tool.name,
+                "description": tool.description,
+                "parametersJsonSchema": dict(tool.parameters),
+            }
+            for tool in request.tools
+        ]
+        body["tools"] = [{"functionDeclarations": declarations}]
+    return body
+
+
+def read_gemini(payload: JsonObject, exchange: Exchange) -> WireError | None:
+    """Read a chunk of a stream, or a whole answer, into the exchange.
+
+    Returns:
+        The error that it is instead, if it is one.
+    """
+    if error := error_in(payload):
+        return error
+    exchange.receive_model(text_in(payload.get("modelVersion")))
+    _read_usage(object_in(payload.get("usageMetadata")), exchange)
+    if text_in(object_in(payload.get("promptFeedback")).get("blockReason")):
+        exchange.receive_end("content_filter")
+    for candidate in objects_in(payload.get("candidates"))[:1]:
+        for part in objects_in(object_in(candidate.get("content")).get("parts")):
+            _read_part(part, exchange)
+        if reason := text_in(candidate.get("finishReason")):
+            return _read_end(reason, candidate, exchange)
+    return None
+
+
+def is_answer(payload: JsonObject) -> bool:
+    """Whether an object is a whole answer, or says why there is none."""
+    return bool(payload.get("candidates") or payload.get("promptFeedback"))
+
+
+class Gemini(OverHttp):
+    """Gemini models, by Google's own API; under a name of the user's, any server with that API.
+
+    The address is `GOOGLE_GEMINI_BASE_URL`, else the ini's, else Google's; an endpoint of the user's has the
+    one of its ini line. The key is in `GEMINI_API_KEY`, else in `GOOGLE_API_KEY`, or in the variable that the
+    line names; an endpoint's key is sent as a bearer token too, since gateways differ in what they read.
+    """
+
+    name: ClassVar[str] = "gemini"
+    takes_tools: ClassVar[bool] = True
+    path: ClassVar[str] = "/models/MODEL:streamGenerateContent"
+    # The most that one page of the list may have; without it there are 50.
+    models_path: ClassVar[str] = "/models?pageSize=1000"
+    dialect: ClassVar[Dialect] = Dialect(
+        read=read_gemini, is_whole=is_answer, end_mark="a finishReason", done_ends=False
+    )
+
+    def __init__(self, setup: ProviderSetup) -> None:
+        super().__init__(setup)
+        self._without_temperature: set[str] = set()
+        self._with_budget: set[str] = set()
+
+    def find_address(self) -> Address:
+        """Return where the server is; `/v1beta` may be left out."""
+        base = self.setup.environ.get("GOOGLE_GEMINI_BASE_URL", "").strip()
+        if self.setup.name != Gemini.name:
+            address = super().find_address()
+        elif base:
+            address = parse_address(base, source="GOOGLE_GEMINI_BASE_URL")
+        else:
+            address = parse_address(self.setup.base_url or DEFAULT_BASE_URL, source=self.setup.name)
+        if address.base_url.endswith(_VERSIONS):
+            return address
+        return replace(address, base_url=f"{address.root_url}/v1beta")
+
+    @property
+    def endpoint(self) -> str:
+        """The server, by whichever of its APIs it is asked."""
+        root = self.address.base_url.rpartition("/")[0]
+        return replace(self.address, base_url=root).server
+
+    @property
+    def key_env(self) -> str | None:
+        """The key's variable."""
+        if self.setup.key_env or self.setup.name != Gemini.name:
+            return self.setup.key_env
+        names = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
+        return next((name for name in names if self.setup.environ.get(name, "").strip()), names[0])
+
+    @property
+    def needs_key(self) -> bool:
+        """A server elsewhere is never asked without a key."""
+        return True
+
+    def key_headers(self, key: str) -> Mapping[str, str]:
+        """Return the headers that show the key."""
+        is_google = self.setup.name == Gemini.name or self.address.base_url == DEFAULT_BASE_URL
+        return {"x-goog-api-key": key} | ({} if is_google else dict(super().key_headers(key)))
+
+    def route(self, request: Request) -> str:
+        """Return the path that answers `request`, with the name of its model."""
+        name = request.model if "/" in request.model else f"models/{request.model}"
+        method = "streamGenerateContent?alt=sse" if request.stream else "generateContent"
+        return f"/{quote(name)}:{method}"
+
+    def body(self, request: Request) -> JsonObject:
+        """Return the JSON body that asks `request`."""
+        return gemini_body(
+            request,
+            with_temperature=request.model not in self._without_temperature,
+            with_budget=request.model in self._with_budget,
+        )
+
+    async def ask(self, request: Request) -> Reply:
+        """Send the request; again without what its model refuses, and so from then on.
+
+        Only the attempt that counted is timed; see `Provider.ask`.
+        """
+        while True:
+            body = self.body(request)
+            try:
+                return await self.send(request, body)
+            except CallFailed as failed:
+                if not self._adapt(request.model, body["generationConfig"], failed.fault):
+                    raise
+
+    async def models(self) -> tuple[str, ...]:
+        """Names of the models that generate text."""
+        answer = await self.fetch(f"{self.address.base_url}{self.models_path}", timeout_s=MODELS_TIMEOUT_S)
+        if not isinstance(answer.get("models"), list):
+            raise CallFailed(faults.malformed(self.setup.name, "its list of models has no list"))
+        return tuple(
+            name.removeprefix("models/")
+            for entry in objects_in(answer["models"])
+            if (name := text_in(entry.get("name"))) and _generates(entry)
+        )
+
+    def _adapt(self, model: str, config: JsonObject, fault: Fault) -> bool:
+        """Note what the model refuses of `config`; whether the next one will lack it."""
+        words = fault.message.lower().replace("_", " ")
+        if fault.failure_type != "http_400":
+            return False
+        if "temperature" in config and "temperature" in words:
+            self._without_temperature.add(model)
+            return True
+        if "thinkingLevel" in config.get("thinkingConfig", ()) and (
+            "thinking level" in words or "thinkinglevel" in words
+        ):
+            self._with_budget.add(model)
+            return True
+        return False
+
+
+# --- what is sent -------------------------------------------------------------------------------
+
+
+def _contents(request: Request) -> list[JsonObject]:
+    contents: list[JsonObject] = [_content("user", [{"text": request.prompt}])]
+    for turn in request.history:
+        if turn.nudge:
+            contents.append(_content("user", [{"text": turn.nudge}]))
+        # A content without parts is refused.
+        if said := _signed(turn) if _is_signed(turn) else [*_unsigned(turn)]:
+            contents.append(_content("model", said))
+        if turn.results:
+            contents.append(_content("user", _results(turn)))
+    return contents
+
+
+def _content(role: str, parts: list[JsonObject]) -> JsonObject:
+    return {"role": role, "parts": parts}
+
+
+def _is_signed(turn: Turn) -> bool:
+    return any(part.get(_SIGNATURE) for part in turn.carried)
+
+
+def _signed(turn: Turn) -> list[JsonObject]:
+    """Return a turn's parts exactly as and where they were, with what is sent of its calls.
+
+    The first call of an answer has a signature, and a request without it is refused.
+    """
+    left = [*turn.calls]
+    parts: list[JsonObject] = []
+    for part in turn.carried:
+        if "functionCall" not in part:
+            parts.append(part)
+            continue
+        found = next((call for call in left if _fields(call) == _read_call(part)), None)
+        if found is not None:
+            left.remove(found)
+            parts.append(part)
+    parts += map(_call_part, left)
+    place = next((place for place, part in enumerate(parts) if "functionCall" in part), None)
+    if place is not None and not parts[place].get(_SIGNATURE):
+        parts[place] = {**parts[place], _SIGNATURE: _UNSIGNED}
+    return parts
+
+
+def _unsigned(turn: Turn) -> Iterator[JsonObject]:
+    if text := strip_thinking(turn.text).strip():
+        yield {"text": text}
+    yield from map(_call_part, turn.calls)
+
+
+def _call_part(call: ToolCall) -> JsonObject:
+    # The API has the arguments as an object and no place for anything else.
+    return {"functionCall": {**_id(call), "name": call.name, "args": load_object(call.arguments) or {}}}
+
+
+def _results(turn: Turn) -> list[JsonObject]:
+    return [
+        {"functionResponse": {**_id(call), "name": call.name, "response": {"output": result}}}
+        for call, result in zip(turn.calls, turn.results, strict=False)
+    ]
+
+
+def _id(call: ToolCall) -> JsonObject:
+    """The call's id, which older models do not give."""
+    return {"id": call.id} if call.id else {}
+
+
+# --- what is read -------------------------------------------------------------------------------
+
+
+def _read_part(part: JsonObject, exchange: Exchange) -> None:
+    text = text_in(part.get("text"))
+    if part.get("thought"):
+        exchange.receive_reasoning(text)
+    else:
+        exchange.receive_text(text)
+    if "functionCall" in part:
+        id_, name, arguments = _read_call(part)
+        exchange.receive_tool_call(id=id_, name=name or None, arguments=arguments, whole=True)
+    exchange.receive_block(part)
+
+
+def _read_call(part: JsonObject) -> tuple[str | None, str, str]:
+    """Return id, name and arguments of a call, which always comes whole."""
+    call = object_in(part.get("functionCall"))
+    arguments = json.dumps(object_in(call.get("args")), ensure_ascii=False)
+    return text_in(call.get("id")) or None, text_in(call.get("name")), arguments
+
+
+def _fields(call: ToolCall) -> tuple[str | None, str, str]:
+    return call.id, call.name, call.arguments
+
+
+def _read_end(reason: str, candidate: JsonObject, exchange: Exchange) -> WireError | None:
+    if reason in _OURS:
+        said = text_in(candidate.get("finishMessage"))
+        return WireError(message=f"its finishReason is {reason}{said and f': {said}'}")
+    if reason == "STOP" and exchange.has_tool_calls:
+        exchange.receive_end("tool_calls")
+    else:
+        exchange.receive_end(_FINISH_REASON.get(reason, reason.lower()))
+    return None
+
+
+def _read_usage(usage: JsonObject, exchange: Exchange) -> None:
+    """Set the counts; that of the candidates leaves out thoughts, and that of the prompt what tools add."""
+    if usage:
+        thoughts = count_in(usage.get("thoughtsTokenCount"))
+        exchange.receive_usage(
+            input_tokens=_sum(
+                count_in(usage.get("promptTokenCount")), count_in(usage.get("toolUsePromptTokenCount"))
+            ),
+            output_tokens=_sum(count_in(usage.get("candidatesTokenCount")), thoughts),
+            reasoning_tokens=thoughts,
+            cached_tokens=count_in(usage.get("cachedContentTokenCount")),
+        )
+
+
+def _sum(*counts: int | None) -> int | None:
+    known = [count for count in counts if count is not None]
+    return sum(known) if known else None
+
+
+def _generates(entry: JsonObject) -> bool:
+    """Whether a model may be asked; a gateway may not say."""
+    methods = entry.get("supportedGenerationMethods")
+    return not isinstance(methods, list) or "generateContent" in methods

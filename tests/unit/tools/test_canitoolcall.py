@@ -1,0 +1,64 @@
+"""Written calls of nine model families, as the package canitoolcall collects them, count as leaked.
+
+Its fixtures are the outputs of model templates and of the tests of inference engines. A server that parses them
+leaves no text; here they are the text, as where no parser fits the model.
+"""
+
+from __future__ import annotations
+
+import json
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_openclaw.tools.leaks import find_leaks
+from pytest_openclaw.tools.thinking import strip_thinking
+from pytest_openclaw.types.tool_calls import Tool
+
+pytestmark = pytest.mark.newest
+
+MOST_FLAGGED = 2
+
+
+def fixtures() -> list[dict[str, Any]]:
+    """Return the fixtures whose right reading is known; those of broken output allow several."""
+    package = find_spec("canitoolcall")
+    assert package is not None
+    assert package.origin is not None, "the test dependencies include it"
+    files = sorted(Path(package.origin).parent.joinpath("_data", "fixtures").rglob("*.jsonl"))
+    lines = [line for file in files for line in file.read_text("utf-8").splitlines() if line.strip()]
+    return [fixture for fixture in map(json.loads, lines) if "expected" in fixture]
+
+
+def found_in(fixture: dict[str, Any]) -> set[str]:
+    """Return the names of the calls that are found in an output that stays text."""
+    offered = [entry["function"] for entry in fixture.get("tools") or ()]
+    tools = [Tool(name=tool["name"], parameters=tool.get("parameters") or {}) for tool in offered]
+    return {leak.name for leak in find_leaks(strip_thinking(fixture["raw_output"]), tools)}
+
+
+def called_in(fixture: dict[str, Any]) -> set[str]:
+    """Return the names of the calls that an output holds."""
+    return {call["name"] for call in fixture["expected"]["tool_calls"]}
+
+
+def test_each_output_with_a_call_is_found() -> None:
+    """All 359 outputs that hold a call are found, with every name."""
+    calling = [fixture for fixture in fixtures() if called_in(fixture)]
+
+    missed = {fixture["id"]: called_in(fixture) - found_in(fixture) for fixture in calling}
+
+    assert len(calling) == 359
+    assert {name: names for name, names in missed.items() if names} == {}
+
+
+def test_hardly_any_other_output_is_flagged() -> None:
+    """Of the 75 outputs without a call two are flagged: JSON as an answer, and a call cut off in its header."""
+    others = [fixture for fixture in fixtures() if not called_in(fixture)]
+
+    flagged = [fixture["id"] for fixture in others if found_in(fixture)]
+
+    assert len(others) == 75
+    assert len(flagged) <= MOST_FLAGGED, flagged
