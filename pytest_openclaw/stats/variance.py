@@ -22,7 +22,7 @@ class VariancePart:
 
     Attributes:
         n: so many categories, prompts, wordings or cells.
-        variance: never negative, though the estimate may be. None where it cannot be told from that of the
+        variance: never negative, though the estimate may be. None where it is not separable from that of the
             level above, which then includes it: where each prompt has one wording, or none was repeated.
         of_rate: what it adds to the variance of the rate, `variance / n`; its root is a standard error.
     """

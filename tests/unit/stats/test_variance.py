@@ -77,7 +77,7 @@ def test_parts_of_a_few_cells_by_hand() -> None:
         pytest.param([_cell("a", 1, 0, 1, True)], set(), id="one-cell"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_told_apart_is_part_of_the_level_above(cells: list[Record], known: set[str]) -> None:
+def test_what_cannot_be_separated_is_part_of_the_level_above(cells: list[Record], known: set[str]) -> None:
     """A level that occurs once in each group of the level above has no variance of its own."""
     assert {level for level, (_, variance) in _parts(cells).items() if variance is not None} == known
 
