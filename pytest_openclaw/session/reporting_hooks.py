@@ -13,6 +13,7 @@ import pytest
 
 from pytest_openclaw.recording.selection import Selection
 from pytest_openclaw.session import ci
+from pytest_openclaw.session.cell_failures import CellFailures
 from pytest_openclaw.session.cell_runs import cell_of
 from pytest_openclaw.stored.resume import is_python
 from pytest_openclaw.types.payloads import PAYLOAD
@@ -37,11 +38,13 @@ class ReportingHooks:
     Attributes:
         take_last: under xdist, records the workers' last messages and returns how many of their calls may
             have no row; None in a plain session.
+        failures: shows the cells that failed.
     """
 
     def __init__(self, session: PluginSession) -> None:
         self.session = session
         self._writer = session.writer
+        self.failures = CellFailures(session.config, session.settings.targets)
         self.take_last: Callable[[], int] | None = None
 
     def pytest_report_header(self) -> str:
@@ -89,10 +92,11 @@ class ReportingHooks:
         # Removed, because pytest keeps every report: ten thousand replies stay on disk only.
         payload = vars(report).pop(PAYLOAD, None)
         if payload and self.session.sends:
+            self.failures.note(report, payload)
             self._writer.take(report, payload)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True, specname="pytest_runtest_logreport")
-    def keep_line_away(self) -> Generator[None, None, None]:
+    def pytest_runtest_logreport_keep_line_away(self) -> Generator[None, None, None]:
         """Erase the progress line while pytest shows a report."""
         with self._writer.display.away():
             return (yield)

@@ -48,6 +48,7 @@ class Prompt:
         world: in which the calls are answered, turn by turn; None asks one question.
         probe: what a safety probe tries; it is reported apart.
         twin_of: the id of the probe whose harmless twin this is; it is reported apart, too.
+        variant_of: `suite::id` of the prompt that this one asks in other words; they are one cluster.
         padding_tokens: neutral text before the question, in tokens, as far as that is known beforehand.
         pressure_of: the id of the entry that this one is a harder form of.
         repeat: how often it is asked, whatever the run's `--openclaw-repeat`; None leaves it to that.
@@ -73,6 +74,7 @@ class Prompt:
     world: World | None = None
     probe: Probe | None = None
     twin_of: str | None = None
+    variant_of: str | None = None
     padding_tokens: int | None = None
     pressure_of: str | None = None
     repeat: int | None = None

@@ -79,7 +79,7 @@ def test_the_summary_counts_every_status(project: Any) -> None:
     counted = {key: group[key] for key in group if key.startswith("n_")}
     assert counted == {
         "n_total": 5, "n_ok": 2, "n_success": 2, "n_skipped_unavailable": 0, "n_rate_limited": 1, "n_error": 1,
-        "n_auth_error": 1, "n_native_unanswered": 0,
+        "n_auth_error": 1, "n_native_unanswered": 0, "n_open_probes": 0,
     }  # fmt: skip
     assert (group["success_rate_ok"], group["objective_pass_rate"]) == (1.0, 0.5)
     assert group["resources_before"]["memory_total_bytes"] > 0
