@@ -31,7 +31,8 @@ def pytest_openclaw_providers() -> Sequence[type[Provider]]:
     ```
 
     Then `--openclaw-models=parrot/any` uses it. A name that is registered twice is an error that names both.
-    With `takes_tools = True` it also gets prompts with tools, and sends `request.tools` and `request.history`.
+    With `takes_tools = True` it also gets prompts with tools, and sends `request.tools` and
+    `request.history`.
     """
     raise AssertionError("a specification is never called")
 

@@ -48,6 +48,7 @@ class Prompt:
         world: answers the calls, turn by turn; None for a single question.
         probe: the kind of a safety probe; it is reported separately.
         twin_of: the id of the probe whose harmless twin this is; also reported separately.
+        variant_of: `suite::id` of the prompt of which this one is another wording; both are one cluster.
         padding_tokens: the approximate tokens of neutral text before the question.
         pressure_of: the id of the entry of which this one is a harder form.
         repeat: how often it is asked, regardless of `--openclaw-repeat`; None means the run's number.
@@ -73,6 +74,7 @@ class Prompt:
     world: World | None = None
     probe: Probe | None = None
     twin_of: str | None = None
+    variant_of: str | None = None
     padding_tokens: int | None = None
     pressure_of: str | None = None
     repeat: int | None = None

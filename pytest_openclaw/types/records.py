@@ -93,6 +93,7 @@ class Record:
     harm_tools: tuple[str, ...] = ()
     twin_of: str | None = None
     tools_tested: tuple[str, ...] = ()
+    variant_of: str | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     @property
