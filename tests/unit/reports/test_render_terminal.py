@@ -108,8 +108,8 @@ def test_a_target_without_an_answer_has_its_reason() -> None:
     lines = _lines(summary_of([record(SMALL), fault()]))
 
     assert lines[2:4] == [
-        "ollama_openai/qwen3:8b ollama_openai: nothing answers at http://127.0.0.1:11434/v1",
-        "                       (refused).",
+        "ollama_openai/qwen3:8b ollama_openai: nothing answers at",
+        "                       http://127.0.0.1:11434/v1 (refused).",
     ]
 
 
@@ -410,7 +410,18 @@ def test_costs_have_a_column() -> None:
 
     charged, not_charged = (_lines(summary_of(some)) for some in ([*rows, *more], more))
 
-    assert charged[0].split() == ["target", "passed", "95%", "CI", "p50", "p95", "TTFT", "tok/s", "USD", "tier"]
+    assert charged[0].split() == [
+        "target",
+        "passed",
+        "95%",
+        "CI",
+        "p50",
+        "p95",
+        "TTFT",
+        "tok/s",
+        "USD",
+        "tier",
+    ]
     assert [line.split()[-2] for line in charged[1:4]] == ["0.75", "0.00", "–"]
     assert "cost              0.75 USD, ollama_openai/qwen3:8b" in charged
     assert "USD" not in "\n".join(not_charged)
