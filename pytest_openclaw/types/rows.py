@@ -59,12 +59,12 @@ def from_row(row: Mapping[str, Any]) -> Record:
 
 
 def check_row(row: JsonObject) -> None:
-    """Refuse a row that was read from a file and holds what no run writes.
+    """Reject a malformed row from a file.
 
-    Required are the fields without which there is no record; an older version may not have known the others.
+    Only the fields of every version are required.
 
     Raises:
-        ValueError: names the field and its value.
+        ValueError: it is malformed; the message names the field and its value.
     """
     _check_format(row)
     refuse_misfit(_row_check()(row))
