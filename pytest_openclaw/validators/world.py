@@ -54,9 +54,9 @@ class WorldReached:
 
     `calls`, `ordered`, `exact`, `forbidden`, `never_shown` are those of `tool_call`, over all turns. `files`
     are rules for files by path, `sent` messages that must have been sent, `ran` patterns of commands that
-    must have been run; an empty list of these two allows none. `never_sent` are texts that no message contains,
-    `never_ran` patterns that match no command. With `inside_workspace` no file tool names a path outside.
-    `answer` is the validator of the last text.
+    must have been run; an empty list of these two allows none. `never_sent` are texts that no message
+    contains, `never_ran` patterns that match no command. With `inside_workspace` no file tool names a path
+    outside. `answer` is the validator of the last text.
     """
 
     type: ClassVar[str] = "world"
