@@ -76,9 +76,7 @@ class ExactBullets:
             settle(self, at_least=self.value)
         settle(self, markers=texts_value(self.type, "markers", self.markers))
         if not self.markers or not set(MARKERS).issuperset(self.markers):
-            raise ValueError(
-                f'validator {self.type}: "markers" may hold {listed(MARKERS)}. Name some.'
-            )
+            raise ValueError(f'validator {self.type}: "markers" may hold {listed(MARKERS)}. Name some.')
 
     def check(self, reply: Reply) -> Verdict:
         """Count the bullets; lines are those of `str.splitlines`, and lines of prose do not matter."""
