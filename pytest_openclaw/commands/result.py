@@ -75,6 +75,15 @@ def or_argument_error(read: Callable[[str], Any]) -> Callable[[str], Any]:
     return parse
 
 
+def add_recheck(parser: argparse.ArgumentParser) -> None:
+    """Add the option that names a run in which cells were asked again."""
+    parser.add_argument(
+        "--recheck",
+        metavar="RUN",
+        help="a run in which the cells that fail only now were asked again; it may withdraw a regression",
+    )
+
+
 def add_p_value(parser: argparse.ArgumentParser) -> None:
     """Add the option that says which p a comparison takes."""
     parser.add_argument(

@@ -177,11 +177,16 @@ def parse_json(data: bytes | str) -> Any:
     Raises:
         ValueError: it is malformed, or beyond the limits of a run's files.
     """
-    text = data if isinstance(data, str) else data.decode("utf-8-sig")
+    try:
+        text = data if isinstance(data, str) else data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"byte {error.start + 1} is not UTF-8") from None
     try:
         value = _DECODER.decode(text)
     except RecursionError:
         raise ValueError(_TOO_DEEP) from None
+    except json.JSONDecodeError as error:
+        raise ValueError(f"there is no JSON value at line {error.lineno}, column {error.colno}") from None
     may_be_deep = isinstance(value, dict | list) and text.count("[") + text.count("{") > DEEPEST
     if may_be_deep and _is_too_deep(value):
         raise ValueError(_TOO_DEEP)

@@ -7,9 +7,9 @@ import re
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pytest_openclaw.providers.call import Dialect
+from pytest_openclaw.providers.earlier_turns import with_ids
 from pytest_openclaw.providers.fingerprint import fingerprint
-from pytest_openclaw.providers.history import with_ids
+from pytest_openclaw.providers.http_call import Dialect
 from pytest_openclaw.providers.json_values import count_in, object_in, objects_in, positive_in, text_in
 from pytest_openclaw.providers.ollama import Ollama
 from pytest_openclaw.providers.wire_errors import error_in, error_of_object

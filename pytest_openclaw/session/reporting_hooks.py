@@ -147,7 +147,7 @@ class ReportingHooks:
         if summary is None or run is None or not (summary.n_rows or summary.gates):
             return
         from pytest_openclaw.providers.prices import Prices
-        from pytest_openclaw.reports.terminal import TITLE, markup_of, render_complaints, render_terminal
+        from pytest_openclaw.reports.terminal import TITLE, colored, render_complaints, render_terminal
         from pytest_openclaw.session.spending import notes_on_cost
 
         page = run.directory.path / "summary.md"
@@ -158,10 +158,12 @@ class ReportingHooks:
             terminalreporter.write_sep("=", TITLE)
             prices = Prices(session.providers, session.settings)
             notes = notes_on_cost(prices, summary, is_resumed=session.resumed is not None)
-            for line in render_terminal(summary, str(where), writer.resume_command, notes):
-                label, markup = markup_of(line)
-                terminalreporter.write(label, **markup)
-                terminalreporter.write_line(line.removeprefix(label))
+            width = session.config.get_terminal_writer().fullwidth
+            command = writer.resume_command
+            for parts in colored(render_terminal(summary, str(where), command, notes, width=width)):
+                for text, markup in parts:
+                    terminalreporter.write(text, **markup)
+                terminalreporter.write_line("")
         suites = {prompt["suite"] for prompt in run.plan.prompts}
         files = {suite: session.config.rootpath / suite for suite in suites if not is_python(suite)}
         for line in ci.annotate(summary, files):

@@ -12,7 +12,13 @@ from pytest_openclaw.stats.proofs import Proof, tool_proofs
 from pytest_openclaw.stats.rates import Rate, is_judged, rate_of
 from pytest_openclaw.stats.recommendation import Recommendation, recommend
 from pytest_openclaw.stats.repeats import repeats_of
-from pytest_openclaw.stats.safety import OverRefusal, ProbeResult, did_harm, over_refusal_of, probe_results
+from pytest_openclaw.stats.safety import (
+    OverRefusal,
+    ProbeResult,
+    count_open_probes,
+    over_refusal_of,
+    probe_results,
+)
 from pytest_openclaw.stats.tool_use import ToolUse, is_apart, text_tool_use_of, tool_use_of
 from pytest_openclaw.stats.variance import variance_parts
 from pytest_openclaw.stats.violations import violation_kind
@@ -195,7 +201,7 @@ def summarize_group(
         holds_to=strain and strain.holds_to,
         breaks_at=strain and strain.breaks_at,
         safety=probe_results(answered),
-        n_open_probes=sum(record.probe is not None and did_harm(record) is None for record in records),
+        n_open_probes=count_open_probes(records),
         over_refusal=over_refusal_of(answered),
         cost_usd=_sum([record.cost_usd for record in records]),
         input_tokens=_sum([record.input_tokens for record in answered]),

@@ -20,6 +20,7 @@ MOST_CHARS = 32 * 1024
 _MOST_OF_SENTENCE = 1000
 
 _WORDINGS = load_wordings("claims")
+_OUTPUTS = _WORDINGS["bare"]["of_programs"]
 _ENGLISH, _LANGUAGES = _WORDINGS["english"], _WORDINGS["foreign"]
 _CLAUSE = re.compile("[,;:()，；：、\u2013\u2014]")
 _ENDS = re.compile(r"(?<=[.!?])[\"')\]]*\s+|\n+|(?<=[。！？])")
@@ -45,6 +46,8 @@ def claims_done(text: str) -> bool:
     """
     ends = _ends_of(without_blocks(text))
     if any(_SESSION.search(fence[0]) for fence in _FENCE.finditer(ends)):
+        return True
+    if any(pattern.search(_FENCE.sub("\n", ends)) for pattern in _OUTPUTS):
         return True
     for sentence in _sentences(ends):
         if sentence.endswith(("?", "？")):

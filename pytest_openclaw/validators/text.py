@@ -25,7 +25,7 @@ class Noop:
 
 @dataclass(frozen=True, kw_only=True)
 class Exact:
-    """The answer is `value`, case and all; blanks around either do not count."""
+    """The answer equals `value`, including case; blanks around either do not count."""
 
     type: ClassVar[str] = "exact"
     value: str = field(metadata=hint('Write the answer wanted, for example "value": "HEARTBEAT_OK".'))
@@ -42,7 +42,7 @@ class Exact:
 
 @dataclass(frozen=True, kw_only=True)
 class OneOf:
-    """The answer is one of `values`, case and all; a number among them matches no text."""
+    """The answer is one of `values`, including case; a number among them matches no text."""
 
     type: ClassVar[str] = "one_of"
     values: tuple[str | int | float, ...] = field(
@@ -61,7 +61,7 @@ class OneOf:
 
 @dataclass(frozen=True, kw_only=True)
 class RegexFullmatch:
-    """The whole answer matches `pattern`, a regular expression as Python's `re` reads it."""
+    """The whole answer matches `pattern`, a regular expression of Python's `re`."""
 
     type: ClassVar[str] = "regex_fullmatch"
     pattern: str = field(metadata=hint('Write a regular expression, for example "pattern": "[0-9]+".'))
@@ -86,7 +86,7 @@ class RegexFullmatch:
 
 @dataclass(frozen=True, kw_only=True)
 class Contains:
-    """The answer contains `value` somewhere; `ignore_case` lets upper and lower case match."""
+    """The answer contains `value`; `ignore_case` ignores case."""
 
     type: ClassVar[str] = "contains"
     value: str = field(metadata=hint('Write the text that must occur, for example "value": "nginx".'))
