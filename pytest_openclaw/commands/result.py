@@ -47,7 +47,6 @@ def add_runs_dir(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--runs-dir",
         type=Path,
-        default=Path("runs"),
         metavar="DIR",
         help="where a RUN that is no path is looked for or made (runs)",
     )
@@ -96,7 +95,7 @@ def add_p_value(parser: argparse.ArgumentParser) -> None:
 
 def add_rootdir(parser: argparse.ArgumentParser, what: str) -> None:
     """Add the option for the project's folder."""
-    parser.add_argument("--rootdir", type=Path, default=Path(), metavar="DIR", help=what)
+    parser.add_argument("--rootdir", type=Path, metavar="DIR", help=what)
 
 
 def run_path(name: str, runs_dir: Path) -> Path:
