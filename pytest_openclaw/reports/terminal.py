@@ -92,11 +92,11 @@ def colored(lines: Iterable[str]) -> Iterator[list[tuple[str, dict[str, bool]]]]
             yield [(line, {})]
 
 
-def render_complaints(complaints: Sequence[str]) -> list[str]:
+def render_complaints(complaints: Sequence[str], width: int = WIDTH) -> list[str]:
     """Return the lines that say what plugins did wrong, such as a report that broke."""
     lines = []
     for text in complaints:
-        wrapped = textwrap.wrap(one_line(text, LONGEST_COMPLAINT), WIDTH - LABEL_WIDTH)
+        wrapped = textwrap.wrap(one_line(text, LONGEST_COMPLAINT), width - LABEL_WIDTH)
         labels = chain(["plugin broke"], repeat(""))
         lines += [
             printable(f"{label:<{LABEL_WIDTH}}{line}") for label, line in zip(labels, wrapped, strict=False)

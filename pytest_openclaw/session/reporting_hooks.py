@@ -49,7 +49,6 @@ class ReportingHooks:
 
     def pytest_report_header(self) -> str:
         """Show in one line what is measured."""
-        from pytest_openclaw.reports.columns import WIDTH
         from pytest_openclaw.reports.numbers import listed
 
         goes_on = ""
@@ -58,8 +57,9 @@ class ReportingHooks:
             kept = f"{n_kept} {'cell' if n_kept == 1 else 'cells'} kept"
             goes_on = f"; {resumed.path.name} goes on, {kept}"
         labels = [target.label for target in self.session.settings.targets]
+        width = self.session.config.get_terminal_writer().fullwidth
         return (
-            f"openclaw: {listed(labels, max(WIDTH // 2, WIDTH - len('openclaw: ') - len(goes_on)))}{goes_on}"
+            f"openclaw: {listed(labels, max(width // 2, width - len('openclaw: ') - len(goes_on)))}{goes_on}"
         )
 
     @pytest.hookimpl(tryfirst=True)
@@ -153,12 +153,12 @@ class ReportingHooks:
         page = run.directory.path / "summary.md"
         start = session.config.invocation_params.dir
         where = page.relative_to(start) if page.is_relative_to(start) else page
+        width = session.config.get_terminal_writer().fullwidth
         # In pytest 9 each plugin has to respect `--no-summary`; pytest 8 does not call this hook then.
         if not session.config.getoption("no_summary", False):
             terminalreporter.write_sep("=", TITLE)
             prices = Prices(session.providers, session.settings)
             notes = notes_on_cost(prices, summary, is_resumed=session.resumed is not None)
-            width = session.config.get_terminal_writer().fullwidth
             command = writer.resume_command
             for parts in colored(render_terminal(summary, str(where), command, notes, width=width)):
                 for text, markup in parts:
@@ -168,7 +168,8 @@ class ReportingHooks:
         files = {suite: session.config.rootpath / suite for suite in suites if not is_python(suite)}
         for line in ci.annotate(summary, files):
             terminalreporter.write_line(line)
-        for line in render_complaints(session.cell_parts.redactor.value(run.plugins.complaints)):
+        complaints = session.cell_parts.redactor.value(run.plugins.complaints)
+        for line in render_complaints(complaints, width):
             terminalreporter.write_line(line)
 
 
