@@ -273,6 +273,16 @@ def suite_dirs(config: pytest.Config) -> tuple[Path, ...]:
     return tuple(dict.fromkeys((base_dir(config) / name).resolve() for name in names))
 
 
+def named_folders(config: pytest.Config) -> tuple[Path, ...]:
+    """Return the folders that the command line names and that are no folders of suites."""
+    folders = suite_dirs(config)
+    return tuple(
+        path
+        for path in _named_paths(config)
+        if path.is_dir() and not any(path.is_relative_to(folder) for folder in folders)
+    )
+
+
 def named_benchmarks(config: pytest.Config) -> tuple[Path, ...]:
     """Return the suite files, and the files and folders below a suite folder, that the command line names."""
     folders = suite_dirs(config)

@@ -15,6 +15,7 @@ from pytest_openclaw.recording.selection import Selection
 from pytest_openclaw.session import ci
 from pytest_openclaw.session.cell_failures import CellFailures
 from pytest_openclaw.session.cell_runs import cell_of
+from pytest_openclaw.session.suite_files import hint_on_suites
 from pytest_openclaw.stored.resume import is_python
 from pytest_openclaw.types.payloads import PAYLOAD
 
@@ -44,6 +45,7 @@ class ReportingHooks:
     def __init__(self, session: PluginSession) -> None:
         self.session = session
         self._writer = session.writer
+        self._hint = ""
         self.failures = CellFailures(session.config, session.settings.targets)
         self.take_last: Callable[[], int] | None = None
 
@@ -107,6 +109,8 @@ class ReportingHooks:
         writer = self._writer
         writer.display.stop()
         if (run := writer.run) is None:
+            if exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
+                self._hint = hint_on_suites(session.config)
             return
         summary = writer.finish(self.take_last() if self.take_last else 0)
         # A passed gate has counted its target's faults as failed cells.
@@ -144,6 +148,8 @@ class ReportingHooks:
         """Show the table, the findings and the paths; GitHub's annotations and complaints in any case."""
         writer, session = self._writer, self.session
         summary, run = writer.summary, writer.run
+        if self._hint:
+            terminalreporter.write_line(self._hint)
         if summary is None or run is None or not (summary.n_rows or summary.gates):
             return
         from pytest_openclaw.providers.prices import Prices
