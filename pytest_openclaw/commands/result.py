@@ -89,7 +89,7 @@ def add_p_value(parser: argparse.ArgumentParser) -> None:
         "--p-value",
         choices=("exact", "mid"),
         default="exact",
-        help="compare verdicts by the exact p, or by the mid-p, which sees more and is less strict",
+        help="compare verdicts by the exact p, or by the mid-p, which detects more and is less strict",
     )
 
 

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 TITLE = "openclaw: which model may hold the tools?"
 NAME_WIDTH = 27
 LABEL_WIDTH = 18
-WIDEST_TEXT = 120
-"""Columns of sentences, however wide the terminal is."""
+WIDE_TEXT, WIDEST_TEXT = 100, 120
+"""Columns of sentences that have room for whole names, and that they take at most."""
 LONGEST_COMMAND = 4000
 LONGEST_COMPLAINT = 600
 RULINGS = {"failed": "gate FAILED", "no_verdict": "gate NO VERDICT", "passed": "gate passed"}
@@ -92,11 +92,11 @@ def colored(lines: Iterable[str]) -> Iterator[list[tuple[str, dict[str, bool]]]]
             yield [(line, {})]
 
 
-def render_complaints(complaints: Sequence[str]) -> list[str]:
+def render_complaints(complaints: Sequence[str], width: int = WIDTH) -> list[str]:
     """Return the lines that say what plugins did wrong, such as a report that broke."""
     lines = []
     for text in complaints:
-        wrapped = textwrap.wrap(one_line(text, LONGEST_COMPLAINT), WIDTH - LABEL_WIDTH)
+        wrapped = textwrap.wrap(one_line(text, LONGEST_COMPLAINT), width - LABEL_WIDTH)
         labels = chain(["plugin broke"], repeat(""))
         lines += [
             printable(f"{label:<{LABEL_WIDTH}}{line}") for label, line in zip(labels, wrapped, strict=False)
@@ -160,9 +160,7 @@ def _of_comparison(summary: Summary, width: int) -> Iterator[tuple[str, str]]:
     yield "compared with", one_line(compared.baseline, width)
     for one in compared.targets:
         word = one.verdicts.word.removesuffix(" seen")
-        yield from _wrapped(
-            word, f"{one_line(name_of(one), max(NAME_WIDTH, width // 3))}: {in_short(one)}", width
-        )
+        yield from _wrapped(word, f"{_shortened(name_of(one), width)}: {in_short(one)}", width)
         for note in one.notes:
             yield from _wrapped("", f"but {note}", width)
     if not compared.targets:
@@ -171,6 +169,11 @@ def _of_comparison(summary: Summary, width: int) -> Iterator[tuple[str, str]]:
         yield from _wrapped("set aside", apart, width)
     for note in compared.notes:
         yield from _wrapped("", note, width)
+
+
+def _shortened(name: str, width: int) -> str:
+    """Return a target's name in front of a sentence; a wide terminal has room for all of it."""
+    return one_line(name, width if width >= WIDE_TEXT else NAME_WIDTH)
 
 
 def _wrapped(label: str, text: str, width: int) -> Iterator[tuple[str, str]]:
@@ -189,7 +192,7 @@ def _of_groups(summary: Summary, width: int) -> Iterator[tuple[str, str]]:
 
 
 def _of_group(group: Group, width: int, *, alone: bool) -> Iterator[tuple[str, str]]:
-    label, view = one_line(group.target.label, max(NAME_WIDTH, width // 3)), view_of(group)
+    label, view = _shortened(group.target.label, width), view_of(group)
     for finding in ("not tier 1", "not conclusive", "text alone"):
         if text := view.notes.get(finding):
             yield from _wrapped(finding, f"{label}: {text}", width)
