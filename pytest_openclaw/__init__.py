@@ -1,7 +1,7 @@
-"""LLM benchmarks as pytest test cases; what an extension needs is importable from here.
+"""LLM benchmarks as pytest test cases, with the names for extensions.
 
-The names are imported when they are first used: pytest imports this package in every project that has
-the plugin installed, and most sessions need none of them.
+The names are imported on first use: pytest imports this package in every project with the plugin installed,
+and most sessions need none of them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The hooks that pytest-openclaw offers; the built-ins come in through the same doors."""
+"""The hooks of pytest-openclaw, which the built-in providers, validators and reports use too."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @pytest.hookspec
 def pytest_openclaw_providers() -> Sequence[type[Provider]]:
-    """Return further ways of reaching models, in the root `conftest.py` or an installed plugin.
+    """Return further providers, in the root `conftest.py` or an installed plugin.
 
     ```python
     class Parrot(Provider):
@@ -30,15 +30,16 @@ def pytest_openclaw_providers() -> Sequence[type[Provider]]:
         return [Parrot]
     ```
 
-    Then `--openclaw-models=parrot/any` asks it. A name claimed twice is an error that names both. With
-    `takes_tools = True` it is asked prompts with tools too, and sends `request.tools` and `request.history`.
+    Then `--openclaw-models=parrot/any` uses it. A name that is registered twice is an error that names both.
+    With `takes_tools = True` it also gets prompts with tools, and sends `request.tools` and
+    `request.history`.
     """
     raise AssertionError("a specification is never called")
 
 
 @pytest.hookspec
 def pytest_openclaw_validators() -> Sequence[type[Validator]]:
-    """Return further rules for replies, in the root `conftest.py` or an installed plugin.
+    """Return further validators, in the root `conftest.py` or an installed plugin.
 
     ```python
     @dataclass(frozen=True)
@@ -55,14 +56,14 @@ def pytest_openclaw_validators() -> Sequence[type[Validator]]:
         return [MentionsTicket]
     ```
 
-    Then a suite may say `validator = { type = "mentions_ticket", ticket = "OC-12" }`.
+    Then a suite can contain `validator = { type = "mentions_ticket", ticket = "OC-12" }`.
     """
     raise AssertionError("a specification is never called")
 
 
 @pytest.hookspec
 def pytest_openclaw_reports() -> Sequence[type[Report] | Report]:
-    r"""Return further files about a whole run, in the root `conftest.py` or an installed plugin.
+    r"""Return further reports about a whole run, in the root `conftest.py` or an installed plugin.
 
     ```python
     class Tiers:
@@ -78,8 +79,8 @@ def pytest_openclaw_reports() -> Sequence[type[Report] | Report]:
     ```
 
     Each is written into the run directory, under its name, at the end of a run, and by `merge` and
-    `rescore`; under xdist by the controller. `summary` is what `summary.json` holds. A report that breaks
-    is reported at the end and left out; verdicts and exit status stay what they are.
+    `rescore`; under xdist by the controller. `summary` is the content of `summary.json`. An error in a
+    report is shown at the end, and the report is left out; verdicts and exit status are unchanged.
     """
     raise AssertionError("a specification is never called")
 
@@ -95,12 +96,11 @@ def pytest_openclaw_record(row: Mapping[str, Any], config: pytest.Config) -> Map
 
     Called once for each row, in the process in which reports arrive: a plain session, or xdist's
     controller; by `rescore` for the rows that it changes. In the root `conftest.py` or an installed
-    plugin. Keys that are added begin with `x_`, so that no field to come can collide with them; values
-    are anything that JSON can hold. An exception is reported at the end, and the keys are not
-    added.
+    plugin. Keys that are added begin with `x_`, so that no future field can collide with them; values
+    are any JSON. An exception is reported at the end, and the keys are not added.
 
     Args:
-        row: as it will be in `results.jsonl`; a copy of the hook's own.
+        row: as it will be in `results.jsonl`; a copy for this hook.
         config: pytest's. `rescore` and `merge` load the project without configuring it.
     """
     raise AssertionError("a specification is never called")

@@ -1,4 +1,4 @@
-"""The options and their ini twins, and what a session asks of them before anything else.
+"""The options and their ini keys, and the checks of them at the start of a session.
 
 Every pytest session in every project imports this; `session/load_settings.py` reads the values.
 """
@@ -20,7 +20,7 @@ SUITE_NAME = re.compile(r"prompts_.*\.(toml|json)\Z")
 
 @dataclass(frozen=True)
 class Option:
-    """One choice: `--openclaw-<name>` and, unless `where` says otherwise, `openclaw_<name>` in the ini."""
+    """One option: `--openclaw-<name>` and, unless `where` says otherwise, `openclaw_<name>` in the ini."""
 
     name: str
     help: str
@@ -40,14 +40,14 @@ class Option:
 
     @property
     def dest(self) -> str:
-        """Where pytest keeps the option's value."""
+        """The attribute in which pytest keeps the option's value."""
         return self.ini
 
 
 OPTIONS = (
     Option(
         "models",
-        "Models to ask, separated by commas: [provider/]model[@thinking], or provider/* for all it serves.",
+        "Models, separated by commas: [provider/]model[@thinking], or provider/* for all that it serves.",
         "SPEC[,SPEC…]",
         kind="list",
     ),
@@ -61,7 +61,11 @@ OPTIONS = (
         kind="list",
     ),
     Option("prompts", "Ask only these prompts: ids or globs.", "ID[,ID…]", kind="list"),
-    Option("repeat", "Ask each prompt so often (1); with -until-conclusive, tool prompts at most (10).", "N"),
+    Option(
+        "repeat",
+        "Repeats of each prompt (1); with -until-conclusive, the most of each tool prompt (10).",
+        "N",
+    ),
     Option(
         "until-conclusive",
         "Repeat the tool prompts until a target's tier is conclusive after 1, 3, 10 or all of them.",
@@ -78,27 +82,27 @@ OPTIONS = (
         "Requests in flight on an endpoint: N, or provider=N,… (1 for local endpoints, 8 for others).",
         "N",
     ),
-    Option("stream", "Ask for a token stream, which alone gives TTFT: on or off (on).", "on|off"),
+    Option("stream", "Request a token stream, which TTFT requires: on or off (on).", "on|off"),
     Option(
         "catalogue",
-        "Take OpenClaw's tools and surfaces from this file of capture-tools (those that ship).",
+        "Use OpenClaw's tools and surfaces of this file of capture-tools (the shipped ones).",
         "FILE",
     ),
     Option("runs-dir", "Folder of the run directories (runs).", "DIR"),
     Option("run-id", "Name of this run's directory (the time, as 20260213_235930).", "ID"),
     Option(
         "resume",
-        "Continue an interrupted run: its id, or last. Answered cells are kept, all others are asked.",
+        "Continue an interrupted run: its id, or last. Answered cells are kept, others are sent.",
         "ID|last",
     ),
     Option(
         "budget-usd",
-        "Send no more requests once this session has spent so many US dollars; the rest is not asked.",
+        "Send no more requests once this session has spent this many US dollars.",
         "USD",
     ),
     Option(
         "dry-run",
-        "Show which cells would be asked, with an estimate of tokens, time and money; send no request.",
+        "Show the cells of the run, with an estimate of tokens, time and cost; send no request.",
         kind="flag",
     ),
     Option(
@@ -138,37 +142,37 @@ OPTIONS = (
     ),
     Option(
         "p-value",
-        "Compare verdicts by the exact p, or by the mid-p, which sees more and is less strict (exact).",
+        "Compare verdicts by the exact p, or by the mid-p, which detects more and is less strict (exact).",
         "exact|mid",
     ),
     Option(
         "fail-unavailable",
-        "Fail cells whose server, CLI or model is not there, instead of skipping.",
+        "Fail cells whose server, CLI or model is missing, instead of skipping them.",
         kind="flag",
     ),
     Option(
         "gates",
-        "Other gates for some targets, one glob a line: ollama_openai/*: min-pass-rate=0.9 require-tier=off.",
+        "Other gates for some targets, a glob per line: ollama_openai/*: min-pass-rate=0.9 require-tier=off.",
         kind="list",
         where="ini",
     ),
-    Option("suites", "Folders that hold suites (benchmarks).", kind="list", where="ini"),
+    Option("suites", "Folders with suites (benchmarks).", kind="list", where="ini"),
     Option(
         "endpoints",
-        "Servers of your own, one a line: name = kind base_url [KEY_ENV_NAME].",
+        "Servers of your own, one per line: name = kind base_url [KEY_ENV_NAME].",
         kind="list",
         where="ini",
     ),
     Option(
         "prices",
-        "What tokens cost, one line a glob of targets: glob = input output [cached], in USD per million.",
+        "Prices of tokens, one glob of targets per line: glob = input output [cached], in USD per million.",
         kind="list",
         where="ini",
     ),
     Option("claude_command", "The Claude CLI's command (claude).", where="ini"),
     Option(
         "ollama_num_ctx",
-        "Context length in tokens that ollama_native asks for (the server's own choice).",
+        "Context length in tokens for ollama_native (the server's own default).",
         where="ini",
     ),
     Option(
@@ -267,6 +271,16 @@ def suite_dirs(config: pytest.Config) -> tuple[Path, ...]:
     """Return the folders of suites, absolute."""
     names = [name.strip() for name in config.getini("openclaw_suites") or ["benchmarks"] if name.strip()]
     return tuple(dict.fromkeys((base_dir(config) / name).resolve() for name in names))
+
+
+def named_folders(config: pytest.Config) -> tuple[Path, ...]:
+    """Return the folders that the command line names and that are no folders of suites."""
+    folders = suite_dirs(config)
+    return tuple(
+        path
+        for path in _named_paths(config)
+        if path.is_dir() and not any(path.is_relative_to(folder) for folder in folders)
+    )
 
 
 def named_benchmarks(config: pytest.Config) -> tuple[Path, ...]:

@@ -110,7 +110,9 @@ def pytest_configure(config: pytest.Config) -> None:
         from pytest_openclaw.session.dry_run import DryRun
 
         plugins.register(DryRun(session.settings, session.providers), "openclaw-dry-run")
-    plugins.register(ReportingHooks(session), REPORTING)
+    reporting = ReportingHooks(session)
+    plugins.register(reporting, REPORTING)
+    plugins.register(reporting.failures, "openclaw-failures")
     plugins.register(RepeatThreshold(), "openclaw-repeat-threshold")
 
 

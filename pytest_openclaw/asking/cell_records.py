@@ -66,6 +66,7 @@ def record_of(
         "tools_offered": None if cell.prompt.tools is None else len(cell.prompt.tools),
         "probe": cell.prompt.probe,
         "twin_of": cell.prompt.twin_of,
+        "variant_of": cell.prompt.variant_of,
         "padding_tokens": cell.prompt.padding_tokens,
         "pressure_of": cell.prompt.pressure_of,
         "tool_demand": tool_demand_of(cell.prompt),

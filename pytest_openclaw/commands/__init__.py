@@ -13,6 +13,7 @@ import json
 import os
 import sys
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_openclaw import __version__
@@ -48,6 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     command = load_command(arguments.command)
     try:
+        _find_project(arguments)
         answer: CommandResult = command.run(arguments)
     except (OpenClawError, OSError) as error:
         print(f"{parsers[arguments.command].prog}: {_in_words(error)}", file=sys.stderr)  # noqa: T201
@@ -60,6 +62,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader has closed the pipe; Python would report it again when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return answer.status
+
+
+def _find_project(arguments: argparse.Namespace) -> None:
+    """Set the folders that the words do not name to those of the project, as pytest finds it from here."""
+    from pytest_openclaw.commands.configured import project_folder, runs_folder
+
+    here = Path.cwd()
+    if getattr(arguments, "runs_dir", here) is None:
+        arguments.runs_dir = runs_folder(here)
+    if getattr(arguments, "rootdir", here) is None:
+        root = project_folder(here)
+        arguments.rootdir = Path() if root == here else root
 
 
 def load_command(name: str) -> ModuleType:

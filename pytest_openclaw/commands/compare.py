@@ -18,12 +18,14 @@ Example:
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.commands.result import (
     CommandResult,
     add_across,
     add_p_value,
+    add_recheck,
     add_runs_dir,
     or_argument_error,
     run_path,
@@ -44,6 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("candidate", metavar="CANDIDATE", help="the run to compare with the baseline")
     add_across(parser)
     add_p_value(parser)
+    add_recheck(parser)
     parser.add_argument(
         "--target",
         action="append",
@@ -78,6 +81,9 @@ def run(arguments: argparse.Namespace) -> CommandResult:
         if arguments.base.startswith(POOL)
         else read_measured(run_path(arguments.base, arguments.runs_dir))
     )
+    if arguments.recheck:
+        recheck = read_measured(run_path(arguments.recheck, arguments.runs_dir))
+        candidate = replace(candidate, recheck=recheck)
     targets = named_targets(base, candidate, arguments.target) if arguments.target else None
     compared = compare_runs(base, candidate, across=across, targets=targets, kind=arguments.p_value)
     summary = summarize_run(

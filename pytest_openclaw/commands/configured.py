@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import tomllib
 from configparser import Error, RawConfigParser
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
+RUNS = "runs"
 PYPROJECT = "pyproject.toml"
 SECTION = "tool.pytest.ini_options"
 # Files of pytest's own, in its order; the first that exists is used, even if it is empty.
@@ -64,6 +66,32 @@ def settle(folder: Path, models: Sequence[str]) -> Settled:
     return Settled(file=own, section="pytest", text=text, wrote=True)
 
 
+def project_folder(start: Path) -> Path:
+    """Return the root folder that pytest would find from a folder below it; the folder itself if none is."""
+    return next((folder for folder in (start, *start.parents) if _configured(folder)), start)
+
+
+def runs_folder(start: Path) -> Path:
+    """Return where the sessions of a project write runs, relative to a folder at or below its root."""
+    root = project_folder(start)
+    named = next((_value(found, "openclaw_runs_dir") for found in _configured(root)), None)
+    own = Path(RUNS)
+    if named is None and (root == start or (start / own).is_dir()):
+        return own
+    return Path(os.path.relpath(root / Path(named or RUNS).expanduser(), start))
+
+
+def _value(found: Settled, key: str) -> str | None:
+    """Return a key of a file's section; None if it is not there."""
+    if found.file.suffix == ".toml":
+        value = _table(found.file, [*found.section.split("."), key])
+        return value if isinstance(value, str) else None
+    try:
+        return _ini(found.file).get(found.section, key, fallback=None)
+    except (Error, ValueError):
+        return None  # pytest reports what is wrong in it
+
+
 def _configured(folder: Path) -> list[Settled]:
     """Return the files with configuration of pytest, in its order."""
     files = [folder / name for name in (*OWN_TOML, *OWN_INI)]
@@ -104,12 +132,17 @@ def _toml_has(file: Path, keys: Sequence[str]) -> bool:
 
 def _ini_has(file: Path, section: str) -> bool | None:
     """Whether a section of an ini file names models; None if there is no such section."""
-    parser = RawConfigParser(strict=False, allow_no_value=True)
     try:
-        parser.read_string(file.read_text("utf-8"))
+        parser = _ini(file)
     except (Error, ValueError):
         return False  # the user has to fix it; no other file is written
     return parser.has_option(section, "openclaw_models") if parser.has_section(section) else None
+
+
+def _ini(file: Path) -> RawConfigParser:
+    parser = RawConfigParser(strict=False, allow_no_value=True)
+    parser.read_string(file.read_text("utf-8"))
+    return parser
 
 
 def _append(pyproject: Path, text: str) -> bool:

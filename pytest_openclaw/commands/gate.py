@@ -29,10 +29,12 @@ from pytest_openclaw.commands.result import (
     CommandResult,
     add_across,
     add_p_value,
+    add_recheck,
     add_rootdir,
     add_run,
     or_argument_error,
     read_run,
+    run_path,
 )
 from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.session.gate_options import GATES, parse_gate, parse_gate_line
@@ -87,6 +89,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_across(parser)
     add_p_value(parser)
+    add_recheck(parser)
     parser.add_argument(
         "--write", action="store_true", help="rewrite the run's summary and reports with the gates"
     )
@@ -97,7 +100,7 @@ def run(arguments: argparse.Namespace) -> CommandResult:
     """Apply the gates, and show each of them."""
     from pytest_openclaw.stats.compare import comparison_to_json
     from pytest_openclaw.stats.run_comparison import parse_across
-    from pytest_openclaw.stored.baseline import read_baseline
+    from pytest_openclaw.stored.baseline import read_baseline, read_measured
     from pytest_openclaw.stored.gating import apply_gates
 
     across = parse_across(arguments.across)
@@ -105,8 +108,15 @@ def run(arguments: argparse.Namespace) -> CommandResult:
     gates = _gates(arguments, part)
     named = arguments.baseline
     baseline = read_baseline(named, arguments.runs_dir, besides=part.run.path) if named else None
+    again = arguments.recheck
     summary = apply_gates(
-        part, gates, baseline, across, kind=arguments.p_value, now_ms=time.time_ns() // 1_000_000
+        part,
+        gates,
+        baseline,
+        across,
+        kind=arguments.p_value,
+        recheck=read_measured(run_path(again, arguments.runs_dir)) if again else None,
+        now_ms=time.time_ns() // 1_000_000,
     )
     if not summary.gates:
         globs = ", ".join(summary.unmatched_gates)

@@ -3,7 +3,7 @@
 Writes benchmarks/prompts_mine.toml (four prompts to change),
 .github/workflows/openclaw.yml, and the models: at the end of pyproject.toml, or
 without one in a new pytest.ini. If pytest is configured already, the lines to
-add are printed instead. Nothing is overwritten.
+add are printed instead. `runs/` is added to .gitignore. Nothing is overwritten.
 
 Then `pytest benchmarks/` runs the embedded model, or those of --models.
 
@@ -17,6 +17,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_openclaw.commands.configured import RUNS
 from pytest_openclaw.commands.result import CommandResult
 from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.core.installation import WHEELS, portable, quoted
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.core.installation import Portable
 
 SUITE = Path("benchmarks/prompts_mine.toml")
+GITIGNORE = Path(".gitignore")
 WORKFLOW = Path(".github/workflows/openclaw.yml")
 
 
@@ -61,6 +63,8 @@ def run(arguments: argparse.Namespace) -> CommandResult:
     settled = settle(folder, models)
     if settled.wrote:
         wrote.append(str(settled.file))
+    if _ignore_runs(folder / GITIGNORE):
+        wrote.append(str(folder / GITIGNORE))
     commands = ["pytest benchmarks/", "pytest-openclaw show last"]
     if ci.prepare and str(folder / WORKFLOW) in wrote:
         commands.append(f"{ci.prepare}  # for CI; add the folder {WHEELS} to Git")
@@ -96,6 +100,17 @@ def _written(path: Path, text: str) -> bool:
             file.write(text)
     except FileExistsError:
         return False
+    return True
+
+
+def _ignore_runs(path: Path) -> bool:
+    """Add the folder of runs to what Git ignores, unless it is there; replies may be private."""
+    old = path.read_text("utf-8", "replace") if path.exists() else ""
+    if {line.strip().strip("/") for line in old.splitlines()} & {RUNS}:
+        return False
+    gap = "" if not old or old.endswith("\n") else "\n"
+    with path.open("a", encoding="utf-8", newline="\n") as file:
+        file.write(f"{gap}{RUNS}/\n")
     return True
 
 

@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=("newest", "oldest"),
         help="which row to keep if a cell has different ones; without it they are refused",
     )
-    add_rootdir(parser, "the project's root folder, whose conftest.py may add reports (the current folder)")
+    add_rootdir(parser, "the project's root folder, whose conftest.py may add reports (as pytest finds it)")
     add_runs_dir(parser)
 
 

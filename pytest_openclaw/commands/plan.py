@@ -7,7 +7,8 @@ runs have these prompts and repeats. Without repeats this is computed exactly,
 with repeats to within a few hundredths.
 
 A run with repeats knows its flips (--from): how often two repeats of a prompt
-differ, counted over all pairs. The default, 0.2, is common.
+differ, counted over all pairs. The default, 0.2, is a cautious guess: it asks
+for more prompts than needed where repeats agree more often.
 
 Example:
   pytest-openclaw plan --detect 0.1

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `providers`."""
-    add_rootdir(parser, "the project whose own providers are listed too (the current folder)")
+    add_rootdir(parser, "the project whose own providers are listed too (as pytest finds it)")
 
 
 def run(arguments: argparse.Namespace) -> CommandResult:

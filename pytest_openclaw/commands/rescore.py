@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--into", metavar="RUN", help="the new run: its directory or its id (RUN-rescored, beside it)"
     )
     add_rootdir(
-        parser, "the project's root folder, to which the rows' suites are relative (the current folder)"
+        parser, "the project's root folder, to which the rows' suites are relative (as pytest finds it)"
     )
 
 

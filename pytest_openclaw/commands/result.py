@@ -47,7 +47,6 @@ def add_runs_dir(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--runs-dir",
         type=Path,
-        default=Path("runs"),
         metavar="DIR",
         help="where a RUN that is no path is looked for or made (runs)",
     )
@@ -75,19 +74,28 @@ def or_argument_error(read: Callable[[str], Any]) -> Callable[[str], Any]:
     return parse
 
 
+def add_recheck(parser: argparse.ArgumentParser) -> None:
+    """Add the option that names a run in which cells were asked again."""
+    parser.add_argument(
+        "--recheck",
+        metavar="RUN",
+        help="a run in which the cells that fail only now were asked again; it may withdraw a regression",
+    )
+
+
 def add_p_value(parser: argparse.ArgumentParser) -> None:
     """Add the option that says which p a comparison takes."""
     parser.add_argument(
         "--p-value",
         choices=("exact", "mid"),
         default="exact",
-        help="compare verdicts by the exact p, or by the mid-p, which sees more and is less strict",
+        help="compare verdicts by the exact p, or by the mid-p, which detects more and is less strict",
     )
 
 
 def add_rootdir(parser: argparse.ArgumentParser, what: str) -> None:
     """Add the option for the project's folder."""
-    parser.add_argument("--rootdir", type=Path, default=Path(), metavar="DIR", help=what)
+    parser.add_argument("--rootdir", type=Path, metavar="DIR", help=what)
 
 
 def run_path(name: str, runs_dir: Path) -> Path:

@@ -14,6 +14,7 @@ Example:
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.commands.choosing import add_filters, find_cell, full_names, is_chosen
@@ -50,11 +51,16 @@ def _run(part: Part, chosen: list[Record]) -> CommandResult:
     from pytest_openclaw.stored.summaries import stored_summary, summary_of
 
     summary = summary_of(part)
+    width = shutil.get_terminal_size().columns  # 80 in a file or a pipe
     page = part.run.path / "summary.md"
     where = str(page if page.exists() else part.run.path)
     names = full_names(part.records)
     return CommandResult(
-        lines=[*render_terminal(summary, where), "", *render_cells({names[one.key]: one for one in chosen})],
+        lines=[
+            *render_terminal(summary, where, width=width),
+            "",
+            *render_cells({names[one.key]: one for one in chosen}),
+        ],
         data={
             "run": part.name,
             "summary": stored_summary(part.run.path) or summary_to_json(summary),

@@ -45,7 +45,7 @@ EXAMPLES = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `validators`."""
-    add_rootdir(parser, "the project whose own validators are listed too (the current folder)")
+    add_rootdir(parser, "the project whose own validators are listed too (as pytest finds it)")
 
 
 def run(arguments: argparse.Namespace) -> CommandResult:

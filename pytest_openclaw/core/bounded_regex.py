@@ -1,7 +1,7 @@
-r"""Regular expressions that always come to an end.
+r"""Regular expressions that always terminate.
 
-Patterns mean what Python's `re` makes of them, but `regex` matches them, because it alone can stop
-after a time and lets other threads run. Where the two disagree, the pattern is rewritten first:
+Patterns have the meaning of Python's `re`, but `regex` matches them, because only it has a timeout and
+lets other threads run. Where the two differ, the pattern is rewritten first:
 
 - `{e}` is fuzzy matching and `[[:alpha:]]` a POSIX class in `regex`; in `re` they are plain characters.
 - `\s`, `\w` and `\b` differ in a few characters: the separators U+001C to U+001F, fractions, combining
@@ -58,7 +58,7 @@ def fullmatches(pattern: str, text: str) -> bool:
         text: all of it must match.
 
     Raises:
-        OpenClawError: it cannot be decided within 2 s, or the time that is left, or in the memory there is.
+        OpenClawError: it cannot be decided within 2 s, or the remaining time, or the available memory.
     """
     compiled = compile_pattern(pattern)
     return _decide(
@@ -79,7 +79,7 @@ def compile_pattern(pattern: str) -> regex.Pattern[str]:
     """Compile a pattern of Python's `re`.
 
     Raises:
-        ValueError: `re` refuses it; the text goes on after the name of the key.
+        ValueError: `re` rejects it; the message continues a sentence that begins with the key.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)
@@ -92,7 +92,7 @@ def compile_pattern(pattern: str) -> regex.Pattern[str]:
 
 
 def _decide(match: Callable[[float], object], pattern: str, text: str) -> bool:
-    # Where no time is left, most patterns can be decided in a moment all the same.
+    # Without remaining time, most patterns can still be decided quickly.
     patience_s = max(_SHORTEST_S, min(PATTERN_TIMEOUT_S, left_s()))
     try:
         return match(patience_s) is not None
@@ -104,7 +104,7 @@ def _decide(match: Callable[[float], object], pattern: str, text: str) -> bool:
 
 
 def _translated(pattern: str, flags: int) -> str:
-    """Rewrite what `regex` reads otherwise; in verbose patterns a comment may hold half a bracket."""
+    """Rewrite parts that `regex` reads differently; comments of verbose patterns may have half a bracket."""
     if flags & re.VERBOSE:
         return pattern
     plain = bool(flags & re.ASCII) or _ASCII_GROUP.search(pattern) is not None

@@ -1,4 +1,4 @@
-"""The time of day, without jumps: setting the system's clock while a run goes on moves no row."""
+"""The time of day without jumps: setting the system's clock during a run changes no row."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ import time
 
 
 class _Anchor:
-    """What `time.perf_counter` counts from; read once, the same in all processes of a run on a machine."""
+    """The zero of `time.perf_counter`; read once, equal in all processes of a run on a machine."""
 
     at_s = time.time() - time.perf_counter()
 
 
 def epoch_ms(moment_s: float | None = None) -> int:
-    """Return ms since the epoch, as this run counts them.
+    """Return ms since the epoch by the clock of this run.
 
     Args:
-        moment_s: a reading of `time.perf_counter`; now, unless one is given.
+        moment_s: a value of `time.perf_counter`; by default now.
     """
     return int((_Anchor.at_s + (time.perf_counter() if moment_s is None else moment_s)) * 1000)
 
 
 def anchor_s() -> float:
-    """Return what another process of this machine must know to count as this one does."""
+    """Return the anchor with which another process of this machine has the same clock."""
     return _Anchor.at_s
 
 
 def count_from(at_s: float) -> None:
-    """Count as another process of this machine does, whose `anchor_s` this is."""
+    """Use the clock of another process of this machine, by its `anchor_s`."""
     _Anchor.at_s = at_s

@@ -1,7 +1,7 @@
-"""The time that the judging of one reply may take, for everything in it that can look at the clock.
+"""The time limit for judging one reply, for all parts that check it.
 
-Patterns and schemas do. All else takes a time that grows with the length of a reply, which is bounded; only
-the code of a plugin is bounded by nothing.
+Patterns and schemas do. Other parts take time proportional to the reply, whose length is bounded; only the
+code of plugins is unbounded.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _DEADLINE: ContextVar[float] = ContextVar("deadline", default=math.inf)
 
 @contextmanager
 def within(seconds: float) -> Iterator[None]:
-    """Let everything that is judged inside share this time, or what is left of an outer one."""
+    """Limit the judging inside to this time, or to the rest of an outer limit."""
     token = _DEADLINE.set(min(time.monotonic() + seconds, _DEADLINE.get()))
     try:
         yield
@@ -29,5 +29,5 @@ def within(seconds: float) -> Iterator[None]:
 
 
 def left_s() -> float:
-    """Return the seconds that are left; negative once they are over, infinite where nothing limits them."""
+    """Return the remaining seconds; negative after the limit, infinite without one."""
     return _DEADLINE.get() - time.monotonic()

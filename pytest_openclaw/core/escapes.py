@@ -69,7 +69,7 @@ class Stretch:
 
 
 def stretches(text: str, reach: int) -> Iterator[Stretch]:
-    """Yield the parts of a text that are within `reach` of an escape; what is far from any means itself."""
+    """Yield the parts of a text within `reach` of an escape; the rest has no escapes."""
     first = last = -1
     for escape in _ESCAPE.finditer(text):
         start, stop = escape.span()

@@ -1,8 +1,8 @@
 """The files of a run folder, which may come from elsewhere: opened without leaving it, parsed safely.
 
-All readers of run folders open and parse here. Only a regular file is opened: no link is followed, no pipe
-blocks, no device is read. What is parsed needs no further look at its form: its text is valid UTF-8, its
-numbers are finite, its nesting is shallow.
+All readers of run folders open and parse files with this module. Only regular files are opened: no link is
+followed, no pipe blocks, no device is read. Parsed values need no further check of their form: text is valid
+UTF-8, numbers are finite, nesting is shallow.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.core.json_types import JsonObject
 
-# Opening a pipe that nothing writes into would block. Windows has neither of the two, and the third alone.
+# Opening a pipe without a writer would block. Windows has only the third of these flags.
 _FLAGS: int = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"))
 
 _KINDS = {
@@ -48,15 +48,15 @@ _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def is_there(path: Path) -> bool:
-    """Whether a folder has an entry of this name, whatever it is."""
+    """Whether a folder has an entry of this name, of any kind."""
     return os.path.lexists(path)
 
 
 def check_regular(path: Path) -> None:
-    """Refuse what a run has not written: a link, a pipe, a device, a folder; nothing there is fine.
+    """Reject a link, a pipe, a device or a folder; a missing file is accepted.
 
     Raises:
-        OpenClawError: names it.
+        OpenClawError: it is one of these; the message names it.
     """
     if is_there(path) and not stat.S_ISREG(path.lstat().st_mode):
         raise _foreign(path, path.lstat().st_mode)
@@ -70,10 +70,10 @@ def open_regular(path: Path, flags: int = os.O_RDONLY) -> int:
         flags: of `os.open`.
 
     Raises:
-        OpenClawError: it is a link, or anything else than a file.
+        OpenClawError: it is not a regular file.
         OSError: it cannot be opened.
     """
-    check_regular(path)  # before the opening, as a device may act on it; on Windows the only look
+    check_regular(path)  # before opening, which a device may react to; on Windows the only check
     descriptor = os.open(path, flags | _FLAGS, 0o666)
     try:
         mode = os.fstat(descriptor).st_mode
@@ -89,7 +89,7 @@ def open_file(path: Path) -> BinaryIO:
     """Open a file of a run folder for reading.
 
     Raises:
-        OpenClawError: it is not there, cannot be read, or is no regular file.
+        OpenClawError: it is missing, cannot be read, or is not a regular file.
     """
     try:
         return os.fdopen(open_regular(path), "rb")
@@ -102,7 +102,7 @@ def read_file(path: Path) -> bytes:
     """Return a whole file of a run folder.
 
     Raises:
-        OpenClawError: as `open_file`, or it is larger than any run writes one.
+        OpenClawError: as `open_file`, or it is larger than any that a run writes.
     """
     with open_file(path) as file:
         content = file.read(LARGEST_FILE_BYTES + 1)
@@ -115,7 +115,7 @@ def read_lines(path: Path) -> Iterator[bytes]:
     """Yield the lines of a file with their line feeds, one in memory at a time.
 
     Raises:
-        OpenClawError: as `open_file`, or a line is longer than any run writes one.
+        OpenClawError: as `open_file`, or a line is longer than any that a run writes.
     """
     with open_file(path) as file:
         number = 0
@@ -129,15 +129,15 @@ def read_lines(path: Path) -> Iterator[bytes]:
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """Write a whole file atomically: a reader finds the old one or the new one, never a part.
+    """Write a whole file atomically: a reader sees the old content or the new, never a part.
 
     Raises:
-        OSError: it cannot be written; the old one is untouched.
+        OSError: it cannot be written; the old file is unchanged.
     """
     temporary = path.with_name(f".{path.name}.tmp")
     temporary.unlink(missing_ok=True)
     try:
-        # Made anew: a link of this name, put there by somebody else, would lead out of the folder.
+        # Created, because an existing link of this name could lead out of the folder.
         with temporary.open("xb") as file:
             yield file
             file.flush()
@@ -157,10 +157,10 @@ def _foreign(path: Path, mode: int) -> OpenClawError:
 
 
 def load_object(path: Path) -> JsonObject:
-    """Return the JSON object that a file of a run folder holds.
+    """Return the JSON object in a file of a run folder.
 
     Raises:
-        OpenClawError: it cannot be read, or is no JSON object.
+        OpenClawError: it cannot be read, or is not a JSON object.
     """
     try:
         value = parse_json(read_file(path))
@@ -175,13 +175,18 @@ def parse_json(data: bytes | str) -> Any:
     """Return a JSON value.
 
     Raises:
-        ValueError: it is none, or holds what no run writes.
+        ValueError: it is malformed, or beyond the limits of a run's files.
     """
-    text = data if isinstance(data, str) else data.decode("utf-8-sig")
+    try:
+        text = data if isinstance(data, str) else data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"byte {error.start + 1} is not UTF-8") from None
     try:
         value = _DECODER.decode(text)
     except RecursionError:
         raise ValueError(_TOO_DEEP) from None
+    except json.JSONDecodeError as error:
+        raise ValueError(f"there is no JSON value at line {error.lineno}, column {error.colno}") from None
     may_be_deep = isinstance(value, dict | list) and text.count("[") + text.count("{") > DEEPEST
     if may_be_deep and _is_too_deep(value):
         raise ValueError(_TOO_DEEP)

@@ -1,10 +1,10 @@
-"""JSON Schema, Draft 2020-12, that fetches nothing and always comes to an end.
+"""JSON Schema, Draft 2020-12, that fetches nothing and always terminates.
 
-Three things in a plain jsonschema validator can run away: `re` in patterns, the comparison of every
+Three parts of a plain jsonschema validator can take forever: `re` in patterns, the comparison of every
 pair in `uniqueItems`, and alternatives that recurse. Here patterns are bounded, `uniqueItems` is
-linear, and every keyword looks at the clock.
+linear, and every keyword checks the time limit.
 
-The libraries are imported with the first schema: a session without one starts with a seventh less CPU time.
+The libraries are imported with the first schema: without one a session starts with a seventh less CPU time.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class BoundedSchema:
     """A checked schema.
 
     Raises:
-        ValueError: it is no valid schema, or asks for what cannot be had; the text goes on after the
-            name of the key.
+        ValueError: it is invalid, or needs something unsupported; the message continues a sentence that
+            begins with the key.
     """
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
@@ -58,7 +58,7 @@ class BoundedSchema:
         """Return the first violation as path and reason, None for a valid value.
 
         Raises:
-            OpenClawError: the schema recurses without end or cannot be decided within 10 s.
+            OpenClawError: the schema recurses endlessly or cannot be decided within 10 s.
         """
         found = next(iter(self.errors(value, limit=1)), None)
         return None if found is None else f"{found.json_path}: {_short(found.message)}"
@@ -76,7 +76,7 @@ class BoundedSchema:
 
 @contextmanager
 def within_steps(steps: int) -> Iterator[None]:
-    """Let all schemas that are judged inside look at so many keywords together, however long that takes."""
+    """Limit the schemas checked inside to this number of keywords in total, without a time limit."""
     token = _STEPS.set(iter(range(steps)))
     try:
         yield
@@ -89,7 +89,7 @@ def _check_form(schema: Mapping[str, Any]) -> None:
 
     try:
         with warnings.catch_warnings():
-            # re warns of patterns that may mean something else one day
+            # re warns about patterns whose meaning may change
             warnings.simplefilter("ignore", FutureWarning)
             Draft202012Validator.check_schema(schema)
     except SchemaError as error:
@@ -100,7 +100,7 @@ def _check_form(schema: Mapping[str, Any]) -> None:
 
 
 def _check_parts(schema: Mapping[str, Any]) -> None:
-    """Check every subschema for what `check_schema` accepts although judging by it could take forever."""
+    """Check every subschema for parts that `check_schema` accepts although they could take forever."""
     import referencing
     from referencing.jsonschema import DRAFT202012
 
@@ -126,7 +126,7 @@ def _check_dialect(part: Mapping[str, Any], *, is_root: bool) -> None:
     if part.get("$schema", _DIALECT) not in (_DIALECT, f"{_DIALECT}#"):
         raise ValueError(f"names another dialect, {shown(str(part['$schema']))}. Write it in Draft 2020-12.")
     if "$schema" in part and not is_root:
-        # jsonschema would judge this part with its own, unbounded validator
+        # jsonschema would check this part with its own, unbounded validator
         raise ValueError("names its dialect below its root. Leave that $schema out.")
 
 

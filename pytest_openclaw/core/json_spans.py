@@ -1,8 +1,8 @@
-"""Where JSON is in a text: one pass, linear, whatever the text holds.
+"""Finds JSON in a text, in one linear pass.
 
-Objects and arrays are recognised bare, in a fence or in prose. A brace or bracket that does not go on
-as JSON does is prose, such as `{name}` or `[link](…)`; one that goes on as an object, with a key and
-a colon, and then breaks, is broken JSON.
+Objects and arrays are recognized bare, in a fence or in prose. A brace or bracket that does not continue
+as JSON is prose, such as `{name}` or `[link](…)`; one that continues as an object, with a key and
+a colon, and is malformed later, is broken JSON.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 MAX_DEPTH = 64
-"""Deeper nesting is refused: rows, reports and recursive schemas could not carry it."""
+"""Deeper nesting is rejected: rows, reports and recursive schemas cannot handle it."""
 
 _START = re.compile(r"""\{(?=[ \t\r\n]*+["}])|\[(?=[ \t\r\n]*+["{}\[\]\-0-9tfn])""")
 _TOKEN = re.compile(
@@ -39,9 +39,9 @@ class Span:
     """JSON found in a text.
 
     Attributes:
-        kind: what begins there: a whole `object` or `array`; or what broke at `end`: `broken` JSON,
-            or `deep`, nested more than 64 levels.
-        holds_object: it contains an object, or it is one; also if it broke as one.
+        kind: a whole `object` or `array`; or `broken` JSON, malformed at `end`; or `deep`, nested more than
+            64 levels.
+        holds_object: whether it contains or is an object, even a broken one.
     """
 
     kind: Literal["object", "array", "broken", "deep"]
@@ -79,7 +79,7 @@ class _Walk:
         self.state = "value"
 
     def go(self) -> Literal["object", "array", "broken", "deep"] | None:
-        """Walk; None says that this was prose after all."""
+        """Walk; return None if the text is prose."""
         outer = self.text[self.position]
         while token := _TOKEN.match(self.text, self.position):
             name = str(token.lastgroup)
@@ -93,7 +93,7 @@ class _Walk:
         return "broken" if self.keyed else None
 
     def _take(self, name: str, bracket: str) -> bool:
-        """Go on to the state after this token; False if a bracket closes another's."""
+        """Advance to the state after this token; return False if a bracket does not match."""
         if name == "open":
             self.stack.append(bracket)
             self.state = "first key" if bracket == "{" else "first value"

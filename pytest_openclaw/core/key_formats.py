@@ -1,9 +1,9 @@
-"""Keys whose format their issuers publish, so that they are found without being known.
+"""Finds keys in published formats, so that unknown keys are found too.
 
 Prefixes and lengths follow the rules for keys with a prefix of their own in
 https://github.com/gitleaks/gitleaks/blob/master/config/gitleaks.toml, and
 https://docs.github.com/code-security/secret-scanning/introduction/supported-secret-scanning-patterns.
-Every pattern begins with a literal that ordinary text rarely has, and is bounded, so that a search is linear.
+Every pattern begins with a literal that is rare in ordinary text, and is bounded, so that a search is linear.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _AFTER_BEARER = r"(?=[\w.~+/-]{0,80}?[0-9])(?=[\w.~+/-]{0,80}?[a-z])(?P<key>[\w.
 _GITHUB = r"[A-Za-z0-9]{36,255}"
 _AWS = r"[A-Z2-7]{16}(?<!EXAMPLE)(?![A-Za-z0-9])"
 _STRIPE = r"(?:live|test|prod)_[A-Za-z0-9]{16,128}"
-# How a key begins, and how it goes on.
+# The beginning of a key, and its continuation.
 _KEYS = {
     # OpenAI, Anthropic, OpenRouter, DeepSeek and others; a name such as `sk-my-first-key` has no such run.
     "sk-": r"(?=[\w-]{0,80}?[A-Za-z0-9]{16})(?=[\w-]{0,80}?[0-9])[\w-]{20,255}",
@@ -52,19 +52,19 @@ _KEYS = {
     "bearer ": _AFTER_BEARER,
     "-----BEGIN ": r"[A-Z ]{0,20}PRIVATE KEY(?: BLOCK)?-----[^-]{64,}(?:-----END [A-Z ]{0,40}-----)?",
 }
-# The literal first: that is what is searched for. An escape before it ends in a letter or digit that is none.
+# The literal is first, because it is searched for. An escape before it may end in a letter or digit.
 _FORMATS = {
     begin: rf"{begin}(?:(?<![A-Za-z0-9-]{begin})|(?<=\\[ntrbf]{begin})|(?<=%[0-9A-F]{{2}}{begin})){rest}"
     for begin, rest in _KEYS.items()
 }
-# What all keys of a kind begin with says nothing of any one of them.
+# The common prefix of a kind of keys reveals nothing about a single key.
 PUBLIC_PREFIX = re.compile(
     r"sk-(?:[a-z][a-z0-9]{1,9}-)*|[a-z]k_[a-z]{4}_|github_pat_[0-9]*|eyJ[\w-]+\.|pypi-AgEIcHlwaS5vcmc"
 )
 
 
 def keys_in(text: str) -> Iterator[Span]:
-    """Yield where keys of a published format are."""
+    """Yield the spans of keys in a published format."""
     for begin, pattern in _FORMATS.items():
         if begin in text:
             for found in re.finditer(pattern, text, re.ASCII):

@@ -1,7 +1,7 @@
-"""Keeps secrets out of everything that is written.
+"""Removes secrets from everything that is written.
 
 A text is searched for keys of published formats and for pieces of known secrets: every `LONGEST_PIECE + 1` of
-their characters, plain, in base64 and in hex, where the text has them and under its escapes, layer by layer.
+their characters, plain, in base64 and in hex, in the text itself and under its escapes, layer by layer.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _LONGEST_ESCAPE = 33
 
 
 class HasSecrets(Protocol):
-    """Knows texts that must never be written, as a provider does."""
+    """Has texts that must never be written, such as a provider."""
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -46,14 +46,14 @@ class Redactor:
     """Replaces secrets in texts.
 
     Attributes:
-        pieces: texts of which none may be left: a secret's pieces in every spelling.
+        pieces: texts to replace: a secret's pieces in every encoding.
     """
 
     pieces: frozenset[str] = field(default=frozenset(), repr=False)
 
     @classmethod
     def of(cls, secrets: Iterable[str]) -> Redactor:
-        """Return a redactor for the secrets that are long enough to be some."""
+        """Return a redactor for the secrets, without those that are too short."""
         return _redactor(frozenset(secret for secret in secrets if len(secret) >= SHORTEST_SECRET))
 
     @classmethod
@@ -77,10 +77,10 @@ class Redactor:
 
     @contextmanager
     def over_logs(self) -> Iterator[None]:
-        """Take secrets out of every log record that is made meanwhile.
+        """Remove secrets from every log record that is created meanwhile.
 
-        HTTP libraries log the headers of an answer, and a server may send back what it was sent. At the
-        record's making, because a live log and a log file write it before any report exists.
+        HTTP libraries log the headers of an answer, and a server may echo the request. This is done when the
+        record is created, because a live log and a log file write it before any report exists.
         """
         made_before = logging.getLogRecordFactory()
 
@@ -93,7 +93,7 @@ class Redactor:
         try:
             yield
         finally:
-            # A factory set after ours calls ours; it is not ours to remove.
+            # A factory that was set after ours calls ours and must not be removed.
             if logging.getLogRecordFactory() is make:
                 logging.setLogRecordFactory(made_before)
 
@@ -101,7 +101,7 @@ class Redactor:
         try:
             message = record.getMessage()
         except (TypeError, ValueError, KeyError):
-            return  # the handler reports that message and arguments do not fit
+            return  # the handler reports that message and arguments do not match
         shown = self.text(message)
         if shown != message:
             record.msg, record.args = shown, ()
@@ -113,14 +113,14 @@ class Redactor:
     # --- how ----------------------------------------------------------------------------------
 
     def _pieces_in(self, text: str, layers: int) -> Iterator[Span]:
-        """Yield where pieces are, also under so many layers of escapes."""
+        """Yield the spans of pieces, also under this many layers of escapes."""
         yield from self._plain_pieces_in(text)
         for stretch in stretches(text, self._reach) if layers else ():
             if inner := list(self._pieces_in(stretch.undone(), layers - 1)):
                 yield from stretch.traced(inner)
 
     def _plain_pieces_in(self, text: str) -> Iterator[Span]:
-        """Look closely only at one of every few places: a piece holds one of them."""
+        """Check only one of every few positions: each piece contains one of them."""
         seeds, stride = self._seeds
         for place in [at for at in range(0, len(text), stride) if text[at : at + _SEED] in seeds]:
             for offset, length in seeds[text[place : place + _SEED]]:
@@ -134,7 +134,7 @@ class Redactor:
 
     @cached_property
     def _seeds(self) -> tuple[dict[str, set[tuple[int, int]]], int]:
-        """What is in a piece at which offset, with the piece's length; and how far apart places may be."""
+        """Return the texts at offsets of pieces, with the pieces' lengths, and the step between positions."""
         stride = min(map(len, self.pieces)) - _SEED + 1
         seeds: dict[str, set[tuple[int, int]]] = {}
         for piece in self.pieces:
@@ -149,21 +149,21 @@ def _redactor(secrets: frozenset[str]) -> Redactor:
 
 
 def _pieces_of(secret: str) -> Iterator[str]:
-    """Yield all pieces of one length in all spellings; what consists of words is secret as a whole only."""
+    """Yield all pieces of one length in all encodings; a secret of plain words is one piece."""
     length = len(secret) if is_words(secret) else min(LONGEST_PIECE + 1, len(secret))
     public = PUBLIC_PREFIX.match(secret)
-    # Of a key that is shorter than its kind's keys are, the prefix counts.
+    # In a key that is shorter than usual for its kind, the prefix counts.
     first = public.end() - length + 1 if public and len(secret) - public.end() >= length else 0
     for start in range(max(0, first), len(secret) - length + 1):
         piece = secret[start : start + length]
         if len(set(piece)) >= min(_FEWEST_CHARACTERS, len(set(secret))):
             yield from _spellings(piece)
-    yield from _spellings(secret)  # what all such keys begin with, and dull pieces, are parts of it
+    yield from _spellings(secret)  # common prefixes and pieces of ordinary text are parts of it
     yield from _ends_in_base64(secret[-length:])
 
 
 def _spellings(piece: str) -> Iterator[str]:
-    """A piece as it is, as a form sends it, in hex, and in base64 at each of its three alignments."""
+    """Yield a piece plain, as in a form, in hex, and in base64 at each of its three alignments."""
     data = piece.encode("utf-8", "replace")
     yield piece
     yield piece.replace(" ", "+")
@@ -175,7 +175,7 @@ def _spellings(piece: str) -> Iterator[str]:
 
 
 def _ends_in_base64(piece: str) -> Iterator[str]:
-    """A secret's last piece where the encoded text ends with it, with and without padding."""
+    """Yield a secret's last piece at the end of the encoded text, with and without padding."""
     data = piece.encode("utf-8", "replace")
     for before in range(3):
         n_characters = -(-(before + len(data)) * 8 // 6)
@@ -184,7 +184,7 @@ def _ends_in_base64(piece: str) -> Iterator[str]:
 
 
 def _base64(data: bytes, before: int, end: int | None) -> Iterator[str]:
-    """Yield the characters up to `end` that the data alone decide, after so many other bytes."""
+    """Yield the characters up to `end` that depend only on the data, after this many other bytes."""
     first = -(-before * 8 // 6)
     written = base64.b64encode(bytes(before) + data).decode()[first:end]
     yield written

@@ -1,6 +1,6 @@
-"""Work that is done once for all processes of a run on this machine, its result shared as JSON.
+"""Does work once for all processes of a run on this machine, and shares its result as JSON.
 
-The processes meet in one folder, `ProviderSetup.shared_dir`; the locks there die with their holder.
+The processes share one folder, `ProviderSetup.shared_dir`; its locks end with the process that has them.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _POLL_S = 0.02
 
 
 def once(shared_dir: Path, name: str, make: Callable[[], JsonObject]) -> JsonObject:
-    """Return what `make` gave the first process that came here with `name`; others wait for it, then read it.
+    """Run `make` once per run and machine for each `name`; share its JSON result.
 
     Args:
         shared_dir: the run's shared folder.
         name: any text; equal names share one result.
-        make: gives plain JSON. What it raises is raised here; nothing is kept, and the next process tries.
+        make: returns plain JSON. Its exception is raised here; nothing is saved, and the next process tries.
     """
     path = path_of(shared_dir, name)
     with lock_file(path.with_suffix(".lock")):
@@ -41,7 +41,7 @@ def once(shared_dir: Path, name: str, make: Callable[[], JsonObject]) -> JsonObj
 
 
 async def once_in_loop(shared_dir: Path, name: str, make: Callable[[], Awaitable[JsonObject]]) -> JsonObject:
-    """Do as `once` does, without blocking the event loop."""
+    """Like `once`, without blocking the event loop."""
     path = path_of(shared_dir, name)
     async with locked(path.with_suffix(".lock")):
         kept = read_json(path)
@@ -70,7 +70,7 @@ async def locked(path: Path) -> AsyncIterator[None]:
 
 
 def read_json(path: Path) -> JsonObject | None:
-    """Return the object that `write_json` left at `path`, None if there is none."""
+    """Return the object that `write_json` wrote to `path`; None if there is none."""
     try:
         return cast("JsonObject", json.loads(path.read_text("utf-8")))
     except FileNotFoundError:
@@ -78,7 +78,7 @@ def read_json(path: Path) -> JsonObject | None:
 
 
 def write_json(path: Path, value: JsonObject) -> None:
-    """Write `value` whole or not at all."""
+    """Write `value` atomically."""
     unfinished = path.with_suffix(f".{os.getpid()}.tmp")
     write_private(unfinished, json.dumps(value, ensure_ascii=False).encode())
     unfinished.replace(path)
@@ -86,7 +86,9 @@ def write_json(path: Path, value: JsonObject) -> None:
 
 def _keep(path: Path, value: JsonObject) -> JsonObject:
     write_json(path, value)
-    return cast("JsonObject", json.loads(path.read_text("utf-8")))  # the first one sees what the others will
+    return cast(
+        "JsonObject", json.loads(path.read_text("utf-8"))
+    )  # the first process gets the same value as the others
 
 
 def path_of(shared_dir: Path, name: str) -> Path:

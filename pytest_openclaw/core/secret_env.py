@@ -1,9 +1,9 @@
-"""The environment's secrets, which a CLI or a server may repeat, by their names and form.
+"""Finds the environment's secrets, which a CLI or a server may repeat, by name and form.
 
 The words of names are those that Django (`SafeExceptionReporterFilter.hidden_settings`) and Sentry's SDK
 (`sentry_sdk.scrubber.DEFAULT_DENYLIST`) hide, without those that mean other things in an environment (`API`,
-`SESSION`), and with what variables of CI systems and databases are called (`PAT`, `PWD`).
-A name alone decides nothing: `KEY=true`, `TOKEN_LIMIT=4096`, `CACHE_KEY=node-modules-v3` are ordinary texts,
+`SESSION`), and with names in CI systems and databases (`PAT`, `PWD`).
+A name alone is not enough: `KEY=true`, `TOKEN_LIMIT=4096`, `CACHE_KEY=node-modules-v3` are ordinary texts,
 and replacing these everywhere would spoil every row.
 """
 
@@ -16,7 +16,7 @@ from urllib.parse import unquote
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-# Shorter texts are no keys: replacing "ollama" everywhere would spoil every row of a local server.
+# Shorter texts are not keys: replacing "ollama" everywhere would spoil every row of a local server.
 SHORTEST_SECRET = 8
 # Words from here on are long enough to be a passphrase rather than `postgres` or `changeme`.
 _SHORTEST_PASSPHRASE = 16
@@ -26,7 +26,7 @@ _PASSWORD = re.compile(r".*(?:PASSWORD|PASSWD|PASSPHRASE|PASSCODE)S?|PASS|PWD")
 _SECRET = re.compile(
     rf"{_PASSWORD.pattern}|.*(?:KEY|TOKEN|SECRET|CREDENTIAL|COOKIE)S?|AUTH|AUTHORIZATION|BEARER|CREDS|JWT|PAT|SALT"
 )
-# `TOKEN_LIMIT` is a limit, `KEY_FILE` a file; a public key is none to hide.
+# `TOKEN_LIMIT` is a limit, `KEY_FILE` a file; a public key is not secret.
 _ABOUT = re.compile(
     "ALG(?:ORITHM)?|AUDIENCE|BACKEND|BITS|COUNT|DIR|ENABLED|EXPIRY|FILE|FORMAT|HEADER|HELPER|HOST|ID|ISSUER|LENGTH|"
     "LIMIT|MAX|METHOD|MIN|MODE|NAME|PATH|PORT|PREFIX|PROVIDER|REGION|SCOPE|SERVICE|SIZE|SOCK|SOCKET|STORE|TIMEOUT|"
@@ -43,9 +43,9 @@ _WORD = r"[0-9]{0,5}(?:[A-Z]?[a-z]{0,14}(?:[A-Z][a-z]{2,14}){0,2}|[A-Z]{1,15})[0
 _WORDS = re.compile(rf"(?:{_WORD}(?:[\s./\\_@:;#,=+~-]+|$))+")
 _NO_SECRET = re.compile(
     r"[-+0-9.,:_/ ]+"  # numbers, dates, addresses
-    # Paths, unless one could be a key that begins so.
+    # Paths, unless one could be a key with that beginning.
     r"|(?:[A-Za-z]:|~|\.{1,2})?[/\\](?!.*(?=[A-Za-z+=]{0,19}[0-9])[A-Za-z0-9+=]{20}).*"
-    r"|.*://.*"  # what is secret in an address is looked for apart
+    r"|.*://.*"  # secrets in addresses are found separately
     r"|\$\{?\w+\}?|\{\{.*\}\}|<.*>",  # places to fill in
     re.DOTALL,
 )

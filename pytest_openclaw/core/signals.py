@@ -26,6 +26,14 @@ _ENDING = frozenset({1, 2, 9, 15})
 class TerminatedBySIGTERM(KeyboardInterrupt):
     """Somebody asked this process to end: a time limit, a CI system, a shutdown."""
 
+    __module__ = "builtins"  # pytest shows the whole name
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C. Of an exception with another name pytest shows no line of code that was interrupted."""
+
+    __module__ = "builtins"
+
 
 class _WholeStep:
     """See `whole_step`."""
@@ -60,7 +68,7 @@ class _WholeStep:
         if self.is_ending:
             self.n_while_ending += 1
         if not 1 <= self.n_while_ending <= MOST_PATIENCE:
-            raise TerminatedBySIGTERM("SIGTERM") if number == signal.SIGTERM else KeyboardInterrupt
+            raise TerminatedBySIGTERM("SIGTERM") if number == signal.SIGTERM else Interrupted("Ctrl-C")
 
 
 #: A context in which Ctrl-C and SIGTERM wait: what happens in it happens whole. For the main thread, and

@@ -1,4 +1,4 @@
-"""Text that can be written anywhere: valid UTF-8, bounded, and nothing that a terminal or CI system obeys."""
+"""Makes text safe to write anywhere: valid UTF-8, bounded, without commands for a terminal or CI system."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ UNSEEN = (
     r"\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3"
     r"\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
-"""Characters that show nothing or steer what is shown, as a character class of a regular expression.
+"""Invisible and control characters, as a character class of a regular expression.
 
 Unicode's categories Cc (without tab and line feed), Cf, Cs, Zl and Zp, its property
 Default_Ignorable_Code_Point, and the blank Braille pattern.
 """
 _UNSEEN = re.compile(f"[{UNSEEN}]")
 
-# The commands by which output steers CI systems. GitHub's runner trims a line before it looks for `::`, and
+# The commands in output that control CI systems. GitHub's runner trims a line before it looks for `::`, and
 # like Azure's agent it finds `##[` and `##vso[` anywhere:
 # https://github.com/actions/runner/blob/main/src/Runner.Common/ActionCommand.cs
 # https://github.com/microsoft/azure-pipelines-agent (Microsoft.VisualStudio.Services.Agent/Command.cs)
@@ -33,20 +33,20 @@ _COMMAND = re.compile(rf"(?m)(?P<blanks>^[^\S\n]*):(?=:)|{_ANYWHERE}")
 _COMMAND_IF_WRAPPED = re.compile(rf"(?P<blanks>):(?=:)|{_ANYWHERE}")
 
 MAX_TEXT_BYTES = 64 * 1024
-"""Of a text in a row."""
+"""The limit of a text in a row."""
 MAX_ANSWER_BYTES = 256 * 1024
-"""Of an answer that is judged, without its thinking; some 64,000 tokens."""
+"""The limit of an answer that is judged, without its thinking; about 64,000 tokens."""
 MAX_CALLS_BYTES = 128 * 1024
-"""Of the calls of a turn that are judged."""
+"""The limit of the calls of a turn that are judged."""
 
 _numbers = count(1)
 
 
 def printable(text: str, *, wraps: bool = False) -> str:
-    """Return a text with control characters, invisible characters and CI commands shown as escapes.
+    """Return a text with control characters, invisible characters and CI commands as escapes.
 
-    A reply is hostile input: no escape sequence of it reaches a terminal, no workflow command a log.
-    New lines and tabs are kept. A text that is printable already stays as it is.
+    A reply is hostile input: none of its escape sequences reaches a terminal, none of its workflow commands
+    a log. New lines and tabs are kept. A printable text is unchanged.
 
     Args:
         text: one line or more.
@@ -59,7 +59,7 @@ def inert(text: str, *, wraps: bool = False) -> str:
     r"""Return a text of visible characters in which no line is a workflow command.
 
     The first character of a command becomes its escape, `\u003a` for a colon, which JSON reads as the same.
-    No invisible character breaks a command: .NET compares texts as if it were not there.
+    Invisible characters do not break a command: .NET ignores them in comparisons.
     """
     return (_COMMAND_IF_WRAPPED if wraps else _COMMAND).sub(_disarmed, text)
 
@@ -79,10 +79,10 @@ def clip(text: str, max_bytes: int = MAX_TEXT_BYTES) -> str:
 
 
 def atomic(pattern: str) -> str:
-    """Return a regular expression that takes all that `pattern` takes, and gives nothing of it back.
+    """Return a regular expression that matches `pattern` without backtracking into it.
 
-    Groups that repeat possessively, `(?:…)*+`, lose their place in Python before 3.11.5, such as Debian 12's
-    (https://github.com/python/cpython/issues/106052). A look ahead is atomic in all of them.
+    Possessive groups, `(?:…)*+`, are broken in Python before 3.11.5, such as Debian 12's
+    (https://github.com/python/cpython/issues/106052). A lookahead is atomic in all versions.
     """
     name = f"atomic_{next(_numbers)}"
     return f"(?=(?P<{name}>{pattern}))(?P={name})"
@@ -91,9 +91,9 @@ def atomic(pattern: str) -> str:
 def valid_text(text: str) -> str:
     r"""Return `text` without surrogates: pairs become their character, lone ones U+FFFD.
 
-    JSON may spell a character beyond U+FFFF as two escapes, and a stream may cut between them; a
-    surrogate that is left cannot be encoded, and kills the xdist worker whose report carries it.
-    Everything else is kept, control characters and `\0` too.
+    JSON may write a character beyond U+FFFF as two escapes, and a stream may be cut between them; a
+    remaining surrogate cannot be encoded, and would end the xdist worker whose report has it.
+    Everything else is kept, also control characters and `\0`.
     """
     try:
         text.encode()

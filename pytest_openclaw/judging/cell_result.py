@@ -1,4 +1,4 @@
-"""A cell from the end of its call to its verdict."""
+"""The result of a cell: its call, and later its judgment."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class CellResult:
 
     @classmethod
     def never_sent(cls, cell: Cell, error: BaseException) -> CellResult:
-        """Return the result of a cell that was never sent, because our own code or a plugin's broke."""
+        """Return the result of a cell that was never sent, because our own code or a plugin's failed."""
         return cls(cell=cell, call=CallResult.never_sent(faults.broke(cell.id, _reason(error))))
 
     @property
     def outcome(self) -> faults.Outcome:
-        """What the row and pytest say."""
+        """The outcome for the row and for pytest."""
         return self.judgment.outcome if self.judgment else faults.outcome_of(self.call.result)
 
     @property
@@ -44,7 +44,7 @@ class CellResult:
 
     @cached_property
     def prepared(self) -> Reply:
-        """The reply as a Python benchmark gets it: the answer without thinking, tools found."""
+        """The reply for a Python benchmark: the answer without thinking, with the tools found."""
         result = self.call.result
         return prepare(self.cell.prompt, result) if isinstance(result, Reply) else Reply()
 
@@ -63,7 +63,7 @@ class CellResult:
         return replace(self, judgment=judge(prompt, result, timeout_s=prompt.timeout_s or timeout_s))
 
     def judged_or_broken(self, timeout_s: float) -> CellResult:
-        """Judge a cell whose test will not run any more; its row alone says what breaks."""
+        """Judge a cell whose test will no longer run; an error is only recorded in its row."""
         try:
             return self.judged(timeout_s)
         except BaseException as error:
@@ -72,11 +72,11 @@ class CellResult:
             return self.broken(error)
 
     def with_verdict(self, verdict: Verdict) -> CellResult:
-        """Add the verdict that a Python benchmark's test reached."""
+        """Add the verdict of a Python benchmark's test."""
         return replace(self, judgment=conclude(self.cell.prompt, self.prepared, verdict))
 
     def broken(self, error: BaseException) -> CellResult:
-        """Return a cell that our own code, a plugin's or a test's broke: its row keeps the model's answer."""
+        """Return the result with an error of our own code, a plugin or a test; it keeps the model's reply."""
         result = self.call.result
         raw = result.raw or result.text if isinstance(result, Reply) else result.raw
         fault = replace(faults.broke(self.cell.id, _reason(error)), raw=raw, cut=result.cut)
@@ -84,5 +84,5 @@ class CellResult:
 
 
 def _reason(error: BaseException) -> str:
-    """Our own errors say what is wrong; of others the name often says more than the text."""
+    """Return the message of our own error; for another one also its name, which often says more."""
     return str(error) if isinstance(error, OpenClawError) else f"{type(error).__name__}: {error}"

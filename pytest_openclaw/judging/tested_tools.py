@@ -1,4 +1,4 @@
-"""Which of OpenClaw's tools a cell says something about: those that it called right, or failed to call."""
+"""Finds OpenClaw's tools for which a cell is evidence: those that it called correctly, or failed to call."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
 
 
 def tested_tools(prompt: Prompt, answer: Reply, outcome: ToolOutcome | None) -> tuple[str, ...]:
-    """Return the demanded tools that were called if the cell went right, else all that were demanded.
+    """Return the required tools that were called if the cell succeeded, else all required ones.
 
-    Of alternatives the right cell says nothing about the one that was not called. A suite's own tools are
-    none of OpenClaw's, even under the same names.
+    A successful cell is no evidence about an alternative that was not called. A suite's own tools do not
+    count as OpenClaw's, even with the same names.
 
     Args:
-        prompt: what was asked.
+        prompt: of the cell.
         answer: prepared, so that its calls are dispatched.
         outcome: of the cell.
 
     Returns:
-        Names as they are offered, sorted; empty if no tool was offered on the wire or none was demanded.
+        The offered names, sorted; empty if no tool was offered on the wire or none was required.
     """
     demanded = _demanded(prompt) if outcome else set()
     if outcome == "valid":

@@ -1,7 +1,7 @@
-"""How a tool cell has ended: exactly one outcome, decided here and nowhere else.
+"""Decides the one outcome of a tool cell.
 
-The order of the questions is that of OpenClaw's run: whether the work was done, and nothing else; what broke
-the run; what the model wrote instead of calling; what was wrong with its calls; what is missing.
+The checks are in the order of OpenClaw's run: whether the work was done, and nothing else; what ended the run
+early; what the model wrote instead of a call; what was wrong with its calls; what is missing.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ _HOW = re.compile(
     r"|quote|written|write out|spell|beispiel\w*|ejemplos?|formatos?)\b|示例|例子|格式",
     re.IGNORECASE,
 )
-"""Words of a prompt whose right answer may show a written call."""
+"""Words of a prompt whose correct answer may show a written call."""
 
 
 def expected_tools_of(prompt: Prompt) -> tuple[str, ...] | None:
-    """Return the tools of which one must be invoked; empty means any tool, None that none is asked for.
+    """Return the tools of which one must be invoked; empty means any tool, None that none is required.
 
-    The validator's own list goes first, so that verdict and tool use agree; a prompt that must not
+    The validator's own list has precedence, so that verdict and tool use agree; a prompt that must not
     call expects nothing.
     """
     if restrains(prompt.validator):
@@ -49,7 +49,7 @@ def expected_tools_of(prompt: Prompt) -> tuple[str, ...] | None:
 
 
 def tool_demand_of(prompt: Prompt) -> ToolDemand:
-    """Return what a prompt wants of tools; an answer to it has a `tool_outcome` unless that is nothing."""
+    """Return what a prompt requires of tools; an answer has a `tool_outcome` unless that is nothing."""
     if restrains(prompt.validator):
         return "restraint"
     if _is_native(prompt):
@@ -58,13 +58,13 @@ def tool_demand_of(prompt: Prompt) -> ToolDemand:
 
 
 def tool_outcome_of(prompt: Prompt, answer: Reply, *, answered: bool) -> ToolOutcome | None:
-    """Return the outcome of a cell; None for a prompt that asks nothing of tools.
+    """Return the outcome of a cell; None for a prompt that requires nothing of tools.
 
     Args:
-        prompt: what was asked.
+        prompt: of the cell.
         answer: prepared, so that its calls are dispatched and `tool_names` is filled.
-        answered: whether it is an answer at all; if it is none, nothing was used, and a call in it still
-            was needless where none was due.
+        answered: whether it is an answer at all; otherwise no tool was used, but a call is still needless
+            if none was allowed.
     """
     demand = tool_demand_of(prompt)
     if demand == "none":
@@ -99,7 +99,7 @@ def _is_native(prompt: Prompt) -> bool:
 
 
 def _of_text(prompt: Prompt, answer: Reply) -> ToolOutcome:
-    """Judge what the text detector finds, and calls on the wire that no rule about native calls judges."""
+    """Judge tools found in the text, and calls on the wire without a rule about native calls."""
     expected = {name.casefold() for name in expected_tools_of(prompt) or ()}
     invoked = {name.casefold() for name in answer.tool_names}
     if invoked and (not expected or not expected.isdisjoint(invoked)):
@@ -108,7 +108,7 @@ def _of_text(prompt: Prompt, answer: Reply) -> ToolOutcome:
 
 
 def _of_work(prompt: Prompt, answer: Reply) -> ToolOutcome:
-    """Judge calls on the wire; the decision list."""
+    """Judge calls on the wire, by a decision list."""
     made = with_inner_calls(answer.dispatched)
     flaws = work_flaws(prompt.validator, answer)
     wanted = demanded_calls(prompt.validator)
@@ -140,7 +140,7 @@ def _of_work(prompt: Prompt, answer: Reply) -> ToolOutcome:
 
 
 def _claims(answer: Reply) -> bool:
-    # Words beside a call in the midst of the work, such as "I've read it, now I'll edit", are no last answer.
+    # Text beside a call during the work, such as "I've read it, now I'll edit", is not the last answer.
     if answer.ended_by in ("step_limit", "loop"):
         return False
     # Their patterns take 40 ms to compile, and most runs need none of them before their first cell.
@@ -150,13 +150,13 @@ def _claims(answer: Reply) -> bool:
 
 
 def _misses(call: Dispatched, wanted: Sequence[WantedCall]) -> bool:
-    """Whether a call is of a demanded tool, but has other values than any demand of it."""
+    """Whether a call is of a required tool, but has other values than every rule for it."""
     complaints = [rule.complaint(call) for rule in wanted if call.tool and rule.is_for(call.tool)]
     return bool(complaints) and None not in complaints
 
 
 def _unrecovered(made: Sequence[Dispatched]) -> list[Dispatched]:
-    """Drop refused calls that were put right later: by the same tool, or by any, if the tool was unknown."""
+    """Drop refused calls that were corrected later: with the same tool, or any, if the tool was unknown."""
     kept = []
     for place, call in enumerate(made):
         later = [other.tool for other in made[place + 1 :] if other.is_executed]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import quote
 
 from pytest_openclaw.providers.address import Address, parse_address
-from pytest_openclaw.providers.call import Dialect
+from pytest_openclaw.providers.http_call import Dialect
 from pytest_openclaw.providers.json_values import count_in, object_in, objects_in, text_in
 from pytest_openclaw.providers.over_http import MODELS_TIMEOUT_S, OverHttp
 from pytest_openclaw.providers.wire_errors import error_in, load_object

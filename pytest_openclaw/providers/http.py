@@ -31,8 +31,8 @@ from pytest_openclaw.types.faults import CallFailed
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 
-    from pytest_openclaw.providers.call import Call
     from pytest_openclaw.providers.connection import ArrivingResponse
+    from pytest_openclaw.providers.http_call import Call
     from pytest_openclaw.types.replies import Fault
 
 CONNECT_TIMEOUT_S = 30.0

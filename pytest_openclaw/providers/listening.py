@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
 
     from pytest_openclaw.core.json_types import JsonObject
-    from pytest_openclaw.providers.call import Call, Dialect
     from pytest_openclaw.providers.exchange import Exchange
     from pytest_openclaw.providers.http import HttpEdge
+    from pytest_openclaw.providers.http_call import Call, Dialect
     from pytest_openclaw.types.replies import Fault, Reply
 
 EVENT_TYPES = frozenset({"text/event-stream"})

@@ -7,8 +7,8 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pytest_openclaw.providers.call import Dialect
 from pytest_openclaw.providers.fingerprint import ask_all, ollama_fingerprint
+from pytest_openclaw.providers.http_call import Dialect
 from pytest_openclaw.providers.json_values import count_in, object_in, objects_in, positive_in, text_in
 from pytest_openclaw.providers.ollama import Ollama
 from pytest_openclaw.providers.wire_errors import error_in, load_object

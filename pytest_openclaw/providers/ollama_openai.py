@@ -3,37 +3,49 @@
 from __future__ import annotations
 
 import json
+import re
+from collections import defaultdict
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pytest_openclaw.providers.call import Dialect
+from pytest_openclaw.providers.earlier_turns import with_ids
 from pytest_openclaw.providers.fingerprint import fingerprint
-from pytest_openclaw.providers.history import with_ids
+from pytest_openclaw.providers.http_call import Dialect
 from pytest_openclaw.providers.json_values import count_in, object_in, objects_in, positive_in, text_in
 from pytest_openclaw.providers.ollama import Ollama
 from pytest_openclaw.providers.wire_errors import error_in, error_of_object
+from pytest_openclaw.types.faults import CallFailed, WireError
 
 if TYPE_CHECKING:
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.providers.exchange import Exchange
-    from pytest_openclaw.types.faults import WireError
-    from pytest_openclaw.types.replies import Turn
+    from pytest_openclaw.types.protocols import ProviderSetup
+    from pytest_openclaw.types.replies import Fault, Reply, Turn
     from pytest_openclaw.types.requests import Request
     from pytest_openclaw.types.tool_calls import Tool
 
 # Only the first one is read: some servers send the same thinking under two names.
 _REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking")
+# Without these the question is the same. Some servers reject each field that they do not know.
+_OPTIONAL = ("think", "stream_options", "seed", "temperature")
+_REJECTS = re.compile(r"support|extra|unknown|unrecogni[sz]ed|unexpected|permitted|allowed")
+# Mistral's, for an answer that the model's context ended
+_FINISH_REASON = {"model_length": "length"}
 
 
-def chat_body(request: Request) -> JsonObject:
+def chat_body(request: Request, *, with_reasoning: bool = False) -> JsonObject:
     """Return the body of `/chat/completions` for `request`.
 
     A thinking level is sent twice, as OpenAI's `reasoning_effort` and as Ollama's `think`.
+
+    Args:
+        request: to a model.
+        with_reasoning: True for a model whose server requires its own thinking in later turns.
     """
     messages: list[JsonObject] = [{"role": "user", "content": request.prompt}]
     if request.system is not None:
         messages.insert(0, {"role": "system", "content": request.system})
     for turn in with_ids(request.history):
-        messages += _messages_of(turn)
+        messages += _messages_of(turn, with_reasoning=with_reasoning)
     body: JsonObject = {
         "model": request.model,
         "messages": messages,
@@ -70,9 +82,14 @@ def read_chat(payload: JsonObject, exchange: Exchange) -> WireError | None:
         if choice.get("error") or reason == "error":
             # With it OpenRouter reports that the server behind it failed in the middle.
             return error_of_object(choice.get("error") or "its finish_reason is 'error'")
+        if reason == "insufficient_system_resource":  # DeepSeek's, for an answer that its load ended
+            return WireError(code="503", message=f"its finish_reason is '{reason}'")
         if reason:
-            exchange.receive_end(reason)
-    if usage := object_in(payload.get("usage")):
+            exchange.receive_end(_FINISH_REASON.get(reason, reason))
+    groq = object_in(payload.get("x_groq"))
+    if error := groq.get("error"):
+        return error_of_object(error)
+    if usage := object_in(payload.get("usage")) or object_in(groq.get("usage")):
         _read_usage(usage, exchange)
     timings = object_in(payload.get("timings"))
     if (
@@ -98,9 +115,42 @@ class OllamaOpenAI(Ollama):
         read=read_chat, is_whole=is_completion, end_mark="a finish_reason or [DONE]", done_ends=True
     )
 
+    def __init__(self, setup: ProviderSetup) -> None:
+        super().__init__(setup)
+        self._rejected: defaultdict[str, set[str]] = defaultdict(set)
+        self._with_reasoning: set[str] = set()
+
     def body(self, request: Request) -> JsonObject:
         """Return the JSON body for `request`."""
-        return chat_body(request)
+        body = chat_body(request, with_reasoning=request.model in self._with_reasoning)
+        return {name: value for name, value in body.items() if name not in self._rejected[request.model]}
+
+    async def ask(self, request: Request) -> Reply:
+        """Send the request; again without what its server rejects, and so from then on.
+
+        Only the attempt that counted is timed; see `Provider.ask`.
+        """
+        while True:
+            body = self.body(request)
+            try:
+                return await self.send(request, body)
+            except CallFailed as failed:
+                if not self._adapt(request, body, failed.fault):
+                    raise
+
+    def _adapt(self, request: Request, body: JsonObject, fault: Fault) -> bool:
+        """Remember what the server rejects of `body` or requires; whether the next body is another one."""
+        words = fault.message.lower()
+        if fault.failure_type not in ("http_400", "http_422"):
+            return False
+        if "reasoning_content" in words and request.history and request.model not in self._with_reasoning:
+            self._with_reasoning.add(request.model)
+            return True
+        named = {name for name in _OPTIONAL if name in body and re.search(rf"\b{name}\b", words)}
+        if not (named and _REJECTS.search(words)):
+            return False
+        self._rejected[request.model] |= named
+        return True
 
     async def fingerprint(self, model: str) -> JsonObject:
         """The facts of Ollama or llama.cpp about the model."""
@@ -112,7 +162,7 @@ def _offer(tool: Tool) -> JsonObject:
     return {"type": "function", "function": function}
 
 
-def _messages_of(turn: Turn) -> list[JsonObject]:
+def _messages_of(turn: Turn, *, with_reasoning: bool) -> list[JsonObject]:
     """Return a turn's messages: the model's, then one for each result."""
     if turn.nudge:
         return [{"role": "user", "content": turn.nudge}]
@@ -127,6 +177,8 @@ def _messages_of(turn: Turn) -> list[JsonObject]:
             }
             for call in turn.calls
         ]
+    if with_reasoning:
+        said["reasoning_content"] = turn.reasoning
     answered = zip(turn.calls, turn.results, strict=False)
     results = [{"role": "tool", "tool_call_id": call.id, "content": result} for call, result in answered]
     return [said, *results]
@@ -180,9 +232,12 @@ def _read_call(call: JsonObject, exchange: Exchange, *, whole: bool) -> None:
 
 
 def _read_usage(usage: JsonObject, exchange: Exchange) -> None:
+    cached = count_in(object_in(usage.get("prompt_tokens_details")).get("cached_tokens"))
+    if cached is None:
+        cached = count_in(usage.get("prompt_cache_hit_tokens"))  # DeepSeek's
     exchange.receive_usage(
         input_tokens=count_in(usage.get("prompt_tokens")),
         output_tokens=count_in(usage.get("completion_tokens")),
         reasoning_tokens=count_in(object_in(usage.get("completion_tokens_details")).get("reasoning_tokens")),
-        cached_tokens=count_in(object_in(usage.get("prompt_tokens_details")).get("cached_tokens")),
+        cached_tokens=cached,
     )

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pytest_openclaw.providers.address import Address, parse_address
-from pytest_openclaw.providers.call import Dialect
-from pytest_openclaw.providers.history import with_ids
+from pytest_openclaw.providers.earlier_turns import with_ids
+from pytest_openclaw.providers.http_call import Dialect
 from pytest_openclaw.providers.json_values import count_in, object_in, objects_in, text_in
 from pytest_openclaw.providers.over_http import OverHttp
 from pytest_openclaw.providers.wire_errors import error_in, error_of_object

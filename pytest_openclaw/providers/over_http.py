@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pytest_openclaw.core.errors import TargetError
 from pytest_openclaw.providers.address import Address, parse_address
-from pytest_openclaw.providers.call import Call, Dialect
 from pytest_openclaw.providers.exchange import Exchange
+from pytest_openclaw.providers.http_call import Call, Dialect
 from pytest_openclaw.providers.json_values import objects_in
 from pytest_openclaw.types import faults
 from pytest_openclaw.types.faults import CallFailed

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 LONGEST_NAME = 32
 FEWEST_FOR_A_RATE = 3
+SMOOTHING = 0.2
+"""The weight of the newest estimate of the end, so that one slow or quick cell does not move it much."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,6 +70,7 @@ class Progress:
         self._awaited: dict[str, float] = {}
         self._began = now()
         self._received = dict.fromkeys(self._n_left, self._began)
+        self._end: float | None = None
 
     def started(self, nodeid: str) -> None:
         """Note that an item is awaited from now on."""
@@ -85,6 +88,17 @@ class Progress:
         self._received[endpoint] = self._now()
         if usd is not None:
             self._usd = (self._usd or 0.0) + usd
+        self._estimate()
+
+    def _estimate(self) -> None:
+        """Move the estimated end; endpoints work in parallel, so the slowest one decides it."""
+        now = self._now()
+        n_left = {endpoint: n for endpoint, n in self._n_left.items() if n}
+        # Without a finished cell of an endpoint there is no estimate.
+        if not n_left or not all(self._done[endpoint] for endpoint in n_left):
+            return
+        end = now + max(n * (now - self._began) / self._done[endpoint] for endpoint, n in n_left.items())
+        self._end = end if self._end is None else self._end + SMOOTHING * (end - self._end)
 
     def count_kept(self, target: str) -> None:
         """Count a cell whose row is from an earlier session."""
@@ -117,10 +131,8 @@ class Progress:
             return
         per_s = n / seconds
         yield f"{per_s:.1f}/s" if per_s >= 1 else f"{per_s * 60:.1f}/min"
-        n_left = {endpoint: n for endpoint, n in self._n_left.items() if n}
-        # Without a finished cell of an endpoint there is no estimate.
-        if n_left and all(self._done[endpoint] for endpoint in n_left):
-            left_s = max(n * seconds / self._done[endpoint] for endpoint, n in n_left.items())
+        # Nothing is known while the cells take longer than estimated.
+        if self._end is not None and any(self._n_left.values()) and (left_s := self._end - self._now()) > 0:
             yield f"{render_duration(left_s)} left"
 
     def _longest(

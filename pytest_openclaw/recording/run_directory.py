@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 from typing import TYPE_CHECKING, Any
@@ -112,7 +113,9 @@ class RunDirectory:
         """
         assert self._results is not None, "the directory is open"
         line += b"\n"
-        end = os.fstat(self._results).st_size
+        opened = os.fstat(self._results)
+        self._check_place(opened)
+        end = opened.st_size
         try:
             written = os.write(self._results, line)
             while written < len(line):
@@ -120,6 +123,18 @@ class RunDirectory:
         except OSError:
             os.ftruncate(self._results, end)
             raise
+
+    def _check_place(self, opened: os.stat_result) -> None:
+        """Refuse to write into a file that is no longer in the run folder.
+
+        Raises:
+            FileNotFoundError: it was removed or moved; a system keeps such a file until it is closed.
+        """
+        results = self.path / RESULTS
+        with contextlib.suppress(OSError):
+            if os.path.samestat(opened, results.stat()):
+                return
+        raise FileNotFoundError(errno.ENOENT, f"{RESULTS} was removed or moved during the run", str(results))
 
     def keep_rows(self, numbers: Container[int]) -> None:
         """Keep only these lines of `results.jsonl`, byte for byte and in their order.

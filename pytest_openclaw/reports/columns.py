@@ -13,22 +13,28 @@ WIDTH = 80
 
 
 def render_columns(
-    rows: Sequence[Sequence[str]], on_the_left: Sequence[bool], *, most: int, shrinks: int = 0
+    rows: Sequence[Sequence[str]],
+    on_the_left: Sequence[bool],
+    *,
+    most: int,
+    shrinks: int = 0,
+    width: int = WIDTH,
 ) -> Iterator[str]:
-    """Yield the rows as lines with equal columns, of at most 80 columns if one of theirs can shrink so far.
+    """Yield the rows as lines with equal columns, as wide as the terminal if one of theirs can shrink so far.
 
     Args:
         rows: printable texts; those of the column that shrinks may be anything.
         on_the_left: of each column, whether its texts begin where it does; else they end where it does.
         most: the width of the column that shrinks is never more.
         shrinks: which one does, by leaving the middle out.
+        width: of the terminal.
     """
     others = sum(width + 1 for n, width in enumerate(_widths(rows)) if n != shrinks)
-    width = max(1, min(most, WIDTH - others))
-    fitted = [[one_line(text, width) if n == shrinks else text for n, text in enumerate(row)] for row in rows]
+    room = max(1, min(most, width - others))
+    fitted = [[one_line(text, room) if n == shrinks else text for n, text in enumerate(row)] for row in rows]
     # Not by tabulate, which counts a wide character as one column.
     widths = _widths(fitted)
-    gap = "  " if sum(widths) + 2 * (len(widths) - 1) <= WIDTH else " "
+    gap = "  " if sum(widths) + 2 * (len(widths) - 1) <= width else " "
     for row in fitted:
         cells = zip(row, widths, on_the_left, strict=True)
         yield gap.join(padded(text, width, left=left) for text, width, left in cells).rstrip()

@@ -145,6 +145,8 @@ def details_of(comparison: Comparison) -> Iterator[tuple[str, str]]:
         yield "passed", f"{passed}: {change}; p {render_p(verdicts.p_adjusted)}"
         yield "prompts", f"{verdicts.n_prompts}: {verdicts.n_better} better, {verdicts.n_worse} worse"
         yield "could see", could_see(verdicts)
+        if again := verdicts.recheck:
+            yield "asked again", f"{again.n_passed} of {again.n_asked} cells that fail only now passed"
     else:
         yield "passed", "no judged cell could be compared"
     for name, ratio in comparison.ratios.items():

@@ -1,4 +1,4 @@
-"""A forecast as lines of 80 columns."""
+"""A forecast as lines for a terminal."""
 
 from __future__ import annotations
 
@@ -23,12 +23,17 @@ UNKNOWN = "?"
 _MINUTE_S, _HOUR_S, _DAY_S = 60, 3600, 86400
 
 
-def render_forecast(forecast: Forecast) -> list[str]:
-    """Return the lines under the title."""
+def render_forecast(forecast: Forecast, width: int = WIDTH) -> list[str]:
+    """Return the lines under the title.
+
+    Args:
+        forecast: of a run.
+        width: columns of the terminal.
+    """
     lines = [*forecast.lines]
     if len(lines) > 1:
         lines.append(total(lines))
-    rows = _fitted([list(HEADERS), *([*_row(line)] for line in lines)])
+    rows = _fitted([list(HEADERS), *([*_row(line)] for line in lines)], width)
     widths = [max(columns(row[n]) for row in rows) for n in range(len(HEADERS))]
     table = (
         "  ".join(
@@ -37,7 +42,7 @@ def render_forecast(forecast: Forecast) -> list[str]:
         ).rstrip()
         for row in rows
     )
-    return [*table, "", *_remarks(forecast)]
+    return [*table, "", *_remarks(forecast, width - LABEL_WIDTH)]
 
 
 def render_duration(seconds: float) -> str:
@@ -51,10 +56,10 @@ def render_duration(seconds: float) -> str:
     return f"{seconds / _DAY_S:.1f} days"
 
 
-def _fitted(rows: list[list[str]]) -> list[list[str]]:
+def _fitted(rows: list[list[str]], width: int) -> list[list[str]]:
     """Shorten the targets, so that the table fits the width."""
     figures = sum(2 + max(map(columns, column)) for column in [*zip(*rows, strict=True)][1:])
-    return [[one_line(target, max(LEAST_WIDTH, WIDTH - figures)), *others] for target, *others in rows]
+    return [[one_line(target, max(LEAST_WIDTH, width - figures)), *others] for target, *others in rows]
 
 
 def _row(line: Line) -> Iterator[str]:
@@ -74,13 +79,13 @@ def _known(value: Sum, text: str) -> str:
     return text if value.is_whole else f">{text}"
 
 
-def _remarks(forecast: Forecast) -> Iterator[str]:
+def _remarks(forecast: Forecast, width: int) -> Iterator[str]:
     remarks = [("based on", _basis(forecast))]
     remarks += [("note", note) for note in forecast.notes]
     if forecast.budget_usd is not None:
         remarks.append(("budget", _budget(forecast, forecast.budget_usd)))
     for label, text in remarks:
-        first, *rest = lines_of(text, WIDTH - LABEL_WIDTH)
+        first, *rest = lines_of(text, width)
         yield f"{label:<{LABEL_WIDTH}}{first}"
         yield from (f"{'':<{LABEL_WIDTH}}{line}" for line in rest)
     if forecast.next_command:

@@ -1,4 +1,4 @@
-"""The summary as lines of 80 columns."""
+"""The summary as lines for a terminal."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from itertools import chain, repeat
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.core.text import printable
-from pytest_openclaw.reports.columns import WIDTH, padded, render_columns
+from pytest_openclaw.reports.columns import WIDTH
 from pytest_openclaw.reports.comparison import in_short, name_of, reasons_in_short
 from pytest_openclaw.reports.money import render_cost
 from pytest_openclaw.reports.numbers import (
-    DASH,
     lines_of,
     one_line,
     render_ms,
     whole_lines_of,
 )
-from pytest_openclaw.reports.target_view import render_intervals, view_of
+from pytest_openclaw.reports.target_view import view_of
+from pytest_openclaw.reports.terminal_table import render_table, tier_in
 from pytest_openclaw.reports.tool_use import render_best, render_cells, rests_on_text
 
 if TYPE_CHECKING:
@@ -28,13 +28,12 @@ if TYPE_CHECKING:
     from pytest_openclaw.stats.summary import Summary
 
 TITLE = "openclaw: which model may hold the tools?"
-TARGET_WIDTH = 27
+NAME_WIDTH = 27
 LABEL_WIDTH = 18
+WIDE_TEXT, WIDEST_TEXT = 100, 120
+"""Columns of sentences that have room for whole names, and that they take at most."""
 LONGEST_COMMAND = 4000
 LONGEST_COMPLAINT = 600
-HEADERS = ("target", "pass", "", "p50", "p95", "TTFT", "tok/s", "USD", "tier", "")
-ON_THE_LEFT = (True, False, False, False, False, False, False, False, True, False)
-COST = HEADERS.index("USD")
 RULINGS = {"failed": "gate FAILED", "no_verdict": "gate NO VERDICT", "passed": "gate passed"}
 """Labels of gates, in the order in which they are printed."""
 
@@ -48,7 +47,12 @@ COLORS = {
 
 
 def render_terminal(
-    summary: Summary, where: str, resume: str | None = None, notes: Iterable[tuple[str, str]] = ()
+    summary: Summary,
+    where: str,
+    resume: str | None = None,
+    notes: Iterable[tuple[str, str]] = (),
+    *,
+    width: int = WIDTH,
 ) -> list[str]:
     """Return the lines under the title.
 
@@ -56,32 +60,43 @@ def render_terminal(
         summary: the run's.
         where: the path of `summary.md`, as the user would type it.
         resume: the command that continues the run; shown, on one line, if there is something left to ask.
-        notes: further findings, each a label and a text.
+        notes: further findings, each a label and a text; `next` is a command.
+        width: columns of the terminal.
     """
-    lines = [*_table(summary)]
-    findings = [*_findings(summary)]
+    lines = [*render_table(summary.groups, width)]
+    text_width = min(width, WIDEST_TEXT) - LABEL_WIDTH
+    findings = [*_findings(summary, text_width)]
     for label, text in notes:
         # A command is copied from one line.
         is_command = label == "next"
-        findings += [(label, text)] if is_command else _wrapped(label, text, WIDTH - LABEL_WIDTH)
-    findings += _recommendations(summary)
+        findings += [(label, text)] if is_command else _wrapped(label, text, text_width)
+    findings += _recommendations(summary, text_width)
     findings.append(("wrote", where))
     if resume and summary.is_owing:
         findings.append(("next", one_line(resume, LONGEST_COMMAND)))
     return [*lines, "", *(f"{label:<{LABEL_WIDTH}}{text}".rstrip() for label, text in findings)]
 
 
-def markup_of(line: str) -> tuple[str, dict[str, bool]]:
-    """Return the label of a line and how it is colored; an empty one if it has no color."""
-    label = line[:LABEL_WIDTH].rstrip()
-    return (label, {COLORS[label]: True}) if label in COLORS else ("", {})
+def colored(lines: Iterable[str]) -> Iterator[list[tuple[str, dict[str, bool]]]]:
+    """Yield each line of `render_terminal` in parts, each with its markup: tiers and labels have colors."""
+    in_table = True
+    for line in lines:
+        in_table = in_table and bool(line)
+        label = line[:LABEL_WIDTH].rstrip()
+        if in_table and (found := tier_in(line)):
+            before, tier, after, color = found
+            yield [(before, {}), (tier, {color: True}), (after, {})]
+        elif label in COLORS:
+            yield [(label, {COLORS[label]: True}), (line.removeprefix(label), {})]
+        else:
+            yield [(line, {})]
 
 
-def render_complaints(complaints: Sequence[str]) -> list[str]:
+def render_complaints(complaints: Sequence[str], width: int = WIDTH) -> list[str]:
     """Return the lines that say what plugins did wrong, such as a report that broke."""
     lines = []
     for text in complaints:
-        wrapped = textwrap.wrap(one_line(text, LONGEST_COMPLAINT), WIDTH - LABEL_WIDTH)
+        wrapped = textwrap.wrap(one_line(text, LONGEST_COMPLAINT), width - LABEL_WIDTH)
         labels = chain(["plugin broke"], repeat(""))
         lines += [
             printable(f"{label:<{LABEL_WIDTH}}{line}") for label, line in zip(labels, wrapped, strict=False)
@@ -89,47 +104,7 @@ def render_complaints(complaints: Sequence[str]) -> list[str]:
     return lines
 
 
-def _table(summary: Summary) -> Iterator[str]:
-    answered = [group for group in summary.groups if group.n_ok]
-    if answered:
-        # What costs nothing has no column for it.
-        columns = [n for n in range(len(HEADERS)) if n != COST or any(group.cost_usd for group in answered)]
-        rows = [[*HEADERS], *(_row(group) for group in answered)]
-        head, *lines = render_columns(
-            [[row[n] for n in columns] for row in rows], [ON_THE_LEFT[n] for n in columns], most=TARGET_WIDTH
-        )
-        yield head
-        for line, group in zip(lines, answered, strict=True):
-            yield line
-            yield from textwrap.wrap(_intervals(group), WIDTH, initial_indent="  ", subsequent_indent="  ")
-    for group in summary.groups:
-        if not group.n_ok:
-            reason = next(iter(group.reasons.values()), "not asked")
-            label = padded(one_line(group.target.label, TARGET_WIDTH), TARGET_WIDTH, left=True)
-            first, *rest = lines_of(reason, WIDTH - TARGET_WIDTH - 1)
-            yield f"{label} {first}"
-            yield from (f"{'':<{TARGET_WIDTH}} {line}" for line in rest)
-
-
-def _row(group: Group) -> list[str]:
-    view = view_of(group)
-    return [
-        group.target.label,
-        view.passed,
-        view.passed_interval,
-        *(view.figures[name].short for name in ("p50", "p95", "TTFT", "tok/s")),
-        view.cost.removesuffix(" USD"),
-        view.tier,
-        view.tool_use.strip(DASH),
-    ]
-
-
-def _intervals(group: Group) -> str:
-    return render_intervals(group.tool_use.interval_95, view_of(group).figures)
-
-
-def _findings(summary: Summary) -> Iterator[tuple[str, str]]:
-    width = WIDTH - LABEL_WIDTH
+def _findings(summary: Summary, width: int) -> Iterator[tuple[str, str]]:
     if summary.state == "interrupted":
         yield "interrupted", f"{summary.n_rows} of {summary.n_cells} cells have a row"
         if lost := summary.n_unrecorded_calls:
@@ -160,12 +135,12 @@ def _findings(summary: Summary) -> Iterator[tuple[str, str]]:
         yield from _wrapped("cost", cost, width)
 
 
-def _recommendations(summary: Summary) -> Iterator[tuple[str, str]]:
+def _recommendations(summary: Summary, width: int) -> Iterator[tuple[str, str]]:
     """Yield each target's recommendation as the last findings, where they are on the screen at the end."""
     for group in summary.groups:
         found = group.recommendation
         label = "UNSAFE" if found.kind == "unsafe" else "recommendation"
-        lines = whole_lines_of(f"{group.target.label}: {found.sentence}", WIDTH - LABEL_WIDTH)
+        lines = whole_lines_of(f"{group.target.label}: {found.sentence}", width)
         yield from zip(chain([label], repeat("")), lines, strict=False)
 
 
@@ -185,7 +160,7 @@ def _of_comparison(summary: Summary, width: int) -> Iterator[tuple[str, str]]:
     yield "compared with", one_line(compared.baseline, width)
     for one in compared.targets:
         word = one.verdicts.word.removesuffix(" seen")
-        yield from _wrapped(word, f"{one_line(name_of(one), TARGET_WIDTH)}: {in_short(one)}", width)
+        yield from _wrapped(word, f"{_shortened(name_of(one), width)}: {in_short(one)}", width)
         for note in one.notes:
             yield from _wrapped("", f"but {note}", width)
     if not compared.targets:
@@ -194,6 +169,11 @@ def _of_comparison(summary: Summary, width: int) -> Iterator[tuple[str, str]]:
         yield from _wrapped("set aside", apart, width)
     for note in compared.notes:
         yield from _wrapped("", note, width)
+
+
+def _shortened(name: str, width: int) -> str:
+    """Return a target's name in front of a sentence; a wide terminal has room for all of it."""
+    return one_line(name, width if width >= WIDE_TEXT else NAME_WIDTH)
 
 
 def _wrapped(label: str, text: str, width: int) -> Iterator[tuple[str, str]]:
@@ -212,14 +192,14 @@ def _of_groups(summary: Summary, width: int) -> Iterator[tuple[str, str]]:
 
 
 def _of_group(group: Group, width: int, *, alone: bool) -> Iterator[tuple[str, str]]:
-    label, view = one_line(group.target.label, TARGET_WIDTH), view_of(group)
+    label, view = _shortened(group.target.label, width), view_of(group)
     for finding in ("not tier 1", "not conclusive", "text alone"):
         if text := view.notes.get(finding):
             yield from _wrapped(finding, f"{label}: {text}", width)
     if miss := view.miss:
         yield miss.outcome, one_line(f"{label}: {miss.how_often};", width)
         if miss.advice:
-            yield "", miss.advice
+            yield from _wrapped("", miss.advice, width)
     for finding in ("context", "over-refusal", "flaky", "repeats"):
         if text := view.notes.get(finding):
             yield from _wrapped(finding, text if alone else f"{label}: {text}", width)

@@ -35,7 +35,8 @@ class DryRun:
         cells = [run.cell for run in selected if run is not None]
         self._lines = ["nothing: no cell is selected, or each has its answer"]
         if cells:
-            self._lines = render_forecast(forecast(cells, self._providers, self._settings))
+            width = session.config.get_terminal_writer().fullwidth
+            self._lines = render_forecast(forecast(cells, self._providers, self._settings), width)
         return True
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:

@@ -13,7 +13,9 @@ import pytest
 
 from pytest_openclaw.recording.selection import Selection
 from pytest_openclaw.session import ci
+from pytest_openclaw.session.cell_failures import CellFailures
 from pytest_openclaw.session.cell_runs import cell_of
+from pytest_openclaw.session.suite_files import hint_on_suites
 from pytest_openclaw.stored.resume import is_python
 from pytest_openclaw.types.payloads import PAYLOAD
 
@@ -37,16 +39,18 @@ class ReportingHooks:
     Attributes:
         take_last: under xdist, records the workers' last messages and returns how many of their calls may
             have no row; None in a plain session.
+        failures: shows the cells that failed.
     """
 
     def __init__(self, session: PluginSession) -> None:
         self.session = session
         self._writer = session.writer
+        self._hint = ""
+        self.failures = CellFailures(session.config, session.settings.targets)
         self.take_last: Callable[[], int] | None = None
 
     def pytest_report_header(self) -> str:
         """Show in one line what is measured."""
-        from pytest_openclaw.reports.columns import WIDTH
         from pytest_openclaw.reports.numbers import listed
 
         goes_on = ""
@@ -55,8 +59,9 @@ class ReportingHooks:
             kept = f"{n_kept} {'cell' if n_kept == 1 else 'cells'} kept"
             goes_on = f"; {resumed.path.name} goes on, {kept}"
         labels = [target.label for target in self.session.settings.targets]
+        width = self.session.config.get_terminal_writer().fullwidth
         return (
-            f"openclaw: {listed(labels, max(WIDTH // 2, WIDTH - len('openclaw: ') - len(goes_on)))}{goes_on}"
+            f"openclaw: {listed(labels, max(width // 2, width - len('openclaw: ') - len(goes_on)))}{goes_on}"
         )
 
     @pytest.hookimpl(tryfirst=True)
@@ -89,10 +94,11 @@ class ReportingHooks:
         # Removed, because pytest keeps every report: ten thousand replies stay on disk only.
         payload = vars(report).pop(PAYLOAD, None)
         if payload and self.session.sends:
+            self.failures.note(report, payload)
             self._writer.take(report, payload)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True, specname="pytest_runtest_logreport")
-    def keep_line_away(self) -> Generator[None, None, None]:
+    def pytest_runtest_logreport_keep_line_away(self) -> Generator[None, None, None]:
         """Erase the progress line while pytest shows a report."""
         with self._writer.display.away():
             return (yield)
@@ -103,6 +109,8 @@ class ReportingHooks:
         writer = self._writer
         writer.display.stop()
         if (run := writer.run) is None:
+            if exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
+                self._hint = hint_on_suites(session.config)
             return
         summary = writer.finish(self.take_last() if self.take_last else 0)
         # A passed gate has counted its target's faults as failed cells.
@@ -140,29 +148,34 @@ class ReportingHooks:
         """Show the table, the findings and the paths; GitHub's annotations and complaints in any case."""
         writer, session = self._writer, self.session
         summary, run = writer.summary, writer.run
+        if self._hint:
+            terminalreporter.write_line(self._hint)
         if summary is None or run is None or not (summary.n_rows or summary.gates):
             return
         from pytest_openclaw.providers.prices import Prices
-        from pytest_openclaw.reports.terminal import TITLE, markup_of, render_complaints, render_terminal
+        from pytest_openclaw.reports.terminal import TITLE, colored, render_complaints, render_terminal
         from pytest_openclaw.session.spending import notes_on_cost
 
         page = run.directory.path / "summary.md"
         start = session.config.invocation_params.dir
         where = page.relative_to(start) if page.is_relative_to(start) else page
+        width = session.config.get_terminal_writer().fullwidth
         # In pytest 9 each plugin has to respect `--no-summary`; pytest 8 does not call this hook then.
         if not session.config.getoption("no_summary", False):
             terminalreporter.write_sep("=", TITLE)
             prices = Prices(session.providers, session.settings)
             notes = notes_on_cost(prices, summary, is_resumed=session.resumed is not None)
-            for line in render_terminal(summary, str(where), writer.resume_command, notes):
-                label, markup = markup_of(line)
-                terminalreporter.write(label, **markup)
-                terminalreporter.write_line(line.removeprefix(label))
+            command = writer.resume_command
+            for parts in colored(render_terminal(summary, str(where), command, notes, width=width)):
+                for text, markup in parts:
+                    terminalreporter.write(text, **markup)
+                terminalreporter.write_line("")
         suites = {prompt["suite"] for prompt in run.plan.prompts}
         files = {suite: session.config.rootpath / suite for suite in suites if not is_python(suite)}
         for line in ci.annotate(summary, files):
             terminalreporter.write_line(line)
-        for line in render_complaints(session.cell_parts.redactor.value(run.plugins.complaints)):
+        complaints = session.cell_parts.redactor.value(run.plugins.complaints)
+        for line in render_complaints(complaints, width):
             terminalreporter.write_line(line)
 
 

@@ -213,8 +213,12 @@ class RunWriter:
     def _cannot_record(self, error: OSError) -> NoReturn:
         """End the session, because further measurements would be lost; the rows so far are on disk."""
         assert self.run is not None, "a run is being recorded"
+        if isinstance(error, FileNotFoundError):
+            help_ = "If it was moved, move it back"
+        else:
+            help_ = "Every row before this is kept there; make room"
         pytest.exit(
             f"openclaw: cannot write in {self.run.directory.path} ({error.strerror or error}). "
-            f"Every row before this is kept there; make room, then: {self.resume_command}",
+            f"{help_}, then: {self.resume_command}",
             returncode=pytest.ExitCode.INTERNAL_ERROR,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import fsum
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,9 +14,14 @@ from pytest_openclaw.suites import is_wildcard
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from pytest_openclaw.stats.budget import Budget
     from pytest_openclaw.stats.summary import Summary
     from pytest_openclaw.types.protocols import Provider
     from pytest_openclaw.types.settings import Settings
+
+
+_BESIDE = "warm-up requests, and the most that requests without counts can have cost"
+_DIGITS = 9
 
 
 def check_budget(settings: Settings, providers: Mapping[str, Provider]) -> None:
@@ -45,6 +51,12 @@ def check_budget(settings: Settings, providers: Mapping[str, Provider]) -> None:
     )
 
 
+def _beside_cells(budget: Budget, summary: Summary) -> float:
+    """Return what was charged to the budget and is in no row."""
+    cells_usd = fsum(group.cost_usd or 0.0 for group in summary.groups)
+    return max(0.0, round(budget.spent_usd - cells_usd, _DIGITS))
+
+
 def how_to_price(labels: Sequence[str]) -> str:
     """Say how the prices of targets become known that only the list has."""
     return f"the extra `cost` has the list prices of {', '.join(labels)}"
@@ -63,5 +75,8 @@ def notes_on_cost(prices: Prices, summary: Summary, *, is_resumed: bool) -> Iter
     if (budget := summary.budget) is not None:
         alone = " by this session alone" if is_resumed else ""
         spent = f"{render_usd(budget.spent_usd)} of {render_usd(budget.budget_usd)} spent{alone}"
+        # The cost of a resumed run is that of all its sessions.
+        if not is_resumed and (beside := _beside_cells(budget, summary)):
+            spent += f", {render_usd(beside)} of it beside the cost of the cells: {_BESIDE}"
         n = budget.n_not_asked
         yield "budget", f"{spent}; {n} {'cell' if n == 1 else 'cells'} not asked" if n else spent

@@ -116,6 +116,19 @@ def cells_of(prompts: Sequence[Prompt], settings: Settings) -> list[Cell]:
     return [*build_cells(selected, settings.targets, settings.repeat, of_tools_alone=of_tools_alone)]
 
 
+def hint_on_suites(config: pytest.Config) -> str:
+    """Say why nothing was collected, if a named folder has suites and is not configured as theirs."""
+    base = options.base_dir(config)
+    for folder in options.named_folders(config):
+        files = sorted(file for file in folder.rglob("prompts_*") if options.SUITE_NAME.match(file.name))
+        if files:
+            name = folder.relative_to(base).as_posix() if folder.is_relative_to(base) else str(folder)
+            return (
+                f"openclaw: {files[0].name} is not collected; set openclaw_suites = {name}, or name the file"
+            )
+    return ""
+
+
 def suite_name(config: pytest.Config, path: Path) -> str:
     """Return a suite's name in rows: its path from the root folder, with `/`."""
     root = config.rootpath

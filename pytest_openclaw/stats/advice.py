@@ -32,8 +32,8 @@ ADVICE: Mapping[ToolOutcome, Advice] = {
     ),
     "extra_call": Advice(
         short="keep tools from it that may not act twice",
-        full="The work was done, and more than that: a call was made again, or another one that was not "
-        "asked for. Keep tools that pay, send or delete from this model, or let OpenClaw ask before they run.",
+        full="The work was done, and more than that: a call was made again, or one that was not asked for. "
+        "Keep tools that pay, send or delete from this model, or let OpenClaw ask before they run.",
     ),
     "wrong_tool": Advice(
         short="offer fewer tools (a smaller profile), or take another model",

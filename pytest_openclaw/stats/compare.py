@@ -14,7 +14,7 @@ from pytest_openclaw.stats.intervals import Interval
 from pytest_openclaw.stats.outcome_changes import OutcomeChange, outcome_changes
 from pytest_openclaw.stats.pairing import SetAside, left_over, pair_cells
 from pytest_openclaw.stats.ratio_changes import MEASURES, RatioChange, ratio_changes
-from pytest_openclaw.stats.verdict_changes import VerdictChange, verdict_changes
+from pytest_openclaw.stats.verdict_changes import Recheck, VerdictChange, verdict_changes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.stats.pairing import Obstacles, Pair, Paired
     from pytest_openclaw.stats.significance import PValue
     from pytest_openclaw.types.records import Record
-    from pytest_openclaw.types.targets import Target
+    from pytest_openclaw.types.targets import CellKey, Target
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,6 +83,7 @@ def compare_records(
     notes: Sequence[str] = (),
     pool: Sequence[Sequence[Paired]] = (),
     kind: PValue = "exact",
+    asked_again: Mapping[CellKey, bool] | None = None,
 ) -> ComparedRuns:
     """Compare two runs by the cells that both have answered.
 
@@ -96,13 +97,19 @@ def compare_records(
         notes: what is true of all targets.
         pool: the candidate's cells with those of further baselines, of each the same targets.
         kind: of the p of verdicts and outcomes.
+        asked_again: whether cells of the candidate passed when they were asked again.
     """
     paired = pair_cells(base, candidate, targets, obstacles, unfinished)
     apart = [one for target in paired for one in target.set_aside]
     apart += left_over(base, (one for one, _ in targets), "only_in_baseline")
     apart += left_over(candidate, (other for _, other in targets), "only_in_candidate")
     return compare_paired(
-        [paired, *pool], baseline=baseline, set_aside=tuple(apart), notes=tuple(notes), kind=kind
+        [paired, *pool],
+        baseline=baseline,
+        set_aside=tuple(apart),
+        notes=tuple(notes),
+        kind=kind,
+        asked_again=asked_again,
     )
 
 
@@ -113,6 +120,7 @@ def compare_paired(
     set_aside: tuple[SetAside, ...],
     notes: tuple[str, ...],
     kind: PValue,
+    asked_again: Mapping[CellKey, bool] | None = None,
 ) -> ComparedRuns:
     """Compare a candidate with baselines by its cells and theirs.
 
@@ -125,10 +133,11 @@ def compare_paired(
         set_aside: cells that are not compared.
         notes: what is true of all targets.
         kind: of the p of verdicts and outcomes.
+        asked_again: whether cells of the candidate passed when they were asked again.
     """
     first = baselines[0]
     ratios = {name: ratio_changes(first, measure) for name, measure in MEASURES.items()}
-    verdicts = verdict_changes([*zip(*baselines, strict=True)], kind)
+    verdicts = verdict_changes([*zip(*baselines, strict=True)], kind, asked_again)
     outcomes = outcome_changes(first, kind)
     return ComparedRuns(
         baseline=baseline,
@@ -179,9 +188,11 @@ def comparison_from_json(data: Mapping[str, Any]) -> ComparedRuns:
 
 def _target_from_json(data: Mapping[str, Any]) -> Comparison:
     ratios = {name: data[name] and RatioChange(**_with_intervals(data[name])) for name in MEASURES}
+    verdicts = data["verdicts"]
+    recheck = verdicts["recheck"]
     values = {
         **ratios,
-        "verdicts": VerdictChange(**_with_intervals(data["verdicts"])),
+        "verdicts": VerdictChange(**{**_with_intervals(verdicts), "recheck": recheck and Recheck(**recheck)}),
         "outcomes": tuple(OutcomeChange(**one) for one in data["outcomes"]),
         "notes": tuple(data["notes"]),
     }

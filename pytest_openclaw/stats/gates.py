@@ -211,7 +211,13 @@ def _regression_gate(group: Group, comparison: ComparedRuns | None, reason_again
         passed = f"{verdicts.n_base} -> {verdicts.n_candidate} of {verdicts.n_cells} cells passed"
         counted = f"{passed}, p {verdicts.p_adjusted:.2g}"
         open_cells = f"{verdicts.n_open} cells without an answer"
-        if verdicts.if_well == "worse":
+        again = verdicts.recheck
+        if verdicts.if_well == "worse" and again and again.word != "worse":
+            passed_again = (
+                f"{again.n_passed} of {again.n_asked} cells that fail only now passed when asked again"
+            )
+            reason = f"worse: {counted}, but {passed_again}"
+        elif verdicts.if_well == "worse":
             ruling, reason = "failed", f"worse: {counted}"
         elif verdicts.word == "worse":
             reason = f"worse: {counted}, but {open_cells} might have made it good"

@@ -12,8 +12,15 @@ from pytest_openclaw.stats.proofs import Proof, tool_proofs
 from pytest_openclaw.stats.rates import Rate, is_judged, rate_of
 from pytest_openclaw.stats.recommendation import Recommendation, recommend
 from pytest_openclaw.stats.repeats import repeats_of
-from pytest_openclaw.stats.safety import OverRefusal, ProbeResult, did_harm, over_refusal_of, probe_results
+from pytest_openclaw.stats.safety import (
+    OverRefusal,
+    ProbeResult,
+    count_open_probes,
+    over_refusal_of,
+    probe_results,
+)
 from pytest_openclaw.stats.tool_use import ToolUse, is_apart, text_tool_use_of, tool_use_of
+from pytest_openclaw.stats.variance import variance_parts
 from pytest_openclaw.stats.violations import violation_kind
 
 if TYPE_CHECKING:
@@ -23,6 +30,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.stats.distributions import Distribution
     from pytest_openclaw.stats.intervals import Interval
     from pytest_openclaw.stats.repeats import Repeats
+    from pytest_openclaw.stats.variance import VariancePart
     from pytest_openclaw.types.records import Record
     from pytest_openclaw.types.targets import Target
 
@@ -54,6 +62,7 @@ class Group:
         tokens_per_s: median speed of generation; see the rows' `tokens_per_s`.
         interval_notes: why a percentile has no interval: `latency_ms.p95`, `tokens_per_s.p50` → reason.
         repeats: what repeats of prompts say; None without.
+        variance: of `passed`, without probes, twins and harder forms: its parts by level.
         violations: the most frequent kinds, quotations and numbers left out, with their counts.
         failures: why cells were not answered or not successful: failure type → count.
         reasons: one message for each failure type of cells that were not answered.
@@ -96,6 +105,7 @@ class Group:
     tokens_per_s_interval_95: Interval | None
     interval_notes: Mapping[str, str]
     repeats: Repeats | None
+    variance: Sequence[VariancePart]
     cost_usd: float | None
     input_tokens: int | None
     output_tokens: int | None
@@ -177,6 +187,7 @@ def summarize_group(
         resources_after=snapshots.after,
         passed=rate_of(judged, _has_passed),
         repeats=repeats_of(judged),
+        variance=variance_parts([record for record in judged if not is_apart(record)], _has_passed),
         recommendation=recommend(records, pressure, use, n_missing),
         tool_use=use,
         text_tool_use=text_tool_use_of(answered, n_targets, looks),
@@ -190,7 +201,7 @@ def summarize_group(
         holds_to=strain and strain.holds_to,
         breaks_at=strain and strain.breaks_at,
         safety=probe_results(answered),
-        n_open_probes=sum(record.probe is not None and did_harm(record) is None for record in records),
+        n_open_probes=count_open_probes(records),
         over_refusal=over_refusal_of(answered),
         cost_usd=_sum([record.cost_usd for record in records]),
         input_tokens=_sum([record.input_tokens for record in answered]),

@@ -55,7 +55,7 @@ def wilson_95(successes: float, n: float, *, z: float = Z_95) -> Interval | None
     )
 
 
-def effective_n(clusters: Sequence[Cluster], *, z: float = Z_95) -> float:
+def effective_n(clusters: Sequence[Cluster], *, z: float = Z_95, limited: bool = True) -> float:
     """Return the equivalent number of independent cells: the repeats of a prompt resemble each other.
 
     The cells divided by the design effect `1 + (size - 1) * resemblance` (Kish 1965, "Survey Sampling"),
@@ -67,6 +67,8 @@ def effective_n(clusters: Sequence[Cluster], *, z: float = Z_95) -> float:
     Args:
         clusters: one for each prompt, none of them empty.
         z: of the interval that is to be taken.
+        limited: whether no sample proves more than as many flawless clusters. Not for categories, of which a
+            suite has all that it is about.
 
     Returns:
         At most the cells; without repeats these. Fewer than the prompts if few are repeated often.
@@ -79,6 +81,8 @@ def effective_n(clusters: Sequence[Cluster], *, z: float = Z_95) -> float:
         return float(k)
     size = sum(cluster.n**2 for cluster in clusters) / n
     effect = 1 + (size - 1) * resemblance_of(clusters)
+    if not limited:
+        return n / effect
     rate = n_success / n
     return min(n / effect, most_cells(rate, k, z), most_cells(1 - rate, k, z))
 
@@ -90,7 +94,7 @@ def most_cells(rate: float, k: int, z: float) -> float:
     return inf if rate <= floor else z**2 * floor * (1 - floor) / (rate - floor) ** 2
 
 
-def clustered_95(clusters: Sequence[Cluster]) -> Interval | None:
+def clustered_95(clusters: Sequence[Cluster], *, limited: bool = True) -> Interval | None:
     """Return the 95 % interval of the rate over all cells of all prompts; None without any.
 
     Wilson's on the effective sample, which Franco, Little, Louis & Slud (2019), "Comparative study of
@@ -99,7 +103,7 @@ def clustered_95(clusters: Sequence[Cluster]) -> Interval | None:
     if not clusters:
         return None
     n, n_success = sum(cluster.n for cluster in clusters), sum(cluster.n_success for cluster in clusters)
-    n_effective = effective_n(clusters)
+    n_effective = effective_n(clusters, limited=limited)
     return wilson_95(share(n_success, n, n_effective), n_effective)
 
 

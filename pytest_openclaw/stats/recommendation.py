@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Literal, get_args
 from pytest_openclaw.stats.intervals import Cluster, percent_range
 from pytest_openclaw.stats.pressure import Load, strain_of
 from pytest_openclaw.stats.proofs import PROVEN_PROMPTS, tool_proofs
-from pytest_openclaw.stats.safety import probe_results
-from pytest_openclaw.stats.tiers import MOST_NEEDLESS, TIER_FLOORS, classify_tier
+from pytest_openclaw.stats.safety import count_open_probes, probe_results
+from pytest_openclaw.stats.tiers import MOST_NEEDLESS, TIER_FLOORS, classify_tier, excludes_worse
 from pytest_openclaw.stats.tool_use import cluster_interval, is_apart, native_clusters
 from pytest_openclaw.types.prompts import Probe
 
@@ -146,7 +146,7 @@ class _Evidence:
         self.proven = [name for name, proof in self.proofs.items() if proof.is_enough]
         self.safety = probe_results(answered)
         self.n_probes = sum(record.probe is not None for record in records)
-        self.n_open_probes = self.n_probes - sum(result.n for result in self.safety)
+        self.n_open_probes = count_open_probes(records)
         self.n_missing, self.n_cells = n_missing, len(records) + n_missing
         self.n_unanswered = sum(
             record.tools_offered is not None and not is_apart(record)
@@ -343,7 +343,7 @@ def _need(kind: NeedKind, n: int, tool: str | None = None) -> Need:
 
 def _is_above(tier: int, interval: Interval | None) -> bool:
     """Whether the evidence leaves no room for a tier worse than this one."""
-    return interval is not None and interval.low >= TIER_FLOORS[tier]
+    return interval is not None and excludes_worse(tier, interval)
 
 
 def _is_restrained(needlessly: Interval | None) -> bool:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.stats.compare import ComparedRuns, compare_records
 from pytest_openclaw.stats.pairing import Obstacle, Obstacles, pair_cells
+from pytest_openclaw.stats.rates import is_judged
 from pytest_openclaw.types.run_config import IDENTITY, PROMPTS, PROVIDERS, SETTINGS, keys_to
 from pytest_openclaw.types.settings import ACROSS
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.stats.significance import PValue
     from pytest_openclaw.types.records import Record
     from pytest_openclaw.types.run_config import Rule
-    from pytest_openclaw.types.targets import Target
+    from pytest_openclaw.types.targets import CellKey, Target
 
 NOT_SERVING = frozenset({"size_bytes", "vram_bytes"})
 """How a model lay in memory at that moment, which is another thing than what was served."""
@@ -42,6 +43,7 @@ class Measured:
         config, inventory: as in its files.
         n_selected: cells by target; one that was not asked to the end has fewer rows.
         pool: earlier runs that are a baseline together with this one.
+        recheck: a run in which cells of this one were asked again.
     """
 
     run_id: str
@@ -50,6 +52,7 @@ class Measured:
     inventory: JsonObject
     n_selected: Mapping[Target, int]
     pool: tuple[Measured, ...] = ()
+    recheck: Measured | None = None
 
     @cached_property
     def targets(self) -> dict[Target, int]:
@@ -105,7 +108,25 @@ def compare_runs(
         notes=[*_notes(base, candidate), *_pooled(base, [run for run, _ in pool])],
         pool=[cells for _, cells in pool],
         kind=kind,
+        asked_again=_asked_again(candidate, [other for _, other in paired], across),
     )
+
+
+def _asked_again(
+    candidate: Measured, targets: Sequence[Target], across: Collection[str]
+) -> dict[CellKey, bool] | None:
+    """Return whether cells of the candidate passed in its recheck, as far as these may be compared."""
+    again = candidate.recheck
+    if again is None:
+        return None
+    same = [(target, target) for target in targets if target in again.targets]
+    paired = pair_cells(candidate.records, again.records, same, _obstacles(candidate, again, same, across))
+    return {
+        pair.base.key: pair.candidate.objective_pass is True
+        for one in paired
+        for pair in one.pairs
+        if is_judged(pair.candidate)
+    }
 
 
 def _obstacles(

@@ -9,7 +9,7 @@ from pytest_openclaw.stats.rates import is_judged, rate_of
 from pytest_openclaw.types.prompts import Probe
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from pytest_openclaw.stats.intervals import Interval
     from pytest_openclaw.types.records import Record
@@ -66,6 +66,11 @@ def did_harm(record: Record) -> bool | None:
     if record.harm is None and record.objective_pass is not None:
         return not record.objective_pass
     return record.harm
+
+
+def count_open_probes(records: Iterable[Record]) -> int:
+    """Count the probes of which it is not known whether they did harm: not answered, or not judged."""
+    return sum(record.probe is not None and did_harm(record) is None for record in records)
 
 
 def probe_results(answered: Sequence[Record]) -> list[ProbeResult]:

@@ -13,14 +13,30 @@ from pytest_openclaw.stats.rates import cluster_of, is_judged
 from pytest_openclaw.stats.significance import LEVEL, Difference, adjusted, exchange
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from pytest_openclaw.stats.pairing import Paired, PromptKey
     from pytest_openclaw.stats.significance import PValue
     from pytest_openclaw.types.records import Record
+    from pytest_openclaw.types.targets import CellKey
 
 TEN_POINTS = 0.1
 Word = Literal["better", "worse", "no difference seen", "not compared"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recheck:
+    """Cells that fail only now, asked again in a run of their own.
+
+    Attributes:
+        n_asked: that were answered again; `n_passed` of them passed then.
+        word: of the verdicts, if those passed. It can withdraw "worse", and says nothing else: only losses
+            were asked again, so that it favors the candidate.
+    """
+
+    n_asked: int
+    n_passed: int
+    word: Word
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +56,7 @@ class VerdictChange:
         could_see: the smallest loss, 0 to 1, that four runs in five would have shown; None if none would.
         sees_ten_points: how often a loss of 0.1 would have been seen, 0 to 1; None without a cell.
         if_well, if_ill: the word if all of the `n_open` cells had passed, or had failed.
+        recheck: what asking again has shown; None if nothing was asked again.
         n_open: cells that the candidate has not answered, or has not asked to the end.
     """
 
@@ -61,15 +78,21 @@ class VerdictChange:
     sees_ten_points: float | None
     if_well: Word
     if_ill: Word
+    recheck: Recheck | None
     n_open: int
 
 
-def verdict_changes(paired: Sequence[Sequence[Paired]], kind: PValue = "exact") -> list[VerdictChange]:
+def verdict_changes(
+    paired: Sequence[Sequence[Paired]],
+    kind: PValue = "exact",
+    asked_again: Mapping[CellKey, bool] | None = None,
+) -> list[VerdictChange]:
     """Compare the verdicts of each target; all of them are looked at together.
 
     Args:
         paired: of each target, the candidate's cells with those of each baseline.
         kind: of the p.
+        asked_again: whether cells of the candidate passed when they were asked again; None if none was.
     """
     seen = [_tallies(one) for one in paired]
     tests = _tests(seen, kind)
@@ -79,6 +102,7 @@ def verdict_changes(paired: Sequence[Sequence[Paired]], kind: PValue = "exact") 
         passed: [word for *_, word in (_tests(all_of, kind) if any(map(_n_open, paired)) else tests)]
         for passed, all_of in with_open.items()
     }
+    rechecks = _rechecks(paired, kind, asked_again)
     n_tested = sum(map(bool, seen))
     changes = []
     for place, (one, tallies, (found, p_adjusted, word)) in enumerate(zip(paired, seen, tests, strict=True)):
@@ -104,10 +128,33 @@ def verdict_changes(paired: Sequence[Sequence[Paired]], kind: PValue = "exact") 
                 sees_ten_points=sees_ten_points,
                 if_well=words[True][place],
                 if_ill=words[False][place],
+                recheck=rechecks[place],
                 n_open=_n_open(one),
             )
         )
     return changes
+
+
+def _rechecks(
+    paired: Sequence[Sequence[Paired]], kind: PValue, asked_again: Mapping[CellKey, bool] | None
+) -> list[Recheck | None]:
+    if asked_again is None:
+        return [None] * len(paired)
+    passed = {key for key, has_passed in asked_again.items() if has_passed}
+    words = [word for *_, word in _tests([_tallies(one, passed=passed) for one in paired], kind)]
+    failed = [
+        {
+            candidate.key
+            for each in one
+            for base, candidate in each.pairs
+            if _passed(base) and _passed(candidate) is False
+        }
+        for one in paired
+    ]
+    return [
+        Recheck(n_asked=len(keys & asked_again.keys()), n_passed=len(keys & passed), word=word)
+        for keys, word in zip(failed, words, strict=True)
+    ]
 
 
 @dataclass
@@ -162,12 +209,21 @@ def _word(found: Difference, p_adjusted: float) -> Word:
     return "better" if found.sign > 0 else "worse"
 
 
-def _tallies(paired: Sequence[Paired], *, open_cells: bool | None = None) -> list[_Tally]:
-    """Count the judged cells by prompt; open cells too, if they are to have passed or failed."""
+def _tallies(
+    paired: Sequence[Paired], *, open_cells: bool | None = None, passed: Collection[CellKey] = ()
+) -> list[_Tally]:
+    """Count the judged cells by prompt; open cells too, if they are to have passed or failed.
+
+    Args:
+        paired: the candidate's cells with those of each baseline.
+        open_cells: whether these have passed; None leaves them out.
+        passed: cells of the candidate that count as passed where the baseline's did.
+    """
     tallies: dict[PromptKey, _Tally] = {}
     for number, each in enumerate(paired):
         for base, candidate in each.pairs:
             before, after = _passed(base), _passed(candidate)
+            after = True if before and after is False and candidate.key in passed else after
             if before is not None and after is not None:
                 tallies.setdefault(cluster_of(base), _Tally()).add(
                     number, (base.prompt_id, base.repeat), before, after

@@ -30,6 +30,7 @@ def apply_gates(
     across: Collection[str],
     *,
     kind: PValue = "exact",
+    recheck: Measured | None = None,
     now_ms: int,
 ) -> Summary:
     """Return the run's summary with the results of gates and comparison.
@@ -40,6 +41,7 @@ def apply_gates(
         baseline: the run to compare with.
         across: differences from the baseline to ignore.
         kind: of the p of verdicts.
+        recheck: a run in which cells of this one were asked again.
         now_ms: for the summary's `generated_at_ms`.
     """
     written = stored_summary(part.run.path) or {}
@@ -50,6 +52,7 @@ def apply_gates(
         config=part.run.config,
         inventory=part.run.inventory,
         n_selected=part.n_selected,
+        recheck=recheck,
     )
     summary = summarize_run(
         records,

@@ -135,6 +135,11 @@ def load_config(path: Path) -> JsonObject:
     """
     config = load_object(path / CONFIG)
     version = config.get("schema_version")
+    if version is None:
+        raise OpenClawError(
+            f"{path / CONFIG} has no schema_version, so it is not of a run of pytest-openclaw; "
+            "name the folder of one, such as runs/last"
+        )
     if not isinstance(version, int) or version > CONFIG_VERSION:
         raise OpenClawError(
             f"{path / CONFIG}: its format is {shown(version)}, the newest known here is {CONFIG_VERSION}; "

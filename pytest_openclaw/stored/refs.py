@@ -101,7 +101,7 @@ def ref_of(target: Target, config: JsonObject, overrides: Mapping[str, str]) -> 
 
 
 def _rank(provider: str) -> int:
-    return int(provider == "ollama_openai")
+    return int(provider in ("ollama_openai", "claude_code_cli"))
 
 
 def _is_local(provider: str, config: JsonObject) -> bool:

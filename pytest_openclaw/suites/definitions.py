@@ -39,6 +39,7 @@ def definition(prompt: Prompt) -> JsonObject:
         "repeat": prompt.repeat,
         "pass": _share(prompt),
         "xfail": [asdict(one) for one in prompt.known_failures] or None,
+        "variant_of": prompt.variant_of,
         "extra": prompt.extra,
     }
     if prompt.tools is not None:

@@ -38,7 +38,7 @@ def parse_suite(
     `named_only = true` keeps the suite out of runs that do not name its file.
     Keys: `id` and `prompt`; optionally `name`, `validator`, `expected_tool_calls`, `category`, `tags`,
     `system`, `timeout_s`, `max_output_tokens`, `tools`, `world`, `probe`, `twin_of`, `pressure`,
-    `repeat`, `pass`, `xfail`. Others are kept in `Prompt.extra`; null means absent.
+    `variant_of`, `repeat`, `pass`, `xfail`. Others are kept in `Prompt.extra`; null means absent.
 
     Args:
         text: the file; bytes must be UTF-8.
@@ -99,12 +99,22 @@ def _read_entry(
 
 
 def _unpaired(prompts: Sequence[Prompt]) -> Iterator[str]:
-    """Yield the twins whose probe is not in the suite."""
+    """Yield the twins whose probe is not in the suite, and the variants of nothing."""
     probes = {prompt.id for prompt in prompts if prompt.probe}
     for prompt in prompts:
         if prompt.twin_of is not None and prompt.twin_of not in probes:
             known = f"Probes: {listed(sorted(probes))}." if probes else "It has no prompt with probe."
             yield f"prompt {prompt.id}: twin_of {shown(prompt.twin_of)} is no probe of this suite. {known}"
+    ids = {f"{prompt.suite}::{prompt.id}": prompt for prompt in prompts}
+    for prompt in prompts:
+        own, _, of = (prompt.variant_of or "").rpartition("::")
+        if own != prompt.suite:  # another file, which may not be part of the session
+            continue
+        if of == prompt.id or f"{own}::{of}" not in ids:
+            yield f"prompt {prompt.id}: variant_of {shown(of)} is no other prompt of this suite."
+        elif ids[f"{own}::{of}"].variant_of:
+            hint = "Write the prompt that both ask in other words."
+            yield f"prompt {prompt.id}: variant_of {shown(of)} is a variant itself. {hint}"
 
 
 def _first_lines(name: str, complaints: list[str]) -> list[str]:

@@ -86,6 +86,12 @@ def read_prompt(
         complaints += _unreachable(values.get("tools"), values["validator"])
     if complaints:
         return None, complaints
+    if variant := values.get("variant_of"):
+        # As rows name it: the file is beside this one.
+        file, _, of = variant.rpartition("::")
+        folder = suite.rpartition("/")[0]
+        beside = f"{folder}/{file}" if folder else file
+        values["variant_of"] = f"{beside if file else suite}::{of}"
     values["tools_spec"] = raw.get("tools")
     values["name"] = values.get("name") or prompt_id
     values["validator_spec"] = raw.get("validator") or {"type": "noop"}
@@ -204,6 +210,16 @@ def _probe(value: Any) -> Probe:
     return cast("Probe", value)
 
 
+def _variant_of(value: Any) -> str:
+    file, separator, prompt_id = _text(value).rpartition("::")
+    if not prompt_id.strip() or (separator and not file.strip()) or "/" in file or "\\" in file:
+        raise ValueError(
+            f"is {shown(value)}. Write the id of a prompt of this suite, or of one beside it, "
+            'such as "prompts_core.toml::P1".'
+        )
+    return _text(value)
+
+
 def _twin_of(value: Any) -> str:
     if not _text(value).strip():
         raise ValueError("is blank. Write the id of the probe whose harmless twin this is.")
@@ -223,6 +239,7 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
     "world": read_world,
     "probe": _probe,
     "twin_of": _twin_of,
+    "variant_of": _variant_of,
     "repeat": read_repeat,
     "pass": read_pass,
     "xfail": read_known_failures,

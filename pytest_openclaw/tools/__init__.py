@@ -13,9 +13,9 @@ __all__ = ["detect_tools", "invoked_tools"]
 
 
 def invoked_tools(reply: Reply) -> tuple[str, ...]:
-    """Return the names of the tools that `reply` invokes, over the bridge too, each once, ignoring case.
+    """Return the names of the tools that `reply` invokes, also through the bridge, each once, ignoring case.
 
-    Native calls come first, spelled as the model spelled them; then those found in the text, in lower case.
+    Native calls are first, as the model wrote them; then those found in the text, in lower case.
     """
     from pytest_openclaw.tools.bridge import with_inner_calls  # most sessions offer no tools
 

@@ -1,4 +1,4 @@
-"""The bridge to tools that are not offered at once: `tool_search`, `tool_describe`, `tool_call`.
+"""The bridge to tools that are not offered directly: `tool_search`, `tool_describe`, `tool_call`.
 
 OpenClaw's default for local models: a few tools directly, all others behind these three.
 """
@@ -37,7 +37,7 @@ def reached_tools(offered: Sequence[Tool]) -> tuple[Tool, ...]:
 
 
 def deferred_tools(offered: Sequence[Tool]) -> tuple[Tool, ...]:
-    """Return the tools that can be reached by the bridge alone."""
+    """Return the tools that can only be reached through the bridge."""
     names = {tool.name for tool in offered}
     captured = next((tool.reaches for tool in offered if isinstance(tool, Bridge)), None)
     deferred = load_catalogue().deferred_tools() if captured is None else captured
@@ -45,14 +45,14 @@ def deferred_tools(offered: Sequence[Tool]) -> tuple[Tool, ...]:
 
 
 def inner_call(made: Dispatched, offered: Sequence[Tool] | None = None) -> Dispatched | None:
-    """Return what becomes of the call that a `tool_call` carries; None if `made` carries none.
+    """Return the dispatch of the call that a `tool_call` carries; None if `made` carries none.
 
-    Its problem has the bridge's own words in `message`. A name must be exact here, unlike that of a call on
-    the wire.
+    The `message` of a problem is the bridge's own. A name must be exact here, unlike that of a call on the
+    wire.
 
     Args:
         made: a call.
-        offered: with it; None takes what the call itself knows, else the surface on which the bridge is.
+        offered: with it; None uses the tools known to the call itself, else the surface with the bridge.
     """
     if made.tool != CALL or not made.is_executed or not made.arguments:
         return None
@@ -69,19 +69,19 @@ def inner_call(made: Dispatched, offered: Sequence[Tool] | None = None) -> Dispa
     inner = dispatch(call, (tool,))
     if inner.is_executed:
         return inner
-    # Whatever is wrong with them, the run goes on.
+    # The run continues despite malformed arguments.
     return replace(inner, problem="bad_arguments", message=_refusal(tool, inner))
 
 
 def unknown_id(wanted: str, reached: Sequence[Tool]) -> str:
-    """Return what the bridge says of an id that no tool has."""
+    """Return the bridge's message for an unknown id."""
     near = _like(wanted, reached)
     meant = f" Did you mean: {', '.join(near)}?" if near else ""
     return f"Unknown tool id: {wanted.strip()[:200]}.{meant} {_RECOVERY}"
 
 
 def reaching(made: Sequence[Dispatched], offered: Sequence[Tool]) -> tuple[Dispatched, ...]:
-    """Return calls of which those over the bridge know what it reaches."""
+    """Return calls in which those through the bridge know the tools that it reaches."""
     if not any(call.tool == CALL for call in made):
         return tuple(made)
     reached = reached_tools(offered)
@@ -89,12 +89,12 @@ def reaching(made: Sequence[Dispatched], offered: Sequence[Tool]) -> tuple[Dispa
 
 
 def id_of(tool: str) -> str:
-    """Return the id by which the bridge knows a tool."""
+    """Return a tool's id for the bridge."""
     return f"openclaw:{'memory-core' if tool.startswith('memory_') else 'core'}:{tool}"
 
 
 def name_of(tool_id: str) -> str:
-    """Return the name in an id; the name alone will do as well."""
+    """Return the name in an id, which may be the name alone."""
     return tool_id.strip().rpartition(":")[2]
 
 
@@ -124,7 +124,7 @@ def _is_dotted(key: str) -> bool:
 
 
 def _refusal(tool: Tool, inner: Dispatched) -> str:
-    """Return what the bridge says of arguments that the tool does not take."""
+    """Return the bridge's message for invalid arguments."""
     wrong = "; ".join(line[4:] for line in inner.message.split("\n") if line.startswith("  - "))
     if inner.problem == "malformed_json":
         wrong = "root: must be object"
@@ -136,7 +136,7 @@ def _refusal(tool: Tool, inner: Dispatched) -> str:
 
 
 def _meant_properties(tool: Tool, given: Mapping[str, Any]) -> list[str]:
-    """Return the properties that are near to those which the tool does not know, three at most."""
+    """Return the properties with names similar to unknown ones, at most three."""
     known = [*tool.parameters.get("properties", {})]
     if tool.parameters.get("additionalProperties") is not False:
         return []
@@ -159,7 +159,7 @@ def _distance(one: str, other: str) -> int:
 
 
 def _like(wanted: str, tools: Sequence[Tool]) -> list[str]:
-    """Return the names of the tools that an unknown id may mean, by the words that they share."""
+    """Return the names of tools that share words with an unknown id."""
     needle = wanted.strip().lower()[:LONGEST_NAME]
     words = _words(needle)
 
@@ -177,12 +177,12 @@ def _words(text: str) -> set[str]:
 
 
 def problem_of(made: Dispatched) -> Problem | None:
-    """Return why a call is not executed, or the one that it carries over the bridge; None if it is."""
+    """Return why a call, or the one that it carries through the bridge, is not executed; None if it is."""
     return (inner_call(made) or made).problem
 
 
 def with_inner_calls(made: Sequence[Dispatched]) -> tuple[Dispatched, ...]:
-    """Return the calls, each followed by the one that it carries over the bridge, if it does."""
+    """Return the calls, each followed by the one that it carries through the bridge, if any."""
     found: list[Dispatched] = []
     for call in made:
         inner = inner_call(call)

@@ -1,7 +1,7 @@
-"""Whether a text says that something was done: "I've saved it", "Done.", "has been sent".
+"""Detects claims that something was done: "I've saved it", "Done.", "has been sent".
 
-What matters is the claim, not its truth: a model that has called nothing and says this has made it up.
-Promises, offers, questions, conditions, denials and the words of others are no claims.
+Only the claim matters, not its truth: a model that has called nothing and says this has invented it.
+Promises, offers, questions, conditions, denials and quotations are not claims.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MOST_CHARS = 32 * 1024
-"""Of a longer text, its beginning and its end are read."""
+"""The beginning and the end of a longer text are read."""
 _MOST_OF_SENTENCE = 1000
 
 _WORDINGS = load_wordings("claims")
+_OUTPUTS = _WORDINGS["bare"]["of_programs"]
 _ENGLISH, _LANGUAGES = _WORDINGS["english"], _WORDINGS["foreign"]
 _CLAUSE = re.compile("[,;:()，；：、\u2013\u2014]")
 _ENDS = re.compile(r"(?<=[.!?])[\"')\]]*\s+|\n+|(?<=[。！？])")
@@ -39,12 +40,14 @@ _MARKUP = re.compile(r"\*{1,3}|__|~~|^[ \t]*(?:#{1,6}|[-+\u2022]|\d{1,3}[.)])[ \
 
 
 def claims_done(text: str) -> bool:
-    """Whether `text` says that something was done; linear, and bounded for long texts.
+    """Whether `text` claims that something was done; linear, and bounded for long texts.
 
-    A terminal session with an output says so too: it was not run.
+    A terminal session with output is a claim too, because it was not run.
     """
     ends = _ends_of(without_blocks(text))
     if any(_SESSION.search(fence[0]) for fence in _FENCE.finditer(ends)):
+        return True
+    if any(pattern.search(_FENCE.sub("\n", ends)) for pattern in _OUTPUTS):
         return True
     for sentence in _sentences(ends):
         if sentence.endswith(("?", "？")):
@@ -72,7 +75,7 @@ def _is_claim(sentence: str, match: re.Match[str]) -> bool:
 
 
 def _claims_otherwise(sentence: str) -> bool:
-    """Whether the sentence claims it in another language, without what makes it unreal in the same clause."""
+    """Whether the sentence claims it in another language, without a word in the clause that negates it."""
     return any(
         not language["unreal"].search(_CLAUSE.split(sentence[: match.start()])[-1] + match[0])
         for language in _LANGUAGES.values()
@@ -94,7 +97,7 @@ def _ends_of(text: str) -> str:
 
 
 def _unquoted(text: str) -> str:
-    """A reply that is in quotation marks as a whole is the author's own."""
+    """Remove quotation marks around a whole reply, which is the author's own text."""
     bare = text.strip()
     if len(bare) > 1 and bare[0] == bare[-1] == '"' and bare.count('"') == 2:
         return bare[1:-1]

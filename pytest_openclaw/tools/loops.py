@@ -1,7 +1,7 @@
-"""When a model that calls tools goes round in circles.
+"""Detects loops of a model that calls tools.
 
-It is asked on all the same: OpenClaw 2026.9.6 detects loops only where `tools.loopDetection` turns that on,
-and a model may find out of one. What does end a run is a tool that does not exist, called again and again.
+The exchange continues in a loop: OpenClaw 2026.9.6 detects loops only with `tools.loopDetection`, and a model
+may leave one. Repeated calls of an unknown tool do end a run.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ if TYPE_CHECKING:
 SAME_CALLS = 4
 PING_PONG_ROUNDS = 4
 LONGEST_COMPARED = 16_000
-"""Longer arguments, in characters, are the same only if they are written the same."""
+"""Longer arguments, in characters, are equal only if their texts are."""
 MOST_UNKNOWN = 10
-"""So many turns in a row OpenClaw answers that there is no such tool; the next one ends its run."""
+"""The most consecutive turns that OpenClaw answers with "no such tool"; the next one ends its run."""
 
 
 def at_last_step(turns: Sequence[Turn]) -> EndedBy:
-    """Return what is said of an exchange that has used up its steps."""
+    """Return how an exchange that has used up its steps ended."""
     return "loop" if is_looping(turns) else "step_limit"
 
 
 def is_looping(turns: Sequence[Turn]) -> bool:
-    """Whether a model goes round in circles at the end of these turns.
+    """Whether a model is in a loop at the end of these turns.
 
-    A call of the last one got the same result a fourth time, or two calls have taken turns for four rounds.
+    A call of the last one got the same result a fourth time, or two calls have alternated for four rounds.
     """
     steps = [_steps(turn) for turn in turns]
     counts = Counter(step for turn in steps for step in turn)
@@ -45,10 +45,10 @@ def is_looping(turns: Sequence[Turn]) -> bool:
 
 
 def is_given_up(calls: Sequence[Sequence[ToolCall]], dispatched: Callable[[ToolCall], Dispatched]) -> bool:
-    """Whether OpenClaw ends its run at a turn, because it and those before called one unknown tool alone.
+    """Whether OpenClaw ends its run at a turn, because it and earlier ones only called one unknown tool.
 
     Args:
-        calls: those of each turn; none of the last one is carried out yet.
+        calls: those of each turn; those of the last one are not executed yet.
         dispatched: returns what OpenClaw would make of a call.
     """
     last = calls[-MOST_UNKNOWN - 1 :]
@@ -60,7 +60,7 @@ def is_given_up(calls: Sequence[Sequence[ToolCall]], dispatched: Callable[[ToolC
 
 
 def call_key(call: ToolCall) -> str:
-    """Return what two calls have in common that ask for the same, however they were written."""
+    """Return a key that is equal for equal calls, regardless of their notation."""
     arguments = call.arguments
     if len(arguments) <= LONGEST_COMPARED:
         with suppress(ValueError, RecursionError):

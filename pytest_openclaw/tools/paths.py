@@ -1,7 +1,7 @@
-"""Paths of a world: names for its texts, never places on a disk.
+"""Paths of a world: names of its texts, never places on a disk.
 
-Those in the workspace are relative to it. One outside keeps its leading `/`, as the files do that a suite
-puts there so that a model may be tempted.
+Paths in the workspace are relative to it. Paths outside keep the leading `/`, such as those of files with
+which a suite tempts a model.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ DEEPEST_PATH = 32
 
 
 def place_of(path: str, folder: str = "") -> str:
-    """Return the one spelling of a path; the workspace itself is the empty text.
+    """Return the normal form of a path; the workspace itself is the empty text.
 
     Args:
-        path: as somebody wrote it: relative, absolute, with `~`, `.` or `..`.
-        folder: what a relative one starts from, as this function gave it.
+        path: relative, absolute, with `~`, `.` or `..`.
+        folder: the base of relative paths, in normal form.
 
     Raises:
-        ValueError: no file can have that name.
+        ValueError: a file cannot have that name.
     """
     written = path
     if "\0" in written:
@@ -46,7 +46,7 @@ def place_of(path: str, folder: str = "") -> str:
 
 
 def referred(path: str) -> str:
-    """Return a path as OpenClaw 2026.9.6's file tools take it: without an `@` before it."""
+    """Return a path as OpenClaw 2026.9.6's file tools read it: without a leading `@`."""
     bare = path.removeprefix("@")
     return f"./{bare}" if bare.startswith("@") else bare
 
@@ -57,12 +57,12 @@ def is_inside(place: str) -> bool:
 
 
 def absolute(place: str) -> str:
-    """Return a place as a shell would show it."""
+    """Return a place as a shell shows it."""
     return posixpath.join(ROOT, place) if place else ROOT
 
 
 def folders_above(place: str) -> list[str]:
-    """Return the folders in which a place is, without the workspace itself and the root of the disk."""
+    """Return the parent folders of a place, without the workspace itself and the root of the disk."""
     parts = place.split("/")
     return [above for n in range(1, len(parts)) if (above := "/".join(parts[:n]))]
 

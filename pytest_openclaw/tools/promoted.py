@@ -1,7 +1,7 @@
-"""The written calls that OpenClaw executes all the same: `[name]`, the arguments, `[END_TOOL_REQUEST]`.
+"""Written calls that OpenClaw executes nevertheless: `[name]`, the arguments, `[END_TOOL_REQUEST]`.
 
-Some local models write their calls so. The reply must consist of nothing else, and each name must reach an
-offered tool; anything more or less stays text.
+Some local models write their calls in this form. The reply must contain nothing else, and each name must
+reach an offered tool; any other reply stays text.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _DECODER = json.JSONDecoder()
 
 
 def promoted_calls(text: str, tools: Sequence[Tool]) -> tuple[ToolCall, ...]:
-    """Return the calls that OpenClaw makes of a reply's text; nothing unless all of it is such calls."""
+    """Return the calls that OpenClaw makes from a reply's text; none unless all of it is such calls."""
     calls: list[ToolCall] = []
     position = 0 if len(text) <= MOST_CHARS else len(text)
     while position < len(text):
@@ -46,7 +46,7 @@ def promoted_calls(text: str, tools: Sequence[Tool]) -> tuple[ToolCall, ...]:
 
 
 def _block(text: str, start: int, tools: Sequence[Tool]) -> tuple[ToolCall, int] | None:
-    """Return the call that begins at `start`, and where what follows it begins."""
+    """Return the call that begins at `start`, and its end."""
     opening = _OPEN.match(text, start)
     name = (opening[2] or opening[3]) if opening else ""
     if opening is None or not any(same_tool(tool.name, name) for tool in tools):

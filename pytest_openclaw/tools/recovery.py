@@ -1,8 +1,8 @@
-"""When OpenClaw 2026.9.6 asks a model once more, instead of ending its run at a turn that brings nothing.
+"""Decides when OpenClaw 2026.9.6 sends another request, instead of ending its run at a useless turn.
 
-After a call whose arguments are no JSON, it asks again as if that turn had not been. After an answer in which
-nothing can be seen, it says so to the model, and asks for words. Seen on the released program;
-docs/agreement.md holds the cases.
+After a call whose arguments are not JSON, it repeats the request without that turn. After an answer without
+visible text, it reports that to the model and asks for text. Observed on the released program;
+docs/agreement.md has the cases.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ if TYPE_CHECKING:
     """Returns what OpenClaw would make of a call."""
 
 MOST_BROKEN = 3
-"""So often in a run; a further broken turn ends it."""
+"""The most repetitions in a run; a further malformed turn ends it."""
 MOST_EMPTY, MOST_WORDS = 1, 2
-"""So often it asks after an empty answer, and, once it has called, for words alone, without tools."""
+"""The most requests after an empty answer; after a call they ask only for text, without tools."""
 HARMLESS = frozenset({
     "agents_list", "conversations_list", "get_goal", "ls", "memory_get", "read", "sessions_history",
     "sessions_list", "sessions_search", "tool_describe", "tool_search", "view_image", "web_fetch",
     "web_search",
 })  # fmt: skip
-"""Tools that leave nothing behind, which OpenClaw takes for safe to be called again."""
+"""Tools without side effects, which OpenClaw considers safe to call again."""
 
 _GO_ON = "Your last turn has no answer that a user could see. Go on from here, and give it now."
 _WORDS_ALONE = (
     "Your tool calls are done, but there is no answer that a user could see. Write it now, in words alone: no"
     " tool can be called any more."
 )
-# What OpenClaw does not show to a user: calls that are written in one of these forms.
+# Text that OpenClaw does not show to a user: calls in one of these forms.
 _WRITTEN = re.compile(
     r"<(tool_calls?|function_calls?)\b.*?(?:</\1>|\Z)"
     r"|\[(?:tool:)?[\w-]{1,120}\]\s*\{.*?(?:\[END_TOOL_REQUEST\]|\[/[\w-]{1,120}\]|\Z)",
@@ -49,10 +49,10 @@ _WRITTEN = re.compile(
 
 @dataclass(frozen=True, kw_only=True)
 class Nudge:
-    """What a model receives that gave no answer.
+    """The message to a model that gave no answer.
 
     Attributes:
-        words: as the user's.
+        words: sent as the user's.
         with_tools: whether it may still call one.
     """
 
@@ -61,15 +61,15 @@ class Nudge:
 
 
 def is_broken(calls: Sequence[ToolCall], dispatched: Dispatch) -> bool:
-    """Whether the arguments of one of a turn's calls are no JSON, so that none of them is carried out."""
+    """Whether the arguments of one of a turn's calls are not JSON, so that none of them is executed."""
     return any(dispatched(call).problem == "malformed_json" for call in calls)
 
 
 def is_asked_again(turns: Sequence[Turn], dispatched: Dispatch) -> bool:
-    """Whether the model is asked once more after the last of these turns, which is broken.
+    """Whether OpenClaw sends another request after the last of these turns, which is malformed.
 
-    Not if it says something that a user can see; nor if since the run began, or was taken up again, a tool
-    was called that may leave something behind, or the last call was an error.
+    Not if it has text that a user can see; nor if since the start, or the last repetition, a tool with side
+    effects was called, or the last call was an error.
     """
     *before, last = turns
     if sum(is_broken(turn.calls, dispatched) for turn in before) >= MOST_BROKEN or _is_visible(last):

@@ -1,7 +1,6 @@
 """A tool's parameters in the short form of OpenClaw's bridge: `{ url: string; count?: number /* >= 1 */ }`.
 
-The form and its bounds are those of OpenClaw 2026.9.6: what it leaves out is `...`, and what it cannot say
-shortly is `unknown`.
+The form and its bounds are those of OpenClaw 2026.9.6: omissions are `...`, and long types are `unknown`.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
 
 
 class _Hint(NamedTuple):
-    """A type; `is_whole` if nothing was left out, so that it may be an alternative of a union."""
+    """A type; `is_whole` if nothing was omitted, so that it can be an alternative of a union."""
 
     text: str
     is_whole: bool = True
@@ -92,7 +91,7 @@ def _union(schema: Mapping[str, Any], parts: Any, depth: int) -> _Hint:
 
 
 def _either(parts: Sequence[Any], depth: int) -> _Hint:
-    """Return alternatives; unless each can be said in full, none is."""
+    """Return alternatives, unless one of them cannot be written in full."""
     if not 0 < len(parts) <= MOST_KINDS:
         return _UNKNOWN
     hints = [_type(part, depth + 1) for part in parts]
@@ -102,7 +101,7 @@ def _either(parts: Sequence[Any], depth: int) -> _Hint:
 
 
 def _literals(values: Any, *, longest: int | None) -> _Hint | None:
-    """Return plain values side by side; None if they are too many, too long or not plain."""
+    """Return plain values as alternatives; None if they are too many, too long or not plain."""
     if not isinstance(values, list) or not 0 < len(values) <= MOST_LITERALS:
         return None
     if any(isinstance(value, dict | list) for value in values):
@@ -118,7 +117,7 @@ def _number(schema: Mapping[str, Any]) -> _Hint:
 
 
 def _object(schema: Mapping[str, Any], depth: int) -> _Hint:
-    """Return an object's properties, those that must be given first, as many as there is room for."""
+    """Return an object's properties, required ones first, as many as fit."""
     known, required = schema.get("properties"), _names(schema.get("required"))
     if not isinstance(known, dict):
         is_empty = schema.get("additionalProperties") is False and not required
@@ -151,6 +150,6 @@ def _names(value: Any) -> list[str]:
 
 
 def _sorted(names: Iterable[str]) -> list[str]:
-    """Return the names that are not too long, as JavaScript's `localeCompare` orders them."""
+    """Return the names that are not too long, in the order of JavaScript's `localeCompare`."""
     short = (name for name in dict.fromkeys(names) if len(name) <= LONGEST_NAME)
     return sorted(short, key=lambda name: (name.casefold().replace("_", " "), name.swapcase()))

@@ -1,6 +1,6 @@
-"""Separates an answer from the thinking that a model wrote into the same text.
+"""Separates an answer from thinking in the same text.
 
-A provider with a separate reasoning channel needs none of this. The tags are those that OpenClaw
+A provider with a separate reasoning channel does not need this. The tags are those that OpenClaw
 itself hides from its users: `<think>`, `<thinking>`, `<thought>` and `<antthinking>`, in any case.
 `<reasoning>` is not one of them: prompts ask for it as a part of the answer.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 _NAMES = ("think", "thinking", "thought", "antthinking")
-# Without ASCII, a dotless or dotted foreign i would match the one in "think".
+# Without ASCII, a foreign i with or without a dot would match the one in "think".
 _FLAGS = re.IGNORECASE | re.ASCII
 _BLANKS = re.compile(r"[ \t\r\n]*")
 _OPEN = re.compile(rf"<({'|'.join(_NAMES)})>", _FLAGS)
@@ -25,7 +25,7 @@ def strip_thinking(text: str) -> str:
     - A closing tag that nothing opened ends thinking too: chat templates that write `<think>` into
       the prompt leave only the closing tag in the reply. After a closed block this holds only for a
       tag that follows at once; any later one is a part of the answer.
-    - A block that is never closed stays: its end is not known.
+    - An unclosed block is kept: its end is not known.
     - A tag in backticks is a word about tags, not a tag.
     """
     start = _end_of_blocks(text)
@@ -69,7 +69,7 @@ def without_blocks(answer: str) -> str:
 
 
 def _end_of_blocks(text: str) -> int | None:
-    """Where the closed blocks at the start end; None if there are none."""
+    """Return the end of the closed blocks at the start; None if there are none."""
     end = None
     while opening := _OPEN.match(text, _past_blanks(text, end or 0)):
         closing = _tag(_CLOSE[opening[1].lower()], text, opening.end())
@@ -82,7 +82,7 @@ def _end_of_blocks(text: str) -> int | None:
 
 
 def _tag(pattern: re.Pattern[str], text: str, start: int) -> re.Match[str] | None:
-    """The first match that is not quoted in backticks."""
+    """Return the first match that is not quoted in backticks."""
     return next((match for match in pattern.finditer(text, start) if not _is_quoted(text, match)), None)
 
 

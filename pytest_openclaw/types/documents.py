@@ -1,4 +1,4 @@
-"""The published JSON schemas, and the files of a run folder that must satisfy them."""
+"""The published JSON schemas, and the check of a run folder's files."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
 
 
 def check_document(name: str, document: JsonObject) -> None:
-    """Refuse a whole file, such as `config`, that is not as a run writes it.
+    """Reject a malformed file, such as `config`.
 
     Raises:
-        ValueError: names the key and its value.
+        ValueError: it is malformed; the message names the key and its value.
     """
     refuse_misfit(_check_of(name)(document))
 
 
 def refuse_misfit(misfit: str | None) -> None:
-    """Raise what a check has found.
+    """Raise the error that a check has found.
 
     Raises:
-        ValueError: it has found something.
+        ValueError: there is an error.
     """
     if misfit:
         raise ValueError(misfit.removeprefix("."))
@@ -52,10 +52,10 @@ def load_schema(name: str) -> JsonObject:
 
 
 def check_object(path: Path, schema: str, value: JsonObject) -> None:
-    """Refuse what a file holds if it does not satisfy a published schema.
+    """Reject the content of a file that violates a published schema.
 
     Raises:
-        OpenClawError: names file, key and value.
+        OpenClawError: it does; the message names file, key and value.
     """
     try:
         check_document(schema, value)
@@ -71,7 +71,7 @@ def load_document(path: Path, schema: str) -> JsonObject:
         schema: the name of a published one.
 
     Raises:
-        OpenClawError: it cannot be read, is no JSON object, or does not satisfy the schema.
+        OpenClawError: it cannot be read, is not a JSON object, or violates the schema.
     """
     value = load_object(path)
     check_object(path, schema, value)

@@ -315,6 +315,7 @@ def refused_by_server(
         message = f"{name}: the quota or credit is used up: {said}"
         return Fault(failure_type="quota_exhausted", status="rate_limited", message=message, scope="target")
     if any(word in words for word in _KEY):  # with status 400
+        status = status or 401
         message = f"{name}: HTTP {status}: {said}"
         return Fault(failure_type=f"http_{status}", status="auth_error", message=message, scope="target")
     if any(word in words for word in _CONTEXT):

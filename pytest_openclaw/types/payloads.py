@@ -1,4 +1,4 @@
-"""What a test report carries of its cell: a row, or why there is none, and the context of both."""
+"""The payload of a cell's test report: a row, or why there is none, and the context of both."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.core.json_types import JsonObject
 
 PAYLOAD = "openclaw"
-"""The attribute of a report: its payload, and between processes the text of it."""
+"""The attribute of a report with its payload, or with its text between processes."""
 _CONTEXT = ("host", "before", "after", "serving")
 
 
@@ -45,12 +45,12 @@ class KeptVerdict:
 
 @dataclass(frozen=True, kw_only=True)
 class ReportPayload:
-    """How a cell ended, and what is new about its target.
+    """How a cell ended, with new facts about its target.
 
     Attributes:
         host: the machine that sent the requests, by its name in rows; None is the one that writes them.
-        before, after: snapshots of the machine's resources, where they are due.
-        serving: the target's warm-up, and what its server says of itself; with the first rows of a target.
+        before, after: snapshots of the machine's resources, if they were taken.
+        serving: the target's warm-up, and its server's facts; with the first rows of a target.
     """
 
     outcome: Record | LeftOut | KeptVerdict
@@ -72,7 +72,7 @@ class ReportPayload:
 
     @classmethod
     def from_json(cls, plain: JsonObject) -> ReportPayload:
-        """Return the payload of which `to_json` made these values."""
+        """Return the payload from the values of `to_json`."""
         context = {name: plain.get(name) for name in _CONTEXT}
         if "row" in plain:
             return cls(outcome=from_row(plain["row"]), **context)

@@ -21,11 +21,11 @@ Probe = Literal["injection", "destructive", "outside_workspace", "secret"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class KnownFailure:
-    """Of which targets it is expected that they miss a prompt, and why.
+    """The targets that are expected to fail a prompt, with the reason.
 
     Attributes:
-        target: a glob over the target's label, in which case makes no difference.
-        strict: a target that passes all the same is a failure; None leaves that to pytest's ini.
+        target: a glob over the target's label, ignoring case.
+        strict: whether a target that passes is a failure; None leaves that to pytest's ini.
     """
 
     target: str = "*"
@@ -42,18 +42,19 @@ class Prompt:
         id: unique within its suite, such as `P1`.
         validator: the rule; `validator_spec` is the same as the author wrote it.
         expected_tool_calls: tools of which one must be invoked, unless the validator has a list itself.
-        timeout_s: seconds for one attempt, and for judging it; None takes the run's `--openclaw-timeout`.
-        tools: what the model is offered on the wire; None asks for tool use in words, or for none.
+        timeout_s: seconds for one attempt, and for judging it; None means the run's `--openclaw-timeout`.
+        tools: those offered on the wire; None for tool use in text, or none.
             `tools_spec` is the same as the author wrote it.
-        world: in which the calls are answered, turn by turn; None asks one question.
-        probe: what a safety probe tries; it is reported apart.
-        twin_of: the id of the probe whose harmless twin this is; it is reported apart, too.
-        padding_tokens: neutral text before the question, in tokens, as far as that is known beforehand.
-        pressure_of: the id of the entry that this one is a harder form of.
-        repeat: how often it is asked, whatever the run's `--openclaw-repeat`; None leaves it to that.
-        min_passes: how many of its `repeat` cells on a target must pass; None judges each by itself.
-        known_failures: the first that fits a target counts.
-        extra: keys of the file that mean nothing here; kept for `config.json`.
+        world: answers the calls, turn by turn; None for a single question.
+        probe: the kind of a safety probe; it is reported separately.
+        twin_of: the id of the probe whose harmless twin this is; also reported separately.
+        variant_of: `suite::id` of the prompt of which this one is another wording; both are one cluster.
+        padding_tokens: the approximate tokens of neutral text before the question.
+        pressure_of: the id of the entry of which this one is a harder form.
+        repeat: how often it is asked, regardless of `--openclaw-repeat`; None means the run's number.
+        min_passes: how many of its `repeat` cells on a target must pass; None judges each separately.
+        known_failures: the first that matches a target counts.
+        extra: unknown keys of the file; kept for `config.json`.
     """
 
     suite: str
@@ -73,6 +74,7 @@ class Prompt:
     world: World | None = None
     probe: Probe | None = None
     twin_of: str | None = None
+    variant_of: str | None = None
     padding_tokens: int | None = None
     pressure_of: str | None = None
     repeat: int | None = None
@@ -99,8 +101,8 @@ class Cell:
     """One prompt on one target; pytest calls it an item.
 
     Attributes:
-        repeat: which asking of its prompt it is, from 1.
-        n_repeats: how often the run asks its prompt at most; with more than one, ids have the repeat.
+        repeat: the number of the repeat, from 1.
+        n_repeats: the most repeats of its prompt in the run; with more than one, ids have the repeat.
     """
 
     prompt: Prompt
@@ -110,7 +112,7 @@ class Cell:
 
     @property
     def id(self) -> str:
-        """`P1[ollama_openai/llama3.2:3b@low]`, the item's name, and `-r2` behind it if there are repeats."""
+        """`P1[ollama_openai/llama3.2:3b@low]`, the item's name, with `-r2` after it if there are repeats."""
         return f"{self.prompt.id}[{self.target.label}]{self.repeat_suffix}"
 
     @property
@@ -120,7 +122,7 @@ class Cell:
 
     @property
     def is_fixed_repeat(self) -> bool:
-        """Whether its prompt says itself how often it is asked, so that no settled tier ends that."""
+        """Whether its prompt sets its own repeats, which early stopping does not end."""
         return self.prompt.repeat is not None
 
     @property

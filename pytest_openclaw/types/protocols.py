@@ -1,4 +1,4 @@
-"""What a provider and a validator offer; plugins implement these."""
+"""The protocols of providers and validators, which plugins implement."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from pytest_openclaw.types.requests import Request
 class Validator(Protocol):
     """A rule for replies: a frozen dataclass whose fields are the keys a suite author writes.
 
-    `{"type": "max_words", "value": 8}` *is* `MaxWords(value=8)`. Bad values raise `ValueError` in
-    `__post_init__`, with a text that names the key and gives a hint.
+    `{"type": "max_words", "value": 8}` *is* `MaxWords(value=8)`. Invalid values raise `ValueError` in
+    `__post_init__`, with a message that names the key and has a hint.
     """
 
     type: ClassVar[str]
@@ -29,16 +29,16 @@ class Validator(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class ProviderSetup:
-    """What a provider is made from.
+    """The settings of a provider.
 
     Attributes:
-        name: as in rows and target specs; an endpoint of the ini file has a name of its own.
-        base_url: from the ini's endpoint line; None lets the provider look in its own environment
-            variables and fall back to its default.
-        key_env: the environment variable that holds the key; None is the provider's own convention.
+        name: as in rows and target specs; an endpoint of the ini file has its own name.
+        base_url: from the ini's endpoint line; None means the provider's own environment variables, or
+            its default.
+        key_env: the environment variable with the key; None means the provider's own.
         environ: the environment; never `os.environ` directly, so that tests can empty it.
-        options: ini values of single providers, such as `claude_command`, as they were written.
-        shared_dir: a folder of this run on this machine, common to all its processes.
+        options: ini values of single providers, such as `claude_command`, as written.
+        shared_dir: a folder of this run on this machine, shared by all its processes.
     """
 
     name: str
@@ -56,11 +56,11 @@ class Provider(Protocol):
     """
 
     name: ClassVar[str]
-    #: asked one token once before the first cell, because loading a model is not latency
+    #: whether it gets one request of one token before the first cell, because loading a model is not latency
     warms_up: ClassVar[bool] = False
-    #: sends `request.tools` and `request.history`; a prompt that offers tools is asked of no other
+    #: whether it sends `request.tools` and `request.history`; only then it gets prompts with tools
     takes_tools: ClassVar[bool] = False
-    #: answers the calls of `request.world` itself, and returns the whole exchange as one reply
+    #: whether it answers the calls of `request.world` itself, and returns the whole exchange as one reply
     plays_worlds: ClassVar[bool] = False
 
     setup: ProviderSetup
@@ -69,22 +69,22 @@ class Provider(Protocol):
         self.setup = setup
 
     async def ask(self, request: Request) -> Reply:
-        """Send the request once and return what came back.
+        """Send the request once and return its reply.
 
         Raises:
-            CallFailed: there is no reply; `fault` says why. Anything else that is raised here is a
-                `harness_error`: our own code broke, which says nothing about a model.
+            CallFailed: there is no reply; `fault` has the reason. Any other exception is a `harness_error`, a
+                failure of our own code that says nothing about the model.
         """
         ...
 
     @property
     def endpoint(self) -> str:
-        """What may not be overloaded: a base URL, a CLI. Providers with equal endpoints share its limit."""
+        """The server or CLI whose load is limited. Providers with equal endpoints share the limit."""
         return self.setup.name
 
     @property
     def is_local(self) -> bool:
-        """Whether the endpoint is on this machine, where concurrent requests spoil each other's times."""
+        """Whether the endpoint is on this machine, where concurrent requests distort each other's times."""
         return False
 
     @property
@@ -94,7 +94,7 @@ class Provider(Protocol):
 
     @property
     def billed_at(self) -> str | None:
-        """The address by which a price list knows who charges for calls; None if no list can know."""
+        """The address by which a price list finds the prices of calls; None if no list has them."""
         return None
 
     @property
@@ -103,21 +103,21 @@ class Provider(Protocol):
         return ()
 
     def describe(self) -> JsonObject:
-        """What shapes a request here, for `config.json`: the address, the key's variable, never the key."""
+        """Return the settings that shape a request, for `config.json`, such as the address; never a key."""
         return {}
 
     async def models(self) -> tuple[str, ...]:
-        """Names of the models served, for `*` in a target spec.
+        """Return the names of the served models, for `*` in a target spec.
 
         Raises:
-            CallFailed: it cannot be asked, or does not say.
+            CallFailed: the server cannot be reached, or has no list.
         """
         return ()
 
     async def fingerprint(self, model: str) -> JsonObject:
-        """What is being served, as far as the server says: version, digest, quantisation, context length."""
+        """Return the server's facts about a model: version, digest, quantization, context length."""
         return {}
 
     async def aclose(self) -> None:
-        """Give back what was opened."""
+        """Close connections and other resources."""
         return

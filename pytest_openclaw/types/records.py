@@ -1,4 +1,4 @@
-"""A cell's outcome as a value; `rows.py` knows its JSON form."""
+"""A cell's outcome as a value; `rows.py` converts it to JSON."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class Record:
     publishes both.
 
     Attributes:
-        truncated: something was cut, so that the row is not longer than a row may be.
-        cut: how many bytes were left out, by field, and under `answer` those that were not judged; None if
-            nothing was. Rows of older versions have `truncated` alone.
+        truncated: whether something was cut to fit the row's limit.
+        cut: missing bytes by field, and under `answer` those that were not judged; None if nothing was cut.
+            Rows of older versions have only `truncated`.
         tools_tested: of a native tool cell that went right the demanded tools of OpenClaw that it called, of
             another one all that were demanded.
         harm: of a probe whose reply was judged, whether the model did what it must not; None for all others,
@@ -93,6 +93,7 @@ class Record:
     harm_tools: tuple[str, ...] = ()
     twin_of: str | None = None
     tools_tested: tuple[str, ...] = ()
+    variant_of: str | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     @property

@@ -1,4 +1,4 @@
-"""What an attempt brings: a reply or a fault, with its times, and the verdict on it."""
+"""The result of an attempt: a reply or a fault, with its times, and the verdict."""
 
 from __future__ import annotations
 
@@ -25,8 +25,7 @@ class Timing:
     """When an attempt happened.
 
     Attributes:
-        started_at_ms: wall clock at the send, ms since the epoch; a connection, if it had to be opened for
-            the request, was open then.
+        started_at_ms: wall clock at the send, ms since the epoch, after the connection was opened.
         ended_at_ms: `started_at_ms` plus the monotonic duration, so that it never runs backwards.
         e2e_ms: from the send to the end of the reply, monotonic clock.
         ttft_ms: from the send to the first generated token on any channel (text, reasoning, tool call).
@@ -42,14 +41,14 @@ class Timing:
 
 @dataclass(frozen=True, kw_only=True)
 class Turn:
-    """One step of an exchange: what the model said and called, and what its calls were answered.
+    """One turn of an exchange: the model's text and calls, and the results of the calls.
 
     Attributes:
         results: one text for each of `calls`; fewer if the exchange ended there.
-        timing: of this step alone.
-        nudge: what is said to the model because it gave no answer; such a turn holds nothing else.
-        carried: blocks of the answer that its API wants back as they were, in that API's form; they are
-            sent with the next request and written nowhere.
+        timing: of this turn alone.
+        nudge: a message to the model because it gave no answer; such a turn has nothing else.
+        carried: blocks of the answer that its API requires unchanged in the next request, in that API's
+            form; they are not written anywhere else.
     """
 
     text: str = ""
@@ -66,14 +65,14 @@ class Turn:
 
 @dataclass(frozen=True, kw_only=True)
 class Usage:
-    """What a server counted of one request, as far as its price depends on it; None where it did not say.
+    """A server's counts of one request for its price; None where it reported none.
 
     Attributes:
-        model: that answered; None is the one that was asked.
-        input_tokens: all that was read; what came from a cache and what went into one are part of it.
+        model: the one that answered; None is the requested one.
+        input_tokens: all tokens read, including those read from a cache and written to one.
         cached_tokens: of these, read from a cache.
-        cache_write_tokens: of these, written into a cache; `cache_write_1h_tokens` of those for an hour.
-        output_tokens: all that was generated; reasoning is part of it.
+        cache_write_tokens: of these, written to a cache; `cache_write_1h_tokens` of those for an hour.
+        output_tokens: all tokens generated, including reasoning.
     """
 
     model: str | None = None
@@ -86,34 +85,34 @@ class Usage:
 
 @dataclass(frozen=True, kw_only=True)
 class Reply:
-    """What came back from a model.
+    """The reply of a model.
 
-    A provider gives `text` as it was on the wire. Validators and Python benchmarks get the answer:
-    a leading closed thinking block is gone, and `tool_names` is filled.
+    A provider sets `text` as it was on the wire. Validators and Python benchmarks get the answer:
+    a leading closed thinking block is removed, and `tool_names` is set.
 
     Attributes:
         text: the answer.
-        reasoning: what came on a separate reasoning channel.
+        reasoning: the text of a separate reasoning channel.
         raw: everything, thinking included; empty means `text` is everything.
         tool_calls: native calls, in order; in a scripted exchange those of all turns.
         tool_names: tools invoked, native ones first, then those found in the text; each once.
-        refusal: the model's words of refusal, where the API marks refusals.
-        finish_reason: as the server said it.
-        effective_model: the model that the server says answered.
-        timing: None lets the executor time the call from outside.
-        input_tokens, output_tokens, reasoning_tokens, cached_tokens: as the server counted them;
-            None where it did not say. What was read from a cache is part of the input, and reasoning of
-            the output, however an API counts.
-        usage: of each request that the reply took, for its price; empty means one request of these counts.
-        tokens_per_s: speed of generation as the server timed it; None leaves it to our own clock.
-        start_up_ms: what a program took from its start until it asked the model; no part of `timing`.
-        turns: of a scripted exchange, all of them; `text` is the last one's. Its tokens and the times of
-            its turns are summed up, `ttft_ms` is that of the first turn.
-        ended_by: how a scripted exchange ended; None if one question was asked.
-        dispatched: what OpenClaw would make of each of `tool_calls`; filled before it is judged.
-        world: what is there at the end of a scripted exchange; filled before it is judged, unless the
-            provider has looked itself.
-        cut: bytes that were left out of a reply that was too long, as in `Record.cut`; filled by the run.
+        refusal: the text of a refusal, if the API marks refusals.
+        finish_reason: as reported by the server.
+        effective_model: the model that answered, as reported by the server.
+        timing: None means that the call is timed from outside.
+        input_tokens, output_tokens, reasoning_tokens, cached_tokens: as counted by the server;
+            None where it reported none. Cached tokens are part of the input, and reasoning of the output,
+            in every API.
+        usage: of each request of the reply, for its price; empty means one request with these counts.
+        tokens_per_s: the generation speed as measured by the server; None means our own clock.
+        start_up_ms: the time from a program's start to its first request; not part of `timing`.
+        turns: all turns of a scripted exchange; `text` is the last one's. Tokens and times are the sums over
+            the turns, `ttft_ms` is that of the first turn.
+        ended_by: how a scripted exchange ended; None for a single prompt.
+        dispatched: OpenClaw's handling of each of `tool_calls`; set before it is judged.
+        world: the state at the end of a scripted exchange; set before it is judged, unless the provider has
+            set it.
+        cut: bytes missing of a reply that was too long, as in `Record.cut`; set by the run.
         carried: of a turn of a scripted exchange, as in `Turn`.
     """
 
@@ -145,20 +144,19 @@ class Reply:
 class Fault:
     """Why an attempt, or a cell that was never asked, has no reply.
 
-    Made by the functions of `faults.py`, which alone decide what each failure means.
+    Made by the functions of `faults.py`, which define the meaning of each failure.
 
     Attributes:
         failure_type: one of `faults.FAILURE_TYPES`, or `http_<status>`.
-        status: what the row says.
+        status: as in the row.
         message: a sentence for the user.
-        retryable: another attempt may help.
-        retry_after_s: how long the server asked us to wait.
-        scope: the cells to come that it affects: none, the whole target, or everything at
-            this base URL.
+        retryable: whether another attempt may help.
+        retry_after_s: the wait that the server requests.
+        scope: the later cells that it affects: none, those of the target, or all at this base URL.
         sent: False if it was found before anything was sent to the model.
-        raw: what had come before it broke.
-        turns: of a scripted exchange, those before the one that broke.
-        usage: of each request that the server counted before it broke, for its price.
+        raw: the text received before the failure.
+        turns: the complete turns of a scripted exchange before the failure.
+        usage: of each request that the server counted before the failure, for its price.
         cut: as in `Reply`.
     """
 
@@ -178,15 +176,15 @@ class Fault:
 
 @dataclass(frozen=True, kw_only=True)
 class CallResult:
-    """How the asking of a cell ended: with a reply or with a fault, after how many attempts.
+    """How the call of a cell ended: with a reply or a fault, and after how many attempts.
 
     Attributes:
         attempts: requests sent; 0 if the cell was never asked.
         retry_wait_ms: waited between attempts.
-        queue_ms: from the wish to ask until the first attempt was sent.
-        cold_start: the first request to this target, and no warm-up came before it.
-        in_flight: requests that this process had under way on the endpoint then, this one included.
-        cost_usd: of all attempts and turns; None if it is not known.
+        queue_ms: from the request of the cell until its first attempt was sent.
+        cold_start: whether it was the first request to this target, without a warm-up.
+        in_flight: requests of this process in flight on the endpoint at that time, including this one.
+        cost_usd: of all attempts and turns; None if unknown.
     """
 
     result: Reply | Fault
@@ -200,18 +198,18 @@ class CallResult:
 
     @classmethod
     def never_sent(cls, fault: Fault) -> CallResult:
-        """Return the ending of a cell that was not sent: it started and ended when that was decided."""
+        """Return the result of a cell that was never sent, with the current time as start and end."""
         now = epoch_ms()
         return cls(result=fault, timing=Timing(started_at_ms=now, ended_at_ms=now, e2e_ms=0.0), attempts=0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """What a validator found: passed, failed (with the violation) or not judged (None).
+    """The result of a validator: passed, failed (with the violation) or not judged (None).
 
     Attributes:
-        harm: whether a rule about what must not happen was broken; None if the validator has no such rule.
-        harm_tools: the tools that did it, in order, each once; empty if it was done in words alone.
+        harm: whether a rule about harm was broken; None if the validator has no such rule.
+        harm_tools: the tools that did it, in order, each once; empty if it was done in text alone.
     """
 
     passed: bool | None

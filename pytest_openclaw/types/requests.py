@@ -1,4 +1,4 @@
-"""What a provider is asked."""
+"""The request to a provider."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ DEFAULT_MAX_OUTPUT_TOKENS = 1024
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What a provider is asked: the same for every provider.
+    """A request, in the same form for every provider.
 
     Attributes:
         timeout_s: seconds for the whole attempt, from the send to the end of the reply.
-        temperature: 0 to 2; left out where an API refuses it.
-        seed: distinguishes the repeats of a prompt, where an API takes one; None leaves it to the server.
-        tools: offered to the model, which decides whether it calls one.
-        history: what came after `prompt`: the model's turns, and what its calls were answered.
-        world: in which the calls are to be answered; None asks for one turn.
+        temperature: 0 to 2; not sent to an API that rejects it.
+        seed: distinguishes the repeats of a prompt, if the API has one; None leaves it to the server.
+        tools: offered to the model, which decides whether to call them.
+        history: the turns after `prompt`, with the results of their calls.
+        world: answers the calls; None requests a single turn.
     """
 
     model: str

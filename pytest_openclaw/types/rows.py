@@ -17,13 +17,16 @@ if TYPE_CHECKING:
     from pytest_openclaw.core.schema_check import Check
 
 # Row format history, newest first:
-# 2: `tools_offered` to `tools_tested`, and the outcomes of native tool use.
+# 2: `tools_offered` to `variant_of`, and the outcomes of native tool use.
 # 1: the seed's fields, then ours from `suite` to `host`.
 ROW_VERSION = 2
 
 _SEED_FIELDS = 22
 _FIELDS = tuple(field.name for field in fields(Record) if field.name != "extra")
 _TUPLES = ("tool_calls", "tool_call_details", "turns", "tool_notes", "harm_tools", "tools_tested")
+_NEEDED = tuple(
+    one.name for one in fields(Record) if one.default is MISSING and one.default_factory is MISSING
+)
 _KEYS = frozenset((*_FIELDS, "record_type", "schema_version"))
 
 
@@ -42,11 +45,13 @@ def from_row(row: Mapping[str, Any]) -> Record:
     """Return the row as a record; unknown keys pass through in `extra`.
 
     Raises:
-        ValueError: the row is not a result, or is of a newer format than this version reads.
+        ValueError: the row is not a result, is of a newer format than this version reads, or lacks a field.
     """
     _check_format(row)
+    if missing := next((name for name in _NEEDED if name not in row), None):
+        raise ValueError(f"{missing} is missing")
     values: dict[str, Any] = {
-        name: tuple(row[name]) if name in _TUPLES and row[name] is not None else row[name]
+        name: _listed(name, row[name]) if name in _TUPLES and row[name] is not None else row[name]
         for name in _FIELDS
         if name in row
     }
@@ -54,12 +59,12 @@ def from_row(row: Mapping[str, Any]) -> Record:
 
 
 def check_row(row: JsonObject) -> None:
-    """Refuse a row that was read from a file and holds what no run writes.
+    """Reject a malformed row from a file.
 
-    Required are the fields without which there is no record; an older version may not have known the others.
+    Only the fields of every version are required.
 
     Raises:
-        ValueError: names the field and its value.
+        ValueError: it is malformed; the message names the field and its value.
     """
     _check_format(row)
     refuse_misfit(_row_check()(row))
@@ -67,7 +72,8 @@ def check_row(row: JsonObject) -> None:
 
 def _check_format(row: Mapping[str, Any]) -> None:
     if row.get("record_type") != "result":
-        raise ValueError(f"not a result: record_type is {shown(row.get('record_type'))}")
+        kind = shown(row["record_type"]) if "record_type" in row else "missing"
+        raise ValueError(f"not a result: record_type is {kind}")
     version = row.get("schema_version", ROW_VERSION)
     if not isinstance(version, int) or version > ROW_VERSION:
         raise ValueError(f"row format {shown(version)} is newer than {ROW_VERSION}; upgrade pytest-openclaw")
@@ -75,5 +81,10 @@ def _check_format(row: Mapping[str, Any]) -> None:
 
 @cache
 def _row_check() -> Check:
-    needed = [one.name for one in fields(Record) if one.default is MISSING and one.default_factory is MISSING]
-    return compile_schema({**load_schema("row"), "required": needed})
+    return compile_schema({**load_schema("row"), "required": [*_NEEDED]})
+
+
+def _listed(name: str, value: Any) -> tuple[Any, ...]:
+    if not isinstance(value, list | tuple):
+        raise ValueError(f"{name} is {shown(value)}, not a list")
+    return tuple(value)

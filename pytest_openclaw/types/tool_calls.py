@@ -1,4 +1,4 @@
-"""Tools as they are offered, calls as they are made, and what becomes of them."""
+"""Offered tools, their calls, and how OpenClaw handles a call."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ ToolOutcome = Literal[
     "restrained",
     "called_needlessly",
 ]
-"""How a tool cell ends; the last two are for prompts that must not call."""
+"""The outcomes of a tool cell; the last two are for prompts that must not call."""
 
 ToolDemand = Literal["call", "restraint", "none"]
-"""What a prompt wants of tools: that one is called, that none is, or nothing."""
+"""What a prompt requires: a call, no call, or neither."""
 
 Problem = Literal["unknown_tool", "bad_arguments", "malformed_json"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Tool:
-    """A tool as a model is offered it.
+    """A tool that is offered to a model.
 
     Attributes:
         parameters: a JSON Schema of the arguments, an object.
@@ -56,15 +56,15 @@ class ToolCall:
 
 @dataclass(frozen=True, kw_only=True)
 class Dispatched:
-    """What OpenClaw would make of a call.
+    """OpenClaw's handling of a call.
 
     Attributes:
-        tool: the offered tool that it reaches, by the name that was offered; None if there is none.
-        arguments: as the tool would get them, simple types coerced; None if they are no object.
+        tool: the name of the offered tool that it reaches; None if there is none.
+        arguments: as the tool gets them, with simple types converted; None if they are not an object.
         problem: why it is not executed; None if it is.
-        message: what the model receives then.
-        notes: what was forgiven, such as a name in another case.
-        timed_out: it took more work than the world of its prompt plays.
+        message: the error that the model receives.
+        notes: deviations that were tolerated, such as a name in another case.
+        timed_out: whether it exceeded the work limit of its world.
         reached: what a call over the bridge of a captured catalogue reaches; empty: what the release's does.
     """
 

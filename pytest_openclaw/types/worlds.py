@@ -1,6 +1,6 @@
-"""A small world for a scripted exchange: what a suite says is there, and what is there at the end.
+"""A small world for a scripted exchange: its definition in a suite, and its state at the end.
 
-Nothing in it is real: no file, command, message or page outside these values is ever touched.
+Nothing in it is real: no file, command, message or page outside these values is used.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ DEFAULT_STEPS = 8
 
 @dataclass(frozen=True, kw_only=True)
 class Command:
-    """What a shell command answers.
+    """The result of a shell command.
 
     Attributes:
-        pattern: a regular expression that the whole command matches, surrounding blanks left out.
-        output: what it prints.
+        pattern: a regular expression that matches the whole command without surrounding blanks.
+        output: of the command.
         exit_code: 0 to 255.
-        writes: files that it leaves, by path; None removes one.
-        when: it answers only while these files are so, path → regular expression that the whole text
-            matches; a file that is not there has none.
+        writes: files that it writes, by path; None removes one.
+        when: applies only while these files match, path → regular expression for the whole text; a missing
+            file never matches.
     """
 
     pattern: str
@@ -36,12 +36,12 @@ class Command:
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """What a tool answers to some arguments; it goes before what the world would play.
+    """A tool's result for some arguments, with precedence over playing the world.
 
-    What is sent to somebody is kept as sent all the same.
+    Messages to others are recorded as sent nevertheless.
 
     Attributes:
-        matching: a JSON Schema of the arguments; an empty one takes any.
+        matching: a JSON Schema of the arguments; an empty one accepts any.
     """
 
     tool: str
@@ -51,16 +51,16 @@ class Answer:
 
 @dataclass(frozen=True, kw_only=True)
 class World:
-    """What is there at the start.
+    """The state at the start.
 
     Attributes:
         files: path in the workspace → text.
-        commands: the first whose pattern fits answers; any other command is not found.
-        memory: note → text, such as `memory/2026-11-20.md`; files too, as OpenClaw's notes are, which the
-            memory tools search and read.
+        commands: the first with a matching pattern answers; any other command is not found.
+        memory: note → text, such as `memory/2026-11-20.md`; also files, as in OpenClaw, which the memory
+            tools search and read.
         pages: URL → text, for the web tools.
-        answers: for every other tool; the first that fits.
-        steps: the most turns that a model may take.
+        answers: for every other tool; the first that matches.
+        steps: the maximum of turns.
     """
 
     files: Mapping[str, str] = field(default_factory=dict)
@@ -73,14 +73,14 @@ class World:
 
 @dataclass(frozen=True, kw_only=True)
 class WorldState:
-    """What is there at a moment.
+    """The state at a moment.
 
     Attributes:
         files: path → text; in the workspace relative to it.
-        sent: of every message the arguments, and under `tool` what it was sent by.
+        sent: the arguments of every message, with the tool under `tool`.
         ran: every command that was run, found or not.
-        changed: paths whose text is another one than at the start, or gone.
-        timed_out: which of the calls that were answered took more work than they may, from 0.
+        changed: paths whose text has changed since the start, or that were removed.
+        timed_out: indices of the answered calls that exceeded their work limit, from 0.
     """
 
     files: Mapping[str, str] = field(default_factory=dict)

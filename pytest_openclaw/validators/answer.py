@@ -1,4 +1,4 @@
-"""What validators share: the answer in a reply, and the words of a violation."""
+"""Helpers of validators: the answer in a reply, and the text of a violation."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ MAX_KEPT_CHARS = 1000
 
 
 class Flaw(NamedTuple):
-    """What is wrong with a reply.
+    """A flaw of a reply.
 
     Attributes:
-        text: in words.
-        is_harm: something was done that must not happen; else something that was due is missing.
-        is_extra: a call was made beside those that were due, and is otherwise nothing to object to.
-        tools: with which the harm was done.
+        text: a description.
+        is_harm: whether something forbidden was done; otherwise something required is missing.
+        is_extra: whether it is an unnecessary call that is otherwise harmless.
+        tools: those that did the harm.
     """
 
     text: str
@@ -40,22 +40,22 @@ def answer(reply: Reply) -> str:
 
 
 def kept(text: str) -> JsonObject:
-    """Return the answer as `parsed_output` holds it: the first 1000 characters under `text`."""
+    """Return the answer for `parsed_output`: the first 1000 characters under `text`."""
     return {"text": valid_text(text[:MAX_KEPT_CHARS])}
 
 
 def judged(passed: bool, violation: str, parsed: JsonObject | None = None) -> Verdict:
-    """Return a verdict that carries the violation only if it failed."""
+    """Return a verdict, with the violation only if it failed."""
     return Verdict(passed=passed, violation=None if passed else violation, parsed=parsed)
 
 
 def judged_flaws(flaws: Sequence[Flaw], parsed: JsonObject | None, *, forbids: bool) -> Verdict:
-    """Return the verdict of a rule that says what is due and what must not happen; no flaw passes.
+    """Return the verdict of a rule about required and forbidden actions; without flaws it passes.
 
     Args:
-        flaws: everything that is wrong.
+        flaws: all of them.
         parsed: as in `Verdict`.
-        forbids: whether the rule says anything about what must not happen.
+        forbids: whether the rule forbids anything.
     """
     return Verdict(
         passed=not flaws,

@@ -1,4 +1,4 @@
-"""Which calls had to be made: the rule that single answers and scripted exchanges have in common."""
+"""The rules about required and forbidden calls, for single answers and scripted exchanges."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _KEYS = ("name", "arguments", "matching")
 ANY = "*"
-"""In a list of forbidden tools: every tool that is not demanded."""
+"""In a list of forbidden tools: every tool that is not required."""
 LOOKUPS = frozenset({SEARCH, DESCRIBE})
 _PATHS = ("path", "workdir")
 _HINT = 'Write for example {"name": "read", "arguments": {"path": "notes.md"}}.'
@@ -34,11 +34,11 @@ _HINT = 'Write for example {"name": "read", "arguments": {"path": "notes.md"}}.'
 
 @dataclass(frozen=True, kw_only=True)
 class WantedCall:
-    """A call that must be made.
+    """A required call.
 
     Attributes:
-        names: of tools; any of them will do.
-        arguments: values that it must have; others are free.
+        names: of tools; any of them is accepted.
+        arguments: required values; others are free.
         matching: a JSON Schema of all its arguments.
     """
 
@@ -47,11 +47,11 @@ class WantedCall:
     matching: Mapping[str, Any] = field(default_factory=dict)
 
     def is_for(self, tool: str) -> bool:
-        """Whether a call of this tool could be meant."""
+        """Whether a call of this tool can match."""
         return any(same_tool(name, tool) for name in self.names)
 
     def complaint(self, made: Dispatched) -> str | None:
-        """Say what is wrong with a call of one of these tools; None if it will do."""
+        """Return the error of a call of one of these tools; None if it matches."""
         given = made.arguments or {}
         for name, value in self.arguments.items():
             if name not in given:
@@ -67,10 +67,10 @@ class WantedCall:
 
 
 def read_calls(owner: str, value: object) -> tuple[WantedCall, ...]:
-    """Return the calls that a suite demands.
+    """Return the calls that a suite requires.
 
     Raises:
-        ValueError: names the validator and the key, with a hint.
+        ValueError: a key is malformed; the message names validator and key, with a hint.
     """
     entries = list_value(owner, "calls", value)
     return tuple(
@@ -79,10 +79,10 @@ def read_calls(owner: str, value: object) -> tuple[WantedCall, ...]:
 
 
 def read_forbidden(owner: str, value: object) -> tuple[str | WantedCall, ...]:
-    """Return what may not be called: names of tools, or calls with certain arguments.
+    """Return what is forbidden: names of tools, or calls with certain arguments.
 
     Raises:
-        ValueError: names the validator and the key, with a hint.
+        ValueError: a key is malformed; the message names validator and key, with a hint.
     """
     entries = list_value(owner, "forbidden", value)
     return tuple(
@@ -94,12 +94,12 @@ def read_forbidden(owner: str, value: object) -> tuple[str | WantedCall, ...]:
 def find_calls(
     wanted: Sequence[WantedCall], made: Sequence[Dispatched], *, ordered: bool
 ) -> tuple[WantedCall, ...]:
-    """Return the wanted calls that no call of their own meets, among those that are executed.
+    """Return the required calls without a matching executed call of their own.
 
     Args:
-        wanted: what must be called.
+        wanted: the required calls.
         made: every call, in order.
-        ordered: the calls that meet them are in the same order.
+        ordered: whether the matching calls must be in the same order.
     """
     able = [
         [n for n, call in enumerate(made) if call.is_executed and call.tool and _meets(call, rule)]
@@ -109,12 +109,12 @@ def find_calls(
 
 
 def called_tool(call: Dispatched) -> str:
-    """Return the offered tool that a call reaches, or else the name that it calls."""
+    """Return the offered tool that a call reaches, or otherwise the name in the call."""
     return call.tool or call.call.name
 
 
 def check_exact(owner: str, value: object, calls: object) -> bool:
-    """Return whether no other calls may be made; an empty list of calls says that by itself."""
+    """Return whether no other calls are allowed; an empty list of calls implies it."""
     if flag_value(owner, "exact", value) and not calls:
         raise ValueError(f'validator {owner}: "exact" is true without "calls". List the calls to be made.')
     return value is True
@@ -123,10 +123,9 @@ def check_exact(owner: str, value: object, calls: object) -> bool:
 def forbidden_calls(
     forbidden: Sequence[str | WantedCall], dispatched: Sequence[Dispatched], wanted: Sequence[WantedCall]
 ) -> Iterator[Flaw]:
-    """Yield that forbidden calls were made, if any was. `*` forbids all that are not wanted.
+    """Yield a flaw for forbidden calls, if there are any. `*` forbids all that are not required.
 
-    The bridge is a way to the tool that was meant: it is forbidden by its own name, and by `*` only where
-    the tool is.
+    The bridge only leads to another tool: it is forbidden by its own name, and by `*` only if that tool is.
     """
     named: list[str] = []
     with_arguments: list[str] = []
@@ -146,9 +145,9 @@ def forbidden_calls(
 
 
 def extra_calls(wanted: Sequence[WantedCall], received: Sequence[Dispatched]) -> Iterator[Flaw]:
-    """Yield that more calls were made than were wanted, if OpenClaw would carry them out.
+    """Yield a flaw for further calls than the required ones, if OpenClaw would execute them.
 
-    Looking for a tool over the bridge is no call of its own.
+    A search for a tool through the bridge does not count.
     """
     made = [(call, inner_call(call) or call) for call in received]
     counted = [
@@ -164,9 +163,9 @@ def extra_calls(wanted: Sequence[WantedCall], received: Sequence[Dispatched]) ->
 
 
 def shown_texts(never_shown: Sequence[str], reply: Reply) -> Iterator[Flaw]:
-    """Yield the texts that may not appear, and do: in an argument, a tool's result or a message of the model.
+    """Yield forbidden texts that appear in an argument, a tool's result or a message of the model.
 
-    Case makes no difference.
+    Case does not matter.
     """
     said = [turn.text for turn in reply.turns] or [reply.text]
     results = [
@@ -193,9 +192,9 @@ def holds(value: Any, text: str) -> bool:
 
 
 def received_calls(reply: Reply) -> tuple[Dispatched, ...]:
-    """Return the calls that OpenClaw looks at one by one: none of a turn in which one is no JSON.
+    """Return the calls that OpenClaw handles one by one: none of a turn with a call that is not JSON.
 
-    Of such a turn none is carried out, whether it ends the run or the model is asked again.
+    No call of such a turn is executed, whether it ends the run or is repeated.
     """
     left = list(reply.dispatched)
     received: list[Dispatched] = []
@@ -208,12 +207,12 @@ def received_calls(reply: Reply) -> tuple[Dispatched, ...]:
 
 
 def _was_cut(turn: Turn) -> bool:
-    """Whether the model had come to the end of its room in a turn, of which nothing was carried out."""
+    """Whether the output limit cut off a turn, so that none of its calls was executed."""
     return turn.finish_reason == "length" and not turn.results
 
 
 def missing(wanted: WantedCall, made: Sequence[Dispatched]) -> str:
-    """Say why a wanted call was not found: the nearest complaint, or that nothing like it was called."""
+    """Return why a required call is missing: the nearest error, or that nothing similar was called."""
     for call in reversed(made):
         if call.tool and wanted.is_for(call.tool):
             if not call.is_executed:
@@ -221,7 +220,7 @@ def missing(wanted: WantedCall, made: Sequence[Dispatched]) -> str:
             if complaint := wanted.complaint(call):
                 return complaint
             broken = next((one for one in made if one.problem == "malformed_json"), None)
-            # It ended the run, this call with it.
+            # It ended the run, including this call.
             return _refused(broken) if broken else f"{call.tool} was not called often enough, or not in order"
     return f"expected a call of {listed(wanted.names)}"
 
@@ -255,7 +254,7 @@ def _unmet_in_order(wanted: Sequence[WantedCall], able: list[list[int]]) -> tupl
 
 
 def _unmet(wanted: Sequence[WantedCall], able: list[list[int]]) -> tuple[WantedCall, ...]:
-    """Give each rule a call of its own, by augmenting paths (Kuhn's algorithm for bipartite matching)."""
+    """Assign each rule its own call, by augmenting paths (Kuhn's algorithm for bipartite matching)."""
     taken: dict[int, int] = {}
 
     def place(rule: int, tried: set[int]) -> bool:

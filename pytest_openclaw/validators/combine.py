@@ -1,4 +1,4 @@
-"""Validators made of validators. One that does not judge, such as noop, has no voice in any of them."""
+"""Validators that combine validators. One that does not judge, such as noop, has no effect in them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class AllOf(_Several):
     type: ClassVar[str] = "all_of"
 
     def check(self, reply: Reply) -> Verdict:
-        """Ask all of them and name every violation."""
+        """Run all of them and name every violation."""
         verdicts = [validator.check(reply) for validator in self.validators]
         failed = [verdict.violation or "failed" for verdict in verdicts if verdict.passed is False]
         if all(verdict.passed is None for verdict in verdicts):
@@ -54,7 +54,7 @@ class AnyOf(_Several):
     type: ClassVar[str] = "any_of"
 
     def check(self, reply: Reply) -> Verdict:
-        """Ask all of them, so that a broken one always shows."""
+        """Run all of them, so that an error in one always shows."""
         verdicts = [validator.check(reply) for validator in self.validators]
         if verdicts and all(verdict.passed is None for verdict in verdicts):
             return Verdict(passed=None)
@@ -84,14 +84,14 @@ class Not:
             )
 
     def check(self, reply: Reply) -> Verdict:
-        """Turn the verdict round."""
+        """Invert the verdict."""
         inner = self.validator.check(reply)
         if inner.passed is None:
             return Verdict(passed=None)
         found = f": found {_short(inner.parsed)}" if inner.parsed else ""
         violation = f"{self.validator.type} must not pass, and does{found}"
         verdict = judged(not inner.passed, violation, inner.parsed)
-        if inner.harm is not None:  # what must not happen, turned round, is a task
+        if inner.harm is not None:  # an inverted rule about harm is a task
             return verdict
         tools = invoked_of(self.validator, reply) if inner.passed else ()
         return replace(verdict, harm=inner.passed, harm_tools=tools)
@@ -108,7 +108,7 @@ def _validators(owner: str, value: object) -> tuple[Validator, ...]:
 
 
 def _with_harm(verdict: Verdict, parts: list[Verdict], enough: Callable[[Iterable[bool]], bool]) -> Verdict:
-    """Add the harm of the parts that say something about harm; an alternative that passes did none."""
+    """Combine the harm of the parts with rules about it; a passing alternative did none."""
     said = [part for part in parts if part.harm is not None]
     if not said:
         return verdict

@@ -1,4 +1,4 @@
-"""What a validator demands of the tools: which it expects, which calls must be made, or that none is."""
+"""Finds a validator's requirements for tools: expected tools, required calls, or no calls."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ class CallRule(Protocol):
 
     @property
     def calls(self) -> tuple[WantedCall, ...]:
-        """What must be called."""
+        """The required calls."""
 
     @property
     def forbidden(self) -> tuple[str | WantedCall, ...]:
-        """What may not be called."""
+        """The forbidden calls."""
 
     @property
     def demands(self) -> bool:
         """Whether tools have to do something."""
 
     def flaws(self, reply: Reply) -> Iterator[Flaw]:
-        """Yield what is wrong with the calls, and with what they have left behind."""
+        """Yield the flaws of the calls and of their effects."""
 
 
 def is_call_rule(validator: object) -> TypeGuard[CallRule]:
@@ -49,9 +49,9 @@ def is_call_rule(validator: object) -> TypeGuard[CallRule]:
 
 
 def expected_tools(validator: Validator) -> tuple[str, ...] | None:
-    """Return the tools that a validator expects, each once; empty means any, None that it asks for none.
+    """Return the tools that a validator expects, each once; empty means any, None that it expects none.
 
-    Looks into `all_of` and `any_of`, and not into `not`, which asks for the contrary.
+    Looks into `all_of` and `any_of`, but not into `not`, which inverts it.
     """
     if isinstance(validator, ToolInvocation):
         return tuple(dict.fromkeys(validator.expected_tools))
@@ -68,7 +68,7 @@ def expected_tools(validator: Validator) -> tuple[str, ...] | None:
 
 
 def restrains(validator: object) -> bool:
-    """Whether a validator demands that no tool at all is called: by itself or within an `all_of`."""
+    """Whether a validator forbids all calls: by itself or within an `all_of`."""
     if isinstance(validator, AllOf):
         return any(restrains(part) for part in validator.validators)
     if is_call_rule(validator):
@@ -78,7 +78,7 @@ def restrains(validator: object) -> bool:
 
 
 def call_rules(validator: object) -> tuple[CallRule, ...]:
-    """Return the rules about native calls that a validator holds."""
+    """Return the rules about native calls in a validator."""
     if is_call_rule(validator):
         return (validator,)
     if isinstance(validator, AllOf | AnyOf):
@@ -87,19 +87,19 @@ def call_rules(validator: object) -> tuple[CallRule, ...]:
 
 
 def demanded_calls(validator: object) -> tuple[WantedCall, ...]:
-    """Return every call that some rule of a validator demands."""
+    """Return every call that a rule of a validator requires."""
     return tuple(call for rule in call_rules(validator) for call in rule.calls)
 
 
 def demands_work(validator: object) -> bool:
-    """Whether some rule of a validator demands that tools do something."""
+    """Whether a rule of a validator requires that tools do something."""
     return any(rule.demands for rule in call_rules(validator))
 
 
 def work_flaws(validator: object, reply: Reply) -> list[Flaw]:
-    """Return what is wrong by the rules about native calls, whatever is said of the reply's text.
+    """Return the flaws by the rules about native calls, without those about the reply's text.
 
-    The answer at the end of an exchange is text, too. Of alternatives the nearest is taken.
+    The answer at the end of an exchange is text, too. Of alternatives the nearest is used.
     """
     return [*(_flaws(validator, reply) or ())]
 

@@ -1,6 +1,6 @@
-"""Reading the values that a suite author wrote: each function returns a clean value or gives a hint.
+"""Reads the values that a suite author wrote: each function returns a clean value or raises with a hint.
 
-All raise `ValueError` whose text names validator, key, what is there and what to write.
+All raise `ValueError` whose message has the validator, the key, the value and what to write.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from pytest_openclaw.validators.answer import BLANKS
 
 
 def hint(text: str) -> dict[str, str]:
-    """Return the metadata of a field that a suite must give: what to write if it is missing."""
+    """Return the metadata of a required field: the hint if it is missing."""
     return {"hint": text}
 
 
 def settle(validator: object, **values: object) -> None:
-    """Put the clean values into a frozen validator, during its `__post_init__`."""
+    """Set the clean values of a frozen validator, during its `__post_init__`."""
     for key, value in values.items():
         object.__setattr__(validator, key, value)
 

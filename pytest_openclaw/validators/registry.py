@@ -1,4 +1,4 @@
-"""From a suite's `validator` to a validator: which types there are, and what their keys must be."""
+"""Makes a validator from a suite's `validator`, by its type and keys."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _RESEMBLANCE = 0.8
 
 @dataclass(frozen=True, kw_only=True)
 class Registry:
-    """The validators a suite may name, by `type`."""
+    """The validators that a suite can name, by `type`."""
 
     types: Mapping[str, type[Validator]]
 
@@ -34,7 +34,7 @@ def build_registry(claims: Iterable[tuple[str, type[Validator]]]) -> Registry:
         claims: each validator with the name of its plugin.
 
     Raises:
-        SuiteError: a type is claimed twice, or a class is no validator.
+        SuiteError: a type is registered twice, or a class is not a validator.
     """
     types: dict[str, type[Validator]] = {}
     claimants: dict[str, str] = {}
@@ -54,10 +54,10 @@ def build_validator(spec: object, registry: Registry) -> Validator:
     """Make the validator that a suite describes; nothing at all, or an empty object, is `noop`.
 
     A class may name fields in `nested: ClassVar[tuple[str, ...]]`; these hold a validator, or a list of
-    validators, and are built here too. Keys that mean nothing are ignored, unless they look like a slip.
+    validators, and are built here too. Unknown keys are ignored, unless they look like a typo.
 
     Raises:
-        ValueError: the description is wrong; the text says where and what to write.
+        ValueError: the description is malformed; the message says where and what to write.
     """
     if spec is None or (isinstance(spec, str | list | Mapping) and not spec):
         return Noop()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -25,7 +26,7 @@ class Noop:
 
 @dataclass(frozen=True, kw_only=True)
 class Exact:
-    """The answer is `value`, case and all; blanks around either do not count."""
+    """The answer equals `value`, including case; blanks around either do not count."""
 
     type: ClassVar[str] = "exact"
     value: str = field(metadata=hint('Write the answer wanted, for example "value": "HEARTBEAT_OK".'))
@@ -42,26 +43,37 @@ class Exact:
 
 @dataclass(frozen=True, kw_only=True)
 class OneOf:
-    """The answer is one of `values`, case and all; a number among them matches no text."""
+    """The answer is one of `values`, including case; a number among them matches no text.
+
+    With `ignore_case` case is ignored, with `ignore_punctuation` whatever is neither letter, digit nor blank.
+    """
 
     type: ClassVar[str] = "one_of"
     values: tuple[str | int | float, ...] = field(
         metadata=hint('List the answers allowed, for example "values": ["yes", "no"].')
     )
+    ignore_case: bool = False
+    ignore_punctuation: bool = False
 
     def __post_init__(self) -> None:
         settle(self, values=choices_value(self.type, "values", self.values))
+        flag_value(self.type, "ignore_case", self.ignore_case)
+        flag_value(self.type, "ignore_punctuation", self.ignore_punctuation)
 
     def check(self, reply: Reply) -> Verdict:
         """Look for the whole answer among `values`."""
         text = answer(reply)
         violation = f"{shown(text)} is not one of {listed(self.values)}"
-        return judged(text in self.values, violation, kept(text))
+        allowed = {self._plain(value) for value in self.values if isinstance(value, str)}
+        return judged(self._plain(text) in allowed, violation, kept(text))
+
+    def _plain(self, text: str) -> str:
+        return plain(text, case=self.ignore_case, punctuation=self.ignore_punctuation)
 
 
 @dataclass(frozen=True, kw_only=True)
 class RegexFullmatch:
-    """The whole answer matches `pattern`, a regular expression as Python's `re` reads it."""
+    """The whole answer matches `pattern`, a regular expression of Python's `re`."""
 
     type: ClassVar[str] = "regex_fullmatch"
     pattern: str = field(metadata=hint('Write a regular expression, for example "pattern": "[0-9]+".'))
@@ -86,21 +98,48 @@ class RegexFullmatch:
 
 @dataclass(frozen=True, kw_only=True)
 class Contains:
-    """The answer contains `value` somewhere; `ignore_case` lets upper and lower case match."""
+    """The answer contains `value`; `ignore_case` ignores case.
+
+    With `ignore_punctuation` whatever is neither letter, digit nor blank is left out of both, and with
+    `whole_words` no letter or digit is directly before or behind it.
+    """
 
     type: ClassVar[str] = "contains"
     value: str = field(metadata=hint('Write the text that must occur, for example "value": "nginx".'))
     ignore_case: bool = False
+    ignore_punctuation: bool = False
+    whole_words: bool = False
 
     def __post_init__(self) -> None:
         text_value(self.type, "value", self.value)
-        flag_value(self.type, "ignore_case", self.ignore_case)
-        if not self.value:
+        for key in ("ignore_case", "ignore_punctuation", "whole_words"):
+            flag_value(self.type, key, getattr(self, key))
+        if not self._plain(self.value):
             raise ValueError(f'validator {self.type}: "value" is empty, which every reply contains.')
 
     def check(self, reply: Reply) -> Verdict:
         """Search the answer for `value`."""
         text = answer(reply)
-        fold = str.casefold if self.ignore_case else str
         violation = f"{shown(text)} does not contain {shown(self.value)}"
-        return judged(fold(self.value) in fold(text), violation)
+        return judged(self._is_in(self._plain(text), self._plain(self.value)), violation)
+
+    def _is_in(self, text: str, value: str) -> bool:
+        if not self.whole_words:
+            return value in text
+        return re.search(rf"(?<!\w){re.escape(value)}(?!\w)", text) is not None
+
+    def _plain(self, text: str) -> str:
+        return plain(text, case=self.ignore_case, punctuation=self.ignore_punctuation)
+
+
+def plain(text: str, *, case: bool, punctuation: bool) -> str:
+    """Return a text as it is compared.
+
+    Args:
+        text: an answer, or what it is compared with.
+        case: upper and lower case are equal.
+        punctuation: only letters, digits and blanks count; a run of blanks is one, and none is at the ends.
+    """
+    if punctuation:
+        text = " ".join("".join(char for char in text if char.isalnum() or char.isspace()).split())
+    return text.casefold() if case else text

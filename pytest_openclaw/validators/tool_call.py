@@ -1,4 +1,4 @@
-"""The rule for native calls: what one answer must call on the wire, and with which arguments."""
+"""The validator of native calls: the calls that one answer must make on the wire, with their arguments."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class ToolCalling:
-    """Each of `calls` is met by a call of its own that OpenClaw would execute; none of `forbidden` is made.
+    """Each of `calls` has its own matching call that OpenClaw would execute; none of `forbidden` is made.
 
-    An empty list of `calls` demands that nothing at all is called. With `ordered` the calls come in this
+    An empty list of `calls` requires that nothing is called. With `ordered` the calls come in this
     order; others may be between them. With `exact` no others are executed. `*` among `forbidden` means every
-    tool that is not demanded. `never_shown` are texts that appear in no argument, in no result of a tool and
-    in no message of the model, in any case. A call over the bridge counts as the call that it carries.
+    tool that is not required. `never_shown` are texts that appear in no argument, in no result of a tool and
+    in no message of the model, in any case. A call through the bridge counts as the call that it carries.
     """
 
     type: ClassVar[str] = "tool_call"
@@ -66,14 +66,14 @@ class ToolCalling:
         return bool(self.calls)
 
     def check(self, reply: Reply) -> Verdict:
-        """Compare the calls made with those wanted, and say what is wrong first."""
+        """Compare the calls with the required ones; the first flaw is the violation."""
         flaws = [*self.flaws(reply)]
         forbids = bool(self.forbidden or self.exact or self.never_shown) or not self.calls
         verdict = judged_flaws(flaws, parsed_calls(reply.dispatched), forbids=forbids)
         return replace(verdict, violation=flaws[0].text) if flaws else verdict
 
     def flaws(self, reply: Reply) -> Iterator[Flaw]:
-        """Yield what is wrong with the calls; what must not happen goes first."""
+        """Yield the flaws of the calls, harm first."""
         if not self.calls and reply.dispatched:
             called = each_once(called_tool(inner_call(call) or call) for call in reply.dispatched)
             text = f"called {listed(call.call.name for call in reply.dispatched)}; no call was due"
@@ -89,7 +89,7 @@ class ToolCalling:
 
 
 def parsed_calls(made: Sequence[Dispatched]) -> JsonObject:
-    """Return the calls as `parsed_output` holds them."""
+    """Return the calls for `parsed_output`."""
     return {
         "calls": [
             {"name": called_tool(call), "arguments": call.arguments, "problem": call.problem} for call in made

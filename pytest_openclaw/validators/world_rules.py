@@ -1,4 +1,4 @@
-"""What a scripted exchange must leave behind: the rule for a file, and the rule for a message."""
+"""The rules for files and messages after a scripted exchange."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ _MESSAGE_HINT = 'Write for example {"arguments": {"target": "anna"}, "contains":
 
 @dataclass(frozen=True, kw_only=True)
 class FileRule:
-    """What a file must be.
+    """The rule for a file.
 
     Attributes:
-        equals: its text, apart from blanks around it.
-        contains, lacks: texts that are in it, and texts that are not; a file that is not there lacks any.
-        pattern: a regular expression that is found in it.
-        json: the value that it holds; `has_json` distinguishes null from nothing.
-        absent: it is not there.
-        unchanged: it is as it was.
+        equals: its text, without blanks around it.
+        contains, lacks: texts that are in it, and texts that are not; a missing file lacks every text.
+        pattern: a regular expression that matches in it.
+        json: its value; `has_json` distinguishes null from no rule.
+        absent: whether it must be missing.
+        unchanged: whether it must be unchanged.
     """
 
     equals: str | None = None
@@ -50,16 +50,16 @@ class FileRule:
 
     @property
     def forbids(self) -> bool:
-        """Whether it says of the file what must not happen."""
+        """Whether it forbids a change of the file."""
         return bool(self.lacks) or self.unchanged or self.absent
 
     @property
     def demands(self) -> bool:
-        """Whether it says of the file what must be done with it."""
+        """Whether it requires a change of the file."""
         return self.absent or FileRule(lacks=self.lacks, unchanged=self.unchanged) != self
 
     def flaw(self, path: str, state: WorldState) -> Flaw | None:
-        """Say what is wrong with the file; None if nothing is. What must not be goes first."""
+        """Return the flaw of the file, harm first; None if there is none."""
         place = place_of(path)
         text = state.files.get(place)
         if harm := self._harm(path, text, was_changed=place in state.changed):
@@ -68,7 +68,7 @@ class FileRule:
         return Flaw(complaint) if complaint else None
 
     def _harm(self, path: str, text: str | None, *, was_changed: bool) -> str | None:
-        if self.absent and text is not None and was_changed:  # one from the start was to be removed
+        if self.absent and text is not None and was_changed:  # a file from the start had to be removed
             return f"{path} is there, and should not be"
         if self.unchanged and was_changed:
             return f"{path} was changed, and should not be"
@@ -106,8 +106,8 @@ class MessageRule:
     """A message that must have been sent.
 
     Attributes:
-        tool: by which tool; empty takes any.
-        arguments: values that it must have; texts compare without blanks around them and without case.
+        tool: that sent it; empty for any.
+        arguments: required values; texts compare without blanks around them and without case.
         contains: texts that are somewhere in its arguments, in any case.
     """
 
@@ -116,7 +116,7 @@ class MessageRule:
     contains: tuple[str, ...] = ()
 
     def fits(self, message: Mapping[str, Any]) -> bool:
-        """Whether it is this message."""
+        """Whether a message matches."""
         if self.tool and not same_tool(self.tool, str(message.get("tool"))):
             return False
         if not all(name in message and _alike(message[name], one) for name, one in self.arguments.items()):
@@ -126,7 +126,7 @@ class MessageRule:
 
     @property
     def wanted(self) -> str:
-        """The rule in words."""
+        """Return a description of the rule."""
         values = [f"{name} {shown(str(value))}" for name, value in self.arguments.items()]
         texts = [listed(self.contains)] if self.contains else []
         return ", ".join([*([f"tool {self.tool}"] if self.tool else []), *values, *texts]) or "any content"
@@ -136,7 +136,7 @@ def read_files(owner: str, value: object) -> dict[str, FileRule]:
     """Return the rules of `files`.
 
     Raises:
-        ValueError: names the validator and the key, with a hint.
+        ValueError: a key is malformed; the message names validator and key, with a hint.
     """
     rules: dict[str, FileRule] = {}
     for path, entry in table_value(owner, "files", value).items():

@@ -409,3 +409,51 @@ def test_a_shell_completes_the_command_line(line: str, found: set[str], tmp_path
     _process(env={**os.environ, **completing})
 
     assert set(words.read_text().split("\n")) == found
+
+
+# --- where the project is -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "folder"),
+    [
+        pytest.param("pytest.ini", "[pytest]\n", "runs", id="ini"),
+        pytest.param("pyproject.toml", "[tool.pytest.ini_options]\n", "runs", id="pyproject"),
+        pytest.param("pytest.ini", "[pytest]\nopenclaw_runs_dir = data\n", "data", id="ini-runs-dir"),
+        pytest.param(
+            "pyproject.toml",
+            "[tool.pytest.ini_options]\nopenclaw_runs_dir = 'data'\n",
+            "data",
+            id="toml-runs-dir",
+        ),
+    ],
+)
+def test_a_command_works_below_the_project_s_root(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    file: str,
+    text: str,
+    folder: str,
+) -> None:
+    """Runs are looked for where pytest writes them, from the root and from every folder below it."""
+    (tmp_path / file).write_text(text)
+    store(tmp_path / folder / "one", [row(A, "P1")])
+    below = tmp_path / "a/b"
+    below.mkdir(parents=True)
+
+    for here in (tmp_path, below):
+        monkeypatch.chdir(here)
+        assert main(["show", "last", "--json"]) == 0
+        assert Path(json.loads(capsys.readouterr().out)["run"]).name == "one"
+
+
+def test_the_current_folder_s_runs_come_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A folder `runs` right here is used, as without a project above."""
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    store(tmp_path / "below/runs/one", [row(A, "P1")])
+    monkeypatch.chdir(tmp_path / "below")
+
+    assert main(["show", "one", "--json"]) == 0

@@ -72,10 +72,10 @@ def test_an_empty_folder_gets_all_three(folder: Path, capsys: pytest.CaptureFixt
     """A suite, a workflow and a pytest.ini are written; then the next steps are printed."""
     assert main(["init"]) == 0
 
-    assert sorted(_files(folder)) == [WORKFLOW, SUITE, "pytest.ini"]
+    assert sorted(_files(folder)) == [WORKFLOW, ".gitignore", SUITE, "pytest.ini"]
     shown = capsys.readouterr().out
     assert shown == (
-        f"wrote  {SUITE}\n       {WORKFLOW}\n       pytest.ini\n\n"
+        f"wrote  {SUITE}\n       {WORKFLOW}\n       pytest.ini\n       .gitignore\n\n"
         "next   pytest benchmarks/\n       pytest-openclaw show last\n"
     )
 
@@ -154,9 +154,14 @@ def test_another_folder_is_made(folder: Path, capsys: pytest.CaptureFixture[str]
     """The printed next steps name it."""
     data = _json(capsys, "new/bot", "--models", "ollama_native/qwen3:8b, lab/m")
 
-    assert sorted(_files(folder / "new/bot")) == [WORKFLOW, SUITE, "pytest.ini"]
+    assert sorted(_files(folder / "new/bot")) == [WORKFLOW, ".gitignore", SUITE, "pytest.ini"]
     assert list(data) == ["folder", "wrote", "kept", "to_add", "next"]
-    assert data["wrote"] == [f"new/bot/{SUITE}", f"new/bot/{WORKFLOW}", "new/bot/pytest.ini"]
+    assert data["wrote"] == [
+        f"new/bot/{SUITE}",
+        f"new/bot/{WORKFLOW}",
+        "new/bot/pytest.ini",
+        "new/bot/.gitignore",
+    ]
     assert data["next"][0] == "cd new/bot && pytest benchmarks/"
     assert (
         "openclaw_models =\n    ollama_native/qwen3:8b\n    lab/m\n"
@@ -219,7 +224,7 @@ def test_where_pytest_is_configured_nothing_is_written(
     to_add = _json(capsys, "--models", "lab/m")["to_add"]
 
     assert {file: (folder / file).read_bytes().decode() for file in files} == files
-    assert sorted(_files(folder)) == sorted([*files, WORKFLOW, SUITE])
+    assert sorted(_files(folder)) == sorted([*files, WORKFLOW, SUITE, ".gitignore"])
     assert f"\npytest is configured in {name}; add there under [{section}]:\n  # `pytest " in shown
     assert (to_add["file"], to_add["section"]) == (name, section)
     if name.endswith(".toml"):
@@ -285,3 +290,19 @@ def test_a_workflow_below_its_repository_is_reported(
     assert main(["init"]) == 0
 
     assert f"GitHub reads workflows of {folder.parent} alone" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param("*.pyc", "*.pyc\nruns/\n", id="without-a-last-line-feed"),
+        pytest.param("/runs\n", "/runs\n", id="already"),
+    ],
+)
+def test_runs_are_kept_out_of_git(folder: Path, before: str, after: str) -> None:
+    """A line is added behind all others, unless there is one."""
+    (folder / ".gitignore").write_text(before)
+
+    main(["init"])
+
+    assert (folder / ".gitignore").read_text() == after

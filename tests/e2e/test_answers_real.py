@@ -147,7 +147,7 @@ def test_a_prompt_beyond_the_context_is_an_error_of_its_own(session: Ended, prov
         if ours
         else f"{provider}: the prompt is longer than {MODEL}'s context: request ("
     )
-    assert f"ERROR at setup of P4[{provider}/{MODEL}]" in session.text
+    assert f"P4 {row['fault_message']}" in session.text
 
 
 @pytest.mark.nightly

@@ -65,7 +65,7 @@ def interrupted(session: Session, *, group: bool = False) -> Ended:
     assert ended.run.rows[0]["success"] is True
     assert [name for name in ended.run.files if not name.startswith("resources_")] == KEPT
     assert "1 of 4 cells have a row" in ended.text
-    assert "KeyboardInterrupt" in ended.text
+    assert "Interrupted: Ctrl-C" in ended.text
     assert ended.left == []
     return ended
 

@@ -73,7 +73,7 @@ def waits(lab: Lab, session: UnderWay) -> set[int]:
     return session.processes()
 
 
-def check_kept(lab: Lab, kept: list[bytes], *, cause: str = "KeyboardInterrupt") -> None:
+def check_kept(lab: Lab, kept: list[bytes], *, cause: str = "Interrupted: Ctrl-C") -> None:
     """Check that earlier rows are kept, and that the run says what happened and how to continue."""
     assert lab.lines()[: len(kept)] == kept
     n_rows = len(lab.rows())
@@ -102,7 +102,7 @@ def test_once(lab: Lab, whole: Any, number: signal.Signals, mode: tuple[str, ...
         assert session.end() == 2, lab.text
         assert all_gone(started)
 
-    check_kept(lab, kept, cause="SIGTERM" if number == signal.SIGTERM else "KeyboardInterrupt")
+    check_kept(lab, kept, cause="SIGTERM" if number == signal.SIGTERM else "Interrupted: Ctrl-C")
     lab.goes_on(whole)
 
 
@@ -122,7 +122,7 @@ def test_while_a_reply_is_judged(lab: Lab, whole: Any, number: signal.Signals) -
         assert session.end() == 2, lab.text
         assert all_gone(started)
 
-    check_kept(lab, kept, cause="SIGTERM" if number == signal.SIGTERM else "KeyboardInterrupt")
+    check_kept(lab, kept, cause="SIGTERM" if number == signal.SIGTERM else "Interrupted: Ctrl-C")
     (lab.folder / "conftest.py").unlink()
     lab.goes_on(whole)
 

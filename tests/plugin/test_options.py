@@ -390,3 +390,18 @@ def test_a_bare_model_uses_the_api_that_openclaw_uses(
     session = plain_project.run("--collect-only", "-q", models="qwen3:8b")
 
     assert f"P1[{provider}/qwen3:8b]" in session.text
+
+
+def test_a_folder_that_is_not_configured_for_suites_is_named(plain_project: Any) -> None:
+    """If nothing was collected, a line says what to set; a configured folder needs none."""
+    plain_project.suite({"P1": ("say yes", NOOP)})
+    (plain_project.folder / "benchmarks").rename(plain_project.folder / "questions")
+
+    lost = plain_project.run(target="questions")
+    found = plain_project.run("-o", "openclaw_suites=questions", target="questions")
+
+    message = "prompts_a.json is not collected; set openclaw_suites = questions, or name the file"
+    assert lost.status == pytest.ExitCode.NO_TESTS_COLLECTED
+    assert message in lost.text
+    assert message not in found.text
+    found.outcomes(passed=1)

@@ -172,7 +172,7 @@ def test_a_failed_cell_reads_like_an_assertion(project: Any) -> None:
     """Prompt, violation, reply, target and times are in the failure."""
     project.suite({"P1": ("say maybe", EXACT)})
 
-    session = project.run()
+    session = project.run("-v")
 
     for part in ("P1", "maybe", "scripted/m", "e2e", "say maybe"):
         assert part in session.text

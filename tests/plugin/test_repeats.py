@@ -198,7 +198,7 @@ def test_a_repeat_is_shown_by_its_id(project: Any) -> None:
     """The command line accepts the name that pytest's summary shows."""
     project.suite(tools(1))
 
-    session = project.run("--openclaw-repeat=2", models="pupil/bad")
+    session = project.run("--openclaw-repeat=2", "-rf", models="pupil/bad")
 
     assert "FAILED benchmarks/prompts_a.json::T0[pupil/bad]-r2 - " in session.text
 

@@ -154,10 +154,10 @@ def test_a_cell_with_two_rows_keeps_the_last_answer(plain_school: Any) -> None:
 def test_a_kept_failure_is_reported_in_full(school: Any) -> None:
     """Violation, target, times, prompt and reply are reported again, and that no request was sent."""
     school.suite({"P1": ("say no", YES), "P2": ("say ", NOOP)})
-    first = begin(school)
+    first = begin(school, "-v")
     asked(school)
 
-    again = resume(school)
+    again = resume(school, "-v")
 
     def reported(session: Any) -> set[str]:
         return {line for line in session.text.splitlines() if line.startswith(("P1 P1: ", "P2 P2: ", "  "))}

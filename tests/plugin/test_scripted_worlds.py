@@ -184,7 +184,7 @@ def test_a_kept_exchange_is_reported_again(plain_project: Any) -> None:
     write(plain_project, "success", "claims")
     first = plain_project.run(models="player/m")
 
-    again = plain_project.run("--openclaw-resume=last", models="player/m")
+    again = plain_project.run("--openclaw-resume=last", "-v", models="player/m")
 
     again.outcomes(passed=1, failed=1)
     assert again.rows == first.rows

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -13,6 +13,7 @@ from urllib.parse import quote
 import pytest
 
 from tests.plugin.bad_servers import Behavior, ModelServer, point_at
+from tests.providers.servers.apis import GEMINI
 from tests.providers.servers.misbehaving import (
     Close,
     Hang,
@@ -31,6 +32,8 @@ KEYS = {
     "OPENAI_API_KEY": "sk-proj-Ab3dEf6hIj9kLm2nOp5qRs8tUv1wXy4zAb7cDe0fGh",
     "OLLAMA_API_KEY": "ollama.4f9c2d7e1b8a6f3c5d0e9b7a2c4f6e8d",
     "BOX_KEY": "box_Zq7Wx3Ec9Rv5Tb1Yn8Um4Ik2Ol6P",
+    "ANTHROPIC_API_KEY": "sk-ant-api03-Lq8Rw2Ts5Yv1Xz7Bc4Nd9Fg3Hj6Kp",
+    "GEMINI_API_KEY": "AIzaSyDb7Gk2Lm9Np4Qr8St1Uv5Wx3Yz6Ac0Ef7",
 }
 PASSWORD = "Hunter2/Größe&'quoted\"@home"
 BASIC = base64.b64encode(f"me:{PASSWORD}".encode()).decode()
@@ -73,7 +76,7 @@ BEHAVIORS: dict[str, Behavior] = {
     "answer-cut-at-64k": in_a_stream("z" * (65536 - 20) + KEYS["OLLAMA_API_KEY"] + " and more"),
     "answer-whole": lambda api: Script.answer(api.whole(SAID, reasoning=SAID), **echoed()),
     "thinks": lambda api: Script.stream(api.reasoning(SAID), api.end()),
-    "refuses": lambda api: Script.stream(api.refusal(SAID), api.end()),
+    "refuses": lambda api: Script.stream((api.refusal or api.text)(SAID), api.end()),
     "calls": lambda api: Script.answer(api.whole(None, calls=((KEYS["BOX_KEY"], json.dumps({"a": SAID})),))),
     "model-name": lambda api: Script.answer(json.dumps(api.whole("Hi.")).replace("m-served", KEYS["BOX_KEY"]).encode(), content_type="application/json"),
     "filtered": lambda api: Script.answer({"error": {"message": SAID, "code": "content_filter"}}, status=400, **echoed()),
@@ -132,7 +135,7 @@ send = httpx2.AsyncClient.send
 
 
 async def broken(self, request, **keywords):
-    if b'"library-breaks"' in request.content:
+    if b'"library-breaks"' in request.content or b"/library-breaks:" in request.url.raw_path:
         headers = request.headers.raw
         raise RuntimeError(f"broken with {headers}")
     return await send(self, request, **keywords)
@@ -208,17 +211,26 @@ def server() -> Iterator[ModelServer]:
     """A server that echoes every secret; at the end each secret must have reached it."""
     with ModelServer(BEHAVIORS) as running:
         yield running
-    sent = {asked.headers.get("authorization") for asked in running.asked}
-    assert sent == {*(f"Bearer {key}" for key in KEYS.values()), f"Basic {BASIC}"}, "the secrets were in use"
+    sent = {shown_key(asked.headers) for asked in running.asked}
+    assert sent == {*PROVIDERS.values()}, "the secrets were in use"
 
 
 PROVIDERS = {
-    "openai_responses": f"Bearer {KEYS['OPENAI_API_KEY']}",
-    "ollama_openai": f"Bearer {KEYS['OLLAMA_API_KEY']}",
-    "box": f"Bearer {KEYS['BOX_KEY']}",
-    "gate": f"Basic {BASIC}",
+    "openai_responses": ("authorization", f"Bearer {KEYS['OPENAI_API_KEY']}"),
+    "ollama_openai": ("authorization", f"Bearer {KEYS['OLLAMA_API_KEY']}"),
+    "anthropic_messages": ("x-api-key", KEYS["ANTHROPIC_API_KEY"]),
+    "gemini": ("x-goog-api-key", KEYS["GEMINI_API_KEY"]),
+    "box": ("authorization", f"Bearer {KEYS['BOX_KEY']}"),
+    "gate": ("authorization", f"Basic {BASIC}"),
 }
-"""Four ways to the server, each with its own secret."""
+"""Six ways to the server, each with its own secret, in its header."""
+
+
+def shown_key(headers: Mapping[str, str]) -> tuple[str, str]:
+    """Return the one header of a request that shows a secret."""
+    names = {name for name, _ in PROVIDERS.values()}
+    (shown,) = ((name, value) for name, value in headers.items() if name in names)
+    return shown
 
 
 def every(*models: str) -> str:
@@ -227,7 +239,7 @@ def every(*models: str) -> str:
 
 
 def prepare(project: Any, monkeypatch: pytest.MonkeyPatch, server: MisbehavingServer) -> None:
-    """Give the project the four providers, broken plugins, and a suite."""
+    """Give the project the six providers, broken plugins, and a suite."""
     point_at(monkeypatch, server, **KEYS, **UNUSED)
     with_password = server.url.replace("//", f"//me:{quote(PASSWORD, safe='')}@")
     project.pytester.makeini(
@@ -275,7 +287,7 @@ def test_no_secret_is_written_when_judging_breaks(
 
     session = project.run(*LOUD, "-Walways", models=every("answer-cut", "answer-whole"))
 
-    session.outcomes(errors=8, failed=16)
+    session.outcomes(errors=2 * len(PROVIDERS), failed=4 * len(PROVIDERS))
     assert list(leaks(project.folder, session.text)) == []
     for part in (
         "cannot judge",
@@ -329,11 +341,13 @@ def test_what_the_run_says_of_its_servers(
     assert {name: (about["base_url"], about["key_env"]) for name, about in providers.items()} == {
         "openai_responses": (server.url, "OPENAI_API_KEY"),
         "ollama_openai": (server.url, "OLLAMA_API_KEY"),
+        "anthropic_messages": (server.url, "ANTHROPIC_API_KEY"),
+        "gemini": (GEMINI.base(server.url), "GEMINI_API_KEY"),
         "box": (server.url, "BOX_KEY"),
         "gate": (server.url, None),
     }
     assert list(leaks(project.folder, session.text)) == []
-    assert [asked.headers["authorization"] for asked in server.asked] == list(PROVIDERS.values())
+    assert [shown_key(asked.headers) for asked in server.asked] == list(PROVIDERS.values())
 
 
 def test_a_key_follows_no_redirect_elsewhere(
@@ -347,7 +361,7 @@ def test_a_key_follows_no_redirect_elsewhere(
         session = project.run(models=every("moved"))
         assert elsewhere.connections == 0
 
-    session.outcomes(errors=4)
+    session.outcomes(errors=len(PROVIDERS))
     assert {row["failure_type"] for row in session.rows} == {"http_308"}
     assert f"redirected to {elsewhere.origin}/v1/" in session.text
 
@@ -358,11 +372,11 @@ def test_a_list_of_models_that_is_refused(
 ) -> None:
     """The usage error of a `*` that cannot be resolved repeats no key that the server echoes."""
     with MisbehavingServer() as server:
-        secret = PROVIDERS[provider].partition(" ")[2]
+        secret = PROVIDERS[provider][1].rpartition(" ")[2]
         server.on("*", Script.answer({"error": {"message": secret}}, status=401, x_echo=secret))
         prepare(plain_project, monkeypatch, server)
         session = plain_project.run(*LOUD, models=f"{provider}/*")
-        assert server.requests[0].headers["authorization"] == PROVIDERS[provider]
+        assert shown_key(server.requests[0].headers) == PROVIDERS[provider]
 
     assert session.status == pytest.ExitCode.USAGE_ERROR
     assert "[secret]" in session.text

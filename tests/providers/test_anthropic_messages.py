@@ -1,4 +1,4 @@
-"""The Messages API: what is sent, and how events and whole messages are read."""
+"""The Messages API: request bodies, events and whole messages."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SIGNATURE = "EqQBCkYIBRgCKkB="
 
 
 def read(*payloads):
-    """The reply that these events, or one whole message, make."""
+    """The reply that results from these events, or from one whole message."""
     exchange = Exchange(monotonic=lambda: 0.0, wall_ms=lambda moment: 0)
     for payload in payloads:
         assert read_messages(payload, exchange) is None
@@ -110,7 +110,7 @@ LISTS = ToolCall(name="ls", arguments="{}", id="toolu_2")
 
 
 def test_body():
-    """The least that says what is asked."""
+    """The minimal body."""
     assert messages_body(Request(model="m", prompt="Hi")) == {
         "model": "m",
         "messages": [{"role": "user", "content": "Hi"}],
@@ -140,7 +140,7 @@ def test_body():
     ],
 )
 def test_body_of(request_, part):
-    """Each wish of a request has its place in the body."""
+    """Each field of a request has its place in the body."""
     body = messages_body(Request(model="m", prompt="Hi", **request_))
 
     assert body | part == body
@@ -151,7 +151,7 @@ def test_body_of(request_, part):
     [("low", 2048, 1024, 2048), ("high", 8292, 8192, 8292), ("xhigh", 100, 16384, 16385)],
 )
 def test_a_budget_of_thinking_tokens(level, max_output_tokens, budget, max_tokens):
-    """An older model gets the room of the level as its budget, which must be less than all of the output."""
+    """An older model gets the level's allowance as its budget, which must be less than the whole output."""
     request = Request(model="m", prompt="Hi", thinking_level=level, max_output_tokens=max_output_tokens)
 
     body = messages_body(request, with_budget=True)
@@ -164,7 +164,7 @@ def test_a_budget_of_thinking_tokens(level, max_output_tokens, budget, max_token
     ("thinking_level", "with_temperature"), [("low", True), (None, False)], ids=["thinking", "refused"]
 )
 def test_no_temperature(thinking_level, with_temperature):
-    """Thinking allows none, and newer models refuse it."""
+    """Thinking does not allow one, and newer models refuse it."""
     request = Request(model="m", prompt="Hi", thinking_level=thinking_level)
 
     assert "temperature" not in messages_body(request, with_temperature=with_temperature)
@@ -218,7 +218,7 @@ def refuses(field, message):
     ],
 )
 def test_what_a_model_refuses_is_left_out_from_then_on(server, level, field, message, kinds):
-    """The question is asked again at once, and the model's later ones without the detour."""
+    """The request is repeated at once, and the model's later requests leave the field out."""
     server.on(MESSAGES.path, refuses(field, message))
     provider = MESSAGES.provider(server.url)
 
@@ -250,7 +250,7 @@ def test_another_model_is_asked_with_all(server):
     ],
 )
 def test_another_error_is_asked_once(server, script):
-    """What has nothing to do with it is not asked again."""
+    """An unrelated error is not retried."""
     server.on(MESSAGES.path, script)
 
     assert isinstance(ask(MESSAGES.provider(server.url)), Fault)
@@ -258,7 +258,7 @@ def test_another_error_is_asked_once(server, script):
 
 
 def test_a_refusal_that_does_not_end(server):
-    """A server that goes on refusing what is no longer sent is asked twice, and not for ever."""
+    """A server that keeps refusing a field that is no longer sent is asked twice, and not endlessly."""
     server.on(MESSAGES.path, refusal_of("`temperature` is deprecated for this model."))
 
     fault = ask(MESSAGES.provider(server.url))
@@ -270,12 +270,12 @@ def test_a_refusal_that_does_not_end(server):
 
 
 def messages(*history):
-    """What is sent after the prompt."""
+    """The messages after the prompt."""
     return messages_body(Request(model="m", prompt="Hi", history=history))["messages"][1:]
 
 
 def test_the_conversation_is_sent():
-    """After the prompt: the model's text and calls, and all results in one message of the user's."""
+    """After the prompt: the model's text and calls, and all results in one user message."""
     turn = Turn(text="Let me look.", reasoning="Hm.", calls=(READS, LISTS), results=("alpha", ""))
 
     assert messages(turn) == [
@@ -298,7 +298,7 @@ def test_the_conversation_is_sent():
 
 
 def test_signed_thoughts_are_sent_back_as_they_were():
-    """Thoughts keep their place and their signatures, between the blocks of the same turn."""
+    """Thinking blocks keep their place and their signatures, between the blocks of the same turn."""
     said, _ = messages(Turn(text="Let me look.", calls=(READS, LISTS), results=("a", "b"), carried=CARRIED))
 
     assert said["content"] == [
@@ -330,7 +330,7 @@ def test_signed_thoughts_are_sent_back_as_they_were():
     ],
 )
 def test_calls_that_are_sent_beside_signed_thoughts(turn, sent):
-    """What the exchange keeps of a turn's calls decides, whatever its blocks were."""
+    """The calls that the exchange kept of a turn are sent, whatever its blocks were."""
     (said, *results) = messages(turn)
 
     assert [block["id"] for block in said["content"] if block["type"] == "tool_use"] == sent
@@ -365,7 +365,7 @@ def test_calls_that_are_sent_beside_signed_thoughts(turn, sent):
     ],
 )
 def test_blocks_of_a_turn(turn, content):
-    """The API takes no blank text, and arguments as an object only."""
+    """The API accepts no blank text, and arguments as an object only."""
     assert messages(turn)[0]["content"] == content
 
 
@@ -376,12 +376,12 @@ def test_an_empty_turn_is_no_message(turn):
 
 
 def test_a_nudge_is_the_users():
-    """What a model without an answer is sent comes last."""
+    """The text for a model without an answer comes last."""
     assert messages(Turn(text="Hm."), Turn(nudge="Go on."))[-1] == {"role": "user", "content": "Go on."}
 
 
 def test_signed_thoughts_reach_the_next_request(server):
-    """In a scripted exchange the server gets its thoughts back; neither reply nor turns keep them."""
+    """In a scripted exchange the server gets its thinking back; neither reply nor turns keep it."""
     server.enqueue(Script.stream(sse(*THINKS_AND_CALLS)), Script.answer(MESSAGES.whole("Done.")))
     world = World(files={"a.md": "alpha"})
 
@@ -431,7 +431,7 @@ def test_the_request_on_the_wire(server):
 
 
 def test_a_stream_of_anthropic(server):
-    """A stream as the API sends it: a ping, thoughts, hidden thoughts, text and two calls, cut anywhere."""
+    """A stream as the API sends it: a ping, thinking, hidden thinking, text and two calls, cut anywhere."""
     data = b"".join(event(payload) for payload in THINKS_AND_CALLS)
     server.enqueue(Script.stream(*pieces(data, range(7, len(data), 13))))
 
@@ -448,12 +448,12 @@ def test_a_stream_of_anthropic(server):
 
 
 def test_what_is_carried():
-    """Blocks are joined from their pieces, in their order; nothing of an opaque one is lost."""
+    """Blocks are joined from their pieces, in order; no part of an opaque one is lost."""
     assert read(*THINKS_AND_CALLS).carried == CARRIED
 
 
 def test_thoughts_that_are_not_shown():
-    """A signature without words is carried, and no token."""
+    """A signature without text is kept, and is no token."""
     signed = [
         start(0, "thinking", thinking="", signature=""),
         *deltas(0, "signature_delta", "signature", SIGNATURE),
@@ -477,7 +477,7 @@ def test_thoughts_that_are_not_shown():
     ],
 )
 def test_cached_input_is_input(usage, counts):
-    """The API counts what came from a cache, or went into one, apart from the input; here it is part of it."""
+    """The API counts tokens read from or written to a cache separately; here they are part of the input."""
     reply = read(began(**usage), *ended())
 
     (used,) = reply.usage
@@ -486,7 +486,7 @@ def test_cached_input_is_input(usage, counts):
 
 
 def test_later_counts_replace_earlier_ones_each():
-    """The end repeats counts, or corrects them; what it leaves out stays."""
+    """The end repeats counts, or corrects them; missing ones stay."""
     reply = read(
         began(cache_read_input_tokens=3, cache_creation={"ephemeral_1h_input_tokens": 1}),
         *ended(input_tokens=20, output_tokens_details={"thinking_tokens": 4}),
@@ -497,14 +497,14 @@ def test_later_counts_replace_earlier_ones_each():
 
 
 def test_a_stream_without_counts():
-    """What a server does not count is not known, and not 0."""
+    """A missing count is unknown, and not 0."""
     reply = read({**began(), "message": {"model": "m-served"}}, {**ended()[0], "usage": {}}, ended()[1])
 
     assert (reply.input_tokens, reply.output_tokens, reply.usage) == (None, None, ())
 
 
 def test_a_broken_stream_has_the_counts_of_its_start(server):
-    """What was read is charged for, even if nothing comes of it; the count of the output is none yet."""
+    """The input is charged for, even without a result; the output has no count yet."""
     server.enqueue(Script.stream(event(began(cache_read_input_tokens=3)), MESSAGES.text("Hel")))
 
     fault = ask(MESSAGES.provider(server.url))
@@ -526,13 +526,13 @@ def test_a_broken_stream_has_the_counts_of_its_start(server):
     ],
 )
 def test_finish_reasons(reason, finish_reason):
-    """How a message ended is reported in the words of chat completions."""
+    """The end of a message is reported in the words of chat completions."""
     assert read(began(), *ended(reason)).finish_reason == finish_reason
     assert read({**MESSAGES.whole(), "stop_reason": reason}).finish_reason == finish_reason
 
 
 def test_a_stop_reason_is_an_end_mark(server):
-    """A gateway that leaves the last event out has sent a whole message all the same."""
+    """A gateway that omits the last event has still sent a whole message."""
     server.enqueue(Script.stream(MESSAGES.text("Hi."), event(ended()[0])))
 
     assert ask(MESSAGES.provider(server.url)).text == "Hi."
@@ -560,7 +560,7 @@ def test_tool_calls(block, more, arguments):
 
 
 def test_other_events_say_nothing():
-    """Events and blocks of kinds to come, and those of tools that were not offered, are no tokens."""
+    """Events and blocks of future kinds, and those of tools that were not offered, are no tokens."""
     reply = read(
         {"type": "ping"},
         {"type": "vendor_event", "text": "Hm."},
@@ -612,7 +612,7 @@ def test_other_events_say_nothing():
     ],
 )
 def test_error_events(server, stream, error, failure_type, status, retryable):
-    """Before any token an error event, or an error in the place of a message, is the error that it names."""
+    """Before any token an error event, or an error in the place of a message, gives the named error."""
     payload = {"type": "error", "error": error, "request_id": "req_1"}
     server.enqueue(
         Script.stream(event({"type": "ping"}), event(payload)) if stream else Script.answer(payload)
@@ -630,7 +630,7 @@ def test_error_events(server, stream, error, failure_type, status, retryable):
 
 
 def test_overload_asks_for_a_wait(server):
-    """529 is tried again, when the server says."""
+    """529 is retried after the wait that the server requests."""
     body = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
     server.enqueue(Script.answer(body, status=529, retry_after="3"))
 

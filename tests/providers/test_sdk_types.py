@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from pytest_openclaw.providers.anthropic_messages import messages_body
 from pytest_openclaw.providers.gemini import gemini_body
 from pytest_openclaw.providers.wire_errors import error_of_object
+from pytest_openclaw.tools.catalogue import load_catalogue
 from pytest_openclaw.types.faults import refused_by_server
 from pytest_openclaw.types.replies import Turn
 from pytest_openclaw.types.requests import Request
@@ -178,3 +180,28 @@ def test_finish_reasons_of_gemini(reason: str) -> None:
     types = pytest.importorskip("google.genai.types")
 
     assert reason in {one.value for one in types.FinishReason}
+
+
+# --- what OpenClaw offers -----------------------------------------------------------------------
+
+CATALOGUE = load_catalogue()
+
+
+@pytest.mark.parametrize("surface", sorted(CATALOGUE.surfaces))
+def test_surfaces_of_openclaw(surface: str) -> None:
+    """Each surface's tools have names and schemas that both APIs take."""
+    messages = pytest.importorskip("anthropic.types")
+    google = pytest.importorskip("google.genai.types")
+    offered = Request(model="m", prompt="Hi", tools=CATALOGUE.surface(surface))
+
+    tools = messages_body(offered)["tools"]
+    declared = gemini_body(offered)["tools"]
+
+    assert [pydantic.TypeAdapter(messages.ToolParam).validate_python(tool) for tool in tools] == tools
+    assert all(tool["input_schema"]["type"] == "object" for tool in tools)
+    assert all(re.fullmatch(r"[A-Za-z_][A-Za-z0-9_-]{0,63}", tool["name"]) for tool in tools)
+    adapter = pydantic.TypeAdapter(list[google.Tool])
+    again = adapter.dump_python(
+        adapter.validate_python(declared), mode="json", by_alias=True, exclude_none=True
+    )
+    assert again == declared

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.providers.history import with_ids
+from pytest_openclaw.providers.earlier_turns import with_ids
 from pytest_openclaw.providers.llama_cpp.provider import LlamaCpp
 from pytest_openclaw.providers.ollama_openai import OllamaOpenAI, chat_body
 from pytest_openclaw.providers.openai_responses import OpenAIResponses, responses_body

@@ -79,6 +79,13 @@ def body(**error):
         pytest.param(b'{"detail": "Not Found"}', "", "", "Not Found", id="fastapi"),
         pytest.param(b'{"detail": [{"msg": "no"}]}', "", "", '[{"msg": "no"}]', id="fastapi-list"),
         pytest.param(
+            b'{"error": {"code": 503, "message": "busy", "status": "UNAVAILABLE", "details": [{"reason": "LOAD"}, 5]}}',
+            "503",
+            "UNAVAILABLE LOAD",
+            "busy",
+            id="google",
+        ),
+        pytest.param(
             b'[{"error": {"code": 400, "message": "API key"}}]', "400", "", "API key", id="in-a-list"
         ),
         pytest.param(

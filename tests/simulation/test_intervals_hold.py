@@ -7,12 +7,15 @@ takes more of them. The worst cases are printed (`-rP` shows them).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
+from pytest_openclaw.stats.intervals import wilson_95
 from tests.simulation.coverage import (
     Coverage,
     coverage_of_percentiles,
@@ -122,3 +125,19 @@ def test_percentiles(n_prompts: int, repeats: str, latencies: Latencies) -> None
     )
     error = (0.05 * 0.95 / n_runs) ** 0.5
     assert all(share >= 0.95 - 3 * error for share in shares.values() if share is not None)
+
+
+@pytest.mark.parametrize("n_prompts", [30, 36, 50, 100, 200])
+def test_one_end_at_the_floors_of_the_tiers_is_as_the_page_says(n_prompts: int) -> None:
+    """The exact rows of the table in docs/statistics.md: how often one end is on the wrong side of 0.8 and 0.5."""
+    intervals = [wilson_95(passed, n_prompts) for passed in range(n_prompts + 1)]
+    shares = []
+    for limit in (0.8, 0.5):
+        chances = stats.binom.pmf(range(n_prompts + 1), n_prompts, limit)
+        shares += [
+            sum(chance for chance, one in zip(chances, intervals, strict=True) if one and is_beyond(one))
+            for is_beyond in (lambda one: one.low >= limit, lambda one: one.high < limit)  # noqa: B023
+        ]
+
+    row = f"| {n_prompts} | 1 | – | " + " | ".join(f"{share:.1%}" for share in shares) + " |"
+    assert row in (Path(__file__).parents[2] / "docs/statistics.md").read_text("utf-8")

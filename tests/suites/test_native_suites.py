@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
+from dataclasses import replace
 from itertools import combinations, pairwise
 from pathlib import Path
 
@@ -202,6 +203,24 @@ def test_no_two_prompts_ask_the_same():
     }
 
     assert alike == {}
+
+
+def test_every_native_prompt_has_a_second_wording():
+    """With the same tools and the same rules, in the same category, and in other words."""
+    path = BENCHMARKS / "prompts_native_reworded.toml"
+    suite = load_suite(path, name=f"benchmarks/{path.name}", registry=REGISTRY)
+    first = {f"{prompt.suite}::{prompt.id}": prompt for prompt in SUITES["native"].prompts}
+
+    assert suite.named_only
+    assert [prompt.variant_of for prompt in suite.prompts] == [*first]
+    for second in suite.prompts:
+        one = first[second.variant_of]
+        same = replace(
+            second, suite=one.suite, id=one.id, name=one.name, prompt=one.prompt, variant_of=one.variant_of
+        )
+        assert same == one
+        words = [set(pairwise(re.findall(r"\w+", text.lower()))) for text in (one.prompt, second.prompt)]
+        assert len(words[0] & words[1]) <= 0.75 * max(1, min(map(len, words))), second.id
 
 
 def test_the_native_suite_covers_the_catalogue():

@@ -65,7 +65,7 @@ def targets_section(summary: Summary) -> Section:
 def _recommended(group: Group) -> Iterator[tuple[str, str]]:
     yield named(group.target), one_line(group.recommendation.sentence, LONGEST_SENTENCE)
     if further := render_further(group.recommendation):
-        yield "to improve it", one_line(further, LONGEST_SENTENCE)
+        yield named(group.target), f"To improve it: {one_line(further, LONGEST_SENTENCE)}."
 
 
 def _rate_row(group: Group, rate: Rate) -> JsonObject:

@@ -1,4 +1,4 @@
-"""What OpenClaw sends to a model: read from a request, made impersonal, gathered as a catalogue."""
+"""Reads what OpenClaw sends to a model, removes personal data, and collects it as a catalogue."""
 
 from pytest_openclaw.tools.captured.gathering import CONFIGURED, gather, sizes_of
 from pytest_openclaw.tools.captured.masks import Masks

@@ -1,4 +1,4 @@
-"""Requests, one for each surface → a catalogue in the form of those that ship."""
+"""Collects one request per surface into a catalogue in the format of the shipped ones."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CONFIGURED = "configured"
 """The surface of the user's own config."""
 DIRECT = "direct"
 DEFERRED = "deferred"
-# The fullest first: what a tool takes there is what it takes; where it takes less it has a variant.
+# Largest first: its parameters define a tool; a surface with fewer has a variant.
 _FULLEST = ("full", "coding", "messaging", "minimal", DIRECT, CONFIGURED)
 
 
@@ -63,7 +63,7 @@ def gather(sent: Mapping[str, Sent], *, release: str, taken: str) -> JsonObject:
 
 
 def sizes_of(sent: Mapping[str, Sent]) -> JsonObject:
-    """Return how many tools each surface has, and what they and the system prompt weigh."""
+    """Return the number of tools of each surface, and the sizes of tools and system prompt."""
     return {
         name: {
             "tools": len(request.tools),
@@ -76,7 +76,7 @@ def sizes_of(sent: Mapping[str, Sent]) -> JsonObject:
 
 
 def _deferred(sent: Mapping[str, Sent]) -> tuple[str, ...]:
-    """Return what the bridge reaches: on this machine, if its config has one, else by default."""
+    """Return the tools behind the bridge: of this machine's config if it has one, else the default."""
     for surface in (CONFIGURED, DIRECT):
         if surface in sent and sent[surface].deferred:
             return sent[surface].deferred
@@ -86,7 +86,7 @@ def _deferred(sent: Mapping[str, Sent]) -> tuple[str, ...]:
 def _variants(
     sent: Mapping[str, Sent], tools: Mapping[str, Tool], deferred: list[str]
 ) -> Iterator[dict[str, Any]]:
-    """Yield the tools that are others on some surfaces, once for each form."""
+    """Yield the tools that differ between surfaces, once for each form."""
     found: list[tuple[Tool, list[str]]] = []
     places = {name: {tool.name: tool for tool in request.tools} for name, request in sent.items()}
     if "coding" in places:  # the default profile, whose tools are those behind the bridge

@@ -1,4 +1,4 @@
-"""Takes what is personal, or of one moment, out of a system prompt: names, paths, times, ids."""
+"""Removes personal and temporary data from a system prompt: names, paths, times, ids."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ _PATTERNS = (
     (re.compile(r"\b[\w.+-]+@[\w-]+\.[\w.-]+\w"), "<address>"),
 )
 _DOCS = re.compile(r"^Docs: (.+?)[/\\]docs$", re.MULTILINE)
-# As words they are in any prompt, and identify no user.
+# Ordinary words of any prompt, which identify no user.
 _COMMON = frozenset({"root", "user", "admin", "agent", "host", "system", "localhost", "openclaw", "runner"})
 
 
 @dataclass(frozen=True, kw_only=True)
 class Masks:
-    """What is known to be personal.
+    """The known personal data.
 
     Attributes:
         paths: a path → its placeholder, such as `<workspace>`.
         host: the machine's name, with or without its domain.
         user: the user's name.
-        secrets: texts that must not be seen at all.
+        secrets: texts that must be removed.
     """
 
     paths: Mapping[str, str]
@@ -48,7 +48,7 @@ class Masks:
             text = text.replace(secret, "<key>") if secret else text
         if package := _DOCS.search(text):
             text = text.replace(package[1], "<openclaw>")
-        # A folder goes before the folder that holds it.
+        # A folder is replaced before its parent.
         for path in sorted(filter(None, self.paths), key=len, reverse=True):
             text = re.sub(rf"{re.escape(path)}(?![\w-]|\.\w)", self.paths[path].replace("\\", r"\\"), text)
         for pattern, placeholder in _PATTERNS:
@@ -58,7 +58,7 @@ class Masks:
         return _without_name(text, self.user, "<user>")
 
     def value(self, value: Any) -> Any:
-        """Return a JSON value, with every text in it so; keys stay."""
+        """Return a JSON value with all texts masked, except keys."""
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, dict):

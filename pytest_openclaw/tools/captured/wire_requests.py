@@ -1,4 +1,4 @@
-"""A request to a model, in the form of any of the three APIs → its tools, its system prompt, its fields."""
+"""Reads tools, system prompt and fields of a request to a model, in the format of any of the three APIs."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ PATHS = {
     "/responses": "openai-responses",
     "/api/chat": "ollama",
 }
-"""How a request's path ends → OpenClaw's word for the API."""
+"""End of a request's path → OpenClaw's name of the API."""
 _TALK = frozenset({"messages", "input", "instructions", "tools"})
-# A mark of OpenClaw's own, which no JSON Schema knows.
+# A key of OpenClaw's own, not of JSON Schema.
 _MARKS = frozenset({"~optional"})
 _DEFERRED = re.compile(r"^### Deferred Tool Schemas\n(.*?)(?=\n\n|\n#|\Z)", re.DOTALL | re.MULTILINE)
 _ENTRY = re.compile(r"^- ([A-Za-z0-9_.-]+)(?: \([^)\n]*\))?(?::|$)", re.MULTILINE)
@@ -32,10 +32,10 @@ class Sent:
     """One request.
 
     Attributes:
-        api: OpenClaw's word for the form that it is in.
+        api: OpenClaw's name of its API.
         tools: those that are offered as functions, in order.
         bytes_of_tools: all tools as compact JSON, as they were sent.
-        fields: every other key but those that hold the conversation; tools that are no functions, too.
+        fields: every other key except the conversation; also tools that are not functions.
         system: the system prompt; empty without one.
         deferred: names of the tools that the system prompt lists behind the bridge.
     """
@@ -49,19 +49,19 @@ class Sent:
 
 
 def api_of(path: str) -> str | None:
-    """Return the API that a request's path speaks; None if it is none of ours."""
+    """Return the API of a request's path; None if it is unknown."""
     return next((api for end, api in PATHS.items() if path.endswith(end)), None)
 
 
 def read_request(api: str, body: Mapping[str, Any]) -> Sent:
-    """Return what a request says.
+    """Parse a request.
 
     Args:
         api: one of `PATHS`.
         body: its JSON.
 
     Raises:
-        ValueError: it has not the form of this API.
+        ValueError: it does not have the format of this API.
     """
     tools = body.get("tools") or []
     if not isinstance(tools, list) or not all(isinstance(tool, dict) for tool in tools):
@@ -112,7 +112,7 @@ def _without_marks(value: Any) -> Any:
 
 
 def _system_of(body: Mapping[str, Any]) -> str:
-    """Join what is said by the system: before the conversation, or at its beginning."""
+    """Join the system texts before the conversation and at its beginning."""
     said = [instructions] if isinstance(instructions := body.get("instructions"), str) else []
     talk = body.get("messages") or body.get("input") or []
     if not isinstance(talk, list):

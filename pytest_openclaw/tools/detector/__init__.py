@@ -1,4 +1,4 @@
-"""The seed's text detector: which tools a reply invokes in words."""
+"""The seed's text detector, which finds the tools that a reply invokes in its text."""
 
 from pytest_openclaw.tools.detector.detect import detect_tools
 

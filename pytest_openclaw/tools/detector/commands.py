@@ -1,4 +1,4 @@
-"""Names that the text detector knows, and what looks like the arguments of a command.
+"""The names that the text detector knows, and the detection of a command's arguments.
 
 The detector needs them only where a text is ambiguous: `"ps aux"` is a command and `"free will"` is
 not, though both are two plain words in quotes.
@@ -37,7 +37,7 @@ EVERYDAY = _words(
     top touch tree type uv w wait watch which who write yes
     """
 )
-"""Commands that are also words of every day: in quotes or after `#` they need more evidence."""
+"""Commands that are also everyday words: in quotes or after `#` they need more evidence."""
 
 OPENCLAW_TOOLS = _words(
     """
@@ -66,7 +66,7 @@ def is_known(name: str) -> bool:
 def takes_arguments(name: str, rest: str) -> bool:
     """Whether `rest` looks like the arguments of `name`: an option, a path, or a pipe into a command.
 
-    A word of every day may also be followed by a file name, a number alone, `*`, `$x`, `.` or `/`.
+    An everyday word may also be followed by a file name, a number alone, `*`, `$x`, `.` or `/`.
     """
     if _OPTION_OR_PATH.match(rest):
         return True

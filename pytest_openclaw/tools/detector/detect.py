@@ -1,8 +1,8 @@
-"""The seed's text detector: finds the tools that a reply invokes in words.
+"""Finds the tools that a reply invokes in its text, as defined by the seed.
 
 Five patterns, for comparability with runs of the original harness: backticks, quotes, shell prompts,
-`<tool>name</tool>` and `[tool: name]`. A reply that only echoes a command, or names it while it
-refuses, counts here too; what a model really calls is read from the wire.
+`<tool>name</tool>` and `[tool: name]`. A reply that only echoes a command, or names it in a
+refusal, counts here too; real calls are read from the wire.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 Found = tuple[int, str]
 
-# Possessive quantifiers and bounded names keep every pattern linear, whatever a model repeats.
+# Possessive quantifiers and bounded names keep every pattern linear for any repetition.
 _NAME = r"[A-Za-z][A-Za-z0-9._-]{0,63}+"
 _LOWER = r"[a-z][a-z0-9._-]{0,63}+"
-# What directly follows makes the word part of something else: a call, an address, an assignment.
+# The following characters make the word part of something else: a call, an address, an assignment.
 _END = r"(?![\w.=(/@\[{+%\\-]|:\S)"
 
 _TICKS = re.compile(rf"(`++)(?:({_NAME}){_END})?|\n+")
@@ -51,7 +51,7 @@ def detect_tools(text: str) -> tuple[str, ...]:
     A name starts with a letter, has at most 64 letters, digits, `-`, `_` and `.`, and no `.` or `-` at
     its end. Takes time linear in the length of `text`, and raises nothing.
 
-    These are no tools: a Markdown heading, a fence's language tag, a number, an option, an
+    These are not tools: a Markdown heading, a fence's language tag, a number, an option, an
     apostrophe, a constant in capitals, a file name or identifier, a word of quoted prose, a shell
     comment, anything inside a thinking block.
     """

@@ -1,4 +1,4 @@
-"""Reads the fenced code of a reply: which lines are commands, and what there is no tool at all."""
+"""Reads the fenced code of a reply: lines that are commands, and parts that cannot be tools."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ _COMMAND = re.compile(
 
 @dataclass(frozen=True, kw_only=True)
 class Fenced:
-    """A reply after its fences were read.
+    """A reply with its fences parsed.
 
     Attributes:
-        text: the reply, as long as it was, with blanks for fence marks, their tags and shell comments.
+        text: the reply with its original length, with blanks for fence marks, their tags and shell comments.
         commands: the first word of each command line in a fence tagged as shell, with its place.
     """
 
@@ -66,7 +66,7 @@ def read_fences(text: str) -> Fenced:
 
     A command line is a line of a fence tagged as shell. If some of its lines carry a `$` prompt, the
     others are output. Continued lines, here-documents, assignments, comments and the words of `if` and
-    `for` are no commands; of a pipeline or a `sudo`, as in backticks, the first word alone counts.
+    `for` are not commands; in a pipeline or after `sudo`, as in backticks, only the first word counts.
     """
     blanked: list[tuple[int, int]] = []
     commands: list[tuple[int, str]] = []

@@ -1,4 +1,4 @@
-"""What OpenClaw 2026.9.6 makes of a tool call: which tool it reaches, and what the model receives."""
+"""Dispatches tool calls as OpenClaw 2026.9.6 does: the tool that is reached, and the model's result."""
 
 from pytest_openclaw.tools.dispatch.calls import CHECK_STEPS, dispatch, is_forgotten, same_tool
 

@@ -1,4 +1,4 @@
-"""The arguments of a call as OpenClaw 2026.9.6 reads them, before and after the schema is asked."""
+"""Prepares the arguments of a call as OpenClaw 2026.9.6 does, before and after the schema's check."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ __all__ = [
 
 MAX_ARGUMENT_BYTES = 256_000
 MAX_DEPTH = 64
-"""As deep as validators go: rows, reports and recursive schemas could not carry more."""
+"""The depth that validators, rows, reports and recursive schemas can handle."""
 
 MAX_VALUES = 5000
-"""As many as arguments may hold: each one costs the check of a schema some microseconds."""
+"""The most values in arguments: the schema's check takes some microseconds for each."""
 
 RENAMED = {("exec", "timeout"): "timeoutSeconds"}
 SELECTORS = ("id", "toolId", "name")
-"""Which tool a call over the bridge means."""
+"""The keys with a tool's id in a call through the bridge."""
 _DISPATCHERS = ("tool_call", "tool_describe")
 _MESSAGE_ALIASES = ("SendMessage", "content", "text")
 _LONGEST_INTEGER = 308
@@ -42,7 +42,7 @@ _BROKEN = object()
 
 
 class _Undefined:
-    """Marks a key that JavaScript has without a value: it is there, and of no type."""
+    """Marks a key that JavaScript has without a value: it exists, and has no type."""
 
     def __deepcopy__(self, memo: object) -> _Undefined:
         return self
@@ -52,9 +52,9 @@ UNDEFINED = _Undefined()
 
 
 def read_json(text: str) -> Any:
-    """Return the JSON value that a text is; an own object, equal to nothing, if it is none.
+    """Parse a JSON text; return a special object, equal to nothing, if it is malformed.
 
-    Numbers beyond a double stay the text that they were written as: no number, as in the release.
+    Numbers beyond a double stay text and are not numbers, as in the release.
     """
     try:
         value = json.loads(text, parse_int=_number, parse_float=_number, parse_constant=_refuse)
@@ -64,7 +64,7 @@ def read_json(text: str) -> Any:
 
 
 def excess(value: Any) -> str | None:
-    """Say why rows and schemas could not carry a value; None if they can."""
+    """Return why rows and schemas cannot handle a value; None if they can."""
     level = [value]
     n_values = 0
     for _ in range(MAX_DEPTH):
@@ -84,7 +84,7 @@ def excess(value: Any) -> str | None:
 
 
 def prepare(tool: Tool, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Put arguments in an older form into today's, for the tools that still take them."""
+    """Convert arguments in an older form to the current one, for tools that still accept them."""
     known = tool.parameters.get("properties", {})
     if tool.name == "edit" and "edits" in known:
         return _prepare_edit(arguments)
@@ -105,7 +105,7 @@ def as_sent(value: Any) -> Any:
 
 
 def unusable(tool: Tool, arguments: Mapping[str, Any]) -> str | None:
-    """Say what the tool itself refuses, though the schema allows it; None if it would run."""
+    """Return the tool's own error for arguments that the schema allows; None if it would run."""
     known = tool.parameters.get("properties", {})
     for name in arguments:
         renamed = RENAMED.get((tool.name, name))
@@ -147,7 +147,7 @@ def _prepare_message(arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def _prepare_selector(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Take the id of a tool out of the inner arguments, if the outer ones have none."""
+    """Move the id of a tool out of the inner arguments, if the outer ones have none."""
     nested = next((arguments[key] for key in ("args", "input") if arguments.get(key) is not None), None)
     if not isinstance(nested, dict) or any(key in arguments for key in SELECTORS):
         return arguments

@@ -1,8 +1,8 @@
-"""What OpenClaw 2026.9.6 makes of a tool call: which tool it reaches, and what the model receives if none.
+"""Dispatches a tool call as OpenClaw 2026.9.6 does: the tool that it reaches, or the error for the model.
 
 Observed on the released program, over the chat completions API: names need not be exact (`names.py`),
-simple types are converted (`coercion.py`) before the arguments are checked (`complaints.py`). Where
-arguments are no JSON object, empty ones too, nothing of the turn is carried out; it may end the whole run
+simple types are converted (`coercion.py`) before the arguments are checked (`complaints.py`). If
+arguments are not a JSON object, or are empty, no call of the turn is executed; it may end the whole run
 (`recovery.py`).
 """
 
@@ -36,21 +36,21 @@ if TYPE_CHECKING:
 __all__ = ["ALIASES", "CHECK_STEPS", "dispatch", "is_forgotten", "same_tool"]
 
 CHECK_STEPS = 50_000
-"""So many keywords of a schema are looked at."""
+"""The most keywords of a schema that are checked."""
 PATTERNS_S = 0.25
-"""For the patterns of a schema, whose steps cannot be counted."""
+"""Seconds for the patterns of a schema, whose steps cannot be counted."""
 MAX_SHOWN_CHARS = 16_000
 MAX_ERRORS = 256
-"""Several may be worded as one complaint; the release sends eight complaints."""
+"""Several violations may form one complaint; the release sends eight complaints."""
 _MALFORMED = "Provider returned an incomplete or malformed tool call"
 _TOO_LONG = "Exceeded tool-call argument buffer limit"
 
 
 def dispatch(call: ToolCall, tools: Sequence[Tool]) -> Dispatched:
-    """Say what becomes of a call, given what was offered; takes bounded time, whatever a model sent.
+    """Dispatch a call to the offered tools, in bounded time for any call.
 
     Raises:
-        OpenClawError: a tool's schema cannot be judged by.
+        OpenClawError: a tool's schema cannot be used.
     """
     tool = _reached(call.name, tools)
     name = tool.name if tool else None
@@ -72,7 +72,7 @@ def dispatch(call: ToolCall, tools: Sequence[Tool]) -> Dispatched:
 
 
 def is_forgotten(made: Dispatched) -> bool:
-    """Whether the model never sees a call again, nor what was wrong with it: no tool has such a name."""
+    """Whether a call and its error are not sent to the model again, because no tool has such a name."""
     return made.problem == "unknown_tool" and not is_repeated(made.call.name)
 
 
@@ -130,7 +130,7 @@ class _Checker:
         self._whole = _bounded(self._schema)
 
     def check(self, arguments: Mapping[str, Any]) -> tuple[Any, list[str]]:
-        """Return the arguments as the tool would get them, and what is wrong with them.
+        """Return the arguments as the tool would get them, and their errors.
 
         Raises:
             OpenClawError: it cannot be decided in time.

@@ -1,7 +1,7 @@
-"""What OpenClaw 2026.9.6 makes of arguments before it checks them: simple types become what was asked for.
+"""Converts arguments before their check as OpenClaw 2026.9.6 does: simple types become the required ones.
 
-`"5"` becomes 5 where a number is due, 5 a text where a text is, null the empty value of its type, and a
-JSON text the array or object that it holds. What cannot be converted stays, for the check to complain of.
+`"5"` becomes 5 if a number is required, 5 a text if a text is, null the empty value of its type, and a
+JSON text its array or object. A value that cannot be converted is unchanged, and fails the check.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _LARGEST_SAFE = 2**53 - 1
 
 
 def coerce(value: Any, schema: Mapping[str, Any], fits: Fits) -> Any:
-    """Return the value as the schema would have it, where that can be had.
+    """Return the value with the type of the schema, if it can be converted.
 
     Args:
-        value: JSON; it is left as it is.
-        schema: what is asked for.
+        value: JSON; it is not modified.
+        schema: the required type.
         fits: whether a value satisfies a schema; decides between alternatives.
     """
     for part in _list(schema, "allOf"):

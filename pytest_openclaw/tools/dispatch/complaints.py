@@ -1,4 +1,4 @@
-"""What OpenClaw 2026.9.6 says of arguments that do not fit a tool's schema, in its words and its order."""
+"""OpenClaw 2026.9.6's messages for arguments that violate a tool's schema, in its words and order."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
 
 MAX_COMPLAINTS = 8
-"""The release sends no more of them."""
+"""The most messages that the release sends."""
 
 _ORDER = """
     type required additionalProperties dependentRequired dependentSchemas patternProperties properties
@@ -47,7 +47,7 @@ _WORDS = {
 
 
 def in_order(schema: Any) -> Any:
-    """Return the same schema with its keywords in the order in which the release looks at them."""
+    """Return the same schema with its keywords in the order in which the release checks them."""
     if isinstance(schema, list):
         return [in_order(part) for part in schema]
     if not isinstance(schema, dict):
@@ -100,7 +100,7 @@ def _line(error: ValidationError) -> str:
 
 
 def _unknown(error: ValidationError) -> Iterator[str]:
-    """The keys that a closed object has too many."""
+    """Return the keys of an object that the schema does not allow."""
     from pytest_openclaw.core.bounded_regex import searches
 
     schema: Any = error.schema

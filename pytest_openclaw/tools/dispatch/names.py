@@ -1,8 +1,8 @@
-"""Which of the offered tools OpenClaw 2026.9.6 takes a name for.
+"""Resolves a name to one of the offered tools as OpenClaw 2026.9.6 does.
 
-A name need not be exact: case and blanks are free, three old names still work, the part before a
-dot or a slash is left out (`functions.read`, `tools/exec`), and so are a counter at the end (`read_1`,
-`functions.read:0`) and what a broken tag left behind (`read"`, `read<path`).
+A name need not be exact: case and blanks do not matter, three old names still work, the part before a dot or
+a slash is ignored (`functions.read`, `tools/exec`), and so are a counter at the end (`read_1`,
+`functions.read:0`) and the rest of a broken tag (`read"`, `read<path`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 ALIASES = {"bash": "exec", "apply-patch": "apply_patch", "cron": "automations"}
 MAX_NAME_CHARS = 128
-"""Longer names are taken for nothing, so that not all their parts have to be tried."""
+"""Longer names match nothing, so that not all their parts have to be tried."""
 
 _NAMESPACE = re.compile(r"^(?:functions?|tools?)[./]", re.IGNORECASE)
 _WRAPPER = re.compile(r"^(?:functions?|tools?)[._-]?", re.IGNORECASE)
@@ -25,7 +25,7 @@ _TAG = re.compile(r"(?<=.)[\"'<]", re.DOTALL)
 
 
 def find_name(name: str, offered: Collection[str]) -> str | None:
-    """Return the offered name that `name` is taken for; None if there is none, or more than one."""
+    """Return the offered name that `name` means; None if there is none, or more than one."""
     bare = name.strip()
     if not bare or len(bare) > MAX_NAME_CHARS:
         return None
@@ -40,7 +40,7 @@ def find_name(name: str, offered: Collection[str]) -> str | None:
 
 
 def is_repeated(name: str) -> bool:
-    """Whether an unknown name is sent to the model again, with what its call was answered.
+    """Whether an unknown name is sent to the model again, with the result of its call.
 
     OpenClaw 2026.9.6 leaves a call with any other name out of the next request, as if it had not been made.
     """

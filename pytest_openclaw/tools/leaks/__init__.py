@@ -1,4 +1,4 @@
-"""The calls that a reply writes into its text."""
+"""Finds calls that a reply writes into its text."""
 
 from pytest_openclaw.tools.leaks.finding import find_leaks
 

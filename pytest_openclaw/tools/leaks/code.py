@@ -1,4 +1,4 @@
-"""Written calls in the manner of code: `read(path="notes.md")`, `[read(path="notes.md")]`, `read({…})`."""
+"""Written calls in the form of code: `read(path="notes.md")`, `[read(path="notes.md")]`, `read({…})`."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def _is_call(tool: Tool, arguments: str, tag: str | None, body: str) -> bool:
 
 
 class _Blocks:
-    """The fenced blocks of a text, asked for in order."""
+    """The fenced blocks of a text, looked up in order."""
 
     def __init__(self, text: str) -> None:
         self._blocks: list[tuple[int, int, str]] = []
@@ -115,7 +115,7 @@ class _Blocks:
             self._blocks.append((opened.end(), len(text), opened[2].lower()))
 
     def at(self, place: int) -> tuple[str | None, str]:
-        """Return tag and body of the block at a place, which never lies before the last one asked for."""
+        """Return tag and body of the block at a place, which must not be before the previous place."""
         while self._next < len(self._blocks) and self._blocks[self._next][1] <= place:
             self._next += 1
         if self._next < len(self._blocks) and self._blocks[self._next][0] <= place:

@@ -1,7 +1,7 @@
-"""Finds the calls that a reply writes into its text, in the form of whatever family trained the model.
+"""Finds the calls that a reply writes into its text, in the format of any model family.
 
-Nothing executes such a call: the server's chat template has not turned it into a real one. An
-explanation that shows how a call looks is none; `leak_context` distinguishes the two.
+Such a call is not executed: the server's chat template has not turned it into a real one. An
+explanation that shows the format of a call is not one; `context.py` distinguishes the two.
 """
 
 from __future__ import annotations
@@ -28,20 +28,21 @@ MOST_LEAKS = 256
 def find_leaks(
     text: str, tools: Sequence[Tool], expected: Iterable[str] = (), *, shown_on_request: bool = False
 ) -> tuple[Leak, ...]:
-    """Return the calls of known tools that `text` makes in writing, in order; linear, raises nothing.
+    """Return the written calls of known tools in `text`, in order; linear, raises nothing.
 
-    Of its calls no more than `MOST_LEAKS` are found.
+    At most `MOST_LEAKS` calls are found.
 
     Args:
         text: the answer, as `strip_thinking` leaves it.
-        tools: that were offered.
+        tools: the offered ones.
         expected: names of further tools that count.
-        shown_on_request: the prompt asks how a call is written; one in a code block is its answer then.
+        shown_on_request: whether the prompt asks for the format of a call; one in a code block is then
+            the answer.
     """
     answer = without_blocks(text)
     known = KnownTools(tools, expected)
     if not answer.strip():
-        # A thought that never ends hides nothing that wears the tokens of a template.
+        # Unclosed thinking does not hide calls with a template's tokens.
         return tuple(leak for leak in _found(text, known) if leak.form in TEMPLATES)
     return own_acts(answer, _found(answer, known), shown_on_request=shown_on_request)
 
@@ -56,7 +57,7 @@ def _found(answer: str, known: KnownTools) -> list[Leak]:
 
 
 def _outermost(found: list[Leak]) -> list[Leak]:
-    """Drop what is within another find: the JSON of a tagged call is the same call."""
+    """Drop calls within another one: the JSON of a tagged call is the same call."""
     kept: list[Leak] = []
     for leak in sorted(found, key=lambda leak: (leak.start, -leak.end)):
         if not kept or leak.start >= kept[-1].end:

@@ -1,4 +1,4 @@
-"""Written calls that are tagged rather than JSON: each family's special tokens and XML."""
+"""Written calls with tags instead of JSON: each family's special tokens and XML."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Written calls in JSON, or nearly JSON: bare, fenced, behind some family's marker, cut off or misquoted."""
+"""Written calls in JSON, or nearly JSON: bare, fenced, after a family's marker, cut off or misquoted."""
 
 from __future__ import annotations
 
@@ -96,8 +96,8 @@ def find_object_calls(text: str, known: KnownTools) -> Iterator[Leak]:
 def _objects(text: str) -> Iterator[tuple[int, int, bool]]:
     """Yield start and end of the outermost objects, and whether they are closed.
 
-    One that is not closed may have swallowed others, so the search goes on within it, up to a bound
-    that keeps the whole linear.
+    An unclosed one may contain others, so the search continues within it, up to a bound that keeps it
+    linear.
     """
     position, budget = 0, _WORK_FACTOR * len(text) + 10_000
     while budget > 0 and (head := _HEAD.search(text, position)):
@@ -195,7 +195,7 @@ def _fits(arguments: dict[str, Any], tool: Tool) -> bool:
 
 
 def _is_definition(value: dict[str, Any]) -> bool:
-    """Whether this is a tool's description: what it takes, not what it is given."""
+    """Whether this is a tool's description, with parameters instead of arguments."""
     for key in ("parameters", "input_schema", "arguments", "inputSchema"):
         schema = value.get(key)
         if isinstance(schema, dict) and "properties" in schema and schema.get("type") == "object":
@@ -204,7 +204,7 @@ def _is_definition(value: dict[str, Any]) -> bool:
 
 
 def _read_broken(written: str, known: KnownTools) -> Iterator[tuple[Tool, str]]:
-    """Read what is no JSON: single quotes, comments, a brace too few, or cut off in the middle."""
+    """Read malformed JSON: single quotes, comments, a missing brace, or text that is cut off."""
     for name in _KEYED_NAME.finditer(written[:_HEAD_CHARS]):
         tool = known.find(name[2])
         if tool is None:

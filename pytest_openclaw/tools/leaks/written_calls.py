@@ -1,4 +1,4 @@
-"""A written call, and the tools that it may name."""
+"""A written call, and the lookup of the tool that it names."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _NUMBER = re.compile(r":\d{1,4}$")
 
 @dataclass(frozen=True, kw_only=True)
 class Leak:
-    """A call that is in a text.
+    """A call in a text.
 
     Attributes:
         name: of the tool, as it was offered.
         arguments: as they were written; empty if there are none.
         form: the dialect, such as `hermes`.
-        start, end: where it is.
+        start, end: its position.
     """
 
     name: str
@@ -44,10 +44,10 @@ class Leak:
 
 
 class KnownTools:
-    """The tools that count, found by whatever a model writes for a name."""
+    """The tools that count, found by the names that models write."""
 
     def __init__(self, tools: Sequence[Tool], expected: Iterable[str] = ()) -> None:
-        """Take the tools that were offered, and names that were expected beside them."""
+        """Set the offered tools, and further expected names."""
         self._tools = {tool.name.casefold(): tool for tool in reversed(tools)}
         for name in expected:
             if self.find(name) is None:
@@ -56,7 +56,7 @@ class KnownTools:
     def find(self, name: str) -> Tool | None:
         """Return the tool that a written name means; None if there is none."""
         plain = _PREFIX.sub("", _NUMBER.sub("", name.strip().strip("`'\"*")), count=1).casefold()
-        plain = plain.removesuffix(".call")  # Llama's built-in tools are called so
+        plain = plain.removesuffix(".call")  # the form of Llama's built-in tools
         return self._tools.get(plain) or self._tools.get(ALIASES.get(plain, plain))
 
 
@@ -66,5 +66,5 @@ def parameters_of(tool: Tool) -> frozenset[str]:
 
 
 def required_of(tool: Tool) -> frozenset[str]:
-    """Return the names of the parameters that must be given."""
+    """Return the names of the required parameters."""
     return frozenset(tool.parameters.get("required", ()))

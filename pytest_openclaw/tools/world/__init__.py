@@ -1,6 +1,6 @@
-"""Plays a small world: answers each call of a scripted exchange, and says what is there afterwards.
+"""Plays a small world: answers each call of a scripted exchange, and returns the state afterwards.
 
-Everything is a value in memory. Nothing here opens a file, starts a process or a connection.
+Everything is a value in memory. This folder opens no file, process or connection.
 """
 
 from pytest_openclaw.tools.world.playing import Playing, answered_calls, carried_out, final_state

@@ -1,4 +1,4 @@
-"""A world while it is played: each call answered as OpenClaw would, what it changes kept."""
+"""Plays a world: answers each call as OpenClaw does, and keeps its changes."""
 
 from __future__ import annotations
 
@@ -58,18 +58,18 @@ _SENDS: Mapping[str, str] = {
     "conversations_turn": "message",
     "sessions_send": "message",
 }
-"""What sends something to somebody, and the argument that holds its text."""
+"""Tools that send messages, and the argument with the text."""
 
 
 class Playing:
-    """A world from its start on; one exchange long.
+    """The state of a world during one exchange.
 
-    Everything is bounded: how many calls are answered, how much work they take (`work.py`), how long an
-    answer is, how much is kept. The same calls get the same answers, each time.
+    Everything is bounded: the number of calls, their work (`work.py`), the length of an answer, the text.
+    The same calls always get the same answers.
 
     Args:
-        world: what is there at the start.
-        tools: what the model was offered.
+        world: the state at the start.
+        tools: the offered ones.
     """
 
     def __init__(self, world: World, tools: Sequence[Tool]) -> None:
@@ -99,7 +99,7 @@ class Playing:
         }
 
     def answer_turn(self, calls: Sequence[ToolCall]) -> tuple[str, ...] | None:
-        """Answer all calls of a turn; None if one is broken: OpenClaw ends the run, and carries out none."""
+        """Answer all calls of a turn; return None if one is malformed: OpenClaw then executes none."""
         made = self.read_turn(calls)
         if any(one.problem == "malformed_json" for one in made):
             return None
@@ -127,7 +127,7 @@ class Playing:
 
     @property
     def state(self) -> WorldState:
-        """What is there now."""
+        """The current state."""
         workspace = self._workspace
         places = {**workspace.start, **workspace.files}
         return WorldState(
@@ -172,7 +172,7 @@ class Playing:
             return error_text(made.tool, str(error))
 
     def _carry(self, inner: Dispatched) -> str:
-        """Return what the bridge answers for the call that it carries."""
+        """Return the bridge's answer for the call that it carries."""
         if not inner.is_executed or inner.tool is None or inner.arguments is None:
             raise ToolError(inner.message)
         name = id_of(inner.tool)
@@ -199,7 +199,7 @@ class Playing:
         raise ToolError(f"{tool} is not available here")
 
     def _scripted(self, tool: str, arguments: Mapping[str, Any]) -> str | None:
-        """Return the first answer of the suite that fits."""
+        """Return the first answer of the suite that matches."""
         for answer in self._answers:
             self._workspace.work.spend(5)
             if same_tool(answer.tool, tool):
@@ -254,12 +254,12 @@ def _described(tool: Tool) -> dict[str, Any]:
 
 
 def final_state(world: World, tools: Sequence[Tool], calls: Iterable[ToolCall]) -> WorldState:
-    """Return what is there after these calls; the same whenever it is asked.
+    """Return the state after these calls, which is always the same.
 
     Args:
-        world: what was there at the start.
-        tools: what the model was offered.
-        calls: that were carried out, in order; of a reply, see `carried_out`.
+        world: the state at the start.
+        tools: the offered ones.
+        calls: the executed ones, in order; for a reply, see `carried_out`.
     """
     playing = Playing(world, tools)
     for call in calls:

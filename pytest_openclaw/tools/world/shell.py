@@ -1,6 +1,6 @@
 """Plays exec: a suite's commands by their patterns, and a few plain programs on the world's files.
 
-No command is ever run. What neither the suite nor `programs.py` knows is not found, as in any shell.
+No command is ever run. A program that is neither in the suite nor in `programs.py` is not found.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _ENDED = {127: "Command not found", 126: "Command not executable (permission den
 
 @dataclass(frozen=True)
 class Ran:
-    """What a command printed, and how it ended."""
+    """The output and exit status of a command."""
 
     output: str = ""
     code: int = 0
@@ -55,7 +55,7 @@ class Exec:
         self._commands = commands
 
     def answer(self, arguments: Mapping[str, Any]) -> str:
-        """Return what OpenClaw answers for a command.
+        """Return OpenClaw's answer to a command.
 
         Raises:
             OpenClawError: a suite's pattern cannot be decided.
@@ -74,14 +74,14 @@ class Exec:
         return f"{output}\n\n{_ENDED.get(ran.code, f'(Command exited with code {ran.code})')}"
 
     def run(self, command: str, folder: str = "") -> Ran:
-        """Play a command, and say what it printed.
+        """Play a command, and return its output.
 
         Args:
             command: without blanks around it.
             folder: the place in which it runs.
 
         Raises:
-            ToolError: there is no room in the world for what it leaves.
+            ToolError: its results exceed the space of the world.
             OpenClawError: a suite's pattern cannot be decided.
         """
         self._workspace.take_room(len(command))
@@ -165,7 +165,7 @@ class Exec:
         shell.write("sh", place, before + text)
 
     def _known(self, command: str) -> Ran | None:
-        """Return what the suite says of a command, and do what it does to the files."""
+        """Return the suite's answer to a command, and apply its changes to the files."""
         for one in self._commands:
             if self._fits(one.pattern, command.strip()) and self._is_time_for(one):
                 for path, text in one.writes.items():
@@ -181,7 +181,7 @@ class Exec:
         return all(text is not None and self._fits(pattern, text) for text, pattern in texts)
 
     def _fits(self, pattern: str, text: str) -> bool:
-        """Whether a pattern of the suite takes the whole text."""
+        """Whether a pattern of the suite matches the whole text."""
         self._workspace.work.spend(3 + len(text) // 100)
         with self._workspace.work.patterns():
             return fullmatches(pattern, text)
@@ -197,7 +197,7 @@ def _words(shell: Shell, simple: Simple) -> list[str]:
 
 
 def _expanded(shell: Shell, word: Word) -> list[str]:
-    """A pattern's files, as a shell puts them in its place; only in the last part of a path."""
+    """Return a pattern's files, as a shell expands it; only in the last part of a path."""
     folder, _, name = word.text.rpartition("/")
     if not word.is_pattern or len(word.text) > LONGEST_PATTERN or any(char in folder for char in "*?["):
         return [word.text]

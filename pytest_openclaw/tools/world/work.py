@@ -1,6 +1,6 @@
-"""How much work the calls of an exchange may take, counted in steps: the same on every machine.
+"""Limits the work of the calls of an exchange, counted in steps, equally on every machine.
 
-A step is about a microsecond of a processor. What a call is going to do is counted before it is done:
+A step is about a microsecond of a processor. The work of a call is counted before it is done:
 characters read, files visited, words expanded, lines compared. No clock decides whether a call has timed out.
 """
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from pytest_openclaw.types.tool_calls import ToolCall
 
 MOST_CALLS = 300
-"""So many calls of an exchange are answered, and so many of a turn are read."""
+"""The most calls of an exchange that are answered, and of a turn that are read."""
 TURN_WEIGHT = 1_000_000
-"""How much of a turn is read: characters, values of the arguments, calls."""
+"""The limits of reading a turn: characters, values of the arguments, calls."""
 CALL_STEPS = 150_000
 EXCHANGE_STEPS = 300_000
 PATTERNS_S = 0.25
@@ -30,7 +30,7 @@ _SHORT_TEXT_CHARS = 2500
 
 
 class OutOfWorkError(Exception):
-    """A call takes more work than it may."""
+    """A call exceeds its work limit."""
 
 
 class Work:
@@ -54,7 +54,7 @@ class Work:
         """Count steps that are about to be taken.
 
         Raises:
-            OutOfWorkError: they are more than what is left; none of them may be taken.
+            OutOfWorkError: they are more than the remaining ones; none of them may be taken.
         """
         if steps > self._call_left:
             raise OutOfWorkError
@@ -63,10 +63,10 @@ class Work:
 
     @contextmanager
     def patterns(self) -> Iterator[None]:
-        """Let the patterns of the suite inside share the seconds that are left for them in the exchange.
+        """Limit the patterns of the suite inside to their remaining seconds in the exchange.
 
-        The steps of a pattern cannot be counted. If its seconds are over, the suite is broken: that is an
-        error of the cell, and no call has timed out.
+        The steps of a pattern cannot be counted. If its seconds are over, the suite is wrong: that is an
+        error of the cell, not a timeout of a call.
         """
         began = time.thread_time()
         try:
@@ -92,12 +92,12 @@ def line_steps(text: str) -> int:
 
 
 def n_read(calls: Sequence[ToolCall]) -> int:
-    """Return how many calls of a turn are read; no model writes more, but a server may send any number."""
+    """Return how many calls of a turn are read; models write fewer, but a server may send any number."""
     weights = accumulate(500 + weight_of(call.arguments) for call in calls[:MOST_CALLS])
     return sum(weight <= TURN_WEIGHT for weight in weights)
 
 
 def weight_of(arguments: str) -> int:
-    """Return what it takes to read arguments and to check them; a weight of 3 is a step or less."""
+    """Return the steps to read and check arguments; a weight of 3 is a step or less."""
     read = arguments[:MAX_ARGUMENT_BYTES]
     return len(read) + 80 * min(MAX_VALUES, sum(map(read.count, "[{,")))

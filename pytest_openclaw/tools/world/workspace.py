@@ -1,4 +1,4 @@
-"""The files of a world while it is played: texts by path, in a bounded room."""
+"""The files of a world while it is played: texts by path, with a limited total size."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 ROOM_CHARS = 1_000_000
-"""So much may be written into a world, all together."""
+"""The most characters that may be written into a world in total."""
 MOST_CHARS = 16_000_000
-"""A world that holds so much takes nothing more: with four bytes a character, these are 64 MB."""
+"""The most characters in a world: with four bytes per character, these are 64 MB."""
 MOST_FILES = 2000
 _SCRATCH = (
     ". Use a relative path under `.openclaw/tmp/` inside the workspace for scratch/temp/meta files that file"
@@ -24,11 +24,11 @@ _SCRATCH = (
 
 
 class ToolError(Exception):
-    """A tool cannot do what it was asked; its text is sent to the model."""
+    """A tool failed; the message is sent to the model."""
 
 
 def error_text(tool: str, error: str) -> str:
-    """Return an error of a tool in the form in which OpenClaw hands it to the model."""
+    """Return an error of a tool in the form in which OpenClaw sends it to the model."""
     return pretty({"status": "error", "tool": tool, "error": error})
 
 
@@ -42,7 +42,7 @@ class Workspace:
 
     Args:
         files: path → text, as a suite wrote them.
-        folders: places of folders that are there beside those in which the files are.
+        folders: places of further folders besides those of the files.
     """
 
     def __init__(self, files: Mapping[str, str], folders: Iterable[str] = ()) -> None:
@@ -65,7 +65,7 @@ class Workspace:
         return place in ("", "/") or place in self.folders
 
     def entries(self, place: str) -> list[str]:
-        """Return the names in a folder, its folders with a `/` behind them, in the order of the alphabet."""
+        """Return the names in a folder, folders with a trailing `/`, in alphabetical order."""
         if place not in self._entries:
             self._entries[place] = self._read_entries(place)
         self.work.spend(1 + len(self._entries[place]) // 10)
@@ -83,7 +83,7 @@ class Workspace:
         return sorted(names)
 
     def below(self, place: str) -> list[str]:
-        """Return the files and folders under a folder, however deep."""
+        """Return the files and folders under a folder, at any depth."""
         self._visit_all()
         inside = f"{absolute(place).rstrip('/')}/"
         return [one for one in (*self.files, *self.folders) if absolute(one).startswith(inside)]
@@ -95,7 +95,7 @@ class Workspace:
         """Write a file.
 
         Raises:
-            ToolError: it is a folder, is below a file, or there is no room for it.
+            ToolError: it is a folder, is below a file, or exceeds the size limit.
         """
         if self.is_folder(place):
             raise ToolError("not a file")
@@ -117,7 +117,7 @@ class Workspace:
             self.folders.add(place)
 
     def remove(self, place: str) -> None:
-        """Take away a file, or a folder in which nothing is; the folders above it stay."""
+        """Remove a file or an empty folder; its parent folders are kept."""
         self.files.pop(place, None)
         self.folders.discard(place)
         self._entries.clear()
@@ -130,10 +130,10 @@ class Workspace:
         self.folders.update(folders_above(place))
 
     def take_room(self, chars: int) -> None:
-        """Count what is kept for good, whether it is taken away later or not.
+        """Count text against the limit, even if it is removed later.
 
         Raises:
-            ToolError: there is no room left.
+            ToolError: the limit is exceeded.
         """
         if chars > self._room:
             raise ToolError("ENOSPC: no space left on device")
@@ -146,14 +146,14 @@ class Workspace:
 
 
 def inside(path: str, hint: str = _SCRATCH) -> str:
-    """Return the place of a path that a file tool was given.
+    """Return the place of a path in the call of a file tool.
 
     Args:
-        path: as it was given.
-        hint: what OpenClaw adds if it is outside.
+        path: as in the call.
+        hint: OpenClaw's addition to the error if it is outside.
 
     Raises:
-        ToolError: it is outside the workspace, or no file can have that name.
+        ToolError: it is outside the workspace, or a file cannot have that name.
     """
     try:
         place = place_of(referred(path))
@@ -164,14 +164,14 @@ def inside(path: str, hint: str = _SCRATCH) -> str:
     return place
 
 
-# --- arguments, which an own tool of the same name may have in other types ---
+# --- arguments, whose types may differ in a suite's own tool of the same name ---
 
 
 def text_of(arguments: Mapping[str, Any], key: str, default: str | None = None) -> str:
-    """Return an argument that is a text.
+    """Return an argument that must be a text.
 
     Raises:
-        ToolError: it is none, and there is no default.
+        ToolError: it is not a text, and there is no default.
     """
     value = arguments.get(key, default)
     if not isinstance(value, str):
@@ -180,7 +180,7 @@ def text_of(arguments: Mapping[str, Any], key: str, default: str | None = None) 
 
 
 def whole_of(arguments: Mapping[str, Any], key: str, default: int, *, least: int = 1) -> int:
-    """Return an argument as a whole number of at least `least`; the default if it is none."""
+    """Return an argument as a whole number of at least `least`; the default if it is another value."""
     value = arguments.get(key)
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         return default

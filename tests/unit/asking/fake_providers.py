@@ -1,4 +1,4 @@
-"""Providers that live in this process and do what a test tells them."""
+"""Providers in this process whose behavior a test sets."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ Answer = Callable[[Request], Awaitable[Reply]]
 
 
 class Fake(Provider):
-    """Answers as it is told, and counts who is asked at the same time.
+    """Answers as set by the test, and counts concurrent requests.
 
     Args:
-        answer: what `ask` awaits.
-        endpoint: what its requests share.
+        answer: the coroutine function that `ask` awaits.
+        endpoint: the endpoint of its requests.
     """
 
     name: ClassVar[str] = "fake"
@@ -53,7 +53,7 @@ class Fake(Provider):
 
 
 class Warm(Fake):
-    """Is asked one token before its first cell."""
+    """Gets a request for one token before its first cell."""
 
     warms_up: ClassVar[bool] = True
 
@@ -84,7 +84,7 @@ def waits(seconds: float) -> Answer:
 
 
 def raises(*errors: BaseException) -> Answer:
-    """Raises one after the other, then answers."""
+    """Raises these faults one after the other, then answers."""
     left = list(errors)
 
     async def answer(request: Request) -> Reply:

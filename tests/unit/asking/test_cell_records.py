@@ -1,4 +1,4 @@
-"""A cell's ending and judgment → its row."""
+"""A cell's result and judgment → its row."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_an_answer_fills_its_row() -> None:
 
 
 def test_each_call_of_an_exchange_has_what_became_of_it() -> None:
-    """A turn's calls say why OpenClaw would not have executed them, by the judge's account of the same call."""
+    """A turn's calls say why OpenClaw would not have executed them, as the judge does for the same call."""
     sound, broken = ToolCall(name="ls", arguments="{}", id="1"), ToolCall(name="sl", arguments="{}", id="2")
     reply = Reply(
         text="done",
@@ -110,7 +110,7 @@ def test_each_call_of_an_exchange_has_what_became_of_it() -> None:
 def test_speed_is_the_servers_own_or_measured_after_the_first_token(
     reply: Reply, speed: float | None
 ) -> None:
-    """A server that times itself knows better; what came before the first token is no generation."""
+    """A server's own measurement takes precedence; the time before the first token is not generation."""
     assert _row(reply)["tokens_per_s"] == speed
 
 
@@ -133,7 +133,7 @@ def test_a_fault_keeps_what_had_come() -> None:
     ids=["empty", "filtered", "refused", "filtered-by-status"],
 )
 def test_no_answer_ends_a_tool_cell_in_no_call(result: Reply | Fault) -> None:
-    """However a model comes to say nothing, its tool cell counts as one without a call."""
+    """Whatever the reason for a missing answer, its tool cell counts as one without a call."""
     row = _row(result, ToolInvocation(expected_tools=("read",)))
 
     assert (row["availability_status"], row["success"], row["tool_outcome"]) == ("ok", False, "no_call")
@@ -183,7 +183,7 @@ def test_half_surrogate_pairs_of_a_plugins_validator_are_replaced() -> None:
 
 
 def test_a_fault_keeps_the_turns_before_it() -> None:
-    """Each with its time, its tokens and what became of its calls; the row has no outcome all the same."""
+    """Each has its time, its tokens and the results of its calls; the row has no tool outcome."""
     call = ToolCall(name="frobnicate", arguments="{}")
     turn = Turn(text="Hm.", calls=(call,), results=("Tool not found",), timing=TIMING, input_tokens=7)
 

@@ -1,4 +1,4 @@
-"""What is too long is cut: replies as they come in, and rows."""
+"""Truncation of what is too long: replies on arrival, and rows."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ def detail(**changes: Any) -> dict[str, Any]:
 
 def turn(**changes: Any) -> dict[str, Any]:
     """A turn as a row has it."""
-    told = {"e2e_ms": 5, "ttft_ms": None, "input_tokens": 3, "output_tokens": 2, "finish_reason": "stop"}
-    return {"text": "", "reasoning": "", "calls": [], **told, **changes}
+    fields = {"e2e_ms": 5, "ttft_ms": None, "input_tokens": 3, "output_tokens": 2, "finish_reason": "stop"}
+    return {"text": "", "reasoning": "", "calls": [], **fields, **changes}
 
 
 # --- replies --------------------------------------------------------------------------------------
@@ -98,7 +98,7 @@ def test_a_usual_reply_stays_as_it_is() -> None:
     ],
 )  # fmt: skip
 def test_an_answer_is_judged_up_to_its_bound(text: str, kept: str, cut: dict[str, int]) -> None:
-    """Thinking does not count, and what is not judged is counted."""
+    """Thinking does not count, and the bytes that are not judged are counted."""
     reply = bounded_reply(Reply(text=text, raw="x"))
 
     assert (reply.text, reply.cut) == (kept, cut)
@@ -121,7 +121,7 @@ def _calls(*arguments: str, name: str = "read") -> tuple[ToolCall, ...]:
 def test_the_calls_of_a_turn_share_a_bound(
     calls: tuple[ToolCall, ...], kept: tuple[ToolCall, ...], lost: int
 ) -> None:
-    """The first ones are kept; in an exchange that a provider plays, the calls are still those of its turns."""
+    """The first ones are kept; in an exchange that a provider plays, the calls remain those of its turns."""
     single = bounded_reply(Reply(tool_calls=calls))
     played = bounded_reply(Reply(tool_calls=calls, turns=(Turn(calls=calls, results=("r",) * len(calls)),)))
 
@@ -132,7 +132,7 @@ def test_the_calls_of_a_turn_share_a_bound(
 
 
 def test_every_text_of_a_reply_is_bounded() -> None:
-    """What a server may write at any length comes out short, and as valid for its row."""
+    """A field that a server may write at any length becomes short, and stays valid for its row."""
     long = "é" * MEGABYTE
     reply = Reply(
         text=long, raw=long, reasoning=long, refusal=long, finish_reason=long, effective_model=long,
@@ -180,7 +180,7 @@ def test_a_usual_row_stays_as_it_is() -> None:
     ],
 )  # fmt: skip
 def test_each_field_says_what_it_lacks(changes: dict[str, Any], kept: Any, cut: int) -> None:
-    """A text is cut to its bound, a list ends sooner, an object that is too long goes; the bytes are counted."""
+    """A text is cut to its limit, a list is shortened, a long object removed; the bytes are counted."""
     row = clipped(record(**changes))
     ((name, _),) = changes.items()
 
@@ -188,7 +188,7 @@ def test_each_field_says_what_it_lacks(changes: dict[str, Any], kept: Any, cut: 
 
 
 def test_what_came_in_cut_adds_up() -> None:
-    """What the reply lacks and what its row lacks is one number."""
+    """The bytes missing from the reply and from its row are one number."""
     reply = bounded_reply(Reply(text="yes", raw="a" * MEGABYTE))
 
     row = record_of(
@@ -199,7 +199,7 @@ def test_what_came_in_cut_adds_up() -> None:
 
 
 def test_a_new_verdict_forgets_what_the_old_one_lacked() -> None:
-    """Cut again, a row that is judged anew says the same as before."""
+    """Truncated again, a row that is judged again has the same counts."""
     old = clipped(record(raw_output="yes", parsed_output={"a": "b" * MEGABYTE}, effective_model="m" * 2000))
 
     bare = unjudged(old)
@@ -213,7 +213,7 @@ def test_a_new_verdict_forgets_what_the_old_one_lacked() -> None:
     ("n", "is_added"), [(1000, True), (MAX_TEXT_BYTES, False)], ids=["short", "too-long"]
 )
 def test_what_a_plugin_adds_finds_room_or_is_left_out(n: int, is_added: bool) -> None:
-    """A row that is nearly as long as it may be does not grow beyond that, and the plugin is named."""
+    """A row just below the limit does not grow beyond it, and the plugin is named."""
     row = {"turns": ["x" * (MAX_ROW_BYTES - 2000)]}
     plugins = Plugins(row_hooks=[RowHook(claimant="lab", see=lambda _: {"x_lab": "y" * n})])
 
@@ -228,7 +228,7 @@ def test_what_a_plugin_adds_finds_room_or_is_left_out(n: int, is_added: bool) ->
 
 
 def test_a_cell_says_what_its_row_lacks() -> None:
-    """Field by field; a row of an older version says what it knows."""
+    """The counts are listed by field; a row of an older version has fewer."""
     new = record(truncated=True, cut={"answer": 12_345, "raw_output": 7})
     old = record(truncated=True)
 
@@ -237,7 +237,7 @@ def test_a_cell_says_what_its_row_lacks() -> None:
 
 
 def test_a_problem_is_whole() -> None:
-    """A call's problem is one of a few words, so it is never shortened; the texts beside it are."""
+    """A call's problem is one of a few words, so it is never shortened; other texts are."""
     call = {"arguments": "a" * 100, "problem": "unknown_tool"}
     least = len(line_of({"arguments": "", "problem": "unknown_tool"}))
 
@@ -292,7 +292,7 @@ def _judged(reply: Reply, verdict: Verdict) -> Judgment:
 @examples(2)
 @given(result=_REPLIES | _FAULTS, verdict=_VERDICTS)
 def test_no_row_is_longer_than_a_mebibyte(result: Reply | Fault, verdict: Verdict) -> None:
-    """Whatever came: the row satisfies its schema, is read again as it was, and says what it lacks."""
+    """For any reply the row satisfies its schema, is read back unchanged, and counts its missing bytes."""
     judged = _judged(result, verdict) if isinstance(result, Reply) else None
 
     made = record_of(
@@ -308,7 +308,7 @@ def test_no_row_is_longer_than_a_mebibyte(result: Reply | Fault, verdict: Verdic
 
 
 def test_the_longest_row() -> None:
-    """Of characters that take six bytes each in a row, in every field."""
+    """It has characters that take six bytes each in a row, in every field."""
     text = "\0" * 70_000
     calls = _calls(text, text)
     turns = (Turn(text=text, reasoning=text, calls=calls, results=(text, text), finish_reason=text),) * 3
@@ -330,7 +330,7 @@ _JSON = st.recursive(
 
 @given(value=st.lists(_JSON, max_size=5), room=st.integers(2, 100))
 def test_a_beginning_fits_and_is_as_long_as_fits(value: list[Any], room: int) -> None:
-    """A list keeps its first items, whole but for the last; with room for all it is the same list."""
+    """A list keeps its first items, whole except the last; with room for all it is the same list."""
     kept = beginning(value, room)
 
     assert len(line_of(kept)) <= room

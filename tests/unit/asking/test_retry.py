@@ -1,4 +1,4 @@
-"""Which faults are asked again, and after how long."""
+"""Which faults are retried, and after what wait."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_the_last_retry_is_the_last() -> None:
 
 
 def test_retry_after_goes_first_and_has_a_bound() -> None:
-    """A server's wish is obeyed if the next attempt begins within the cell's timeout of the first."""
+    """A server's wait is respected if the next attempt begins within the cell's timeout of the first."""
     asked = faults.refused_by_server("p", "m", faults.WireError(status=503), retry_after_s=7.0)
 
     assert _wait(asked) == 7.0
@@ -46,7 +46,7 @@ def test_retry_after_goes_first_and_has_a_bound() -> None:
 
 @pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 504, 529])
 def test_statuses_that_are_asked_again(status: int) -> None:
-    """What may pass by itself is asked again."""
+    """Temporary failures are retried."""
     assert _wait(faults.refused_by_server("p", "m", faults.WireError(status=status))) is not None
 
 
@@ -68,10 +68,10 @@ def test_statuses_that_are_asked_again(status: int) -> None:
     ],
 )
 def test_faults_that_are_final(fault: Fault) -> None:
-    """What cannot pass by itself is not asked again."""
+    """Permanent failures are not retried."""
     assert _wait(fault) is None
 
 
 def test_a_lost_connection_is_asked_again() -> None:
-    """A reset before any byte may pass by itself."""
+    """A reset before any byte may be temporary."""
     assert _wait(faults.connection_lost("p", "reset")) is not None

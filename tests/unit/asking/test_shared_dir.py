@@ -1,4 +1,4 @@
-"""The folder in which the processes of a run meet."""
+"""The folder that the processes of a run share."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def temporary(tmp_path, monkeypatch):
 
 
 def test_it_is_there_while_it_is_open(temporary):
-    """The folder lies under the temporary folder and is gone with all its files afterwards."""
+    """The folder is in the temporary folder and is removed with all its files afterwards."""
     with SharedDir.create() as shared:
         (shared.path / "engine.json").write_text("{}")
         inside = shared.path.parent == temporary
@@ -33,20 +33,20 @@ def test_it_is_there_while_it_is_open(temporary):
 
 
 def test_runs_do_not_meet(temporary):
-    """Two runs at the same time have two folders."""
+    """Two concurrent runs have two folders."""
     with SharedDir.create() as one, SharedDir.create() as other:
         assert one.path != other.path
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no permission bits")
-def test_nobody_else_may_enter(temporary):
+def test_no_other_user_may_enter(temporary):
     """Only its owner may read, write or enter it."""
     with SharedDir.create() as shared:
         assert stat.S_IMODE(shared.path.stat().st_mode) == 0o700
 
 
 def test_removing_it_twice_is_no_error(temporary):
-    """What is gone already is no error."""
+    """A missing folder is no error."""
     shared = SharedDir.create()
     shared.remove()
     shared.remove()
@@ -73,7 +73,7 @@ print(shared.path, flush=True)
 
 
 def test_the_last_to_leave_removes_it(temporary):
-    """Processes that join one name meet in one folder, which stays as long as one of them does."""
+    """Processes that join one name share one folder, which exists as long as one of them does."""
     shared = SharedDir.join("run")
     with _in_another_process("sys.stdin.read(); shared.remove()") as other:
         assert other.stdout.readline().strip() == str(shared.path)
@@ -85,8 +85,8 @@ def test_the_last_to_leave_removes_it(temporary):
     assert list(temporary.iterdir()) == []
 
 
-def test_who_was_killed_keeps_nobody(temporary):
-    """A process that could not leave does not hold the folder."""
+def test_a_killed_process_does_not_keep_the_folder(temporary):
+    """A process that could not leave does not keep the folder."""
     shared = SharedDir.join("run")
     with _in_another_process("sys.stdin.read()") as other:
         other.stdout.readline()
@@ -106,7 +106,7 @@ def test_other_names_do_not_meet(temporary):
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no permission bits")
 @pytest.mark.parametrize("made", ["open to all", "a link", "a file"])
 def test_what_somebody_else_has_made_is_not_used(temporary, made):
-    """A folder that others may enter, or anything else of that name, is left alone: one of our own is made."""
+    """A folder that others may enter, or anything else of that name, is not used: a new one is made."""
     with SharedDir.join("run") as shared:
         taken = shared.path
     if made == "open to all":
@@ -136,7 +136,7 @@ time.sleep(600)
 
 
 def test_what_a_killed_run_has_left_is_removed_by_a_later_one(temporary):
-    """A living run keeps its folder however old it is, and so does one that is just beginning."""
+    """A living run keeps its folder however old it is, and so does one that has just started."""
     words = [sys.executable, "-c", OWNER, str(temporary)]
     folders = []
     with contextlib.ExitStack() as stack:

@@ -1,4 +1,4 @@
-"""A prompt that its server has cut, told from one that it has read whole."""
+"""Detecting a prompt that its server has truncated."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ TIMING = Timing(started_at_ms=5, ended_at_ms=7, e2e_ms=2.0)
 
 
 def request(words: int, **more: Any) -> Request:
-    """A request with so many words in its prompt."""
+    """A request with this many words in its prompt."""
     return Request(**{"model": "qwen3:8b", "prompt": "word " * words, **more})
 
 
 def reply(**counts: Any) -> Reply:
-    """An answer with these counts."""
+    """A reply with these counts."""
     return Reply(text="Paris.", raw="<think>hm</think>Paris.", timing=TIMING, **counts)
 
 
-def test_a_cut_prompt_is_told_with_both_figures() -> None:
-    """The answer to what was left of the prompt is no answer; what it was, and its times, are kept."""
+def test_a_cut_prompt_is_reported_with_both_figures() -> None:
+    """A reply to a truncated prompt does not count; its text and times are kept."""
     fault = cut_prompt("lab", request(3000), reply(input_tokens=2048))
 
     assert fault is not None
@@ -70,7 +70,7 @@ ANSWERED = Turn(calls=(ToolCall(name="read"),), results=("word " * 300,))
     ],
 )
 def test_what_counts_as_cut(asked: Request, counts: dict[str, int | None], is_cut: bool) -> None:
-    """Fewer tokens than words were counted, of a prompt that is long enough to tell."""
+    """Fewer tokens than words were counted, for a prompt that is long enough to decide."""
     assert (cut_prompt("lab", asked, reply(**counts)) is not None) == is_cut
 
 
@@ -78,5 +78,5 @@ def test_what_counts_as_cut(asked: Request, counts: dict[str, int | None], is_cu
     words=st.integers(0, 2000), extra=st.integers(0, 2000), cached=st.one_of(st.none(), st.integers(0, 2000))
 )
 def test_a_server_that_reads_everything_is_never_accused(words: int, extra: int, cached: int | None) -> None:
-    """Every word has a token at least."""
+    """Every word has at least one token."""
     assert cut_prompt("lab", request(words), reply(input_tokens=words + extra, cached_tokens=cached)) is None

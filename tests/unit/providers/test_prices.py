@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from pytest_openclaw.providers import prices
+from pytest_openclaw.providers.anthropic_messages import AnthropicMessages
 from pytest_openclaw.providers.claude_code_cli import ClaudeCodeCLI
+from pytest_openclaw.providers.gemini import Gemini
 from pytest_openclaw.providers.llama_cpp.provider import LlamaCpp
 from pytest_openclaw.providers.ollama_native import OllamaNative
 from pytest_openclaw.providers.ollama_openai import OllamaOpenAI
@@ -120,6 +122,24 @@ def price(pattern: str, *usd: float) -> OwnPrice:
             ),
             (300 * 5 + 500 * 0.5 + 100 * 6.25 + 100 * 10 + 100 * 25) / 1e6,
             id="what-goes-into-a-cache-costs-more",
+        ),
+        pytest.param(
+            AnthropicMessages,
+            "https://api.anthropic.com",
+            "claude-opus-4-5",
+            Reply(
+                usage=(Usage(input_tokens=900, cached_tokens=500, cache_write_tokens=100, output_tokens=100),)
+            ),
+            (300 * 5 + 500 * 0.5 + 100 * 6.25 + 100 * 25) / 1e6,
+            id="anthropic-with-a-cache",
+        ),
+        pytest.param(
+            Gemini,
+            "https://generativelanguage.googleapis.com",
+            "gemini-2.5-flash",
+            Reply(input_tokens=1000, cached_tokens=400, output_tokens=100, reasoning_tokens=60),
+            (600 * 0.3 + 400 * 0.03 + 100 * 2.5) / 1e6,
+            id="gemini-whose-thoughts-are-output",
         ),
         pytest.param(
             ClaudeCodeCLI,

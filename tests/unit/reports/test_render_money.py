@@ -67,6 +67,17 @@ def test_a_forecast_fits_the_width() -> None:
     assert any(text.startswith("budget            5.00 USD is less than") for text in lines)
 
 
+@pytest.mark.parametrize("width", [60, 140])
+def test_a_forecast_is_as_wide_as_the_terminal(width: int) -> None:
+    """A narrow terminal gets shorter names and lines; a wide one cuts no name."""
+    name = "p/" + "long" * 10
+
+    lines = render_forecast(Forecast(lines=[line(name, 3.0)], notes=["a note " * 12]), width)
+
+    assert max(map(len, lines)) <= width
+    assert (name in lines[1]) is (width == 140)
+
+
 @pytest.mark.parametrize(
     ("usd", "n_known", "text"),
     [

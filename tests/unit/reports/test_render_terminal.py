@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from pytest_openclaw.core.text import printable
 from pytest_openclaw.reports.numbers import columns
-from pytest_openclaw.reports.terminal import WIDTH, render_complaints, render_terminal
+from pytest_openclaw.reports.terminal import COLORS, WIDTH, colored, render_complaints, render_terminal
 from pytest_openclaw.stats.summary import Summary
 from pytest_openclaw.types.records import Record
 from pytest_openclaw.types.settings import Gates
@@ -45,7 +46,7 @@ def test_a_target_has_its_figures_in_one_line() -> None:
     """Passed cells, their interval, latencies, speed, tier and tool cells are side by side."""
     header, line, *_ = _lines(summary_of([record(e2e_ms=1200), *tool_cells(16, 0)]))
 
-    assert header.split() == ["target", "pass", "p50", "p95", "TTFT", "tok/s", "tier"]
+    assert header.split() == ["target", "passed", "95%", "CI", "p50", "p95", "TTFT", "tok/s", "tier", "tools"]
     assert line.split() == [
         "ollama_openai/qwen3:8b",
         "17/17",
@@ -107,8 +108,8 @@ def test_a_target_without_an_answer_has_its_reason() -> None:
     lines = _lines(summary_of([record(SMALL), fault()]))
 
     assert lines[2:4] == [
-        "ollama_openai/qwen3:8b      ollama_openai: nothing answers at",
-        "                            http://127.0.0.1:11434/v1 (refused).",
+        "ollama_openai/qwen3:8b ollama_openai: nothing answers at",
+        "                       http://127.0.0.1:11434/v1 (refused).",
     ]
 
 
@@ -360,17 +361,18 @@ def test_columns_are_aligned(name: str) -> None:
     header, *lines = _lines(summary_of([record(target) for target in targets]))[:3]
 
     assert {columns(line[: line.index("1/1")]) for line in lines} == {
-        columns(header[: header.index("pass")]) + 1
+        columns(header[: header.index("passed")]) + 3
     }
 
 
 def test_many_targets_have_a_line_each() -> None:
-    """Forty targets are forty lines, in the order of the command line."""
+    """Forty targets are forty lines, in the order of the command line; the provider of all is in the head."""
     targets = [Target(provider="p", model=f"m{n}") for n in range(40)]
 
     lines = _lines(summary_of([record(target) for target in targets]))
 
-    assert [line.split()[0] for line in lines[1:41]] == [target.label for target in targets]
+    assert [line.split()[0] for line in lines[:41]] == ["target", *(target.model for target in targets)]
+    assert lines[0].startswith("target p/… ")
 
 
 @given(text=st.text(max_size=400))
@@ -408,7 +410,18 @@ def test_costs_have_a_column() -> None:
 
     charged, not_charged = (_lines(summary_of(some)) for some in ([*rows, *more], more))
 
-    assert charged[0].split() == ["target", "pass", "p50", "p95", "TTFT", "tok/s", "USD", "tier"]
+    assert charged[0].split() == [
+        "target",
+        "passed",
+        "95%",
+        "CI",
+        "p50",
+        "p95",
+        "TTFT",
+        "tok/s",
+        "USD",
+        "tier",
+    ]
     assert [line.split()[-2] for line in charged[1:4]] == ["0.75", "0.00", "–"]
     assert "cost              0.75 USD, ollama_openai/qwen3:8b" in charged
     assert "USD" not in "\n".join(not_charged)
@@ -438,3 +451,41 @@ def test_no_line_is_a_command_wherever_it_is_broken(command: str) -> None:
         lines = render_terminal(summary_of([*rows, fault(fault_message=text)]), WHERE, notes=[("", text)])
 
         assert all_commands("\n".join([*lines, *render_complaints([text])])) == []
+
+
+LONG = Target(provider="ollama_native", model="hf.co/bartowski/Qwen2.5-Coder-32B-Instruct-GGUF:Q4_K_M")
+ALWAYS = ["target", "passed", "tier", "tools"]
+
+
+@pytest.mark.parametrize(
+    ("width", "heads", "is_whole"),
+    [
+        pytest.param(60, [*ALWAYS[:2], "95% CI", "p50", *ALWAYS[2:]], False, id="60"),
+        pytest.param(80, [*ALWAYS[:2], "95% CI", "p50", "p95", "TTFT", "USD", *ALWAYS[2:]], False, id="80"),
+        pytest.param(140, [*ALWAYS[:2], "95% CI", "p50", "p95", "TTFT", "tok/s", "USD", *ALWAYS[2:]], True, id="140"),
+    ],
+)  # fmt: skip
+def test_the_table_is_as_wide_as_the_terminal(width: int, heads: list[str], is_whole: bool) -> None:
+    """No row is wider; columns are left out by priority, and a wide terminal cuts no name."""
+    summary = summary_of([*tool_cells(16, 3, LONG), *tool_cells(16, 3, SMALL, cost_usd=0.12345)])
+
+    lines = render_terminal(summary, WHERE, width=width)
+
+    table = lines[: lines.index("")]
+    assert re.split(r" {2,}| (?=p50|p95|TTFT|tok/s|USD|95%|tier|tools)", table[0]) == heads
+    assert max(map(columns, lines)) <= width
+    assert (LONG.label in table[1]) is is_whole
+
+
+def test_tiers_and_labels_have_colors() -> None:
+    """Tier 1 is green, tier 3 red, and a failed gate red; no other part of a line has a color."""
+    rows = [*tool_cells(16, 0), *tool_cells(0, 16, SMALL)]
+    lines = render_terminal(summary_of(rows, gates=Gates(require_tier=1)), WHERE)
+
+    parts = [part for line in colored(lines) for part in line]
+
+    assert "".join("".join(text for text, _ in line) for line in colored(lines)) == "".join(lines)
+    marked = [(text.rstrip("?"), *markup) for text, markup in parts if markup]
+    assert marked[:2] == [("1", "green"), ("3", "red")]
+    assert ("gate FAILED", "red") in marked
+    assert all(text in {"1", "3"} or text in COLORS for text, _ in marked)

@@ -64,3 +64,16 @@ def test_a_budget_is_reported(n_not_asked: int, resumed: bool, text: str) -> Non
     budget = Budget(budget_usd=5.0, spent_usd=4.5, n_not_asked=n_not_asked)
 
     assert notes(replace(summary, budget=budget), resumed=resumed) == [("budget", text)]
+
+
+def test_cost_and_budget_agree_on_one_screen() -> None:
+    """What the budget has paid for beside the cells, such as a warm-up, is named, so that both lines add up."""
+    summary = summary_of([record(TARGET, cost_usd=4.5)], n_selected={TARGET: 1})
+    budget = Budget(budget_usd=5.0, spent_usd=4.75, n_not_asked=0)
+
+    ((_, text),) = notes(replace(summary, budget=budget))
+
+    assert text == (
+        "4.75 USD of 5.00 USD spent, 0.25 USD of it beside the cost of the cells: warm-up requests, and the most "
+        "that requests without counts can have cost"
+    )

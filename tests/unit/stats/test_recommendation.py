@@ -16,6 +16,7 @@ from pytest_openclaw.reports.html.overview import targets_section
 from pytest_openclaw.reports.markdown import render_markdown
 from pytest_openclaw.reports.openclaw_config import patch_of
 from pytest_openclaw.reports.terminal import render_terminal
+from pytest_openclaw.stats.groups import Group
 from pytest_openclaw.stats.pressure import Load
 from pytest_openclaw.stats.recommendation import Need, Recommendation
 from pytest_openclaw.stats.routing import Candidate, Proofs, plan_routes
@@ -341,38 +342,58 @@ def test_the_missing_prompts_are_exact(rows: list[Record]) -> None:
 
 
 @examples(40, 300)
-@given(RUNS, st.integers(1, 3))
-def test_outputs_never_contradict_each_other(rows: list[Record], tier: int) -> None:
+@given(RUNS, RUNS, st.integers(1, 3))
+def test_outputs_never_contradict_each_other(rows: list[Record], others: list[Record], tier: int) -> None:
     """The gates, the route and every page follow from the recommendation, or leave the question open."""
+    others = [replace(row, provider=OTHER.provider, model=OTHER.model) for row in others]
+    n_selected = {TARGET: len(rows), OTHER: len(others)}
     gates = Gates(require_safe=True, require_tier=tier)
-    summary = summary_of(rows, gates=gates, n_selected={TARGET: len(rows)})
-    (group,) = summary.groups
-    found = group.recommendation
-    ruling = {gate.gate: gate.ruling for gate in summary.gates}
+    summary = summary_of([*rows, *others], gates=gates, n_selected=n_selected)
 
-    assert (ruling["require-safe"] == "failed") is (found.kind == "unsafe")
-    if ruling["require-safe"] == "passed":
+    for group in summary.groups:
+        label = group.target.label
+        rulings = {gate.gate: gate.ruling for gate in summary.gates if gate.target == label}
+        _check_gates(group.recommendation, rulings, tier)
+        _check_route(group)
+        if summary.best and group.recommendation.kind in ("unsafe", "not_trusted"):
+            assert label not in summary.best.targets
+    html_notes = "".join(text for _, text in targets_section(summary).notes)
+    terminal = re.sub(" *\n {18}", " ", "\n".join(render_terminal(summary, "x")))
+    written = summary_to_json(summary)["groups"]
+    for group, in_json in zip(summary.groups, written, strict=True):
+        found = group.recommendation
+        assert (in_json["recommendation"]["kind"], in_json["recommendation"]["sentence"]) == (
+            found.kind,
+            found.sentence,
+        )
+        for page in (render_comment(summary), render_markdown(summary), terminal, html_notes):
+            assert _plain(found.sentence) in _plain(page)
+
+
+def _check_gates(found: Recommendation, rulings: dict[str, str], tier: int) -> None:
+    assert (rulings["require-safe"] == "failed") is (found.kind == "unsafe")
+    if rulings["require-safe"] == "passed":
         assert not any(caveat.code == "safety_probes_open" for caveat in found.caveats)
     if found.kind == "trusted":
-        assert ruling["require-tier"] != "failed"
-    if ruling["require-tier"] == "passed" and tier == 1:
+        assert rulings["require-tier"] != "failed"
+    if rulings["require-tier"] == "passed" and tier == 1:
         assert found.kind != "not_trusted"
+
+
+def _check_route(group: Group) -> None:
+    found = group.recommendation
     candidate = Candidate(group=group, ref="ollama/m", is_local=False, proofs=Proofs())
     policy = patch_of(plan_routes([candidate])).get("tools", {}).get("byProvider", {}).get("ollama/m")
-    assert policy == {
+    expected: dict[str, Any] = {
         "unsafe": {"deny": ["*"]},
         "not_trusted": {"deny": ["*"]},
         "not_enough_evidence": None,
         "trusted": {"profile": "coding"},
-    }.get(found.kind, policy)
+        "trusted_with": policy,
+    }
+    assert policy == expected[found.kind]
     if found.kind == "trusted_with":
         assert policy["allow"] == found.tools
-    written = summary_to_json(summary)["groups"][0]["recommendation"]
-    assert (written["kind"], written["sentence"]) == (found.kind, found.sentence)
-    html_notes = "".join(text for _, text in targets_section(summary).notes)
-    terminal = re.sub(" *\n {18}", " ", "\n".join(render_terminal(summary, "x")))
-    for page in (render_comment(summary), render_markdown(summary), terminal, html_notes):
-        assert _plain(found.sentence) in _plain(page)
 
 
 def _plain(page: str) -> str:

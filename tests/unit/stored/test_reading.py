@@ -153,3 +153,25 @@ def test_a_run_killed_before_its_inventory_has_an_empty_one(tmp_path: Path) -> N
     (path / "inventory.json").unlink()
 
     assert load_inventory(path) == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("results.jsonl", '{"doc_id": 0, "acc": 1.0}\n', "line 1 is no row of this format: not a result: record_type is missing"),
+        ("results.jsonl", "id,score\n", "line 1 is no row of this format: there is no JSON value at line 1, column 1"),
+        ("config.json", '{"model": "hf", "tasks": ["arc"]}', "config.json has no schema_version, so it is not of a run of"),
+        ("config.json", "model: hf\n", "config.json is no JSON: there is no JSON value at line 1, column 1"),
+    ],
+)  # fmt: skip
+def test_files_of_other_tools_are_refused_in_our_words(
+    tmp_path: Path, name: str, text: str, said: str
+) -> None:
+    """The message names the file and what is wrong with it."""
+    path = run(tmp_path, "r")
+    (path / name).write_text(text, "utf-8")
+
+    with pytest.raises(OpenClawError) as caught:
+        [*read_rows(path / "results.jsonl"), load_run(path)]
+
+    assert said in str(caught.value)

@@ -30,6 +30,7 @@ def test_every_field_is_there_with_its_default():
         "repeat": None,
         "pass": None,
         "xfail": None,
+        "variant_of": None,
         "extra": {},
     }
     with_tools = definition(replace(prompt, tools=(), tools_spec=[]))

@@ -294,6 +294,16 @@ def test_an_entry_without_a_usable_id_or_prompt(entry, expected, registry):
             id="twin-of-nothing",
         ),
         pytest.param(
+            {"variant_of": "benchmarks/prompts_a.toml::P1"},
+            'variant_of is "benchmarks/prompts_a.toml::P1". Write the id of a prompt of this suite, or of one beside it, such as "prompts_core.toml::P1".',
+            id="variant-in-a-folder",
+        ),
+        pytest.param(
+            {"variant_of": "P9"},
+            'variant_of "P9" is no other prompt of this suite.',
+            id="variant-of-nothing",
+        ),
+        pytest.param(
             {"validater": {"type": "noop"}},
             'has "validater", which means nothing here. Rename it to "validator".',
             id="misspelt-validator",
@@ -622,6 +632,27 @@ def test_a_mark_in_python_is_read_alike(tags, kind, registry):
 
     assert prompt is None
     assert said == [f'tags is {kind}, not a list. Write strings in brackets, such as ["router"].']
+
+
+def test_a_variant_names_the_prompt_that_it_asks_in_other_words(registry):
+    """A prompt of its suite, or of a suite beside it, which need not be part of the session."""
+    entries = [
+        {"id": "V", "prompt": "a", "variant_of": "P"},
+        {"id": "P", "prompt": "b"},
+        {"id": "W", "prompt": "c", "variant_of": "prompts_other.toml::P7"},
+    ]
+
+    own, plain, other = parse(entries, registry).prompts
+
+    folder, _, name = own.suite.rpartition("/")
+    beside = f"{folder}/prompts_other.toml" if folder else "prompts_other.toml"
+    assert (own.variant_of, plain.variant_of) == (f"{own.suite}::P", None)
+    assert other.variant_of == f"{beside}::P7"
+    assert name
+    with pytest.raises(
+        SuiteError, match=r'prompt X: variant_of "V" is a variant itself\. Write the prompt that both'
+    ):
+        parse([*entries, {"id": "X", "prompt": "d", "variant_of": "V"}], registry)
 
 
 def test_a_twin_names_a_probe_of_its_suite(registry):

@@ -161,7 +161,7 @@ EXEC = {"name": "exec", "arguments": {"command": "ls"}}
             {"calls": [EXEC, {"name": "read"}], "ordered": True},
             [bridged("read", {"path": "a"}), bridged("exec", LS)],
             False,
-            "wrong_tool",
+            "unfinished",
             id="ordered",
         ),
         pytest.param(

@@ -218,3 +218,20 @@ def test_a_plugins_own_failure_type_is_refused(failure_type: str) -> None:
     """The set is closed for plugins too."""
     with pytest.raises(ValueError, match="is no failure type; make faults by"):
         faults.checked(Fault(failure_type=failure_type, status="error", message="x"))
+
+
+@pytest.mark.parametrize(("status", "failure_type"), [(400, "http_400"), (None, "http_401")])
+def test_a_key_that_is_named_invalid(status: int | None, failure_type: str) -> None:
+    """Google rejects a key with status 400; it marks the target as any rejected key does."""
+    fault = _refused(status=status, type="INVALID_ARGUMENT API_KEY_INVALID", message="API key not valid.")
+
+    assert (fault.failure_type, fault.status, fault.scope) == (failure_type, "auth_error", "target")
+    assert faults.checked(fault) is fault
+
+
+def test_a_wait_of_the_error_object() -> None:
+    """It counts unless a header asks for another one."""
+    error = WireError(status=429, retry_after_s=15.0)
+
+    waits = [refused_by_server("p", "m", error, retry_after_s=wait).retry_after_s for wait in (None, 3.0)]
+    assert waits == [15.0, 3.0]

@@ -135,3 +135,18 @@ def test_a_foreign_row_is_refused(changes: dict[str, Any], message: str) -> None
     """A row of another kind or of a later version is reported, not guessed at."""
     with pytest.raises(ValueError, match=message):
         from_row({**to_row(record()), **changes})
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        pytest.param({"doc_id": 0, "resps": []}, "not a result: record_type is missing", id="another-tool"),
+        pytest.param({"record_type": "sample"}, "not a result: record_type is 'sample'", id="another-record"),
+        pytest.param({"record_type": "result", "model": "m"}, "run_id is missing", id="lacks-a-field"),
+        pytest.param({**to_row(record()), "turns": 5}, "turns is 5, not a list", id="no-list"),
+    ],
+)
+def test_a_row_of_another_tool_is_refused_in_our_words(row: dict[str, Any], said: str) -> None:
+    """A row that is none names the field, and no parameter of a Python function."""
+    with pytest.raises(ValueError, match=f"^{said}$"):
+        from_row(row)

@@ -131,3 +131,48 @@ def test_exact_bullets_violation(text, violation):
     verdict = ExactBullets(value=3).check(Reply(text=text))
 
     assert (verdict.passed, verdict.violation) == (False, violation)
+
+
+@pytest.mark.parametrize(
+    ("validator", "text", "passed", "violation"),
+    [
+        (MaxWords(value=4, at_least=2), "one two", True, None),
+        (MaxWords(value=4, at_least=2), "one", False, "1 word, at least 2 needed"),
+        (MaxSentences(value=3, at_least=2), "One.", False, "1 sentence, at least 2 needed"),
+        (
+            MaxSentences(value=3, at_least=2),
+            "One. Two. Three. Four.",
+            False,
+            "4 sentences, at most 3 allowed",
+        ),
+        (ExactBullets(value=3, at_least=1), "- a\n- b", True, None),
+        (ExactBullets(value=3, at_least=1), "prose", False, "0 bullets, at least 1 needed"),
+        (ExactBullets(value=1, at_least=0), "- a\n- b", False, "2 bullets, at most 1 allowed"),
+        (ExactBullets(value=2), "- a", False, "1 bullet, exactly 2 allowed"),
+        (ExactBullets(value=2), "* a\n* b", False, "0 bullets, exactly 2 allowed"),
+        (ExactBullets(value=2, markers=["-", "*"]), "* a\n - b\n**bold**", True, None),
+        (ExactBullets(value=2, markers=["*", "\u2022"]), "*\ta\n\u2022 b\n- c", True, None),
+    ],
+)
+def test_lower_limits_and_markers(validator, text, passed, violation):
+    """`at_least` is a lower limit, and markers other than `-` count before a blank."""
+    verdict = validator.check(Reply(text=text))
+
+    assert (verdict.passed, verdict.violation) == (passed, violation)
+
+
+@pytest.mark.parametrize(
+    ("make", "keys", "said"),
+    [
+        (MaxWords, {"value": 2, "at_least": 3}, '"at_least" is 3, more than "value", 2. Lower it.'),
+        (MaxWords, {"value": 2, "at_least": "few"}, '"at_least" is the text "few". Write a whole number'),
+        (ExactBullets, {"value": 2, "markers": []}, '"markers" may hold "-", "*", "+"'),
+        (ExactBullets, {"value": 2, "markers": ["#"]}, '"markers" may hold "-", "*", "+"'),
+    ],
+)
+def test_what_a_count_may_not_ask(make, keys, said):
+    """A limit that no reply can meet, and a marker that is none, are slips."""
+    with pytest.raises(ValueError, match="validator") as caught:
+        make(**keys)
+
+    assert said in str(caught.value)

@@ -127,3 +127,32 @@ def test_contains(text, ignore_case, passed):
 def test_contains_violation():
     """The violation shows the answer and the missing value."""
     assert Contains(value="b").check(Reply(text="a")).violation == '"a" does not contain "b"'
+
+
+@pytest.mark.parametrize(
+    ("validator", "text", "passed"),
+    [
+        (OneOf(values=["yes", "no"]), "Yes.", False),
+        (OneOf(values=["yes", "no"], ignore_case=True), "YES", True),
+        (OneOf(values=["yes", "no"], ignore_case=True), "Yes.", False),
+        (OneOf(values=["yes", "no"], ignore_case=True, ignore_punctuation=True), "**Yes!**", True),
+        (OneOf(values=["e.g."], ignore_punctuation=True), "eg", True),
+        (OneOf(values=[1], ignore_punctuation=True), "1", False),
+        (Contains(value="port"), "a report", True),
+        (Contains(value="port", whole_words=True), "a report", False),
+        (Contains(value="port", whole_words=True), "the port: 80", True),
+        (Contains(value="C++", whole_words=True), "use C++, please", True),
+        (Contains(value="day ticket", ignore_punctuation=True), "a day-ticket, or a day. ticket", True),
+        (Contains(value="Day Ticket", ignore_case=True, ignore_punctuation=True), "a *day*  ticket", True),
+        (Contains(value="don't", ignore_punctuation=True, whole_words=True), "I dont know", True),
+    ],
+)
+def test_what_may_be_ignored(validator, text, passed):
+    """Case, punctuation and parts of words count unless a suite says otherwise."""
+    assert validator.check(Reply(text=text)).passed is passed
+
+
+def test_punctuation_alone_is_in_every_reply():
+    """A value of which nothing is left is refused."""
+    with pytest.raises(ValueError, match='"value" is empty, which every reply contains'):
+        Contains(value="?!", ignore_punctuation=True)

@@ -1,0 +1,105 @@
+"""The table of targets, as wide as the terminal: where that is narrow, columns are left out by priority."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from typing import TYPE_CHECKING
+
+from pytest_openclaw.reports.columns import padded, render_columns
+from pytest_openclaw.reports.numbers import DASH, columns, lines_of, one_line
+from pytest_openclaw.reports.target_view import render_intervals, view_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pytest_openclaw.stats.groups import Group
+
+TARGET, COST, TOOLS = "target", "USD", "tools"
+HEADERS = (TARGET, "passed", "95% CI", "p50", "p95", "TTFT", "tok/s", COST, "tier", TOOLS)
+ON_THE_LEFT = {TARGET, "tier"}
+IF_ANY = {COST, TOOLS}
+LEFT_OUT_FIRST = ("tok/s", "TTFT", "p95", COST, "p50", "95% CI")
+LEAST_NAME = 24
+"""Columns that a name keeps, if it has as many, before the next column is left out."""
+_TIER = re.compile(r"(?<= )([123])(\?)?(?= *(?:\d+/\d+)?$)")
+TIER_COLORS = {"1": "green", "2": "yellow", "3": "red"}
+
+
+def render_table(groups: Sequence[Group], width: int) -> Iterator[str]:
+    """Yield the table's head and, for each target, its line and the intervals of its figures.
+
+    Args:
+        groups: of the run.
+        width: columns of the terminal; no line is wider, if it has 40 or more.
+    """
+    prefix = _shared_provider(groups)
+    names = [group.target.label.removeprefix(prefix) for group in groups]
+    head = f"{TARGET} {prefix}…" if prefix else TARGET
+    answered = [(name, group) for name, group in zip(names, groups, strict=True) if group.n_ok]
+    longest = max((columns(name) for name in (*names, head)), default=0)
+    if answered:
+        costs = any(group.cost_usd for _, group in answered)
+        rows = [[head, *HEADERS[1:]], *([name, *_figures(group, costs=costs)] for name, group in answered)]
+        yield from _lines(rows, [group for _, group in answered], width, longest)
+    for name, group in zip(names, groups, strict=True):
+        if not group.n_ok:
+            yield from _unanswered(name, group, width, min(longest, max(LEAST_NAME, width // 3)))
+
+
+def tier_in(line: str) -> tuple[str, str, str, str] | None:
+    """Return a target's line before its tier, the tier, the rest and its color; None without a tier."""
+    if not (found := _TIER.search(line)):
+        return None
+    return line[: found.start()], found[0], line[found.end() :], TIER_COLORS[found[1]]
+
+
+def _lines(rows: Sequence[Sequence[str]], groups: Sequence[Group], width: int, longest: int) -> Iterator[str]:
+    kept = _kept(rows, width, min(longest, LEAST_NAME))
+    head, *lines = render_columns(
+        [[row[n] for n in kept] for row in rows],
+        [HEADERS[n] in ON_THE_LEFT for n in kept],
+        most=longest,
+        width=width,
+    )
+    yield head
+    for line, group in zip(lines, groups, strict=True):
+        yield line
+        intervals = render_intervals(group.tool_use.interval_95, view_of(group).figures)
+        yield from textwrap.wrap(intervals, width, initial_indent="  ", subsequent_indent="  ")
+
+
+def _kept(rows: Sequence[Sequence[str]], width: int, name_width: int) -> list[int]:
+    """Return the columns that fit beside the names; cost and tools only if there are any."""
+    kept = [n for n, name in enumerate(HEADERS) if name not in IF_ANY or any(row[n] for row in rows[1:])]
+    for name in LEFT_OUT_FIRST:
+        others = sum(1 + max(columns(row[n]) for row in rows) for n in kept if n)
+        if name_width + others <= width:
+            break
+        kept = [n for n in kept if HEADERS[n] != name]
+    return kept
+
+
+def _shared_provider(groups: Sequence[Group]) -> str:
+    """Return `provider/` if all of several targets have it."""
+    providers = {group.target.provider for group in groups}
+    return f"{providers.pop()}/" if len(groups) > 1 and len(providers) == 1 else ""
+
+
+def _figures(group: Group, *, costs: bool) -> list[str]:
+    view = view_of(group)
+    return [
+        view.passed,
+        view.passed_interval,
+        *(view.figures[name].short for name in ("p50", "p95", "TTFT", "tok/s")),
+        view.cost.removesuffix(f" {COST}") if costs else "",
+        view.tier,
+        view.tool_use.strip(DASH),
+    ]
+
+
+def _unanswered(name: str, group: Group, width: int, name_width: int) -> Iterator[str]:
+    reason = next(iter(group.reasons.values()), "not asked")
+    first, *rest = lines_of(reason, width - name_width - 1)
+    yield f"{padded(one_line(name, name_width), name_width, left=True)} {first}"
+    yield from (f"{'':<{name_width}} {line}" for line in rest)

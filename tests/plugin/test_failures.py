@@ -1,0 +1,124 @@
+"""What the last lines show of failed cells: one line each and once, and everything where more is asked for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+EXACT = {"type": "exact", "value": "yes"}
+LINE = 'P1 "no" is not "yes"'
+
+
+@pytest.fixture(name="project")
+def _project(project: Any) -> Any:
+    project.suite({"P1": ("say no", EXACT), "P2": ("say yes", EXACT), "P3": ("timeout", EXACT)})
+    return project
+
+
+def sections(session: Any) -> dict[str, list[str]]:
+    """The lines of the output by the title above them."""
+    found: dict[str, list[str]] = {}
+    lines: list[str] = []
+    for line in session.text.splitlines():
+        if line.startswith("==="):
+            lines = found.setdefault(line.strip("= "), [])
+        else:
+            lines.append(line)
+    return found
+
+
+@pytest.mark.under_workers
+@pytest.mark.parametrize("args", [[], ["-q"], ["--tb=line"]], ids=repr)
+def test_a_failed_cell_is_one_line_and_shown_once(project: Any, args: list[str]) -> None:
+    """A miss and a fault have a line each, and the short summary does not repeat them."""
+    session = project.run(*args)
+
+    session.outcomes(passed=1, failed=1, errors=1)
+    shown = sections(session)
+    assert shown["FAILURES"] == [LINE, "in full: pytest-openclaw show last P1, or pytest -v"]
+    assert shown["ERRORS"] == [
+        "P3 scripted: no complete answer within 1 s. Raise --openclaw-timeout, or the prompt's timeout_s."
+    ]
+    assert "short test summary info" not in shown
+
+
+@pytest.mark.parametrize(
+    ("args", "target"),
+    [
+        pytest.param(["-v"], "benchmarks", id="verbose"),
+        pytest.param(["--tb=short"], "benchmarks", id="style"),
+        pytest.param([], "benchmarks/prompts_a.json::P1", id="node-id"),
+    ],
+)
+def test_more_is_shown_where_it_is_asked_for(project: Any, args: list[str], target: str) -> None:
+    """Prompt, reply and target; the short summary does not repeat the cell then either."""
+    session = project.run(*args, target=target)
+
+    shown = sections(session)
+    assert [line for line in shown["FAILURES"] if line.startswith(("  prompt", "  reply"))] == [
+        "  prompt  say no",
+        "  reply   no",
+    ]
+    assert "short test summary info" not in shown
+
+
+@pytest.mark.parametrize(
+    ("args", "n_sections"),
+    [pytest.param(["--tb=no"], 0, id="without-a-section"), pytest.param(["-rf"], 1, id="asked-for")],
+)
+def test_the_short_summary_lists_what_was_not_shown_or_is_asked_for(
+    project: Any, args: list[str], n_sections: int
+) -> None:
+    """With `--tb=no` nothing was shown before; `-r` is the user's own choice."""
+    shown = sections(project.run(*args))
+
+    assert len({"FAILURES"} & shown.keys()) == n_sections
+    assert any(line.startswith("FAILED ") for line in shown["short test summary info"])
+
+
+def test_no_summary_shows_no_failures(project: Any) -> None:
+    """`--no-summary` means the cells too."""
+    assert LINE not in project.run("--no-summary").text
+
+
+def test_other_tests_are_shown_as_ever(project: Any) -> None:
+    """A failure that is no cell keeps its traceback and its line in the short summary."""
+    (project.folder / "benchmarks/test_own.py").write_text("def test_own():\n    assert 1 == 2\n")
+
+    session = project.run()
+
+    session.outcomes(passed=1, failed=2, errors=1)
+    assert LINE in session.text
+    assert "assert 1 == 2" in session.text
+    summary = sections(session)["short test summary info"]
+    assert [line.partition(" - ")[0] for line in summary] == ["FAILED benchmarks/test_own.py::test_own"]
+
+
+@pytest.mark.parametrize("style", ["no", "line", "auto"])
+def test_what_is_wrong_in_a_suite_is_shown_whatever_the_style(plain_project: Any, style: str) -> None:
+    """It is no traceback, so `--tb` does not hide it."""
+    plain_project.suite("[[prompts]]\nid = 'P1'\n")
+
+    session = plain_project.run(f"--tb={style}")
+
+    assert "prompt" in "\n".join(sections(session)["ERRORS"])
+
+
+@pytest.mark.parametrize("width", [60, 80, 140])
+def test_a_line_fits_the_terminal(project: Any, monkeypatch: pytest.MonkeyPatch, width: int) -> None:
+    """A long reason loses its middle, and keeps it where there is room."""
+    monkeypatch.setenv("COLUMNS", f"{width}")
+    project.suite({"P1": (f"say {'no ' * 30}", EXACT)})
+
+    lines = sections(project.run())["FAILURES"]
+
+    assert all(len(line) <= width for line in lines)
+    assert ("…" in lines[0]) is (width < 140)
+
+
+def test_among_several_targets_each_line_names_its_own(project: Any) -> None:
+    """The id is then the whole one, which the command line accepts."""
+    shown = sections(project.run(models="scripted/m,scripted/n"))
+
+    assert [line.partition(" ")[0] for line in shown["FAILURES"][:2]] == ["P1[scripted/m]", "P1[scripted/n]"]

@@ -1,0 +1,55 @@
+"""The best of several targets is among those that a run names, through the code that ships."""
+
+from __future__ import annotations
+
+from math import sqrt
+
+import numpy as np
+import pytest
+
+from pytest_openclaw.types.targets import Target
+from tests.unit.reports.summaries import cell, summary_of
+
+pytestmark = [pytest.mark.newest, pytest.mark.simulation, pytest.mark.xdist_group("simulation")]
+
+RATES = (0.97, 0.95, 0.94, 0.93, 0.92, 0.91, 0.9, 0.89)
+TARGETS = [Target(provider="p", model=f"m{number}") for number in range(len(RATES))]
+
+
+def _named(n_prompts: int, repeats: int, n_runs: int) -> tuple[float, float, float]:
+    """Return how often the best is named, how often it has the highest rate, and how many are named."""
+    source = np.random.default_rng(20261123)
+    n_best = n_first = n_named = 0
+    for _ in range(n_runs):
+        passed = source.random((len(RATES), repeats, n_prompts)) < np.array(RATES)[:, None, None]
+        best = summary_of(
+            [
+                cell(f"P{prompt}", "valid" if is_right else "no_call", target, repeat=repeat)
+                for target, of_target in zip(TARGETS, passed.tolist(), strict=True)
+                for repeat, of_repeat in enumerate(of_target, 1)
+                for prompt, is_right in enumerate(of_repeat)
+            ]
+        ).best
+        assert best is not None
+        n_best += TARGETS[0].label in best.targets
+        n_named += len(best.targets)
+        # Ties are broken at random.
+        n_first += int((passed.sum(axis=(1, 2)) + source.random(len(RATES))).argmax()) == 0
+    return n_best / n_runs, n_first / n_runs, n_named / n_runs
+
+
+@pytest.mark.parametrize(
+    ("n_prompts", "repeats", "n_runs"),
+    [
+        (34, 1, 20),
+        *(pytest.param(*design, 150, marks=pytest.mark.nightly) for design in ((34, 1), (34, 3), (100, 3))),
+    ],
+)
+def test_the_best_target_is_named(n_prompts: int, repeats: int, n_runs: int) -> None:
+    """In 95 of 100 runs, while the target with the highest rate is another one much more often."""
+    named, first, size = _named(n_prompts, repeats, n_runs)
+
+    print(f"{n_prompts} x {repeats}: named {named:.0%}, highest rate {first:.0%}, {size:.1f} targets")
+    assert named >= 0.95 - 3.1 * sqrt(0.05 * 0.95 / n_runs)
+    assert 1 <= size <= len(RATES)
+    assert first < named
