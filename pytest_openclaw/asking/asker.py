@@ -129,6 +129,7 @@ class Asker:
         self._lines: dict[str, _Line] = {}
         self._endpoints: dict[str, str] = {}
         self._claims: dict[str, Client] = {}
+        self._running: set[Client] = set()
         self._held: dict[str, Client] = {}
         self._taken: set[str] = set()
         self._notes: dict[Target, JsonObject] = {}
@@ -153,6 +154,7 @@ class Asker:
     def leave(self, client: Client) -> None:
         """Forget a client; replies that its tests have not taken are for whoever runs their cells next."""
         self._clients.remove(client)
+        self._running.discard(client)
         self._claims = {token: other for token, other in self._claims.items() if other is not client}
         for line in self._lines.values():
             line.wanted = {token: None for token in line.wanted if token in self._claims}
@@ -168,8 +170,10 @@ class Asker:
             case Taken():
                 self._take(message)
             case ClaimCells():
+                self._running.add(client)
                 for token in message.tokens:
                     self._claim(client, token)
+                self._feed_all()
             case Want():
                 self._want(client, message)
             case CellPlan():
@@ -224,7 +228,6 @@ class Asker:
             self._deliver(sent)
         elif token not in self._taken and token not in line.queued:
             self._queue(cell)
-            self._feed(line)
 
     def _want(self, client: Client, want: Want) -> None:
         token = want.token
@@ -300,7 +303,7 @@ class Asker:
 
     def _next_planned(self, line: _Line) -> str | None:
         # A reply that a test of another process has in hand leaves room for the next.
-        most = ahead_of(line.limit) + len(self._clients) - 1
+        most = ahead_of(line.limit) + max(0, len(self._running) - 1)
         while line.to_send and not self._is_stopping and len(line.out) < most:
             token = line.to_send[0]
             permit = self._repeats.permit(self._cells[token]) if token in line.queued else "leave_out"

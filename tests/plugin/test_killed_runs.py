@@ -175,8 +175,8 @@ def test_kill_9_of_a_resumed_session(folder: Path) -> None:
         pytest.param(("-n", "2"), 11, 2, id="workers", marks=[pytest.mark.workers, pytest.mark.nightly]),
         pytest.param(
             ("-n", "2", "--dist=loadfile"),
-            10,
-            10,
+            9,
+            9,
             id="loadfile",
             marks=[pytest.mark.workers, pytest.mark.nightly],
         ),

@@ -419,7 +419,7 @@ def test_one_that_takes_no_job_is_ended(tmp_path: Path, server: MisbehavingServe
         process = child()
         process.send_signal(signal.SIGSTOP)
 
-        cells = expect(client, *(f"{n} " + "x" * 200_000 for n in range(4)))
+        cells = expect(client, *(f"{n} " + "x" * 5_000_000 for n in range(4)))
 
         assert wait_until(lambda: is_gone(process.pid))
         # The next one is given them too, and takes its time to start.
