@@ -241,3 +241,30 @@ def test_a_run_from_elsewhere_may_not_lead_out_of_its_folder(plain_project: Any,
     )
     assert "canary" not in session.text
     assert "Traceback" not in session.text
+
+
+def test_a_loss_is_ruled_out_by_several_runs(plain_project: Any) -> None:
+    """The newest runs of the target are one baseline, and the gate passes what has lost less than its limit."""
+    _suite(plain_project, n_bad=0)
+    for run_id in ("one", "two"):
+        _run(plain_project, run_id)
+
+    session = _run(
+        plain_project,
+        "three",
+        "--openclaw-baseline=last:5",
+        "--openclaw-verdict=gate",
+        "--openclaw-fail-on=loss>0.5",
+        "--openclaw-p-value=mid",
+    )
+
+    assert session.status == 0
+    summary = _summary(plain_project, "three")
+    assert [(gate["gate"], gate["wanted"], gate["ruling"]) for gate in summary["gates"]] == [
+        ("fail-on-loss", 0.5, "passed")
+    ]
+    assert summary["comparison"]["baseline"] == "two"
+    assert summary["comparison"]["notes"] == ["verdicts are compared with 2 runs: two, one"]
+    assert summary["comparison"]["targets"][0]["verdicts"]["n_cells"] == 18
+    config = json.loads((plain_project.folder / "runs/three/config.json").read_text())
+    assert (config["p_value"], config["gates"]["fail_on"]) == ("mid", "loss>0.5")
