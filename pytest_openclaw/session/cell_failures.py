@@ -8,6 +8,7 @@ import pytest
 
 from pytest_openclaw.core.text import printable
 from pytest_openclaw.options import SUITE_NAME
+from pytest_openclaw.session.repeat_threshold import SECTION
 from pytest_openclaw.types.payloads import KeptVerdict
 from pytest_openclaw.types.records import Record
 
@@ -127,6 +128,7 @@ def in_one_line(report: pytest.TestReport, width: int | None, *, only: str | Non
     prompt_id = name.partition("[")[0]
     # The text of a suite's cell begins with id and name, which may be the same.
     text = next(_reasons(report), "failed").removeprefix(f"{prompt_id} ").removeprefix(f"{prompt_id}: ")
+    text = "; ".join([text, *_repeats(report.longrepr)])
     line = printable(f"{name.replace(f'[{only}]', '')} {text}")
     return line if width is None else one_line(line, width)
 
@@ -135,6 +137,16 @@ def _reasons(report: pytest.TestReport) -> Iterator[str]:
     crash = getattr(report.longrepr, "reprcrash", None)
     for text in (getattr(crash, "message", ""), str(report.longrepr)):
         yield from (line.removeprefix("Missed: ").removeprefix("Failed: ") for line in text.splitlines()[:1])
+
+
+def _repeats(longrepr: object) -> Iterator[str]:
+    """Yield which repeats were missed, if the cell failed because too many were."""
+    for name, content, _ in getattr(longrepr, "sections", ()):
+        if name == SECTION:
+            yield content
+    if isinstance(longrepr, str):
+        lines = longrepr.splitlines()[1:]
+        yield from (line.removeprefix(f"  {SECTION} ") for line in lines if line.startswith(f"  {SECTION} "))
 
 
 def _is_plain(outcome: object) -> bool:

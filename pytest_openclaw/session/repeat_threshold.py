@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.types.prompts import Cell
 
+SECTION = "repeats"
+"""Names the part of a failure that says which repeats were missed."""
 SHARE = "openclaw_share"
 STRICT = "[XPASS(strict)] "
 """The beginning of pytest's message for a strict xfail that passed."""
@@ -120,6 +122,6 @@ def _refuse(report: pytest.TestReport, claim: Claim, repeats: set[int]) -> None:
         return
     text = f'missed {listed}; pass = "{claim.asked}" allows {claim.allowed}'
     if hasattr(changed.longrepr, "addsection"):
-        changed.longrepr.addsection("repeats", text)
+        changed.longrepr.addsection(SECTION, text)
     else:
-        changed.longrepr = f"{changed.longrepr}\n  repeats {text}"
+        changed.longrepr = f"{changed.longrepr}\n  {SECTION} {text}"

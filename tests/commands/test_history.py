@@ -267,7 +267,7 @@ def test_a_matching_summary_is_enough(
 
 DAMAGES = [
     pytest.param("config.json", "{", "config.json is no JSON", id="config"),
-    pytest.param("config.json", "{}", "config.json: its format is None", id="empty-config"),
+    pytest.param("config.json", "{}", "config.json has no schema_version", id="empty-config"),
     pytest.param("config.json", None, "config.json: No such file or directory", id="no-config"),
     pytest.param("summary.json", "[", "summary.json is no JSON", id="summary"),
     pytest.param("summary.json", "[]", "summary.json holds no JSON object", id="summary-list"),

@@ -199,7 +199,7 @@ def test_one_miss_too_many_is_a_failure(project: Any) -> None:
     """The message names all failed repeats; the allowed ones before it stay as reported."""
     write(project, {"prompt": "miss 2 3 5", "pass": "4 of 5"})
 
-    session = run(project, "--junitxml=junit.xml")
+    session = run(project, "--junitxml=junit.xml", "-v")
 
     session.outcomes(passed=2, xfailed=1, failed=2)
     assert session.status == 1

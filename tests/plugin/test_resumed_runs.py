@@ -242,7 +242,7 @@ def test_a_kept_python_benchmark_is_not_run_again(school: Any) -> None:
         b"".join(line for line in lines(school) if b'"R3"' not in line)
     )
 
-    session = resume(school)
+    session = resume(school, "-v")
 
     assert ran(school) == ["R3"]
     assert set(asked(school)) == {"warm-up a", "a say perhaps", "fingerprint a"}

@@ -23,6 +23,10 @@ from tests.providers.test_anthropic_messages import CARRIED, LISTS, READ, READS,
 
 pytestmark = pytest.mark.newest
 pydantic = pytest.importorskip("pydantic")
+# Loaded before any test: pytester forgets what a session inside a test has imported, and a second pydantic does not
+# know the classes of the first.
+for part in ("fields", "main", "type_adapter"):
+    pytest.importorskip(f"pydantic.{part}")
 
 HISTORY = (
     Turn(text="Let me look.", calls=(READS, LISTS), results=("alpha", ""), carried=CARRIED),
