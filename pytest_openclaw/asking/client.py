@@ -356,7 +356,8 @@ class AskingClient:
         side.link, side.started = link, started or side.started
         side.has_plan, side.is_set_up = None, False
         if isinstance(link, SocketLink):
-            link.longest_send_s = self._settings.timeout_s
+            # It may still be starting.
+            link.longest_send_s = self._settings.timeout_s + SILENCE_S
             link.send(hello)
         return link
 

@@ -410,9 +410,12 @@ def test_one_that_is_stopped_does_not_hold_the_end_up(
     assert {one.prompt.id for one, _ in left} <= {"P0"}
 
 
-def test_one_that_takes_no_job_is_ended(tmp_path: Path, server: MisbehavingServer) -> None:
+def test_one_that_takes_no_job_is_ended(
+    tmp_path: Path, server: MisbehavingServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A process that stops reading does not block the sender of more than a socket buffers."""
     answering(server, lambda prompt: ANSWER)
+    monkeypatch.setattr(client_module, "SILENCE_S", 2.0)
     settings = Settings(timeout_s=0.5, retries=0, concurrency=Concurrency(everywhere=8))
     with AskingClient({"openai_responses": provider_at(server.url)}, settings, tmp_path) as client:
         take(client, "warm", cell("warm"))
@@ -422,6 +425,7 @@ def test_one_that_takes_no_job_is_ended(tmp_path: Path, server: MisbehavingServe
         cells = expect(client, *(f"{n} " + "x" * 5_000_000 for n in range(4)))
 
         assert wait_until(lambda: is_gone(process.pid))
+        monkeypatch.setattr(client_module, "SILENCE_S", 60.0)
         # The next one is given them too, and takes its time to start.
         patient = {
             token: replace(one, prompt=replace(one.prompt, timeout_s=PATIENCE_S))
