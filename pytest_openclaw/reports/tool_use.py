@@ -55,8 +55,8 @@ def render_best(best: Best, compared: str = POSSIBLE) -> str:
         return f"{best.fastest}, of {best.n_targets} {compared}; each of the others is shown to be worse"
     names = f"{', '.join(best.targets[:-1])} and {best.targets[-1]}"
     return (
-        f"{len(best.targets)} of {best.n_targets} {compared} are not shown to be worse than the best: {names}; "
-        f"{best.fastest} is the fastest of them"
+        f"{len(best.targets)} of {best.n_targets} {compared} are not shown to be worse than the best: "
+        f"{names}; {best.fastest} is the fastest of them"
     )
 
 
