@@ -165,7 +165,7 @@ def _candidates(part: Part, overrides: Mapping[str, str]) -> list[Candidate]:
 
 
 def _entry_lines(routing: Routing, out: Path) -> Iterator[str]:
-    from pytest_openclaw.reports.tool_use import render_best
+    from pytest_openclaw.reports.tool_use import ABLE, render_best
 
     for route in routing.routes:
         yield f"{route.ref}: {route.recommendation.sentence}"
@@ -173,7 +173,7 @@ def _entry_lines(routing: Routing, out: Path) -> Iterator[str]:
     for candidate in routing.nameless:
         yield f"{candidate.label}: OpenClaw has no name for it, no entry"
     if routing.best:
-        yield f"subagents: {render_best(routing.best)}"
+        yield f"subagents: {render_best(routing.best, ABLE)}"
     yield ""
     yield f"wrote {out}"
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from pytest_openclaw.types.tool_calls import ToolOutcome
 
 EVIDENCE = {"native": "on the wire", "text": "as text"}
+POSSIBLE, ABLE = "targets that are neither unsafe nor not trusted", "models that may hold the tools"
+"""The targets that a run compares, and the fewer ones that `route` compares: the best holds tools."""
 PRESSURE_HEAD = ("tools", "tokens before", "right", "95 %", "overflowed")
 
 
@@ -47,14 +49,14 @@ def render_early_stopping(use: ToolUse, what: str) -> str | None:
     return f"{cells}{others} {how} would settle {what}"
 
 
-def render_best(best: Best) -> str:
-    """Say which targets may be the best, and which of them to choose."""
+def render_best(best: Best, compared: str = POSSIBLE) -> str:
+    """Say which of the compared targets may be the best, and which of them to choose."""
     if len(best.targets) == 1:
-        return f"{best.fastest}; each of the others is shown to be worse than another one"
+        return f"{best.fastest}, of {best.n_targets} {compared}; each of the others is shown to be worse"
     names = f"{', '.join(best.targets[:-1])} and {best.targets[-1]}"
     return (
-        f"{len(best.targets)} of {best.n_targets} are not shown to be worse than the best: {names}; "
-        f"{best.fastest} is the fastest of them"
+        f"{len(best.targets)} of {best.n_targets} {compared} are not shown to be worse than the best: "
+        f"{names}; {best.fastest} is the fastest of them"
     )
 
 

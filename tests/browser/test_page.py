@@ -13,7 +13,7 @@ from pytest_openclaw.stored.parts import read_part
 from pytest_openclaw.stored.summaries import summary_of
 from pytest_openclaw.types.records import Record
 from tests.browser.conftest import Opener, reported
-from tests.browser.made_runs import make_run
+from tests.browser.made_runs import make_run, prompts_of
 from tests.unit.reports.summaries import fault, record
 from tests.unit.stored.stored_runs import A, definition, store
 
@@ -294,11 +294,12 @@ def test_the_keyboard_does_what_the_mouse_does(open_page: Opener, made_run: Path
     page.keyboard.press("ArrowDown")
     there = _focus(page)
 
-    assert (first.split(" ")[0], there.split(" ")[0]) == ("P0", "P2")
+    ids = [prompt.id for prompt in prompts_of(60)]
+    assert [first.split(" ")[0], there.split(" ")[0]] == ids[:2]
     assert "cloud/model-a:32b@low" in there
     page.keyboard.press("Enter")
     assert _focus(page) == "panel-title"
-    assert page.locator("#panel-title").inner_text().startswith("P2 ")
+    assert page.locator("#panel-title").inner_text().startswith(f"{ids[1]} ")
     page.keyboard.press("Escape")
     assert not page.locator("#panel").is_visible()
     assert _focus(page) == there

@@ -147,7 +147,7 @@ def test_a_prompt_beyond_the_context_is_an_error_of_its_own(session: Ended, prov
         if ours
         else f"{provider}: the prompt is longer than {MODEL}'s context: request ("
     )
-    assert f"P4 {row['fault_message']}" in session.text
+    assert f"P4[{row['provider']}/{MODEL}] {row['fault_message']}" in session.text
 
 
 @pytest.mark.nightly
@@ -202,6 +202,7 @@ def test_the_summary_of_a_target(session: Ended, provider: str) -> None:
         "n_error": 1,
         "n_auth_error": 0,
         "n_native_unanswered": 0,
+        "n_open_probes": 0,
     }
     assert group["success_rate_ok"] == 1.0
     assert group["objective_pass_rate"] == judged.count(True) / 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pytest_openclaw.reports.tool_use import ABLE, POSSIBLE, render_best
 from pytest_openclaw.stats.best import Best
 from pytest_openclaw.types.records import Record
 from pytest_openclaw.types.targets import Target
@@ -29,6 +30,28 @@ def test_what_is_clearly_worse_is_left_out() -> None:
     rows = [*_cells(A, 38), *_cells(B, 36, e2e_ms=50), *_cells(C, 20, e2e_ms=10)]
 
     assert summary_of(rows).best == Best(n_targets=3, targets=["p/b", "p/a"])
+
+
+@pytest.mark.parametrize(
+    ("best", "sentence"),
+    [
+        pytest.param(
+            Best(n_targets=3, targets=["p/b", "p/a"]),
+            "2 of 3 models that may hold the tools are not shown to be worse than the best: p/b and p/a; "
+            "p/b is the fastest of them",
+            id="two",
+        ),
+        pytest.param(
+            Best(n_targets=2, targets=["p/b"]),
+            "p/b, of 2 models that may hold the tools; each of the others is shown to be worse",
+            id="one",
+        ),
+    ],
+)
+def test_the_sentence_names_what_was_compared(best: Best, sentence: str) -> None:
+    """A run compares more targets than `route` does."""
+    assert render_best(best, ABLE) == sentence
+    assert POSSIBLE in render_best(best)
 
 
 @pytest.mark.parametrize(
