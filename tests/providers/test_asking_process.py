@@ -410,19 +410,21 @@ def test_one_that_is_stopped_does_not_hold_the_end_up(
     assert {one.prompt.id for one, _ in left} <= {"P0"}
 
 
-def test_one_that_takes_no_job_is_ended(
-    tmp_path: Path, server: MisbehavingServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_that_takes_no_job_is_ended(server: MisbehavingServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that stops reading does not block the sender of more than a socket buffers."""
     answering(server, lambda prompt: ANSWER)
     monkeypatch.setattr(client_module, "SILENCE_S", 2.0)
     settings = Settings(timeout_s=0.5, retries=0, concurrency=Concurrency(everywhere=8))
-    with AskingClient({"openai_responses": provider_at(server.url)}, settings, tmp_path) as client:
+    # A path that a Unix socket can have, whose buffer is small.
+    with (
+        tempfile.TemporaryDirectory(dir="/tmp") as folder,
+        AskingClient({"openai_responses": provider_at(server.url)}, settings, Path(folder)) as client,
+    ):
         take(client, "warm", cell("warm"))
         process = child()
         process.send_signal(signal.SIGSTOP)
 
-        cells = expect(client, *(f"{n} " + "x" * 5_000_000 for n in range(4)))
+        cells = expect(client, *(f"{n} " + "x" * 200_000 for n in range(4)))
 
         assert wait_until(lambda: is_gone(process.pid))
         monkeypatch.setattr(client_module, "SILENCE_S", 60.0)
