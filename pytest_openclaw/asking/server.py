@@ -47,6 +47,7 @@ class AskerServer:
         self.secret = secret
         self._asker: Asker | None = None
         self._redactor: Redactor | None = None
+        self._open: set[_Connection] = set()
         self._connected: set[_Connection] = set()
         self._leaving: _Connection | None = None
         self._n_missing = 1  # the one that has started this asker
@@ -71,10 +72,16 @@ class AskerServer:
         left = await self._asker.close() if self._asker else Left()
         if self._leaving:
             await self._leaving.end(left)
+        # Closing takes a pass of the loop, and a loop that ends before leaves the socket open.
+        await asyncio.gather(*(connection.close() for connection in self._open))
 
     def end(self) -> None:
         """End, whoever is connected."""
         self._has_ended.set()
+
+    def open(self, connection: _Connection) -> None:
+        """Keep a new connection, to close it at the end."""
+        self._open.add(connection)
 
     def greet(self, connection: _Connection, hello: Hello) -> None:
         """Serve a new client, perhaps in place of one that was lost."""
@@ -105,6 +112,7 @@ class AskerServer:
 
     def lose(self, connection: _Connection) -> None:
         """Wait for another client in place of one that broke off."""
+        self._open.discard(connection)
         if connection is self._leaving:
             self._leaving = None
         elif connection in self._connected:
@@ -165,6 +173,7 @@ class _Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport), "a socket's transport"
         self._transport = transport
+        self._server.open(self)
 
     def data_received(self, data: bytes) -> None:
         for frame in self._frames.feed(data):
@@ -194,7 +203,11 @@ class _Connection(asyncio.Protocol):
         # A socket holds some 200 KB; answers beyond that are sent while the other side reads.
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._is_lost.wait(), SENDING_S)
+
+    async def close(self) -> None:
+        """Close the connection."""
         self._transport.abort()
+        await self._is_lost.wait()
 
 
 def _pickled(message: FromAsker) -> bytes:
