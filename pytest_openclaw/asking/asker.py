@@ -1,6 +1,6 @@
 """Decides which cell is sent next, and keeps each reply until a test has taken it.
 
-All cells of a machine go through one asker, whoever runs their tests. On each endpoint it sends cells in
+All cells of a machine go through one asker, for all processes that run tests. On each endpoint it sends cells in
 the order of the plan and keeps no more than `ahead_of` of them sent or answered and not taken, so a reply is
 there when its test begins and replies are not hoarded. A cell that a test waits for goes first only where
 its endpoint has a free slot that the plan cannot fill: a test that comes out of order always gets its reply,
@@ -152,7 +152,7 @@ class Asker:
         self._feed_all()
 
     def leave(self, client: Client) -> None:
-        """Forget a client; replies that its tests have not taken are for whoever runs their cells next."""
+        """Forget a client; replies that its tests have not taken go to the next process that runs their cells."""
         self._clients.remove(client)
         self._running.discard(client)
         self._claims = {token: other for token, other in self._claims.items() if other is not client}
@@ -322,7 +322,7 @@ class Asker:
         return None
 
     def _answer_ended(self, line: _Line) -> None:
-        """Tell the tests that wait for a repeat which is not sent any more."""
+        """Answer the tests that wait for a repeat that is no longer sent."""
         for token in list(line.wanted):
             if (why := self._repeats.why_left_out(self._cells[token])) is not None:
                 del line.wanted[token]

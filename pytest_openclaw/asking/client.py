@@ -197,7 +197,7 @@ class AskingClient:
                     wanted_from = link
                 link.receive(patience_s, partial(self._note, side))
             except HostDied as error:
-                self._bury(side, error)
+                self._forget_asker(side, error)
                 if token not in self._places:  # the next asker could not know that it was sent
                     raise HostDied(side.died) from None
         answer = self._received.pop(token)
@@ -314,7 +314,7 @@ class AskingClient:
                 while side.has_plan is None:
                     link.receive(SILENCE_S, partial(self._note, side))
             except HostDied as error:
-                self._bury(side, error)
+                self._forget_asker(side, error)
                 link = self._connect(side)
                 continue
             self._set_up(side, link)
@@ -434,7 +434,7 @@ class AskingClient:
                     if result.notes:
                         self.notes.setdefault(self._cells[result.token].target, {}).update(result.notes)
 
-    def _bury(self, side: _Side, error: HostDied) -> None:
+    def _forget_asker(self, side: _Side, error: HostDied) -> None:
         """Forget an asker that has died; the next one says what is lost with it."""
         side.died = exit_reason(side.place, side.started, error)
         side.started = None

@@ -192,7 +192,7 @@ class AskerThread:
             self._thread.join(_LOOK_S)
 
     def end(self) -> None:
-        """End it, whoever is connected."""
+        """End it, even with connected clients."""
         with contextlib.suppress(RuntimeError):  # it has ended by itself
             self._loop.call_soon_threadsafe(self._server.end)
         self._thread.join(CLOSING_S)

@@ -76,7 +76,7 @@ class AskerServer:
         await asyncio.gather(*(connection.close() for connection in self._open))
 
     def end(self) -> None:
-        """End, whoever is connected."""
+        """End, even with connected clients."""
         self._has_ended.set()
 
     def open(self, connection: _Connection) -> None:

@@ -100,7 +100,7 @@ class Controller:
             del vars(report)[PAYLOAD]
 
     def pytest_runtest_logfinish(self) -> None:
-        """After the last failure that the user allowed, let no worker go on with what it was given."""
+        """After the last failure that the user allowed, stop the workers' remaining cells."""
         if not self._stops and self._dsession.shouldstop:
             self._stop(at_once=False)
 

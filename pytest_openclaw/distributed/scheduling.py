@@ -149,10 +149,10 @@ def in_scopes(dist: str) -> type[LoadScopeScheduling] | None:
 
 
 class _Supplying(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
-    """Gives whoever is new enough to begin with, or tells that nothing more comes."""
+    """Gives a new worker enough items to start, or the notice that there are no more."""
 
     def schedule(self) -> None:
-        """Begin, or go on with a worker that has come in place of another."""
+        """Start, or continue with a worker that replaces another."""
         super().schedule()
         if self.collection is None:
             return

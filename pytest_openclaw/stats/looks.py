@@ -15,7 +15,7 @@ from math import exp, pi, sqrt
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.stats.intervals import Z_95, most_cells, resemblance_of, wilson_95
+from pytest_openclaw.stats.intervals import Z_95, most_cells, resemblance_of, sure_cells, wilson_95
 from pytest_openclaw.stats.tiers import classify_tier, is_conclusive
 
 if TYPE_CHECKING:
@@ -114,6 +114,6 @@ def may_settle(clusters: Sequence[Cluster], n_repeats: int, z: float) -> bool:
 
 
 def _would_settle(rate: float, n: float, k: int, z: float) -> bool:
-    n = min(n, most_cells(rate, k, z), most_cells(1 - rate, k, z))
+    n = min(sure_cells(n, k, z), most_cells(rate, k, z), most_cells(1 - rate, k, z))
     interval, tier = wilson_95(rate * n, n, z=z), classify_tier(rate * n, n)
     return interval is not None and tier is not None and is_conclusive(tier, interval)

@@ -6,7 +6,7 @@ from functools import lru_cache
 from math import ceil, exp, floor, lgamma, log, sqrt
 from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_openclaw.stats.intervals import Z_95, Cluster, Interval, effective_n, student_t_95
+from pytest_openclaw.stats.intervals import Z_95, Cluster, Interval, effective_n, student_t
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -104,7 +104,7 @@ def _effective_n(prompts: Sequence[Sequence[float]], ordered: Sequence[float], s
         return len(ordered)
     at = ordered[ceil(len(ordered) * share) - 1]
     clusters = [Cluster(sum(value <= at for value in values), len(values)) for values in prompts]
-    return floor(effective_n(clusters) * (Z_95 / student_t_95(len(prompts) - 1)) ** 2)
+    return floor(effective_n(clusters) * (Z_95 / student_t(len(prompts) - 1)) ** 2)
 
 
 def _too_few(n: int, n_prompts: int, worth: int, share: float) -> str:

@@ -7,7 +7,7 @@ from math import sqrt
 from statistics import fmean
 from typing import TYPE_CHECKING, Literal
 
-from pytest_openclaw.stats.intervals import Interval, student_t_95
+from pytest_openclaw.stats.intervals import Interval, student_t
 from pytest_openclaw.stats.power import power, smallest_loss
 from pytest_openclaw.stats.rates import cluster_of, is_judged
 from pytest_openclaw.stats.significance import LEVEL, Difference, adjusted, exchange
@@ -267,7 +267,7 @@ def _range(tallies: Sequence[_Tally]) -> Interval | None:
     units = [(float(tally.total), float(tally.n)) for tally in tallies] + [(size, size), (-size, size)]
     weight = n + 2 * size
     centre = sum(total for total, _ in units) / weight
-    half = student_t_95(len(units) - 1) * sqrt(sum((t - centre * m) ** 2 for t, m in units)) / weight
+    half = student_t(len(units) - 1) * sqrt(sum((t - centre * m) ** 2 for t, m in units)) / weight
     return Interval(low=max(-1.0, centre - half), high=min(1.0, centre + half))
 
 

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 
 import numpy as np
 
@@ -126,5 +127,5 @@ def cost_table(n_runs: int) -> Iterator[str]:
 
 if __name__ == "__main__":
     n = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
-    for line in (*error_table(n), "", *cost_table(max(1, n // 5))):
+    for line in chain(error_table(n), [""], cost_table(max(1, n // 5))):
         print(line, flush=True)

@@ -39,13 +39,16 @@ def _named(n_prompts: int, repeats: int, n_runs: int) -> tuple[float, float, flo
 
 
 @pytest.mark.parametrize(
-    ("n_prompts", "repeats", "n_runs"),
+    ("n_prompts", "repeats", "share", "n_runs"),
     [
-        (34, 1, 20),
-        *(pytest.param(*design, 150, marks=pytest.mark.nightly) for design in ((34, 1), (34, 3), (100, 3))),
+        (34, 1, 0.40, 20),
+        *(
+            pytest.param(*design, 150, marks=pytest.mark.nightly)
+            for design in ((34, 1, 0.40), (34, 3, 0.64), (100, 3, 0.85))
+        ),
     ],
 )
-def test_the_best_target_is_named(n_prompts: int, repeats: int, n_runs: int) -> None:
+def test_the_best_target_is_named(n_prompts: int, repeats: int, share: float, n_runs: int) -> None:
     """In 95 of 100 runs, while the target with the highest rate is another one much more often."""
     named, first, size = _named(n_prompts, repeats, n_runs)
 
@@ -53,3 +56,4 @@ def test_the_best_target_is_named(n_prompts: int, repeats: int, n_runs: int) -> 
     assert named >= 0.95 - 3.1 * sqrt(0.05 * 0.95 / n_runs)
     assert 1 <= size <= len(RATES)
     assert first < named
+    assert abs(first - share) <= 3.1 * sqrt(share * (1 - share) / n_runs)

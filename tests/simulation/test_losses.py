@@ -69,13 +69,24 @@ def test_a_target_that_has_lost_as_much_as_allowed_hardly_ever_passes(
 @pytest.mark.nightly
 @pytest.mark.parametrize(
     ("n_prompts", "repeats", "limit", "share"),
-    [(36, 1, 0.1, 0.32), (36, 3, 0.15, 0.92), (60, 1, 0.1, 0.49), (60, 3, 0.1, 0.87), (100, 1, 0.1, 0.78)],
+    [
+        (36, 3, 0.05, 0.05),
+        (36, 3, 0.1, 0.53),
+        (36, 3, 0.15, 0.92),
+        (60, 3, 0.05, 0.25),
+        (60, 3, 0.1, 0.87),
+        (60, 3, 0.15, 1.0),
+        (100, 3, 0.05, 0.55),
+        (100, 3, 0.1, 0.99),
+        (200, 3, 0.05, 0.89),
+        (200, 3, 0.1, 1.0),
+    ],
 )
 def test_an_unchanged_target_passes_as_often_as_the_page_says(
     n_prompts: int, repeats: int, limit: float, share: float
 ) -> None:
-    """The table of docs/comparison.md."""
-    n_runs = 300
+    """The table of docs/comparison.md for 3 repeats; those of one are summed exactly in the unit tests."""
+    n_runs = 200
 
     assert abs(_rulings(0, n_prompts, repeats, n_runs, limit)["passed"] - share) <= 0.03 + _around(
         share, n_runs

@@ -18,7 +18,7 @@ from tests.unit.reports.summaries import cell, fault, record
 
 A = Target(provider="p", model="a")
 B = Target(provider="p", model="b")
-N = 10
+N = 11
 
 
 def _row(number: int, repeat: int, *, used: bool, target: Target = A, **changes: Any) -> Record:
@@ -29,7 +29,7 @@ def _row(number: int, repeat: int, *, used: bool, target: Target = A, **changes:
 
 
 def _repeat(repeat: int, *, n_used: int = 0, first: int = 0) -> list[Record]:
-    """A repeat of ten tool prompts, of which `n_used` use a tool, starting with the `first`."""
+    """A repeat of eleven tool prompts, of which `n_used` use a tool, starting with the `first`."""
     return [_row(n, repeat, used=first <= n < first + n_used) for n in range(N)]
 
 

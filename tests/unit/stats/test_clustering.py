@@ -7,8 +7,10 @@ import random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
-from pytest_openclaw.stats.intervals import Cluster, clustered_95, effective_n, wilson_95
+from pytest_openclaw.stats.intervals import Z_95, Cluster, clustered_95, effective_n, sure_cells, wilson_95
+from pytest_openclaw.stats.looks import joint_z
 from pytest_openclaw.stats.rates import rate_of
 from tests.unit.reports.summaries import record
 
@@ -43,6 +45,7 @@ def test_identical_repeats_add_nothing(passed: list[bool], n: int) -> None:
     assert once is not None
     assert repeated is not None
     assert (repeated.low, repeated.high) == pytest.approx((once.low, once.high))
+    assert effective_n(sample, z=joint_z(3)) == pytest.approx(len(sample))
 
 
 @given(samples)
@@ -109,6 +112,19 @@ def test_a_miss_proves_no_higher_rate(sample: list[Cluster]) -> None:
 def test_effective_samples(sample: list[Cluster], n: float) -> None:
     """The figures of small samples, computed by hand."""
     assert effective_n(sample) == pytest.approx(n, rel=1e-3)
+
+
+@pytest.mark.parametrize("n_targets", [2, 8])
+def test_a_joint_interval_accounts_for_the_estimate_of_its_sample(n_targets: int) -> None:
+    """By Student's t of SciPy, but no less than the prompts are worth that are asked once."""
+    z = joint_z(n_targets)
+    quantile = stats.t.isf(0.025 / n_targets, 33)
+
+    assert sure_cells(80, 34, z) == pytest.approx(80 * (z / quantile) ** 2)
+    assert sure_cells(35, 34, z) == 34
+    assert sure_cells(20, 34, z) == 20
+    assert sure_cells(10, 1, z) == 1
+    assert sure_cells(80, 34, Z_95) == 80
 
 
 def test_a_flawless_sample_is_open_above() -> None:
