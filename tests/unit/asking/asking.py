@@ -1,4 +1,4 @@
-"""An asker in the event loop of a test, with clients that keep what they receive."""
+"""An asker in the event loop of a test, with clients that record what they receive."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from pytest_openclaw.types.settings import Concurrency, Settings
 
 
 class Receiver:
-    """A client that keeps what it receives."""
+    """A client that records what it receives."""
 
     def __init__(self) -> None:
         self.received: list[FromAsker] = []
@@ -40,7 +40,7 @@ class Receiver:
 
 
 def planned(cells: Iterable[Cell]) -> list[PlannedCell]:
-    """Cells as the asker has them, by their prompts' ids; all may be sent ahead."""
+    """Cells in the asker's form, by their prompts' ids; all may be sent ahead."""
     return [
         PlannedCell(
             token=f"{one.prompt.id} r{one.repeat}" if one.n_repeats > 1 else one.prompt.id,
@@ -59,9 +59,9 @@ class Room:
     """An asker of one provider, `fake`.
 
     Args:
-        provider: answers.
+        provider: sends the replies.
         folder: has the journal.
-        limit: of its endpoint.
+        limit: of the endpoint.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Room:
         )
 
     def join(self, held: Sequence[str] = ()) -> Receiver:
-        """Let a client come in."""
+        """Connect a client."""
         client = Receiver()
         hello = Hello(
             makings={}, settings=self.settings, place=self._folder, anchor_s=0.0, is_alone=False, held=held
@@ -97,7 +97,7 @@ class Room:
         is_claimed: bool = False,
         awaits_decisions: bool = False,
     ) -> None:
-        """Let a client give the whole plan."""
+        """Send the whole plan from a client."""
         plan = CellPlan(
             cells=planned(cells),
             limits={self._endpoint: self._limit},
@@ -109,15 +109,15 @@ class Room:
         self.asker.receive(client, plan)
 
     def claim(self, client: Receiver, *tokens: str) -> None:
-        """Let a client say what it runs."""
+        """Send a client's claim of the cells that it runs."""
         self.asker.receive(client, ClaimCells(tokens=tokens))
 
     def want(self, client: Receiver, token: str, *, is_again: bool = False) -> None:
-        """Let a test of a client wait."""
+        """Let a test of a client wait for a reply."""
         self.asker.receive(client, Want(token=token, is_again=is_again))
 
 
 async def settle(passes: int = 60) -> None:
-    """Let the loop do all that it can do at once."""
+    """Let the loop run until nothing more happens at once."""
     for _ in range(passes):
         await asyncio.sleep(0)

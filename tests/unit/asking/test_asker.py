@@ -1,4 +1,4 @@
-"""Which cell is sent next, and who gets its reply."""
+"""The order in which cells are sent, and the clients that get their replies."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def run(work: Coroutine[Any, Any, None]) -> None:
 
 
 class Gate(Fake):
-    """Answers nobody until it is opened."""
+    """Answers no request until it is opened."""
 
     def __init__(self) -> None:
         super().__init__(self._wait)
@@ -34,7 +34,7 @@ class Gate(Fake):
         self._allowed = asyncio.Semaphore(0)
 
     def answer_one(self) -> None:
-        """Answer whoever waits longest."""
+        """Answer the request that has waited longest."""
         self._allowed.release()
 
     async def _wait(self, request: Request) -> Reply:
@@ -54,8 +54,8 @@ def taken(room: Room, client: Receiver, token: str) -> None:
     room.asker.receive(client, Taken(token=token, place=int(token.removeprefix("P").split()[0])))
 
 
-def test_cells_are_sent_in_their_order_whoever_claims_them(tmp_path: Path) -> None:
-    """Two clients run cells of one plan; each gets the replies of its own."""
+def test_cells_are_sent_in_their_order_by_any_client(tmp_path: Path) -> None:
+    """Two clients run cells of one plan; each gets the replies for its own."""
 
     async def work() -> None:
         provider = Fake(says("hi"))
@@ -66,7 +66,7 @@ def test_cells_are_sent_in_their_order_whoever_claims_them(tmp_path: Path) -> No
         room.claim(other, "P1", "P3")
         await settle()
 
-        # One more than for a single client, whose test in hand does not count.
+        # One more than for a single client, whose current test does not count.
         assert [request.prompt for request in provider.asked] == [f"P{n}" for n in range(ahead_of(1) + 1)]
         assert (one.replies, other.replies) == (["P0", "P2"], ["P1", "P3"])
         await room.asker.close()
@@ -75,7 +75,7 @@ def test_cells_are_sent_in_their_order_whoever_claims_them(tmp_path: Path) -> No
 
 
 def test_a_wanted_cell_does_not_go_before_the_plan(tmp_path: Path) -> None:
-    """A busy endpoint goes on in the order of the plan, so a local server keeps its model."""
+    """A busy endpoint continues in the order of the plan, so a local server keeps its model."""
 
     async def work() -> None:
         provider = Gate()
@@ -99,7 +99,7 @@ def test_a_wanted_cell_does_not_go_before_the_plan(tmp_path: Path) -> None:
 
 
 def test_a_wanted_cell_goes_where_the_plan_cannot_go_on(tmp_path: Path) -> None:
-    """When all replies that are kept ahead wait for other tests, whatever a test waits for is sent."""
+    """If all replies that are kept ahead wait for other tests, the cell that a test waits for is sent."""
 
     async def work() -> None:
         provider = Fake(says("hi"))
@@ -121,7 +121,7 @@ def test_a_wanted_cell_goes_where_the_plan_cannot_go_on(tmp_path: Path) -> None:
 
 
 def test_a_reply_is_its_cells(tmp_path: Path) -> None:
-    """What a client has received and not used is for the one that runs the cell next, without a call."""
+    """A reply that a client received and did not use goes to the next client of the cell, without a call."""
 
     async def work() -> None:
         provider = Fake(says("hi"))
@@ -150,7 +150,7 @@ def test_a_reply_is_its_cells(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("ends_first", [False, True], ids=["at-once", "one-after-the-other"])
 def test_a_cell_that_two_run_is_sent_for_each(tmp_path: Path, ends_first: bool) -> None:
-    """Each call is a request of its own, as where one test is run again."""
+    """Each call is a separate request, as when one test is run again."""
 
     async def work() -> None:
         provider = Fake(says("hi"))
@@ -199,7 +199,7 @@ def test_nothing_is_sent_while_no_client_is_there(tmp_path: Path) -> None:
 
 
 def test_what_no_test_has_taken_is_left(tmp_path: Path) -> None:
-    """At the end: replies in the order of the plan, delivered or not, and how many calls have none."""
+    """At the end it has the replies in the order of the plan, delivered or not, and counts lost calls."""
 
     async def work() -> None:
         provider = Gate()
@@ -238,7 +238,7 @@ REPEATS = [replace(cell(f"P{n}"), repeat=repeat, n_repeats=2) for repeat in (1, 
 def test_a_repeat_waits_for_the_decision_of_another_process(
     tmp_path: Path, message: Any, is_sent: bool
 ) -> None:
-    """Also where a test waits for it; what ends its repeats is the answer then."""
+    """Also if a test waits for it; if its repeats have ended, that is the answer."""
 
     async def work() -> None:
         provider = Fake(says("hi"))
@@ -261,7 +261,7 @@ def test_a_repeat_waits_for_the_decision_of_another_process(
 
 
 def test_no_decision_is_awaited_that_cannot_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where every client waits for one, as after a crash, the first of them gets its reply."""
+    """If every client waits for a decision, as after a crash, the first of them gets its reply."""
     monkeypatch.setattr(asker_module, "DECISION_S", 0.0)
 
     async def work() -> None:
@@ -283,7 +283,7 @@ def test_no_decision_is_awaited_that_cannot_come(tmp_path: Path, monkeypatch: py
 
 
 def test_the_next_asker_knows_what_the_last_one_did(tmp_path: Path) -> None:
-    """After a death: what was sent is lost, what was taken is done, what a client holds is its own."""
+    """After a death, requests in flight are lost, used replies are done, and a client keeps its replies."""
 
     async def dies() -> None:
         provider = Gate()
@@ -312,7 +312,7 @@ def test_the_next_asker_knows_what_the_last_one_did(tmp_path: Path) -> None:
 
 
 def test_an_asker_that_ends_in_order_has_lost_nothing(tmp_path: Path) -> None:
-    """What it had sent is sent again by the next one, if a worker comes late."""
+    """Its unanswered requests are repeated by the next one, if a worker connects late."""
 
     async def ends() -> None:
         room = Room(Gate(), tmp_path)

@@ -1,4 +1,4 @@
-"""Asking: retries, endpoints, times, and every way in which a provider can misbehave."""
+"""Asking: retries, endpoints, times, and every kind of misbehavior of a provider."""
 
 from __future__ import annotations
 
@@ -86,19 +86,19 @@ def asked(client: AskingClient, **changes: Any) -> CallResult:
 
 
 def plan(client: AskingClient, cells: Mapping[str, Cell]) -> None:
-    """Let the client know its cells beforehand."""
+    """Announce the cells to the client."""
     client.plan([Listed(token, one) for token, one in cells.items()])
 
 
 def asked_ahead(client: AskingClient, n: int, **changes: Any) -> list[CallResult]:
-    """Ask `n` cells, which the client knows beforehand."""
+    """Ask `n` cells that were announced beforehand."""
     cells = {next(tokens): cell(f"P{number}", **changes) for number in range(n)}
     plan(client, cells)
     return [take(client, token, one) for token, one in cells.items()]
 
 
 def fault_of(ending: CallResult) -> Fault:
-    """The fault in which a cell ended."""
+    """The fault of a cell."""
     assert isinstance(ending.result, Fault)
     return ending.result
 
@@ -107,7 +107,7 @@ def fault_of(ending: CallResult) -> Fault:
 
 
 def test_an_answer_comes_with_its_times(opened: Open) -> None:
-    """One attempt, timed from outside where the provider does not say."""
+    """One attempt, timed from outside if the provider reports no times."""
     ending = asked(opened(Fake(waits(0.02))))
 
     assert isinstance(ending.result, Reply)
@@ -119,7 +119,7 @@ def test_an_answer_comes_with_its_times(opened: Open) -> None:
 
 
 def test_a_providers_own_times_go_first(opened: Open) -> None:
-    """Who sees the tokens knows better when they came."""
+    """The provider knows best when its tokens arrived."""
     timing = Timing(started_at_ms=5, ended_at_ms=7, e2e_ms=2.0, ttft_ms=1.0)
 
     async def answer(request: Request) -> Reply:
@@ -129,7 +129,7 @@ def test_a_providers_own_times_go_first(opened: Open) -> None:
 
 
 def test_the_request_is_what_prompt_and_run_say(opened: Open) -> None:
-    """Model, prompt, system, limits and stream reach the provider; the prompt's own time goes first."""
+    """Model, prompt, system, limits and stream reach the provider; the prompt's own time takes precedence."""
     provider = Fake(says("hi"))
     client = opened(provider, timeout_s=7.0, stream=False)
 
@@ -143,7 +143,7 @@ def test_the_request_is_what_prompt_and_run_say(opened: Open) -> None:
 
 
 def test_repeats_differ_in_their_seed(opened: Open) -> None:
-    """A prompt that is asked once gets no seed, one that is repeated its repeat's."""
+    """A prompt that is asked once gets no seed, a repeated one that of its repeat."""
     provider = Fake(says("hi"))
     client = opened(provider)
 
@@ -187,7 +187,7 @@ def test_only_the_first_request_is_cold(opened: Open) -> None:
 
 
 def test_a_fault_that_may_pass_is_asked_again(opened: Open) -> None:
-    """The times are of the attempt that counted; what was waited stands apart."""
+    """The times are those of the attempt that counted; waits are recorded separately."""
     provider = Fake(raises(CallFailed(LOST), CallFailed(BUSY)))
 
     ending = asked(opened(provider))
@@ -203,7 +203,7 @@ def test_a_fault_that_may_pass_is_asked_again(opened: Open) -> None:
     ids=["429", "lost", "no-retries", "refused", "403"],
 )
 def test_retries_end(opened: Open, fault: Fault, retries: int, attempts: int) -> None:
-    """After the last attempt the fault stands; one that cannot pass is not asked again."""
+    """After the last attempt the fault is final; a permanent one is not retried."""
     provider = Fake(raises(*[CallFailed(fault)] * 9))
 
     ending = asked(opened(provider, retries=retries))
@@ -231,12 +231,12 @@ def test_a_cell_that_sent_nothing_was_not_asked(opened: Open) -> None:
     ids=lambda fault: fault.failure_type,
 )
 def test_which_faults_are_found_before_anything_is_sent(opened: Open, fault: Fault) -> None:
-    """They count as no attempt."""
+    """They do not count as attempts."""
     assert asked(opened(Fake(raises(CallFailed(fault))))).attempts == 0
 
 
 def test_a_server_that_refuses_a_long_prompt_was_asked(opened: Open) -> None:
-    """The same failure type is an attempt where the server found it."""
+    """The same failure type is an attempt if the server reported it."""
     too_long = faults.refused_by_server("fake", "m", faults.WireError(code="context_length_exceeded"))
 
     ending = asked(opened(Fake(raises(CallFailed(too_long)))))
@@ -248,7 +248,7 @@ def test_a_server_that_refuses_a_long_prompt_was_asked(opened: Open) -> None:
 
 
 def test_tools_reach_a_provider_that_takes_them(opened: Open) -> None:
-    """What the prompt offers is in the request."""
+    """The offered tools are in the request."""
     provider = Handy(says("hi"))
 
     asked(opened(provider), tools=(READ,))
@@ -257,7 +257,7 @@ def test_tools_reach_a_provider_that_takes_them(opened: Open) -> None:
 
 
 def test_a_provider_without_tools_is_not_asked_what_needs_them(opened: Open) -> None:
-    """Asked without its tools a prompt is another one; the target's text prompts are asked all the same."""
+    """A prompt without its tools would be another one; the target's text prompts are asked."""
     provider = Warm(says("hi"))
     client = opened(provider)
 
@@ -281,7 +281,7 @@ def test_a_provider_without_tools_is_not_asked_what_needs_them(opened: Open) -> 
     ids=["no-server", "no-key", "no-model", "403", "429"],
 )
 def test_how_far_a_fault_reaches(opened: Open, fault: Fault, same_target: int, same_endpoint: int) -> None:
-    """A dead server stops its endpoint, an unknown model or missing key its target, anything else one cell."""
+    """A dead server stops its endpoint, an unknown model or missing key its target, other faults one cell."""
     provider = Fake(raises(CallFailed(fault)))
     client = opened(provider, retries=0)
 
@@ -292,7 +292,7 @@ def test_how_far_a_fault_reaches(opened: Open, fault: Fault, same_target: int, s
 
 
 def test_a_dead_endpoint_stops_its_other_providers(opened: Open) -> None:
-    """Two providers at one address share its fate; one at another address does not."""
+    """Two providers at one address stop together; one at another address does not."""
     down, beside, elsewhere = (
         Fake(raises(CallFailed(REFUSED)), endpoint="a"),
         Fake(says("hi"), endpoint="a"),
@@ -306,8 +306,8 @@ def test_a_dead_endpoint_stops_its_other_providers(opened: Open) -> None:
     assert fault_of(endings[1]).status == "skipped_unavailable"
 
 
-def test_who_waited_for_a_slot_hears_of_it_too(opened: Open) -> None:
-    """Cells that queue on an endpoint are not sent to a server that was found dead meanwhile."""
+def test_waiting_cells_get_the_fault_too(opened: Open) -> None:
+    """Cells that wait for an endpoint are not sent to a server that was found dead meanwhile."""
 
     async def answer(request: Request) -> Reply:
         await asyncio.sleep(0.05)
@@ -326,7 +326,7 @@ def test_who_waited_for_a_slot_hears_of_it_too(opened: Open) -> None:
 
 
 class Meeting(Fake):
-    """Answers nobody until so many are under way as may be, and a while after that."""
+    """Answers no request until as many as allowed are in flight, and a moment longer."""
 
     def __init__(self, n: int) -> None:
         super().__init__(self._meet)
@@ -342,7 +342,7 @@ class Meeting(Fake):
 
 
 class WarmMeeting(Meeting, Warm):
-    """Is asked one token before."""
+    """Gets a request for one token before."""
 
     async def _meet(self, request: Request) -> Reply:
         return Reply(text="warm") if request.max_output_tokens == 1 else await super()._meet(request)
@@ -350,7 +350,7 @@ class WarmMeeting(Meeting, Warm):
 
 @pytest.mark.parametrize("limit", [1, 2, 3])
 def test_an_endpoint_keeps_its_limit(opened: Open, limit: int) -> None:
-    """However many cells are expected, no more requests are under way than the endpoint allows."""
+    """However many cells are announced, no more requests are in flight than the endpoint allows."""
     provider = Meeting(limit)
     client = opened(provider, concurrency=Concurrency(by_provider={"fake": limit}))
 
@@ -362,7 +362,7 @@ def test_an_endpoint_keeps_its_limit(opened: Open, limit: int) -> None:
 
 @pytest.mark.parametrize("limits", [(1, 3), (3, 1)])
 def test_two_providers_of_one_endpoint_keep_the_smaller_limit(opened: Open, limits: tuple[int, int]) -> None:
-    """Whichever of them is asked first, their server is not asked more than either may ask."""
+    """Whichever is used first, their server gets no more requests than either may send."""
     busy = Counter[str]()
 
     async def answer(request: Request) -> Reply:
@@ -388,7 +388,7 @@ def test_two_providers_of_one_endpoint_keep_the_smaller_limit(opened: Open, limi
 
 
 def test_endpoints_do_not_wait_for_each_other(opened: Open) -> None:
-    """A cell on one endpoint is asked and answered while another endpoint's, which comes first, is under way."""
+    """A cell on one endpoint is answered while an earlier one on another endpoint is in flight."""
     fast_ended = threading.Event()
 
     async def slow(request: Request) -> Reply:
@@ -409,7 +409,7 @@ def test_endpoints_do_not_wait_for_each_other(opened: Open) -> None:
 
 
 def test_a_warm_up_leaves_the_endpoints_limit(opened: Open) -> None:
-    """After a warm-up as many requests may be under way as the user allowed."""
+    """After a warm-up as many requests may be in flight as the user allowed."""
     provider = WarmMeeting(3)
 
     asked_ahead(opened(provider, concurrency=Concurrency(everywhere=3)), 6)
@@ -422,7 +422,7 @@ def test_a_warm_up_leaves_the_endpoints_limit(opened: Open) -> None:
 
 @pytest.mark.parametrize("limit", [1, 4])
 def test_cells_are_asked_ahead_in_their_order_and_no_further_than_allowed(opened: Open, limit: int) -> None:
-    """While no test takes a reply, only so many are fetched; with each that is taken, one more is asked."""
+    """While no test takes a reply, a limited number is fetched; with each reply taken, one more is sent."""
     provider = Fake(says("hi"))
     client = opened(provider, concurrency=Concurrency(everywhere=limit))
     cells = {str(number): cell(f"P{number}") for number in range(50)}
@@ -430,17 +430,17 @@ def test_cells_are_asked_ahead_in_their_order_and_no_further_than_allowed(opened
 
     take(client, "0", cells["0"])
     assert wait_until(lambda: len(provider.asked) >= 1 + ahead_of(limit))
-    time.sleep(0.05)  # in which more would be asked
+    time.sleep(0.05)  # more requests would be sent in this time
 
     asked = [int(request.prompt.removeprefix("P")) for request in provider.asked]
     assert sorted(asked) == [*range(1 + ahead_of(limit))]
-    # Those in flight together may reach the provider in any order.
+    # Concurrent requests may reach the provider in any order.
     assert all(abs(number - place) < limit for place, number in enumerate(asked))
     assert len(client.close()) == ahead_of(limit)
 
 
 def test_what_may_not_be_asked_yet_holds_its_endpoint_up(opened: Open) -> None:
-    """Nothing behind it on its endpoint is sent ahead until that is decided; another endpoint goes on."""
+    """Later cells of its endpoint are not sent ahead until that is decided; another endpoint continues."""
     providers = [Fake(says("hi"), endpoint=endpoint) for endpoint in ("one", "two")]
     client = opened(*providers, until_conclusive=True)
     cells = {
@@ -466,7 +466,7 @@ def test_what_may_not_be_asked_yet_holds_its_endpoint_up(opened: Open) -> None:
 
 
 def test_a_repeat_whose_test_is_under_way_waits_for_no_decision(opened: Open) -> None:
-    """Where one process runs all cells, none would come while it waits."""
+    """If one process runs all cells, no decision would come while it waits."""
     client = opened(Fake(says("hi")), until_conclusive=True)
     cells = {str(repeat): replace(cell(), repeat=repeat, n_repeats=2) for repeat in (1, 2)}
     plan(client, cells)
@@ -474,8 +474,8 @@ def test_a_repeat_whose_test_is_under_way_waits_for_no_decision(opened: Open) ->
     assert isinstance(take(client, "2", cells["2"]).result, Reply)
 
 
-def test_what_nobody_expected_waits_for_no_other_cell_to_be_taken(opened: Open) -> None:
-    """A test that comes up out of order gets its reply all the same."""
+def test_a_cell_out_of_order_waits_for_no_other_to_be_taken(opened: Open) -> None:
+    """A test that runs out of order gets its reply."""
     client = opened(Fake(says("hi")), concurrency=Concurrency(everywhere=1))
     cells = {str(number): cell(f"P{number}") for number in range(50)}
     plan(client, cells)
@@ -486,7 +486,7 @@ def test_what_nobody_expected_waits_for_no_other_cell_to_be_taken(opened: Open) 
 
 
 def test_a_test_that_is_run_again_is_asked_again(opened: Open) -> None:
-    """Each asking is a request of its own."""
+    """Each time a separate request is sent."""
     provider = Fake(says("hi"))
     client = opened(provider)
 
@@ -495,7 +495,7 @@ def test_a_test_that_is_run_again_is_asked_again(opened: Open) -> None:
 
 
 def test_what_was_answered_and_not_taken_is_handed_over_at_the_end(opened: Open) -> None:
-    """Closing keeps what had come, in order, and gives up what had not."""
+    """Closing keeps the replies so far, in order, and abandons the rest."""
     came = threading.Event()
 
     async def answer(request: Request) -> Reply:
@@ -518,7 +518,7 @@ def test_what_was_answered_and_not_taken_is_handed_over_at_the_end(opened: Open)
 
 
 def test_an_answer_is_kept_at_whatever_moment_the_run_ends(tmp_path: Path) -> None:
-    """From the step in which the provider answers, nothing that the asking side still does can lose it."""
+    """Once the provider has answered, no later step of the asking side can lose the reply."""
 
     async def left(after_passes: int) -> tuple[bool, Left]:
         provider = Fake(says("hi"))
@@ -534,7 +534,7 @@ def test_an_answer_is_kept_at_whatever_moment_the_run_ends(tmp_path: Path) -> No
         return bool(provider.asked), last
 
     was_answered = []
-    # Asking, looking at the server and delivering take some ten passes of the loop.
+    # Asking, reading the fingerprint and delivering take about ten passes of the loop.
     for after_passes in range(40):
         is_answered, last = asyncio.run(left(after_passes))
         was_answered.append(is_answered)
@@ -544,7 +544,7 @@ def test_an_answer_is_kept_at_whatever_moment_the_run_ends(tmp_path: Path) -> No
 
 
 def test_an_answer_is_kept_while_its_server_does_not_say_what_it_is(opened: Open) -> None:
-    """A fingerprint that never ends costs an interrupted run nothing that was answered before."""
+    """A fingerprint that never ends loses no earlier reply of an interrupted run."""
     began = threading.Event()
 
     async def never() -> dict[str, Any]:
@@ -565,7 +565,7 @@ def test_an_answer_is_kept_while_its_server_does_not_say_what_it_is(opened: Open
 def test_an_answer_that_comes_with_an_interruption_is_kept(
     opened: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever waits for an answer is interrupted just as it comes: it is there at the end all the same."""
+    """The waiting test is interrupted just as the reply arrives: the reply is kept."""
 
     class Interrupting(ThreadLink):
         def deliver(self, message: Any) -> None:
@@ -591,7 +591,7 @@ def test_an_answer_that_comes_with_an_interruption_is_kept(
 
 
 def test_a_provider_that_does_not_watch_the_time_is_cut_off(opened: Open) -> None:
-    """The whole attempt is bounded from outside too."""
+    """The whole attempt is also limited from outside."""
     ending = asked(opened(Fake(waits(60)), timeout_s=0.05))
 
     assert fault_of(ending).failure_type == "timeout"
@@ -599,7 +599,7 @@ def test_a_provider_that_does_not_watch_the_time_is_cut_off(opened: Open) -> Non
 
 
 def test_a_provider_that_never_ends_is_given_up(opened: Open) -> None:
-    """One that does not even let itself be cancelled costs its own cell, not the run."""
+    """One that cannot be cancelled fails its own cell, not the run."""
     release = asyncio.Event()
 
     async def stubborn(request: Request) -> Reply:
@@ -622,7 +622,7 @@ def test_a_provider_that_never_ends_is_given_up(opened: Open) -> None:
 
 
 def test_a_timeout_of_the_providers_own_is_one(opened: Open) -> None:
-    """A plugin that lets a `TimeoutError` escape has timed out."""
+    """A plugin that raises a `TimeoutError` has timed out."""
     assert fault_of(asked(opened(Fake(raises(TimeoutError()))))).failure_type == "timeout"
 
 
@@ -647,7 +647,7 @@ def test_a_timeout_of_the_providers_own_is_one(opened: Open) -> None:
 def test_what_a_plugin_raises_is_raised_here_and_the_next_cell_is_asked(
     opened: Open, error: BaseException, caught: type[Exception], message: str
 ) -> None:
-    """Whatever breaks in a provider costs one cell."""
+    """An exception in a provider fails one cell."""
     client = opened(Fake(raises(error)))
 
     with pytest.raises(caught, match=message):
@@ -667,7 +667,7 @@ def test_what_a_plugin_raises_is_raised_here_and_the_next_cell_is_asked(
     ids=["none", "text", "count-as-text", "negative"],
 )
 def test_what_is_no_reply_is_said(opened: Open, answer: Any, message: str) -> None:
-    """A plugin that returns something else is told what a provider returns."""
+    """The message to a plugin that returns something else says what a provider returns."""
 
     async def ask(request: Request) -> Any:
         return answer
@@ -680,7 +680,7 @@ def test_what_is_no_reply_is_said(opened: Open, answer: Any, message: str) -> No
 
 
 def test_closing_ends_what_is_under_way(tmp_path: Path) -> None:
-    """A provider may clean up what it had begun before it is closed."""
+    """A provider may clean up before it is closed."""
     began = threading.Event()
     cleaned: list[bool] = []
 
@@ -689,7 +689,7 @@ def test_closing_ends_what_is_under_way(tmp_path: Path) -> None:
         try:
             await asyncio.sleep(60)
         finally:
-            await asyncio.sleep(0.05)  # such as ending a process
+            await asyncio.sleep(0.05)  # for example to end a process
             cleaned.append(provider.closed)
         return Reply()
 
@@ -703,7 +703,7 @@ def test_closing_ends_what_is_under_way(tmp_path: Path) -> None:
 
 
 def test_what_closing_raises_is_not_passed_on(tmp_path: Path) -> None:
-    """A provider that breaks on its closing neither costs the run its summary nor another its closing."""
+    """A provider that raises on closing prevents neither the summary nor another provider's closing."""
 
     class Broken(Fake):
         async def aclose(self) -> None:
@@ -717,7 +717,7 @@ def test_what_closing_raises_is_not_passed_on(tmp_path: Path) -> None:
 
 
 def test_closing_does_not_wait_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A provider that never closes, or blocks the loop itself, is left behind after a while."""
+    """A provider that never closes, or blocks the loop itself, is abandoned after a while."""
     monkeypatch.setattr(links, "CLOSING_S", 0.3)
     release = threading.Event()
 
@@ -735,7 +735,7 @@ def test_closing_does_not_wait_for_ever(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_a_dead_thread_is_noticed(opened: Open) -> None:
-    """If the loop itself ends, all cells that wait are told at once; the next ones get another loop."""
+    """If the loop itself ends, all waiting cells fail at once; the next ones get another loop."""
 
     async def answer(request: Request) -> Reply:
         if request.prompt == "P0":
@@ -754,7 +754,7 @@ def test_a_dead_thread_is_noticed(opened: Open) -> None:
 
 
 def test_a_side_that_dies_again_and_again_is_left_alone(opened: Open) -> None:
-    """After three deaths nobody is asked any more."""
+    """After three deaths no more requests are sent."""
 
     async def answer(request: Request) -> Reply:
         asyncio.get_running_loop().stop()
@@ -772,7 +772,7 @@ def test_a_side_that_dies_again_and_again_is_left_alone(opened: Open) -> None:
 
 
 def test_a_side_that_says_nothing_is_given_up(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A provider that holds up its loop for longer than any attempt may take is waited for no longer."""
+    """A provider that blocks its loop for longer than any attempt may take is abandoned."""
     monkeypatch.setattr(client_module, "SILENCE_S", 0.2)
     monkeypatch.setattr(links, "CLOSING_S", 0.2)
     release = threading.Event()
@@ -791,7 +791,7 @@ def test_a_side_that_says_nothing_is_given_up(opened: Open, monkeypatch: pytest.
 
 def test_nothing_is_asked_after_the_end(tmp_path: Path) -> None:
     """A closed client says that it is closed, and its thread is gone."""
-    others = set(threading.enumerate())  # another test's may still be ending
+    others = set(threading.enumerate())  # threads of other tests may still be ending
 
     def own_has_ended() -> bool:
         return "openclaw-asking" not in {thread.name for thread in set(threading.enumerate()) - others}
@@ -801,7 +801,7 @@ def test_nothing_is_asked_after_the_end(tmp_path: Path) -> None:
 
     with pytest.raises(OpenClawError, match="no more cells are asked"):
         asked(client)
-    assert wait_until(own_has_ended)  # it is waited for with a bound
+    assert wait_until(own_has_ended)  # closing waits for it for a limited time
 
 
 # --- beside the cells ---
@@ -827,20 +827,20 @@ def test_a_warm_up_is_made_once(opened: Open) -> None:
     [(CallFailed(REFUSED), "nothing answers"), (RuntimeError("bug"), "RuntimeError: bug")],
     ids=["fault", "bug"],
 )
-def test_a_failed_warm_up_is_told_and_no_more(opened: Open, error: Exception, message: str) -> None:
-    """Its failure makes no row: the cells are asked all the same, and the first is cold."""
+def test_a_failed_warm_up_is_only_reported(opened: Open, error: Exception, message: str) -> None:
+    """Its failure has no row: the cells are asked regardless, and the first is cold."""
     client = opened(Warm(raises(error)))
 
     ending = asked(client)
 
-    told = client.notes[TARGET]["serving"]["warm_up"]
-    assert told["ok"] is False
-    assert message in told["message"]
+    warm_up = client.notes[TARGET]["serving"]["warm_up"]
+    assert warm_up["ok"] is False
+    assert message in warm_up["message"]
     assert (ending.attempts, ending.cold_start) == (1, True)
 
 
 def test_what_needs_no_warm_up_gets_none(opened: Open) -> None:
-    """Cloud targets are asked nothing beside their cells."""
+    """Cloud targets get no requests except for their cells."""
     provider = Fake(says("hi"))
     client = opened(provider)
 
@@ -863,7 +863,7 @@ def test_the_machine_is_looked_at_once_before_a_target(opened: Open) -> None:
 
 
 class Asked(Fake):
-    """Is asked about itself."""
+    """Has a fingerprint."""
 
     def __init__(self, fingerprint: Callable[[], Any]) -> None:
         super().__init__(says("hi"))
@@ -882,7 +882,7 @@ def _boom() -> Mapping[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("found", "told"),
+    ("found", "reported"),
     [
         pytest.param(lambda: {"version": "1"}, {"version": "1"}, id="found"),
         pytest.param(_boom, {"error": "RuntimeError: boom"}, id="breaks"),
@@ -895,19 +895,19 @@ def _boom() -> Mapping[str, Any]:
     ],
 )
 def test_a_fingerprint_never_costs_a_cell(
-    opened: Open, found: Callable[[], Any], told: dict[str, str]
+    opened: Open, found: Callable[[], Any], reported: dict[str, str]
 ) -> None:
-    """What a server says of itself is told; where that question fails, its failure is."""
+    """The server's own description is reported; if the request fails, its failure is."""
     client = opened(Asked(found), timeout_s=0.05)
 
     ending = asked(client)
 
     assert isinstance(ending.result, Reply)
-    assert client.notes[TARGET]["serving"]["server"] == told
+    assert client.notes[TARGET]["serving"]["server"] == reported
 
 
 def test_what_a_server_says_of_itself_holds_no_secret(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fingerprints and warm-ups go into files of the run."""
+    """Fingerprints and warm-ups are written into files of the run."""
     token = "dt_h7Kp2Vx9Qs4Wm1Z"
     monkeypatch.setenv("DEPLOY_TOKEN", token)
 
@@ -923,7 +923,7 @@ def test_what_a_server_says_of_itself_holds_no_secret(opened: Open, monkeypatch:
 
 
 def test_the_models_served_are_asked_within_the_time(tmp_path: Path) -> None:
-    """A provider that never says what it serves is a timeout, before any cell."""
+    """A provider that never lists its models is a timeout, before any cell."""
 
     def served(answer: Callable[[], Any]) -> tuple[str, ...]:
         fetcher = Fetcher({"fake": Asked(answer)}, Settings(timeout_s=0.05))

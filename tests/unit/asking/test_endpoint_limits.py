@@ -1,4 +1,4 @@
-"""EndpointLimits: how many at once, and who is not asked any more."""
+"""EndpointLimits: the number of concurrent requests, and targets that are down."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NO_KEY = faults.auth_missing("p", "set a key")
 
 @pytest.mark.parametrize("limit", [1, 3])
 def test_an_endpoint_counts_who_is_under_way(limit: int) -> None:
-    """No more than the limit hold a slot, and an error gives it back."""
+    """No more requests than the limit hold a slot, and an error releases it."""
 
     async def run() -> list[int]:
         endpoints, seen = EndpointLimits(), [0]
@@ -36,7 +36,7 @@ def test_an_endpoint_counts_who_is_under_way(limit: int) -> None:
 
 
 def test_a_cancelled_wait_takes_no_slot() -> None:
-    """Who gives up waiting leaves the endpoint as it was."""
+    """A cancelled wait leaves the endpoint unchanged."""
 
     async def run() -> int:
         endpoints = EndpointLimits()
@@ -52,7 +52,7 @@ def test_a_cancelled_wait_takes_no_slot() -> None:
 
 
 def test_the_first_fault_of_an_endpoint_stays() -> None:
-    """What was found first is what the others are told."""
+    """Later cells report the first fault."""
     endpoints = EndpointLimits()
     endpoints.mark("l", A, REFUSED)
     endpoints.mark("l", A, faults.not_installed("p", "gone"))
@@ -69,8 +69,8 @@ def test_a_target_goes_down_alone() -> None:
     assert (endpoints.down("l", A), endpoints.down("l", B)) == (NO_KEY, None)
 
 
-def test_a_cells_own_fault_marks_nobody() -> None:
-    """A timeout is told by its own row alone."""
+def test_a_cells_own_fault_marks_no_target() -> None:
+    """A timeout is reported in its own row alone."""
     endpoints = EndpointLimits()
     endpoints.mark("l", A, faults.timed_out("p", 1.0))
 

@@ -55,7 +55,7 @@ WRITE = ("write", {"path": "b.txt", "content": "two"})
 
 
 class Script(Handy):
-    """Takes its steps one after the other; the last one stands."""
+    """Plays its steps one after the other; the last one is repeated."""
 
     def __init__(self, *steps: Step) -> None:
         self.left = list(steps)
@@ -82,7 +82,7 @@ def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Open]:
 
 
 def held(opened: Open, provider: Provider, world: World = WORLD, **settings: Any) -> CallResult:
-    """The ending of one exchange."""
+    """The result of one exchange."""
     return opened(provider, **settings).ask("1", cell(tools=TOOLS, world=world))
 
 
@@ -93,7 +93,7 @@ def reply_of(ending: CallResult) -> Reply:
 
 
 def test_an_exchange_goes_on_until_an_answer(opened: Open) -> None:
-    """Each turn sees what was said and answered before; the reply holds it all."""
+    """Each turn gets the earlier texts and results; the reply has all of them."""
     provider = Script(
         calls(READ, text="Let me look."), calls(WRITE), Reply(text="Done.", finish_reason="stop")
     )
@@ -115,8 +115,8 @@ def test_an_exchange_goes_on_until_an_answer(opened: Open) -> None:
     assert {request.prompt for request in provider.asked} == {"P1"}
 
 
-def test_an_error_is_told_and_can_be_fixed(opened: Open) -> None:
-    """What OpenClaw refuses comes back as the call's result, and the exchange goes on."""
+def test_an_error_is_returned_and_can_be_fixed(opened: Open) -> None:
+    """OpenClaw's refusal is returned as the call's result, and the exchange continues."""
     provider = Script(
         calls(("read", {"file_path": "a.txt"}), ("frobnicate", {}), ("read", {"path": "nope"})),
         calls(READ),
@@ -140,7 +140,7 @@ def test_an_error_is_told_and_can_be_fixed(opened: Open) -> None:
 
 
 def test_a_written_call_that_openclaw_executes_is_played(opened: Open) -> None:
-    """One local dialect is taken for a call, so the exchange goes on; any other text ends it."""
+    """One local dialect counts as a call, so the exchange continues; any other text ends it."""
     written = '[read]\n{"path": "a.txt"}\n[END_TOOL_REQUEST]'
     provider = Script(Reply(text=written), Reply(text='```json\n{"name": "read"}\n```'))
 
@@ -152,7 +152,7 @@ def test_a_written_call_that_openclaw_executes_is_played(opened: Open) -> None:
 
 
 def test_an_exchange_has_a_last_step(opened: Open) -> None:
-    """After so many turns nobody is asked any more; the calls of the last one are still answered."""
+    """After this many turns no more requests are sent; the calls of the last turn are still answered."""
     ahead = [calls(("ls", {"limit": n})) for n in range(1, 9)]
     provider = Script(*ahead)
 
@@ -164,7 +164,7 @@ def test_an_exchange_has_a_last_step(opened: Open) -> None:
 
 
 def test_a_model_may_find_out_of_a_loop(opened: Open) -> None:
-    """As in OpenClaw, whose detection of loops is off: an exchange is not ended for it."""
+    """As in OpenClaw, whose detection of loops is off, an exchange is not ended for it."""
     provider = Script(*[calls(READ)] * 6, Reply(text="Now I see."))
 
     reply = reply_of(held(opened, provider))
@@ -172,8 +172,8 @@ def test_a_model_may_find_out_of_a_loop(opened: Open) -> None:
     assert (reply.ended_by, len(reply.turns), reply.text) == ("answer", 7, "Now I see.")
 
 
-def test_a_loop_at_the_last_step_is_told(opened: Open) -> None:
-    """The same call with the same result a fourth time, however it is written."""
+def test_a_loop_at_the_last_step_is_reported(opened: Open) -> None:
+    """It is the same call with the same result a fourth time, in any notation."""
     other = ("READ", '{ "path":"a.txt" }')
     provider = Script(calls(READ), calls(other), calls(READ), calls(READ), Reply(text="never"))
 
@@ -183,7 +183,7 @@ def test_a_loop_at_the_last_step_is_told(opened: Open) -> None:
 
 
 def test_an_unknown_tool_ends_the_run_at_its_eleventh_turn(opened: Open) -> None:
-    """OpenClaw gives up there, and nothing of that turn is answered."""
+    """OpenClaw gives up there, and no call of that turn is answered."""
     provider = Script(calls(("open", {"path": "a.txt"})))
 
     reply = reply_of(held(opened, provider, replace(WORLD, steps=20)))
@@ -206,7 +206,7 @@ BROKEN = ("read", '{"path": "a')
     ],
 )
 def test_a_broken_call_ends_the_run(opened: Open, before: Reply, beside: str) -> None:
-    """As in OpenClaw, if it says something too, something was done, or the last call failed."""
+    """As in OpenClaw, if the turn has text too, a call was carried out, or the last call failed."""
     provider = Script(before, calls(WRITE, BROKEN, text=beside), Reply(text="never"))
 
     reply = reply_of(held(opened, provider))
@@ -217,7 +217,7 @@ def test_a_broken_call_ends_the_run(opened: Open, before: Reply, beside: str) ->
 
 
 def test_a_model_is_asked_again_after_a_broken_call(opened: Open) -> None:
-    """As in OpenClaw, where nothing was done yet: the model hears nothing of that turn."""
+    """As in OpenClaw, if no call was carried out yet: the model gets nothing of that turn."""
     provider = Script(
         calls(READ, text="Let me look."), calls(WRITE, BROKEN), calls(WRITE), Reply(text="done")
     )
@@ -229,7 +229,7 @@ def test_a_model_is_asked_again_after_a_broken_call(opened: Open) -> None:
     assert provider.asked[2].history == provider.asked[1].history
 
 
-def test_a_model_that_only_breaks_calls_is_not_asked_for_ever(opened: Open) -> None:
+def test_a_model_that_only_breaks_calls_is_not_asked_forever(opened: Open) -> None:
     """As in OpenClaw, the fourth broken call ends the run."""
     provider = Script(calls(BROKEN))
 
@@ -259,7 +259,7 @@ SILENT = Reply(text="", finish_reason="stop")
     ],
 )
 def test_a_model_without_an_answer_is_asked_again(opened: Open, steps: list[Step], asked: list[bool]) -> None:
-    """As in OpenClaw: once it has called, for words alone, without tools."""
+    """As in OpenClaw: after a call it is asked for text alone, without tools."""
     provider = Script(*steps)
 
     reply = reply_of(held(opened, provider))
@@ -271,7 +271,7 @@ def test_a_model_without_an_answer_is_asked_again(opened: Open, steps: list[Step
 
 
 def test_a_turn_that_was_cut_off_is_not_carried_out(opened: Open) -> None:
-    """As in OpenClaw, where calls at the end of the model's room end the run."""
+    """As in OpenClaw, where calls at the output limit end the run."""
     provider = Script(replace(calls(WRITE), finish_reason="length"), Reply(text="never"))
 
     reply = reply_of(held(opened, provider))
@@ -279,8 +279,8 @@ def test_a_turn_that_was_cut_off_is_not_carried_out(opened: Open) -> None:
     assert (reply.ended_by, len(provider.asked), reply.turns[0].results) == ("answer", 1, ())
 
 
-def test_a_call_of_a_name_that_no_tool_can_have_is_not_told_again(opened: Open) -> None:
-    """As in OpenClaw, it is left out of the next request, what it was answered too."""
+def test_a_call_of_a_name_that_no_tool_can_have_is_not_repeated(opened: Open) -> None:
+    """As in OpenClaw, call and result are left out of the next request."""
     odd = ("re ad", {"path": "a.txt"})
     provider = Script(calls(odd, READ), calls(odd), calls(odd, text="Once more."), Reply(text="done"))
 
@@ -296,14 +296,14 @@ def test_a_call_of_a_name_that_no_tool_can_have_is_not_told_again(opened: Open) 
 
 
 def timing(started: int, e2e: float, ttft: float | None = None) -> Timing:
-    """When a turn happened."""
+    """The times of a turn."""
     return Timing(
         started_at_ms=started, ended_at_ms=started + round(e2e), e2e_ms=e2e, ttft_ms=ttft, ttfo_ms=ttft
     )
 
 
 def test_figures_are_those_of_the_whole(opened: Open) -> None:
-    """Tokens are summed up, the time is the whole exchange's, the first token the first turn's."""
+    """Tokens are summed up, the time is that of the exchange, the first token that of the first turn."""
     counts = {"input_tokens": 10, "output_tokens": 5, "cached_tokens": 1}
     first = calls(READ, timing=timing(1000, 100, 20), tokens_per_s=50.0, **counts)
     second = Reply(text="one", timing=timing(9000, 50, 10), tokens_per_s=25.0, reasoning_tokens=2, **counts)
@@ -321,7 +321,7 @@ def test_figures_are_those_of_the_whole(opened: Open) -> None:
 
 
 def test_a_retry_in_a_later_turn_counts_and_costs_no_latency(opened: Open) -> None:
-    """Attempts and waits are those of all turns."""
+    """Attempts and waits of all turns are summed up."""
     busy = CallFailed(faults.refused_by_server("fake", "m", faults.WireError(status=429), retry_after_s=0.5))
     provider = Script(calls(READ, timing=timing(0, 5)), busy, busy, Reply(text="one", timing=timing(0, 5)))
 
@@ -337,13 +337,13 @@ def test_a_retry_in_a_later_turn_counts_and_costs_no_latency(opened: Open) -> No
 
 
 def fault_of(ending: CallResult) -> Fault:
-    """The fault in which an exchange ended."""
+    """The fault of an exchange."""
     assert isinstance(ending.result, Fault), ending.result
     return ending.result
 
 
 def test_a_fault_in_a_later_turn_is_the_cells(opened: Open) -> None:
-    """What was said before it is kept."""
+    """The earlier turns are kept."""
     broke = CallFailed(faults.stream_broken("fake", "reset", raw="I now wr"))
     provider = Script(calls(READ, text="Let me look.", raw="<think>hm</think>Let me look."), broke)
 
@@ -365,7 +365,7 @@ def test_a_fault_in_the_first_turn_is_as_ever(opened: Open) -> None:
 
 
 def test_each_turn_has_its_own_time(opened: Open) -> None:
-    """A turn that takes too long is a timeout, with what was said before."""
+    """A turn that takes too long is a timeout, with the earlier turns."""
 
     class Slow(Script):
         async def _step(self, request: Request) -> Reply:
@@ -380,7 +380,7 @@ def test_each_turn_has_its_own_time(opened: Open) -> None:
 
 
 def test_a_world_that_cannot_be_played_is_our_fault(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A pattern of the suite that runs away costs this cell alone, and says why."""
+    """A runaway pattern of the suite fails this cell alone, with the reason."""
     monkeypatch.setattr(bounded_regex, "PATTERN_TIMEOUT_S", 0.05)
     provider = Script(calls(("exec", {"command": "x" * 5000}), text="Let me run it."))
 
@@ -392,7 +392,7 @@ def test_a_world_that_cannot_be_played_is_our_fault(opened: Open, monkeypatch: p
 
 
 def test_a_world_that_hangs_is_given_up(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing waits for ever."""
+    """No wait is unlimited."""
     monkeypatch.setattr(exchanges, "PLAYING_S", 0.01)
     monkeypatch.setattr(bounded_regex, "PATTERN_TIMEOUT_S", 0.5)
 
@@ -402,7 +402,7 @@ def test_a_world_that_hangs_is_given_up(opened: Open, monkeypatch: pytest.Monkey
 
 
 def test_an_exchange_is_given_up_when_the_session_ends(opened: Open) -> None:
-    """Closing ends it between two turns as within one."""
+    """Closing ends it between two turns and within one."""
     goes_on = threading.Event()
 
     class Endless(Script):
@@ -422,7 +422,7 @@ def test_an_exchange_is_given_up_when_the_session_ends(opened: Open) -> None:
 
 
 def test_no_turn_goes_out_once_the_session_ends(tmp_path: Path) -> None:
-    """Whatever an exchange is at then, also where a turn has just come, nobody is asked any more."""
+    """In any state of an exchange, even if a turn has just arrived, no more requests are sent."""
 
     async def asked_after_the_end(after_passes: int) -> tuple[int, int]:
         provider = Script(calls(READ), calls(READ, WRITE), Reply(text="Done.", finish_reason="stop"))
@@ -436,14 +436,14 @@ def test_no_turn_goes_out_once_the_session_ends(tmp_path: Path) -> None:
         await room.asker.close()
         return n_asked, len(provider.asked)
 
-    # One turn may be on its way out just then.
+    # One turn may just be sent.
     for after_passes in range(40):
         before, after = asyncio.run(asked_after_the_end(after_passes))
         assert after - before <= 1, f"after {after_passes} passes"
 
 
 def test_a_provider_may_play_worlds_itself(opened: Open) -> None:
-    """Then it is asked once, with the world, and its reply is the whole."""
+    """Then it gets one request, with the world, and its reply is the whole exchange."""
 
     class Plays(Script):
         plays_worlds = True

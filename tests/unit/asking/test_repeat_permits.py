@@ -1,4 +1,4 @@
-"""Which repeats may be asked yet, and which never."""
+"""Which repeats may be asked already, and which never."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def _decision(repeat: int, ends: str | None = None) -> RepeatDecision:
 
 
 def test_without_a_plan_all_may_be_asked() -> None:
-    """A run that asks each prompt a fixed number of times waits for nothing."""
+    """A run with a fixed number of repeats never waits."""
     assert [RepeatPermits().permit(one) for one in _cells(3)] == ["ask"] * 3
 
 
 def test_a_repeat_waits_for_the_one_before() -> None:
-    """Each decision lets one more repeat be asked, of its own target alone."""
+    """Each decision permits one more repeat, of its own target alone."""
     repeats, (first, second, third), others = RepeatPermits(), _cells(3), _cells(2, model="other")
     repeats.plan([first, second, third, *others])
 
@@ -45,7 +45,7 @@ def test_a_repeat_waits_for_the_one_before() -> None:
 
 
 def test_what_has_ended_is_left_out() -> None:
-    """The repeats after the last one are not asked, and say why; hearing it twice changes nothing."""
+    """The repeats after the last one are not asked, with the reason; a repeated decision changes nothing."""
     repeats, (first, second, third) = RepeatPermits(), _cells(3)
     repeats.plan([first, second, third])
     for decision in (_decision(1), _decision(2, "it is settled"), _decision(1)):
@@ -56,7 +56,7 @@ def test_what_has_ended_is_left_out() -> None:
 
 
 def test_where_repeats_are_mixed_none_waits() -> None:
-    """A cell does not wait for one that comes after it; an end is heard all the same."""
+    """A cell does not wait for a later one; an end is received regardless."""
     repeats, (first, second, third) = RepeatPermits(), _cells(3)
     repeats.plan([second, first, third])
 
@@ -68,7 +68,7 @@ def test_where_repeats_are_mixed_none_waits() -> None:
 
 
 def test_what_cannot_wait_goes_on() -> None:
-    """A repeat whose test is under way is asked, and what follows in it too."""
+    """A repeat whose test is running is asked, and the rest of that repeat too."""
     repeats, (first, second, third) = RepeatPermits(), _cells(3)
     repeats.plan([first, second, third])
 
@@ -77,8 +77,8 @@ def test_what_cannot_wait_goes_on() -> None:
     assert [repeats.permit(one) for one in (second, third)] == ["ask", "wait"]
 
 
-def test_what_is_asked_anyway_waits_for_nothing() -> None:
-    """A prompt's own number is neither ended by a settled tier nor held up, and puts no order out of joint."""
+def test_fixed_repeats_never_wait() -> None:
+    """A prompt's own number is neither ended by a conclusive tier nor delayed, and changes no order."""
     repeats, (first, second, third) = RepeatPermits(), _cells(3)
     own = [replace(one, is_fixed_repeat=True) for one in (third, first, second)]
     repeats.plan([*own, first, second, third])

@@ -25,7 +25,7 @@ def _allocation(*hosts: dict[str, tuple[str, int]]) -> Allocation:
 
 
 def test_a_local_endpoint_is_one_endpoint_a_host() -> None:
-    """Two hosts, each with a server of its own that allows one request: both ask, one at a time."""
+    """Two hosts, each with its own server that allows one request: both ask, one at a time."""
     allocation = _allocation({"ollama": ("north 11434", 1)}, {"ollama": ("south 11434", 1)})
 
     assert allocation.shares == [{"ollama": 1}, {"ollama": 1}]
@@ -33,7 +33,7 @@ def test_a_local_endpoint_is_one_endpoint_a_host() -> None:
 
 
 def test_an_endpoint_that_allows_one_request_is_one_hosts() -> None:
-    """Two hosts that reach the same server: one of them asks."""
+    """Two hosts that use the same server: one of them asks."""
     allocation = _allocation(*[{"ollama": ("here 11434", 1)}] * 2)
 
     assert allocation.shares == [{"ollama": 1}, {"ollama": 0}]
@@ -49,21 +49,21 @@ def test_an_endpoint_for_all_is_divided_over_all() -> None:
 
 
 def test_two_endpoints_of_one_request_keep_two_hosts_busy() -> None:
-    """An endpoint goes to who has the fewest."""
+    """An endpoint goes to the host with the fewest."""
     allocation = _allocation(*[{"a": ("endpoint a", 1), "b": ("endpoint b", 1)}] * 2)
 
     assert allocation.shares == [{"a": 1, "b": 0}, {"a": 0, "b": 1}]
 
 
 def test_two_providers_of_one_endpoint_are_asked_by_the_same_host() -> None:
-    """Providers with equal endpoints share its limit, so its one request is one host's."""
+    """Providers with equal endpoints share its limit, so one host sends its only request."""
     allocation = _allocation(*[{"a": ("endpoint", 1), "b": ("endpoint", 1)}] * 2)
 
     assert {allocation.assign(name) for name in "abab"} == {0}
 
 
 def test_a_wider_endpoint_is_assigned_more() -> None:
-    """Where hosts reach endpoints of different limits, cells are assigned by these."""
+    """If hosts reach endpoints with different limits, cells are assigned in proportion."""
     allocation = _allocation({"lab": ("north", 1)}, {"lab": ("https://far", 3)})
 
     assert Counter(allocation.assign("lab") for _ in range(40)) == {0: 10, 1: 30}
@@ -78,7 +78,7 @@ def test_a_wider_endpoint_is_assigned_more() -> None:
 def test_no_endpoint_is_asked_beyond_its_limit(
     reached: list[tuple[str, int, bool]], cells: list[str]
 ) -> None:
-    """The shares of an endpoint add up to its limit, and only who has a share is assigned its cells."""
+    """The shares of an endpoint add up to its limit, and only a host with a share is assigned its cells."""
     hosts = [
         {"a": (endpoint, limit), "b": (endpoint, limit) if is_same else ("far", 5)}
         for endpoint, limit, is_same in reached
@@ -99,13 +99,13 @@ def test_no_endpoint_is_asked_beyond_its_limit(
 
 
 def test_swapped_addresses_are_refused() -> None:
-    """Where nobody could ask a provider without two requests on an endpoint that allows one, that is said."""
+    """If no host could ask a provider without exceeding an endpoint's limit of one, this is an error."""
     with pytest.raises(ValueError, match="no worker may ask b"):
         _allocation({"a": ("x", 1), "b": ("y", 1)}, {"a": ("y", 1), "b": ("x", 1)})
 
 
 class _Somewhere(Provider):
-    """A provider with an endpoint of a test's choice."""
+    """A provider with an endpoint that the test sets."""
 
     def __init__(self, endpoint: str, *, is_local: bool) -> None:
         super().__init__(ProviderSetup(name="lab"))
@@ -136,8 +136,8 @@ class _Somewhere(Provider):
         pytest.param("claude_code_cli", False, False, id="cli"),
     ],
 )
-def test_whose_an_endpoint_is(endpoint: str, is_local: bool, own: bool) -> None:
-    """A loopback address, an engine: each machine's own. An address elsewhere is the same for all."""
+def test_which_endpoints_belong_to_a_machine(endpoint: str, is_local: bool, own: bool) -> None:
+    """A loopback address and an engine belong to each machine; another address is the same for all."""
     provider = _Somewhere(endpoint, is_local=is_local)
 
     north, south = (reaches({"lab": provider}, Settings(), machine)["lab"] for machine in ("n", "s"))

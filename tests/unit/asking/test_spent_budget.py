@@ -1,4 +1,4 @@
-"""What a run has spent, and what that ends."""
+"""The spending of a run, and its effect."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PRICE = OwnPrice(pattern="fake/*", input_usd=1e6, output_usd=2e6, cached_usd=1e6
 
 
 def test_what_is_known_only_grows() -> None:
-    """What this machine and the rest of the run have spent is sent again and again, in any order."""
+    """The spending of this machine and of the rest of the run is sent repeatedly, in any order."""
     budget = SpentBudget(10.0)
     assert (budget.spent_usd, budget.is_empty) == (0.0, False)
 
@@ -43,7 +43,7 @@ def test_what_is_known_only_grows() -> None:
 
 
 def test_without_a_budget_nothing_is_counted() -> None:
-    """Most runs have none."""
+    """Most runs have no budget."""
     budget = SpentBudget(None)
     budget.pay(5.0)
 
@@ -81,10 +81,10 @@ def fetch(
     return asyncio.run(asking())
 
 
-def endings(told: list[JobResult]) -> list[tuple[str, int, float | None]]:
-    """How each ended, after how many attempts, at what cost."""
+def endings(results: list[JobResult]) -> list[tuple[str, int, float | None]]:
+    """The end of each, its attempts and its cost."""
     found = []
-    for one in told:
+    for one in results:
         assert one.ending is not None, one.error
         result = one.ending.result
         how = result.failure_type if isinstance(result, Fault) else "ok"
@@ -93,7 +93,7 @@ def endings(told: list[JobResult]) -> list[tuple[str, int, float | None]]:
 
 
 def costs(n_input: int | None, n_output: int | None) -> Answer:
-    """An answer with these counts."""
+    """A reply with these counts."""
 
     async def answer(request: Request) -> Reply:
         return Reply(text="hi", input_tokens=n_input, output_tokens=n_output)
@@ -102,7 +102,7 @@ def costs(n_input: int | None, n_output: int | None) -> Answer:
 
 
 def fails(fault: Fault) -> Answer:
-    """No answer, for this reason."""
+    """No reply, with this fault."""
 
     async def answer(request: Request) -> Reply:
         raise CallFailed(fault)
@@ -110,23 +110,23 @@ def fails(fault: Fault) -> Answer:
     return answer
 
 
-def test_nobody_is_asked_once_the_budget_is_spent() -> None:
+def test_no_request_is_sent_once_the_budget_is_spent() -> None:
     """The call that reaches the budget is the last one; the others have no attempt and no cost."""
     provider = Fake(costs(4, 0))
 
-    told = endings(fetch(provider, *[{}] * 5))
+    results = endings(fetch(provider, *[{}] * 5))
 
-    assert told == [("ok", 1, 4.0)] * 3 + [("budget_spent", 0, None)] * 2
+    assert results == [("ok", 1, 4.0)] * 3 + [("budget_spent", 0, None)] * 2
     assert len(provider.asked) == 3
 
 
 def test_a_warm_up_is_paid_too() -> None:
-    """Whatever is sent is taken out of the budget."""
+    """Every request counts for the budget."""
     provider = Warm(costs(6, 0))
 
-    told = endings(fetch(provider, {}, {}))
+    results = endings(fetch(provider, {}, {}))
 
-    assert told == [("ok", 1, 6.0), ("budget_spent", 0, None)]
+    assert results == [("ok", 1, 6.0), ("budget_spent", 0, None)]
 
 
 @pytest.mark.parametrize(
@@ -151,23 +151,23 @@ def test_a_warm_up_is_paid_too() -> None:
             0.0,
             id="refused-costs-nothing",
         ),
-        pytest.param(fails(faults.unreachable("fake", "x", "refused")), "connect_error", None, 0.0, id="nobody-there"),
+        pytest.param(fails(faults.unreachable("fake", "x", "refused")), "connect_error", None, 0.0, id="no-server"),
     ],
 )  # fmt: skip
 def test_what_is_taken_out(answer: Answer, how: str, cost: float | None, spent_usd: float) -> None:
-    """The row tells what is known; the budget counts the worst of what is not."""
+    """The row has the known cost; the budget counts the highest possible cost of the rest."""
     request = {"prompt": "hi " * 300} if how == "context_overflow" else {}
 
     budget = SpentBudget(1e9)
 
-    told = endings(fetch(Fake(answer), request, budget=budget))
+    results = endings(fetch(Fake(answer), request, budget=budget))
 
-    assert told == [(how, 1, cost)]
+    assert results == [(how, 1, cost)]
     assert budget.spent_usd == pytest.approx(spent_usd)
 
 
 def test_a_retry_is_not_sent_any_more() -> None:
-    """A cell that waits for its next attempt keeps its own fault when the money has gone meanwhile."""
+    """A cell that waits for its next attempt keeps its own fault if the budget is spent meanwhile."""
     budget = SpentBudget(10.0)
 
     async def answer(request: Request) -> Reply:
@@ -183,7 +183,7 @@ def test_a_retry_is_not_sent_any_more() -> None:
 
 
 def test_attempts_add_up() -> None:
-    """What was paid for an attempt that broke is part of the cell's cost."""
+    """The cost of a failed attempt is part of the cell's cost."""
     broken = Fault(
         failure_type="connect_error",
         status="error",
@@ -204,18 +204,18 @@ def test_attempts_add_up() -> None:
 
 
 def test_an_exchange_ends_between_its_turns() -> None:
-    """What was said and paid for before is kept, and the cell counts as not asked to its end."""
+    """The turns paid for so far are kept, and the cell counts as not asked to its end."""
 
     async def answer(request: Request) -> Reply:
         call = ToolCall(name="ls", arguments="{}", id="1")
         return Reply(tool_calls=(call,), input_tokens=5, output_tokens=0)
 
-    (told,) = fetch(
+    (results,) = fetch(
         Handy(answer),
         {"tools": (Tool(name="ls", description="", parameters={}),), "world": World(files={}, steps=8)},
     )
 
-    assert endings([told]) == [("budget_spent", 2, 10.0)]
-    assert told.ending is not None
-    assert isinstance(told.ending.result, Fault)
-    assert len(told.ending.result.turns) == 2
+    assert endings([results]) == [("budget_spent", 2, 10.0)]
+    assert results.ending is not None
+    assert isinstance(results.ending.result, Fault)
+    assert len(results.ending.result.turns) == 2

@@ -1,4 +1,4 @@
-"""What processes of a run send each other is read as it was sent."""
+"""Messages between the processes of a run are parsed to the values that were sent."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_a_workers_results(payload: ReportPayload) -> None:
 
 @pytest.mark.parametrize("host", [None, HOST], ids=["here", "elsewhere"])
 def test_a_handshake(host: HostFacts | None) -> None:
-    """It says where a worker is, unless its controller knows that."""
+    """It has the place of a worker, unless the controller knows it."""
     message = Handshake(selection="{}", host=host)
 
     assert Handshake.from_text(message.to_text()) == message
@@ -74,12 +74,12 @@ def test_a_handshake(host: HostFacts | None) -> None:
     ],
 )
 def test_a_command(command: Any) -> None:
-    """A worker knows which one it is."""
+    """It has the worker's own number."""
     assert command_from_text(command_to_text(command)) == command
 
 
 def test_a_wait() -> None:
-    """It says which cell waits, and why."""
+    """It has the cell that waits, and the reason."""
     message = Waits(nodeid="s.toml::P1[p/m]", why="busy", seconds=1.5)
 
     assert Waits.from_text(message.to_text()) == message

@@ -1,4 +1,4 @@
-"""Who runs what under xdist: a few items at a time, in their order, and the cells of a host on that host."""
+"""Scheduling under xdist: a few items at a time, in order, and the cells of a host on that host."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Worker:
 
 @pytest.fixture
 def begin(pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
-    """Schedules items, a letter each, over workers; digits are cells of that worker, c of any."""
+    """Schedules items, one letter each, over workers; digits are cells of that worker, c of any."""
 
     def schedule(items: str, workers: list[Worker]) -> CellScheduling:
         monkeypatch.setattr(pytestconfig.option, "tx", ["popen"] * len(workers))
@@ -58,12 +58,12 @@ def begin(pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch) -> Calla
 
 
 def ids_of(items: str) -> list[str]:
-    """What workers collect."""
+    """The items that workers collect."""
     return [f"{letter}{n}" for n, letter in enumerate(items)]
 
 
 def test_cells_are_given_few_at_a_time(begin: Any) -> None:
-    """So they run nearly in the order in which they are sent; who is free first gets the next."""
+    """So they run nearly in the order in which they are sent; the first free worker gets the next."""
     slow, fast = Worker(0), Worker(1)
     scheduling = begin("c" * 12, [slow, fast])
     assert (slow.given, fast.given) == ([0, 1, 2], [3, 4, 5])
@@ -81,7 +81,7 @@ def test_cells_are_given_few_at_a_time(begin: Any) -> None:
 
 
 def test_items_without_cells_are_given_as_xdist_does(begin: Any) -> None:
-    """A session whose items are no cells notices nothing."""
+    """A session without cells is not affected."""
     workers = [Worker(0), Worker(1)]
 
     begin("x" * 80, workers)
@@ -90,7 +90,7 @@ def test_items_without_cells_are_given_as_xdist_does(begin: Any) -> None:
 
 
 def test_cells_stay_on_their_host(begin: Any) -> None:
-    """A worker is given its own at once, and may end after them."""
+    """A worker gets its own at once, and may end after them."""
     workers = [Worker(0), Worker(1), Worker(2)]
 
     begin("011001", workers)
@@ -99,8 +99,8 @@ def test_cells_stay_on_their_host(begin: Any) -> None:
     assert all(worker.shutting_down for worker in workers)
 
 
-def test_other_items_go_to_whoever_is_free(begin: Any) -> None:
-    """A worker that is busy with the cells of its host leaves the other items to the rest."""
+def test_other_items_go_to_a_free_worker(begin: Any) -> None:
+    """A worker that is busy with the cells of its host leaves the other items to the others."""
     busy, free = Worker(0), Worker(1)
     scheduling = begin("0" * ENOUGH + "x" * (ENOUGH + 1), [busy, free])
 
@@ -111,7 +111,7 @@ def test_other_items_go_to_whoever_is_free(begin: Any) -> None:
 
 
 def test_what_a_dead_worker_left_is_run_by_the_others(begin: Any) -> None:
-    """The item at which it died is reported; whoever is asked to may have it run again."""
+    """The item at which it died is reported; a plugin may have it run again."""
     dies, lives = Worker(0), Worker(1)
     scheduling = begin("c" * 8, [dies, lives])
     scheduling.mark_test_complete(dies, 0)
@@ -133,7 +133,7 @@ def test_what_a_dead_worker_left_is_run_by_the_others(begin: Any) -> None:
 
 
 def test_who_replaces_a_dead_worker_must_have_its_tests(begin: Any) -> None:
-    """What it was to run it does not have, and nobody would wait for an end that cannot come."""
+    """Without its items the replacement could never finish, so the session ends with an error."""
     dies, lives = Worker(0), Worker(1)
     scheduling = begin("cc", [dies, lives])
     scheduling.remove_node(dies)
@@ -148,7 +148,7 @@ def test_who_replaces_a_dead_worker_must_have_its_tests(begin: Any) -> None:
 def test_a_worker_without_the_cells_is_reported(
     pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch, first: list[str]
 ) -> None:
-    """One that has no suite, though the others do, ends the session, whoever has collected first."""
+    """One that has no suite, though the others do, ends the session, whichever has collected first."""
     messages: list[str] = []
     hooks = SimpleNamespace(pytest_collectreport=lambda report: messages.append(str(report.longrepr)))
     lacks, has = Worker(0), Worker(1)

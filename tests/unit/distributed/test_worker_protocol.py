@@ -1,4 +1,4 @@
-"""The workers of a run: what each is told, and by which names rows call their hosts."""
+"""The workers of a run: the messages to each, and the names of their hosts in rows."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TARGETS = (Target(provider="fake", model="m"),)
 
 @dataclass
 class Line:
-    """A channel to a worker: what it sends, and what it has received."""
+    """A channel to a worker, with the messages in both directions."""
 
     sends: str = ""
     is_open: bool = True
@@ -39,7 +39,7 @@ class Line:
         return self.sends
 
     def setcallback(self, callback: Any) -> None:
-        """Nothing more comes."""
+        """No more messages arrive."""
 
     def send(self, text: str) -> None:
         if not self.is_open:
@@ -48,7 +48,7 @@ class Line:
 
 
 def handshake(machine: str, host: str, base_url: str, limit: int, items: str = "") -> str:
-    """What a worker sends first; of its items, a letter each, c is a cell."""
+    """The first message of a worker; of its items, one letter each, c is a cell."""
     one = [cell() if letter == "c" else None for letter in items]
     return Handshake(
         selection=json.dumps(Selection.of(one).to_json(TARGETS)),
@@ -91,7 +91,7 @@ def nodes_of(lines: Sequence[Line | None]) -> list[Any]:
 
 
 def worker(manager: Any, spec: Any, line: Line | None) -> Any:
-    """A worker of a spec; a second one of the same spec comes in place of the first."""
+    """A worker of a spec; a second one of the same spec replaces the first."""
     gateway = SimpleNamespace(spec=spec, id="gw", newchannel=lambda: line or Line())
     return SimpleNamespace(gateway=gateway, nodemanager=manager)
 
@@ -114,7 +114,7 @@ def test_workers_of_this_machine_are_assigned_nothing() -> None:
     ],
 )  # fmt: skip
 def test_hosts_are_assigned_their_cells(dist: str, expected: list[Assigned]) -> None:
-    """Where xdist distributes by load, each runs its own; else a host sends what its workers are given."""
+    """If xdist distributes by load, each runs its own; otherwise a host sends the cells of its workers."""
     lines = [Line(handshake(name, name, "http://127.0.0.1/v1", 2, "ccxcc")) for name in ("north", "south")]
     workers = workers_of(dist=dist, fake=("x", 1))
     nodes = nodes_of(lines)
@@ -149,8 +149,8 @@ def test_two_workers_of_a_host_are_assigned_the_same() -> None:
     assert [workers.owner_of(place) for place in range(4)] == [0, 2, 1, 2]
 
 
-def test_a_worker_that_dies_before_all_have_sent_theirs_costs_nobody_the_run() -> None:
-    """The others are answered, and so is who comes in its place."""
+def test_a_worker_that_dies_before_all_handshakes_does_not_end_the_run() -> None:
+    """The others are answered, and so is its replacement."""
     sent = [handshake(name, name, "http://127.0.0.1/v1", 1) for name in ("north", "south")]
     lines = list(map(Line, sent))
     workers = workers_of(fake=("x", 1))
@@ -170,7 +170,7 @@ def test_a_worker_that_dies_before_all_have_sent_theirs_costs_nobody_the_run() -
 
 
 def test_a_host_of_a_resumed_run_keeps_its_name() -> None:
-    """Two hosts of one name, which come in another order than before, and one that is new."""
+    """Two hosts of one name, which connect in another order than before, and a new one."""
     bases = {"vm": "http://127.0.0.1:1", "vm-2": "http://127.0.0.1:2"}
     before = {
         name: {"host": {"name": "vm"}, "providers": {"fake": {"base_url": base}}}

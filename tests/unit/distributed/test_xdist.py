@@ -1,4 +1,4 @@
-"""What is taken for granted of pytest-xdist's insides, for which it has no hooks; a new version may differ."""
+"""Assumptions about pytest-xdist's internals, for which it has no hooks; a new version may differ."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from xdist.workermanage import WorkerController
 
 @pytest.fixture
 def config() -> Any:
-    """As much of pytest's configuration as xdist looks at."""
+    """The part of pytest's configuration that xdist reads."""
     plugins = SimpleNamespace(register=lambda plugin, name="": None, getplugin=lambda name: None)
     return SimpleNamespace(
         option=SimpleNamespace(debug=False, maxworkerrestart=None, numprocesses=2, maxfail=0),
@@ -26,7 +26,7 @@ def config() -> Any:
 
 
 def test_a_controller_reads_events_from_a_queue(config: Any) -> None:
-    """What comes after an interruption stays in `queue`."""
+    """Events after an interruption stay in `queue`."""
     dsession = DSession(config)
 
     assert isinstance(dsession.queue, queue.Queue)
@@ -34,7 +34,7 @@ def test_a_controller_reads_events_from_a_queue(config: Any) -> None:
 
 
 def test_a_workers_events_are_pairs(config: Any) -> None:
-    """A report comes as `("testreport", {"node", "rep"})`; what a worker leaves at its end is `workeroutput`."""
+    """A report arrives as `("testreport", {"node", "rep"})`; a worker's last output is `workeroutput`."""
     events: list[Any] = []
     config.hook = SimpleNamespace(
         pytest_report_from_serializable=lambda config, data: SimpleNamespace(**data)
@@ -47,8 +47,8 @@ def test_a_workers_events_are_pairs(config: Any) -> None:
     node.process_from_remote(("testreport", {"data": {"nodeid": "a"}}))
     node.process_from_remote(("workerfinished", {"workeroutput": {"openclaw": "{}"}}))
 
-    name, told = events[0]
-    assert (name, told["node"], told["rep"].nodeid) == ("testreport", node, "a")
+    name, fields = events[0]
+    assert (name, fields["node"], fields["rep"].nodeid) == ("testreport", node, "a")
     assert node.workeroutput == {"openclaw": "{}"}
 
 
