@@ -1,8 +1,8 @@
 """Decides which cell is sent next, and keeps each reply until a test has taken it.
 
-All cells of a machine go through one asker, for all processes that run tests. On each endpoint it sends cells in
-the order of the plan and keeps no more than `ahead_of` of them sent or answered and not taken, so a reply is
-there when its test begins and replies are not hoarded. A cell that a test waits for goes first only where
+All processes of a machine that run tests use one asker. On each endpoint it sends cells in the order of the
+plan and keeps no more than `ahead_of` of them sent or answered and not taken, so a reply is there when its
+test begins and replies are not hoarded. A cell that a test waits for goes first only where
 its endpoint has a free slot that the plan cannot fill: a test that comes out of order always gets its reply,
 and a local server does not change its model for each request.
 """
@@ -152,7 +152,7 @@ class Asker:
         self._feed_all()
 
     def leave(self, client: Client) -> None:
-        """Forget a client; replies that its tests have not taken go to the next process that runs their cells."""
+        """Forget a client; replies that its tests have not taken go to the next that runs their cells."""
         self._clients.remove(client)
         self._running.discard(client)
         self._claims = {token: other for token, other in self._claims.items() if other is not client}
