@@ -351,10 +351,10 @@ def test_a_replacement_worker_knows_the_decisions(plain_project: Any, concurrenc
 @pytest.mark.workers
 def test_who_waits_for_a_repeat_stops_with_the_session(plain_project: Any) -> None:
     """A worker that waits for another one's row does not block a session that `-x` ends."""
-    plain_project.suite(tools(30))
+    plain_project.suite(tools(20))
     plain_project.extend_conftest(
         "\n\nimport time\n\ndef pytest_runtest_call(item):\n"
-        "    if '::T29[' in item.nodeid:\n        time.sleep(1)\n        assert False, 'late'\n"
+        "    if '::T19[' in item.nodeid:\n        time.sleep(1)\n        assert False, 'late'\n"
     )
 
     session = plain_project.run(
