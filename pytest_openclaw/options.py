@@ -5,13 +5,14 @@ Every pytest session in every project imports this; `session/load_settings.py` r
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
     import pytest
 
@@ -295,7 +296,10 @@ def named_benchmarks(config: pytest.Config) -> tuple[Path, ...]:
 
 def _named_paths(config: pytest.Config) -> Iterator[Path]:
     for argument in config.getoption("file_or_dir", None) or ():
-        yield (config.invocation_params.dir / argument.partition("[")[0].split("::")[0]).resolve()
+        path = config.invocation_params.dir / argument.partition("[")[0].split("::")[0]
+        yield Path(
+            os.path.realpath(path)
+        )  # `Path.resolve` fails where links form a circle, before Python 3.13
 
 
 def base_dir(config: pytest.Config) -> Path:

@@ -11,7 +11,7 @@ from math import ceil
 from typing import TYPE_CHECKING, Literal
 
 from pytest_openclaw.stats.bounds import NEVER_MS
-from pytest_openclaw.stats.intervals import Z_95, cut_percent, percent_range, wilson_95
+from pytest_openclaw.stats.intervals import Z_95, cells_behind, cut_percent, percent_range
 from pytest_openclaw.stats.tiers import MOST_CELLS, MOST_NEEDLESS, TIER_FLOORS, cells_until
 
 if TYPE_CHECKING:
@@ -62,7 +62,13 @@ def check_rate(rate: Rate, what: str, wanted: float, *, conclusive: bool) -> Gat
     return GateCheck(
         state=state,
         found=rate.rate,
-        text=_from_low(state, f"{counted} (95 % interval {percent_range(rate.interval_95)})", rate, wanted),
+        text=_from_low(
+            state,
+            f"{counted} (95 % interval {percent_range(rate.interval_95)})",
+            rate,
+            rate.interval_95,
+            wanted,
+        ),
         short=f"{short} (from {cut_percent(rate.interval_95.low)})",
     )
 
@@ -78,18 +84,20 @@ def check_tier(use: ToolUse, wanted: int) -> GateCheck:
     state = _side(interval, TIER_FLOORS[wanted])
     if use.tier > wanted and use.capped_by:
         needless = f"{use.n_needless} of {use.restraint.n} cells that forbid tools had a call"
-        n_needless, n = use.needless.effective
-        found = wilson_95(n_needless, n, z=use.z)
-        is_settled = found is not None and found.low > MOST_NEEDLESS
+        assert use.needless.rate is not None, "a cap comes from cells"
+        assert use.needless_interval is not None, "a cap comes from cells"
+        is_settled = use.needless_interval.low > MOST_NEEDLESS
         state = "fails" if is_settled or state == "fails" else "open"
         text = f"tier {use.tier}: {needless}, more than a fifth"
         if state == "open":
+            n = cells_behind(use.needless.rate, use.needless_interval, use.z)
+            n_right = n * (1 - use.needless.rate)
             missing = cells_until(
-                lambda found: found.low >= 1 - MOST_NEEDLESS, n - n_needless, n, flawless=True, z=use.z
+                lambda found: found.low >= 1 - MOST_NEEDLESS, n_right, n, flawless=True, z=use.z
             )
             text = f"{_NOT_CONCLUSIVE}{text}; {_more(missing, 'prompts that forbid tools', 'a call')}"
     elif state == "open":
-        text = _from_low(state, counted, use, TIER_FLOORS[wanted], z=use.z)
+        text = _from_low(state, counted, use, interval, TIER_FLOORS[wanted], z=use.z)
     else:
         text = f"tier {use.tier}: {counted}"
     return GateCheck(state=state, found=use.tier, text=text, short=short)
@@ -144,11 +152,15 @@ def _side(interval: Interval, wanted: float) -> State:
     return "fails" if interval.high < wanted else "open"
 
 
-def _from_low(state: State, counted: str, rate: Rate, wanted: float, *, z: float = Z_95) -> str:
+def _from_low(
+    state: State, counted: str, rate: Rate, interval: Interval, wanted: float, *, z: float = Z_95
+) -> str:
     text = f"{counted}, a lower end of {_whole(wanted)} wanted"
     if state != "open":
         return text
-    missing = cells_until(lambda interval: interval.low >= wanted, *rate.effective, flawless=True, z=z)
+    assert rate.rate is not None, "an interval has a rate"
+    n = cells_behind(rate.rate, interval, z)
+    missing = cells_until(lambda found: found.low >= wanted, n * rate.rate, n, flawless=True, z=z)
     return f"{_NOT_CONCLUSIVE}{text}; {_more(missing, 'prompts', 'a miss')}"
 
 

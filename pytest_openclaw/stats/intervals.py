@@ -107,6 +107,12 @@ def sure_cells(n: float, k: int, z: float) -> float:
     return max(least, n * (z / student_t(k - 1, z)) ** 2) if k > 1 else least
 
 
+def cells_behind(rate: float, interval: Interval, z: float) -> float:
+    """Return the effective sample that a Wilson interval of a rate was computed from."""
+    end = max(interval.low, interval.high, key=lambda end: abs(rate - end))
+    return z**2 * end * (1 - end) / (rate - end) ** 2
+
+
 def most_cells(rate: float, k: int, z: float) -> float:
     """Return how many cells of that rate have no higher lower end than `k` flawless ones."""
     floor = k / (k + z**2)

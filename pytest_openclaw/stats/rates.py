@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.stats.intervals import Cluster, Interval, clustered_95, effective_n, share
+from pytest_openclaw.stats.intervals import Cluster, Interval, clustered_95, effective_n
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -34,13 +34,6 @@ class Rate:
     def is_repeated(self) -> bool:
         """Whether repeats make the effective sample smaller than n."""
         return self.n_effective is not None and self.n_effective < self.n
-
-    @property
-    def effective(self) -> tuple[float, float]:
-        """Successes and cells of the equivalent sample without repeats."""
-        if self.n_effective is None:
-            return 0.0, 0.0
-        return share(self.n_success, self.n, self.n_effective), self.n_effective
 
 
 def cluster_of(record: Record) -> tuple[str, str]:

@@ -51,6 +51,7 @@ class ToolUse(Rate):
         looks: the repeats after which a conclusive tier ended them, or would have; empty for a fixed number.
         tier_interval: the interval that the tier rests on, 95 % jointly over targets and looks; with one
             target and a fixed number of repeats it is `interval_95`.
+        needless_interval: of needless calls, in the same way; None without a cell that forbids one.
         conclusive: whether the interval leaves no other tier; for a capped tier, whether it is clear
             too that needless calls are more than a fifth.
         cells_to_settle: how many more cells of other prompts would make it conclusive, see `tiers`;
@@ -66,6 +67,7 @@ class ToolUse(Rate):
     n_targets: int
     looks: Sequence[int]
     tier_interval: Interval | None
+    needless_interval: Interval | None
     tier: int | None
     conclusive: bool | None
     cells_to_settle: int | None
@@ -202,15 +204,11 @@ def _judged(
 ) -> ToolUse:
     calling, forbidding = _calling(cells), _forbidding(cells)
     counts = Counter(record.tool_outcome for record in cells)
+    needless, z = clusters_of(forbidding, _had_a_call), joint_z(n_targets, looks)
     return ToolUse(
         **vars(rate_of(calling, did_right)),
-        **vars(
-            _rated(
-                clusters_of(calling, did_right),
-                clusters_of(forbidding, _had_a_call),
-                joint_z(n_targets, looks),
-            )
-        ),
+        **vars(_rated(clusters_of(calling, did_right), needless, z)),
+        needless_interval=cluster_interval(needless, z),
         evidence=evidence,
         n_targets=n_targets,
         looks=[*looks],

@@ -68,8 +68,11 @@ def _json(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
     return json.loads(capsys.readouterr().out)
 
 
-def test_an_empty_folder_gets_all_three(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_empty_folder_gets_all_three(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A suite, a workflow and a pytest.ini are written; then the next steps are printed."""
+    monkeypatch.setattr(weights, "embedded_model_is_installed", lambda: True)
     assert main(["init"]) == 0
 
     assert sorted(_files(folder)) == [WORKFLOW, ".gitignore", SUITE, "pytest.ini"]

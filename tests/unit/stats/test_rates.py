@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
-from pytest_openclaw.stats.intervals import Interval, wilson_95
+from pytest_openclaw.stats.intervals import Interval, cells_behind, wilson_95
 from pytest_openclaw.stats.looks import joint_z
 from pytest_openclaw.stats.percentiles import percentile
 from pytest_openclaw.stats.tiers import cells_to_settle, classify_tier, excludes_worse, is_conclusive
@@ -83,6 +83,16 @@ def test_wilson_refuses_the_impossible() -> None:
     """More successes than cells is a mistake of the caller."""
     with pytest.raises(ValueError, match="7 successes of 6 are impossible"):
         wilson_95(7, 6)
+
+
+@given(counts, st.floats(1.5, 4.0))
+def test_an_interval_names_its_sample(found: tuple[int, int], z: float) -> None:
+    """The sample behind an interval is the one that it was computed from."""
+    successes, n = found
+    interval = wilson_95(successes, n, z=z)
+    assert interval is not None
+
+    assert cells_behind(successes / n, interval, z) == pytest.approx(n)
 
 
 @given(counts)
