@@ -324,11 +324,12 @@ def test_distant_cells_are_reached_by_one_key(open_page: Opener, made_run: Path)
 def test_an_open_cell_follows_the_arrows(open_page: Opener, made_run: Path) -> None:
     """With the panel open, a step in the matrix shows the next cell, and the focus stays there."""
     page = page_of(open_page, made_run)
-    cell(page, "P0", "lab/model-a:70b").click()
+    first, second = (prompt.id for prompt in prompts_of(60)[:2])
+    cell(page, first, "lab/model-a:70b").click()
     page.keyboard.press("ArrowDown")
 
-    assert page.locator("#panel-title").inner_text().startswith("P2 ")
-    assert _focus(page).startswith("P2 ")
+    assert page.locator("#panel-title").inner_text().startswith(f"{second} ")
+    assert _focus(page).startswith(f"{second} ")
 
 
 @pytest.mark.nightly
@@ -401,7 +402,8 @@ def test_a_comparison_that_the_run_has_made_is_shown(open_page: Opener, tmp_path
     verdicts = {
         "n_prompts": 36, "n_cells": 36, "n_base": 31, "n_candidate": 24, "difference": -0.194, "n_better": 1, "n_worse": 8,
         "interval_95": {"low": -0.4, "high": -0.05}, "p_adjusted": 0.0213, "word": "worse", "could_see": 0.11,
-        "p": 0.0213, "if_well": "worse", "if_ill": "worse", "n_open": 0,
+        "p": 0.0213, "if_well": "worse", "if_ill": "worse", "n_open": 0, "recheck": None, "sees_ten_points": 0.6,
+        **dict.fromkeys(("range_95", "range_if_well", "range_if_ill"), {"low": -0.4, "high": 0.0}),
     }  # fmt: skip
     slower = {
         "n_prompts": 30,
@@ -426,6 +428,7 @@ def test_a_comparison_that_the_run_has_made_is_shown(open_page: Opener, tmp_path
         "ttft": None,
         "output_tokens": None,
         "cost": None,
+        "outcomes": [],
         "notes": ["host: a -> b"],
     }
     stored = {"baseline": "20260213_235930", "targets": [target], "set_aside": [apart], "notes": []}
