@@ -62,7 +62,7 @@ def test_a_clock_that_jumps(lab: Lab, whole: Any, mode: tuple[str, ...]) -> None
         assert session.end() == 1, lab.text
 
     n_started = (lab.folder / "started.txt").stat().st_size
-    assert n_started == (6 if mode else 3)
+    assert n_started == (5 if mode else 3)
     rows = [json.loads(line) for line in lab.lines()]
     asked = [row for row in rows if row["attempts"]]
     for row in asked:
