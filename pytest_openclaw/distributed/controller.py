@@ -80,8 +80,9 @@ class Controller:
         )
 
     def pytest_handlecrashitem(self, crashitem: str, sched: Scheduling) -> None:
-        """Have a cell run again that has no row; schedulers of scopes do so themselves."""
+        """Have a cell run again that has no row."""
         if crashitem in self._keys and crashitem not in self._reported_by:
+            # Schedulers of scopes do not implement it: they redistribute a dead worker's items.
             with contextlib.suppress(NotImplementedError):
                 sched.mark_test_pending(crashitem)
 

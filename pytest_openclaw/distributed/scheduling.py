@@ -35,6 +35,9 @@ class CellScheduling(LoadScheduling):  # type: ignore[misc]  # xdist has no type
         has_cells: whether a cell is among the items; asked when all workers have collected.
         number_of: a worker's number; one that replaces another has the other's.
         owner_of: the number of the worker that runs the item of this place; None for any worker.
+
+    Attributes:
+        gives_few: the session has cells. Without them it is xdist's own scheduling, unchanged.
     """
 
     def __init__(
@@ -49,7 +52,7 @@ class CellScheduling(LoadScheduling):  # type: ignore[misc]  # xdist has no type
         self._has_cells = has_cells
         self._number_of = number_of
         self._owner_of = owner_of
-        self._gives_few = False
+        self.gives_few = False
         self._has_own: set[WorkerController] = set()
         self.collection: list[str] | None
 
@@ -74,7 +77,7 @@ class CellScheduling(LoadScheduling):  # type: ignore[misc]  # xdist has no type
                 return
             if not self._check_nodes_have_same_collection():
                 return
-            self._gives_few = True
+            self.gives_few = True
             self.collection = collection = next(iter(self.node2collection.values()))
             self.pending[:] = range(len(collection))
         for node in self.nodes:
@@ -85,7 +88,7 @@ class CellScheduling(LoadScheduling):  # type: ignore[misc]  # xdist has no type
 
         A worker runs an item when it knows the one after it, or that there is none.
         """
-        if not self._gives_few:
+        if not self.gives_few:
             super().check_schedule(node, duration)
             return
         if node.shutting_down or node not in self.node2collection:
@@ -107,7 +110,7 @@ class CellScheduling(LoadScheduling):  # type: ignore[misc]  # xdist has no type
 
         What it leaves comes first, because later cells may wait for it.
         """
-        if not self._gives_few:
+        if not self.gives_few:
             crashed: str | None = super().remove_node(node)
             return crashed
         assert self.collection is not None, "items were given"

@@ -351,7 +351,7 @@ def pytest_openclaw_providers():
 def test_a_fault_found_by_one_worker_stops_all(
     plain_project: Any, fault: str, words: list[str], most: int
 ) -> None:
-    """A fault whose scope is more than its cell stops the asking in every worker, not in its own alone."""
+    """A fault that concerns more than its cell stops the requests of all workers."""
     plain_project.extend_conftest(FINDS_OUT.replace("FAULT", fault))
     plain_project.suite({f"P{n:02}": ("find out" if n == 0 else "wait", NOOP) for n in range(30)})
 

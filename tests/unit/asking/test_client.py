@@ -518,7 +518,7 @@ def test_what_was_answered_and_not_taken_is_handed_over_at_the_end(opened: Open)
 
 
 def test_an_answer_is_kept_at_whatever_moment_the_run_ends(tmp_path: Path) -> None:
-    """Once the provider has answered, no later step of the asking side can lose the reply."""
+    """Whenever the run ends, a reply that the provider has given is kept."""
 
     async def left(after_passes: int) -> tuple[bool, Left]:
         provider = Fake(says("hi"))
