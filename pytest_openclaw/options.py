@@ -89,6 +89,18 @@ OPTIONS = (
         "Use OpenClaw's tools and surfaces of this file of capture-tools (the shipped ones).",
         "FILE",
     ),
+    Option(
+        "surface",
+        "Kind of requests: listed (a suite's own tools), openclaw (what OpenClaw sends), or both (listed).",
+        "NAME[,NAME…]",
+        kind="list",
+    ),
+    Option(
+        "surface-from",
+        "Source of the surface openclaw: installed, stand-in, or a file of capture-tools (the installed "
+        "OpenClaw, else the stand-in).",
+        "installed|stand-in|FILE",
+    ),
     Option("runs-dir", "Folder of the run directories (runs).", "DIR"),
     Option("run-id", "Name of this run's directory (the time, as 20260213_235930).", "ID"),
     Option(

@@ -1,5 +1,6 @@
 """Runs a scripted exchange: a model is asked turn by turn, and its calls are answered from a small world.
 
+A single question on the surface `openclaw` is one too, in which the model may look up tools before its call.
 It ends at an answer, at the world's last step, or where OpenClaw would end the run: at a call whose arguments
 are not JSON, or at the eleventh call of an unknown tool. Where OpenClaw would send another request
 (`recovery.py`), it continues. Each turn is an ordinary attempt, with retries and its own timeout.
@@ -18,6 +19,7 @@ from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.providers.prices import total_tokens, total_usd
 from pytest_openclaw.types import faults
 from pytest_openclaw.types.replies import CallResult, Fault, Reply, Timing, Turn
+from pytest_openclaw.types.worlds import World
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -59,12 +61,12 @@ class _Exchange:
     """The exchange so far."""
 
     def __init__(self, request: Request) -> None:
-        assert request.world is not None, "an exchange has a world"
         self.turns: list[Turn] = []
         self.received: list[Turn] = []  # as they are sent to the model
         self.offered = request.tools
         self._request = request
-        self._world = request.world
+        # A single question has a world for looking up tools alone.
+        self._world = request.world or World(steps=request.lookup_turns + 1)
         self._endings: list[CallResult] = []
         self._replies: list[Reply] = []
 
@@ -132,6 +134,7 @@ class _Exchange:
     def _play(self, reply: Reply) -> _Answered:
         """Return the calls of a turn, with those that OpenClaw makes from its text, and their results."""
         # Imported here: a run without worlds does not need these modules.
+        from pytest_openclaw.tools.bridge import is_lookup
         from pytest_openclaw.tools.loops import is_given_up
         from pytest_openclaw.tools.promoted import promoted_calls
         from pytest_openclaw.tools.recovery import is_broken
@@ -144,6 +147,8 @@ class _Exchange:
         calls = reply.tool_calls or promoted_calls(strip_thinking(reply.text), tools)
         if not calls:
             return (), (), "answer"
+        if self._request.world is None and not all(is_lookup(playing.dispatched(call)) for call in calls):
+            return calls, (), "call"
         # OpenClaw executes no calls of a turn that was cut off, or that should have had only text.
         is_left = reply.tool_calls and (reply.finish_reason == "length" or not self.offered)
         results = None if is_left else playing.answer_turn(calls)

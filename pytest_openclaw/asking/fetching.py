@@ -126,7 +126,8 @@ class Fetcher:
         if spent := self._spent(job.target):
             return CallResult.never_sent(spent)
         await self._make_ready(provider, job.target, notes)
-        if job.request.world is None or provider.plays_worlds:
+        is_single = job.request.world is None and not job.request.lookup_turns
+        if is_single or provider.plays_worlds:
             return await self._attempts(provider, job, received)
         return await hold_exchange(
             job.request,

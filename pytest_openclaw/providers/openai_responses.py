@@ -10,6 +10,7 @@ from pytest_openclaw.providers.earlier_turns import with_ids
 from pytest_openclaw.providers.http_call import Dialect
 from pytest_openclaw.providers.json_values import count_in, object_in, objects_in, text_in
 from pytest_openclaw.providers.over_http import OverHttp
+from pytest_openclaw.providers.request_fields import chosen
 from pytest_openclaw.providers.wire_errors import error_in, error_of_object
 from pytest_openclaw.types.faults import CallFailed
 
@@ -45,10 +46,12 @@ def responses_body(request: Request, *, with_temperature: bool = True) -> JsonOb
         body["instructions"] = request.system
     if request.thinking_level:
         body["reasoning"] = {"effort": request.thinking_level}
-    elif with_temperature:
-        body["temperature"] = request.temperature
+    else:
+        body |= chosen(temperature=request.temperature if with_temperature else None, top_p=request.top_p)
     if request.tools:
         body["tools"] = [_offer(tool) for tool in request.tools]
+        if request.tool_choice == "required":
+            body["tool_choice"] = request.tool_choice
     return body
 
 
@@ -91,6 +94,7 @@ class OpenAIResponses(OverHttp):
 
     name: ClassVar[str] = "openai_responses"
     takes_tools: ClassVar[bool] = True
+    api: ClassVar[str] = "openai-responses"
     path: ClassVar[str] = "/responses"
     dialect: ClassVar[Dialect] = Dialect(
         read=read_responses, is_whole=is_response, end_mark="response.completed", done_ends=False

@@ -65,6 +65,7 @@ class OpenClawAgent(Provider):
     name = "openclaw_agent"
     takes_tools: ClassVar[bool] = True
     plays_worlds: ClassVar[bool] = True
+    is_openclaw: ClassVar[bool] = True
 
     def __init__(self, setup: ProviderSetup) -> None:
         super().__init__(setup)

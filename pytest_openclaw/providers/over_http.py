@@ -13,6 +13,7 @@ from pytest_openclaw.providers.address import Address, parse_address
 from pytest_openclaw.providers.exchange import Exchange
 from pytest_openclaw.providers.http_call import Call, Dialect
 from pytest_openclaw.providers.json_values import objects_in
+from pytest_openclaw.providers.request_fields import with_fields
 from pytest_openclaw.types import faults
 from pytest_openclaw.types.faults import CallFailed
 from pytest_openclaw.types.protocols import Provider, ProviderSetup
@@ -163,12 +164,13 @@ class OverHttp(Provider):
         """
         from pytest_openclaw.providers.listening import listen
 
+        body = with_fields(body, request.fields)
         call = self._call(f"{self.address.base_url}{self.route(request)}", body, model=request.model)
         self._edge.prepare(call.url)
         exchange = self.new_exchange(streaming=request.stream)
         reply = await listen(self._edge, call, self.dialect, exchange, timeout_s=request.timeout_s)
         # Only an exchange has a next request, which they are for.
-        return reply if request.world is not None else replace(reply, carried=())
+        return reply if request.world is not None or request.lookup_turns else replace(reply, carried=())
 
     async def fetch(self, url: str, body: JsonObject | None = None, *, timeout_s: float) -> JsonObject:
         """Query the server about itself: GET, or POST with a body.

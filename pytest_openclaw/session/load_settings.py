@@ -24,6 +24,7 @@ from pytest_openclaw.types.settings import (
     EMBEDDED_TARGET,
     GATE_OPTIONS,
     GATE_SWITCHES,
+    INSTALLED,
     LAST,
     MOST_REPEATS,
     V1_PROVIDER,
@@ -36,7 +37,15 @@ from pytest_openclaw.types.settings import (
     firm_gates,
     parse_run_id,
 )
-from pytest_openclaw.types.targets import THINKING_LEVELS, Target, ThinkingLevel
+from pytest_openclaw.types.surfaces import STAND_IN
+from pytest_openclaw.types.targets import (
+    LISTED,
+    SURFACES,
+    THINKING_LEVELS,
+    SurfaceName,
+    Target,
+    ThinkingLevel,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
@@ -73,6 +82,7 @@ def load_settings(
         concurrency=_concurrency(config, names),
         stream=_read(config, "stream", _on_off, True),
         catalogue=_catalogue(config),
+        surface_from=_surface_from(config),
         runs_dir=_runs_dir(config, is_worker=targets is not None),
         run_id=run_id,
         run_id_given=run_id_given,
@@ -178,9 +188,27 @@ def _baseline(config: pytest.Config) -> str:
     return str(beside) if Path(name).name != name and not where.startswith("--") and beside.is_dir() else name
 
 
-def _catalogue(config: pytest.Config) -> str:
+def _surface_from(config: pytest.Config) -> str:
+    """Return the source by its name, or the path of a file of `capture-tools`; else the chosen catalog."""
+    from pytest_openclaw.tools.catalogue import read_catalogue
+    from pytest_openclaw.tools.surfaces import captured_surface
+
+    value, where = lookup(config, "surface-from")
+    named = str(value or "").strip()
+    if named in (INSTALLED, STAND_IN):
+        return named
+    path = _catalogue(config, "surface-from") if named else ""
+    if path:
+        try:
+            captured_surface(read_catalogue(Path(path)))
+        except ValueError as error:
+            raise pytest.UsageError(f"{where}={value}: {error}") from None
+    return path
+
+
+def _catalogue(config: pytest.Config, option: str = "catalogue") -> str:
     """Return the path relative to the current folder; in the ini file it is relative to that file."""
-    value, where = lookup(config, "catalogue")
+    value, where = lookup(config, option)
     if not (named := str(value or "").strip()):
         return ""
     from pytest_openclaw.tools.catalogue import read_catalogue
@@ -331,6 +359,7 @@ def _targets(
             providers=providers,
             default_providers=chosen or [_default_provider()],
             default_levels=levels if levels and resolved is None else [None],
+            default_surfaces=_surfaces(config) if resolved is None else [LISTED],
         )
     except TargetError as error:
         raise pytest.UsageError(f"{where}: {error}") from None
@@ -353,6 +382,14 @@ def _levels(config: pytest.Config) -> list[ThinkingLevel | None]:
             raise pytest.UsageError(f"{where}={text}: give low, medium, high, xhigh or none")
         levels.append(level)
     return levels
+
+
+def _surfaces(config: pytest.Config) -> list[SurfaceName]:
+    values, where = lookup(config, "surface")
+    named = _split(values or ())
+    if unknown := [name for name in named if name not in SURFACES]:
+        raise pytest.UsageError(f"{where}={unknown[0]}: give {' or '.join(SURFACES)}, or both with a comma")
+    return [surface for surface in SURFACES if surface in named] or [LISTED]
 
 
 def _embedded_default(config: pytest.Config) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,18 +15,21 @@ from pytest_openclaw.core.redact import Redactor
 from pytest_openclaw.core.text import printable
 from pytest_openclaw.suites import closest
 from pytest_openclaw.types.faults import CallFailed
+from pytest_openclaw.types.settings import INSTALLED
+from pytest_openclaw.types.surfaces import STAND_IN
+from pytest_openclaw.types.targets import LISTED
 
 _PROMPTS = re.compile(rb"""^\s*\[\[prompts\]\]|"validator"\s*:""", re.MULTILINE)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
-    from pathlib import Path
 
     from pytest_openclaw.asking.fetching import Fetcher
     from pytest_openclaw.session.suite_files import SuiteFiles
     from pytest_openclaw.stats.run_comparison import Measured
     from pytest_openclaw.types.protocols import Provider
     from pytest_openclaw.types.settings import Settings
+    from pytest_openclaw.types.surfaces import Surface
     from pytest_openclaw.types.targets import Target
 
 
@@ -89,6 +93,29 @@ def check_run_name(settings: Settings, resumed: Path | None) -> None:
     path = runs_dir / settings.run_id
     if settings.run_id_given and not resumed and path.exists() and not is_unbegun(path):
         raise pytest.UsageError(taken(path))
+
+
+def load_surface(settings: Settings, resumed: Path | None, *, may_capture: bool) -> Surface | None:
+    """Return the surface `openclaw`, captured if it has to be; None if no target is asked on it."""
+    from pytest_openclaw.providers.openclaw.captured_once import installed_catalogue
+    from pytest_openclaw.stored.reading import load_surface as load_recorded
+    from pytest_openclaw.tools.catalogue import read_catalogue
+    from pytest_openclaw.tools.surfaces import captured_surface, stand_in
+
+    if all(target.surface == LISTED for target in settings.targets):
+        return None
+    source = settings.surface_from
+    try:
+        if resumed and (recorded := load_recorded(resumed)):
+            return recorded
+        if source == STAND_IN:
+            return stand_in()
+        if source not in ("", INSTALLED):
+            return captured_surface(read_catalogue(Path(source)))
+        catalogue = installed_catalogue(os.environ, may_capture=may_capture, required=source == INSTALLED)
+        return stand_in() if catalogue is None else captured_surface(catalogue)
+    except (OpenClawError, OSError, ValueError) as error:
+        raise pytest.UsageError(f"--openclaw-surface-from={source or INSTALLED}: {error}") from None
 
 
 def load_baseline(settings: Settings, resumed: Path | None) -> Measured | None:

@@ -71,6 +71,7 @@ def merge_parts(parts: Sequence[Part], prefer: Prefer | None = None) -> Merged:
         inventory=join_inventories(parts),
         snapshots=[snapshot for part in parts for snapshot in part.snapshots],
         gates=same_gates or Gates(),
+        surface=next((part.surface for part in parts if part.surface), None),
     )
     notes += [note for part in parts for note in part.shortcomings]
     notes += differing_servers(parts)

@@ -79,8 +79,8 @@ def to_wire(replays: Mapping[CellKey, Replay]) -> list[Any]:
 def from_wire(plain: Iterable[Any]) -> dict[CellKey, Replay]:
     """Return the replays from the values of `to_wire`."""
     replays = {}
-    for suite, prompt_id, (provider, model, level), repeat, *failed in plain:
-        target = Target(provider=provider, model=model, thinking_level=level)
+    for suite, prompt_id, (provider, model, level, surface), repeat, *failed in plain:
+        target = Target(provider=provider, model=model, thinking_level=level, surface=surface)
         replay = Replay(**{**failed[0], "tool_names": tuple(failed[0]["tool_names"])}) if failed else None
         replays[CellKey(suite, prompt_id, target, repeat)] = replay or Replay(passed=True)
     return replays
@@ -137,8 +137,7 @@ def other_targets(config: JsonObject, given: Sequence[Target]) -> list[str]:
 
 def _means(given: Target, target: Target) -> bool:
     if is_wildcard(given):
-        same_way = (given.provider, given.thinking_level) == (target.provider, target.thinking_level)
-        return same_way and fnmatchcase(target.model, given.model)
+        return replace(given, model=target.model) == target and fnmatchcase(target.model, given.model)
     return given == target
 
 

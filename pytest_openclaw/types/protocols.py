@@ -62,6 +62,10 @@ class Provider(Protocol):
     takes_tools: ClassVar[bool] = False
     #: whether it answers the calls of `request.world` itself, and returns the whole exchange as one reply
     plays_worlds: ClassVar[bool] = False
+    #: whether it is OpenClaw itself, which adds to a question what it sends with it
+    is_openclaw: ClassVar[bool] = False
+    #: OpenClaw's name of the API that it speaks; empty for one that OpenClaw's surface was not captured with
+    api: ClassVar[str] = ""
 
     setup: ProviderSetup
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from pytest_openclaw.types.targets import LISTED, SurfaceName
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pytest_openclaw.types.replies import Turn
     from pytest_openclaw.types.targets import ThinkingLevel
     from pytest_openclaw.types.tool_calls import Tool
@@ -13,6 +17,7 @@ if TYPE_CHECKING:
 
 
 DEFAULT_MAX_OUTPUT_TOKENS = 1024
+ToolChoice = Literal["auto", "required"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,11 +26,17 @@ class Request:
 
     Attributes:
         timeout_s: seconds for the whole attempt, from the send to the end of the reply.
-        temperature: 0 to 2; not sent to an API that rejects it.
+        temperature: 0 to 2; not sent to an API that rejects it. None leaves it to the server.
+        top_p: 0 to 1; None leaves it to the server.
         seed: distinguishes the repeats of a prompt, if the API has one; None leaves it to the server.
-        tools: offered to the model, which decides whether to call them.
+        tools: offered to the model.
+        tool_choice: whether the model decides to call them, or must call one.
+        fields: further fields of the request, as its API names them; they have precedence.
         history: the turns after `prompt`, with the results of their calls.
+        context: a message of the user's side that ends the request, after the history; empty for none.
         world: answers the calls; None requests a single turn.
+        lookup_turns: without a world, the most turns in which the model may look up tools before its call.
+        surface: the kind of request; on `openclaw` the fields have the names that OpenClaw uses.
     """
 
     model: str
@@ -33,10 +44,16 @@ class Request:
     system: str | None = None
     thinking_level: ThinkingLevel | None = None
     max_output_tokens: int = DEFAULT_MAX_OUTPUT_TOKENS
-    temperature: float = 0.0
+    temperature: float | None = 0.0
+    top_p: float | None = None
     seed: int | None = None
     stream: bool = True
     timeout_s: float = 300.0
     tools: tuple[Tool, ...] = ()
+    tool_choice: ToolChoice = "auto"
+    fields: Mapping[str, Any] = field(default_factory=dict)
     history: tuple[Turn, ...] = ()
+    context: str = ""
     world: World | None = None
+    lookup_turns: int = 0
+    surface: SurfaceName = LISTED

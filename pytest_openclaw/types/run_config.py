@@ -9,6 +9,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from pytest_openclaw.types.settings import THINKING_ROOM_TOKENS
+from pytest_openclaw.types.surfaces import surface_facts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -42,6 +43,7 @@ class Rule(NamedTuple):
 SETTINGS: Mapping[str, Rule] = {
     "temperature": Rule("equal", "equal", "settings", "shapes the request"),
     "thinking_room_tokens": Rule("equal", "equal", "settings", "shapes the request"),
+    "surface": Rule("equal", "equal", "free", "shapes requests on `openclaw`; compared by target"),
     "stream": Rule("equal", "equal", "settings", "shapes the request"),
     "timeout_s": Rule("free", "noted", "noted", "how many slow cells end as timeouts; no verdict"),
     "repeat": Rule("grows", "free", "free", "how often a prompt is asked"),
@@ -112,6 +114,7 @@ def settings_to_json(settings: Settings) -> JsonObject:
     return {
         "temperature": 0,
         "thinking_room_tokens": dict(THINKING_ROOM_TOKENS),
+        "surface": surface_facts(settings.surface),
         "repeat": settings.repeat,
         "until_conclusive": settings.until_conclusive,
         "looks": list(settings.looks) or None,

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from pytest_openclaw.core.errors import OpenClawError
+from pytest_openclaw.types.targets import label_fits
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+    from pytest_openclaw.types.surfaces import Surface
     from pytest_openclaw.types.targets import Target, ThinkingLevel
 
 LAST = "last"
@@ -22,13 +23,15 @@ _RUN_ID = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.+-]{0,126}[A-Za-z0-9_+-])?")
 _DEVICES = {"con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(1, 10))}
 
 VerdictMode = Literal["cells", "gate"]
-ACROSS = ("prompt", "validator", "serving", "settings")
+ACROSS = ("prompt", "validator", "serving", "settings", "surface")
 """Differences between two runs that a comparison can look across."""
 
 DEFAULT_PROVIDER = "ollama_native"
 """Asks a model that is named without a provider: Ollama's own API, which OpenClaw uses."""
 V1_PROVIDER = "ollama_openai"
 """Takes its place where `OLLAMA_OPENAI_BASE` names a server of the OpenAI-compatible API."""
+INSTALLED = "installed"
+"""What a user calls the surface of the installed OpenClaw."""
 EMBEDDED_TARGET = "llama_cpp/smollm2:135m"
 THINKING_ROOM_TOKENS: Mapping[ThinkingLevel, int] = {
     "low": 1024,
@@ -107,7 +110,7 @@ class GateLine:
 
     def fits(self, label: str) -> bool:
         """Whether it speaks of the target with this label."""
-        return fnmatchcase(label.casefold(), self.target.casefold())
+        return label_fits(label, self.target)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -243,6 +246,8 @@ class Settings:
         timeout_s: seconds for one attempt, from the send to the end of the reply, and for judging that.
         retries: attempts after the first.
         catalogue: the file of a captured one, from which suites take tools; empty is the one that ships.
+        surface: of the targets on `openclaw`; None without any.
+        surface_from: where it comes from: a file, `installed` or `stand-in`; empty chooses the best there is.
         run_id: fixed by `--openclaw-run-id`; else the time of the start.
         run_id_given: whether the user chose it.
         resume: the id of the run to continue, or `last`; empty starts a new one.
@@ -265,6 +270,8 @@ class Settings:
     concurrency: Concurrency = Concurrency()
     stream: bool = True
     catalogue: str = ""
+    surface: Surface | None = None
+    surface_from: str = ""
     runs_dir: Path = Path("runs")
     run_id: str = ""
     run_id_given: bool = False
