@@ -154,16 +154,12 @@ def common_targets(
 ) -> list[tuple[Target, Target]]:
     """Return the targets that are compared unless the user names some.
 
-    Across surfaces, they are those of one model on two surfaces, from `listed` to `openclaw` if both runs have
-    both.
+    Across surfaces, they are those of one model on two surfaces, in their order if both runs have both.
     """
     theirs, ours = base.targets, candidate.targets
     if "surface" in across:
         pairs = [(one, two) for two in ours for one in theirs if one != two and one.on(two.surface) == two]
-        forward = [
-            (one, two) for one, two in pairs if SURFACES.index(one.surface) < SURFACES.index(two.surface)
-        ]
-        return forward or pairs
+        return [(one, two) for one, two in pairs if one.surface == SURFACES[0]] or pairs
     if common := [(target, target) for target in ours if target in theirs]:
         return common
     return [(*theirs, *ours)] if len(theirs) == len(ours) == 1 else []  # type: ignore[list-item]
