@@ -58,6 +58,8 @@ class ReportingHooks:
             n_kept = len(resumed.kept)
             kept = f"{n_kept} {'cell' if n_kept == 1 else 'cells'} kept"
             goes_on = f"; {resumed.path.name} goes on, {kept}"
+        if shard := self.session.settings.shard:
+            goes_on += f"; shard {shard}"
         labels = [target.label for target in self.session.settings.targets]
         width = self.session.config.get_terminal_writer().fullwidth
         return (

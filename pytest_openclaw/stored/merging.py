@@ -40,7 +40,9 @@ class Merged:
     notes: tuple[str, ...]
 
 
-def merge_parts(parts: Sequence[Part], prefer: Prefer | None = None) -> Merged:
+def merge_parts(
+    parts: Sequence[Part], prefer: Prefer | None = None, *, allow_missing: bool = False
+) -> Merged:
     """Return the merged run.
 
     Args:
