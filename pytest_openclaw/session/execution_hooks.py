@@ -12,7 +12,8 @@ import pytest
 
 from pytest_openclaw import options
 from pytest_openclaw.core import signals
-from pytest_openclaw.session.cell_runs import KEPT, RUN, CellRun, KeptCell, cell_of, run_of
+from pytest_openclaw.recording.selection import Selection
+from pytest_openclaw.session.cell_runs import DIVIDED, KEPT, RUN, CellRun, KeptCell, cell_of, run_of
 from pytest_openclaw.session.items import KeptFunction, SuiteFile
 from pytest_openclaw.session.python_benchmarks import BenchmarkRun, benchmark_cell, parametrize_reply
 from pytest_openclaw.session.repeat_threshold import defer, passed_strictly
@@ -115,9 +116,8 @@ class ExecutionHooks:
         """Say what is selected, before xdist sends what a worker has collected."""
         self._cells = [cell_of(item) for item in session.items]
         own = self._session
-        self._coordinator.collected(
-            self._cells, own.settings, own.providers, own.shared_dir, own.suites.files
-        )
+        selection = Selection.of(self._cells, session.config.stash.get(DIVIDED, None))
+        self._coordinator.collected(selection, own.settings, own.providers, own.shared_dir, own.suites.files)
         if own.sends and any(run_of(item) for item in session.items):
             # Before any item runs: the asker must not take the first process that ends for the last one.
             self._connection.client.start()
@@ -406,9 +406,14 @@ def name_prompts(collected: list[pytest.Item]) -> None:
 
 def keep_shard(config: pytest.Config, selected: list[pytest.Item], shard: Shard) -> None:
     """Deselect the cells of the other shards; other tests are run in each."""
-    from pytest_openclaw.suites import shard_of
+    from pytest_openclaw.suites import digest_of_cells, shard_of
 
     keys = {item: cell.key for item in selected if (cell := cell_of(item)) is not None}
+    if 0 < len(keys) < shard.of:
+        raise pytest.UsageError(
+            f"--openclaw-shard={shard}: {len(keys)} cells are selected; give N as {len(keys)} at most."
+        )
+    config.stash[DIVIDED] = digest_of_cells(keys.values())
     own = shard_of(keys.values(), shard)
     if others := [item for item, key in keys.items() if key not in own]:
         config.hook.pytest_deselected(items=others)

@@ -299,8 +299,8 @@ def _shard(config: pytest.Config, *, until_conclusive: bool) -> str:
     shard = _read(config, "shard", lambda text: f"{parse_shard(text)}", "")
     if shard and until_conclusive:
         raise pytest.UsageError(
-            f"--openclaw-shard={shard} with --openclaw-until-conclusive: a shard has only a part of a target's "
-            "cells and cannot settle its tier; give --openclaw-repeat=N instead."
+            f"--openclaw-shard={shard}: a part of a target's cells cannot settle its tier. "
+            "Give --openclaw-repeat=N instead of --openclaw-until-conclusive."
         )
     return shard
 

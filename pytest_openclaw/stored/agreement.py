@@ -6,7 +6,6 @@ import json
 from typing import TYPE_CHECKING, Any, Literal
 
 from pytest_openclaw.core.errors import OpenClawError
-from pytest_openclaw.stored.reading import target_of
 from pytest_openclaw.types.run_config import IDENTITY, PROMPTS, PROVIDERS, SETTINGS, keys_to
 from pytest_openclaw.types.settings import Shard, parse_shard
 
@@ -34,44 +33,35 @@ def check_agreement(parts: Sequence[Part]) -> None:
 
 
 def check_shards(parts: Sequence[Part], *, allow_missing: bool) -> list[str]:
-    """Check that the shards of each division are complete and divide the same cells.
-
-    Runs with equal targets and an equal number of shards belong to one division.
+    """Check that all shards of each divided selection are there.
 
     Args:
         parts: the runs, of which each may be merged from others.
-        allow_missing: accept a division with missing shards.
+        allow_missing: accept missing shards.
 
     Returns:
-        A note for each division with missing shards.
+        A note for each number of shards of which some are missing.
 
     Raises:
-        OpenClawError: shards are missing, or are of different selections.
+        OpenClawError: shards are missing.
     """
-    divisions: dict[tuple[int, str], dict[int, int]] = {}
+    found: dict[tuple[int, str], set[int]] = {}
     for entry in (entry for part in parts for entry in part.measured):
-        if not (text := entry.get("shard")):
-            continue
-        shard = parse_shard(text)
-        targets = sorted(target_of(target).label for target in entry["targets"])
-        sizes = divisions.setdefault((shard.of, ", ".join(targets)), {})
-        sizes[shard.number] = sum(target["n_cells"] for target in entry["targets"])
+        if text := entry.get("shard"):
+            shard = parse_shard(text)
+            found.setdefault((shard.of, entry["divided_sha256"]), set()).add(shard.number)
     notes = []
-    for (of, targets), sizes in sorted(divisions.items()):
-        if missing := [str(Shard(number, of)) for number in range(1, of + 1) if number not in sizes]:
+    for (of, _), numbers in sorted(found.items()):
+        missing = [str(Shard(number, of)) for number in range(1, of + 1) if number not in numbers]
+        if missing:
             rest = len(missing) - MAX_SHOWN
             more = f" and {rest} more" if rest > 0 else ""
-            notes.append(f"the shards {', '.join(missing[:MAX_SHOWN])}{more} of {targets} are missing")
-        # As `shard_of` deals cells: the first shards may have one more than the others.
-        in_order = [sizes[number] for number in sorted(sizes)]
-        if in_order != sorted(in_order, reverse=True) or max(in_order) - min(in_order) > 1:
-            listed = ", ".join(f"{n} in {Shard(number, of)}" for number, n in sorted(sizes.items()))
-            raise OpenClawError(
-                f"the shards of {targets} do not divide the same cells: {listed}. Run all of them with the "
-                "same suites and the same selection."
-            )
+            there = ", ".join(str(Shard(number, of)) for number in sorted(numbers)[:MAX_SHOWN])
+            what = f"the shards {', '.join(missing[:MAX_SHOWN])}{more} are missing, which belong to {there}"
+            notes.append(what + (" …" if len(numbers) > MAX_SHOWN else ""))
     if notes and not allow_missing:
-        raise OpenClawError(f"{'; '.join(notes)}. Add their runs, or give --allow-missing.")
+        several = " Shards belong together only if they divide the same selection." if len(found) > 1 else ""
+        raise OpenClawError(f"{'; '.join(notes)}.{several} Add their runs, or give --allow-missing.")
     return notes
 
 

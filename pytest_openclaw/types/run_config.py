@@ -51,6 +51,7 @@ SETTINGS: Mapping[str, Rule] = {
     "gates": Rule("kept", "free", "free", "the exit status; a merged run has those that all parts have"),
     "fail_unavailable": Rule("kept", "free", "free", "the exit status"),
     "shard": Rule("equal", "free", "free", "which part of the cells is asked; a merged run needs all parts"),
+    "divided_sha256": Rule("free", "free", "free", "which cells the shards divide"),
     "retries": Rule("free", "free", "free", "how often a fault is tried again"),
     "concurrency": Rule("free", "free", "free", "the pace; a row has its `in_flight`"),
     "budget_usd": Rule("free", "free", "free", "when the asking ends"),
