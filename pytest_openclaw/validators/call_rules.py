@@ -13,8 +13,8 @@ from pytest_openclaw.core.quoting import listed, shown
 from pytest_openclaw.tools.bridge import DESCRIBE, SEARCH, inner_call, with_inner_calls
 from pytest_openclaw.tools.dispatch import same_tool
 from pytest_openclaw.validators.answer import Flaw, each_once
-from pytest_openclaw.validators.arguments import WantedArguments, read_arguments
 from pytest_openclaw.validators.keys import flag_value, list_value, table_value, texts_value, what
+from pytest_openclaw.validators.wanted_arguments import WantedArguments, read_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

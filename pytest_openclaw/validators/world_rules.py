@@ -13,8 +13,8 @@ from pytest_openclaw.core.quoting import listed, shown
 from pytest_openclaw.tools.dispatch import same_tool
 from pytest_openclaw.tools.paths import place_of
 from pytest_openclaw.validators.answer import BLANKS, Flaw
-from pytest_openclaw.validators.arguments import WantedArguments, read_arguments
 from pytest_openclaw.validators.keys import list_value, table_value, text_value, texts_value, what
+from pytest_openclaw.validators.wanted_arguments import WantedArguments, read_arguments
 
 if TYPE_CHECKING:
     from pytest_openclaw.types.worlds import WorldState

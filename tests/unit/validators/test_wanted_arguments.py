@@ -11,12 +11,12 @@ from pytest_openclaw.types.prompts import Prompt
 from pytest_openclaw.types.replies import Reply
 from pytest_openclaw.types.tool_calls import Tool, ToolCall
 from pytest_openclaw.validators import build_validator
-from pytest_openclaw.validators.arguments import read_arguments
+from pytest_openclaw.validators.wanted_arguments import read_arguments
 
 CITY = {"city": {"any_of": ["Oslo", "Oslo, Norway"]}}
 UNIT = {"unit": {"any_of": ["celsius", ""], "optional": True}}
 ROOM = {"room": {"floor": {"any_of": [2, 3]}, "view": {"any_of": ["sea"], "optional": True}}}
-GUESTS = {"guests": [{"name": {"any_of": ["Ann", "Anna"]}}, {"name": "Bo"}]}
+PARTY = {"party": [{"name": {"any_of": ["Ann", "Anna"]}}, {"name": "Bo"}]}
 LOOSE = {"ignore_case": True, "ignore_punctuation": True}
 
 
@@ -37,7 +37,7 @@ def complaint(given, arguments, **more):
         pytest.param({"n": {"any_of": [None, True]}}, {"n": None}, id="null"),
         pytest.param(ROOM, {"room": {"floor": 3}}, id="in-an-object"),
         pytest.param(ROOM, {"room": {"floor": 2, "view": "sea"}}, id="optional-key"),
-        pytest.param(GUESTS, {"guests": [{"name": "Anna"}, {"name": "Bo"}]}, id="in-a-list"),
+        pytest.param(PARTY, {"party": [{"name": "Anna"}, {"name": "Bo"}]}, id="in-a-list"),
         pytest.param({"tags": {"any_of": [["a", "b"], ["b", "a"]]}}, {"tags": ["b", "a"]}, id="of-lists"),
         pytest.param(
             {"at": {"any_of": [{"day": {"any_of": [1, 2]}}, "now"]}}, {"at": {"day": 2}}, id="within-another"
@@ -61,8 +61,8 @@ def test_what_fits(arguments, given):
         pytest.param(ROOM, {"room": {"floor": 4}}, 'room {"floor": 4}, not {"floor": {"any_of": [2, 3]}, "view":...', id="in-an-object"),
         pytest.param(ROOM, {"room": {"view": "sea"}}, 'room {"view": "sea"}, not ', id="key-missing"),
         pytest.param(ROOM, {"room": {"floor": 2, "bed": 1}}, 'room {"floor": 2, "bed": 1}, not ', id="key-too-many"),
-        pytest.param(GUESTS, {"guests": [{"name": "Ann"}]}, 'guests [{"name": "Ann"}], not ', id="too-short"),
-        pytest.param(GUESTS, {"guests": [{"name": "Bo"}, {"name": "Ann"}]}, "guests ", id="another-order"),
+        pytest.param(PARTY, {"party": [{"name": "Ann"}]}, 'party [{"name": "Ann"}], not ', id="too-short"),
+        pytest.param(PARTY, {"party": [{"name": "Bo"}, {"name": "Ann"}]}, "party ", id="another-order"),
         pytest.param({"tags": ["a "]}, {"tags": ["a"]}, 'tags ["a"], not ["a "]', id="blanks-inside"),
     ],
 )  # fmt: skip
@@ -144,7 +144,12 @@ def test_wanted_and_forbidden_calls_take_the_same(registry, key):
     spec = {"type": "tool_call", "calls": [{"name": "pay"}], key: [rule]}
     pay = Tool(name="pay")
     prompt = Prompt(
-        id="P", name="pay", prompt="Pay.", suite="s.toml", tools=(pay,), validator=build_validator(spec, registry)
+        id="P",
+        name="pay",
+        prompt="Pay.",
+        suite="s.toml",
+        tools=(pay,),
+        validator=build_validator(spec, registry),
     )
 
     passed = {
