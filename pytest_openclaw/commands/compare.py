@@ -65,8 +65,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> CommandResult:
     """Compare, and show everything."""
-    from pytest_openclaw.reports.comparison import render_comparison
-    from pytest_openclaw.stats.compare import comparison_to_json
+    from pytest_openclaw.reports.comparison_text import render_comparison
+    from pytest_openclaw.stats.compared_runs import comparison_to_json
     from pytest_openclaw.stats.gates import overall
     from pytest_openclaw.stats.run_comparison import compare_runs, named_targets, parse_across
     from pytest_openclaw.stats.summarizing import summarize_run

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import argparse
 
     from pytest_openclaw.core.json_types import JsonObject
-    from pytest_openclaw.reports.history import Entry
+    from pytest_openclaw.reports.history_text import Entry
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,8 +43,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> CommandResult:
     """Read the runs, and show them."""
-    from pytest_openclaw.reports.history import render_history
-    from pytest_openclaw.stored.history import read_history
+    from pytest_openclaw.reports.history_text import render_history
+    from pytest_openclaw.stored.run_history import read_history
 
     folder = arguments.folder or arguments.runs_dir
     if not folder.is_dir():

@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace) -> CommandResult:
 
 
 def _run(part: Part, chosen: list[Record]) -> CommandResult:
-    from pytest_openclaw.reports.cells import render_cells
+    from pytest_openclaw.reports.cell_text import render_cells
     from pytest_openclaw.reports.terminal import render_terminal
     from pytest_openclaw.stats.summary import summary_to_json
     from pytest_openclaw.stored.summaries import stored_summary, summary_of
@@ -70,7 +70,7 @@ def _run(part: Part, chosen: list[Record]) -> CommandResult:
 
 
 def _cell(part: Part, record: Record) -> CommandResult:
-    from pytest_openclaw.reports.cells import render_cell
+    from pytest_openclaw.reports.cell_text import render_cell
     from pytest_openclaw.stored.opening import open_record
     from pytest_openclaw.types.rows import to_row
 
@@ -93,7 +93,7 @@ def _cell(part: Part, record: Record) -> CommandResult:
 
 
 def _as_json(record: Record, name: str) -> JsonObject:
-    from pytest_openclaw.reports.cells import verdict_of
+    from pytest_openclaw.reports.cell_text import verdict_of
 
     return {
         "cell": name,

@@ -13,7 +13,7 @@ import pytest
 from pytest_openclaw.asking.plan import Membership
 from pytest_openclaw.asking.shares import reaches
 from pytest_openclaw.core.run_once import once
-from pytest_openclaw.distributed.messages import (
+from pytest_openclaw.distributed.worker_messages import (
     Assigned,
     Command,
     Decided,

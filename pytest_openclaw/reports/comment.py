@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.reports.comment_page import Page, code
-from pytest_openclaw.reports.comparison import details_of, in_short, name_of, set_aside_in_words
+from pytest_openclaw.reports.comparison_text import details_of, in_short, name_of, set_aside_in_words
 from pytest_openclaw.reports.numbers import (
     DASH,
     LONGEST_SENTENCE,
 )
 from pytest_openclaw.reports.target_view import unanswered, view_of
-from pytest_openclaw.reports.tool_use import (
+from pytest_openclaw.reports.tool_use_text import (
     render_cells,
 )
 

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.reports.comment_page import code
-from pytest_openclaw.reports.comparison import details_of, name_of, set_aside_in_words
+from pytest_openclaw.reports.comparison_text import details_of, name_of, set_aside_in_words
 from pytest_openclaw.reports.money import render_usd
 from pytest_openclaw.reports.numbers import (
     LONGEST_SENTENCE,
@@ -14,9 +14,9 @@ from pytest_openclaw.reports.numbers import (
     render_interval,
     render_rate,
 )
-from pytest_openclaw.reports.repeats import REPEATS_HEAD, flips_of, repeats_rows
+from pytest_openclaw.reports.repeats_text import REPEATS_HEAD, flips_of, repeats_rows
 from pytest_openclaw.reports.target_view import unanswered, view_of
-from pytest_openclaw.reports.tool_use import (
+from pytest_openclaw.reports.tool_use_text import (
     EVIDENCE,
     PRESSURE_HEAD,
     outcome_advice,

@@ -16,8 +16,8 @@ from pytest_openclaw.reports.numbers import (
     render_share,
     render_tier,
 )
-from pytest_openclaw.reports.repeats import ALIKE, render_flaky
-from pytest_openclaw.reports.tool_use import (
+from pytest_openclaw.reports.repeats_text import ALIKE, render_flaky
+from pytest_openclaw.reports.tool_use_text import (
     render_cap,
     render_early_stopping,
     render_from_text,

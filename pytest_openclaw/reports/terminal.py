@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pytest_openclaw.core.text import printable
 from pytest_openclaw.reports.columns import WIDTH
-from pytest_openclaw.reports.comparison import in_short, name_of, reasons_in_short
+from pytest_openclaw.reports.comparison_text import in_short, name_of, reasons_in_short
 from pytest_openclaw.reports.money import render_cost
 from pytest_openclaw.reports.numbers import (
     lines_of,
@@ -18,7 +18,7 @@ from pytest_openclaw.reports.numbers import (
 )
 from pytest_openclaw.reports.target_view import view_of
 from pytest_openclaw.reports.terminal_table import render_table, tier_in
-from pytest_openclaw.reports.tool_use import render_best, render_cells, rests_on_text
+from pytest_openclaw.reports.tool_use_text import render_best, render_cells, rests_on_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

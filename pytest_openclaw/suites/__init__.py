@@ -13,7 +13,7 @@ from pytest_openclaw.suites.load import load_suite
 from pytest_openclaw.suites.matrix import build_cells, select_prompts, unmatched
 from pytest_openclaw.suites.order import spread
 from pytest_openclaw.suites.parse import parse_suite
-from pytest_openclaw.suites.targets import expand, is_wildcard, parse_targets
+from pytest_openclaw.suites.target_specs import expand, is_wildcard, parse_targets
 from pytest_openclaw.suites.wording import closest
 
 __all__ = [

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 from pytest_openclaw.suites.flaws import find_flaws
 from pytest_openclaw.suites.known_failures import read_known_failures
 from pytest_openclaw.suites.offered import read_tools
-from pytest_openclaw.suites.pressure import Form, flaws_of
+from pytest_openclaw.suites.pressure_forms import Form, flaws_of
 from pytest_openclaw.suites.repeating import find_disagreement, read_pass, read_repeat
 from pytest_openclaw.suites.wording import is_plain, kind_of, shown
-from pytest_openclaw.suites.world import read_world
+from pytest_openclaw.suites.world_parsing import read_world
 from pytest_openclaw.tools.bridge import reached_tools
 from pytest_openclaw.tools.catalogue import CALL
 from pytest_openclaw.tools.dispatch import same_tool

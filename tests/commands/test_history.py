@@ -13,7 +13,7 @@ import pytest
 
 from pytest_openclaw.commands import main
 from pytest_openclaw.recording.run_directory import RunDirectory
-from pytest_openclaw.stored import history as reading
+from pytest_openclaw.stored import run_history as reading
 from pytest_openclaw.types.records import Record
 from pytest_openclaw.types.targets import Target
 from tests.unit.stored.stored_runs import A, B, definition, row, store

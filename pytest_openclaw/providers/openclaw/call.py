@@ -108,7 +108,7 @@ class AgentScratch:
         """Write the shell, and the files of a world."""
         text = _SHELL
         if world is not None:
-            from pytest_openclaw.providers.openclaw.shell import script
+            from pytest_openclaw.providers.openclaw.played_shell import script
 
             self.stage.lay_out(world)
             text = script(self.folder)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from pytest_openclaw.reports.comment import MARKER, render_comment
 from pytest_openclaw.reports.comment_page import LONGEST, code
-from pytest_openclaw.stats.compare import compare_records
+from pytest_openclaw.stats.compared_runs import compare_records
 from pytest_openclaw.stats.pairing import Obstacle, Obstacles
 from pytest_openclaw.stats.summary import Summary
 from pytest_openclaw.types.settings import Gates

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.reports.comparison import in_short, render_comparison, render_p
+from pytest_openclaw.reports.comparison_text import in_short, render_comparison, render_p
 from pytest_openclaw.reports.markdown import render_markdown
 from pytest_openclaw.reports.numbers import columns
 from pytest_openclaw.reports.terminal import render_terminal

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.core.files import is_there
 from pytest_openclaw.recording.run_directory import RESULTS, is_active, is_unbegun
-from pytest_openclaw.reports.history import Entry
+from pytest_openclaw.reports.history_text import Entry
 from pytest_openclaw.stored.parts import is_finished
 from pytest_openclaw.stored.reading import CONFIG, load_config, target_of
 from pytest_openclaw.stored.summaries import groups_of, light_rows, stored_summary
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_openclaw.core.json_types import JsonObject
-    from pytest_openclaw.reports.history import Kind, State
+    from pytest_openclaw.reports.history_text import Kind, State
     from pytest_openclaw.types.targets import Target
 
 

@@ -12,7 +12,7 @@ from pytest_openclaw.reports.numbers import one_line
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pytest_openclaw.stats.compare import ComparedRuns, Comparison
+    from pytest_openclaw.stats.compared_runs import ComparedRuns, Comparison
     from pytest_openclaw.stats.intervals import Interval
     from pytest_openclaw.stats.outcome_changes import OutcomeChange
     from pytest_openclaw.stats.pairing import Reason, SetAside
