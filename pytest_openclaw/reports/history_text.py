@@ -61,7 +61,7 @@ class Entry:
     @property
     def notes(self) -> list[str]:
         """What is not ordinary about the run, in words: `rescored`, `partial: 12 of 36 cells`."""
-        found = [] if self.kind == "measured" else [self.kind]
+        found: list[str] = [] if self.kind == "measured" else [self.kind]
         if self.state != "finished":
             n_rows = self.group["n_total"]
             count = f": {n_rows} of {self.n_cells} cells" if self.n_cells else ""

@@ -40,7 +40,8 @@ RULINGS = {"failed": "gate FAILED", "no_verdict": "gate NO VERDICT", "passed": "
 
 TEXT_ALONE = "tiers rest on calls found in texts, not on calls on the wire; OpenClaw runs no call in a text"
 KIND_COLORS = {
-    "unsafe": "red", "not_trusted": "red", "not_enough_evidence": "yellow", "trusted_with": "green", "trusted": "green",
+    "unsafe": "red", "not_trusted": "red", "not_enough_evidence": "yellow",
+    "trusted_with": "green", "trusted": "green",
 }  # fmt: skip
 """Of the sentences that answer the question."""
 COLORS = {
@@ -80,10 +81,8 @@ def render_terminal(
     return [*lines, "", *(f"{label:<{LABEL_WIDTH}}{text}".rstrip() for label, text in findings)]
 
 
-def colored(
-    lines: Iterable[str], groups: Iterable[Group]
-) -> Iterator[list[tuple[str, dict[str, bool]]]]:
-    """Yield each line of `render_terminal` in parts, each with its markup: answers, tiers and labels have colors."""
+def colored(lines: Iterable[str], groups: Iterable[Group]) -> Iterator[list[tuple[str, dict[str, bool]]]]:
+    """Yield each line of `render_terminal` in parts with markup: answers, tiers and labels are colored."""
     kinds = (group.recommendation.kind for group in groups)
     color, n_blank = "", 0
     for line in lines:

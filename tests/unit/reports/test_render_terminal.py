@@ -510,9 +510,7 @@ def test_the_answer_comes_first() -> None:
 
     sentences = lines[: lines.index("")]
     starts = [line for line in sentences if not line.startswith("  ")]
-    assert [line.partition(": ")[0] for line in starts] == [
-        group.target.label for group in summary.groups
-    ]
+    assert [line.partition(": ")[0] for line in starts] == [group.target.label for group in summary.groups]
     assert " ".join(line.strip() for line in sentences) == " ".join(
         f"{group.target.label}: {group.recommendation.sentence}" for group in summary.groups
     )
