@@ -100,6 +100,7 @@ def _entries(path: Path, wants_suite: Callable[[str], bool] | None) -> list[Entr
         ended_at_ms = max((row.ended_at_ms for row in rows), default=0)
         is_whole = is_finished(path, len(rows)) or _is_whole(config, Counter(row.target for row in rows))
         state = "under way" if lives else "finished" if is_whole else "interrupted"
+    selected = {target_of(entry): entry["n_cells"] for entry in config["targets"]}
     return [
         Entry(
             path=path,
@@ -108,6 +109,7 @@ def _entries(path: Path, wants_suite: Callable[[str], bool] | None) -> list[Entr
             kind=kind,
             target=target_of(group),
             group=group,
+            n_cells=None if wants_suite else selected.get(target_of(group)),
             prompts=prompts,
         )
         for group in groups
