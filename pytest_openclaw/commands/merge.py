@@ -29,6 +29,7 @@ from pytest_openclaw.commands.result import (
     counted,
     new_run_path,
     run_paths,
+    terminal_width,
 )
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def run(arguments: argparse.Namespace) -> CommandResult:
             head,
             *(f"note: {note}" for note in merged.notes),
             "",
-            *render_terminal(summary, str(written.path / "summary.md")),
+            *render_terminal(summary, str(written.path / "summary.md"), width=terminal_width()),
         ],
         data={
             "into": str(written.path),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -189,6 +190,11 @@ def _is_ours_or_free(path: Path, first_words: bytes) -> bool:
             return file.read(len(first_words)) == first_words
     except OpenClawError:
         return False
+
+
+def terminal_width() -> int:
+    """Return the columns of the terminal; 80 in a file or a pipe, unless `COLUMNS` says otherwise."""
+    return shutil.get_terminal_size().columns
 
 
 def counted(n: int, what: str) -> str:

@@ -169,7 +169,8 @@ class ReportingHooks:
             prices = Prices(session.providers, session.settings)
             notes = notes_on_cost(prices, summary, is_resumed=session.resumed is not None)
             command = writer.resume_command
-            for parts in colored(render_terminal(summary, str(where), command, notes, width=width)):
+            lines = render_terminal(summary, str(where), command, notes, width=width)
+            for parts in colored(lines, summary.groups):
                 for text, markup in parts:
                     terminalreporter.write(text, **markup)
                 terminalreporter.write_line("")

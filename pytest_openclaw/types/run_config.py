@@ -74,6 +74,7 @@ PROMPTS: Mapping[str, Rule] = {
     "expected_tool_calls": Rule("equal", "equal", "validator", "decides the verdict"),
     "category": Rule("equal", "equal", "free", "part of each row"),
     "system": Rule("equal", "equal", "prompt", "shapes the request"),
+    "messages": Rule("equal", "equal", "prompt", "shapes the request"),
     "max_output_tokens": Rule("equal", "equal", "prompt", "shapes the request"),
     "tools_sha256": Rule("equal", "equal", "prompt", "shapes the request"),
     "world": Rule("equal", "equal", "prompt", "shapes the exchange"),
