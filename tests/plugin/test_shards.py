@@ -57,13 +57,13 @@ def test_a_shard_that_is_resumed_stays_the_same(plain_project: Any) -> None:
     """A resumed shard needs no option; another number is refused, and nothing is sent."""
     plain_project.suite(SUITE)
     _run_shard(plain_project, "2/3")
-    begun = _cells(plain_project, "s2-3")
+    before = _cells(plain_project, "s2-3")
 
     resumed = plain_project.run("--openclaw-resume=s2-3", models=None)
     other = plain_project.run("--openclaw-resume=s2-3", "--openclaw-shard=1/3", models=None)
 
     resumed.outcomes(passed=7, deselected=13)
-    assert _cells(plain_project, "s2-3") == begun
+    assert _cells(plain_project, "s2-3") == before
     assert other.result.ret == pytest.ExitCode.USAGE_ERROR
     assert "shard was 2/3, and is 1/3" in other.result.stderr.str()
 
