@@ -56,7 +56,7 @@ def _with_context(request: Request) -> Request:
     """Return the request with its context as the last message."""
     if not request.context:
         return request
-    return replace(request, history=(*request.history, Turn(nudge=request.context)), context="")
+    return replace(request, history=(*request.history, Turn(user=request.context)), context="")
 
 
 def _patience_s(provider: Provider, request: Request) -> float:

@@ -22,7 +22,6 @@ CALL_WIDTH = 300
 RESULT_WIDTH = 300
 MOST_TURNS = 12
 ENDS = {
-    "call": "at the first call that looked up no tool",
     "step_limit": "at the last step that it had",
     "loop": "in a loop: the same call with the same result, again and again",
     "malformed_call": "at a call whose arguments are no JSON, which ends OpenClaw's run",

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from pytest_openclaw.types.replies import Turn
 from pytest_openclaw.types.targets import LISTED, SurfaceName
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pytest_openclaw.types.replies import Turn
     from pytest_openclaw.types.targets import ThinkingLevel
     from pytest_openclaw.types.tool_calls import Tool
     from pytest_openclaw.types.worlds import World
@@ -32,7 +32,8 @@ class Request:
         tools: offered to the model.
         tool_choice: whether the model decides to call them, or must call one.
         fields: further fields of the request, as its API names them; they have precedence.
-        history: the turns after `prompt`, with the results of their calls.
+        messages: the turns before `prompt`, with the results of their calls.
+        history: the turns after `prompt`.
         context: a message of the user's side that ends the request, after the history; empty for none.
         world: answers the calls; None requests a single turn.
         lookup_turns: without a world, the most turns in which the model may look up tools before its call.
@@ -52,8 +53,14 @@ class Request:
     tools: tuple[Tool, ...] = ()
     tool_choice: ToolChoice = "auto"
     fields: Mapping[str, Any] = field(default_factory=dict)
+    messages: tuple[Turn, ...] = ()
     history: tuple[Turn, ...] = ()
     context: str = ""
     world: World | None = None
     lookup_turns: int = 0
     surface: SurfaceName = LISTED
+
+    @property
+    def conversation(self) -> tuple[Turn, ...]:
+        """All turns in order, with `prompt` as the user's message among them; the system text is not."""
+        return (*self.messages, Turn(user=self.prompt), *self.history)

@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 
 MOST_CHANGED = 50
 _WHY = {
-    "call": "at its first call",
     "step_limit": "at its last step",
     "loop": "in a loop",
     "malformed_call": "at a call whose arguments are no JSON",

@@ -27,7 +27,7 @@ class Lab(Provider):
         with open("asked.jsonl", "a") as file:
             asked = {"model": request.model, "prompt": request.prompt, "system": request.system or "",
                      "tools": [tool.name for tool in request.tools], "temperature": request.temperature,
-                     "history": [turn.nudge or [c.name for c in turn.calls] for turn in request.history],
+                     "history": [turn.user or [c.name for c in turn.calls] for turn in request.history],
                      "results": [r for turn in request.history for r in turn.results]}
             file.write(json.dumps(asked) + "\\n")
         wanted = "read" if "notes.md" in request.prompt else "web_search"
