@@ -61,7 +61,9 @@ def _with_context(request: Request) -> Request:
 
 def _patience_s(provider: Provider, request: Request) -> float:
     """Return the time for a provider's attempt; one that plays a world itself has it for each turn."""
-    steps = request.world.steps if request.world and provider.plays_worlds else 1
+    steps = 1
+    if provider.plays_worlds:
+        steps = request.world.steps if request.world else 1 + request.lookup_turns
     return request.timeout_s * steps + GRACE_S
 
 

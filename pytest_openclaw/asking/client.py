@@ -42,7 +42,7 @@ from pytest_openclaw.asking.plan import Listed, Membership
 from pytest_openclaw.core.clock import anchor_s
 from pytest_openclaw.core.errors import CellNotSent, HostDied
 from pytest_openclaw.types.requests import Request
-from pytest_openclaw.types.settings import THINKING_ROOM_TOKENS
+from pytest_openclaw.types.settings import SERVER, THINKING_ROOM_TOKENS
 from pytest_openclaw.types.surfaces import LOOKUP_TURNS
 
 if TYPE_CHECKING:
@@ -499,7 +499,11 @@ def request_for(cell: Cell, settings: Settings, provider: Provider | None = None
         messages=prompt.messages,
         thinking_level=level,
         max_output_tokens=prompt.max_output_tokens + room,
-        seed=cell.repeat if cell.n_repeats > 1 else None,
+        temperature=None if settings.temperature == SERVER else settings.temperature,
+        top_p=settings.top_p,
+        seed=_seed(cell, settings),
+        tool_choice=settings.tool_choice,
+        fields=settings.request_fields.get(cell.target.provider, {}),
         stream=settings.stream,
         timeout_s=prompt.timeout_s or settings.timeout_s,
         tools=prompt.tools or (),
@@ -510,12 +514,14 @@ def request_for(cell: Cell, settings: Settings, provider: Provider | None = None
     asked = replace(
         listed,
         temperature=None,
+        top_p=None,
         seed=None,
+        tool_choice="auto",
         lookup_turns=0 if listed.world else LOOKUP_TURNS,
         surface=cell.target.surface,
     )
     if provider.is_openclaw:  # it adds the rest itself
-        return replace(asked, system=prompt.listed.system)
+        return replace(asked, system=prompt.listed.system, listed_tools=prompt.listed.tools or ())
     surface, model = prompt.surface, f"{cell.target.provider}/{cell.target.model}"
     return replace(
         asked,
@@ -524,6 +530,13 @@ def request_for(cell: Cell, settings: Settings, provider: Provider | None = None
         context=_named(surface.context, model),
         fields={**(surface.fields if provider.api == surface.api else {}), **asked.fields},
     )
+
+
+def _seed(cell: Cell, settings: Settings) -> int | None:
+    """Return the seed that distinguishes a repeat; a single question has the user's, if there is one."""
+    if settings.seed is not None:
+        return settings.seed + cell.repeat - 1
+    return cell.repeat if cell.n_repeats > 1 else None
 
 
 @cache  # one text for all cells of a target, because a plan has thousands

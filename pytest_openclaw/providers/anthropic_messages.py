@@ -122,6 +122,7 @@ class AnthropicMessages(OverHttp):
 
     name: ClassVar[str] = "anthropic_messages"
     takes_tools: ClassVar[bool] = True
+    takes: ClassVar[frozenset[str]] = OverHttp.takes - {"seed"}
     takes_messages: ClassVar[bool] = True
     path: ClassVar[str] = "/messages"
     # The most that one page of the list may have; without it there are 20.

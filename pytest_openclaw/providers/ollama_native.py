@@ -120,6 +120,7 @@ class OllamaNative(Ollama):
     name: ClassVar[str] = "ollama_native"
     takes_tools: ClassVar[bool] = True
     api: ClassVar[str] = "ollama"
+    takes: ClassVar[frozenset[str]] = Ollama.takes - {"tool_choice"}
     takes_messages: ClassVar[bool] = True
     path: ClassVar[str] = "/api/chat"
     models_path: ClassVar[str] = "/api/tags"

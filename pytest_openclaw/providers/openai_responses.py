@@ -95,6 +95,7 @@ class OpenAIResponses(OverHttp):
     name: ClassVar[str] = "openai_responses"
     takes_tools: ClassVar[bool] = True
     api: ClassVar[str] = "openai-responses"
+    takes: ClassVar[frozenset[str]] = OverHttp.takes - {"seed"}
     takes_messages: ClassVar[bool] = True
     path: ClassVar[str] = "/responses"
     dialect: ClassVar[Dialect] = Dialect(

@@ -44,6 +44,7 @@ from pytest_openclaw.types import faults
 from pytest_openclaw.types.faults import CallFailed
 from pytest_openclaw.types.protocols import Provider, ProviderSetup
 from pytest_openclaw.types.replies import Fault
+from pytest_openclaw.types.targets import OPENCLAW
 
 if TYPE_CHECKING:
     from pytest_openclaw.core.json_types import JsonObject
@@ -215,7 +216,8 @@ class OpenClawAgent(Provider):
         if received.fault is not None:  # models of another server may still be available
             scope = "target" if received.fault.scope == "endpoint" else received.fault.scope
             return replace(received.fault, scope=scope)
-        lacking = [tool.name for tool in request.tools if tool.name not in received.offered]
+        wanted = () if request.surface == OPENCLAW else request.tools
+        lacking = [tool.name for tool in wanted if tool.name not in received.offered]
         if received.exchanges and lacking:
             why = f"this OpenClaw does not offer {', '.join(lacking[:3])} without a gateway."
             return faults.cannot_play(self.setup.name, why)
@@ -241,7 +243,7 @@ class OpenClawAgent(Provider):
         return replace(with_world_paths(outcome, stage.disk), world=stage.state(world))
 
     def _patience_s(self, request: Request) -> float:
-        return request.timeout_s * (request.world.steps if request.world else 1)
+        return request.timeout_s * (request.world.steps if request.world else 1 + request.lookup_turns)
 
     def _without_result(self, running: Running) -> Fault:
         words = f": {shortened(running.stderr)}" if running.stderr else ""

@@ -41,6 +41,7 @@ class OverHttp(Provider):
     """
 
     path: ClassVar[str]
+    takes: ClassVar[frozenset[str]] = frozenset({"temperature", "top_p", "seed", "tool_choice", "fields"})
     models_path: ClassVar[str] = "/models"
     dialect: ClassVar[Dialect]
     headers: ClassVar[Mapping[str, str]] = MappingProxyType({})

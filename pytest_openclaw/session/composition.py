@@ -133,6 +133,7 @@ def _check_dry_run(
     shared_dir = _shared_dir(None, stack)
     providers = make(settings, shared_dir)
     check_budget(settings, providers)
+    preflight.check_requests(settings, providers)
     return _Checked(
         settings=settings,
         suites=suites,
@@ -160,6 +161,7 @@ def _check_run(
         settings = replace(settings, targets=targets)
         providers = make(settings, shared_dir)
     check_budget(settings, providers)
+    preflight.check_requests(settings, providers)
     return _Checked(
         settings=settings,
         suites=suites,

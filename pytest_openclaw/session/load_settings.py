@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import pytest
 
 from pytest_openclaw.core.errors import TargetError
+from pytest_openclaw.core.files import parse_json
 from pytest_openclaw.options import base_dir, lookup, named_benchmarks, options_given, suite_dirs
 from pytest_openclaw.session.gate_options import GATES, parse_gate, parse_gate_line
 from pytest_openclaw.suites import closest, parse_endpoint, parse_targets
@@ -27,6 +28,7 @@ from pytest_openclaw.types.settings import (
     INSTALLED,
     LAST,
     MOST_REPEATS,
+    SERVER,
     V1_PROVIDER,
     Concurrency,
     Endpoint,
@@ -38,7 +40,7 @@ from pytest_openclaw.types.settings import (
     parse_run_id,
     parse_shard,
 )
-from pytest_openclaw.types.surfaces import STAND_IN
+from pytest_openclaw.types.surfaces import SUBSTITUTE
 from pytest_openclaw.types.targets import (
     LISTED,
     SURFACES,
@@ -50,6 +52,8 @@ from pytest_openclaw.types.targets import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
+
+    from pytest_openclaw.types.requests import ToolChoice
 
 T = TypeVar("T")
 
@@ -83,6 +87,11 @@ def load_settings(
         concurrency=_concurrency(config, names),
         stream=_read(config, "stream", _on_off, True),
         catalogue=_catalogue(config),
+        temperature=_read(config, "temperature", _temperature, 0),
+        top_p=_read(config, "top-p", _top_p, None),
+        seed=_read(config, "seed", _whole_number, None),
+        tool_choice=_read(config, "tool-choice", _tool_choice, "auto"),
+        request_fields=_request_fields(config, names),
         surface_from=_surface_from(config),
         runs_dir=_runs_dir(config, is_worker=targets is not None),
         run_id=run_id,
@@ -137,6 +146,58 @@ def _repeats(text: str) -> int:
     if not re.fullmatch(r"[1-9][0-9]{0,3}", text):
         raise ValueError("give a number from 1 to 9999")
     return int(text)
+
+
+def _temperature(text: str) -> float | Literal["server"]:
+    if text == SERVER:
+        return SERVER
+    value = _number(text)
+    if value is None or not 0 <= value <= 2:
+        raise ValueError(f"give a number from 0 to 2, or {SERVER} to send none")
+    return value
+
+
+def _top_p(text: str) -> float:
+    value = _number(text)
+    if value is None or not 0 < value <= 1:
+        raise ValueError("give a number above 0 and up to 1, for example 0.9")
+    return value
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _tool_choice(text: str) -> ToolChoice:
+    match text:
+        case "auto" | "required":
+            return text
+    raise ValueError("give auto or required")
+
+
+def _request_fields(config: pytest.Config, providers: Collection[str]) -> dict[str, dict[str, Any]]:
+    fields: dict[str, dict[str, Any]] = {}
+    for line in (line.strip() for line in config.getini("openclaw_request_fields") or ()):
+        name, _, text = (part.strip() for part in line.partition("="))
+        if not line:
+            continue
+        if name not in providers:
+            raise pytest.UsageError(
+                f"openclaw_request_fields: there is no provider {name!r}; there are "
+                f"{', '.join(sorted(providers))}.{closest(name, providers)}"
+            )
+        try:
+            value = parse_json(text.encode())
+        except ValueError:
+            value = None
+        if not isinstance(value, dict):
+            example = f'{name} = {{"top_k": 20}}'
+            raise pytest.UsageError(f"openclaw_request_fields: write JSON, an object, such as {example}")
+        fields[name] = {**fields.get(name, {}), **value}
+    return fields
 
 
 def _on_off(text: str) -> bool:
@@ -197,7 +258,7 @@ def _surface_from(config: pytest.Config) -> str:
 
     value, where = lookup(config, "surface-from")
     named = str(value or "").strip()
-    if named in (INSTALLED, STAND_IN):
+    if named in (INSTALLED, SUBSTITUTE):
         return named
     path = _catalogue(config, "surface-from") if named else ""
     if path:

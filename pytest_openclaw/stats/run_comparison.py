@@ -16,7 +16,7 @@ from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.stats.compared_runs import ComparedRuns, compare_records
 from pytest_openclaw.stats.pairing import Obstacle, Obstacles, pair_cells
 from pytest_openclaw.stats.rates import is_judged
-from pytest_openclaw.types.run_config import IDENTITY, PROMPTS, PROVIDERS, SETTINGS, keys_to
+from pytest_openclaw.types.run_config import IDENTITY, PROMPTS, PROVIDERS, SETTINGS, UNWRITTEN, keys_to
 from pytest_openclaw.types.settings import ACROSS
 from pytest_openclaw.types.targets import OPENCLAW, SURFACES
 
@@ -214,7 +214,8 @@ def _target_obstacles(
 
 def _settings(base: Measured, candidate: Measured, one: Target, other: Target) -> Iterator[str]:
     """Say which settings differ that shape a request."""
-    yield from _differing(SETTINGS, "settings", base.config, candidate.config)
+    before, after = ({**UNWRITTEN, **run.config} for run in (base, candidate))
+    yield from _differing(SETTINGS, "settings", before, after)
     if OPENCLAW == one.surface == other.surface:
         yield from _surface(base.config.get("surface") or {}, candidate.config.get("surface") or {})
     if one.provider == other.provider:
@@ -223,7 +224,7 @@ def _settings(base: Measured, candidate: Measured, one: Target, other: Target) -
 
 
 def _surface(before: JsonObject, after: JsonObject) -> Iterator[str]:
-    """Say that OpenClaw sends other texts, tools or fields: of another release, or a stand-in's."""
+    """Say that OpenClaw sends other texts, tools or fields: of another release, or a substitute's."""
     if before.get("sha256") != after.get("sha256"):
         names = (f"{one.get('release')} {one.get('source')}" for one in (before, after))
         yield _change("surface", *names)

@@ -17,7 +17,14 @@ from pytest_openclaw.recording.kept_cells import Kept, Replay
 from pytest_openclaw.stats.tool_use import bare_turns
 from pytest_openclaw.stored.reading import StoredRow, read_rows, repeats_of, target_of
 from pytest_openclaw.suites import is_wildcard
-from pytest_openclaw.types.run_config import PROMPTS, PROVIDERS, SETTINGS, keys_to, settings_to_json
+from pytest_openclaw.types.run_config import (
+    PROMPTS,
+    PROVIDERS,
+    SETTINGS,
+    UNWRITTEN,
+    keys_to,
+    settings_to_json,
+)
 from pytest_openclaw.types.settings import firm_gates, gates_of
 from pytest_openclaw.types.targets import CellKey, Target
 
@@ -209,6 +216,7 @@ def _changed_prompts(config: JsonObject, plan: Plan) -> Iterator[str]:
 
 def _changed_settings(config: JsonObject, settings: Settings) -> Iterator[str]:
     now = settings_to_json(settings)
+    config = {**UNWRITTEN, **config}
     for name in keys_to(SETTINGS, "resume", "equal", SETTINGS):
         if name in config and config[name] != now[name]:
             yield f"config.json: {name} was {_shown(config[name])}, and is {_shown(now[name])}"

@@ -1,7 +1,7 @@
-"""Makes the surface `openclaw`: from a capture of the installed OpenClaw, or as a stand-in in our own words.
+"""Makes the surface `openclaw`: from a capture of the installed OpenClaw, or a substitute in our own words.
 
-The stand-in has the sections, order and size of a release's system prompt, and the tools of the catalog that
-ships. It holds nothing of OpenClaw's own text.
+The substitute has the sections, order and size of a release's system prompt, and the tools of the catalog
+that ships. It holds nothing of OpenClaw's own text.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from pytest_openclaw.tools.captured.gathering import CONFIGURED, DIRECT
 from pytest_openclaw.tools.catalogue import load_catalogue
-from pytest_openclaw.types.surfaces import STAND_IN, Surface
+from pytest_openclaw.types.surfaces import SUBSTITUTE, Surface
 from pytest_openclaw.types.tool_calls import Tool
 
 if TYPE_CHECKING:
@@ -77,16 +77,16 @@ def _plain(tool: Tool) -> Tool:
 
 
 @cache
-def stand_in() -> Surface:
-    """Return the stand-in for the release whose catalog ships."""
+def substitute_surface() -> Surface:
+    """Return the substitute for the release whose catalog ships."""
     catalogue = load_catalogue()
     folder = resources.files("pytest_openclaw.tools").joinpath("catalogues")
-    text = folder.joinpath("stand-in.md").read_text("utf-8")
+    text = folder.joinpath("substitute.md").read_text("utf-8")
     system, question, context = (part.strip() for part in text.split("\n=====\n"))
     before, _, after = question.partition("<question>")
     deferred = catalogue.deferred_tools()
     return Surface(
-        source=STAND_IN,
+        source=SUBSTITUTE,
         release=catalogue.name,
         system=fill(with_directory(system, {tool.name: tool.description for tool in deferred})),
         before=fill(before),

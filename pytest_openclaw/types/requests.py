@@ -30,6 +30,7 @@ class Request:
         top_p: 0 to 1; None leaves it to the server.
         seed: distinguishes the repeats of a prompt, if the API has one; None leaves it to the server.
         tools: offered to the model.
+        listed_tools: on the surface `openclaw`, those that the prompt lists itself.
         tool_choice: whether the model decides to call them, or must call one.
         fields: further fields of the request, as its API names them; they have precedence.
         messages: the turns before `prompt`, with the results of their calls.
@@ -51,6 +52,7 @@ class Request:
     stream: bool = True
     timeout_s: float = 300.0
     tools: tuple[Tool, ...] = ()
+    listed_tools: tuple[Tool, ...] = ()
     tool_choice: ToolChoice = "auto"
     fields: Mapping[str, Any] = field(default_factory=dict)
     messages: tuple[Turn, ...] = ()

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 LOOKUP_TURNS = 4
 """Further turns in which a tool behind the bridge can be found: a search, a description, and both again."""
-SurfaceSource = Literal["captured", "stand-in"]
-STAND_IN: SurfaceSource = "stand-in"
+SurfaceSource = Literal["captured", "substitute"]
+SUBSTITUTE: SurfaceSource = "substitute"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +26,7 @@ class Surface:
     """What OpenClaw sends with a question; each text may have the placeholder `<model>`.
 
     Attributes:
-        source: captured from a release, or a stand-in of the same form in our own words.
+        source: captured from a release, or a substitute of the same form in our own words.
         release: such as `openclaw-2026.9.6`.
         system: the system prompt.
         before, after: the texts around the question, in its message.
@@ -57,7 +57,7 @@ class Surface:
     @property
     def name(self) -> str:
         """Its release and its source, for people."""
-        return self.release + (" (stand-in)" if self.source == STAND_IN else "")
+        return self.release + (" (substitute)" if self.source == SUBSTITUTE else "")
 
 
 def surface_to_json(surface: Surface) -> JsonObject:

@@ -82,7 +82,7 @@ def asked(project: Any) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (project.folder / "asked.jsonl").read_text().splitlines()]
 
 
-BOTH = ("--openclaw-surface=listed,openclaw", "--openclaw-surface-from=stand-in")
+BOTH = ("--openclaw-surface=listed,openclaw", "--openclaw-surface-from=substitute")
 
 
 def outcomes(session: Any) -> dict[tuple[str, str], str]:
@@ -135,7 +135,7 @@ def test_what_is_sent_on_the_surface(plain_project: Any) -> None:
     assert third["history"] == [["tool_search"], *first["history"]]
     assert fourth["history"] == [["tool_search"], ["tool_describe"], *first["history"]]
     facts = session.load("config.json")["surface"]
-    assert (facts["source"], facts["release"], facts["n_tools"]) == ("stand-in", "openclaw-2026.9.6", 11)
+    assert (facts["source"], facts["release"], facts["n_tools"]) == ("substitute", "openclaw-2026.9.6", 11)
     assert session.load("surface.json")["system"].replace("<model>", "lab/able") == first["system"]
 
 
