@@ -117,6 +117,9 @@ def _entries(path: Path, wants_suite: Callable[[str], bool] | None) -> list[Entr
     ]
 
 
+_ASKED = ("suite", "id", "prompt", "system", "messages", "validator", "tools_sha256")
+
+
 def _is_whole(config: JsonObject, n_rows: Mapping[Target, int]) -> bool:
     """Whether every selected cell has a row."""
     return all(
@@ -129,7 +132,7 @@ def _fingerprint(config: JsonObject, wants_suite: Callable[[str], bool] | None) 
     """Return a hash of the prompts and their rules."""
     asked = sorted(
         json.dumps(
-            [prompt.get(key) for key in ("suite", "id", "prompt", "system", "validator", "tools_sha256")],
+            [prompt.get(key) for key in _ASKED],
             sort_keys=True,
         )
         for prompt in config["prompts"]
