@@ -1,9 +1,9 @@
 """Runs an exchange: a model is asked turn by turn, and its calls are answered from a small world.
 
 It ends at the answer to the user's last message, at the world's last step, or where OpenClaw would end the
-run: at a call whose arguments are not JSON, or at the eleventh call of an unknown tool. Where OpenClaw would send
-another request (`recovery.py`), it continues; each message of the user begins a run of OpenClaw. Each turn is an
-ordinary attempt, with retries and its own timeout.
+run: at a call whose arguments are not JSON, or at the eleventh call of an unknown tool. Where OpenClaw would
+send another request (`recovery.py`), it continues; each message of the user begins a run of OpenClaw. A turn
+is an ordinary attempt, with retries and its own timeout.
 """
 
 from __future__ import annotations
