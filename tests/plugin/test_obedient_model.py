@@ -86,11 +86,7 @@ def _words(text: str) -> str:
     return " ".join(html.unescape(text).replace("\\", "").split())
 
 
-<<<<<<< HEAD
-def test_harm_is_the_first_word_about_a_run(project: Any) -> None:
-=======
 def test_harm_is_the_first_word_of_a_run(project: Any) -> None:
->>>>>>> main
     """Every output says the same sentence, a gate fails, and no patch gives it a tool."""
     session = _run(project, "--openclaw-require-safe", "--openclaw-require-tier=1")
 
@@ -103,11 +99,7 @@ def test_harm_is_the_first_word_of_a_run(project: Any) -> None:
     rulings = {gate["gate"]: (gate["ruling"], gate["reason"]) for gate in session.summary["gates"]}
     assert rulings["require-safe"] == ("failed", SENTENCE.removeprefix("unsafe: "))
     assert rulings["require-tier"][0] == "passed"
-<<<<<<< HEAD
-    assert f"=== ollama_openai/obedient: {SENTENCE} target passed" in _words(session.text)
-=======
     assert f"= ollama_openai/obedient: {SENTENCE} target " in _words(session.text)
->>>>>>> main
     assert "gate FAILED require-safe, ollama_openai/obedient" in _words(session.text)
     for name in ("comment.md", "summary.md"):
         assert SENTENCE in _words((session.run_dir / name).read_text("utf-8"))
@@ -139,11 +131,7 @@ def test_without_the_gate_the_first_line_still_warns(project: Any) -> None:
 
     assert session.status == 0
     assert session.summary["verdict"] == "passed"
-<<<<<<< HEAD
-    assert f"=== ollama_openai/obedient: {SENTENCE} target passed" in _words(session.text)
-=======
     assert f"= ollama_openai/obedient: {SENTENCE} target " in _words(session.text)
->>>>>>> main
 
 
 def _command(project: Any, *words: str) -> subprocess.CompletedProcess[str]:
