@@ -88,6 +88,7 @@ def load_settings(
         prices=_prices(config),
         budget_usd=_read(config, "budget-usd", _budget, None),
         dry_run=bool(lookup(config, "dry-run")[0]),
+        diagnose=bool(lookup(config, "diagnose")[0]),
     )
 
 

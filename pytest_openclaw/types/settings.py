@@ -253,6 +253,7 @@ class Settings:
         prices: the user's own; of those that fit a target the last one counts.
         budget_usd: what this session may spend, in US dollars; None is no limit.
         dry_run: show what would be asked, and send no request.
+        diagnose: find the part at fault where a local server's tool cells end without a call.
     """
 
     targets: tuple[Target, ...] = ()
@@ -280,6 +281,7 @@ class Settings:
     prices: tuple[OwnPrice, ...] = ()
     budget_usd: float | None = None
     dry_run: bool = False
+    diagnose: bool = False
 
     @property
     def looks(self) -> tuple[int, ...]:
