@@ -28,7 +28,7 @@ Cause = Literal["model", "template", "parser", "stream"]
 
 SWALLOWED_TOKENS = 8
 """An empty answer of so many tokens is no early end: something was generated, and the server kept it."""
-# The more telling first: a written call shows that the model knows its tools.
+# The stronger evidence first: a written call shows that the model knows its tools.
 SYMPTOMS: tuple[ToolOutcome, ...] = ("leaked_as_text", "no_call", "claimed_not_done")
 """Outcomes without a call that a diagnosis explains."""
 _WITH_A_CALL = frozenset(

@@ -20,7 +20,7 @@ from pytest_openclaw.types.tool_calls import ToolCall
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from pytest_openclaw.stats.compare import ComparedRuns
+    from pytest_openclaw.stats.compared_runs import ComparedRuns
     from pytest_openclaw.stored.parts import Part
     from pytest_openclaw.types.records import Record
     from pytest_openclaw.types.tool_calls import Tool

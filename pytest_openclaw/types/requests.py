@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from pytest_openclaw.types.replies import Turn
+
 if TYPE_CHECKING:
-    from pytest_openclaw.types.replies import Turn
     from pytest_openclaw.types.targets import ThinkingLevel
     from pytest_openclaw.types.tool_calls import Tool
     from pytest_openclaw.types.worlds import World
@@ -27,7 +28,8 @@ class Request:
         tools: offered to the model.
         tool_choice: `auto` leaves it to the model whether to call one; `required` has the API force a call,
             if it can.
-        history: the turns after `prompt`, with the results of their calls.
+        messages: the turns before `prompt`, with the results of their calls.
+        history: the turns after `prompt`.
         world: answers the calls; None requests a single turn.
     """
 
@@ -42,5 +44,11 @@ class Request:
     timeout_s: float = 300.0
     tools: tuple[Tool, ...] = ()
     tool_choice: ToolChoice = "auto"
+    messages: tuple[Turn, ...] = ()
     history: tuple[Turn, ...] = ()
     world: World | None = None
+
+    @property
+    def conversation(self) -> tuple[Turn, ...]:
+        """All turns in order, with `prompt` as the user's message among them; the system text is not."""
+        return (*self.messages, Turn(user=self.prompt), *self.history)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.reports.html.charts import Chart
-    from pytest_openclaw.stats.compare import ComparedRuns, Comparison
+    from pytest_openclaw.stats.compared_runs import ComparedRuns, Comparison
     from pytest_openclaw.stats.intervals import Interval
     from pytest_openclaw.stats.pairing import SetAside
 

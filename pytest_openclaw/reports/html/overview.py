@@ -14,7 +14,7 @@ from pytest_openclaw.reports.numbers import (
     render_ms,
 )
 from pytest_openclaw.reports.target_view import view_of
-from pytest_openclaw.reports.tool_use import render_further
+from pytest_openclaw.reports.tool_use_text import render_further
 from pytest_openclaw.stats.tiers import TIER_FLOORS
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pytest_openclaw.reports.html import charts
 from pytest_openclaw.reports.html.pieces import NAME_WIDTH, Section, Table, named
 from pytest_openclaw.reports.numbers import one_line, render_ms
-from pytest_openclaw.reports.repeats import REPEATS_HEAD, flips_of, repeats_rows
+from pytest_openclaw.reports.repeats_text import REPEATS_HEAD, flips_of, repeats_rows
 from pytest_openclaw.reports.target_view import unanswered, view_of
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pytest_openclaw.reports.html import charts
 from pytest_openclaw.reports.html.pieces import Section, Table, named
 from pytest_openclaw.reports.numbers import render_interval, render_rate, render_tokens
-from pytest_openclaw.reports.tool_use import (
+from pytest_openclaw.reports.tool_use_text import (
     PRESSURE_HEAD,
     outcome_advice,
     outcome_rows,
