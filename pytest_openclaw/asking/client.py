@@ -503,6 +503,7 @@ def request_for(cell: Cell, settings: Settings) -> Request:
         stream=settings.stream,
         timeout_s=prompt.timeout_s or settings.timeout_s,
         tools=prompt.tools or (),
+        turns=prompt.turns,
         world=prompt.world,
     )
 

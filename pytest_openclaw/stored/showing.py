@@ -126,6 +126,7 @@ def _only_turn(record: Record, tools: tuple[Tool, ...] | None) -> ShownTurn:
 def _turn(turn: Mapping[str, Any], tools: tuple[Tool, ...] | None) -> ShownTurn:
     return ShownTurn(
         text=turn["text"],
+        user=turn.get("user"),
         thinking=turn.get("reasoning") or "",
         calls=_calls(turn["calls"], tools),
         **{

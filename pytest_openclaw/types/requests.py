@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from pytest_openclaw.types.replies import Turn
+from pytest_openclaw.types.worlds import most_turns
 
 if TYPE_CHECKING:
     from pytest_openclaw.types.targets import ThinkingLevel
@@ -30,7 +31,8 @@ class Request:
             if it can.
         messages: the turns before `prompt`, with the results of their calls.
         history: the turns after `prompt`.
-        world: answers the calls; None requests a single turn.
+        turns: messages of the user, each to be sent after the answer to the one before.
+        world: answers the calls; None requests one turn for each message of the user.
     """
 
     model: str
@@ -46,7 +48,18 @@ class Request:
     tool_choice: ToolChoice = "auto"
     messages: tuple[Turn, ...] = ()
     history: tuple[Turn, ...] = ()
+    turns: tuple[str, ...] = ()
     world: World | None = None
+
+    @property
+    def is_exchange(self) -> bool:
+        """Whether it may have several turns of the model."""
+        return self.world is not None or bool(self.turns)
+
+    @property
+    def most_turns(self) -> int:
+        """The most turns of the model."""
+        return most_turns(self.world, 1 + len(self.turns))
 
     @property
     def conversation(self) -> tuple[Turn, ...]:

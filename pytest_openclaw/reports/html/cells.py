@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pytest_openclaw.reports.message_texts import message_texts
 from pytest_openclaw.types.rows import to_row
 
 if TYPE_CHECKING:
@@ -142,6 +143,7 @@ def _prompt(definition: Mapping[str, Any], pool: TextPool) -> JsonObject:
         "category": definition.get("category"),
         "prompt": pool.add(_text(definition.get("prompt"))),
         "system": pool.add(_text(definition.get("system"))),
+        "messages": [[label, pool.add(text)] for label, text in message_texts(definition.get("messages"))],
         "rule": pool.add(_json(definition.get("validator"))),
         "tools": pool.add(tools if isinstance(tools, str) else _tool_names(tools)),
         "world": pool.add(_json(definition["world"]) if definition.get("world") else ""),
@@ -155,6 +157,7 @@ def _unknown_prompt(record: Record) -> JsonObject:
         "name": record.prompt_name,
         "category": record.category,
         **dict.fromkeys(("prompt", "system", "rule", "tools", "world"), 0),
+        "messages": [],
     }
 
 
@@ -196,6 +199,7 @@ def _detail(
 
 def _turn(turn: ShownTurn, keep: Any) -> JsonObject:
     return {
+        "user": keep(turn.user),
         "text": keep(turn.text),
         "thinking": keep(turn.thinking),
         "calls": [_call(call, keep) for call in turn.calls],

@@ -27,7 +27,7 @@ function promptFits() {
   const query = choice.text.toLowerCase();
   const has = searcher(query);
   const inPrompt = prompts.map((prompt) => !query
-    || (prompt.id + ' ' + prompt.name).toLowerCase().includes(query) || has(prompt.prompt) || has(prompt.system));
+    || (prompt.id + ' ' + prompt.name).toLowerCase().includes(query) || has(prompt.prompt) || has(prompt.system) || prompt.messages.some(([, text]) => has(text)));
   const allowed = prompts.map((prompt) => (!choice.suite || prompt.suite === choice.suite)
     && (!choice.category || (prompt.category || '') === choice.category));
   return { has, inPrompt, allowed };

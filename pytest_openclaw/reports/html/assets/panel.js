@@ -63,6 +63,7 @@ function callBlock(call, number) {
 
 function turnBlock(turn, number, all) {
   const content = [];
+  if (turn.user !== null) content.push(make('h5', null, 'The user'), quoted('Message before turn ' + number, textOf(turn.user)));
   if (turn.thinking) content.push(folded('Thinking', turn.thinking, 'thinking'));
   const text = textOf(turn.text);
   if (text || !turn.calls.length) content.push(quoted(all > 1 ? 'Text of turn ' + number : 'Answer', text));
@@ -71,6 +72,16 @@ function turnBlock(turn, number, all) {
   const facts = [time(turn.e2e), turn.ttft === null ? null : 'TTFT ' + time(turn.ttft), turn.in === null ? null : turn.in + ' tokens in',
     turn.out === null ? null : turn.out + ' out', turn.finish].filter(Boolean).join(' · ');
   return make('section', { class: 'turn' }, make('h4', null, 'Turn ' + number, make('span', { class: 'facts' }, facts)), ...content);
+}
+
+function earlier(messages) {
+  if (!messages.length) return null;
+  const details = make('details', null, make('summary', null, 'Before the prompt: ' + messages.length + (messages.length === 1 ? ' message' : ' messages, calls and results')));
+  details.addEventListener('toggle', () => {
+    if (!details.open || details.childElementCount > 1) return;
+    messages.forEach(([label, text], n) => details.append(make('h5', null, label), quoted('Earlier ' + (n + 1) + ', ' + plain(label), textOf(text))));
+  });
+  return details;
 }
 
 const FACTS = [['e2e_ms', 'whole answer', time], ['ttft_ms', 'first token', time], ['ttfo_ms', 'first of the answer', time],
@@ -153,7 +164,7 @@ function panelOf(cell) {
         columns.outcome[cell] ? badge(worded(columns.outcome[cell])) : null, columns.change[cell] ? badge(columns.change[cell] > 0 ? '▲ better than before' : '▼ worse than before') : null),
       why ? quoted('Why', why, 'why') : null,
       make('p', { class: 'gist' }, gist(detail.row)),
-      part('Prompt', prompt.prompt ? quoted('Prompt', textOf(prompt.prompt)) : make('p', { class: 'empty' }, '(its definition is not in config.json)')),
+      part('Prompt', earlier(prompt.messages), prompt.prompt ? quoted('Prompt', textOf(prompt.prompt)) : make('p', { class: 'empty' }, '(its definition is not in config.json)')),
       prompt.system ? part('System', quoted('System prompt', textOf(prompt.system))) : null,
       prompt.tools ? part('Tools offered', make('p', { class: 'names' }, textOf(prompt.tools))) : null,
       ...detail.turns.map((turn, n) => turnBlock(turn, n + 1, detail.turns.length)),
