@@ -44,8 +44,10 @@ function pretty(text) {
 function callBlock(call, number) {
   const name = textOf(call.name);
   const sent = textOf(call.arguments);
+  // No call is carried out: a scripted world answers it, or it ends the cell.
   const verdict = call.problem ? badge(worded(call.problem), 'v1')
-    : badge(call.known || call.result !== null ? 'carried out' : 'not known here', call.known || call.result !== null ? 'v0' : '');
+    : call.result !== null ? badge('answered by the script', 'v0')
+      : call.known ? badge('right form, not run', 'v0') : badge('not run');
   const block = make('div', { class: 'call' },
     make('h5', null, make('span', { class: 'count' }, 'call ' + number + ' '), make('code', null, name), ' ', verdict),
     quoted('Arguments of ' + plain(name), pretty(sent), 'arguments'));
@@ -190,6 +192,7 @@ function showCell(cell, { focus }) {
     inPlace(() => document.body.classList.add('with-panel'));
   }
   panel.querySelector('.body').scrollTop = 0;
+  writeAddress();
   for (const one of [was, cell]) if (one !== null) redraw(one);
   if (focus || narrow.matches) byId('panel-title').focus({ preventScroll: true });
   else elementOf(columns.prompt[cell], columns.target[cell])?.focus({ preventScroll: true });
@@ -226,6 +229,7 @@ function closePanel() {
   const was = open.cell;
   open.cell = null;
   panel.close();
+  writeAddress();
   inPlace(() => document.body.classList.remove('with-panel'));
   redraw(was);
   drawVisible();
