@@ -1,9 +1,10 @@
-"""Runs a scripted exchange: a model is asked turn by turn, and its calls are answered from a small world.
+"""Runs an exchange: a model is asked turn by turn, and its calls are answered from a small world.
 
-A single question on the surface `openclaw` is one too, in which the model may look up tools before its call.
-It ends at an answer, at the world's last step, or where OpenClaw would end the run: at a call whose arguments
-are not JSON, or at the eleventh call of an unknown tool. Where OpenClaw would send another request
-(`recovery.py`), it continues. Each turn is an ordinary attempt, with retries and its own timeout.
+A single question on the surface `openclaw` is one too: the model may look up tools before its call.
+It ends at the answer to the user's last message, at the world's last step, or where OpenClaw would end the
+run: at a call whose arguments are not JSON, or at the eleventh call of an unknown tool. Where OpenClaw would
+send another request (`recovery.py`), it continues; each message of the user begins a run of OpenClaw. A turn
+is an ordinary attempt, with retries and its own timeout.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ async def hold_exchange(request: Request, ask: Callable[[Request], Awaitable[Cal
     """Ask until the exchange ends, and return one result for all of it.
 
     Args:
-        request: with its world; its history grows from turn to turn.
+        request: with a world or with turns; its history grows from turn to turn.
         ask: asks once, with retries.
     """
     exchange = _Exchange(request)
@@ -67,6 +68,9 @@ class _Exchange:
         self._request = request
         # A single question has a world for looking up tools alone.
         self._world = request.world or World(steps=request.lookup_turns + 1)
+        self._messages_left = [*request.turns]
+        self._message: str | None = None  # which the next turn answers
+        self._n_before = 0  # turns that answered earlier messages
         self._endings: list[CallResult] = []
         self._replies: list[Reply] = []
 
@@ -95,6 +99,7 @@ class _Exchange:
 
         calls, results, ended_by = await self._answers(reply)
         turn = Turn(
+            user=self._message,
             text=reply.text,
             reasoning=reply.reasoning,
             calls=calls,
@@ -104,18 +109,29 @@ class _Exchange:
             input_tokens=reply.input_tokens,
             output_tokens=reply.output_tokens,
         )
+        self._message = None
         self.turns.append(turn)
-        dispatched = self._playing.dispatched
-        if ended_by == "malformed_call" and is_asked_again(self.turns, dispatched):
+        run, dispatched = self.turns[self._n_before :], self._playing.dispatched
+        if ended_by == "malformed_call" and is_asked_again(run, dispatched):
             ended_by = None
         else:
-            self.received += _received(replace(turn, carried=reply.carried), dispatched)
-        if ended_by == "answer" and not calls and (wanted := nudge(self.turns, dispatched)):
+            self.received += _received(replace(turn, user=None, carried=reply.carried), dispatched)
+        if ended_by == "answer" and not calls and (wanted := nudge(run, dispatched)):
             self._ask_for_words(wanted)
             ended_by = None
-        if ended_by is None and len(self.turns) >= self._world.steps:
-            return at_last_step(self.turns)
-        return ended_by
+        if ended_by is None and len(run) >= self._world.steps:
+            return at_last_step(run)
+        return None if ended_by == "answer" and self._send_next_message() else ended_by
+
+    def _send_next_message(self) -> bool:
+        """Add the user's next message, which begins another run; whether there is one."""
+        if not self._messages_left:
+            return False
+        self._message = self._messages_left.pop(0)
+        self.received.append(Turn(user=self._message))
+        self.offered = self._request.tools
+        self._n_before = len(self.turns)
+        return True
 
     def _ask_for_words(self, wanted: Nudge) -> None:
         self.offered = self._request.tools if wanted.with_tools else ()
@@ -142,12 +158,14 @@ class _Exchange:
 
         tools, playing = self._request.tools, self._playing
         playing.read_turn(reply.tool_calls)
-        if is_given_up([*(turn.calls for turn in self.turns), reply.tool_calls], playing.dispatched):
+        run = self.turns[self._n_before :]
+        if is_given_up([*(turn.calls for turn in run), reply.tool_calls], playing.dispatched):
             return reply.tool_calls, (), "loop"
         calls = reply.tool_calls or promoted_calls(strip_thinking(reply.text), tools)
         if not calls:
             return (), (), "answer"
-        if self._request.world is None and not all(is_lookup(playing.dispatched(call)) for call in calls):
+        looks_up = all(is_lookup(playing.dispatched(call)) for call in calls)
+        if self._request.lookup_turns and not looks_up:
             return calls, (), "call"
         # OpenClaw executes no calls of a turn that was cut off, or that should have had only text.
         is_left = reply.tool_calls and (reply.finish_reason == "length" or not self.offered)

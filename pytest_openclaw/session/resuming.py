@@ -11,6 +11,7 @@ import pytest
 
 from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.options import options_given
+from pytest_openclaw.types.settings import SAMPLING
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
