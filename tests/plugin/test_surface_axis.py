@@ -144,7 +144,7 @@ def test_what_is_sent_on_the_surface(plain_project: Any) -> None:
     [
         ("direct", {("R", "openclaw"): "valid", ("W", "openclaw"): "unknown_tool"}),
         ("confused", {("R", "openclaw"): "no_call", ("W", "openclaw"): "no_call"}),
-        ("warm", {("R", "openclaw"): "bad_arguments", ("W", "openclaw"): "bad_arguments"}),
+        ("warm", {("R", "openclaw"): "bad_arguments", ("W", "openclaw"): "unknown_tool"}),
     ],
 )
 def test_faults_that_only_the_surface_shows(plain_project: Any, model: str, expected: dict[Any, str]) -> None:
