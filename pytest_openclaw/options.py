@@ -97,6 +97,11 @@ OPTIONS = (
         "ID|last",
     ),
     Option(
+        "shard",
+        "Run part K of N of the selected cells, the same in every job: for a matrix or an array of jobs.",
+        "K/N",
+    ),
+    Option(
         "budget-usd",
         "Send no more requests once this session has spent this many US dollars.",
         "USD",
@@ -104,6 +109,12 @@ OPTIONS = (
     Option(
         "dry-run",
         "Show the cells of the run, with an estimate of tokens, time and cost; send no request.",
+        kind="flag",
+    ),
+    Option(
+        "diagnose",
+        "After the tests, find why a local server's tool cells ended without a call (model, template, parser "
+        "or stream), with at most 5 requests a target.",
         kind="flag",
     ),
     Option(

@@ -44,6 +44,7 @@ class Plan:
         providers: what shapes a request, by provider.
         cells: the selected ones.
         by_repeat: cells by target and repeat; empty if each is its prompt's only one.
+        divided: the digest of the cells of all shards; None if this run is not a shard.
         fixed: those among `by_repeat` whose prompt sets its own number of repeats.
     """
 
@@ -52,6 +53,7 @@ class Plan:
     providers: Mapping[str, JsonObject]
     cells: frozenset[CellKey] = frozenset()
     by_repeat: Mapping[tuple[Target, int], int] = field(default_factory=dict)
+    divided: str | None = None
     fixed: Mapping[tuple[Target, int], int] = field(default_factory=dict)
 
     @property
@@ -132,6 +134,7 @@ class RunSession:
         self._early_stopping = EarlyStopping(
             plan.by_repeat if settings.until_conclusive else {}, settings.looks, plan.fixed
         )
+        self._diagnosed: set[Target] = set()
         self.decisions: deque[Decision] = deque()
         if earlier:
             self._take_over(earlier)
@@ -176,6 +179,13 @@ class RunSession:
         if payload.after:
             self._snapshots.take(target, payload)
         self._decide(self._early_stopping.leave_out(target, cell.repeat))
+
+    def take_diagnosis(self, label: str, evidence: JsonObject, host: str | None) -> None:
+        """Add what the repeats of a target's cell have shown; the first of several machines counts."""
+        target = next((target for target in self.plan.n_selected if target.label == label), None)
+        if target is not None and target not in self._diagnosed:
+            self._diagnosed.add(target)
+            self._snapshots.take_diagnosis(target, evidence, host)
 
     def finish(self, n_unrecorded_calls: int = 0, *, spent_usd: float = 0.0) -> Summary:
         """Write the summary of the rows so far, and return it.
@@ -282,6 +292,7 @@ class RunSession:
             ],
             "providers": dict(self.plan.providers),
             **settings_to_json(self._settings),
+            "divided_sha256": self.plan.divided,
             "baseline": self._baseline and self._baseline.run_id,
             "across": sorted(self._settings.across),
             "p_value": self._settings.p_value,

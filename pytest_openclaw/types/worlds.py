@@ -61,7 +61,7 @@ class World:
         pages: URL → text, for the web tools.
         answers: for every other tool; the first that matches.
         env: environment variables of commands, by name.
-        steps: the maximum of turns.
+        steps: the maximum of turns for each message of the user.
     """
 
     files: Mapping[str, str] = field(default_factory=dict)
@@ -71,6 +71,14 @@ class World:
     answers: tuple[Answer, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
     steps: int = DEFAULT_STEPS
+
+
+def most_turns(world: World | None, n_messages: int) -> int:
+    """Return the most turns of a model in an exchange with so many messages of the user.
+
+    Without a world, as in a conversation without tools, each message has one turn.
+    """
+    return n_messages * (world.steps if world else 1)
 
 
 @dataclass(frozen=True, kw_only=True)

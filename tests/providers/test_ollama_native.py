@@ -968,6 +968,7 @@ def test_fingerprint():
         "size_bytes": 3_000_000_000,
         "vram_bytes": 1_000_000_000,
         "template_sha256": hashlib.sha256(TEMPLATE.encode()).hexdigest(),
+        "template_shows_tools": True,
         "parameters": "num_ctx 4096",
     }
     assert [request.path for request in server.requests] == [
@@ -1017,6 +1018,6 @@ def test_a_server_that_is_silent(server, monkeypatch):
 
 def test_a_nudge_is_the_users():
     """The nudge to a model without an answer comes last, as the user's text, and is the whole turn."""
-    body = ollama_body(Request(model="m", prompt="Hi", history=(Turn(nudge="Go on."),)))
+    body = ollama_body(Request(model="m", prompt="Hi", history=(Turn(user="Go on."),)))
 
     assert body["messages"] == [{"role": "user", "content": "Hi"}, {"role": "user", "content": "Go on."}]
