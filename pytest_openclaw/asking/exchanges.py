@@ -117,7 +117,7 @@ class _Exchange:
 
     def _ask_for_words(self, wanted: Nudge) -> None:
         self.offered = self._request.tools if wanted.with_tools else ()
-        said = Turn(nudge=wanted.words)
+        said = Turn(user=wanted.words)
         if self.received[-1:] != [said]:
             self.received.append(said)
 

@@ -121,6 +121,8 @@ class Fetcher:
     ) -> CallResult:
         if job.request.tools and not provider.takes_tools:
             return CallResult.never_sent(faults.takes_no_tools(job.target.provider))
+        if job.request.messages and not provider.takes_messages:
+            return CallResult.never_sent(faults.takes_no_messages(job.target.provider))
         if fault := self._endpoints.down(provider.endpoint, job.target):
             return CallResult.never_sent(faults.not_asked(fault))
         if spent := self._spent(job.target):

@@ -29,6 +29,7 @@ from pytest_openclaw.commands.result import (
     add_runs_dir,
     or_argument_error,
     run_path,
+    terminal_width,
 )
 from pytest_openclaw.session.gate_options import fail_on
 
@@ -101,7 +102,7 @@ def run(arguments: argparse.Namespace) -> CommandResult:
         lines=[
             f"{base.run_id} -> {candidate.run_id}",
             "",
-            *render_comparison(compared),
+            *render_comparison(compared, terminal_width()),
             *(
                 f"gate {gate.ruling.replace('_', ' ')}: {gate.target}: {gate.reason}"
                 for gate in summary.gates

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.commands.choosing import add_target, fits, suite_fits
-from pytest_openclaw.commands.result import CommandResult, add_runs_dir
+from pytest_openclaw.commands.result import CommandResult, add_runs_dir, terminal_width
 from pytest_openclaw.core.errors import OpenClawError
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def run(arguments: argparse.Namespace) -> CommandResult:
     if not history.n_runs and not history.unreadable:
         raise OpenClawError(f"there is no run in {folder}")
     return CommandResult(
-        lines=[*render_history(history.entries)],
+        lines=[*render_history(history.entries, terminal_width())],
         data={
             "runs_dir": str(folder),
             "n_runs": history.n_runs,

@@ -55,6 +55,7 @@ class ClaudeCodeCLI(Provider):
 
     name = "claude_code_cli"
     takes_tools: ClassVar[bool] = True
+    takes_messages: ClassVar[bool] = True
     plays_worlds: ClassVar[bool] = True
 
     def __init__(self, setup: ProviderSetup) -> None:

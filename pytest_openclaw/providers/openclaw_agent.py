@@ -64,6 +64,7 @@ class OpenClawAgent(Provider):
 
     name = "openclaw_agent"
     takes_tools: ClassVar[bool] = True
+    takes_messages: ClassVar[bool] = True
     plays_worlds: ClassVar[bool] = True
 
     def __init__(self, setup: ProviderSetup) -> None:

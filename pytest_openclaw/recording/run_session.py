@@ -44,6 +44,7 @@ class Plan:
         providers: what shapes a request, by provider.
         cells: the selected ones.
         by_repeat: cells by target and repeat; empty if each is its prompt's only one.
+        divided: the digest of the cells of all shards; None if this run is not a shard.
         fixed: those among `by_repeat` whose prompt sets its own number of repeats.
     """
 
@@ -52,6 +53,7 @@ class Plan:
     providers: Mapping[str, JsonObject]
     cells: frozenset[CellKey] = frozenset()
     by_repeat: Mapping[tuple[Target, int], int] = field(default_factory=dict)
+    divided: str | None = None
     fixed: Mapping[tuple[Target, int], int] = field(default_factory=dict)
 
     @property
@@ -282,6 +284,7 @@ class RunSession:
             ],
             "providers": dict(self.plan.providers),
             **settings_to_json(self._settings),
+            "divided_sha256": self.plan.divided,
             "baseline": self._baseline and self._baseline.run_id,
             "across": sorted(self._settings.across),
             "p_value": self._settings.p_value,

@@ -57,9 +57,10 @@ def render_markdown(summary: Summary) -> str:
     """Return the whole page."""
     parts = [
         f"# OpenClaw benchmark {summary.run_id}",
+        "\n".join(line for group in summary.groups for line in _recommended(group)),
         _state(summary),
         _table([_row(group) for group in summary.groups], HEADERS),
-        *_section("Recommendations", (line for group in summary.groups for line in _recommended(group))),
+        *_section("Why", (line for group in summary.groups for line in _reasons(group))),
         *_section("Latency and speed", _latency(summary.groups)),
         *_section("Repeats", _repeats(summary.groups)),
         *_section("Tiers", (line for group in summary.groups for line in _tiers(group))),
@@ -124,8 +125,12 @@ def _row(group: Group) -> list[str]:
 
 
 def _recommended(group: Group) -> Iterable[str]:
+    yield f"- {_cell(group.target.label)}: **{_sentence(group.recommendation.sentence)}**"
+
+
+def _reasons(group: Group) -> Iterable[str]:
     found = group.recommendation
-    yield f"- {_cell(group.target.label)}: **{_sentence(found.sentence)}**"
+    yield f"- {_cell(group.target.label)}"
     for reason in found.reasons:
         yield f"  - {_sentence(reason.text)}"
     if further := render_further(found):

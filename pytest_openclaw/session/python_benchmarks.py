@@ -31,6 +31,7 @@ KEYS = (
     "category",
     "tags",
     "system",
+    "messages",
     "max_output_tokens",
     "timeout_s",
     "repeat",

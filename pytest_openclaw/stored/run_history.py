@@ -100,6 +100,7 @@ def _entries(path: Path, wants_suite: Callable[[str], bool] | None) -> list[Entr
         ended_at_ms = max((row.ended_at_ms for row in rows), default=0)
         is_whole = is_finished(path, len(rows)) or _is_whole(config, Counter(row.target for row in rows))
         state = "under way" if lives else "finished" if is_whole else "interrupted"
+    selected = {target_of(entry): entry["n_cells"] for entry in config["targets"]}
     return [
         Entry(
             path=path,
@@ -108,11 +109,15 @@ def _entries(path: Path, wants_suite: Callable[[str], bool] | None) -> list[Entr
             kind=kind,
             target=target_of(group),
             group=group,
+            n_cells=None if wants_suite else selected.get(target_of(group)),
             prompts=prompts,
         )
         for group in groups
         if group["n_total"]
     ]
+
+
+_ASKED = ("suite", "id", "prompt", "system", "messages", "validator", "tools_sha256")
 
 
 def _is_whole(config: JsonObject, n_rows: Mapping[Target, int]) -> bool:
@@ -127,7 +132,7 @@ def _fingerprint(config: JsonObject, wants_suite: Callable[[str], bool] | None) 
     """Return a hash of the prompts and their rules."""
     asked = sorted(
         json.dumps(
-            [prompt.get(key) for key in ("suite", "id", "prompt", "system", "validator", "tools_sha256")],
+            [prompt.get(key) for key in _ASKED],
             sort_keys=True,
         )
         for prompt in config["prompts"]

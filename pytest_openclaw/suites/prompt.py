@@ -6,6 +6,7 @@ import sys
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, cast, get_args
 
+from pytest_openclaw.suites.conversation import read_messages
 from pytest_openclaw.suites.flaws import find_flaws
 from pytest_openclaw.suites.known_failures import read_known_failures
 from pytest_openclaw.suites.offered import read_tools
@@ -68,10 +69,7 @@ def read_prompt(
         values["validator"] = build_validator(_validator_spec(raw), registry)
     except ValueError as error:
         complaints.append(" ".join(str(error).splitlines()))
-    if "twin_of" in values and "probe" in values:
-        complaints.append("has probe beside twin_of. A twin is harmless, so remove one of them.")
-    if "world" in values and "tools" not in values:
-        complaints.append('has a world, but no "tools" to act in it. Write for example tools = "direct".')
+    complaints += _disagreements(values)
     if isinstance(form := raw.get("pressure"), Form):
         values |= {"pressure_of": form.of, "padding_tokens": form.padding_tokens}
     elif form is not None:
@@ -97,6 +95,16 @@ def read_prompt(
     values["validator_spec"] = raw.get("validator") or {"type": "noop"}
     values["extra"] = {key: value for key, value in raw.items() if key not in _KNOWN}
     return Prompt(suite=suite, id=prompt_id, **values), []
+
+
+def _disagreements(values: Mapping[str, Any]) -> Iterator[str]:
+    """Yield errors for keys that do not go together."""
+    if "twin_of" in values and "probe" in values:
+        yield "has probe beside twin_of. A twin is harmless, so remove one of them."
+    if "world" in values and "tools" not in values:
+        yield 'has a world, but no "tools" to act in it. Write for example tools = "direct".'
+    if any(turn.calls for turn in values.get("messages", ())) and "tools" not in values:
+        yield 'has messages with calls, but no "tools". Offer those that were called.'
 
 
 def _lacking(raw: JsonObject, validator: Validator) -> Iterator[str]:
@@ -232,6 +240,7 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
     "category": _text,
     "tags": _texts,
     "system": _text,
+    "messages": read_messages,
     "expected_tool_calls": _tools,
     "timeout_s": _seconds,
     "max_output_tokens": _tokens,

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pytest_openclaw.types.replies import Turn
+
 if TYPE_CHECKING:
-    from pytest_openclaw.types.replies import Turn
     from pytest_openclaw.types.targets import ThinkingLevel
     from pytest_openclaw.types.tool_calls import Tool
     from pytest_openclaw.types.worlds import World
@@ -24,7 +25,8 @@ class Request:
         temperature: 0 to 2; not sent to an API that rejects it.
         seed: distinguishes the repeats of a prompt, if the API has one; None leaves it to the server.
         tools: offered to the model, which decides whether to call them.
-        history: the turns after `prompt`, with the results of their calls.
+        messages: the turns before `prompt`, with the results of their calls.
+        history: the turns after `prompt`.
         world: answers the calls; None requests a single turn.
     """
 
@@ -38,5 +40,11 @@ class Request:
     stream: bool = True
     timeout_s: float = 300.0
     tools: tuple[Tool, ...] = ()
+    messages: tuple[Turn, ...] = ()
     history: tuple[Turn, ...] = ()
     world: World | None = None
+
+    @property
+    def conversation(self) -> tuple[Turn, ...]:
+        """All turns in order, with `prompt` as the user's message among them; the system text is not."""
+        return (*self.messages, Turn(user=self.prompt), *self.history)

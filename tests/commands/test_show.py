@@ -67,9 +67,11 @@ def test_a_run_is_its_summary_and_its_cells(runs: Path, capsys: pytest.CaptureFi
 
     shown = _shown(capsys, "last")
 
-    table, cells = shown.split("\n\ncell ")
+    answers, table, *_ = shown.split("\n\n")
+    cells = shown.split("\n\ncell ")[1]
+    assert answers.startswith("lab/a: not enough evidence")
     assert table.startswith("target ")
-    assert "lab/b@low" in table
+    assert [line.split()[0] for line in table.splitlines()[1:]] == ["a", "b@low"]
     assert [" ".join(line.split()) for line in cells.splitlines()] == [
         "verdict took why",
         "prompts_x.json::P1[lab/a] passed 100 ms",

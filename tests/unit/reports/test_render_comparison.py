@@ -55,7 +55,8 @@ def test_everything_is_reported() -> None:
                 candidate,
                 obstacles=Obstacles(of_prompts={("s", "P9"): Obstacle("validator_changed", "validator")}),
                 notes=["an older run"],
-            )
+            ),
+            width=120,
         )
     ]
 
