@@ -195,7 +195,6 @@ class _Connection(asyncio.Protocol):
         self._server = server
         self._frames = Frames()
         self._is_trusted = not server.secret
-        self._is_greeted = False
         self._is_lost = asyncio.Event()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
