@@ -134,6 +134,7 @@ class RunSession:
         self._early_stopping = EarlyStopping(
             plan.by_repeat if settings.until_conclusive else {}, settings.looks, plan.fixed
         )
+        self._diagnosed: set[Target] = set()
         self.decisions: deque[Decision] = deque()
         if earlier:
             self._take_over(earlier)
@@ -178,6 +179,13 @@ class RunSession:
         if payload.after:
             self._snapshots.take(target, payload)
         self._decide(self._early_stopping.leave_out(target, cell.repeat))
+
+    def take_diagnosis(self, label: str, evidence: JsonObject, host: str | None) -> None:
+        """Add what the repeats of a target's cell have shown; the first of several machines counts."""
+        target = next((target for target in self.plan.n_selected if target.label == label), None)
+        if target is not None and target not in self._diagnosed:
+            self._diagnosed.add(target)
+            self._snapshots.take_diagnosis(target, evidence, host)
 
     def finish(self, n_unrecorded_calls: int = 0, *, spent_usd: float = 0.0) -> Summary:
         """Write the summary of the rows so far, and return it.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_openclaw.core.text import printable
 from pytest_openclaw.reports.columns import WIDTH, render_columns
 from pytest_openclaw.reports.failure import ENDS, OUTCOMES, WORDS
+from pytest_openclaw.reports.message_texts import message_texts
 from pytest_openclaw.reports.numbers import DASH, one_line, render_ms, render_time
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 LABEL_WIDTH = 11
 INDENT = "  "
+EMPTY = "(nothing)"
 
 
 def verdict_of(record: Record) -> str:
@@ -88,6 +90,8 @@ def render_cell(
     for label, text in _facts(record, prompt):
         lines += _fact(label, text, width)
     lines += _text("system", prompt.get("system"))
+    for label, text in message_texts(prompt.get("messages")):
+        lines += _text(f"before: {printable(label)}", text or EMPTY)
     lines += _text("prompt", prompt.get("prompt"))
     if record.turns:
         for number, turn in enumerate(record.turns, 1):
@@ -195,6 +199,8 @@ def _turn(number: int, turn: Mapping[str, Any]) -> Iterator[str]:
         for key, what in (("input_tokens", "in"), ("output_tokens", "out"))
         if turn.get(key) is not None
     ]
+    if turn.get("user"):
+        yield from _text("user", turn["user"])
     yield ""
     yield f"turn {number}  ({', '.join(shown_text)})"
     for label, text in (("thinking", turn.get("reasoning")), ("text", turn.get("text"))):

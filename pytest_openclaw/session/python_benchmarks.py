@@ -32,6 +32,7 @@ KEYS = (
     "tags",
     "system",
     "messages",
+    "turns",
     "max_output_tokens",
     "timeout_s",
     "repeat",

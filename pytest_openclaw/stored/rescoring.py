@@ -249,6 +249,7 @@ def _exchange(record: Record) -> Reply:
 def _turn(turn: Mapping[str, Any]) -> Turn:
     calls = turn["calls"]
     return Turn(
+        user=turn.get("user"),
         text=turn["text"],
         reasoning=turn.get("reasoning") or "",
         calls=tuple(_call(call) for call in calls),

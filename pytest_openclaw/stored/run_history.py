@@ -117,7 +117,7 @@ def _entries(path: Path, wants_suite: Callable[[str], bool] | None) -> list[Entr
     ]
 
 
-_ASKED = ("suite", "id", "prompt", "system", "messages", "validator", "tools_sha256")
+_ASKED = ("suite", "id", "prompt", "system", "messages", "turns", "validator", "tools_sha256")
 
 
 def _is_whole(config: JsonObject, n_rows: Mapping[Target, int]) -> bool:

@@ -45,6 +45,8 @@ def definition(prompt: Prompt) -> JsonObject:
     }
     if prompt.messages:
         fields["messages"] = written_messages(prompt.messages)
+    if prompt.turns:
+        fields["turns"] = prompt.turns
     if prompt.tools is not None:
         fields |= {
             "tools": prompt.tools_spec,

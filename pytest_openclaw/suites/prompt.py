@@ -6,7 +6,7 @@ import sys
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, cast, get_args
 
-from pytest_openclaw.suites.conversation import read_messages
+from pytest_openclaw.suites.conversation import read_messages, read_turns
 from pytest_openclaw.suites.flaws import find_flaws
 from pytest_openclaw.suites.known_failures import read_known_failures
 from pytest_openclaw.suites.offered import read_tools
@@ -105,6 +105,8 @@ def _disagreements(values: Mapping[str, Any]) -> Iterator[str]:
         yield 'has a world, but no "tools" to act in it. Write for example tools = "direct".'
     if any(turn.calls for turn in values.get("messages", ())) and "tools" not in values:
         yield 'has messages with calls, but no "tools". Offer those that were called.'
+    if {"turns", "tools"} <= values.keys() and "world" not in values:
+        yield 'has turns and "tools", but no "world" that answers calls. Write world = { files = {} }.'
 
 
 def _lacking(raw: JsonObject, validator: Validator) -> Iterator[str]:
@@ -241,6 +243,7 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
     "tags": _texts,
     "system": _text,
     "messages": read_messages,
+    "turns": read_turns,
     "expected_tool_calls": _tools,
     "timeout_s": _seconds,
     "max_output_tokens": _tokens,

@@ -142,10 +142,10 @@ def takes_no_tools(name: str) -> Fault:
 
 
 def takes_no_messages(name: str) -> Fault:
-    """A prompt has a conversation before it, without which it is another question."""
+    """A prompt is a part of a conversation, without which it is another question."""
     hint = "Set takes_messages = True on the provider's class, and send request.conversation."
     return _unsent(
-        f"{name}: not asked: the prompt follows earlier messages, which this provider does not send. {hint}"
+        f"{name}: not asked: the prompt is part of a conversation, which this provider does not send. {hint}"
     )
 
 

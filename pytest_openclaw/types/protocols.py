@@ -61,9 +61,10 @@ class Provider(Protocol):
     #: whether it sends `request.tools` and `request.history`; only then it gets prompts with tools
     takes_tools: ClassVar[bool] = False
     #: whether it sends `request.messages` and `request.history`, for example as `request.conversation`; only
-    #: then it gets prompts with `messages`
+    #: then it gets prompts with `messages` or `turns`
     takes_messages: ClassVar[bool] = False
-    #: whether it answers the calls of `request.world` itself, and returns the whole exchange as one reply
+    #: whether it answers the calls of `request.world` and sends `request.turns` itself, and returns the whole
+    #: exchange as one reply
     plays_worlds: ClassVar[bool] = False
 
     setup: ProviderSetup

@@ -75,6 +75,7 @@ PROMPTS: Mapping[str, Rule] = {
     "category": Rule("equal", "equal", "free", "part of each row"),
     "system": Rule("equal", "equal", "prompt", "shapes the request"),
     "messages": Rule("equal", "equal", "prompt", "shapes the request"),
+    "turns": Rule("equal", "equal", "prompt", "shapes the exchange"),
     "max_output_tokens": Rule("equal", "equal", "prompt", "shapes the request"),
     "tools_sha256": Rule("equal", "equal", "prompt", "shapes the request"),
     "world": Rule("equal", "equal", "prompt", "shapes the exchange"),

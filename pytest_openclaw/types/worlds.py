@@ -60,7 +60,7 @@ class World:
             tools search and read.
         pages: URL → text, for the web tools.
         answers: for every other tool; the first that matches.
-        steps: the maximum of turns.
+        steps: the maximum of turns for each message of the user.
     """
 
     files: Mapping[str, str] = field(default_factory=dict)
@@ -69,6 +69,14 @@ class World:
     pages: Mapping[str, str] = field(default_factory=dict)
     answers: tuple[Answer, ...] = ()
     steps: int = DEFAULT_STEPS
+
+
+def most_turns(world: World | None, n_messages: int) -> int:
+    """Return the most turns of a model in an exchange with so many messages of the user.
+
+    Without a world, as in a conversation without tools, each message has one turn.
+    """
+    return n_messages * (world.steps if world else 1)
 
 
 @dataclass(frozen=True, kw_only=True)

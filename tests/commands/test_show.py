@@ -287,8 +287,10 @@ def test_no_line_of_a_cell_can_control_a_terminal() -> None:
     """Prompt, reply, calls and results are already escaped, whichever command prints them."""
     bad = "\x1b[2J\r\u202e"
     call = {"name": bad, "arguments": bad, "result": bad, "problem": None, "told": bad}
-    turn = {"text": bad, "reasoning": bad, "calls": [call]}
-    prompt = definition("P1", prompt=bad, system=bad, validator={"type": bad})
+    turn = {"user": bad, "text": bad, "reasoning": bad, "calls": [call]}
+    made = [{"name": bad, "arguments": {bad: bad}}]
+    messages = [{"role": "user", "content": bad}, {"role": "assistant", "content": bad, "calls": made}]
+    prompt = definition("P1", prompt=bad, system=bad, messages=messages, validator={"type": bad})
     texts = {"prompt_name": bad, "violation": bad, "finish_reason": bad, "host": bad, "tool_calls": (bad,)}
     opened = Opened(thinking=bad, answer=bad, calls=[call])
 

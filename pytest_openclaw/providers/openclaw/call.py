@@ -149,7 +149,7 @@ def why_no_shell(request: Request, scratch: AgentScratch) -> str:
 
 def why_not_askable(request: Request) -> str:
     """Return as a sentence why the real agent cannot handle this request; empty if it can."""
-    if request.messages or request.history:
+    if request.messages or request.turns or request.history:
         return "OpenClaw cannot be given turns that have happened; it has its own loop."
     if request.system:
         return "the prompt has a system text, and OpenClaw writes its system prompt itself."

@@ -292,7 +292,7 @@ def test_a_provider_without_messages_is_not_asked_what_follows_them(opened: Open
     assert (handed.attempts, len(provider.asked)) == (0, 0)
     assert (fault.failure_type, fault.status, fault.scope) == ("not_installed", "skipped_unavailable", "cell")
     assert fault.message == (
-        "fake: not asked: the prompt follows earlier messages, which this provider does not send. "
+        "fake: not asked: the prompt is part of a conversation, which this provider does not send. "
         "Set takes_messages = True on the provider's class, and send request.conversation."
     )
     assert isinstance(asked(client).result, Reply)

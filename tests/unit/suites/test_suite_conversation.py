@@ -126,6 +126,38 @@ def test_refused_messages(messages: Any, complaint: str, registry: Any) -> None:
     assert complaints == [complaint]
 
 
+@pytest.mark.parametrize(
+    ("turns", "complaint"),
+    [
+        ("Hi", 'turns are a string, not a list. Write texts in brackets, such as ["And now?"].'),
+        ([], 'turns are an empty list. Leave the key out. Write texts in brackets, such as ["And now?"].'),
+        (["Hi", {}], 'turns no. 2 is an object, not a text. Write texts in brackets, such as ["And now?"].'),
+        (["Hi", " \n"], "turns no. 2 is blank. Write what the user says."),
+        (["Hi"] * 51, "turns are 51 messages. Write at most 50."),
+    ],
+)
+def test_refused_turns(turns: Any, complaint: str, registry: Any) -> None:
+    """A complaint names the text, what is wrong with it, and what to write."""
+    _, complaints = read_prompt({"prompt": "Hi", "turns": turns}, "M1", suite="s", registry=registry)
+
+    assert complaints == [complaint]
+
+
+def test_turns_with_tools_need_a_world(registry: Any) -> None:
+    """Without one, no call before the last message would have a result."""
+    raw = {"prompt": "Hi", "tools": ["read"], "turns": ["And now?"]}
+
+    _, complaints = read_prompt(raw, "M1", suite="s", registry=registry)
+    prompt, _ = read_prompt({**raw, "world": {}}, "M1", suite="s", registry=registry)
+
+    assert complaints == [
+        'has turns and "tools", but no "world" that answers calls. Write world = { files = {} }.'
+    ]
+    assert prompt is not None
+    assert prompt.turns == ("And now?",)
+    assert definition(prompt)["turns"] == ["And now?"]
+
+
 def test_calls_need_tools(registry: Any) -> None:
     """Some servers refuse past calls without tools, so no prompt has them."""
     raw = {"prompt": "And now?", "messages": [USER, CALLS, RESULT]}
