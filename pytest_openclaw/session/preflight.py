@@ -19,6 +19,7 @@ from pytest_openclaw.types.settings import INSTALLED, SAMPLING, Settings
 from pytest_openclaw.types.surfaces import SUBSTITUTE
 from pytest_openclaw.types.targets import LISTED, OPENCLAW
 
+_OURS = re.compile("^(--openclaw-|openclaw_)")
 _PROMPTS = re.compile(rb"""^\s*\[\[prompts\]\]|"validator"\s*:""", re.MULTILINE)
 
 if TYPE_CHECKING:
@@ -39,7 +40,9 @@ def reject_names(unknown: Sequence[str], known: Collection[str], *, where: str =
         pytest.UsageError: names both.
     """
     for name in unknown:
-        if hint := closest(name, known):
+        # Compared without our prefix, which makes short names alike.
+        own = {_OURS.sub("", one) for one in known}
+        if closest(_OURS.sub("", name), own) and (hint := closest(name, known)):
             raise pytest.UsageError(printable(f"{where}there is no {name}.{hint}"))
 
 
