@@ -208,8 +208,8 @@ def _weight(groups: Sequence[Group]) -> Iterable[str]:
     yield _table(rows, WEIGHT_HEADERS)
     yield ""
     yield (
-        "A turn of OpenClaw is computed from the speed at which the server reads prompts, without a cache. What "
-        "a solved task takes includes the tasks that were missed."
+        "A turn of OpenClaw is computed from the speed at which the server reads prompts, without a cache. "
+        "What a solved task takes includes the tasks that were missed."
     )
 
 

@@ -142,7 +142,7 @@ def wait_in_words(turn: OpenClawTurn) -> str:
     waits = f"{what} waits about {_seconds(turn.cold_ms)} for its first token"
     limit = {
         "yes": "",
-        "slow": f" unless they are cached, more than the {_seconds(BEARABLE_MS)} that users bear",
+        "slow": f" unless they are cached, longer than the {_seconds(BEARABLE_MS)} that are bearable",
         "aborted": f" unless they are cached, and OpenClaw aborts it after {_seconds(ABORTED_MS)}",
     }
     return waits + limit[turn.bearable or "yes"]

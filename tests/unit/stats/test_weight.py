@@ -87,7 +87,7 @@ def group(speed: float | None, context: int | None = None, **changes: Any) -> Gr
 @pytest.mark.parametrize(
     ("speed", "context", "code", "words"),
     [
-        pytest.param(244.0, None, "turn_slow", "an OpenClaw turn of 10,000 tokens waits about 41 s for its first token unless they are cached, more than the 10 s that users bear", id="slow"),
+        pytest.param(244.0, None, "turn_slow", "an OpenClaw turn of 10,000 tokens waits about 41 s for its first token unless they are cached, longer than the 10 s that are bearable", id="slow"),
         pytest.param(25.0, None, "turn_aborted", "waits about 400 s for its first token unless they are cached, and OpenClaw aborts it after 300 s", id="aborted"),
         pytest.param(5000.0, 8192, "context_too_small", "OpenClaw needs 16,384 tokens of context, the server has 8,192", id="context"),
     ],
