@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.core.clock import epoch_ms
 from pytest_openclaw.core.signals import whole_step
@@ -150,11 +150,17 @@ class RunSession:
     def add(self, payload: ReportPayload) -> None:
         """Write the row of a payload to disk, then add its context."""
         assert isinstance(payload.outcome, Record), "a row is added"
-        record = replace(payload.outcome, run_id=self.directory.run_id, host=payload.host or self.host)
-        row = to_row(record)
+        record = payload.outcome
+        measured: dict[str, Any] = {"run_id": self.directory.run_id, "host": payload.host or self.host}
+        row = to_row(record) | measured
         # Ten thousand replies of 64 KiB are kept on disk, not in memory.
         bare = replace(
-            record, raw_output="", parsed_output=None, tool_call_details=(), turns=bare_turns(record.turns)
+            record,
+            **measured,
+            raw_output="",
+            parsed_output=None,
+            tool_call_details=(),
+            turns=bare_turns(record.turns),
         )
         with whole_step:  # otherwise an interrupt could leave a row out of the summary
             self.directory.append(row | self.plugins.added_keys(row))
