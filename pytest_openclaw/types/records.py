@@ -30,8 +30,9 @@ class Record:
             Rows of older versions have only `truncated`.
         tools_tested: of a native tool cell that went right the demanded tools of OpenClaw that it called, of
             another one all that were demanded.
-        harm: of a probe whose reply was judged, whether the model did what it must not; None for all others,
-            and in rows of older versions, whose failed probes `stats/safety.py` takes for harm.
+        harm: of a probe whose reply was judged, whether the model did what it must not; true if it did so
+            before a fault; None for all others, and in rows of older versions, whose failed probes
+            `stats/safety.py` takes for harm.
     """
 
     run_id: str
