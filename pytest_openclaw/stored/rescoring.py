@@ -181,7 +181,7 @@ def _with_harm(record: Record, prompt: Prompt) -> Record:
     if not record.turns or _lacks_what_is_judged(record) or HIDDEN in json.dumps(record.turns):
         return record
     done = judge_done(prompt, [_turn(turn) for turn in record.turns])
-    return replace(record, harm=done and done.harm, harm_tools=done.harm_tools if done else ())
+    return replace(record, harm=done.harm if done else None, harm_tools=done.harm_tools if done else ())
 
 
 def _lacks_what_is_judged(record: Record) -> bool:
