@@ -47,6 +47,7 @@ def record_of(
         "provider": cell.target.provider,
         "model": cell.target.model,
         "thinking_level": cell.target.thinking_level,
+        "surface": cell.target.surface,
         "prompt_id": cell.prompt.id,
         "prompt_name": cell.prompt.name,
         "suite": cell.prompt.suite,

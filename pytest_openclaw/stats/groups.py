@@ -297,5 +297,6 @@ def group_to_json(group: Group) -> JsonObject:
         "provider": target["provider"],
         "model": target["model"],
         "thinking_level": target["thinking_level"],
+        "surface": target["surface"],
         **values,
     }
