@@ -12,7 +12,7 @@ from pytest_openclaw.core.text import printable
 from pytest_openclaw.types.payloads import KeptVerdict, ReportPayload
 
 if TYPE_CHECKING:
-    from pytest_openclaw.asking.connection import AskerConnection
+    from pytest_openclaw.asking.asker_connection import AskerConnection
     from pytest_openclaw.core.redact import Redactor
     from pytest_openclaw.judging.cell_result import CellResult
     from pytest_openclaw.recording.kept_cells import Replay

@@ -10,8 +10,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_openclaw.asking.asker_connection import AskerConnection
 from pytest_openclaw.asking.budget import SpentBudget
-from pytest_openclaw.asking.connection import AskerConnection
 from pytest_openclaw.asking.shared_dir import SharedDir
 from pytest_openclaw.core.clock import count_from
 from pytest_openclaw.core.redact import Redactor

@@ -163,7 +163,7 @@ class ExecutionHooks:
 
     def _plan(self, session: pytest.Session) -> None:
         """Have the cells sent ahead that processes of this host run."""
-        from pytest_openclaw.asking.plan import Listed
+        from pytest_openclaw.asking.messages import Listed
 
         self._is_planned = True
         assignment = self._coordinator.assignment()
