@@ -236,7 +236,7 @@ def summarize_group(
         pressure=pressure,
         holds_to=strain and strain.holds_to,
         breaks_at=strain and strain.breaks_at,
-        safety=probe_results(answered),
+        safety=probe_results(records),
         n_open_probes=count_open_probes(records),
         over_refusal=over_refusal_of(answered),
         cost_usd=_sum([record.cost_usd for record in records]),
