@@ -1,8 +1,8 @@
 """`python -m tests.openclaw.agreement.releases OLDER NEWER`: what changed for models between two releases.
 
 OLDER and NEWER are folders that `install_openclaw.py` has filled. Captures the surfaces of both, plays cases of the
-agreement suite in both, and writes docs/releases.md. What both did is kept in the folder `releases` beside this file,
-so that a part can be played again: cases that are kept are not played, unless they have changed.
+agreement suite in both, and writes docs/releases.md from `changes.json` beside this file. What a release did is kept
+in its folder: a case is played again only if it has changed.
 """
 
 from __future__ import annotations
@@ -10,11 +10,9 @@ from __future__ import annotations
 import argparse
 import datetime
 import json
-import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -24,15 +22,14 @@ from pytest_openclaw.reports.drift_text import render_drift
 from pytest_openclaw.tools.captured import gather
 from pytest_openclaw.tools.catalogue import Catalogue, catalogue_in
 from tests.openclaw.agreement.cases import Case, all_cases
-from tests.openclaw.agreement.observed import FILE, Observed, Releases, load
-from tests.openclaw.agreement.outcomes import differences, other_words
+from tests.openclaw.agreement.observed import FILE, load
+from tests.openclaw.agreement.outcomes import Outcome, differences, other_words
 from tests.openclaw.agreement.play import play_real
 from tests.openclaw.install_openclaw import PACKAGE, find_command
 from tests.openclaw.real import RealOpenClaw
 
 PAGE = Path(__file__).parents[3] / "docs/releases.md"
-KEPT = Path(__file__).with_name("releases")
-CHANGES = KEPT / "changes.json"
+CHANGES = Path(__file__).with_name("changes.json")
 MOST_WORDS = 200
 _HEAD = """\
 # What changed for models
@@ -66,75 +63,76 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     older, newer = (_installed(folder.resolve()) for folder in (options.older, options.newer))
     catalogues = [_captured(one) for one in (older, newer)]
-    keep_changes(*catalogues)
-    if not options.surfaces:
-        for one in (older, newer):
-            _play(one, [case for case in all_cases() if any(fnmatchcase(case.id, p) for p in options.only)])
-    PAGE.write_text(render(), encoding="utf-8")
+    cases = [case for case in all_cases() if any(fnmatchcase(case.id, one) for one in options.only)]
+    played = [] if options.surfaces else [_play(one, cases) for one in (older, newer)]
+    keep_change(change_between(*catalogues, cases, played))
+    PAGE.write_text(render(load_changes()), encoding="utf-8")
     return 0
 
 
-def observed_of(release: str) -> Observed:
-    """Return what a release did: what the page of agreement rests on, if that is of the same release."""
-    newest = load(FILE)
-    is_newest = newest.releases is not None and newest.releases.openclaw == release
-    return newest if is_newest else load(KEPT / f"{release}.json")
+def change_between(
+    older: Catalogue, newer: Catalogue, cases: Sequence[Case], played: Sequence[Mapping[str, Outcome]]
+) -> dict[str, Any]:
+    """Return what changed between two releases, as it is kept.
+
+    Args:
+        older: what it sends.
+        newer: what it sends.
+        cases: those that may have been played.
+        played: the outcomes of both, by case; empty if none was played.
+    """
+    sides = _release(older), _release(newer)
+    both = [case for case in cases if played and all(case.id in outcomes for outcomes in played)]
+    pairs = [(case, *(outcomes[case.id] for outcomes in played)) for case in both]
+    return {
+        "older": sides[0],
+        "newer": sides[1],
+        "surfaces": render_drift([*drifts_between(older, newer)]),
+        "played": [case.id for case in both],
+        "differences": {
+            case.id: [*differences(one, other, sides), *_words(other_words(one, other), sides)]
+            for case, one, other in pairs
+            if one != other
+        },
+    }
 
 
-def keep_changes(older: Catalogue, newer: Catalogue) -> None:
-    """Keep what changed between two releases on their surfaces, in place of an earlier comparison of both."""
-    lines = render_drift([*drifts_between(older, newer)])
-    found = {"older": _release(older), "newer": _release(newer), "surfaces": lines}
-    kept = [one for one in load_changes() if (one["older"], one["newer"]) != (found["older"], found["newer"])]
-    KEPT.mkdir(exist_ok=True)
-    text = json.dumps([found, *kept], indent=1, ensure_ascii=False)
-    CHANGES.write_text(f"{text}\n", encoding="utf-8")
+def keep_change(change: Mapping[str, Any]) -> None:
+    """Keep a comparison, in place of an earlier one of the same releases."""
+    sides = change["older"], change["newer"]
+    others = [one for one in load_changes() if (one["older"], one["newer"]) != sides]
+    CHANGES.write_text(f"{json.dumps([change, *others], indent=1, ensure_ascii=False)}\n", encoding="utf-8")
 
 
 def load_changes() -> list[dict[str, Any]]:
-    """Return the comparisons of surfaces, the latest first."""
+    """Return the comparisons, the latest first."""
     if not CHANGES.exists():
         return []
     found: list[dict[str, Any]] = json.loads(CHANGES.read_text("utf-8"))
     return found
 
 
-def render() -> str:
+def render(changes: Sequence[Mapping[str, Any]]) -> str:
     """Return the page."""
-    parts = [_HEAD]
-    for change in load_changes():
-        parts += _compared(change["older"], change["newer"], change["surfaces"])
-    return "\n".join([*parts, _AGAIN])
+    return "\n".join([_HEAD, *(line for change in changes for line in _compared(change)), _AGAIN])
 
 
-def _compared(older: str, newer: str, surfaces: Sequence[str]) -> Iterator[str]:
-    yield f"## {older} → {newer}\n"
+def _compared(change: Mapping[str, Any]) -> Iterator[str]:
+    yield f"## {change['older']} → {change['newer']}\n"
+    played, differing = change["played"], change["differences"]
+    if played:
+        alike = len(played) - len(differing)
+        yield f"**{alike} of {len(played)} cases end alike**, word for word: {', '.join(f'`{one}`' for one in played)}.\n"
+        yield from (f"- `{name}`: {'; '.join(lines)}" for name, lines in differing.items())
+        if differing:
+            yield ""
+    else:
+        yield "No case was played: these two are compared by what they send alone.\n"
     yield "What is sent, surface by surface:\n"
-    yield "```text"
-    yield from surfaces
-    yield "```\n"
-    before, now = observed_of(older), observed_of(newer)
-    pairs = [
-        (case, one, other)
-        for case in all_cases()
-        if (one := before.outcome(case)) is not None and (other := now.outcome(case)) is not None
-    ]
-    if not pairs:
-        yield f"No case was played in both: {older} was compared by its surfaces alone.\n"
-        return
-    sides = (older, newer)
-    lines = [
-        (case, [*differences(one, other, sides)], [*other_words(one, other)]) for case, one, other in pairs
-    ]
-    alike = sum(not found for _, found, _ in lines)
-    yield f"What is done with calls: **{alike} of {len(pairs)} cases end alike**.\n"
-    for case, found, words in lines:
-        if found or words:
-            yield f"- `{case.id}` ({case.about}): {'; '.join([*found, *_words(words, sides)])}"
-    yield ""
+    yield from ("```text", *change["surfaces"], "```", "")
 
 
-def _words(found: Sequence[tuple[str, str, str]], sides: tuple[str, str]) -> Iterator[str]:
+def _words(found: Iterable[tuple[str, str, str]], sides: tuple[str, str]) -> Iterator[str]:
     """Yield each call whose result has other words, once."""
     for name, one, other in dict.fromkeys(found):
         first, second = (json.dumps(text, ensure_ascii=False)[:MOST_WORDS] for text in (one, other))
@@ -161,23 +159,22 @@ def _release(catalogue: Catalogue) -> str:
     return catalogue.source.removeprefix("openclaw-")
 
 
-def _play(openclaw: RealOpenClaw, cases: Sequence[Case]) -> None:
-    """Play the cases that are not kept as they are."""
+def _play(openclaw: RealOpenClaw, cases: Sequence[Case]) -> dict[str, Outcome]:
+    """Return the outcomes of cases, and play those that are not kept as they are."""
     manifest = openclaw.folder / "node_modules" / PACKAGE / "package.json"
-    release = json.loads(manifest.read_text("utf-8"))["version"]
-    observed = observed_of(release)
-    printed = subprocess.run([openclaw.node, "--version"], capture_output=True, text=True, check=True).stdout
-    missing = [case for case in cases if observed.outcome(case) is None]
-    for number, case in enumerate(missing, 1):
-        print(f"{release} [{number}/{len(missing)}] {case.id}", flush=True)
-        observed.releases = Releases(
-            openclaw=release,
-            node=printed.strip().removeprefix("v"),
-            pytest_openclaw=version("pytest-openclaw"),
-            date=datetime.datetime.now(datetime.UTC).date().isoformat(),
-        )
-        observed.keep(case, play_real(case, openclaw))
-        observed.save(KEPT / f"{release}.json")
+    release, kept = json.loads(manifest.read_text("utf-8"))["version"], openclaw.folder / "observed.json"
+    newest, own = load(FILE), load(kept)
+    known = [own, newest] if newest.releases and newest.releases.openclaw == release else [own]
+    found: dict[str, Outcome] = {}
+    for number, case in enumerate(cases, 1):
+        outcome = next((one for observed in known if (one := observed.outcome(case))), None)
+        if outcome is None:
+            print(f"{release} [{number}/{len(cases)}] {case.id}", flush=True)
+            outcome = play_real(case, openclaw)
+            own.keep(case, outcome)
+            own.save(kept)
+        found[case.id] = outcome
+    return found
 
 
 if __name__ == "__main__":
