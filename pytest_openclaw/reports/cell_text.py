@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.types.records import Record
 
-LABEL_WIDTH = 11
+LABEL_WIDTH = 12
 INDENT = "  "
 EMPTY = "(nothing)"
 

@@ -7,12 +7,19 @@ from pathlib import Path
 from typing import Any
 
 from tests.providers.servers.misbehaving import Script
-from tests.providers.servers.ollama import OllamaServer, answer, calling, done, lines, said
+from tests.providers.servers.ollama import OllamaServer, answer, calling, done, lines
 
 SKILLS = {"qwen3:8b": 0.97, "llama3.2:3b": 0.6, "smollm2:135m": 0.15}
 """Of each model the share of prompts that it gets right; which ones is decided by the prompt."""
 FILES = ("notes", "todo", "plan", "budget", "letter", "recipe", "diary", "agenda", "report", "invoice")
-CAPITALS = {"France": "Paris", "Spain": "Madrid", "Italy": "Rome", "Japan": "Tokyo", "Peru": "Lima", "Kenya": "Nairobi"}
+CAPITALS = {
+    "France": "Paris",
+    "Spain": "Madrid",
+    "Italy": "Rome",
+    "Japan": "Tokyo",
+    "Peru": "Lima",
+    "Kenya": "Nairobi",
+}
 
 
 def _is_right(model: str, prompt: str) -> bool:
@@ -39,10 +46,13 @@ def _message(model: str, prompt: str) -> dict[str, Any]:
 
 def _chat(body: dict[str, Any]) -> Script:
     prompt = body["messages"][-1]["content"]
-    message = _message(body["model"], prompt) if body["model"] in SKILLS else {"content": "Hi."}
+    model = body["model"]
+    if model not in SKILLS:
+        return Script.answer({"error": f"model '{model}' not found"}, status=404)
+    last = {**done(**_message(model, prompt)), "model": model}
     if not body["stream"]:
-        return Script.answer(done(**message))
-    return answer(lines(said(" ")), lines(done(**message)))
+        return Script.answer(last)
+    return answer(lines(last))
 
 
 def serve() -> OllamaServer:

@@ -20,7 +20,14 @@ ESCAPE = re.compile(r"\x1b(?:\[[0-9;?]*[A-Za-z]|[A-Z78])")
 ROWS = 200
 BOUND_S = 600.0
 _KEPT = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "TMPDIR", "HOME")
-_COLORS = {"red": "#c4342b", "green": "#1f7a34", "brown": "#8a6100", "blue": "#0a5cb8", "cyan": "#0b7285", "default": "#1b1d20"}
+_COLORS = {
+    "red": "#c4342b",
+    "green": "#1f7a34",
+    "brown": "#8a6100",
+    "blue": "#0a5cb8",
+    "cyan": "#0b7285",
+    "default": "#1b1d20",
+}
 
 
 @dataclass(frozen=True)
@@ -42,6 +49,11 @@ class Shown:
         return "\n".join("".join(one.data for one in row).rstrip() for row in self.rows).rstrip()
 
     @property
+    def lines(self) -> list[str]:
+        """What was written, line by line, as wide as it is."""
+        return [line.rstrip() for line in ESCAPE.sub("", self.raw).replace("\r", "").split("\n")]
+
+    @property
     def has_color(self) -> bool:
         return bool(re.search(r"\x1b\[[0-9;]*m", self.raw))
 
@@ -56,7 +68,9 @@ class Shown:
         )
 
 
-def run_on_terminal(line: str, folder: Path, environ: Mapping[str, str], *, columns: int, color: bool) -> Shown:
+def run_on_terminal(
+    line: str, folder: Path, environ: Mapping[str, str], *, columns: int, color: bool
+) -> Shown:
     """Run a command line in a terminal of so many columns.
 
     Args:
@@ -78,7 +92,9 @@ def run_on_terminal(line: str, folder: Path, environ: Mapping[str, str], *, colu
     stream = pyte.ByteStream(screen)
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, columns, 0, 0))
-    process = subprocess.Popen(["/bin/bash", "-c", line], cwd=folder, env=env, stdin=theirs, stdout=theirs, stderr=theirs)
+    process = subprocess.Popen(
+        ["/bin/bash", "-c", line], cwd=folder, env=env, stdin=theirs, stdout=theirs, stderr=theirs
+    )
     os.close(theirs)
     raw, deadline = b"", time.monotonic() + BOUND_S
     while time.monotonic() < deadline:
@@ -96,6 +112,11 @@ def run_on_terminal(line: str, folder: Path, environ: Mapping[str, str], *, colu
     status = process.wait(timeout=BOUND_S)
     rows = [[screen.buffer[y][x] for x in range(columns)] for y in range(ROWS)]
     return Shown(status, raw.decode("utf-8", "replace"), rows)
+
+
+def words_of(raw: str) -> str:
+    """Return what was written as words with single blanks between them, without any codes."""
+    return " ".join(ESCAPE.sub("", raw).split())
 
 
 def _spans(row: list[Any]) -> Iterator[str]:
