@@ -103,6 +103,10 @@ class Relay:
         host, port = self._listening.sockets[0].getsockname()[:2]
         return f"http://{host}:{port}"
 
+    def begin_run(self) -> None:
+        """Record another run of OpenClaw; the one before has ended."""
+        self.received = RecordedRun()
+
     async def __aenter__(self) -> Relay:
         """Start listening."""
         self._listening = await asyncio.start_server(self._serve, "127.0.0.1", 0)
