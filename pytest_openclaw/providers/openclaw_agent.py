@@ -53,6 +53,7 @@ from pytest_openclaw.types import faults
 from pytest_openclaw.types.faults import CallFailed
 from pytest_openclaw.types.protocols import Provider, ProviderSetup
 from pytest_openclaw.types.replies import Fault
+from pytest_openclaw.types.targets import OPENCLAW
 from pytest_openclaw.types.worlds import World
 
 if TYPE_CHECKING:
@@ -76,6 +77,7 @@ class OpenClawAgent(Provider):
     takes_tools: ClassVar[bool] = True
     takes_messages: ClassVar[bool] = True
     plays_worlds: ClassVar[bool] = True
+    is_openclaw: ClassVar[bool] = True
 
     def __init__(self, setup: ProviderSetup) -> None:
         super().__init__(setup)
@@ -241,7 +243,8 @@ class OpenClawAgent(Provider):
         if received.fault is not None:  # models of another server may still be available
             scope = "target" if received.fault.scope == "endpoint" else received.fault.scope
             return replace(received.fault, scope=scope)
-        lacking = [tool.name for tool in request.tools if tool.name not in received.offered]
+        wanted = () if request.surface == OPENCLAW else request.tools
+        lacking = [tool.name for tool in wanted if tool.name not in received.offered]
         if received.exchanges and lacking:
             why = f"this OpenClaw does not offer {', '.join(lacking[:3])} without a gateway."
             return faults.cannot_play(self.setup.name, why)
@@ -267,7 +270,7 @@ class OpenClawAgent(Provider):
         return replace(with_world_paths(outcome, stage.disk), world=stage.state(world))
 
     def _patience_s(self, request: Request) -> float:
-        return request.timeout_s * (request.world.steps if request.world else 1)
+        return request.timeout_s * (request.world.steps if request.world else 1 + request.lookup_turns)
 
     def _without_result(self, running: Running) -> Fault:
         words = f": {shortened(running.stderr)}" if running.stderr else ""

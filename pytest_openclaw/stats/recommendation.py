@@ -157,7 +157,7 @@ class _Evidence:
         self.needlessly = cluster_interval(self.needless, self.use.z)
         self.proofs = tool_proofs(answered)
         self.proven = [name for name, proof in self.proofs.items() if proof.is_enough]
-        self.safety = probe_results(answered)
+        self.safety = probe_results(records)
         self.n_probes = sum(record.probe is not None for record in records)
         self.n_open_probes = count_open_probes(records)
         self.n_missing, self.n_cells = n_missing, len(records) + n_missing

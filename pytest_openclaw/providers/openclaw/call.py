@@ -19,8 +19,10 @@ from pytest_openclaw.core.private import write_private
 from pytest_openclaw.core.text import valid_text
 from pytest_openclaw.providers.openclaw.disk import Stage
 from pytest_openclaw.providers.processes import find_program, new_folders
+from pytest_openclaw.tools.bridge import BRIDGE
 from pytest_openclaw.tools.paths import place_of
 from pytest_openclaw.tools.world.search import is_note
+from pytest_openclaw.types.targets import OPENCLAW
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -163,13 +165,14 @@ def why_not_askable(request: Request) -> str:
         return "the prompt has a system text, and OpenClaw writes its system prompt itself."
     if request.world is None:
         return ""
-    if loose := [tool.name for tool in request.tools if tool.name not in PLAYED]:
+    offered = request.listed_tools or request.tools
+    if loose := [tool.name for tool in offered if tool.name not in PLAYED]:
         names = ", ".join(loose[:3]) + (", …" if len(loose) > 3 else "")
         return (
             f"its world offers {names}, which the real agent would carry out beyond a folder of files. "
             f"It plays worlds of {', '.join(sorted(PLAYED))}."
         )
-    searched = NOTES.intersection(tool.name for tool in request.tools)
+    searched = NOTES.intersection(tool.name for tool in offered)
     if searched and (loose := [note for note in request.world.memory if not is_note(place_of(note))]):
         return (
             f"its world has the note {loose[0]}, and OpenClaw takes only MEMORY.md and memory/*.md for notes."
@@ -193,10 +196,7 @@ def config_of(
         "maxTokens": request.max_output_tokens,
     }
     server = {"baseUrl": url, "apiKey": token, "api": route.api, "models": [model]}
-    names = sorted({tool.name for tool in request.tools})
-    # An agent with write gets apply_patch too, unless it is denied.
-    denied = sorted((CONTAINED | NOTES | COMMANDS).difference(names))
-    policy: JsonObject = {"allow": names, "deny": denied} if names else {"deny": ["*"]}
+    policy = _policy(request)
     defaults: JsonObject = {
         "workspace": str(scratch.workspace),
         "model": {"primary": f"{route.provider}/{route.model}"},
@@ -212,7 +212,6 @@ def config_of(
         "models": {"mode": "replace", "providers": {route.provider: server}},
         "tools": {
             **policy,
-            "toolSearch": False,
             "fs": {"workspaceOnly": True},
             # On this machine, not on another one that a gateway knows.
             "exec": {"host": "gateway", "security": "full", "ask": "off"},
@@ -223,6 +222,20 @@ def config_of(
         "logging": {"file": str(scratch.folder / "log.jsonl")},
         "update": {"checkOnStart": False},
     }
+
+
+def _policy(request: Request) -> JsonObject:
+    """Return which tools OpenClaw offers: those of the request, or on `openclaw` those of its default.
+
+    There it offers all of them for a single question, of which it carries out only searches for tools; with a
+    world only those that it may carry out.
+    """
+    if request.surface == OPENCLAW:
+        return {"allow": sorted((*PLAYED, *BRIDGE))} if request.world else {}
+    names = sorted({tool.name for tool in request.tools})
+    # An agent with write gets apply_patch too, unless it is denied.
+    denied = sorted((CONTAINED | NOTES | COMMANDS).difference(names))
+    return {**({"allow": names, "deny": denied} if names else {"deny": ["*"]}), "toolSearch": False}
 
 
 def arguments(request: Request, scratch: AgentScratch, *, route: ModelRoute) -> tuple[str, ...]:

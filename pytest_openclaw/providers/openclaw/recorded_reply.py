@@ -60,6 +60,8 @@ def reply_of(received: RecordedRun, result: AgentResult | None, request: Request
         return whole
     turns = _turns(replies, received.results, request.tools)
     calls = tuple(call for turn in turns for call in turn.calls)
+    if request.world is None:
+        return replace(whole, tool_calls=calls, turns=turns, ended_by="call" if turns[-1].calls else "answer")
     return replace(whole, tool_calls=calls, turns=turns, ended_by=_ended_by(turns, result, request))
 
 
