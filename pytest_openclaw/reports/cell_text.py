@@ -61,7 +61,7 @@ def render_cells(cells: Mapping[str, Record], width: int = WIDTH) -> Iterator[st
 
 @dataclass(frozen=True, kw_only=True)
 class Opened:
-    """What a row's texts hold.
+    """The parts of a row's texts.
 
     Attributes:
         thinking, answer: of a single question.
