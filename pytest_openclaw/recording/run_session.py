@@ -21,7 +21,7 @@ from pytest_openclaw.types.payloads import LeftOut
 from pytest_openclaw.types.records import Record
 from pytest_openclaw.types.rows import to_row
 from pytest_openclaw.types.run_config import CONFIG_VERSION, settings_to_json
-from pytest_openclaw.types.surfaces import surface_to_json
+from pytest_openclaw.types.surface import surface_to_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

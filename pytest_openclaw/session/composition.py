@@ -26,7 +26,7 @@ from pytest_openclaw.session.resuming import find_resumed, hold_resumed, read_re
 from pytest_openclaw.session.run_writer import RunWriter
 from pytest_openclaw.session.spending import check_budget
 from pytest_openclaw.session.suite_files import SuiteFiles
-from pytest_openclaw.types.surfaces import surface_from_json
+from pytest_openclaw.types.surface import surface_from_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping

@@ -40,7 +40,7 @@ from pytest_openclaw.types.settings import (
     parse_run_id,
     parse_shard,
 )
-from pytest_openclaw.types.surfaces import SUBSTITUTE
+from pytest_openclaw.types.surface import SUBSTITUTE
 from pytest_openclaw.types.targets import (
     LISTED,
     SURFACES,
@@ -255,7 +255,7 @@ def _baseline(config: pytest.Config) -> str:
 def _surface_from(config: pytest.Config) -> str:
     """Return the source by its name, or the path of a file of `capture-tools`; else the chosen catalog."""
     from pytest_openclaw.tools.catalogue import read_catalogue
-    from pytest_openclaw.tools.surfaces import captured_surface
+    from pytest_openclaw.tools.surface_sources import captured_surface
 
     value, where = lookup(config, "surface-from")
     named = str(value or "").strip()
