@@ -1,9 +1,8 @@
 """Wraps content from outside as OpenClaw 2026.9.6 does before its model receives it.
 
-A notice, then the content between marks with an id, under a line that names its source. The notice is in our
-own words, with the same points. Marks and special tokens of chat templates within the content are replaced, so
-that it cannot end the wrapping. An id is random in OpenClaw; here it follows from the content, as every answer
-does.
+A notice, then the content between marks with an id, under a line that names its source. The notice is in
+our own words, with the same points. Marks and special tokens of chat templates within the content are
+replaced, so that it cannot end the wrapping. An id is random in OpenClaw; here it follows from the content.
 """
 
 from __future__ import annotations
