@@ -172,8 +172,13 @@ class AskingClient:
             if own and side.link:
                 side.link.send(ClaimCells(tokens=own))
 
-    def ask(self, token: str, cell: Cell) -> CallResult:
+    def ask(self, token: str, cell: Cell, request: Request | None = None) -> CallResult:
         """Return how the cell's call ended; have it sent if it was not.
+
+        Args:
+            token: of the cell.
+            cell: of the plan, or a further one.
+            request: of a further one, where it is not what its prompt and the settings say.
 
         Raises:
             KeyboardInterrupt: passed on; the request goes on until the client is closed.
@@ -193,7 +198,7 @@ class AskingClient:
                 raise HostDied(side.died) if wanted_from else error from None
             try:
                 if link is not wanted_from:
-                    link.send(self._want(token, cell))
+                    link.send(self._want(token, cell, request))
                     wanted_from = link
                 link.receive(patience_s, partial(self._note, side))
             except HostDied as error:
@@ -407,9 +412,11 @@ class AskingClient:
             is_ahead=listed.is_ahead,
         )
 
-    def _want(self, token: str, cell: Cell) -> Want:
+    def _want(self, token: str, cell: Cell, request: Request | None) -> Want:
         known = token in self._places
         planned = None if known else self._planned(Listed(token, cell, is_ahead=False), -1)
+        if planned and request:
+            planned = replace(planned, request=request)
         return Want(token=token, cell=planned, is_again=token in self._used)
 
     def _note(self, side: _Side, message: FromAsker) -> None:

@@ -60,7 +60,7 @@ def chat_body(request: Request, *, with_reasoning: bool = False) -> JsonObject:
     if request.thinking_level:
         body |= {"reasoning_effort": request.thinking_level, "think": True}
     if request.tools:
-        body |= {"tools": [_offer(tool) for tool in request.tools], "tool_choice": "auto"}
+        body |= {"tools": [_offer(tool) for tool in request.tools], "tool_choice": request.tool_choice}
     return body
 
 
