@@ -1,6 +1,6 @@
 """The verdict of BFCL's own checker, from the installed package `bfcl-eval` without its dependencies.
 
-The checker needs none of them, but its modules import them, and one imports the clients of all models. Stand-ins take
+The checker needs none of them, but its modules import them, and one imports the clients of all models. Dummies take
 their place during the import.
 """
 
@@ -36,7 +36,7 @@ HANDLERS = {
 
 
 class Anything:
-    """A stand-in: may be called, subclassed and used as a decorator, and has every attribute."""
+    """A dummy: may be called, subclassed and used as a decorator, and has every attribute."""
 
     def __new__(cls, *args: Any, **_: object) -> Any:
         return args[0] if len(args) == 1 and callable(args[0]) else super().__new__(cls)
@@ -50,7 +50,7 @@ class Anything:
         return Anything()
 
 
-class StandIn(ModuleType):
+class DummyModule(ModuleType):
     """A module that has every name."""
 
     def __getattr__(self, name: str) -> Any:
@@ -59,14 +59,14 @@ class StandIn(ModuleType):
         return Anything
 
 
-class StandIns:
-    """Finds a stand-in for each package that is not needed."""
+class Dummies:
+    """Finds a dummy for each package that is not needed."""
 
     def find_spec(self, name: str, *_: object) -> ModuleSpec | None:
         return spec_from_loader(name, self, is_package=True) if _is_not_needed(name) else None
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        return StandIn(spec.name)
+        return DummyModule(spec.name)
 
     def exec_module(self, module: ModuleType) -> None:
         pass
@@ -99,7 +99,7 @@ def check(category: str, entry: dict[str, Any], answer: Sequence[Any] | None, re
 
 @cache
 def _decoder(dialect: str) -> Any:
-    with _stand_ins():
+    with _dummies():
         module, name = HANDLERS["python" if dialect == "wire" else dialect]
         handler = getattr(import_module(f"bfcl_eval.model_handler.{module}"), name)
     # Only what `decode_ast` reads is set: a handler as a whole would need its client.
@@ -112,19 +112,19 @@ def _decoder(dialect: str) -> Any:
 @cache
 def _bfcl() -> tuple[Any, Any, Any]:
     """Return BFCL's runner, its formats and its languages."""
-    with _stand_ins():
+    with _dummies():
         runner = import_module("bfcl_eval.eval_checker.eval_runner")
         enums = import_module("bfcl_eval.constants.enums")
     return runner, enums.ReturnFormat, enums.Language
 
 
 @contextmanager
-def _stand_ins() -> Iterator[None]:
-    """Put the stand-ins in place, and remove them for everything else."""
+def _dummies() -> Iterator[None]:
+    """Put the dummies in place, and remove them for everything else."""
     clients = ModuleType("bfcl_eval.constants.model_config")
     vars(clients)["MODEL_CONFIG_MAPPING"] = {MODEL: SimpleNamespace(underscore_to_dot=True)}
     before = {name: sys.modules.pop(name) for name in [*sys.modules] if _is_not_needed(name)}
-    finder = StandIns()
+    finder = Dummies()
     sys.meta_path.insert(0, finder)  # type: ignore[arg-type]
     sys.modules.setdefault(clients.__name__, clients)
     try:

@@ -48,7 +48,7 @@ ENTRY = {
     ],
 )
 def test_bfcls_checker_runs_without_its_dependencies(reply, accepted):
-    """It is BFCL's own code that judges; the stand-ins for its dependencies are gone after the import."""
+    """It is BFCL's own code that judges; the dummies for its dependencies are gone after the import."""
     require_bfcl()
     before = {name for name in sys.modules if checker._is_not_needed(name)}
 
