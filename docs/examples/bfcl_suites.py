@@ -49,6 +49,8 @@ class NotExpressibleError(Exception):
 
 def main(folder: str, *categories: str) -> None:
     """Write a suite for each category into a folder."""
+    if unknown := [one for one in categories if one not in CATEGORIES]:
+        raise SystemExit(f"There is no category {unknown[0]}. Name some of {', '.join(CATEGORIES)}.")
     Path(folder).mkdir(parents=True, exist_ok=True)
     for category in categories or CATEGORIES:
         prompts, skipped = convert(category)
@@ -266,4 +268,6 @@ def example(wanted: Any) -> Any:
 
 
 if __name__ == "__main__":
+    if not sys.argv[1:]:
+        sys.exit(__doc__)
     main(*sys.argv[1:])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 
 import pytest
 
@@ -232,14 +231,10 @@ def test_converted_cases_are_prompts(tmp_path):
     assert len(load_suite(path, name=path.name, registry=REGISTRY).prompts) == 9
 
 
-def test_the_script_writes_suites(tmp_path, monkeypatch, capsys):
+def test_the_script_writes_suites(tmp_path, capsys):
     """It writes a file for each named category, and says what it leaves out."""
     require_bfcl()
-    monkeypatch.setattr(
-        sys, "argv", ["bfcl_suites.py", str(tmp_path / "bfcl"), "live_simple", "live_parallel"]
-    )
-
-    CONVERTER.main(*sys.argv[1:])
+    CONVERTER.main(str(tmp_path / "bfcl"), "live_simple", "live_parallel")
 
     said = capsys.readouterr().out
     assert "prompts_bfcl_live_simple.json: 256 prompts, 4 with an answer that their tool refuses" in said
@@ -247,3 +242,5 @@ def test_the_script_writes_suites(tmp_path, monkeypatch, capsys):
     suite = tmp_path / "bfcl/prompts_bfcl_live_parallel.json"
     loaded = load_suite(suite, name=suite.name, registry=REGISTRY)
     assert (len(loaded.prompts), loaded.named_only) == (16, True)
+    with pytest.raises(SystemExit, match=r"There is no category simple\. Name some of simple_python, "):
+        CONVERTER.main(str(tmp_path), "simple")
