@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib.util import module_from_spec, spec_from_file_location
+from itertools import islice, permutations
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -17,7 +19,7 @@ from pytest_openclaw.suites import load_suite
 from pytest_openclaw.types.prompts import Prompt
 from pytest_openclaw.types.replies import Reply
 from pytest_openclaw.types.tool_calls import ToolCall
-from pytest_openclaw.validators import BUILTIN, build_registry
+from pytest_openclaw.validators import BUILTIN, build_registry, build_validator
 from tests.bfcl.checker import check
 from tests.bfcl.scripted_replies import BfclReply, scripted_replies
 
@@ -79,7 +81,9 @@ def compare(folder: Path, *, every: int = 1) -> Tally:
                 theirs = check(category, entry, answer, reply)
                 judgment = judge(prompt, reply_of(reply))
                 ours = judgment.verdict.passed is True
-                why = "" if theirs == ours else class_of(reply, judgment, theirs=theirs)
+                accepts = partial(check, category, entry, answer)
+                agree = theirs == ours
+                why = "" if agree else class_of(prompt, reply, judgment, accepts, theirs=theirs)
                 if reply.dialect != "wire" and prompt.validator_spec["calls"]:
                     tally.written[str(judgment.tool_outcome)] += 1
                 tally.add(prompt.id, reply.kind, theirs=theirs, ours=ours, why=why)
@@ -109,7 +113,7 @@ def reply_of(reply: BfclReply) -> Reply:
 CLASSES = {
     "converted types": (
         'OpenClaw converts an argument to the type of the schema, such as `"5"` to 5, and runs the tool',
-        "a text for a number is an error",
+        "the argument must be of the type of the schema, or of the answer",
     ),
     "a name in another spelling": (
         "OpenClaw ignores case and a prefix such as `functions.`",
@@ -120,12 +124,20 @@ CLASSES = {
         "the number of calls is wrong",
     ),
     "another sign in a text": (
-        "`ignore_punctuation` ignores all signs",
-        "only blanks and `,./-_*^` are ignored, and a `$` is not",
+        "`ignore_punctuation` ignores all signs, in all texts",
+        "only blanks and `,./-_*^` are ignored, a `$` is not, nor anything in nested lists and names of variables",
+    ),
+    "another case of a text": (
+        "`ignore_case` holds for all texts",
+        "texts in nested lists and names of variables are compared as they are",
+    ),
+    "calls that fit several answers": (
+        "each answer is assigned a call so that all fit, if that is possible",
+        "the first call that fits an answer is taken, and is missing for a later one",
     ),
     "a value written as code": (
-        "Java and JavaScript are matched by a pattern: texts of an array in quotes, objects at any depth",
-        "quotes in an array are part of its texts, and nested objects are not read",
+        "Java and JavaScript are matched as a whole: texts of an array in quotes, objects at any depth",
+        "quotes in a Java array are part of its texts, nested objects are not read, what follows is ignored",
     ),
     "the tool's own types or values": (
         "the schema refuses the argument: another type, or none of its `enum`",
@@ -150,39 +162,95 @@ CLASSES = {
 }
 """Each class of disagreement: what we do and what BFCL does."""
 UNEXPLAINED = "unexplained"
-_SIGN = re.compile(r"[^\w\s,./*^-]")
-"""A sign that BFCL compares."""
-_CODE = re.compile(r"new \w+|^[\[{]")
+_CODE = re.compile(r"^[\[{]|\bnew \w+[<\[]")
+"""An array or object in Java or JavaScript."""
 
 
-def class_of(reply: BfclReply, judgment: Judgment, *, theirs: bool) -> str:
-    """Return the class of a disagreement, by what became of the calls."""
-    return next(_classes(reply, judgment, theirs=theirs), UNEXPLAINED)
+def class_of(
+    prompt: Prompt,
+    reply: BfclReply,
+    judgment: Judgment,
+    accepts: Callable[[BfclReply], bool],
+    *,
+    theirs: bool,
+) -> str:
+    """Return the class of a disagreement.
+
+    Args:
+        prompt: the case.
+        reply: to it.
+        judgment: ours.
+        accepts: whether BFCL accepts another reply to the case.
+        theirs: BFCL's verdict.
+    """
+    found = _why_not_ours(reply, judgment) if theirs else _why_not_theirs(prompt, reply, judgment, accepts)
+    return next(found, UNEXPLAINED)
 
 
-def _classes(reply: BfclReply, judgment: Judgment, *, theirs: bool) -> Iterator[str]:
+def _why_not_ours(reply: BfclReply, judgment: Judgment) -> Iterator[str]:
+    """Yield why we alone reject a reply, by what became of its calls."""
     made = judgment.reply.dispatched
-    problems = {call.problem for call in made} - {None}
-    notes = " ".join(note for call in made for note in call.notes)
-    written = " ".join(text for call in made for text in _texts(call.arguments))
+    problems = {call.problem for call in made}
     if not reply.calls:
         yield "a call written as text"
     if "malformed_json" in problems:
         yield "arguments that are no JSON"
-    if theirs and "bad_arguments" in problems:
+    if "bad_arguments" in problems:
         yield "the tool's own types or values"
-    if theirs and "null" in "".join(arguments for _, arguments in reply.calls):
+    if "unknown_tool" in problems:
+        yield "a call that OpenClaw refuses"
+    if any("null" in arguments for _, arguments in reply.calls):
         yield "null for an argument"
-    if problems:
-        yield "a call that OpenClaw refuses" if theirs else "a refused call beside the right ones"
-    if not theirs and reply.kind.startswith("right") and _CODE.search(written):
+    if any(_CODE.search(text) for call in made for text in _texts(call.arguments)):
         yield "a value written as code"
-    if not theirs and "was taken for" in notes:
+
+
+def _why_not_theirs(
+    prompt: Prompt, reply: BfclReply, judgment: Judgment, accepts: Callable[[BfclReply], bool]
+) -> Iterator[str]:
+    """Yield why BFCL alone rejects a reply: what it tolerates less, and would accept otherwise."""
+    made = judgment.reply.dispatched
+    notes = " ".join(note for call in made for note in call.notes)
+    if any(call.problem for call in made):
+        yield "a refused call beside the right ones"
+    if "was taken for" in notes:
         yield "a name in another spelling"
-    if not theirs and "converted" in notes:
+    if "converted" in notes or accepts(_parsed(reply)):
         yield "converted types"
-    if not theirs and _SIGN.search(written):
-        yield "another sign in a text"
+    if any(accepts(replace(reply, calls=order)) for order in islice(permutations(reply.calls), 120)):
+        yield "calls that fit several answers"
+    if any(_CODE.search(text) for call in made for text in _texts(call.arguments)):
+        yield "a value written as code"
+    for key, name in (
+        ("ignore_punctuation", "another sign in a text"),
+        ("ignore_case", "another case of a text"),
+    ):
+        if not judge(_without(prompt, key), reply_of(reply)).verdict.passed:
+            yield name
+
+
+def _parsed(reply: BfclReply) -> BfclReply:
+    """Return a reply whose texts that are JSON are what they say."""
+    calls = []
+    for name, arguments in reply.calls:
+        made = {key: _value(value) for key, value in json.loads(arguments).items()}
+        calls.append((name, json.dumps(made)))
+    return replace(reply, calls=tuple(calls))
+
+
+def _value(value: Any) -> Any:
+    try:
+        return json.loads(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
+
+
+def _without(prompt: Prompt, key: str) -> Prompt:
+    """Return a prompt whose validator does not have a key of its calls."""
+    calls = [
+        {name: one for name, one in call.items() if name != key} for call in prompt.validator_spec["calls"]
+    ]
+    return replace(prompt, validator=build_validator({**prompt.validator_spec, "calls": calls}, REGISTRY))
 
 
 def _texts(value: Any) -> Iterator[str]:

@@ -10,8 +10,6 @@ from tests.bfcl.agreement import CLASSES, MODEL_KIND, UNEXPLAINED, Tally
 from tests.bfcl.checker import VERSION
 
 PAGE = Path(__file__).parents[2] / "docs/agreement-bfcl.md"
-EVERY = 7
-"""The page is about every n-th case of each category."""
 
 _HEAD = """\
 # Agreement with BFCL's checker
@@ -24,11 +22,11 @@ BFCL judges whether a call is written right, we judge what OpenClaw does with it
 """
 _MADE = f"""\
 The replies are made from BFCL's answers by rules: right ones, and ones with one thing changed. Those of the last row are
-from a real model: SmolLM2 135M in the embedded engine, kept in `tests/bfcl/smollm2.jsonl`. Both checkers get the same
-reply. Calls are on the wire for both, except those written as text, which BFCL decodes with its handlers for models
-without an API for tools. The checker is that of `bfcl-eval` {VERSION}, on every {{every}}th case of each category.
+from a real model: SmolLM2 135M in the embedded engine, which called nothing; `tests/bfcl/smollm2.jsonl` has them. Both
+checkers get the same reply. Calls are on the wire for both, except those written as text, which BFCL decodes with its
+handlers for models without an API for tools. The checker is that of `bfcl-eval` {VERSION}.
 
-| converted | of | not converted |
+| category | converted | not converted |
 | --- | --- | --- |
 """
 _AGAIN = f"""\
@@ -52,7 +50,7 @@ def render(tally: Tally, converted: Mapping[str, tuple[int, Mapping[str, str]]])
             _HEAD,
             *_figures(tally, total),
             "",
-            _MADE.format(every=EVERY) + "\n".join(_converted(converted)),
+            _MADE + "\n".join(_converted(converted)),
             "",
             "## Classes of disagreement\n",
             *_classes(tally),
@@ -66,7 +64,7 @@ def render(tally: Tally, converted: Mapping[str, tuple[int, Mapping[str, str]]])
 
 
 def _figures(tally: Tally, total: Counter[str]) -> Iterator[str]:
-    yield f"- {tally.cases} cases, {total.total():,} replies"
+    yield f"- {tally.cases:,} cases, {total.total():,} replies"
     yield f"- both accept {total['11']:,}, both reject {total['00']:,}"
     yield f"- BFCL alone accepts {total['10']:,}, we alone accept {total['01']:,}"
     outcomes = ", ".join(f"`{name}` {n:,}" for name, n in tally.written.most_common())
@@ -91,9 +89,5 @@ def _classes(tally: Tally) -> Iterator[str]:
 def _kinds(tally: Tally) -> Iterator[str]:
     yield "| reply | both accept | BFCL alone | we alone | both reject |"
     yield "| --- | --- | --- | --- | --- |"
-    own = tally.kinds.get(MODEL_KIND)
-    for kind, counts in [
-        *((k, c) for k, c in tally.kinds.items() if k != MODEL_KIND),
-        *([(MODEL_KIND, own)] if own else []),
-    ]:
+    for kind, counts in sorted(tally.kinds.items(), key=lambda one: one[0] == MODEL_KIND):
         yield f"| {kind} | {' | '.join(f'{counts[key]:,}' for key in ('11', '10', '01', '00'))} |"

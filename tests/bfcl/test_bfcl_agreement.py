@@ -94,4 +94,4 @@ def test_the_page_is_what_is_found(tmp_path):
     converted = {category: converter.convert(category) for category in converter.CATEGORIES}
     counts = {category: (len(prompts), skipped) for category, (prompts, skipped) in converted.items()}
 
-    assert page.PAGE.read_text("utf-8") == page.render(compare(tmp_path, every=page.EVERY), counts)
+    assert page.PAGE.read_text("utf-8") == page.render(compare(tmp_path), counts)
