@@ -17,6 +17,9 @@ import shlex
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from pytest_openclaw.core.text import counted
+from pytest_openclaw.stats.weight import served_in
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
@@ -112,9 +115,7 @@ class _NamedCause(NamedTuple):
 
 def evidence_in(inventory: JsonObject, label: str) -> JsonObject | None:
     """Return the repeats of a target's cell with its `server`, from whichever machine or part has them."""
-    parts = [inventory, *inventory.get("parts", ())]
-    for place in [*parts, *(host for part in parts for host in (part.get("hosts") or {}).values())]:
-        serving = (place.get("targets") or {}).get(label) or {}
+    for serving in served_in(inventory, label):
         if evidence := serving.get("diagnosis"):
             return {**evidence, "server": serving.get("server") or {}}
     return None
@@ -202,7 +203,7 @@ class _RepeatedCell:
 
     def _of_parser(self, plain: Repeat) -> _NamedCause:
         if self._n_called and plain.outcome == "leaked_as_text":
-            others = f"{self._n_called} other cell{'' if self._n_called == 1 else 's'}"
+            others = counted(self._n_called, "other cell")
             finding = f"the server reads the model's calls in {others}, and here the model wrote one as text"
             return _NamedCause("model", finding, "take a larger or less quantised model")
         what = "the model writes its call, and the server does not read it"
