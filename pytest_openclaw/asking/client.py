@@ -28,6 +28,8 @@ from pytest_openclaw.asking.messages import (
     Hello,
     JobResult,
     Left,
+    Listed,
+    Membership,
     NotSent,
     PlannedCell,
     RepeatDecision,
@@ -37,12 +39,11 @@ from pytest_openclaw.asking.messages import (
     Want,
     Welcome,
 )
-from pytest_openclaw.asking.plan import Listed, Membership
 from pytest_openclaw.core.clock import anchor_s
 from pytest_openclaw.core.errors import CellNotSent, HostDied
 from pytest_openclaw.types.requests import Request
 from pytest_openclaw.types.settings import SERVER, THINKING_ROOM_TOKENS
-from pytest_openclaw.types.surfaces import LOOKUP_TURNS
+from pytest_openclaw.types.surface import LOOKUP_TURNS
 
 if TYPE_CHECKING:
     import socket

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shutil
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -211,6 +212,8 @@ def terminal_width() -> int:
     return shutil.get_terminal_size().columns
 
 
-def counted(n: int, what: str) -> str:
-    """Return `1 run`, `2 runs`."""
-    return f"{n} {what}" if n == 1 else f"{n} {what}s"
+def in_lines(sentence: str) -> list[str]:
+    """Return a sentence as lines of a terminal, the further ones indented; a file has it on one line."""
+    from pytest_openclaw.reports.numbers import whole_lines_of
+
+    return whole_lines_of(sentence, terminal_width(), "  ") if sys.stdout.isatty() else [sentence]

@@ -28,7 +28,7 @@ from pytest_openclaw.recording.inventory import installed_version, machine_id
 from pytest_openclaw.recording.selection import Selection
 from pytest_openclaw.session.coordinator import WorkerInput
 from pytest_openclaw.session.registries import describe
-from pytest_openclaw.types.surfaces import surface_to_json
+from pytest_openclaw.types.surface import surface_to_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

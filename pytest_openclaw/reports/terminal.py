@@ -6,12 +6,13 @@ import textwrap
 from itertools import chain, repeat
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.core.text import printable
+from pytest_openclaw.core.text import counted, printable
 from pytest_openclaw.reports.columns import WIDTH
 from pytest_openclaw.reports.comparison_text import in_short, name_of, reasons_in_short
 from pytest_openclaw.reports.money import render_cost
 from pytest_openclaw.reports.numbers import (
     lines_of,
+    listed,
     one_line,
     render_ms,
     whole_lines_of,
@@ -19,7 +20,7 @@ from pytest_openclaw.reports.numbers import (
 from pytest_openclaw.reports.surface_text import cost_in_short, surface_note
 from pytest_openclaw.reports.target_view import view_of
 from pytest_openclaw.reports.terminal_table import render_table, tier_in
-from pytest_openclaw.reports.tool_use_text import render_best, render_cells, rests_on_text
+from pytest_openclaw.reports.tool_use_text import render_best, rests_on_text
 from pytest_openclaw.stats.groups import headline
 
 if TYPE_CHECKING:
@@ -133,10 +134,10 @@ def _findings(summary: Summary, width: int) -> Iterator[tuple[str, str]]:
     yield from _of_groups(summary, width)
     yield from _of_surface(summary, width)
     if summary.missed and summary.n_answered:
-        names = ", ".join(missed.prompt_id for missed in summary.missed)
-        count = f"{_prompts(len(summary.missed))}: "
+        names = [missed.prompt_id for missed in summary.missed]
+        count = f"{_prompts(len(names))}: "
         label = "missed by all" if len(summary.groups) > 1 else "missed"
-        yield label, count + one_line(names, width - len(count))
+        yield label, count + listed(names, width - len(count))
     if summary.known_failures:
         yield "known failures", _known_failures(summary, width)
     if summary.slowest:
@@ -205,7 +206,8 @@ def _of_groups(summary: Summary, width: int) -> Iterator[tuple[str, str]]:
     if rests_on_text(summary.groups):
         yield from _wrapped("text alone", TEXT_ALONE, width)
     if summary.best:
-        yield from _wrapped("best with tools", render_best(summary.best), width)
+        best = whole_lines_of(render_best(summary.best), width)
+        yield from zip(chain(["best with tools"], repeat("")), best, strict=False)
 
 
 def _of_group(group: Group, width: int, *, alone: bool) -> Iterator[tuple[str, str]]:
@@ -226,7 +228,7 @@ def _of_group(group: Group, width: int, *, alone: bool) -> Iterator[tuple[str, s
     missing = group.n_total - group.n_ok
     if missing and group.n_ok:
         reason = next(iter(group.reasons.values()), "")
-        text = f"{render_cells(missing)} of {group.target.label}: {reason}"
+        text = f"{counted(missing, 'cell')} of {group.target.label}: {reason}"
         yield from _wrapped("not answered", text, width)
 
 

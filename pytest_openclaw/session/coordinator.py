@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pytest_openclaw.asking.plan import Membership
+from pytest_openclaw.asking.messages import Membership
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

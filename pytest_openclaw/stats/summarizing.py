@@ -1,4 +1,4 @@
-"""A run's rows → its summary: the one place that a live, a merged and a rescored run come through."""
+"""A run's rows → its summary, for live, merged and rescored runs alike."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pytest_openclaw.stats.gates import check_gates, overall, unmatched
 from pytest_openclaw.stats.groups import Snapshots, group_records, summarize_group
 from pytest_openclaw.stats.pairing import Obstacles
 from pytest_openclaw.stats.summary import Summary
-from pytest_openclaw.types.surfaces import SUBSTITUTE
+from pytest_openclaw.types.surface import SUBSTITUTE
 from pytest_openclaw.types.targets import LISTED, OPENCLAW
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.types.records import Record
     from pytest_openclaw.types.settings import Gates
-    from pytest_openclaw.types.surfaces import Surface
+    from pytest_openclaw.types.surface import Surface
     from pytest_openclaw.types.targets import CellKey, Target
 
 PromptKey = tuple[str, str]

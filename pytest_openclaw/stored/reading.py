@@ -13,7 +13,7 @@ from pytest_openclaw.types.documents import check_object, load_document
 from pytest_openclaw.types.rows import check_row, from_row
 from pytest_openclaw.types.run_config import CONFIG_VERSION
 from pytest_openclaw.types.settings import LAST
-from pytest_openclaw.types.surfaces import surface_from_json
+from pytest_openclaw.types.surface import surface_from_json
 from pytest_openclaw.types.targets import LISTED, Target
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.types.records import Record
-    from pytest_openclaw.types.surfaces import Surface
+    from pytest_openclaw.types.surface import Surface
     from pytest_openclaw.types.targets import CellKey
 
 

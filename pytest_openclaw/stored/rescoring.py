@@ -19,7 +19,7 @@ from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.core.json_lines import line_of
 from pytest_openclaw.core.redact import HIDDEN
 from pytest_openclaw.core.text import valid_value
-from pytest_openclaw.judging.judge import JUDGED, conclude, judge, prepare, tool_demand_of
+from pytest_openclaw.judging.judge import JUDGED, conclude, judge, judge_done, prepare, tool_demand_of
 from pytest_openclaw.recording.plugins import Plugins
 from pytest_openclaw.recording.run_directory import SURFACE
 from pytest_openclaw.reports.cell_text import verdict_of
@@ -151,7 +151,7 @@ def rescore_record(record: Record, prompt: Prompt | Kept) -> Record | Kept:
     if record.tool_demand is not None and not isinstance(prompt, str):
         record = replace(record, tool_demand=tool_demand_of(prompt))
     if record.availability_status != "ok":
-        return record
+        return record if isinstance(prompt, str) else _with_harm(record, prompt)
     if isinstance(prompt, str):
         return prompt
     known = known_failure_of(prompt, record.target)
@@ -179,6 +179,14 @@ def rescore_record(record: Record, prompt: Prompt | Kept) -> Record | Kept:
     if any(other != first for other in others):
         return "unclear"
     return clipped(replace(unjudged(record), **first))
+
+
+def _with_harm(record: Record, prompt: Prompt) -> Record:
+    """Return a row without an answer with the harm that a probe's calls did before."""
+    if not record.turns or _lacks_what_is_judged(record) or HIDDEN in json.dumps(record.turns):
+        return record
+    done = judge_done(prompt, [_turn(turn) for turn in record.turns])
+    return replace(record, harm=done.harm if done else None, harm_tools=done.harm_tools if done else ())
 
 
 def _lacks_what_is_judged(record: Record) -> bool:

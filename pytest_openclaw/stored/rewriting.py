@@ -14,7 +14,7 @@ from pytest_openclaw.stats.groups import Snapshots
 from pytest_openclaw.stats.summarizing import summarize_run
 from pytest_openclaw.stats.summary import Summary, summary_to_json
 from pytest_openclaw.types.run_config import CONFIG_VERSION, looks_of
-from pytest_openclaw.types.surfaces import surface_to_json
+from pytest_openclaw.types.surface import surface_to_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.stored.reading import StoredRow
     from pytest_openclaw.types.records import Record
     from pytest_openclaw.types.settings import Gates
-    from pytest_openclaw.types.surfaces import Surface
+    from pytest_openclaw.types.surface import Surface
     from pytest_openclaw.types.targets import Target
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from pytest_openclaw.types.prompts import Prompt
-    from pytest_openclaw.types.surfaces import Surface
+    from pytest_openclaw.types.surface import Surface
     from pytest_openclaw.types.targets import Target
 
 

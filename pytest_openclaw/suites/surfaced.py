@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 from pytest_openclaw.tools.bridge import BRIDGE
 from pytest_openclaw.tools.catalogue import CALL, Bridge, said_tools
-from pytest_openclaw.tools.surfaces import with_directory
-from pytest_openclaw.types.surfaces import LOOKUP_TURNS
+from pytest_openclaw.tools.surface_sources import with_directory
+from pytest_openclaw.types.surface import LOOKUP_TURNS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pytest_openclaw.types.prompts import Prompt
-    from pytest_openclaw.types.surfaces import Surface
+    from pytest_openclaw.types.surface import Surface
     from pytest_openclaw.types.tool_calls import Tool
 
 _INSTRUCTIONS = re.compile(r"(^## \S*AGENTS\.md\n)\[MISSING\][^\n]*", re.MULTILINE)

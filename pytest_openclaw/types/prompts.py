@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.types.protocols import Validator
     from pytest_openclaw.types.replies import Turn
-    from pytest_openclaw.types.surfaces import Surface
+    from pytest_openclaw.types.surface import Surface
     from pytest_openclaw.types.targets import Target
     from pytest_openclaw.types.tool_calls import Tool
     from pytest_openclaw.types.worlds import World

@@ -32,8 +32,9 @@ class Record:
             another one all that were demanded.
         prompt_tokens_per_s: the server's own timing of what it read and had in no cache; None if it has none.
         surface: the kind of request; rows of older versions, which lack it, are of `listed`.
-        harm: of a probe whose reply was judged, whether the model did what it must not; None for all others,
-            and in rows of older versions, whose failed probes `stats/safety.py` takes for harm.
+        harm: of a probe whose reply was judged, whether the model did what it must not; true if it did so
+            before a fault; None for all others, and in rows of older versions, whose failed probes
+            `stats/safety.py` takes for harm.
     """
 
     run_id: str

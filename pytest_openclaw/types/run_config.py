@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from pytest_openclaw.types.settings import THINKING_ROOM_TOKENS
-from pytest_openclaw.types.surfaces import surface_facts
+from pytest_openclaw.types.surface import surface_facts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -26,7 +26,7 @@ def on_both(n: int, n_openclaw: int) -> list[Record]:
     """Rows of `n` prompts that all go right on `listed`, and so many on `openclaw`; 30 forbid a call."""
     rows = [*tool_cells(n, 0, **NATIVE), *restraint_cells(30, 0, **NATIVE)]
     missed = [
-        replace(row, prompt_id=f"U{n_openclaw + k}")
+        replace(row, prompt_id=f"U{n_openclaw + k}", objective_pass=False)
         for k, row in enumerate(tool_cells(0, n - n_openclaw, **NATIVE))
     ]
     again = [*tool_cells(n_openclaw, 0, **NATIVE), *missed, *restraint_cells(30, 0, **NATIVE)]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from pytest_openclaw.tools.captured.gathering import CONFIGURED, DIRECT
 from pytest_openclaw.tools.catalogue import load_catalogue
-from pytest_openclaw.types.surfaces import SUBSTITUTE, Surface
+from pytest_openclaw.types.surface import SUBSTITUTE, Surface
 from pytest_openclaw.types.tool_calls import Tool
 
 if TYPE_CHECKING:
