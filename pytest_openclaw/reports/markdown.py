@@ -208,8 +208,8 @@ def _weight(groups: Sequence[Group]) -> Iterable[str]:
     yield _table(rows, WEIGHT_HEADERS)
     yield ""
     yield (
-        "The wait for the first token of a turn of OpenClaw is measured by cells on the surface `openclaw`, and "
-        "else computed from the speed at which the server reads prompts. "
+        "The wait for the first token of a turn of OpenClaw is measured by cells on the surface `openclaw`, "
+        "and else computed from the speed at which the server reads prompts. "
         "What a solved task takes includes the tasks that were missed."
     )
 
