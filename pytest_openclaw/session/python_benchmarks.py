@@ -35,6 +35,8 @@ KEYS = (
     "timeout_s",
     "repeat",
     "pass_",
+    "tools",
+    "world",
 )
 
 
