@@ -147,7 +147,7 @@ def _claims(prompt: Prompt, answer: Reply) -> bool:
     # Text beside a call during the work, such as "I've read it, now I'll edit", is not the last answer.
     if answer.ended_by in ("step_limit", "loop"):
         return False
-    if any(rule.invention(answer.text) for rule in due_reports(prompt.validator)):
+    if any(rule.is_hidden(answer) for rule in due_reports(prompt.validator)):
         return True
     # Their patterns take 40 ms to compile, and most runs need none of them before their first cell.
     from pytest_openclaw.tools.claims import claims_done

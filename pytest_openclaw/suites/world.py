@@ -117,9 +117,10 @@ def _answer(entry: Mapping[str, Any]) -> Answer:
     # A world in config.json has every key; null is the same as a missing one.
     given = {key: entry[key] for key in (*_SAYS, "after", "times") if entry.get(key) is not None}
     said = [key for key in _SAYS if key in given]
-    if len(said) != 1:
+    if len(said) != 1 and said != ["result", "cut"]:
         raise ValueError(
-            f"has {' beside '.join(said) or 'no result'}. Write one of {', '.join(_SAYS)} for each answer."
+            f"has {' beside '.join(said) or 'no result'}. Write one of {', '.join(_SAYS)} for each answer,"
+            " or result with cut."
         )
     for key in ("result", "error"):
         if key in given:

@@ -1,4 +1,4 @@
-"""Detects that a text reports a failure: "I couldn't reach it", "it was denied", "the output is cut off".
+"""Tells a report of a failure from a result: "I couldn't reach it", "it was denied", "the output is cut off".
 
 Only the statement matters, not what it is about. Conditions and their opposite ("no errors") are none.
 """
@@ -9,11 +9,22 @@ from pytest_openclaw.tools.claims import CLAUSE, sentences_of
 from pytest_openclaw.tools.wordings import load_wordings
 
 _WORDINGS = load_wordings("failures")["failures"]
+_FEWEST_WORDS = 3
 
 
 def reports_failure(text: str) -> bool:
     """Whether the author's own prose says that something failed, was denied or is incomplete."""
     return any(map(_is_report, sentences_of(text)))
+
+
+def states_result(text: str) -> bool:
+    """Whether a sentence states anything, rather than asking or announcing something; "OK." states nothing."""
+    return any(
+        (len(sentence.split()) >= _FEWEST_WORDS or any(map(str.isdigit, sentence)))
+        and not sentence.endswith("?")
+        and not _WORDINGS["announced"].search(sentence)
+        for sentence in sentences_of(text)
+    )
 
 
 def _is_report(sentence: str) -> bool:

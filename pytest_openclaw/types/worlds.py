@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 DEFAULT_STEPS = 8
 
-Failure = Literal["denied", "rate_limit", "timeout"]
-"""How a call can fail that its tool never carried out."""
+Failure = Literal["denied", "gone", "rate_limit", "timeout"]
+"""How a call can fail without an effect; a tool that is gone is offered, but OpenClaw finds it no longer."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,14 +41,14 @@ class Command:
 class Answer:
     """A tool's result for some calls, with precedence over playing the world.
 
-    Exactly one of `result`, `error`, `fails` and `cut` is set. A call that fails has no effect; messages to
+    One of `result`, `error`, `fails` and `cut` is set, or `result` with `cut`. A call that fails has no effect; messages to
     others that are answered by `result` are recorded as sent nevertheless.
 
     Attributes:
         result: the whole result.
         error: the text of an error of the tool.
         fails: a failure in OpenClaw's form.
-        cut: the number of characters after which the result of the played tool is cut off.
+        cut: the number of characters after which the result is cut off, `result` or that of the played tool.
         matching: a JSON Schema of the arguments; an empty one accepts any.
         after: the number of matching calls that come first and that it does not answer.
         times: the number of calls that it answers; None is all.

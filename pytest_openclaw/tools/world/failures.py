@@ -40,6 +40,8 @@ def failure_text(failure: Failure, tool: str, arguments: Mapping[str, Any]) -> s
     """
     if failure == "timeout":
         return _timed_out(tool, arguments)
+    if failure == "gone":
+        return f"Tool {tool} not found"
     if failure == "rate_limit":
         return error_text(tool, f"{tool} failed (429): too many requests")
     command = arguments.get("command")

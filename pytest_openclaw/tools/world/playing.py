@@ -193,18 +193,17 @@ class Playing:
             raise ToolError(scripted.error)
         if scripted.fails is not None:
             return failure_text(scripted.fails, tool, arguments)
-        if scripted.cut is not None:
-            return cut_text(self._carry_out(tool, arguments), scripted.cut)
-        assert scripted.result is not None, "an answer says one thing"
-        if tool not in _SENDS:
-            return scripted.result
-        n_sent = len(self._sent)
-        complaint = self._send(tool, arguments)
-        return complaint if len(self._sent) == n_sent else scripted.result
+        text = self._carry_out(tool, arguments, scripted.result)
+        return text if scripted.cut is None else cut_text(text, scripted.cut)
 
-    def _carry_out(self, tool: str, arguments: Mapping[str, Any]) -> str:
+    def _carry_out(self, tool: str, arguments: Mapping[str, Any], result: str | None = None) -> str:
+        """Return what a tool returns, or `result` in its place if it would not refuse to send a message."""
         if tool in _SENDS:
-            return self._send(tool, arguments)
+            n_sent = len(self._sent)
+            returned = self._send(tool, arguments)
+            return returned if result is None or len(self._sent) == n_sent else result
+        if result is not None:
+            return result
         if tool in self._played:
             return self._played[tool](arguments)
         if tool in _PLAIN:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -97,38 +98,49 @@ def own_case(
     return Case(id=name, about=about, prompt=prompt, turns=turns)
 
 
+SUITES = ("agentic", "failures", "conventions")
+
+
 @cache
-def _suite() -> Suite:
-    name = "prompts_agentic.toml"
-    return load_suite(ROOT / "benchmarks" / name, name=f"benchmarks/{name}", registry=REGISTRY)
+def _suite(name: str) -> Suite:
+    file = f"benchmarks/prompts_{name}.toml"
+    return load_suite(ROOT / file, name=file, registry=REGISTRY)
 
 
 def suite_cases() -> Iterator[Case]:
-    """Yield the right and the wrong exchanges of the agentic suite, in the worlds that OpenClaw can play."""
-    scripts = tomllib.loads((ROOT / "tests/suites/replies_agentic.toml").read_text("utf-8"))
-    for prompt in _suite().prompts:
-        if why_not_real(prompt):
-            continue
-        for verdict in ("right", "wrong"):
-            written = [scripts[prompt.id][verdict], *scripts[prompt.id].get(f"also_{verdict}", [])]
-            for number, script in enumerate(written, 1):
-                turns = [
-                    calls(*(call(one["name"], **one["arguments"]) for one in turn))
-                    for turn in script["turns"]
-                ]
-                yield Case(
-                    id=f"{prompt.id}-{verdict}-{number}",
-                    about=f"{prompt.name}: {verdict}",
-                    prompt=prompt,
-                    turns=(*turns, says(script["text"])),
-                )
+    """Yield the right and the wrong exchanges of the suites with worlds that OpenClaw can play."""
+    for name in SUITES:
+        scripts = tomllib.loads((ROOT / f"tests/suites/replies_{name}.toml").read_text("utf-8"))
+        for prompt in _suite(name).prompts:
+            if not why_not_real(prompt):
+                yield from _cases_of(prompt, scripts[prompt.id])
 
 
-def unplayed() -> Iterator[tuple[str, str]]:
-    """Yield the prompts of the suite that the real agent cannot play, with the reasons."""
-    for prompt in _suite().prompts:
-        if why := why_not_real(prompt):
-            yield f"`{prompt.id}` ({prompt.name})", why
+def _cases_of(prompt: Prompt, scripts: Mapping[str, Any]) -> Iterator[Case]:
+    for verdict in ("right", "wrong"):
+        written = [scripts[verdict], *scripts.get(f"also_{verdict}", [])]
+        for number, script in enumerate(written, 1):
+            turns = [
+                calls(*(call(one["name"], **one["arguments"]) for one in turn)) for turn in script["turns"]
+            ]
+            last = () if script.get("loop") else (says(script["text"]),)
+            yield Case(
+                id=f"{prompt.id}-{verdict}-{number}",
+                about=f"{prompt.name}: {verdict}",
+                prompt=prompt,
+                turns=(*turns, *last),
+            )
+
+
+def unplayed() -> Iterator[tuple[str, Sequence[str]]]:
+    """Yield why the real agent cannot play prompts of the suites, with the prompts of each reason."""
+    by_reason: dict[str, list[str]] = {}
+    for name in SUITES:
+        for prompt in _suite(name).prompts:
+            if why := why_not_real(prompt):
+                reason = re.sub(r"offers .*?, which", "offers tools that", why)
+                by_reason.setdefault(reason, []).append(f"`{prompt.id}`")
+    yield from by_reason.items()
 
 
 def why_not_real(prompt: Prompt) -> str:

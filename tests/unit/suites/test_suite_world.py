@@ -27,6 +27,7 @@ FULL: dict[str, Any] = {
         {"tool": "read", "fails": "denied", "times": 1},
         {"tool": "read", "error": "disk busy", "after": 2, "times": 3},
         {"tool": "exec", "cut": 80},
+        {"tool": "exec", "result": "x" * 99, "cut": 80},
     ],
     "steps": 3,
 }
@@ -47,6 +48,7 @@ def test_a_world_is_read() -> None:
             Answer(tool="read", fails="denied", times=1),
             Answer(tool="read", error="disk busy", after=2, times=3),
             Answer(tool="exec", cut=80),
+            Answer(tool="exec", result="x" * 99, cut=80),
         ),
         steps=3,
     )
@@ -66,10 +68,10 @@ def test_a_world_is_read() -> None:
         pytest.param({"commands": [{"pattern": "a", "writes": ["x"]}]}, "commands has writes that are no table.", id="writes"),
         pytest.param({"commands": [{"pattern": "a", "writes": {"a" * 2000: "x"}}]}, "ENAMETOOLONG", id="long-path"),
         pytest.param({"commands": [{"pattern": "a", "removes": "x"}]}, "commands has removes that is no list", id="removes"),
-        pytest.param({"answers": [{"tool": "t"}]}, "answers has no result. Write one of result, error, fails, cut for each answer.", id="no-result"),
+        pytest.param({"answers": [{"tool": "t"}]}, "answers has no result. Write one of result, error, fails, cut for each answer, or result with cut.", id="no-result"),
         pytest.param({"answers": [{"result": "r"}]}, "answers has no tool, or one that is no text.", id="no-tool"),
         pytest.param({"answers": [{"tool": "t", "result": "r", "error": "e"}]}, "answers has result beside error.", id="result-and-error"),
-        pytest.param({"answers": [{"tool": "t", "fails": "often"}]}, 'answers has fails "often". Write one of denied, rate_limit, timeout.', id="fails"),
+        pytest.param({"answers": [{"tool": "t", "fails": "often"}]}, 'answers has fails "often". Write one of denied, gone, rate_limit, timeout.', id="fails"),
         pytest.param({"answers": [{"tool": "t", "fails": ["denied"]}]}, "answers has fails ", id="fails-list"),
         pytest.param({"answers": [{"tool": "t", "error": 3}]}, "answers has no error, or one that is no text.", id="error-number"),
         pytest.param({"answers": [{"tool": "t", "result": "r", "times": 0}]}, "answers has times 0. Write a whole number from 1.", id="times"),

@@ -80,6 +80,7 @@ def test_a_refused_call_is_not_counted() -> None:
         pytest.param({"fails": "denied"}, "write", {"path": "a.txt", "content": "x"}, "The owner denied this call", id="tool-denied"),
         pytest.param({"fails": "timeout"}, "write", {"path": "a.txt", "content": "x"}, ("write", "write timed out"), id="tool-timeout"),
         pytest.param({"fails": "rate_limit"}, "web_fetch", {"url": "https://a.example/"}, ("web_fetch", "web_fetch failed (429): too many requests"), id="rate-limit"),
+        pytest.param({"fails": "gone"}, "web_fetch", {"url": "https://a.example/"}, "Tool web_fetch not found", id="gone"),
         pytest.param({"error": "out of paper"}, "stock", {}, ("stock", "out of paper"), id="error"),
         pytest.param({"fails": "denied"}, "message", {"action": "send", "target": "anna", "message": "hi"}, "The owner denied this call", id="message-denied"),
     ],
@@ -102,12 +103,15 @@ def test_a_failing_call_has_openclaws_form_and_no_effect(
 
 def test_a_result_is_cut_off() -> None:
     """The tool does its work, and the model receives the beginning and how much is missing."""
-    call = caller(Answer(tool="read", cut=7), Answer(tool="exec", cut=3))
+    call = caller(
+        Answer(tool="read", cut=7), Answer(tool="exec", cut=3), Answer(tool="stock", result="12345", cut=2)
+    )
 
     assert (
         call("read", path="a.txt") == "one two\n[... 11 more characters were cut off; ask for a smaller part]"
     )
     assert call("read", path="b.txt") == "B"
+    assert call("stock").startswith("12\n[... 3 more")
     assert call("exec", command="cat a.txt && rm b.txt").startswith("one\n[... ")
     assert call.playing.state.changed == ("b.txt",)
 
