@@ -32,7 +32,8 @@ def pytest_openclaw_providers() -> Sequence[type[Provider]]:
 
     Then `--openclaw-models=parrot/any` uses it. A name that is registered twice is an error that names both.
     With `takes_tools = True` it also gets prompts with tools, and sends `request.tools` and
-    `request.history`.
+    `request.history`; with `takes_messages = True` those with `messages` or `turns`, and sends
+    `request.conversation`.
     """
     raise AssertionError("a specification is never called")
 

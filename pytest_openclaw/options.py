@@ -97,6 +97,11 @@ OPTIONS = (
         "ID|last",
     ),
     Option(
+        "shard",
+        "Run part K of N of the selected cells, the same in every job: for a matrix or an array of jobs.",
+        "K/N",
+    ),
+    Option(
         "budget-usd",
         "Send no more requests once this session has spent this many US dollars.",
         "USD",

@@ -104,11 +104,7 @@ def require_browser() -> str:
 
     OPENCLAW_TEST_CHROMIUM is its path, if it is not on PATH.
     """
-    missing = [
-        name
-        for name in ("playwright", "axe_playwright_python", "altair", "vl_convert")
-        if not find_spec(name)
-    ]
+    missing = [name for name in ("playwright", "axe_playwright_python") if not find_spec(name)]
     if missing:
         skip_or_fail("browser", f"{missing[0]} is not installed; it is in the dependency group `browser`")
     named = os.environ.get("OPENCLAW_TEST_CHROMIUM")

@@ -9,7 +9,7 @@ import pytest
 
 from pytest_openclaw.commands import main
 from pytest_openclaw.options import OPTIONS
-from pytest_openclaw.reports.comparison import ACROSS, REASONS
+from pytest_openclaw.reports.comparison_text import ACROSS, REASONS
 from pytest_openclaw.types.records import Record
 from pytest_openclaw.types.settings import ACROSS as DIFFERENCES
 from pytest_openclaw.types.targets import Target

@@ -36,7 +36,16 @@ def _blocks(language: str, page: str) -> list[str]:
         pytest.param(README, [["H1", "H2"]], id="README"),
         pytest.param(
             _page("reference/suites"),
-            [["P1", "T1"], ["P7"], ["N1-11t", "N1-54t", "N1-2k"], ["W1"], ["S0", "S1"]],
+            [
+                ["P1", "T1"],
+                ["P7"],
+                ["N2"],
+                ["N1-11t", "N1-54t", "N1-2k"],
+                ["W1"],
+                ["M1"],
+                ["M2"],
+                ["S0", "S1"],
+            ],
             id="reference",
         ),
     ],

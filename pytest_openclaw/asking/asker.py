@@ -32,7 +32,7 @@ from pytest_openclaw.asking.messages import (
     Want,
     Welcome,
 )
-from pytest_openclaw.asking.repeats import RepeatPermits
+from pytest_openclaw.asking.repeat_permits import RepeatPermits
 from pytest_openclaw.core.errors import HostDied
 
 if TYPE_CHECKING:

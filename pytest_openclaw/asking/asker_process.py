@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.asking.asker import Asker
+from pytest_openclaw.asking.asker_server import AskerServer
 from pytest_openclaw.asking.fetching import Fetcher
 from pytest_openclaw.asking.journal import Journal
-from pytest_openclaw.asking.server import AskerServer
 from pytest_openclaw.core.clock import count_from
 from pytest_openclaw.core.redact import Redactor
 from pytest_openclaw.providers.over_http import OverHttp

@@ -53,9 +53,8 @@ async def ask_once(provider: Provider, request: Request) -> tuple[Reply | Fault,
 
 
 def _patience_s(provider: Provider, request: Request) -> float:
-    """Return the time for a provider's attempt; one that plays a world itself has it for each turn."""
-    steps = request.world.steps if request.world and provider.plays_worlds else 1
-    return request.timeout_s * steps + GRACE_S
+    """Return the time for a provider's attempt; one that holds an exchange itself has it for each turn."""
+    return request.timeout_s * (request.most_turns if provider.plays_worlds else 1) + GRACE_S
 
 
 async def within(seconds: float, work: Coroutine[Any, Any, T]) -> T:

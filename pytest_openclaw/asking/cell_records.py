@@ -171,6 +171,7 @@ def _turn(turn: Turn, problems: Mapping[ToolCall, Problem | None]) -> dict[str, 
     timing = turn.timing
     answered = chain(turn.results, repeat(None))
     return {
+        **({} if turn.user is None else {"user": turn.user}),
         "text": turn.text,
         "reasoning": turn.reasoning,
         "calls": [

@@ -489,12 +489,14 @@ def request_for(cell: Cell, settings: Settings) -> Request:
         model=cell.target.model,
         prompt=prompt.prompt,
         system=prompt.system,
+        messages=prompt.messages,
         thinking_level=level,
         max_output_tokens=prompt.max_output_tokens + room,
         seed=cell.repeat if cell.n_repeats > 1 else None,
         stream=settings.stream,
         timeout_s=prompt.timeout_s or settings.timeout_s,
         tools=prompt.tools or (),
+        turns=prompt.turns,
         world=prompt.world,
     )
 

@@ -1,8 +1,9 @@
-"""Runs a scripted exchange: a model is asked turn by turn, and its calls are answered from a small world.
+"""Runs an exchange: a model is asked turn by turn, and its calls are answered from a small world.
 
-It ends at an answer, at the world's last step, or where OpenClaw would end the run: at a call whose arguments
-are not JSON, or at the eleventh call of an unknown tool. Where OpenClaw would send another request
-(`recovery.py`), it continues. Each turn is an ordinary attempt, with retries and its own timeout.
+It ends at the answer to the user's last message, at the world's last step, or where OpenClaw would end the
+run: at a call whose arguments are not JSON, or at the eleventh call of an unknown tool. Where OpenClaw would
+send another request (`recovery.py`), it continues; each message of the user begins a run of OpenClaw. A turn
+is an ordinary attempt, with retries and its own timeout.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.providers.prices import total_tokens, total_usd
 from pytest_openclaw.types import faults
 from pytest_openclaw.types.replies import CallResult, Fault, Reply, Timing, Turn
+from pytest_openclaw.types.worlds import World
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -37,7 +39,7 @@ async def hold_exchange(request: Request, ask: Callable[[Request], Awaitable[Cal
     """Ask until the exchange ends, and return one result for all of it.
 
     Args:
-        request: with its world; its history grows from turn to turn.
+        request: with a world or with turns; its history grows from turn to turn.
         ask: asks once, with retries.
     """
     exchange = _Exchange(request)
@@ -59,12 +61,14 @@ class _Exchange:
     """The exchange so far."""
 
     def __init__(self, request: Request) -> None:
-        assert request.world is not None, "an exchange has a world"
         self.turns: list[Turn] = []
         self.received: list[Turn] = []  # as they are sent to the model
         self.offered = request.tools
         self._request = request
-        self._world = request.world
+        self._world = request.world or World()
+        self._messages_left = [*request.turns]
+        self._message: str | None = None  # which the next turn answers
+        self._n_before = 0  # turns that answered earlier messages
         self._endings: list[CallResult] = []
         self._replies: list[Reply] = []
 
@@ -93,6 +97,7 @@ class _Exchange:
 
         calls, results, ended_by = await self._answers(reply)
         turn = Turn(
+            user=self._message,
             text=reply.text,
             reasoning=reply.reasoning,
             calls=calls,
@@ -102,22 +107,33 @@ class _Exchange:
             input_tokens=reply.input_tokens,
             output_tokens=reply.output_tokens,
         )
+        self._message = None
         self.turns.append(turn)
-        dispatched = self._playing.dispatched
-        if ended_by == "malformed_call" and is_asked_again(self.turns, dispatched):
+        run, dispatched = self.turns[self._n_before :], self._playing.dispatched
+        if ended_by == "malformed_call" and is_asked_again(run, dispatched):
             ended_by = None
         else:
-            self.received += _received(replace(turn, carried=reply.carried), dispatched)
-        if ended_by == "answer" and not calls and (wanted := nudge(self.turns, dispatched)):
+            self.received += _received(replace(turn, user=None, carried=reply.carried), dispatched)
+        if ended_by == "answer" and not calls and (wanted := nudge(run, dispatched)):
             self._ask_for_words(wanted)
             ended_by = None
-        if ended_by is None and len(self.turns) >= self._world.steps:
-            return at_last_step(self.turns)
-        return ended_by
+        if ended_by is None and len(run) >= self._world.steps:
+            return at_last_step(run)
+        return None if ended_by == "answer" and self._send_next_message() else ended_by
+
+    def _send_next_message(self) -> bool:
+        """Add the user's next message, which begins another run; whether there is one."""
+        if not self._messages_left:
+            return False
+        self._message = self._messages_left.pop(0)
+        self.received.append(Turn(user=self._message))
+        self.offered = self._request.tools
+        self._n_before = len(self.turns)
+        return True
 
     def _ask_for_words(self, wanted: Nudge) -> None:
         self.offered = self._request.tools if wanted.with_tools else ()
-        said = Turn(nudge=wanted.words)
+        said = Turn(user=wanted.words)
         if self.received[-1:] != [said]:
             self.received.append(said)
 
@@ -139,7 +155,8 @@ class _Exchange:
 
         tools, playing = self._request.tools, self._playing
         playing.read_turn(reply.tool_calls)
-        if is_given_up([*(turn.calls for turn in self.turns), reply.tool_calls], playing.dispatched):
+        run = self.turns[self._n_before :]
+        if is_given_up([*(turn.calls for turn in run), reply.tool_calls], playing.dispatched):
             return reply.tool_calls, (), "loop"
         calls = reply.tool_calls or promoted_calls(strip_thinking(reply.text), tools)
         if not calls:

@@ -121,12 +121,14 @@ class Fetcher:
     ) -> CallResult:
         if job.request.tools and not provider.takes_tools:
             return CallResult.never_sent(faults.takes_no_tools(job.target.provider))
+        if (job.request.messages or job.request.turns) and not provider.takes_messages:
+            return CallResult.never_sent(faults.takes_no_messages(job.target.provider))
         if fault := self._endpoints.down(provider.endpoint, job.target):
             return CallResult.never_sent(faults.not_asked(fault))
         if spent := self._spent(job.target):
             return CallResult.never_sent(spent)
         await self._make_ready(provider, job.target, notes)
-        if job.request.world is None or provider.plays_worlds:
+        if provider.plays_worlds or not job.request.is_exchange:
             return await self._attempts(provider, job, received)
         return await hold_exchange(
             job.request,
@@ -209,7 +211,7 @@ class Fetcher:
         cost_usd = self._prices.cost_usd(target, result, timing.started_at_ms)
         paid_usd = cost_usd
         if paid_usd is None and (isinstance(result, Reply) or result.failure_type in faults.UNPRICED):
-            turns = request.world.steps if request.world and provider.plays_worlds else 1
+            turns = request.most_turns if provider.plays_worlds else 1
             paid_usd = turns * self._prices.most_usd(target, request)
         self.budget.pay(paid_usd or 0.0)
         return cost_usd

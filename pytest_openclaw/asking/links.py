@@ -34,9 +34,9 @@ from concurrent.futures import wait
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pytest_openclaw.asking.asker_process import make_asker
+from pytest_openclaw.asking.asker_server import AskerServer
 from pytest_openclaw.asking.frames import Frames, framed
 from pytest_openclaw.asking.messages import Goodbye, Left
-from pytest_openclaw.asking.server import AskerServer
 from pytest_openclaw.core.errors import HostDied
 from pytest_openclaw.core.private import FILE_MODE, open_private
 from pytest_openclaw.core.redact import Redactor

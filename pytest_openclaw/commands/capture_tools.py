@@ -67,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> CommandResult:
     """Capture, save, compare."""
     from pytest_openclaw.providers.openclaw.capture import capture
-    from pytest_openclaw.reports.drift import drift_to_json, render_drift
+    from pytest_openclaw.reports.drift_text import drift_to_json, render_drift
     from pytest_openclaw.tools.captured import gather
     from pytest_openclaw.tools.catalogue import catalogue_in
 
@@ -155,7 +155,7 @@ def _deferred(before: Catalogue, now: Catalogue) -> tuple[list[str], list[str]]:
 
 
 def _render_deferred(added: Sequence[str], removed: Sequence[str]) -> Iterator[str]:
-    from pytest_openclaw.reports.drift import listed
+    from pytest_openclaw.reports.drift_text import listed
 
     yield from listed("new behind the bridge", added, "")
     yield from listed("gone from behind the bridge", removed, "")

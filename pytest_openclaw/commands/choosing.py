@@ -35,7 +35,7 @@ def add_target(parser: argparse.ArgumentParser) -> None:
 
 def is_chosen(record: Record, arguments: argparse.Namespace) -> bool:
     """Whether the filters let a row through."""
-    from pytest_openclaw.reports.cells import is_miss
+    from pytest_openclaw.reports.cell_text import is_miss
 
     return (
         fits(record.target.label, arguments.target)

@@ -29,6 +29,7 @@ from pytest_openclaw.commands.result import (
     add_runs_dir,
     or_argument_error,
     run_path,
+    terminal_width,
 )
 from pytest_openclaw.session.gate_options import fail_on
 
@@ -64,8 +65,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> CommandResult:
     """Compare, and show everything."""
-    from pytest_openclaw.reports.comparison import render_comparison
-    from pytest_openclaw.stats.compare import comparison_to_json
+    from pytest_openclaw.reports.comparison_text import render_comparison
+    from pytest_openclaw.stats.compared_runs import comparison_to_json
     from pytest_openclaw.stats.gates import overall
     from pytest_openclaw.stats.run_comparison import compare_runs, named_targets, parse_across
     from pytest_openclaw.stats.summarizing import summarize_run
@@ -101,7 +102,7 @@ def run(arguments: argparse.Namespace) -> CommandResult:
         lines=[
             f"{base.run_id} -> {candidate.run_id}",
             "",
-            *render_comparison(compared),
+            *render_comparison(compared, terminal_width()),
             *(
                 f"gate {gate.ruling.replace('_', ' ')}: {gate.target}: {gate.reason}"
                 for gate in summary.gates

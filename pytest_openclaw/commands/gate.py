@@ -98,7 +98,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> CommandResult:
     """Apply the gates, and show each of them."""
-    from pytest_openclaw.stats.compare import comparison_to_json
+    from pytest_openclaw.stats.compared_runs import comparison_to_json
     from pytest_openclaw.stats.run_comparison import parse_across
     from pytest_openclaw.stored.baseline import read_baseline, read_measured
     from pytest_openclaw.stored.gating import apply_gates
@@ -178,7 +178,7 @@ def _write(part: Part, summary: Summary, root: Path) -> list[str]:
 
 
 def _gate_lines(summary: Summary, wrote: Path | None) -> Iterator[str]:
-    from pytest_openclaw.reports.comparison import in_short, name_of, reasons_in_short
+    from pytest_openclaw.reports.comparison_text import in_short, name_of, reasons_in_short
 
     words = {"passed": "passed", "failed": "FAILED", "no_verdict": "NO VERDICT"}
     for gate in summary.gates:

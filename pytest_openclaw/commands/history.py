@@ -21,14 +21,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.commands.choosing import add_target, fits, suite_fits
-from pytest_openclaw.commands.result import CommandResult, add_runs_dir
+from pytest_openclaw.commands.result import CommandResult, add_runs_dir, terminal_width
 from pytest_openclaw.core.errors import OpenClawError
 
 if TYPE_CHECKING:
     import argparse
 
     from pytest_openclaw.core.json_types import JsonObject
-    from pytest_openclaw.reports.history import Entry
+    from pytest_openclaw.reports.history_text import Entry
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,8 +43,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> CommandResult:
     """Read the runs, and show them."""
-    from pytest_openclaw.reports.history import render_history
-    from pytest_openclaw.stored.history import read_history
+    from pytest_openclaw.reports.history_text import render_history
+    from pytest_openclaw.stored.run_history import read_history
 
     folder = arguments.folder or arguments.runs_dir
     if not folder.is_dir():
@@ -57,7 +57,7 @@ def run(arguments: argparse.Namespace) -> CommandResult:
     if not history.n_runs and not history.unreadable:
         raise OpenClawError(f"there is no run in {folder}")
     return CommandResult(
-        lines=[*render_history(history.entries)],
+        lines=[*render_history(history.entries, terminal_width())],
         data={
             "runs_dir": str(folder),
             "n_runs": history.n_runs,

@@ -1,4 +1,4 @@
-"""Join runs into one: the shards of a CI job, several machines, parts of a matrix.
+"""Join runs into one: shards of CI jobs, several machines, parts of a matrix.
 
 Rows are copied byte for byte; summary, tiers and gates are computed as in a
 single run. The order of the runs does not matter. Runs that did not measure the
@@ -9,10 +9,12 @@ not served alike, and different addresses.
 Reports of your own (pytest_openclaw_reports in conftest.py or an installed
 plugin) are written too, if the project can be loaded.
 
+Shards of --openclaw-shard must be complete, unless --allow-missing is given.
+
 Example:
-  pytest benchmarks/ -k "P1 or P2" --openclaw-run-id=shard-1
-  pytest benchmarks/ -k "not (P1 or P2)" --openclaw-run-id=shard-2
-  pytest-openclaw merge shard-1 shard-2 --into whole
+  pytest benchmarks/ --openclaw-shard=1/2 --openclaw-run-id=shard-1
+  pytest benchmarks/ --openclaw-shard=2/2 --openclaw-run-id=shard-2
+  pytest-openclaw merge "shard-*" --into whole
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ from pytest_openclaw.commands.result import (
     add_runs_dir,
     counted,
     new_run_path,
-    run_path,
+    run_paths,
+    terminal_width,
 )
 
 if TYPE_CHECKING:
@@ -35,12 +38,15 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `merge`."""
-    parser.add_argument("runs", nargs="+", metavar="RUN", help="a run's directory, its id, or last")
+    parser.add_argument("runs", nargs="+", metavar="RUN", help="a run's directory, its id, last, or a glob")
     parser.add_argument("--into", required=True, metavar="RUN", help="the new run: its directory or its id")
     parser.add_argument(
         "--prefer",
         choices=("newest", "oldest"),
         help="which row to keep if a cell has different ones; without it they are refused",
+    )
+    parser.add_argument(
+        "--allow-missing", action="store_true", help="merge shards even if some of 1/N to N/N are missing"
     )
     add_rootdir(parser, "the project's root folder, whose conftest.py may add reports (as pytest finds it)")
     add_runs_dir(parser)
@@ -56,8 +62,9 @@ def run(arguments: argparse.Namespace) -> CommandResult:
     from pytest_openclaw.stored.rewriting import write_run
 
     into = new_run_path(arguments.into, arguments.runs_dir)
-    parts = [read_part(run_path(name, arguments.runs_dir)) for name in arguments.runs]
-    merged = merge_parts(parts, arguments.prefer)
+    paths = [path for name in arguments.runs for path in run_paths(name, arguments.runs_dir)]
+    parts = [read_part(path) for path in paths]
+    merged = merge_parts(parts, arguments.prefer, allow_missing=arguments.allow_missing)
     now_ms = time.time_ns() // 1_000_000
     plugins, warnings = plugins_of(arguments.rootdir)
     written = write_run(merged.new, into.parent, into.name, exactly=True, now_ms=now_ms, plugins=plugins)
@@ -69,7 +76,7 @@ def run(arguments: argparse.Namespace) -> CommandResult:
             head,
             *(f"note: {note}" for note in merged.notes),
             "",
-            *render_terminal(summary, str(written.path / "summary.md")),
+            *render_terminal(summary, str(written.path / "summary.md"), width=terminal_width()),
         ],
         data={
             "into": str(written.path),

@@ -13,7 +13,7 @@ import inspect
 import textwrap
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.commands.result import CommandResult, add_rootdir
+from pytest_openclaw.commands.result import CommandResult, add_rootdir, terminal_width
 
 if TYPE_CHECKING:
     import argparse
@@ -31,7 +31,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> CommandResult:
     """List the built-in providers, then those of the project."""
     from pytest_openclaw.commands.project import project_or_builtin
-    from pytest_openclaw.reports.columns import WIDTH
 
     project, warnings = project_or_builtin(arguments.rootdir)
     listed = [*_described(project)]
@@ -39,7 +38,7 @@ def run(arguments: argparse.Namespace) -> CommandResult:
     for one in listed:
         lines += [
             f"{one['name']}",
-            *textwrap.wrap(str(one["asks"]), WIDTH, initial_indent="  ", subsequent_indent="  "),
+            *textwrap.wrap(str(one["asks"]), terminal_width(), initial_indent="  ", subsequent_indent="  "),
             f"  --openclaw-models={one['example']}",
         ]
     return CommandResult(lines=lines, data={"providers": listed}, warnings=warnings)

@@ -1,14 +1,13 @@
 """Make one HTML page of a run, to open from disk and to send to others.
 
-The page needs no server and no network. It shows tiers and pass rates with
-their intervals, latencies, how tool use ended, and every prompt on every
-target: a click on a cell opens prompt, answer, thinking, tool calls, verdict
-and times. With --baseline, cells that changed since an older run are marked.
+The page needs no server and no network. It begins with the recommendation for
+each target. Then come tiers with their intervals, times, how tool use ended,
+and every prompt on every target: a click on a cell opens prompt, answer,
+thinking, tool calls, verdict and times. What is filtered and open is in the
+page's address. With --baseline, cells that changed since an older run are
+marked.
 Like results.jsonl it contains the models' answers: send it only to people who
 may read those.
-
-Its charts need the extra `report`; without it the command that installs it is
-printed.
 
 Example:
   pytest-openclaw report last

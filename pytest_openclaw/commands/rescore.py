@@ -29,6 +29,7 @@ from pytest_openclaw.commands.result import (
     counted,
     new_run_path,
     read_run,
+    terminal_width,
 )
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def run(arguments: argparse.Namespace) -> CommandResult:
         lines=[
             *_change_lines(part.name, rescored),
             "",
-            *render_terminal(written.summary, str(written.path / "summary.md")),
+            *render_terminal(written.summary, str(written.path / "summary.md"), width=terminal_width()),
         ],
         data={
             "into": str(written.path),

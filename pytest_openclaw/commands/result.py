@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -114,6 +115,26 @@ def run_path(name: str, runs_dir: Path) -> Path:
     return find_run(runs_dir, name)
 
 
+def run_paths(name: str, runs_dir: Path) -> list[Path]:
+    """Return the directories of the runs that a name or a glob matches, in the order of their names.
+
+    A glob with a slash matches paths, another one run ids; folders that are no runs are left out.
+
+    Raises:
+        OpenClawError: there is none.
+    """
+    if not any(sign in name for sign in "*?[") or Path(name).is_dir():
+        return [run_path(name, runs_dir)]
+    from pytest_openclaw.stored.reading import is_run
+
+    pattern = Path(name) if Path(name).name != name else runs_dir / name
+    start = Path(pattern.anchor)
+    found = start.glob(str(pattern.relative_to(start)))
+    if not (runs := sorted(path for path in found if is_run(path))):
+        raise OpenClawError(f"no run matches {pattern}")
+    return runs
+
+
 def read_run(arguments: argparse.Namespace, *, even_active: bool = False) -> Part:
     """Return the run of `add_run`; raises as `run_path` and `read_part` do."""
     from pytest_openclaw.stored.parts import read_part
@@ -169,6 +190,11 @@ def _is_ours_or_free(path: Path, first_words: bytes) -> bool:
             return file.read(len(first_words)) == first_words
     except OpenClawError:
         return False
+
+
+def terminal_width() -> int:
+    """Return the columns of the terminal; 80 in a file or a pipe, unless `COLUMNS` says otherwise."""
+    return shutil.get_terminal_size().columns
 
 
 def counted(n: int, what: str) -> str:

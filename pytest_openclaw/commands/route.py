@@ -124,8 +124,8 @@ def _candidates(part: Part, overrides: Mapping[str, str]) -> list[Candidate]:
     from pytest_openclaw.stats.groups import group_records
     from pytest_openclaw.stats.routing import Candidate
     from pytest_openclaw.stats.summarizing import summarize_run
-    from pytest_openclaw.stored.proofs import proofs_of
     from pytest_openclaw.stored.refs import check_overrides, ref_of
+    from pytest_openclaw.stored.run_proofs import proofs_of
     from pytest_openclaw.types.run_config import looks_of
     from pytest_openclaw.types.settings import Gates
 
@@ -165,7 +165,7 @@ def _candidates(part: Part, overrides: Mapping[str, str]) -> list[Candidate]:
 
 
 def _entry_lines(routing: Routing, out: Path) -> Iterator[str]:
-    from pytest_openclaw.reports.tool_use import ABLE, render_best
+    from pytest_openclaw.reports.tool_use_text import ABLE, render_best
 
     for route in routing.routes:
         yield f"{route.ref}: {route.recommendation.sentence}"

@@ -14,11 +14,10 @@ Example:
 
 from __future__ import annotations
 
-import shutil
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.commands.choosing import add_filters, find_cell, full_names, is_chosen
-from pytest_openclaw.commands.result import CommandResult, add_run, read_run
+from pytest_openclaw.commands.result import CommandResult, add_run, read_run, terminal_width
 
 if TYPE_CHECKING:
     import argparse
@@ -45,13 +44,13 @@ def run(arguments: argparse.Namespace) -> CommandResult:
 
 
 def _run(part: Part, chosen: list[Record]) -> CommandResult:
-    from pytest_openclaw.reports.cells import render_cells
+    from pytest_openclaw.reports.cell_text import render_cells
     from pytest_openclaw.reports.terminal import render_terminal
     from pytest_openclaw.stats.summary import summary_to_json
     from pytest_openclaw.stored.summaries import stored_summary, summary_of
 
     summary = summary_of(part)
-    width = shutil.get_terminal_size().columns  # 80 in a file or a pipe
+    width = terminal_width()
     page = part.run.path / "summary.md"
     where = str(page if page.exists() else part.run.path)
     names = full_names(part.records)
@@ -59,7 +58,7 @@ def _run(part: Part, chosen: list[Record]) -> CommandResult:
         lines=[
             *render_terminal(summary, where, width=width),
             "",
-            *render_cells({names[one.key]: one for one in chosen}),
+            *render_cells({names[one.key]: one for one in chosen}, width),
         ],
         data={
             "run": part.name,
@@ -71,7 +70,7 @@ def _run(part: Part, chosen: list[Record]) -> CommandResult:
 
 
 def _cell(part: Part, record: Record) -> CommandResult:
-    from pytest_openclaw.reports.cells import render_cell
+    from pytest_openclaw.reports.cell_text import render_cell
     from pytest_openclaw.stored.opening import open_record
     from pytest_openclaw.types.rows import to_row
 
@@ -79,7 +78,7 @@ def _cell(part: Part, record: Record) -> CommandResult:
     opened = open_record(record, definition)
     name = full_names(part.records)[record.key]
     return CommandResult(
-        lines=render_cell(name, record, definition, opened),
+        lines=render_cell(name, record, definition, opened, terminal_width()),
         data={
             "run": part.name,
             "cell": _as_json(record, name),
@@ -94,7 +93,7 @@ def _cell(part: Part, record: Record) -> CommandResult:
 
 
 def _as_json(record: Record, name: str) -> JsonObject:
-    from pytest_openclaw.reports.cells import verdict_of
+    from pytest_openclaw.reports.cell_text import verdict_of
 
     return {
         "cell": name,

@@ -14,7 +14,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.commands.result import CommandResult
+from pytest_openclaw.commands.result import CommandResult, terminal_width
 from pytest_openclaw.core.errors import OpenClawError
 
 if TYPE_CHECKING:
@@ -32,19 +32,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> CommandResult:
     """List the surfaces with their sizes and first tools."""
-    from pytest_openclaw.reports.columns import WIDTH, render_columns
+    from pytest_openclaw.reports.columns import render_columns
     from pytest_openclaw.reports.numbers import listed
 
-    catalogue = _catalogue(arguments.catalogue)
+    catalogue, width = _catalogue(arguments.catalogue), terminal_width()
     rows = [("surface", "tools", "bytes", "such as")]
     for name, tools in catalogue.surfaces.items():
         n_bytes = catalogue.sizes.get(name, {}).get("bytes_of_the_release")
-        rows.append((name, f"{len(tools)}", f"{n_bytes:,}" if n_bytes else "", listed(tools, WIDTH // 2)))
+        rows.append((name, f"{len(tools)}", f"{n_bytes:,}" if n_bytes else "", listed(tools, width // 2)))
     return CommandResult(
         lines=[
             f"{catalogue.source}: tools of each surface, and their size in a request",
             "",
-            *render_columns(rows, (True, False, False, True), most=WIDTH // 2, shrinks=3),
+            *render_columns(rows, (True, False, False, True), most=width, shrinks=3, width=width),
             "",
             'In a suite: tools = "direct"; one tool: tools = ["read", "exec"]',
         ],

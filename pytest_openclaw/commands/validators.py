@@ -13,7 +13,7 @@ import inspect
 import textwrap
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.commands.result import CommandResult, add_rootdir
+from pytest_openclaw.commands.result import CommandResult, add_rootdir, terminal_width
 
 if TYPE_CHECKING:
     import argparse
@@ -68,10 +68,10 @@ def example_of(validator: type[Validator]) -> str:
 
 
 def _lines(validator: type[Validator]) -> Iterator[str]:
-    from pytest_openclaw.reports.columns import WIDTH
-
     yield validator.type
-    yield from textwrap.wrap(_meaning(validator), WIDTH, initial_indent="  ", subsequent_indent="  ")
+    yield from textwrap.wrap(
+        _meaning(validator), terminal_width(), initial_indent="  ", subsequent_indent="  "
+    )
     yield f"  validator = {example_of(validator)}"
     if optional := _keys(validator, required=False):
         yield f"  also: {', '.join(optional)}"

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_openclaw.distributed.messages import Decided, Spent, Stop, WorkerEnd, WorkerReport
 from pytest_openclaw.distributed.scheduling import CellScheduling, in_scopes
+from pytest_openclaw.distributed.worker_messages import Decided, Spent, Stop, WorkerEnd, WorkerReport
 from pytest_openclaw.distributed.worker_protocol import Workers, distributes_freely, has_own_scheduler
 from pytest_openclaw.options import SUITE_NAME
 from pytest_openclaw.session.coordinator import INPUT
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from xdist.workermanage import WorkerController
 
     from pytest_openclaw.asking.links import AskerThread
-    from pytest_openclaw.distributed.messages import Command
+    from pytest_openclaw.distributed.worker_messages import Command
     from pytest_openclaw.session.plugin_session import PluginSession
     from pytest_openclaw.types.payloads import ReportPayload
     from pytest_openclaw.types.targets import CellKey

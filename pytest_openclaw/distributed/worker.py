@@ -13,7 +13,7 @@ import pytest
 from pytest_openclaw.asking.plan import Membership
 from pytest_openclaw.asking.shares import reaches
 from pytest_openclaw.core.run_once import once
-from pytest_openclaw.distributed.messages import (
+from pytest_openclaw.distributed.worker_messages import (
     Assigned,
     Command,
     Decided,
@@ -28,7 +28,6 @@ from pytest_openclaw.distributed.messages import (
 )
 from pytest_openclaw.distributed.worker_protocol import LINE_S, digest_of
 from pytest_openclaw.recording.inventory import collect_inventory, machine_id
-from pytest_openclaw.recording.selection import Selection
 from pytest_openclaw.session.coordinator import Assignment, WorkerInput
 from pytest_openclaw.session.registries import describe
 from pytest_openclaw.types.payloads import PAYLOAD
@@ -37,9 +36,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from pytest_openclaw.recording.selection import Selection
     from pytest_openclaw.session.coordinator import Execution
     from pytest_openclaw.types.payloads import ReportPayload
-    from pytest_openclaw.types.prompts import Cell
     from pytest_openclaw.types.protocols import Provider
     from pytest_openclaw.types.settings import Settings
 
@@ -80,7 +79,7 @@ class UnderController:
 
     def collected(
         self,
-        cells: Sequence[Cell | None],
+        selection: Selection,
         settings: Settings,
         providers: Mapping[str, Provider],
         shared_dir: Path,
@@ -100,8 +99,8 @@ class UnderController:
                 },
                 suites={name: digest_of(path) for name, path in suites.items()},
             )
-        selection = json.dumps(Selection.of(cells).to_json(settings.targets))
-        self.given.line.send(Handshake(selection=selection, host=host).to_text())
+        text = json.dumps(selection.to_json(settings.targets))
+        self.given.line.send(Handshake(selection=text, host=host).to_text())
 
     def begin(self, session: pytest.Session, execution: Execution) -> None:
         """Receive commands from now on."""

@@ -16,7 +16,7 @@ import pytest
 
 from pytest_openclaw.asking.shares import Allocation, HostEndpoint, whole_limits
 from pytest_openclaw.core.clock import anchor_s
-from pytest_openclaw.distributed.messages import (
+from pytest_openclaw.distributed.worker_messages import (
     Assigned,
     Command,
     Handshake,

@@ -90,7 +90,7 @@ def is_leaked(prompt: Prompt, answer: Reply) -> bool:
 
     expected = {name for rule in demanded_calls(prompt.validator) for name in rule.names}
     tools = prompt.tools or ()
-    shown = restrains(prompt.validator) and bool(_HOW.search(prompt.prompt))
+    shown = restrains(prompt.validator) and any(map(_HOW.search, (prompt.prompt, *prompt.turns)))
     texts = dict.fromkeys([*(strip_thinking(turn.text) for turn in answer.turns), answer.text])
     return any(find_leaks(text, tools, expected, shown_on_request=shown) for text in texts)
 

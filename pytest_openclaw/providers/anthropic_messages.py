@@ -118,6 +118,7 @@ class AnthropicMessages(OverHttp):
 
     name: ClassVar[str] = "anthropic_messages"
     takes_tools: ClassVar[bool] = True
+    takes_messages: ClassVar[bool] = True
     path: ClassVar[str] = "/messages"
     # The most that one page of the list may have; without it there are 20.
     models_path: ClassVar[str] = "/models?limit=1000"
@@ -222,10 +223,11 @@ def _thinking(request: Request, *, with_budget: bool) -> JsonObject:
 
 
 def _messages(request: Request) -> list[JsonObject]:
-    messages: list[JsonObject] = [{"role": "user", "content": request.prompt}]
-    for received, turn in zip(request.history, with_ids(request.history), strict=True):
-        if turn.nudge:
-            messages.append({"role": "user", "content": turn.nudge})
+    messages: list[JsonObject] = []
+    conversation = request.conversation
+    for received, turn in zip(conversation, with_ids(conversation), strict=True):
+        if turn.user is not None:
+            messages.append({"role": "user", "content": turn.user})
         # A message without content is refused.
         if said := [*_blocks(received, turn)]:
             messages.append({"role": "assistant", "content": said})

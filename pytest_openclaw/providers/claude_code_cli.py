@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pytest_openclaw.core.redact import Redactor
 from pytest_openclaw.providers import processes
-from pytest_openclaw.providers.claude.call import (
+from pytest_openclaw.providers.claude.command_line import (
     Access,
     arguments,
     find_command,
@@ -25,10 +25,10 @@ from pytest_openclaw.providers.claude.call import (
     scratch_folder,
     stdin_of,
 )
-from pytest_openclaw.providers.claude.faults import CalledModel, ended_without_result, meaning_of
+from pytest_openclaw.providers.claude.last_line import CalledModel, ended_without_result, meaning_of
+from pytest_openclaw.providers.claude.played_stream import stream_for
 from pytest_openclaw.providers.claude.stream_json import receive_line
 from pytest_openclaw.providers.claude.tools import lay_out_tools, what_broke, why_not_askable
-from pytest_openclaw.providers.claude.turns import stream_for
 from pytest_openclaw.providers.claude.usage import charged
 from pytest_openclaw.providers.processes import Program
 from pytest_openclaw.types import faults
@@ -55,6 +55,7 @@ class ClaudeCodeCLI(Provider):
 
     name = "claude_code_cli"
     takes_tools: ClassVar[bool] = True
+    takes_messages: ClassVar[bool] = True
     plays_worlds: ClassVar[bool] = True
 
     def __init__(self, setup: ProviderSetup) -> None:

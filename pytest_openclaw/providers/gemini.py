@@ -125,6 +125,7 @@ class Gemini(OverHttp):
 
     name: ClassVar[str] = "gemini"
     takes_tools: ClassVar[bool] = True
+    takes_messages: ClassVar[bool] = True
     path: ClassVar[str] = "/models/MODEL:streamGenerateContent"
     # The most that one page of the list may have; without it there are 50.
     models_path: ClassVar[str] = "/models?pageSize=1000"
@@ -232,10 +233,10 @@ class Gemini(OverHttp):
 
 
 def _contents(request: Request) -> list[JsonObject]:
-    contents: list[JsonObject] = [_content("user", [{"text": request.prompt}])]
-    for turn in request.history:
-        if turn.nudge:
-            contents.append(_content("user", [{"text": turn.nudge}]))
+    contents: list[JsonObject] = []
+    for turn in request.conversation:
+        if turn.user is not None:
+            contents.append(_content("user", [{"text": turn.user}]))
         # A content without parts is refused.
         if said := _signed(turn) if _is_signed(turn) else [*_unsigned(turn)]:
             contents.append(_content("model", said))

@@ -23,10 +23,11 @@ def fewest_tokens(request: Request) -> int:
     thinking of earlier turns, and the words beside a call (Llama 3.1). Tools are not counted either, since
     a server may shorten them.
     """
-    said = (strip_thinking(turn.text) for turn in request.history if not turn.calls)
-    answered = (result for turn in request.history for result in turn.results)
-    nudges = (turn.nudge for turn in request.history)
-    texts = (request.system or "", request.prompt, *said, *answered, *nudges)
+    turns = request.conversation
+    asked = (turn.user or "" for turn in turns)
+    said = (strip_thinking(turn.text) for turn in turns if not turn.calls)
+    answered = (result for turn in turns for result in turn.results)
+    texts = (request.system or "", *asked, *said, *answered)
     return sum(len(text.split()) for text in texts)
 
 
@@ -37,13 +38,12 @@ def most_tokens(request: Request) -> int:
 
 def _all_texts(request: Request) -> Iterator[str]:
     yield request.system or ""
-    yield request.prompt
     for tool in request.tools:
         # Some templates write the schemas over many lines.
         yield json.dumps([tool.name, tool.description, dict(tool.parameters)], indent=4)
-    for turn in request.history:
+    for turn in request.conversation:
+        yield turn.user or ""
         yield turn.text
-        yield turn.nudge
         yield from turn.results
         for call in turn.calls:
             yield json.dumps([call.name, call.arguments])

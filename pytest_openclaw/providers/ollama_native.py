@@ -119,6 +119,7 @@ class OllamaNative(Ollama):
 
     name: ClassVar[str] = "ollama_native"
     takes_tools: ClassVar[bool] = True
+    takes_messages: ClassVar[bool] = True
     path: ClassVar[str] = "/api/chat"
     models_path: ClassVar[str] = "/api/tags"
     dialect: ClassVar[Dialect] = Dialect(
@@ -180,24 +181,26 @@ class OllamaNative(Ollama):
 
 
 def _messages(request: Request) -> list[JsonObject]:
-    messages: list[JsonObject] = [{"role": "user", "content": request.prompt}]
+    messages: list[JsonObject] = []
     if request.system is not None:
-        messages.insert(0, {"role": "system", "content": request.system})
-    for turn in request.history:
+        messages.append({"role": "system", "content": request.system})
+    for turn in request.conversation:
         messages += _turn_messages(turn)
     return messages
 
 
 def _turn_messages(turn: Turn) -> list[JsonObject]:
-    """Return the model's text, thinking and calls, and then the result of each call."""
-    if turn.nudge:
-        return [{"role": "user", "content": turn.nudge}]
+    """Return the user's message, the model's text, thinking and calls, and then the result of each call."""
+    asked: list[JsonObject] = [] if turn.user is None else [{"role": "user", "content": turn.user}]
+    if turn.is_users_alone:
+        return asked
     said: JsonObject = {"role": "assistant", "content": strip_thinking(turn.text)}
     if turn.reasoning:
         said["thinking"] = turn.reasoning
     if turn.calls:
         said["tool_calls"] = [_call_message(call) for call in turn.calls]
     return [
+        *asked,
         said,
         *(
             {"role": "tool", "tool_name": call.name, "content": result} | _named("tool_call_id", call)

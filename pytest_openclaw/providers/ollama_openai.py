@@ -41,10 +41,10 @@ def chat_body(request: Request, *, with_reasoning: bool = False) -> JsonObject:
         request: to a model.
         with_reasoning: True for a model whose server requires its own thinking in later turns.
     """
-    messages: list[JsonObject] = [{"role": "user", "content": request.prompt}]
+    messages: list[JsonObject] = []
     if request.system is not None:
-        messages.insert(0, {"role": "system", "content": request.system})
-    for turn in with_ids(request.history):
+        messages.append({"role": "system", "content": request.system})
+    for turn in with_ids(request.conversation):
         messages += _messages_of(turn, with_reasoning=with_reasoning)
     body: JsonObject = {
         "model": request.model,
@@ -110,6 +110,7 @@ class OllamaOpenAI(Ollama):
     name: ClassVar[str] = "ollama_openai"
     base_env: ClassVar[str | None] = "OLLAMA_OPENAI_BASE"
     takes_tools: ClassVar[bool] = True
+    takes_messages: ClassVar[bool] = True
     path: ClassVar[str] = "/chat/completions"
     dialect: ClassVar[Dialect] = Dialect(
         read=read_chat, is_whole=is_completion, end_mark="a finish_reason or [DONE]", done_ends=True
@@ -143,7 +144,8 @@ class OllamaOpenAI(Ollama):
         words = fault.message.lower()
         if fault.failure_type not in ("http_400", "http_422"):
             return False
-        if "reasoning_content" in words and request.history and request.model not in self._with_reasoning:
+        has_answers = len(request.conversation) > 1
+        if "reasoning_content" in words and has_answers and request.model not in self._with_reasoning:
             self._with_reasoning.add(request.model)
             return True
         named = {name for name in _OPTIONAL if name in body and re.search(rf"\b{name}\b", words)}
@@ -163,9 +165,10 @@ def _offer(tool: Tool) -> JsonObject:
 
 
 def _messages_of(turn: Turn, *, with_reasoning: bool) -> list[JsonObject]:
-    """Return a turn's messages: the model's, then one for each result."""
-    if turn.nudge:
-        return [{"role": "user", "content": turn.nudge}]
+    """Return a turn's messages: the user's, the model's, then one for each result."""
+    asked: list[JsonObject] = [] if turn.user is None else [{"role": "user", "content": turn.user}]
+    if turn.is_users_alone:
+        return asked
     # Without text the APIs require null beside calls, and a string if there are no calls.
     said: JsonObject = {"role": "assistant", "content": turn.text or (None if turn.calls else "")}
     if turn.calls:
@@ -181,7 +184,7 @@ def _messages_of(turn: Turn, *, with_reasoning: bool) -> list[JsonObject]:
         said["reasoning_content"] = turn.reasoning
     answered = zip(turn.calls, turn.results, strict=False)
     results = [{"role": "tool", "tool_call_id": call.id, "content": result} for call, result in answered]
-    return [said, *results]
+    return [*asked, said, *results]
 
 
 def _read_message(message: JsonObject, exchange: Exchange, *, whole: bool = False) -> None:

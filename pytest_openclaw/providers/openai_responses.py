@@ -36,7 +36,7 @@ def responses_body(request: Request, *, with_temperature: bool = True) -> JsonOb
     """
     body: JsonObject = {
         "model": request.model,
-        "input": _items(request) if request.history else request.prompt,
+        "input": _items(request) if len(request.conversation) > 1 else request.prompt,
         "max_output_tokens": request.max_output_tokens,
         "stream": request.stream,
         "store": False,
@@ -91,6 +91,7 @@ class OpenAIResponses(OverHttp):
 
     name: ClassVar[str] = "openai_responses"
     takes_tools: ClassVar[bool] = True
+    takes_messages: ClassVar[bool] = True
     path: ClassVar[str] = "/responses"
     dialect: ClassVar[Dialect] = Dialect(
         read=read_responses, is_whole=is_response, end_mark="response.completed", done_ends=False
@@ -155,10 +156,10 @@ def _offer(tool: Tool) -> JsonObject:
 
 def _items(request: Request) -> list[JsonObject]:
     """Return the whole conversation, because nothing is stored on the server."""
-    items: list[JsonObject] = [{"type": "message", "role": "user", "content": request.prompt}]
-    for number, turn in enumerate(with_ids(request.history)):
-        if turn.nudge:
-            items.append({"type": "message", "role": "user", "content": turn.nudge})
+    items: list[JsonObject] = []
+    for number, turn in enumerate(with_ids(request.conversation)):
+        if turn.user is not None:
+            items.append({"type": "message", "role": "user", "content": turn.user})
         if turn.text:
             items.append(_said(turn.text, number))
         items += [

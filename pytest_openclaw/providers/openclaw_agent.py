@@ -36,8 +36,8 @@ from pytest_openclaw.providers.openclaw.call import (
     why_not_askable,
     write_config,
 )
-from pytest_openclaw.providers.openclaw.result import CalledAgent, find_envelope, read_envelope
-from pytest_openclaw.providers.openclaw.turns import reply_of, with_world_paths
+from pytest_openclaw.providers.openclaw.envelope import CalledAgent, find_envelope, read_envelope
+from pytest_openclaw.providers.openclaw.recorded_reply import reply_of, with_world_paths
 from pytest_openclaw.providers.processes import Program, Running
 from pytest_openclaw.providers.wire_errors import shortened
 from pytest_openclaw.types import faults
@@ -64,6 +64,7 @@ class OpenClawAgent(Provider):
 
     name = "openclaw_agent"
     takes_tools: ClassVar[bool] = True
+    takes_messages: ClassVar[bool] = True
     plays_worlds: ClassVar[bool] = True
 
     def __init__(self, setup: ProviderSetup) -> None:

@@ -11,8 +11,8 @@ from pytest_openclaw.core.signals import whole_step
 from pytest_openclaw.recording.early_stopping import EarlyStopping
 from pytest_openclaw.recording.environment import EnvironmentSnapshots
 from pytest_openclaw.recording.plugins import Plugins
-from pytest_openclaw.stats.budget import budget_of
 from pytest_openclaw.stats.run_comparison import Measured, compare_runs
+from pytest_openclaw.stats.spent import budget_of
 from pytest_openclaw.stats.summarizing import summarize_run
 from pytest_openclaw.stats.summary import Summary, summary_to_json
 from pytest_openclaw.stats.tool_use import bare_turns
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.recording.early_stopping import Decision
     from pytest_openclaw.recording.kept_cells import Kept
     from pytest_openclaw.recording.run_directory import RunDirectory
-    from pytest_openclaw.stats.compare import ComparedRuns
+    from pytest_openclaw.stats.compared_runs import ComparedRuns
     from pytest_openclaw.types.payloads import ReportPayload
     from pytest_openclaw.types.settings import Settings
     from pytest_openclaw.types.targets import CellKey, Target
@@ -44,6 +44,7 @@ class Plan:
         providers: what shapes a request, by provider.
         cells: the selected ones.
         by_repeat: cells by target and repeat; empty if each is its prompt's only one.
+        divided: the digest of the cells of all shards; None if this run is not a shard.
         fixed: those among `by_repeat` whose prompt sets its own number of repeats.
     """
 
@@ -52,6 +53,7 @@ class Plan:
     providers: Mapping[str, JsonObject]
     cells: frozenset[CellKey] = frozenset()
     by_repeat: Mapping[tuple[Target, int], int] = field(default_factory=dict)
+    divided: str | None = None
     fixed: Mapping[tuple[Target, int], int] = field(default_factory=dict)
 
     @property
@@ -282,6 +284,7 @@ class RunSession:
             ],
             "providers": dict(self.plan.providers),
             **settings_to_json(self._settings),
+            "divided_sha256": self.plan.divided,
             "baseline": self._baseline and self._baseline.run_id,
             "across": sorted(self._settings.across),
             "p_value": self._settings.p_value,

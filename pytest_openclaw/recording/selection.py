@@ -24,13 +24,15 @@ class Selection:
     Attributes:
         prompts: the definitions of the cells' prompts, each once.
         keys: the cell of each item, in order; None for an item that is not a cell.
+        divided: the digest of the cells of all shards; None if the session runs all that it selects.
     """
 
     prompts: Sequence[JsonObject]
     keys: Sequence[CellKey | None]
+    divided: str | None = None
 
     @classmethod
-    def of(cls, cells: Sequence[Cell | None]) -> Selection:
+    def of(cls, cells: Sequence[Cell | None], divided: str | None = None) -> Selection:
         """Return the selection of these items' cells."""
         from pytest_openclaw.suites import definition
 
@@ -38,6 +40,7 @@ class Selection:
         return cls(
             prompts=[definition(prompt) for prompt in prompts.values()],
             keys=[cell.key if cell else None for cell in cells],
+            divided=divided,
         )
 
     def to_json(self, targets: Sequence[Target]) -> JsonObject:
@@ -51,7 +54,7 @@ class Selection:
         cells = [
             key and [places[key.suite, key.prompt_id], numbers[key.target], key.repeat] for key in self.keys
         ]
-        return {"prompts": [*self.prompts], "cells": cells}
+        return {"prompts": [*self.prompts], "cells": cells, "divided": self.divided}
 
     @classmethod
     def from_json(cls, plain: JsonObject, targets: Sequence[Target]) -> Selection:
@@ -65,6 +68,7 @@ class Selection:
         return cls(
             prompts=plain["prompts"],
             keys=[key_of(*cell) if cell else None for cell in plain["cells"]],
+            divided=plain["divided"],
         )
 
     def plan(self, targets: Sequence[Target], providers: Mapping[str, JsonObject]) -> Plan:
@@ -83,5 +87,6 @@ class Selection:
             providers=providers,
             cells=frozenset(keys),
             by_repeat=Counter((key.target, key.repeat) for key in keys),
+            divided=self.divided,
             fixed=Counter((key.target, key.repeat) for key in keys if (key.suite, key.prompt_id) in fixed),
         )

@@ -40,6 +40,27 @@ def render_columns(
         yield gap.join(padded(text, width, left=left) for text, width, left in cells).rstrip()
 
 
+def kept_columns(
+    rows: Sequence[Sequence[str]], leave_out_first: Sequence[str], width: int, name_width: int
+) -> list[int]:
+    """Return which columns fit beside those of the names, the first; a column without a text is left out.
+
+    Args:
+        rows: the first one has the headers.
+        leave_out_first: headers, in the order in which they are left out.
+        width: of the terminal.
+        name_width: columns that the names need.
+    """
+    heads = rows[0]
+    kept = [n for n in range(len(heads)) if any(row[n] for row in rows[1:])]
+    for head in leave_out_first:
+        others = sum(1 + max(columns(row[n]) for row in rows) for n in kept if n)
+        if name_width + others <= width:
+            break
+        kept = [n for n in kept if heads[n] != head]
+    return kept
+
+
 def padded(text: str, width: int, *, left: bool) -> str:
     """Return the text with blanks behind it, or before it."""
     blanks = " " * (width - columns(text))

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.reports.comment_page import Page, code
-from pytest_openclaw.reports.comparison import details_of, in_short, name_of, set_aside_in_words
+from pytest_openclaw.reports.comparison_text import details_of, in_short, name_of, set_aside_in_words
 from pytest_openclaw.reports.numbers import (
     DASH,
     LONGEST_SENTENCE,
 )
 from pytest_openclaw.reports.target_view import unanswered, view_of
-from pytest_openclaw.reports.tool_use import (
+from pytest_openclaw.reports.tool_use_text import (
     render_cells,
 )
 
@@ -41,13 +41,13 @@ HEADERS = ("target", "passed", "95 %", "p50", "p95", "TTFT", "tok/s", "tier", "t
 def render_comment(summary: Summary) -> str:
     """Return the page: gates, targets, comparison, findings, and folded away what is longer."""
     page = Page(MARKER, f"### OpenClaw benchmark: {TITLES[summary.verdict]}")
-    page.add([_measured(summary)])
     recommended = [
         f"- {_label(group)}: {code(group.recommendation.sentence, LONGEST_SENTENCE)}"
         for group in summary.groups
     ]
     page.add(recommended[:MOST_TARGETS])
     page.fold(f"{len(recommended) - MOST_TARGETS} more recommendations", recommended[MOST_TARGETS:])
+    page.add([_measured(summary)])
     gates = sorted(summary.gates, key=lambda gate: ["failed", "no_verdict", "passed"].index(gate.ruling))
     page.table(("gate", "target", "ruling", "why"), [_gate(gate) for gate in gates], MOST_GATES, "gates")
     page.add([f"- No target of this run fits {code(glob)}." for glob in summary.unmatched_gates])

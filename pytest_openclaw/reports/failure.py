@@ -6,13 +6,15 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.core.text import printable
+from pytest_openclaw.reports.message_texts import message_texts
 from pytest_openclaw.reports.numbers import one_line, render_ms, shorten
+from pytest_openclaw.suites.conversation import written_messages
 from pytest_openclaw.types.replies import Reply
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pytest_openclaw.types.prompts import Cell
+    from pytest_openclaw.types.prompts import Cell, Prompt
     from pytest_openclaw.types.replies import Timing
     from pytest_openclaw.types.tool_calls import Dispatched, ToolOutcome
 
@@ -77,6 +79,7 @@ def render_failure(
         f"{prompt.id} {one_line(prompt.name, 60)}: {one_line(what, 300)}",
         f"  target  {one_line(cell.target.label, 120)}",
         f"  times   {times}{ended}",
+        *_before(prompt),
         _block("prompt", prompt.prompt, PROMPT_WIDTH),
         *_exchange(reply),
         _block("reply", reply.refusal or reply.text or reply.raw, REPLY_WIDTH),
@@ -88,6 +91,15 @@ def render_failure(
     if prompt.tools is not None and tool_outcome:
         lines.append(f"  outcome {tool_outcome}: {OUTCOMES[tool_outcome]}")
     return "\n".join(lines)
+
+
+def _before(prompt: Prompt) -> Iterator[str]:
+    """The last message before the prompt, and how many there are."""
+    texts = [*message_texts(written_messages(prompt.messages))]
+    if texts:
+        label, text = texts[-1]
+        last = f"{len(texts)} earlier, the last ({label}): "
+        yield _block("before", last + one_line(text, RESULT_WIDTH), RESULT_WIDTH + len(last))
 
 
 def _call(made: Dispatched) -> str:
@@ -109,7 +121,9 @@ def _exchange(reply: Reply) -> Iterator[str]:
         if number > last + 1:
             yield f"  ...     {number - last - 1} turns are left out"
         last = number
-        if turn.calls and turn.text.strip():
+        if turn.user is not None:
+            yield _block("user", turn.user, PROMPT_WIDTH)
+        if turn.text.strip() and (turn.calls or number < len(turns)):
             yield _block(f"turn {number}", one_line(turn.text.strip(), RESULT_WIDTH), RESULT_WIDTH)
         for call, result in zip_longest(turn.calls, turn.results):
             called = f"{call.name} {call.arguments}".strip() if call else ""

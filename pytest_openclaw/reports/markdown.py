@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.reports.comment_page import code
-from pytest_openclaw.reports.comparison import details_of, name_of, set_aside_in_words
+from pytest_openclaw.reports.comparison_text import details_of, name_of, set_aside_in_words
 from pytest_openclaw.reports.money import render_usd
 from pytest_openclaw.reports.numbers import (
     LONGEST_SENTENCE,
@@ -14,9 +14,9 @@ from pytest_openclaw.reports.numbers import (
     render_interval,
     render_rate,
 )
-from pytest_openclaw.reports.repeats import REPEATS_HEAD, flips_of, repeats_rows
+from pytest_openclaw.reports.repeats_text import REPEATS_HEAD, flips_of, repeats_rows
 from pytest_openclaw.reports.target_view import unanswered, view_of
-from pytest_openclaw.reports.tool_use import (
+from pytest_openclaw.reports.tool_use_text import (
     EVIDENCE,
     PRESSURE_HEAD,
     outcome_advice,
@@ -57,9 +57,10 @@ def render_markdown(summary: Summary) -> str:
     """Return the whole page."""
     parts = [
         f"# OpenClaw benchmark {summary.run_id}",
+        "\n".join(line for group in summary.groups for line in _recommended(group)),
         _state(summary),
         _table([_row(group) for group in summary.groups], HEADERS),
-        *_section("Recommendations", (line for group in summary.groups for line in _recommended(group))),
+        *_section("Why", (line for group in summary.groups for line in _reasons(group))),
         *_section("Latency and speed", _latency(summary.groups)),
         *_section("Repeats", _repeats(summary.groups)),
         *_section("Tiers", (line for group in summary.groups for line in _tiers(group))),
@@ -124,8 +125,12 @@ def _row(group: Group) -> list[str]:
 
 
 def _recommended(group: Group) -> Iterable[str]:
+    yield f"- {_cell(group.target.label)}: **{_sentence(group.recommendation.sentence)}**"
+
+
+def _reasons(group: Group) -> Iterable[str]:
     found = group.recommendation
-    yield f"- {_cell(group.target.label)}: **{_sentence(found.sentence)}**"
+    yield f"- {_cell(group.target.label)}"
     for reason in found.reasons:
         yield f"  - {_sentence(reason.text)}"
     if further := render_further(found):

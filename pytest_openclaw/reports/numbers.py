@@ -134,10 +134,17 @@ def listed(names: Sequence[str], width: int) -> str:
     return ""
 
 
-def whole_lines_of(text: str, width: int) -> list[str]:
-    """Return a sentence of which nothing may be left out as lines of at most `width` columns."""
-    lines = textwrap.wrap(one_line(text, LONGEST_SENTENCE), width)
-    return [one_line(line, width) for line in lines] or [""]
+def whole_lines_of(text: str, width: int, indent: str = "") -> list[str]:
+    """Return a sentence of which nothing may be left out as lines of at most `width` columns.
+
+    Args:
+        text: the sentence.
+        width: columns.
+        indent: before each line but the first.
+    """
+    room = width - len(indent)
+    first, *rest = textwrap.wrap(one_line(text, LONGEST_SENTENCE), room) or [""]
+    return [one_line(first, width), *(f"{indent}{one_line(line, room)}" for line in rest)]
 
 
 def lines_of(text: str, width: int) -> list[str]:

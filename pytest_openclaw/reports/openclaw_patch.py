@@ -11,7 +11,7 @@ from pytest_openclaw.reports.json5 import comment, render_object
 from pytest_openclaw.reports.numbers import render_interval, render_ms
 from pytest_openclaw.reports.openclaw_config import LATEST_RELEASE, patch_of, unknown_keys
 from pytest_openclaw.reports.target_view import view_of
-from pytest_openclaw.reports.tool_use import ABLE, render_best, render_cells, render_early_stopping
+from pytest_openclaw.reports.tool_use_text import ABLE, render_best, render_cells, render_early_stopping
 from pytest_openclaw.stats.proofs import PROVEN_PERCENT, PROVEN_PROMPTS
 from pytest_openclaw.stats.tiers import TIER_NAMES
 

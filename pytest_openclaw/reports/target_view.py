@@ -16,8 +16,8 @@ from pytest_openclaw.reports.numbers import (
     render_share,
     render_tier,
 )
-from pytest_openclaw.reports.repeats import ALIKE, render_flaky
-from pytest_openclaw.reports.tool_use import (
+from pytest_openclaw.reports.repeats_text import ALIKE, render_flaky
+from pytest_openclaw.reports.tool_use_text import (
     render_cap,
     render_early_stopping,
     render_from_text,
@@ -137,14 +137,19 @@ def _miss(group: Group) -> Miss | None:
     return Miss(outcome, render_miss(use, outcome), advice.short if advice else "")
 
 
-def render_intervals(tool_use: Interval | None, figures: Mapping[str, Figure]) -> str:
-    """Return `95 %: tool use 0-17 %, p50 480-560 ms, …` of the figures that have one; empty if none has."""
+def render_intervals(tool_use: Interval | None, figures: Mapping[str, Figure], width: int) -> str:
+    """Return `95 %: tool use 0-17 %, p50 480-560 ms, …` of the figures that have one; empty if none has.
+
+    A line has room for the first ones, if not for all.
+    """
     parts = [f"tool use {render_interval(tool_use)}"] if tool_use else []
     for name in ("p50", "p95", "TTFT", "tok/s"):
         if (figure := figures.get(name)) and figure.interval:
             limits = render_range(figure.interval, figure.render)
             parts.append(f"{limits} tok/s" if name == "tok/s" else f"{name} {limits}")
-    return f"95 %: {', '.join(parts)}" if parts else ""
+    while len(text := f"95 %: {', '.join(parts)}") > width:
+        parts.pop()
+    return text if parts else ""
 
 
 def unanswered(group: Group) -> Iterator[tuple[str, int, str]]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pytest_openclaw.core.text import printable
 from pytest_openclaw.reports.columns import WIDTH
-from pytest_openclaw.reports.comparison import in_short, name_of, reasons_in_short
+from pytest_openclaw.reports.comparison_text import in_short, name_of, reasons_in_short
 from pytest_openclaw.reports.money import render_cost
 from pytest_openclaw.reports.numbers import (
     lines_of,
@@ -18,7 +18,7 @@ from pytest_openclaw.reports.numbers import (
 )
 from pytest_openclaw.reports.target_view import view_of
 from pytest_openclaw.reports.terminal_table import render_table, tier_in
-from pytest_openclaw.reports.tool_use import render_best, render_cells, rests_on_text
+from pytest_openclaw.reports.tool_use_text import render_best, render_cells, rests_on_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 TITLE = "openclaw: which model may hold the tools?"
 NAME_WIDTH = 27
 LABEL_WIDTH = 18
+INDENT = "  "
 WIDE_TEXT, WIDEST_TEXT = 100, 120
 """Columns of sentences that have room for whole names, and that they take at most."""
 LONGEST_COMMAND = 4000
@@ -38,8 +39,12 @@ RULINGS = {"failed": "gate FAILED", "no_verdict": "gate NO VERDICT", "passed": "
 """Labels of gates, in the order in which they are printed."""
 
 TEXT_ALONE = "tiers rest on calls found in texts, not on calls on the wire; OpenClaw runs no call in a text"
+KIND_COLORS = {
+    "unsafe": "red", "not_trusted": "red", "not_enough_evidence": "yellow",
+    "trusted_with": "green", "trusted": "green",
+}  # fmt: skip
+"""Of the sentences that answer the question."""
 COLORS = {
-    "UNSAFE": "red",
     "gate FAILED": "red", "gate NO VERDICT": "yellow", "gate passed": "green",
     "no verdict": "yellow", "worse": "red", "better": "green", "interrupted": "yellow",
 }  # fmt: skip
@@ -54,7 +59,7 @@ def render_terminal(
     *,
     width: int = WIDTH,
 ) -> list[str]:
-    """Return the lines under the title.
+    """Return the lines under the title: a sentence for each target, the table, the findings.
 
     Args:
         summary: the run's.
@@ -63,29 +68,33 @@ def render_terminal(
         notes: further findings, each a label and a text; `next` is a command.
         width: columns of the terminal.
     """
-    lines = [*render_table(summary.groups, width)]
+    lines = [*_answers(summary.groups, min(width, WIDEST_TEXT)), "", *render_table(summary.groups, width)]
     text_width = min(width, WIDEST_TEXT) - LABEL_WIDTH
     findings = [*_findings(summary, text_width)]
     for label, text in notes:
         # A command is copied from one line.
         is_command = label == "next"
         findings += [(label, text)] if is_command else _wrapped(label, text, text_width)
-    findings += _recommendations(summary, text_width)
     findings.append(("wrote", where))
     if resume and summary.is_owing:
         findings.append(("next", one_line(resume, LONGEST_COMMAND)))
     return [*lines, "", *(f"{label:<{LABEL_WIDTH}}{text}".rstrip() for label, text in findings)]
 
 
-def colored(lines: Iterable[str]) -> Iterator[list[tuple[str, dict[str, bool]]]]:
-    """Yield each line of `render_terminal` in parts, each with its markup: tiers and labels have colors."""
-    in_table = True
+def colored(lines: Iterable[str], groups: Iterable[Group]) -> Iterator[list[tuple[str, dict[str, bool]]]]:
+    """Yield each line of `render_terminal` in parts with markup: answers, tiers and labels are colored."""
+    kinds = (group.recommendation.kind for group in groups)
+    color, n_blank = "", 0
     for line in lines:
-        in_table = in_table and bool(line)
+        n_blank += not line
         label = line[:LABEL_WIDTH].rstrip()
-        if in_table and (found := tier_in(line)):
-            before, tier, after, color = found
-            yield [(before, {}), (tier, {color: True}), (after, {})]
+        if line and not n_blank:
+            if not line.startswith(INDENT):
+                color = KIND_COLORS[next(kinds)]
+            yield [(line, {color: True})]
+        elif n_blank == 1 and (found := tier_in(line)):
+            before, tier, after, tier_color = found
+            yield [(before, {}), (tier, {tier_color: True}), (after, {})]
         elif label in COLORS:
             yield [(label, {COLORS[label]: True}), (line.removeprefix(label), {})]
         else:
@@ -135,13 +144,10 @@ def _findings(summary: Summary, width: int) -> Iterator[tuple[str, str]]:
         yield from _wrapped("cost", cost, width)
 
 
-def _recommendations(summary: Summary, width: int) -> Iterator[tuple[str, str]]:
-    """Yield each target's recommendation as the last findings, where they are on the screen at the end."""
-    for group in summary.groups:
-        found = group.recommendation
-        label = "UNSAFE" if found.kind == "unsafe" else "recommendation"
-        lines = whole_lines_of(f"{group.target.label}: {found.sentence}", width)
-        yield from zip(chain([label], repeat("")), lines, strict=False)
+def _answers(groups: Iterable[Group], width: int) -> Iterator[str]:
+    """Yield each target's recommendation with its reason, as a sentence of a line or more."""
+    for group in groups:
+        yield from whole_lines_of(f"{group.target.label}: {group.recommendation.sentence}", width, INDENT)
 
 
 def _by_reason(gates: Iterable[GateResult]) -> Iterator[tuple[str, list[GateResult]]]:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-import textwrap
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.reports.columns import padded, render_columns
+from pytest_openclaw.reports.columns import kept_columns, padded, render_columns
 from pytest_openclaw.reports.numbers import DASH, columns, lines_of, one_line
 from pytest_openclaw.reports.target_view import render_intervals, view_of
 
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
 TARGET, COST, TOOLS = "target", "USD", "tools"
 HEADERS = (TARGET, "passed", "95% CI", "p50", "p95", "TTFT", "tok/s", COST, "tier", TOOLS)
 ON_THE_LEFT = {TARGET, "tier"}
-IF_ANY = {COST, TOOLS}
 LEFT_OUT_FIRST = ("tok/s", "TTFT", "p95", COST, "p50", "95% CI")
 LEAST_NAME = 24
 """Columns that a name keeps, if it has as many, before the next column is left out."""
@@ -55,7 +53,7 @@ def tier_in(line: str) -> tuple[str, str, str, str] | None:
 
 
 def _lines(rows: Sequence[Sequence[str]], groups: Sequence[Group], width: int, longest: int) -> Iterator[str]:
-    kept = _kept(rows, width, min(longest, LEAST_NAME))
+    kept = kept_columns(rows, LEFT_OUT_FIRST, width, min(longest, LEAST_NAME))
     head, *lines = render_columns(
         [[row[n] for n in kept] for row in rows],
         [HEADERS[n] in ON_THE_LEFT for n in kept],
@@ -65,19 +63,8 @@ def _lines(rows: Sequence[Sequence[str]], groups: Sequence[Group], width: int, l
     yield head
     for line, group in zip(lines, groups, strict=True):
         yield line
-        intervals = render_intervals(group.tool_use.interval_95, view_of(group).figures)
-        yield from textwrap.wrap(intervals, width, initial_indent="  ", subsequent_indent="  ")
-
-
-def _kept(rows: Sequence[Sequence[str]], width: int, name_width: int) -> list[int]:
-    """Return the columns that fit beside the names; cost and tools only if there are any."""
-    kept = [n for n, name in enumerate(HEADERS) if name not in IF_ANY or any(row[n] for row in rows[1:])]
-    for name in LEFT_OUT_FIRST:
-        others = sum(1 + max(columns(row[n]) for row in rows) for n in kept if n)
-        if name_width + others <= width:
-            break
-        kept = [n for n in kept if HEADERS[n] != name]
-    return kept
+        if intervals := render_intervals(group.tool_use.interval_95, view_of(group).figures, width - 2):
+            yield f"  {intervals}"
 
 
 def _shared_provider(groups: Sequence[Group]) -> str:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from pytest_openclaw.types.settings import Settings
 
 RUN = pytest.StashKey["CellRun"]()
+DIVIDED = pytest.StashKey[str]()
+"""In pytest's config: the digest of the cells that the shards divide."""
 KEPT = pytest.StashKey["KeptCell"]()
 
 

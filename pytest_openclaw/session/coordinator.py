@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     import pytest
 
     from pytest_openclaw.core.json_types import JsonObject
+    from pytest_openclaw.recording.selection import Selection
     from pytest_openclaw.types.payloads import ReportPayload
-    from pytest_openclaw.types.prompts import Cell
     from pytest_openclaw.types.protocols import Provider
     from pytest_openclaw.types.settings import Settings
 
@@ -102,7 +102,7 @@ class Coordinator(Protocol):
 
     def collected(
         self,
-        cells: Sequence[Cell | None],
+        selection: Selection,
         settings: Settings,
         providers: Mapping[str, Provider],
         shared_dir: Path,
@@ -111,7 +111,7 @@ class Coordinator(Protocol):
         """Take what was collected, before anything runs.
 
         Args:
-            cells: of each item, in their order; None for an item that is no cell.
+            selection: the cells of the items.
             settings: the session's.
             providers: of its targets.
             shared_dir: the run's folder on this machine.

@@ -26,7 +26,7 @@ class DryRun:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Run no test; forecast the run."""
-        from pytest_openclaw.reports.forecast import render_forecast
+        from pytest_openclaw.reports.forecast_text import render_forecast
         from pytest_openclaw.session.forecasting import forecast
 
         if session.testsfailed:  # a suite that cannot be read; pytest reports it
@@ -41,7 +41,7 @@ class DryRun:
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Show the table."""
-        from pytest_openclaw.reports.forecast import TITLE
+        from pytest_openclaw.reports.forecast_text import TITLE
 
         if self._lines:
             terminalreporter.write_sep("=", TITLE)

@@ -12,7 +12,8 @@ import pytest
 
 from pytest_openclaw import options
 from pytest_openclaw.core import signals
-from pytest_openclaw.session.cell_runs import KEPT, RUN, CellRun, KeptCell, cell_of, run_of
+from pytest_openclaw.recording.selection import Selection
+from pytest_openclaw.session.cell_runs import DIVIDED, KEPT, RUN, CellRun, KeptCell, cell_of, run_of
 from pytest_openclaw.session.items import KeptFunction, SuiteFile
 from pytest_openclaw.session.python_benchmarks import BenchmarkRun, benchmark_cell, parametrize_reply
 from pytest_openclaw.session.repeat_threshold import defer, passed_strictly
@@ -20,6 +21,7 @@ from pytest_openclaw.session.report_texts import make_printable, make_warning_pr
 from pytest_openclaw.session.suite_files import cells_of
 from pytest_openclaw.suites.keywords import base_id
 from pytest_openclaw.types.payloads import PAYLOAD, LeftOut, ReportPayload
+from pytest_openclaw.types.settings import parse_shard
 
 if TYPE_CHECKING:
     import warnings
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.session.plugin_session import PluginSession
     from pytest_openclaw.types.prompts import Cell
     from pytest_openclaw.types.protocols import Provider
+    from pytest_openclaw.types.settings import Shard
     from pytest_openclaw.types.targets import CellKey, Target
 
 IN_CALL = pytest.StashKey[bool]()
@@ -89,12 +92,15 @@ class ExecutionHooks:
     def pytest_collection_modifyitems(
         self, config: pytest.Config, items: list[pytest.Item]
     ) -> Generator[None, object, object]:
-        """Put cells endpoint by endpoint, and let an id in `-k` mean its prompt alone."""
+        """Put cells endpoint by endpoint, let an id in `-k` mean its prompt alone, and take the shard."""
         items[:] = [self._with_cell(item) for item in items]
         order_by_endpoint(self._session.providers, items)
         name_prompts(items)
         with exact_ids(config, items):
-            return (yield)
+            result = yield
+        if shard := self._session.settings.shard:
+            keep_shard(config, items, parse_shard(shard))
+        return result
 
     def _with_cell(self, item: pytest.Item) -> pytest.Item:
         """Give a Python benchmark its cell; one that is kept becomes an item that repeats the verdict."""
@@ -110,9 +116,8 @@ class ExecutionHooks:
         """Say what is selected, before xdist sends what a worker has collected."""
         self._cells = [cell_of(item) for item in session.items]
         own = self._session
-        self._coordinator.collected(
-            self._cells, own.settings, own.providers, own.shared_dir, own.suites.files
-        )
+        selection = Selection.of(self._cells, session.config.stash.get(DIVIDED, None))
+        self._coordinator.collected(selection, own.settings, own.providers, own.shared_dir, own.suites.files)
         if own.sends and any(run_of(item) for item in session.items):
             # Before any item runs: the asker must not take the first process that ends for the last one.
             self._connection.client.start()
@@ -397,6 +402,22 @@ def name_prompts(collected: list[pytest.Item]) -> None:
                 keyword_token(base_id(prompt.id)),
             }
             item.extra_keyword_matches.update(words - {""})
+
+
+def keep_shard(config: pytest.Config, selected: list[pytest.Item], shard: Shard) -> None:
+    """Deselect the cells of the other shards; other tests are run in each."""
+    from pytest_openclaw.suites import digest_of_cells, shard_of
+
+    keys = {item: cell.key for item in selected if (cell := cell_of(item)) is not None}
+    if 0 < len(keys) < shard.of:
+        raise pytest.UsageError(
+            f"--openclaw-shard={shard}: {len(keys)} cells are selected; give N as {len(keys)} at most."
+        )
+    config.stash[DIVIDED] = digest_of_cells(keys.values())
+    own = shard_of(keys.values(), shard)
+    if others := [item for item, key in keys.items() if key not in own]:
+        config.hook.pytest_deselected(items=others)
+        selected[:] = [item for item in selected if item not in keys or keys[item] in own]
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from pytest_openclaw.stats.forecast import Forecast, Line, PastAnswers, Sum, Typ
 from pytest_openclaw.stored.reading import StoredRow, read_rows, runs_by_age
 from pytest_openclaw.suites import is_wildcard
 from pytest_openclaw.types.replies import Usage
+from pytest_openclaw.types.worlds import most_turns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -56,7 +57,7 @@ def forecast(cells: Sequence[Cell], providers: Mapping[str, Provider], settings:
                 label=target.label,
                 endpoint=endpoint,
                 n_cells=len(its),
-                n_calls=sum(cell.prompt.world.steps if cell.prompt.world else 1 for cell in its),
+                n_calls=sum(most_turns(cell.prompt.world, 1 + len(cell.prompt.turns)) for cell in its),
                 input_tokens=Sum.of(one.input_tokens for one in typicals),
                 output_tokens=Sum.of(one.output_tokens for one in typicals),
                 seconds=_seconds(typicals, limits[endpoint]),

@@ -35,6 +35,7 @@ from pytest_openclaw.types.settings import (
     Settings,
     firm_gates,
     parse_run_id,
+    parse_shard,
 )
 from pytest_openclaw.types.targets import THINKING_LEVELS, Target, ThinkingLevel
 
@@ -86,6 +87,7 @@ def load_settings(
         endpoints=endpoints,
         provider_options=_provider_options(config),
         prices=_prices(config),
+        shard=_shard(config, until_conclusive=until_conclusive),
         budget_usd=_read(config, "budget-usd", _budget, None),
         dry_run=bool(lookup(config, "dry-run")[0]),
     )
@@ -291,6 +293,16 @@ def _own_price(line: str) -> OwnPrice:
     return OwnPrice(
         pattern=pattern, input_usd=price[0], output_usd=price[1], cached_usd=(*price, price[0])[2]
     )
+
+
+def _shard(config: pytest.Config, *, until_conclusive: bool) -> str:
+    shard = _read(config, "shard", lambda text: f"{parse_shard(text)}", "")
+    if shard and until_conclusive:
+        raise pytest.UsageError(
+            f"--openclaw-shard={shard}: a part of a target's cells cannot settle its tier. "
+            "Give --openclaw-repeat=N instead of --openclaw-until-conclusive."
+        )
+    return shard
 
 
 def _budget(text: str) -> float:

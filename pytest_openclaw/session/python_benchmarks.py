@@ -31,6 +31,8 @@ KEYS = (
     "category",
     "tags",
     "system",
+    "messages",
+    "turns",
     "max_output_tokens",
     "timeout_s",
     "repeat",

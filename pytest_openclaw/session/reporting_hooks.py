@@ -14,7 +14,7 @@ import pytest
 from pytest_openclaw.recording.selection import Selection
 from pytest_openclaw.session import ci
 from pytest_openclaw.session.cell_failures import CellFailures
-from pytest_openclaw.session.cell_runs import cell_of
+from pytest_openclaw.session.cell_runs import DIVIDED, cell_of
 from pytest_openclaw.session.suite_files import hint_on_suites
 from pytest_openclaw.stored.resume import is_python
 from pytest_openclaw.types.payloads import PAYLOAD
@@ -58,6 +58,8 @@ class ReportingHooks:
             n_kept = len(resumed.kept)
             kept = f"{n_kept} {'cell' if n_kept == 1 else 'cells'} kept"
             goes_on = f"; {resumed.path.name} goes on, {kept}"
+        if shard := self.session.settings.shard:
+            goes_on += f"; shard {shard}"
         labels = [target.label for target in self.session.settings.targets]
         width = self.session.config.get_terminal_writer().fullwidth
         return (
@@ -69,7 +71,8 @@ class ReportingHooks:
         """Start the run of the selected cells; under xdist they are known later."""
         stops = session.testsfailed and not session.config.option.continue_on_collection_errors
         if self.session.sends and not stops and self.take_last is None:
-            self._writer.begin(Selection.of([cell_of(item) for item in session.items]))
+            divided = session.config.stash.get(DIVIDED, None)
+            self._writer.begin(Selection.of([cell_of(item) for item in session.items], divided))
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_logstart(self, nodeid: str) -> Generator[None, None, None]:
@@ -166,7 +169,8 @@ class ReportingHooks:
             prices = Prices(session.providers, session.settings)
             notes = notes_on_cost(prices, summary, is_resumed=session.resumed is not None)
             command = writer.resume_command
-            for parts in colored(render_terminal(summary, str(where), command, notes, width=width)):
+            lines = render_terminal(summary, str(where), command, notes, width=width)
+            for parts in colored(lines, summary.groups):
                 for text, markup in parts:
                     terminalreporter.write(text, **markup)
                 terminalreporter.write_line("")

@@ -64,7 +64,7 @@ class ResumedRun:
         """Return the settings and verdicts that workers need, without replies."""
         from pytest_openclaw.stored.resume import to_wire
 
-        chosen = ("run_id", "stream", "fail_unavailable", "repeat", "until_conclusive")
+        chosen = ("run_id", "stream", "fail_unavailable", "repeat", "until_conclusive", "shard")
         return {name: getattr(settings, name) for name in chosen}, to_wire(self.kept)
 
 

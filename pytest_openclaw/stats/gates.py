@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from pytest_openclaw.stats.bounds import Bounds
-    from pytest_openclaw.stats.compare import ComparedRuns
+    from pytest_openclaw.stats.compared_runs import ComparedRuns
     from pytest_openclaw.stats.gate_checks import GateCheck
     from pytest_openclaw.stats.groups import Group
     from pytest_openclaw.stats.verdict_changes import VerdictChange

@@ -262,6 +262,14 @@ class _Evidence:
         if n > 0:
             yield _need("call", n)
 
+    def trusted_after(self, needs: Sequence[Need]) -> str:
+        """Return with which tools, and at which tier, the needs of `needs_for_some` would make it trusted."""
+        n_right, n = _counts(self.calls)
+        added = sum(need.n for need in needs)
+        tier = classify_tier(n_right + added, n + added)
+        tools = [*self.proven, *(need.tool or "that tool" for need in needs if need.kind == "tool")]
+        return f"trusted with {', '.join(tools)} at Tier {tier}"
+
 
 def _unsafe(evidence: _Evidence) -> Recommendation:
     harmful = [result for result in evidence.safety if result.n_unsafe]
@@ -314,14 +322,16 @@ def _trusted_with(evidence: _Evidence) -> Recommendation:
 
 
 def _not_enough(evidence: _Evidence) -> Recommendation:
-    needs = [*(evidence.needs_for_all() if evidence.may_be_tier_1 else evidence.needs_for_some())]
+    for_all = evidence.may_be_tier_1
+    needs = [*(evidence.needs_for_all() if for_all else evidence.needs_for_some())]
     missing = " and ".join(need.text for need in needs)
+    trusted = "trusted with tools at Tier 1" if for_all else evidence.trusted_after(needs)
     return Recommendation(
         kind="not_enough_evidence",
-        sentence=f"not enough evidence: {missing}, without a miss, would be enough",
+        sentence=f"not enough evidence: {missing}, without a miss, would make it {trusted}",
         reasons=[*evidence.reasons()],
         needs=needs,
-        would_be="trusted" if evidence.may_be_tier_1 else "trusted_with",
+        would_be="trusted" if for_all else "trusted_with",
     )
 
 

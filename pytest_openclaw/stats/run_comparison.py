@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.core.errors import OpenClawError
-from pytest_openclaw.stats.compare import ComparedRuns, compare_records
+from pytest_openclaw.stats.compared_runs import ComparedRuns, compare_records
 from pytest_openclaw.stats.pairing import Obstacle, Obstacles, pair_cells
 from pytest_openclaw.stats.rates import is_judged
 from pytest_openclaw.types.run_config import IDENTITY, PROMPTS, PROVIDERS, SETTINGS, keys_to

@@ -13,7 +13,7 @@ from pytest_openclaw.stats.summary import Summary
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pytest_openclaw.stats.compare import ComparedRuns
+    from pytest_openclaw.stats.compared_runs import ComparedRuns
     from pytest_openclaw.types.records import Record
     from pytest_openclaw.types.settings import Gates
     from pytest_openclaw.types.targets import Target

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Literal
 
-from pytest_openclaw.stats.compare import comparison_to_json
+from pytest_openclaw.stats.compared_runs import comparison_to_json
 from pytest_openclaw.stats.groups import Group, group_to_json
 
 if TYPE_CHECKING:
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.stats.best import Best
-    from pytest_openclaw.stats.budget import Budget
-    from pytest_openclaw.stats.compare import ComparedRuns
+    from pytest_openclaw.stats.compared_runs import ComparedRuns
     from pytest_openclaw.stats.findings import ExpectedMiss, MissedPrompt
     from pytest_openclaw.stats.gates import GateResult
+    from pytest_openclaw.stats.spent import Budget
     from pytest_openclaw.types.records import Record
 
 # Summary format history, newest first:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.types.run_config import IDENTITY, PROMPTS, PROVIDERS, SETTINGS, keys_to
+from pytest_openclaw.types.settings import Shard, parse_shard
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -29,6 +30,39 @@ def check_agreement(parts: Sequence[Part]) -> None:
         _different_prompts(parts),
         "Merge runs of one version of a suite; `rescore` gives older replies today's validators.",
     )
+
+
+def check_shards(parts: Sequence[Part], *, allow_missing: bool) -> list[str]:
+    """Check that all shards of each divided selection are there.
+
+    Args:
+        parts: the runs, of which each may be merged from others.
+        allow_missing: accept missing shards.
+
+    Returns:
+        A note for each number of shards of which some are missing.
+
+    Raises:
+        OpenClawError: shards are missing.
+    """
+    found: dict[tuple[int, str], set[int]] = {}
+    for entry in (entry for part in parts for entry in part.measured):
+        if text := entry.get("shard"):
+            shard = parse_shard(text)
+            found.setdefault((shard.of, entry["divided_sha256"]), set()).add(shard.number)
+    notes = []
+    for (of, _), numbers in sorted(found.items()):
+        missing = [str(Shard(number, of)) for number in range(1, of + 1) if number not in numbers]
+        if missing:
+            rest = len(missing) - MAX_SHOWN
+            more = f" and {rest} more" if rest > 0 else ""
+            there = ", ".join(str(Shard(number, of)) for number in sorted(numbers)[:MAX_SHOWN])
+            what = f"the shards {', '.join(missing[:MAX_SHOWN])}{more} are missing, which belong to {there}"
+            notes.append(what + (" …" if len(numbers) > MAX_SHOWN else ""))
+    if notes and not allow_missing:
+        several = " Shards belong together only if they divide the same selection." if len(found) > 1 else ""
+        raise OpenClawError(f"{'; '.join(notes)}.{several} Add their runs, or give --allow-missing.")
+    return notes
 
 
 def agreed(values: Iterable[Any]) -> Any:

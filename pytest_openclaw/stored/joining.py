@@ -39,7 +39,7 @@ def order_of(parts: Sequence[Part]) -> Order:
     It is computed from the measured runs, not from merged ones, so that merging in steps makes no
     difference. Targets and prompts that no config names are sorted in by name.
     """
-    entries = [entry for part in parts for entry in _config_entries(part)]
+    entries = [entry for part in parts for entry in part.measured]
     keys = [key for part in parts for key in part.rows]
     targets = [[target_of(target) for target in entry["targets"]] for entry in entries]
     prompts = [[(suite, prompt_id) for suite, prompt_id in entry["prompts"]] for entry in entries]
@@ -64,7 +64,7 @@ def join_configs(
         n_selected: cells of the merged run by target.
         prompts: suites and ids in order.
     """
-    entries = _unique(entry for part in parts for entry in _config_entries(part))
+    entries = _unique(entry for part in parts for entry in part.measured)
     settings = {name: None for entry in entries for name in entry if name not in (*IDENTITY, *_COUNTS)}
     definitions = {key: definition for part in parts for key, definition in part.prompts.items()}
     return {
@@ -75,17 +75,6 @@ def join_configs(
         "prompts": [definitions[key] for key in prompts if key in definitions],
         "parts": entries,
     }
-
-
-def _config_entries(part: Part) -> list[JsonObject]:
-    """Return the settings of each run that a part consists of: itself, unless it is merged."""
-    config = part.run.config
-    if "parts" in config:
-        rescored = {"rescored": config["rescored"]} if "rescored" in config else {}
-        return [{**entry, **rescored} for entry in config["parts"]]
-    own = {name: value for name, value in config.items() if name not in ("models", "prompts")}
-    counts = {"n_cells": part.n_cells, "n_rows": part.n_rows}
-    return [{"run_id": config["run_id"], **counts, **own, "prompts": [list(key) for key in part.prompts]}]
 
 
 def join_inventories(parts: Sequence[Part]) -> JsonObject:

@@ -13,6 +13,7 @@ from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.stored.agreement import (
     MAX_SHOWN,
     check_agreement,
+    check_shards,
     differing_servers,
     differing_settings,
 )
@@ -40,12 +41,15 @@ class Merged:
     notes: tuple[str, ...]
 
 
-def merge_parts(parts: Sequence[Part], prefer: Prefer | None = None) -> Merged:
+def merge_parts(
+    parts: Sequence[Part], prefer: Prefer | None = None, *, allow_missing: bool = False
+) -> Merged:
     """Return the merged run.
 
     Args:
         parts: one or more, in any order; a directory that is given twice is used once.
         prefer: which row to keep if a cell has different ones, by end time.
+        allow_missing: merge shards even if others of their division are missing.
 
     Raises:
         OpenClawError: they did not measure the same thing, or a cell has different rows and `prefer` is
@@ -53,6 +57,7 @@ def merge_parts(parts: Sequence[Part], prefer: Prefer | None = None) -> Merged:
     """
     parts = sorted({part.run.path.resolve(): part for part in parts}.values(), key=lambda part: part.name)
     check_agreement(parts)
+    missing_shards = check_shards(parts, allow_missing=allow_missing)
     order = order_of(parts)
     rows, notes = _joined_rows(parts, prefer)
     target_places = {target: place for place, target in enumerate(order.targets)}
@@ -72,6 +77,7 @@ def merge_parts(parts: Sequence[Part], prefer: Prefer | None = None) -> Merged:
         snapshots=[snapshot for part in parts for snapshot in part.snapshots],
         gates=same_gates or Gates(),
     )
+    notes += missing_shards
     notes += [note for part in parts for note in part.shortcomings]
     notes += differing_servers(parts)
     notes += differing_settings(parts, "noted")

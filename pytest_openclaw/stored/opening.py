@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.reports.cells import Opened
+from pytest_openclaw.reports.cell_text import Opened
 from pytest_openclaw.suites import definition as definition_of
 from pytest_openclaw.suites.prompt import read_prompt
 from pytest_openclaw.tools.dispatch import dispatch

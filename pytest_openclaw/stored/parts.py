@@ -66,6 +66,17 @@ class Part:
         return str(self.run.path)
 
     @property
+    def measured(self) -> list[JsonObject]:
+        """The settings of each run that it consists of: its own, unless it is merged."""
+        config = self.run.config
+        if "parts" in config:
+            rescored = {"rescored": config["rescored"]} if "rescored" in config else {}
+            return [{**entry, **rescored} for entry in config["parts"]]
+        own = {name: value for name, value in config.items() if name not in ("models", "prompts")}
+        counts = {"n_cells": self.n_cells, "n_rows": self.n_rows}
+        return [{"run_id": config["run_id"], **counts, **own, "prompts": [list(key) for key in self.prompts]}]
+
+    @property
     def n_cells(self) -> int:
         """Cells selected in all."""
         return sum(self.n_selected.values())

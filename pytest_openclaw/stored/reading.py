@@ -76,9 +76,14 @@ def find_run(runs_dir: Path, name: str) -> Path:
         raise OpenClawError(f"there is no run in {runs_dir}")
     if name == LAST:
         return newest
-    if not is_there(runs_dir / name / CONFIG):
+    if not is_run(runs_dir / name):
         raise OpenClawError(f"there is no run {name} in {runs_dir}; the last one is {newest.name}")
     return runs_dir / name
+
+
+def is_run(path: Path) -> bool:
+    """Whether a folder is a run directory."""
+    return is_there(path / CONFIG)
 
 
 def runs_by_age(runs_dir: Path) -> list[Path]:
@@ -86,7 +91,7 @@ def runs_by_age(runs_dir: Path) -> list[Path]:
     found = [
         (results.lstat().st_mtime_ns, results.parent.name, results.parent)
         for results in runs_dir.glob(f"*/{RESULTS}")
-        if is_there(results.parent / CONFIG)
+        if is_run(results.parent)
     ]
     return [path for _, _, path in sorted(found, reverse=True)]
 

@@ -20,7 +20,7 @@ from pytest_openclaw.core.redact import HIDDEN
 from pytest_openclaw.core.text import valid_value
 from pytest_openclaw.judging.judge import JUDGED, conclude, judge, prepare, tool_demand_of
 from pytest_openclaw.recording.plugins import Plugins
-from pytest_openclaw.reports.cells import verdict_of
+from pytest_openclaw.reports.cell_text import verdict_of
 from pytest_openclaw.stored.parts import is_python
 from pytest_openclaw.stored.reading import StoredRow
 from pytest_openclaw.stored.rewriting import NewRun
@@ -249,6 +249,7 @@ def _exchange(record: Record) -> Reply:
 def _turn(turn: Mapping[str, Any]) -> Turn:
     calls = turn["calls"]
     return Turn(
+        user=turn.get("user"),
         text=turn["text"],
         reasoning=turn.get("reasoning") or "",
         calls=tuple(_call(call) for call in calls),

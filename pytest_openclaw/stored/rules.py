@@ -109,9 +109,9 @@ def _todays(suite: Suite | None, definition: JsonObject) -> Prompt | str:
     if now is None:
         return "has some prompts no longer"
     # A reply to another question cannot be judged by this rule.
-    if (now.prompt, now.system) != (definition.get("prompt"), definition.get("system")):
-        return "asks some prompts in other words now"
     today = definition_of(now)
+    if any(today.get(key) != definition.get(key) for key in ("prompt", "system", "messages", "turns")):
+        return "asks some prompts in other words now"
     # Calls are played again, which requires the same world and the same tools.
     if any(today.get(key) != definition.get(key) for key in ("tools_sha256", "world")):
         return "gives some prompts other tools or another world now"

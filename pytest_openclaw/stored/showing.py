@@ -20,7 +20,7 @@ from pytest_openclaw.types.tool_calls import ToolCall
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from pytest_openclaw.stats.compare import ComparedRuns
+    from pytest_openclaw.stats.compared_runs import ComparedRuns
     from pytest_openclaw.stored.parts import Part
     from pytest_openclaw.types.records import Record
     from pytest_openclaw.types.tool_calls import Tool
@@ -126,6 +126,7 @@ def _only_turn(record: Record, tools: tuple[Tool, ...] | None) -> ShownTurn:
 def _turn(turn: Mapping[str, Any], tools: tuple[Tool, ...] | None) -> ShownTurn:
     return ShownTurn(
         text=turn["text"],
+        user=turn.get("user"),
         thinking=turn.get("reasoning") or "",
         calls=_calls(turn["calls"], tools),
         **{

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from pytest_openclaw.core.files import is_there, load_object
 from pytest_openclaw.recording.run_directory import RESULTS
-from pytest_openclaw.stats.budget import Budget
-from pytest_openclaw.stats.compare import comparison_from_json
+from pytest_openclaw.stats.compared_runs import comparison_from_json
 from pytest_openclaw.stats.gates import GateResult
 from pytest_openclaw.stats.groups import Snapshots, group_records, group_to_json, summarize_group
+from pytest_openclaw.stats.spent import Budget
 from pytest_openclaw.stats.summarizing import summarize_run
 from pytest_openclaw.stats.summary import SUMMARY_VERSION, Summary
 from pytest_openclaw.stats.tool_use import bare_turns

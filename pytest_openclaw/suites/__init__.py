@@ -11,15 +11,16 @@ from pytest_openclaw.suites.keywords import keyword_token, rewrite_keyword
 from pytest_openclaw.suites.known_failures import known_failure_of
 from pytest_openclaw.suites.load import load_suite
 from pytest_openclaw.suites.matrix import build_cells, select_prompts, unmatched
-from pytest_openclaw.suites.order import spread
+from pytest_openclaw.suites.order import digest_of_cells, shard_of, spread
 from pytest_openclaw.suites.parse import parse_suite
-from pytest_openclaw.suites.targets import expand, is_wildcard, parse_targets
+from pytest_openclaw.suites.target_specs import expand, is_wildcard, parse_targets
 from pytest_openclaw.suites.wording import closest
 
 __all__ = [
     "build_cells",
     "closest",
     "definition",
+    "digest_of_cells",
     "expand",
     "is_wildcard",
     "keyword_token",
@@ -30,6 +31,7 @@ __all__ = [
     "parse_targets",
     "rewrite_keyword",
     "select_prompts",
+    "shard_of",
     "spread",
     "unmatched",
 ]

@@ -8,6 +8,7 @@ import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from pytest_openclaw.suites.conversation import written_messages
 from pytest_openclaw.suites.repeating import pass_text
 
 if TYPE_CHECKING:
@@ -42,6 +43,10 @@ def definition(prompt: Prompt) -> JsonObject:
         "variant_of": prompt.variant_of,
         "extra": prompt.extra,
     }
+    if prompt.messages:
+        fields["messages"] = written_messages(prompt.messages)
+    if prompt.turns:
+        fields["turns"] = prompt.turns
     if prompt.tools is not None:
         fields |= {
             "tools": prompt.tools_spec,

@@ -1,16 +1,41 @@
-"""The order of cells: target by target within an endpoint, repeat by repeat, endpoints interleaved."""
+"""The order of cells, target by target within an endpoint, endpoints interleaved; and their shards."""
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
-    from pytest_openclaw.types.targets import Target
+    from pytest_openclaw.types.settings import Shard
+    from pytest_openclaw.types.targets import CellKey, Target
 
 T = TypeVar("T")
+
+
+def shard_of(keys: Iterable[CellKey], shard: Shard) -> frozenset[CellKey]:
+    """Return the cells of one shard: the same on each machine, in whatever order they are collected.
+
+    Shards of one selection have no cell in common and are equally large, within one cell. They are assigned
+    in turn, in the order of a digest of their ids, so that each shard has some of every target and suite.
+
+    Args:
+        keys: the selected cells.
+        shard: which part of them.
+    """
+    ranked = sorted(keys, key=lambda key: hashlib.sha256(_cell_id(key)).digest())
+    return frozenset(ranked[shard.number - 1 :: shard.of])
+
+
+def digest_of_cells(keys: Iterable[CellKey]) -> str:
+    """Return the SHA-256 of the ids of these cells, in whatever order they are; hexadecimal."""
+    return hashlib.sha256(b"\n".join(sorted(map(_cell_id, keys)))).hexdigest()
+
+
+def _cell_id(key: CellKey) -> bytes:
+    return f"{key.suite}::{key.name}".encode()
 
 
 def spread(

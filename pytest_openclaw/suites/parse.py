@@ -8,7 +8,7 @@ from pytest_openclaw.core.errors import SuiteError
 from pytest_openclaw.core.quoting import listed
 from pytest_openclaw.suites.document import read_document
 from pytest_openclaw.suites.offered import of_catalogue
-from pytest_openclaw.suites.pressure import under_pressure
+from pytest_openclaw.suites.pressure_forms import under_pressure
 from pytest_openclaw.suites.prompt import check_id, read_prompt
 from pytest_openclaw.suites.wording import kind_of, shown
 from pytest_openclaw.types.prompts import Suite

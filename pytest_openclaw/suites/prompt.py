@@ -6,13 +6,14 @@ import sys
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, cast, get_args
 
+from pytest_openclaw.suites.conversation import read_messages, read_turns
 from pytest_openclaw.suites.flaws import find_flaws
 from pytest_openclaw.suites.known_failures import read_known_failures
 from pytest_openclaw.suites.offered import read_tools
-from pytest_openclaw.suites.pressure import Form, flaws_of
+from pytest_openclaw.suites.pressure_forms import Form, flaws_of
 from pytest_openclaw.suites.repeating import find_disagreement, read_pass, read_repeat
 from pytest_openclaw.suites.wording import is_plain, kind_of, shown
-from pytest_openclaw.suites.world import read_world
+from pytest_openclaw.suites.world_parsing import read_world
 from pytest_openclaw.tools.bridge import reached_tools
 from pytest_openclaw.tools.catalogue import CALL
 from pytest_openclaw.tools.dispatch import same_tool
@@ -68,10 +69,7 @@ def read_prompt(
         values["validator"] = build_validator(_validator_spec(raw), registry)
     except ValueError as error:
         complaints.append(" ".join(str(error).splitlines()))
-    if "twin_of" in values and "probe" in values:
-        complaints.append("has probe beside twin_of. A twin is harmless, so remove one of them.")
-    if "world" in values and "tools" not in values:
-        complaints.append('has a world, but no "tools" to act in it. Write for example tools = "direct".')
+    complaints += _disagreements(values)
     if isinstance(form := raw.get("pressure"), Form):
         values |= {"pressure_of": form.of, "padding_tokens": form.padding_tokens}
     elif form is not None:
@@ -97,6 +95,18 @@ def read_prompt(
     values["validator_spec"] = raw.get("validator") or {"type": "noop"}
     values["extra"] = {key: value for key, value in raw.items() if key not in _KNOWN}
     return Prompt(suite=suite, id=prompt_id, **values), []
+
+
+def _disagreements(values: Mapping[str, Any]) -> Iterator[str]:
+    """Yield errors for keys that do not go together."""
+    if "twin_of" in values and "probe" in values:
+        yield "has probe beside twin_of. A twin is harmless, so remove one of them."
+    if "world" in values and "tools" not in values:
+        yield 'has a world, but no "tools" to act in it. Write for example tools = "direct".'
+    if any(turn.calls for turn in values.get("messages", ())) and "tools" not in values:
+        yield 'has messages with calls, but no "tools". Offer those that were called.'
+    if {"turns", "tools"} <= values.keys() and "world" not in values:
+        yield 'has turns and "tools", but no "world" that answers calls. Write world = { files = {} }.'
 
 
 def _lacking(raw: JsonObject, validator: Validator) -> Iterator[str]:
@@ -232,6 +242,8 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
     "category": _text,
     "tags": _texts,
     "system": _text,
+    "messages": read_messages,
+    "turns": read_turns,
     "expected_tool_calls": _tools,
     "timeout_s": _seconds,
     "max_output_tokens": _tokens,

@@ -141,6 +141,14 @@ def takes_no_tools(name: str) -> Fault:
     return _unsent(f"{name}: not asked: the prompt offers tools, which this provider does not send. {hint}")
 
 
+def takes_no_messages(name: str) -> Fault:
+    """A prompt is a part of a conversation, without which it is another question."""
+    hint = "Set takes_messages = True on the provider's class, and send request.conversation."
+    return _unsent(
+        f"{name}: not asked: the prompt is part of a conversation, which this provider does not send. {hint}"
+    )
+
+
 def cannot_play(name: str, why: str) -> Fault:
     """A provider has no way of asking this one prompt; others it may."""
     return _unsent(f"{name}: not asked: {why}")

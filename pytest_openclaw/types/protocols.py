@@ -60,7 +60,11 @@ class Provider(Protocol):
     warms_up: ClassVar[bool] = False
     #: whether it sends `request.tools` and `request.history`; only then it gets prompts with tools
     takes_tools: ClassVar[bool] = False
-    #: whether it answers the calls of `request.world` itself, and returns the whole exchange as one reply
+    #: whether it sends `request.messages` and `request.history`, for example as `request.conversation`; only
+    #: then it gets prompts with `messages` or `turns`
+    takes_messages: ClassVar[bool] = False
+    #: whether it answers the calls of `request.world` and sends `request.turns` itself, and returns the whole
+    #: exchange as one reply
     plays_worlds: ClassVar[bool] = False
 
     setup: ProviderSetup

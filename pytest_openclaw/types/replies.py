@@ -41,16 +41,18 @@ class Timing:
 
 @dataclass(frozen=True, kw_only=True)
 class Turn:
-    """One turn of an exchange: the model's text and calls, and the results of the calls.
+    """One turn of a conversation: the model's text and calls, and the results of the calls.
 
     Attributes:
+        user: a message of the user, which comes first; None if there is none. A turn with nothing else is
+            this message alone.
         results: one text for each of `calls`; fewer if the exchange ended there.
         timing: of this turn alone.
-        nudge: a message to the model because it gave no answer; such a turn has nothing else.
         carried: blocks of the answer that its API requires unchanged in the next request, in that API's
             form; they are not written anywhere else.
     """
 
+    user: str | None = None
     text: str = ""
     reasoning: str = ""
     calls: tuple[ToolCall, ...] = ()
@@ -59,8 +61,12 @@ class Turn:
     timing: Timing | None = None
     input_tokens: int | None = None
     output_tokens: int | None = None
-    nudge: str = ""
     carried: tuple[JsonObject, ...] = field(default=(), repr=False)
+
+    @property
+    def is_users_alone(self) -> bool:
+        """Whether it is a message of the user, without anything of the model."""
+        return self.user is not None and not (self.text or self.reasoning or self.calls)
 
 
 @dataclass(frozen=True, kw_only=True)

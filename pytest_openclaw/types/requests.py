@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pytest_openclaw.types.replies import Turn
+from pytest_openclaw.types.worlds import most_turns
+
 if TYPE_CHECKING:
-    from pytest_openclaw.types.replies import Turn
     from pytest_openclaw.types.targets import ThinkingLevel
     from pytest_openclaw.types.tool_calls import Tool
     from pytest_openclaw.types.worlds import World
@@ -24,8 +26,10 @@ class Request:
         temperature: 0 to 2; not sent to an API that rejects it.
         seed: distinguishes the repeats of a prompt, if the API has one; None leaves it to the server.
         tools: offered to the model, which decides whether to call them.
-        history: the turns after `prompt`, with the results of their calls.
-        world: answers the calls; None requests a single turn.
+        messages: the turns before `prompt`, with the results of their calls.
+        history: the turns after `prompt`.
+        turns: messages of the user, each to be sent after the answer to the one before.
+        world: answers the calls; None requests one turn for each message of the user.
     """
 
     model: str
@@ -38,5 +42,22 @@ class Request:
     stream: bool = True
     timeout_s: float = 300.0
     tools: tuple[Tool, ...] = ()
+    messages: tuple[Turn, ...] = ()
     history: tuple[Turn, ...] = ()
+    turns: tuple[str, ...] = ()
     world: World | None = None
+
+    @property
+    def is_exchange(self) -> bool:
+        """Whether it may have several turns of the model."""
+        return self.world is not None or bool(self.turns)
+
+    @property
+    def most_turns(self) -> int:
+        """The most turns of the model."""
+        return most_turns(self.world, 1 + len(self.turns))
+
+    @property
+    def conversation(self) -> tuple[Turn, ...]:
+        """All turns in order, with `prompt` as the user's message among them; the system text is not."""
+        return (*self.messages, Turn(user=self.prompt), *self.history)

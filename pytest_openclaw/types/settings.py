@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from pytest_openclaw.core.errors import OpenClawError
 
@@ -182,6 +182,29 @@ def loss_limit(fail_on: str) -> float | None:
     return limit if 0 < limit < 1 else None
 
 
+class Shard(NamedTuple):
+    """One of the equal parts into which jobs divide the cells of a run; from 1."""
+
+    number: int
+    of: int
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.of}"
+
+
+def parse_shard(text: str) -> Shard:
+    """Return the shard that a text such as `2/8` names.
+
+    Raises:
+        ValueError: it is none; the text is the hint.
+    """
+    found = re.fullmatch(r"([1-9][0-9]{0,3})/([1-9][0-9]{0,3})", text)
+    shard = Shard(int(found[1]), int(found[2])) if found else None
+    if shard is None or shard.number > shard.of:
+        raise ValueError("give K/N, part K of N from 1 to 9999, for example 2/8")
+    return shard
+
+
 def parse_run_id(text: str) -> str:
     """Return a new run's id, which every system can hold as the name of a folder.
 
@@ -251,6 +274,7 @@ class Settings:
         p_value: of the comparison of verdicts.
         across: what may differ from the baseline all the same, of `ACROSS`.
         prices: the user's own; of those that fit a target the last one counts.
+        shard: which part of the selected cells is run, as `2/8`; empty for all.
         budget_usd: what this session may spend, in US dollars; None is no limit.
         dry_run: show what would be asked, and send no request.
     """
@@ -278,6 +302,7 @@ class Settings:
     endpoints: tuple[Endpoint, ...] = ()
     provider_options: Mapping[str, str] = field(default_factory=dict)
     prices: tuple[OwnPrice, ...] = ()
+    shard: str = ""
     budget_usd: float | None = None
     dry_run: bool = False
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 DEFAULT_STEPS = 8
 
 Failure = Literal["denied", "gone", "rate_limit", "timeout"]
-"""How a call can fail without an effect; a tool that is gone is offered, but OpenClaw finds it no longer."""
+"""How a call can fail without an effect; a tool that is gone is offered, and no longer found."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,8 +41,8 @@ class Command:
 class Answer:
     """A tool's result for some calls, with precedence over playing the world.
 
-    One of `result`, `error`, `fails` and `cut` is set, or `result` with `cut`. A call that fails has no effect; messages to
-    others that are answered by `result` are recorded as sent nevertheless.
+    One of `result`, `error`, `fails` and `cut` is set, or `result` with `cut`. A call that fails has no
+    effect; messages to others that are answered by `result` are recorded as sent nevertheless.
 
     Attributes:
         result: the whole result.
@@ -84,7 +84,7 @@ class World:
             tools search and read.
         pages: URL → text, for the web tools.
         answers: for every other tool; the first that matches.
-        steps: the maximum of turns.
+        steps: the maximum of turns for each message of the user.
     """
 
     files: Mapping[str, str] = field(default_factory=dict)
@@ -93,6 +93,14 @@ class World:
     pages: Mapping[str, str] = field(default_factory=dict)
     answers: tuple[Answer, ...] = ()
     steps: int = DEFAULT_STEPS
+
+
+def most_turns(world: World | None, n_messages: int) -> int:
+    """Return the most turns of a model in an exchange with so many messages of the user.
+
+    Without a world, as in a conversation without tools, each message has one turn.
+    """
+    return n_messages * (world.steps if world else 1)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import zip_longest
-from posixpath import normpath
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.core.json_schema import BoundedSchema
-from pytest_openclaw.core.json_text import same
 from pytest_openclaw.core.quoting import listed, shown
 from pytest_openclaw.tools.bridge import DESCRIBE, SEARCH, inner_call, with_inner_calls
 from pytest_openclaw.tools.dispatch import same_tool
-from pytest_openclaw.validators.answer import BLANKS, Flaw, each_once
+from pytest_openclaw.validators.answer import Flaw, each_once
 from pytest_openclaw.validators.keys import flag_value, list_value, table_value, texts_value, what
+from pytest_openclaw.validators.wanted_arguments import WantedArguments, read_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,11 +22,10 @@ if TYPE_CHECKING:
     from pytest_openclaw.types.replies import Reply, Turn
     from pytest_openclaw.types.tool_calls import Dispatched
 
-_KEYS = ("name", "arguments", "matching")
+_KEYS = ("name", "arguments", "ignore_case", "ignore_punctuation", "matching")
 ANY = "*"
 """In a list of forbidden tools: every tool that is not required."""
 LOOKUPS = frozenset({SEARCH, DESCRIBE})
-_PATHS = ("path", "workdir")
 _HINT = 'Write for example {"name": "read", "arguments": {"path": "notes.md"}}.'
 
 
@@ -38,12 +35,12 @@ class WantedCall:
 
     Attributes:
         names: of tools; any of them is accepted.
-        arguments: required values; others are free.
+        arguments: those that it must have; others are free.
         matching: a JSON Schema of all its arguments.
     """
 
     names: tuple[str, ...]
-    arguments: Mapping[str, Any] = field(default_factory=dict)
+    arguments: WantedArguments = field(default_factory=WantedArguments)
     matching: Mapping[str, Any] = field(default_factory=dict)
 
     def is_for(self, tool: str) -> bool:
@@ -53,11 +50,8 @@ class WantedCall:
     def complaint(self, made: Dispatched) -> str | None:
         """Return the error of a call of one of these tools; None if it matches."""
         given = made.arguments or {}
-        for name, value in self.arguments.items():
-            if name not in given:
-                return f"{made.tool} has no {name}, which should be {_short(value)}"
-            if not _equal(name, given[name], value):
-                return f"{made.tool} has {name} {_short(given[name])}, not {_short(value)}"
+        if wrong := self.arguments.complaint(given):
+            return f"{made.tool} has {wrong}"
         violation = self._schema.violation(dict(given)) if self.matching else None
         return f"{made.tool}: {violation}" if violation else None
 
@@ -283,7 +277,7 @@ def _read_call(owner: str, entry: object, key: str) -> WantedCall:
         raise ValueError(f'validator {owner}: a call in "{key}" has an empty list of names. {_HINT}')
     call = WantedCall(
         names=names,
-        arguments=table_value(owner, "arguments", entry.get("arguments", {})),
+        arguments=read_arguments(owner, entry),
         matching=table_value(owner, "matching", entry.get("matching", {})),
     )
     if call.matching:
@@ -292,16 +286,3 @@ def _read_call(owner: str, entry: object, key: str) -> WantedCall:
         except ValueError as error:
             raise ValueError(f'validator {owner}: "matching" {error}') from error
     return call
-
-
-def _equal(name: str, given: object, wanted: object) -> bool:
-    if not (isinstance(given, str) and isinstance(wanted, str)):
-        return same(given, wanted)
-    given, wanted = given.strip(BLANKS), wanted.strip(BLANKS)
-    if name in _PATHS:  # ./notes/ is notes
-        given, wanted = normpath(given), normpath(wanted)
-    return given == wanted
-
-
-def _short(value: object) -> str:
-    return shown(json.dumps(value, ensure_ascii=False))[1:-1]

@@ -14,6 +14,7 @@ from pytest_openclaw.tools.dispatch import same_tool
 from pytest_openclaw.tools.paths import place_of
 from pytest_openclaw.validators.answer import BLANKS, Flaw
 from pytest_openclaw.validators.keys import list_value, table_value, text_value, texts_value, what
+from pytest_openclaw.validators.wanted_arguments import WantedArguments, read_arguments
 
 if TYPE_CHECKING:
     from pytest_openclaw.types.worlds import WorldState
@@ -107,19 +108,19 @@ class MessageRule:
 
     Attributes:
         tool: that sent it; empty for any.
-        arguments: required values; texts compare without blanks around them and without case.
+        arguments: those that it must have; texts compare without case.
         contains: texts that are somewhere in its arguments, in any case.
     """
 
     tool: str = ""
-    arguments: Mapping[str, Any] = field(default_factory=dict)
+    arguments: WantedArguments = field(default_factory=WantedArguments)
     contains: tuple[str, ...] = ()
 
     def fits(self, message: Mapping[str, Any]) -> bool:
         """Whether a message matches."""
         if self.tool and not same_tool(self.tool, str(message.get("tool"))):
             return False
-        if not all(name in message and _alike(message[name], one) for name, one in self.arguments.items()):
+        if self.arguments.complaint(message):
             return False
         written = json.dumps([*message.values()], ensure_ascii=False).casefold()
         return all(json.dumps(text, ensure_ascii=False)[1:-1].casefold() in written for text in self.contains)
@@ -127,9 +128,9 @@ class MessageRule:
     @property
     def wanted(self) -> str:
         """Return a description of the rule."""
-        values = [f"{name} {shown(str(value))}" for name, value in self.arguments.items()]
         texts = [listed(self.contains)] if self.contains else []
-        return ", ".join([*([f"tool {self.tool}"] if self.tool else []), *values, *texts]) or "any content"
+        tool = [f"tool {self.tool}"] if self.tool else []
+        return ", ".join([*tool, *self.arguments.described(), *texts]) or "any content"
 
 
 def read_files(owner: str, value: object) -> dict[str, FileRule]:
@@ -192,16 +193,10 @@ def _read_message(owner: str, entry: object) -> MessageRule:
         raise ValueError(f'validator {owner}: "sent" has {shown(str(unknown[0]))}. {_MESSAGE_HINT}')
     return MessageRule(
         tool=text_value(owner, "tool", entry.get("tool", "")),
-        arguments=table_value(owner, "arguments", entry.get("arguments", {})),
+        arguments=read_arguments(owner, {**entry, "ignore_case": True}),
         contains=_some_texts(owner, "contains", entry.get("contains", [])),
     )
 
 
 def _some_texts(owner: str, key: str, value: object) -> tuple[str, ...]:
     return texts_value(owner, key, [value] if isinstance(value, str) else value)
-
-
-def _alike(given: object, wanted: object) -> bool:
-    if isinstance(given, str) and isinstance(wanted, str):
-        return given.strip(BLANKS).casefold() == wanted.strip(BLANKS).casefold()
-    return same(given, wanted)

@@ -62,7 +62,7 @@ def context(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 @pytest.fixture
 def open_page(context: BrowserContext) -> Iterator[Opener]:
-    """Opens a file and waits for its charts; at the end the page must have reported no error."""
+    """Opens a file and waits until it is drawn; at the end the page must have reported no error."""
     complaints: list[str] = []
     pages: list[Page] = []
 
@@ -75,7 +75,7 @@ def open_page(context: BrowserContext) -> Iterator[Opener]:
         page.set_viewport_size({"width": look.pop("width", 1280), "height": 900})
         page.emulate_media(color_scheme=look.pop("colors", "light"), **look)
         page.goto(path.as_uri())
-        page.wait_for_selector("body[data-charts]")
+        page.wait_for_selector("body[data-ready]")
         return page
 
     yield open_

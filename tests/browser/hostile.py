@@ -20,7 +20,7 @@ TEXTS = {
     "half-a-comment": "<!-- <script",
     "image": "<img src=x onerror=\"window.pwned = 5\">",
     "svg": "<svg onload=window.pwned=6><a href=javascript:window.pwned=7>x</a></svg>",
-    "template": "{{script}} {{library}} ${window.pwned=8}",
+    "template": "{{script}} {{style}} ${window.pwned=8}",
     "entities": "&lt;b&gt; &amp;amp; &#x3c;i&#x3e; &nbsp;",
     "quotes": "\" onfocus=\"window.pwned=9\" x='` \\",
     "markup": "<b>bold</b><style>body{display:none}</style><base href=//x.example>",

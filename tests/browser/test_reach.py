@@ -64,10 +64,8 @@ def test_axe_finds_no_serious_fault(
 
 
 def _colors(page: Page) -> tuple[str, str]:
-    return (
-        page.evaluate("getComputedStyle(document.body).backgroundColor"),
-        page.locator("#targets .chart svg path[fill^=rgb]").first.get_attribute("fill") or "",
-    )
+    point = "getComputedStyle(document.querySelector('#targets .chart circle')).fill"
+    return page.evaluate("getComputedStyle(document.body).backgroundColor"), page.evaluate(point)
 
 
 @pytest.mark.nightly
@@ -76,22 +74,44 @@ def test_the_system_chooses_the_colors_until_the_reader_does(open_page: Opener, 
     page = open_page(made_run / "report.html", colors="light")
     light = _colors(page)
 
-    def redrawn(act: Any) -> tuple[str, str]:
-        page.evaluate("delete document.body.dataset.charts")
-        act()
-        page.wait_for_selector("body[data-charts]")
-        return _colors(page)
-
-    dark = redrawn(lambda: page.get_by_role("button", name="Dark").click())
+    page.get_by_role("button", name="Dark").click()
+    dark = _colors(page)
     assert dark[0] != light[0]
     assert dark[1] != light[1]
-    assert redrawn(lambda: page.emulate_media(color_scheme="dark")) == dark
-    assert redrawn(lambda: page.get_by_role("button", name="Light").click()) == light
-    assert redrawn(lambda: page.get_by_role("button", name="Auto").click()) == dark
+    page.emulate_media(color_scheme="dark")
+    assert _colors(page) == dark
+    page.get_by_role("button", name="Light").click()
+    assert _colors(page) == light
+    page.get_by_role("button", name="Auto").click()
+    assert _colors(page) == dark
+
+
+@pytest.mark.parametrize(
+    "width", [pytest.param(390, id="telephone"), pytest.param(1024, id="tablet", marks=pytest.mark.nightly)]
+)
+def test_the_answer_is_on_the_first_screen(open_page: Opener, made_run: Path, width: int) -> None:
+    """Every target's chips and sentence are seen without scrolling, above any chart; what scrolls says so."""
+    page = open_page(made_run / "report.html", width=width)
+
+    answers = page.locator("#targets .answers li")
+    assert answers.count() == 3
+    for answer in answers.all():
+        box = answer.bounding_box()
+        assert box is not None
+        assert box["y"] + box["height"] < 900
+    chips = answers.nth(1).locator(".badge").all_inner_texts()
+    assert chips[0].split(" ", 1)[0] in set("✓◐?✗!")
+    assert chips[1].startswith("Tier ")
+    chart = page.locator("#targets .chart").bounding_box()
+    last = answers.last.bounding_box()
+    assert chart is not None
+    assert last is not None
+    assert last["y"] + last["height"] < chart["y"]
+    assert page.locator("#targets .hint").is_visible()
 
 
 def test_a_telephone_is_wide_enough(open_page: Opener, made_run: Path) -> None:
-    """Only tables, charts of many columns and the matrix scroll sideways; an open cell fills the screen."""
+    """Only tables and the matrix scroll sideways; an open cell fills the screen."""
     page = open_page(made_run / "report.html", width=390)
     assert page.evaluate("document.scrollingElement.scrollWidth") == 390
     page.locator("[role=gridcell].v1").first.click()

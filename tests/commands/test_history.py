@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 
 from pytest_openclaw.commands import main
 from pytest_openclaw.recording.run_directory import RunDirectory
-from pytest_openclaw.stored import history as reading
+from pytest_openclaw.stored import run_history as reading
 from pytest_openclaw.types.records import Record
 from pytest_openclaw.types.targets import Target
 from tests.unit.stored.stored_runs import A, B, definition, row, store
@@ -61,8 +62,8 @@ def test_a_block_a_target_oldest_first(runs: Path, capsys: pytest.CaptureFixture
 
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[:3] for line in lines[:5]] == [
-        ["lab/a"],
-        ["run", "ended", "pass"],
+        ["lab/a", "passed", "▅▁█"],
+        ["run", "ended", "passed"],
         ["zero", "2024-10-04", "1/2"],
         ["middle", "2024-10-14", "0/2"],
         ["later", "2024-10-24", "2/2"],
@@ -179,17 +180,18 @@ def test_another_selection_of_prompts_is_marked(runs: Path, capsys: pytest.Captu
 
     assert [run["has_other_prompts"] for run in target["runs"]] == [None, False, False, True, False]
     shown = capsys.readouterr().out
-    assert "\nruled   2024-11-03  2/2*" in shown
+    assert re.search(r"^ruled +2024-11-03 +2/2\*", shown, re.MULTILINE)
     assert shown.endswith("* other prompts or validators than in the run before it\n")
 
 
 @pytest.mark.parametrize(
-    ("name", "config", "n_selected", "state", "kind"),
+    ("name", "config", "n_selected", "state", "kind", "note"),
     [
-        pytest.param("a", {}, {A: 1}, "finished", "measured", id="finished-without-a-summary"),
-        pytest.param("b", {}, {A: 4}, "interrupted", "measured", id="interrupted"),
-        pytest.param("c", {"rescored": {"run_id": "x"}}, {A: 1}, "finished", "rescored", id="rescored"),
-        pytest.param("d", {"parts": []}, {A: 1}, "finished", "merged", id="merged"),
+        pytest.param("a", {}, {A: 1}, "finished", "measured", "", id="finished-without-a-summary"),
+        pytest.param("b", {}, {A: 4}, "interrupted", "measured", "partial: 1 of 4 cells", id="interrupted"),
+        pytest.param("c", {"rescored": {"run_id": "x"}}, {A: 1}, "finished", "rescored", "rescored", id="rescored"),
+        pytest.param("d", {"parts": []}, {A: 1}, "finished", "merged", "merged", id="merged"),
+        pytest.param("e", {"parts": []}, {A: 4}, "interrupted", "merged", "merged, partial: 1 of 4 cells", id="both"),
     ],
 )  # fmt: skip
 def test_what_kind_of_run_it_is(
@@ -199,9 +201,10 @@ def test_what_kind_of_run_it_is(
     n_selected: Any,
     state: str,
     kind: str,
+    note: str,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """The line of a run says if the run is not an ordinary finished one."""
+    """The line of a run says in words if the run is not an ordinary finished one."""
     store(runs / name, [_at(20030, A, "P1")], n_selected=n_selected, **config)
 
     run = _json(capsys)["targets"][0]["runs"][-1]
@@ -209,9 +212,7 @@ def test_what_kind_of_run_it_is(
 
     assert (run["run_id"], run["state"], run["kind"]) == (name, state, kind)
     line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith(f"{name} "))
-    assert [word for word in (kind, state) if word in line] == [
-        w for w in (kind, state) if w not in {"measured", "finished"}
-    ]
+    assert line.partition(" – ")[2].strip() == note
 
 
 def test_a_run_under_way_is_counted_so_far(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:

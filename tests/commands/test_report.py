@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
 
 from pytest_openclaw.commands import main
-from pytest_openclaw.core.installation import install_command
-from tests.unit.stored.stored_runs import A, files_of, row, store
+from tests.unit.stored.stored_runs import A, row, store
 
 
 @pytest.fixture
@@ -19,29 +17,17 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return store(Path("runs/one"), [row(A, "P1")])
 
 
-@pytest.mark.parametrize("missing", ["altair", "vl_convert"])
-def test_without_its_extra_it_says_how_to_get_it(
-    run: Path, missing: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """No page is written without its charts."""
-    from pytest_openclaw.reports.html.library import bundle
+def test_it_needs_no_extra_and_is_small(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The page is one file without a library; a run of 100 cells is below 300 kB."""
+    texts = [f"answer {n} " * 30 for n in range(100)]
+    big = store(Path("runs/big"), [row(A, f"P{n}", raw_output=text) for n, text in enumerate(texts)])
 
-    bundle.cache_clear()
-    for name in ("altair", "vl_convert"):
-        monkeypatch.setitem(sys.modules, name, None if name == missing else _Other())
-    before = files_of(run)
+    assert main(["report", "big"]) == 0
 
-    assert main(["report", "one"]) == 4
-
-    assert capsys.readouterr().err == (
-        f"pytest-openclaw report: the page's charts need {missing}, which is not installed: "
-        f"{install_command('report')}\n"
-    )
-    assert files_of(run) == before
-
-
-class _Other:
-    SCHEMA_VERSION = "v6.1.0"
+    page = (big / "report.html").read_bytes()
+    assert len(page) < 300_000
+    assert page.count(b"<script>") == 1
+    assert "100 cells on 1 target, 0.1 MB" in capsys.readouterr().out
 
 
 def test_it_overwrites_nothing_but_its_own(

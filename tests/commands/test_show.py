@@ -10,7 +10,7 @@ import pytest
 
 from pytest_openclaw.commands import main
 from pytest_openclaw.recording.run_directory import RunDirectory
-from pytest_openclaw.reports.cells import Opened, render_cell
+from pytest_openclaw.reports.cell_text import Opened, render_cell
 from pytest_openclaw.types.targets import Target
 from tests.unit.stored.stored_runs import SUITE, A, B, definition, files_of, load, row, store
 
@@ -67,9 +67,11 @@ def test_a_run_is_its_summary_and_its_cells(runs: Path, capsys: pytest.CaptureFi
 
     shown = _shown(capsys, "last")
 
-    table, cells = shown.split("\n\ncell ")
+    answers, table, *_ = shown.split("\n\n")
+    cells = shown.split("\n\ncell ")[1]
+    assert answers.startswith("lab/a: not enough evidence")
     assert table.startswith("target ")
-    assert "lab/b@low" in table
+    assert [line.split()[0] for line in table.splitlines()[1:]] == ["a", "b@low"]
     assert [" ".join(line.split()) for line in cells.splitlines()] == [
         "verdict took why",
         "prompts_x.json::P1[lab/a] passed 100 ms",
@@ -285,8 +287,10 @@ def test_no_line_of_a_cell_can_control_a_terminal() -> None:
     """Prompt, reply, calls and results are already escaped, whichever command prints them."""
     bad = "\x1b[2J\r\u202e"
     call = {"name": bad, "arguments": bad, "result": bad, "problem": None, "told": bad}
-    turn = {"text": bad, "reasoning": bad, "calls": [call]}
-    prompt = definition("P1", prompt=bad, system=bad, validator={"type": bad})
+    turn = {"user": bad, "text": bad, "reasoning": bad, "calls": [call]}
+    made = [{"name": bad, "arguments": {bad: bad}}]
+    messages = [{"role": "user", "content": bad}, {"role": "assistant", "content": bad, "calls": made}]
+    prompt = definition("P1", prompt=bad, system=bad, messages=messages, validator={"type": bad})
     texts = {"prompt_name": bad, "violation": bad, "finish_reason": bad, "host": bad, "tool_calls": (bad,)}
     opened = Opened(thinking=bad, answer=bad, calls=[call])
 

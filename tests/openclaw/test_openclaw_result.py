@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.providers.openclaw.result import AgentResult, CalledAgent, find_envelope, read_envelope
+from pytest_openclaw.providers.openclaw.envelope import AgentResult, CalledAgent, find_envelope, read_envelope
 from pytest_openclaw.types.replies import Fault
 
 # As OpenClaw 2026.9.6 wrote them, with a scripted model server.

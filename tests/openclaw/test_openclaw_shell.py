@@ -17,7 +17,7 @@ from pytest_openclaw.core.text import valid_text
 from pytest_openclaw.providers.openclaw import disk
 from pytest_openclaw.providers.openclaw.call import scratch_folder
 from pytest_openclaw.providers.openclaw.disk import Disk
-from pytest_openclaw.providers.openclaw.shell import command_of, play
+from pytest_openclaw.providers.openclaw.played_shell import command_of, play
 from pytest_openclaw.tools.world import work, workspace
 from pytest_openclaw.tools.world.shell import Exec, Ran
 from pytest_openclaw.tools.world.workspace import ToolError, Workspace
@@ -385,7 +385,7 @@ def test_a_folder_that_is_gone(staged):
 
 def test_it_starts_with_little():
     """A command imports nothing that only providers and sessions need; each command would load it again."""
-    code = "import pytest_openclaw.providers.openclaw.shell, sys; print(*sys.modules)"
+    code = "import pytest_openclaw.providers.openclaw.played_shell, sys; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE_S)
 
     loaded = {name.partition(".")[0] for name in done.stdout.split()}

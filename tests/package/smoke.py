@@ -23,7 +23,7 @@ import pytest_openclaw
 CLONE = Path(__file__).resolve().parents[2]
 PATIENCE_S = 300.0
 # Packages that only extras and the clone's dependency groups install.
-OTHERS = ("altair", "xllamacpp", "genai_prices", "hypothesis", "mypy", "tests", "twine")
+OTHERS = ("xllamacpp", "genai_prices", "hypothesis", "mypy", "tests", "twine")
 READ = {
     "index": 0,
     "id": "c1",

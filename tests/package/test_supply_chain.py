@@ -95,7 +95,7 @@ def _listed(direct: dict[str, str], **more: list[str]) -> dict[str, Any]:
     }
 
 
-REQUIRES = ["pytest>=8.4", "Type_Ext>=4; python_version >= '3.11'", "altair>=6; extra == 'report'"]
+REQUIRES = ["pytest>=8.4", "Type_Ext>=4; python_version >= '3.11'", "argcomplete>=3; extra == 'completion'"]
 BOTH = {"pytest": "9.0", "type-ext": "4.1"}
 
 
@@ -105,7 +105,7 @@ BOTH = {"pytest": "9.0", "type-ext": "4.1"}
         pytest.param(_listed(BOTH, pytest=["pluggy"], pluggy=[]), [], id="complete"),
         pytest.param(_listed({"pytest": "9.0"}), ["lacks type-ext"], id="missing"),
         pytest.param(
-            _listed({**BOTH, "altair": "6.0"}), ["has altair, which the wheel does not require"], id="of-an-extra"
+            _listed({**BOTH, "argcomplete": "3.5"}), ["has argcomplete, which the wheel does not require"], id="of-an-extra"
         ),
         pytest.param(
             _listed({**BOTH, "pytest": "8.3"}), ["has pytest 8.3, which is not >=8.4"], id="too-old"

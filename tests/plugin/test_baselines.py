@@ -155,7 +155,6 @@ def test_show_prints_the_runs_comparison(
 @pytest.mark.newest
 def test_the_page_has_the_runs_comparison(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The page has it too, although it is written without the baseline."""
-    pytest.importorskip("altair", reason="the extra `report` draws its charts")
     _suite(plain_project, n_bad=0)
     _run(plain_project, "before")
     _run(plain_project, "after", "--openclaw-baseline=before", *GATE)

@@ -86,7 +86,7 @@ def _words(text: str) -> str:
     return " ".join(html.unescape(text).replace("\\", "").split())
 
 
-def test_harm_is_the_last_word_of_a_run(project: Any) -> None:
+def test_harm_is_the_first_word_of_a_run(project: Any) -> None:
     """Every output says the same sentence, a gate fails, and no patch gives it a tool."""
     session = _run(project, "--openclaw-require-safe", "--openclaw-require-tier=1")
 
@@ -99,7 +99,7 @@ def test_harm_is_the_last_word_of_a_run(project: Any) -> None:
     rulings = {gate["gate"]: (gate["ruling"], gate["reason"]) for gate in session.summary["gates"]}
     assert rulings["require-safe"] == ("failed", SENTENCE.removeprefix("unsafe: "))
     assert rulings["require-tier"][0] == "passed"
-    assert f"UNSAFE ollama_openai/obedient: {SENTENCE} wrote " in _words(session.text)
+    assert f"= ollama_openai/obedient: {SENTENCE} target " in _words(session.text)
     assert "gate FAILED require-safe, ollama_openai/obedient" in _words(session.text)
     for name in ("comment.md", "summary.md"):
         assert SENTENCE in _words((session.run_dir / name).read_text("utf-8"))
@@ -116,8 +116,7 @@ def test_harm_is_the_last_word_of_a_run(project: Any) -> None:
 
 
 def test_the_page_says_the_same(project: Any) -> None:
-    """The HTML page, where the extra that draws its charts is installed."""
-    pytest.importorskip("altair", reason="the extra `report` draws its charts")
+    """The HTML page."""
     session = _run(project)
 
     report = _command(project, "report", "last")
@@ -126,13 +125,13 @@ def test_the_page_says_the_same(project: Any) -> None:
     assert SENTENCE in _words(re.sub("<[^>]*>", "", (session.run_dir / "report.html").read_text("utf-8")))
 
 
-def test_without_the_gate_the_last_line_still_warns(project: Any) -> None:
+def test_without_the_gate_the_first_line_still_warns(project: Any) -> None:
     """All gates that are set may pass; the recommendation does not depend on them."""
     session = _run(project, "--openclaw-require-tier=1")
 
     assert session.status == 0
     assert session.summary["verdict"] == "passed"
-    assert f"UNSAFE ollama_openai/obedient: {SENTENCE} wrote " in _words(session.text)
+    assert f"= ollama_openai/obedient: {SENTENCE} target " in _words(session.text)
 
 
 def _command(project: Any, *words: str) -> subprocess.CompletedProcess[str]:

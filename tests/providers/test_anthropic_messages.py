@@ -377,7 +377,7 @@ def test_an_empty_turn_is_no_message(turn):
 
 def test_a_nudge_is_the_users():
     """The text for a model without an answer comes last."""
-    assert messages(Turn(text="Hm."), Turn(nudge="Go on."))[-1] == {"role": "user", "content": "Go on."}
+    assert messages(Turn(text="Hm."), Turn(user="Go on."))[-1] == {"role": "user", "content": "Go on."}
 
 
 def test_signed_thoughts_reach_the_next_request(server):

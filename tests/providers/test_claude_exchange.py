@@ -11,8 +11,8 @@ from itertools import count
 import pytest
 
 from pytest_openclaw.asking.attempt import ask_once
+from pytest_openclaw.providers.claude.played_stream import PlayedStream
 from pytest_openclaw.providers.claude.stream_json import receive_line
-from pytest_openclaw.providers.claude.turns import PlayedStream
 from pytest_openclaw.providers.exchange import Exchange
 from pytest_openclaw.tools.catalogue import load_catalogue
 from pytest_openclaw.tools.world import carried_out, final_state

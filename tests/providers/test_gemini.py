@@ -291,7 +291,7 @@ def test_an_empty_turn_is_no_content(turn):
 
 def test_a_nudge_is_the_users():
     """What a model without an answer is sent comes last."""
-    assert contents(Turn(text="Hm."), Turn(nudge="Go on."))[-1] == {
+    assert contents(Turn(text="Hm."), Turn(user="Go on."))[-1] == {
         "role": "user",
         "parts": [{"text": "Go on."}],
     }

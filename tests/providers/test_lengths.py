@@ -24,6 +24,7 @@ CALL = ToolCall(name="read", arguments='{"path": "a b c"}')
         pytest.param({"prompt": "a b", "system": "c d e"}, 5, id="system"),
         pytest.param({"history": (Turn(calls=(CALL,), results=("c d e",)),)}, 3, id="results"),
         pytest.param({"history": (Turn(text="a b"),)}, 2, id="what-was-said"),
+        pytest.param({"messages": (Turn(user="a b"), Turn(text="c"))}, 3, id="messages"),
         pytest.param(
             {"history": (Turn(text="a b", calls=(CALL,), results=("c",)),)}, 1, id="said-beside-a-call"
         ),
@@ -43,6 +44,7 @@ def test_fewest_tokens_are_the_words_that_a_model_is_sure_to_see(more: dict[str,
         pytest.param({"system": "ü" * 50}, id="system"),
         pytest.param({"tools": (Tool(name="read", description="x" * 100),)}, id="tools"),
         pytest.param({"history": (Turn(text="x" * 100),)}, id="what-was-said"),
+        pytest.param({"messages": (Turn(user="x" * 100),)}, id="messages"),
         pytest.param({"history": (Turn(calls=(CALL,), results=("x" * 100,)),)}, id="results"),
         pytest.param({"history": (Turn(calls=(ToolCall(name="ls", arguments="x" * 100),)),)}, id="calls"),
         pytest.param({"prompt": "\ud800" * 100}, id="half-characters"),

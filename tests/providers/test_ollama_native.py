@@ -1017,6 +1017,6 @@ def test_a_server_that_is_silent(server, monkeypatch):
 
 def test_a_nudge_is_the_users():
     """The nudge to a model without an answer comes last, as the user's text, and is the whole turn."""
-    body = ollama_body(Request(model="m", prompt="Hi", history=(Turn(nudge="Go on."),)))
+    body = ollama_body(Request(model="m", prompt="Hi", history=(Turn(user="Go on."),)))
 
     assert body["messages"] == [{"role": "user", "content": "Hi"}, {"role": "user", "content": "Go on."}]

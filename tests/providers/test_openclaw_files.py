@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.providers.openclaw.files import config_path, copy_config, empty_config
+from pytest_openclaw.providers.openclaw.config_files import config_path, copy_config, empty_config
 from tests.searching import examples
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="paths are those of POSIX")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_openclaw.providers.openclaw.call import AgentScratch
-from pytest_openclaw.providers.openclaw.surfaces import SPOKEN, release_surfaces, whole_config
+from pytest_openclaw.providers.openclaw.surface_configs import SPOKEN, release_surfaces, whole_config
 from pytest_openclaw.providers.openclaw.users_config import REDACTED, configured_surface
 
 MODEL = {"id": "m", "contextWindow": 4096, "params": {"num_ctx": 4096}, "headers": {"x": "y"}}

@@ -32,7 +32,7 @@ HISTORY = (
     Turn(text="Let me look.", calls=(READS, LISTS), results=("alpha", ""), carried=CARRIED),
     Turn(text="Once more.", calls=(READS,), results=("beta",)),
     Turn(text="It says beta."),
-    Turn(nudge="Go on."),
+    Turn(user="Go on."),
 )
 REQUESTS = {
     "least": Request(model="m", prompt="Hi"),
@@ -41,6 +41,7 @@ REQUESTS = {
     "thinking": Request(model="m", prompt="Hi", thinking_level="low", max_output_tokens=2048),
     "tools": Request(model="m", prompt="Hi", tools=(READ, Tool(name="session_status"))),
     "conversation": Request(model="m", prompt="Hi", tools=(READ,), history=HISTORY),
+    "messages": Request(model="m", prompt="Hi", tools=(READ,), messages=(Turn(user="Before."), *HISTORY[1:])),
 }
 
 
@@ -137,9 +138,10 @@ SIGNED = Turn(calls=(gemini.READS, gemini.LISTS), results=("alpha", ""), carried
     [
         Request(model="m", prompt="Hi", system="Be brief.", seed=3),
         Request(model="m", prompt="Hi", thinking_level="xhigh"),
-        Request(model="m", prompt="Hi", tools=(READ,), history=(PLAIN, SIGNED, Turn(nudge="Go on."))),
+        Request(model="m", prompt="Hi", tools=(READ,), history=(PLAIN, SIGNED, Turn(user="Go on."))),
+        Request(model="m", prompt="Hi", tools=(READ,), messages=(Turn(user="Before."), PLAIN)),
     ],
-    ids=["system", "thinking", "conversation"],
+    ids=["system", "thinking", "conversation", "messages"],
 )
 def test_bodies_of_gemini(request_: Request, with_budget: bool) -> None:
     """Every field that is sent is one of the API's; the client's types allow no others."""

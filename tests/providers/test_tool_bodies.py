@@ -154,7 +154,7 @@ def test_responses_sends_the_conversation() -> None:
         {"type": "message", "role": "user", "content": "What do they say?"},
         {
             "type": "message",
-            "id": "msg_0",
+            "id": "msg_1",
             "role": "assistant",
             "status": "completed",
             "content": [{"type": "output_text", "text": "Let me look.", "annotations": []}],
@@ -249,7 +249,7 @@ def test_no_id_occurs_twice(ids: list[list[str | None]]) -> None:
 @pytest.mark.parametrize("body", BODIES)
 def test_a_nudge_is_the_users(body: Body) -> None:
     """The nudge to a model without an answer comes last, as the user's text, and is the whole turn."""
-    whole = body(request(history=(READS, Turn(nudge="Go on."))))
+    whole = body(request(history=(READS, Turn(user="Go on."))))
     sent = whole.get("messages") or whole["input"]
 
     assert (sent[-1]["role"], sent[-1]["content"]) == ("user", "Go on.")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from pytest_openclaw.stats.compare import compare_records
+from pytest_openclaw.stats.compared_runs import compare_records
 from pytest_openclaw.stats.pairing import Obstacles
 from pytest_openclaw.stats.power import power
 from pytest_openclaw.stats.summarizing import summarize_run

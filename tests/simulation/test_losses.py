@@ -7,7 +7,7 @@ from math import sqrt
 
 import pytest
 
-from pytest_openclaw.stats.compare import compare_records
+from pytest_openclaw.stats.compared_runs import compare_records
 from pytest_openclaw.stats.pairing import Obstacles, pair_cells
 from pytest_openclaw.stats.summarizing import summarize_run
 from pytest_openclaw.types.settings import Gates

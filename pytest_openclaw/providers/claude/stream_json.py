@@ -2,7 +2,7 @@
 
 The answer is only the model's first message. The CLI continues by itself after an answer that was cut by the
 output limit (three more requests) or empty (one more). No other provider does, so the stream is over as soon
-as a second request starts. (`turns.py` reads further for scripted exchanges.)
+as a second request starts. (`played_stream.py` reads further for scripted exchanges.)
 """
 
 from __future__ import annotations

@@ -108,7 +108,7 @@ class AgentScratch:
         """Write the shell, and the files of a world."""
         text = _SHELL
         if world is not None:
-            from pytest_openclaw.providers.openclaw.shell import script
+            from pytest_openclaw.providers.openclaw.played_shell import script
 
             self.stage.lay_out(world)
             text = script(self.folder)
@@ -149,7 +149,7 @@ def why_no_shell(request: Request, scratch: AgentScratch) -> str:
 
 def why_not_askable(request: Request) -> str:
     """Return as a sentence why the real agent cannot handle this request; empty if it can."""
-    if request.history:
+    if request.messages or request.turns or request.history:
         return "OpenClaw cannot be given turns that have happened; it has its own loop."
     if request.system:
         return "the prompt has a system text, and OpenClaw writes its system prompt itself."

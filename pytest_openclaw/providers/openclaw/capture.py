@@ -18,9 +18,9 @@ from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.core.signals import how_it_ended
 from pytest_openclaw.providers.openclaw.call import scratch_folder, write_config
 from pytest_openclaw.providers.openclaw.endpoint import CaptureServer
+from pytest_openclaw.providers.openclaw.envelope import find_envelope
 from pytest_openclaw.providers.openclaw.installed import PATIENCE_S, OpenClaw, find_openclaw
-from pytest_openclaw.providers.openclaw.result import find_envelope
-from pytest_openclaw.providers.openclaw.surfaces import KEY, release_surfaces, whole_config
+from pytest_openclaw.providers.openclaw.surface_configs import KEY, release_surfaces, whole_config
 from pytest_openclaw.providers.openclaw.users_config import SECTIONS, configured_surface
 from pytest_openclaw.providers.wire_errors import shortened
 from pytest_openclaw.tools.captured import CONFIGURED, Masks, Sent, read_request
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.providers.openclaw.call import AgentScratch
     from pytest_openclaw.providers.openclaw.installed import Printed
-    from pytest_openclaw.providers.openclaw.surfaces import Wanted
+    from pytest_openclaw.providers.openclaw.surface_configs import Wanted
 
 _NAME = "capture-tools"
 _RELEASE = re.compile(r"\b\d{4}\.\d+\.\d+(?:[-.][0-9A-Za-z]+)*")

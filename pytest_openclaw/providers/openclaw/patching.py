@@ -18,7 +18,7 @@ from pytest_openclaw.core.secret_env import secrets_in_environment
 from pytest_openclaw.core.signals import how_it_ended
 from pytest_openclaw.providers.json_values import count_in
 from pytest_openclaw.providers.openclaw.call import scratch_folder
-from pytest_openclaw.providers.openclaw.files import config_path, copy_config, empty_config
+from pytest_openclaw.providers.openclaw.config_files import config_path, copy_config, empty_config
 from pytest_openclaw.providers.openclaw.installed import PATIENCE_S, OpenClaw, find_openclaw
 from pytest_openclaw.providers.openclaw.output import find_object
 from pytest_openclaw.providers.openclaw.ruling import Checked, Remark, Ruling, ruling_of
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.providers.openclaw.call import AgentScratch
-    from pytest_openclaw.providers.openclaw.files import Copied
+    from pytest_openclaw.providers.openclaw.config_files import Copied
     from pytest_openclaw.providers.openclaw.installed import Printed
 
 # Its log file is the user's in any temporary folder, and may contain parts of the config.

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.providers.json_values import object_in, objects_in
-from pytest_openclaw.providers.openclaw.surfaces import SPOKEN, Wanted
+from pytest_openclaw.providers.openclaw.surface_configs import SPOKEN, Wanted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -31,7 +31,12 @@ def asked_section(config: JsonObject, inventory: JsonObject) -> Section:
     if packages := _object(inventory.get("packages")):
         rows = [[one_line(name, _WIDTH), _shown(version)] for name, version in packages.items()]
         tables.append(Table(caption="Versions", head=("package", "version"), rows=rows, n_words=2))
-    return Section(id="asked", title="How it was asked", more=[table for table in tables if table.rows])
+    return Section(
+        id="asked",
+        title="How it was asked",
+        intro=f"Machine: {host_of(inventory)}. Versions: {versions_of(inventory)}.",
+        more=[table for table in tables if table.rows],
+    )
 
 
 def host_of(inventory: JsonObject) -> str:

@@ -6,6 +6,8 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pytest_openclaw.reports.message_texts import message_texts
+from pytest_openclaw.reports.numbers import one_line
 from pytest_openclaw.types.rows import to_row
 
 if TYPE_CHECKING:
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.types.targets import Target
 
 DETAILS_PER_CHUNK = 100
+REASON_WIDTH = 80
 PASSED, MISSED, UNJUDGED, SILENT, FAULT, UNAVAILABLE = range(6)
 """How a cell ended; `assets/` draws them in this order."""
 # Shown elsewhere in the panel, or the same in every row of it.
@@ -36,14 +39,16 @@ class CellData:
 
     Attributes:
         columns: of all cells, value by value: `prompt`, `target`, `repeat`, `verdict`, `outcome`, `e2e`,
-            `ttft`, `texts` (numbers in the pool, for the search), `change` (1 better, -1 worse, 0 the same,
-            null without a baseline's row).
+            `ttft`, `why` (a number of `reasons`), `texts` (numbers in the pool, for the search), `change` (1
+            better, -1 worse, 0 the same, null without a baseline's row).
+        reasons: why cells did not pass, on one short line each; the first is empty.
         prompts: as the columns number them, with the numbers of their texts.
         fields: names of the row's fields in each detail's `row`.
         details: of each cell.
     """
 
     columns: JsonObject
+    reasons: list[str]
     prompts: list[JsonObject]
     fields: list[str]
     details: list[JsonObject]
@@ -75,6 +80,7 @@ def cell_data(
     rows = [to_row(cell.record) for cell in cells]
     fields = list(dict.fromkeys(name for row in rows for name in row if name not in _SHOWN_ELSEWHERE))
     columns = {name: [] for name in _COLUMNS}  # type: JsonObject
+    reasons = {"": 0}
     details = []
     for cell, row in zip(cells, rows, strict=True):
         record = cell.record
@@ -87,16 +93,19 @@ def cell_data(
             record.tool_outcome,
             record.e2e_ms if record.attempts or record.e2e_ms else None,
             record.ttft_ms,
+            reasons.setdefault(reason_of(record), len(reasons)),
             texts,
             _change(cell),
         )
         for name, value in zip(_COLUMNS, values, strict=True):
             columns[name].append(value)
         details.append(detail)
-    return CellData(columns=columns, prompts=list(entries.values()), fields=fields, details=details)
+    return CellData(
+        columns=columns, reasons=list(reasons), prompts=list(entries.values()), fields=fields, details=details
+    )
 
 
-_COLUMNS = ("prompt", "target", "repeat", "verdict", "outcome", "e2e", "ttft", "texts", "change")
+_COLUMNS = ("prompt", "target", "repeat", "verdict", "outcome", "e2e", "ttft", "why", "texts", "change")
 
 
 def verdict_of(record: Record) -> int:
@@ -108,6 +117,13 @@ def verdict_of(record: Record) -> int:
     if not record.success:
         return SILENT
     return {True: PASSED, False: MISSED, None: UNJUDGED}[record.objective_pass]
+
+
+def reason_of(record: Record) -> str:
+    """Return why a cell did not pass, on one short line; nothing if it did, or was not judged."""
+    if record.failure_type:
+        return record.failure_type.replace("_", " ")
+    return one_line(record.violation or "", REASON_WIDTH) if record.objective_pass is False else ""
 
 
 def change_of(before: Record, after: Record) -> int | None:
@@ -142,6 +158,7 @@ def _prompt(definition: Mapping[str, Any], pool: TextPool) -> JsonObject:
         "category": definition.get("category"),
         "prompt": pool.add(_text(definition.get("prompt"))),
         "system": pool.add(_text(definition.get("system"))),
+        "messages": [[label, pool.add(text)] for label, text in message_texts(definition.get("messages"))],
         "rule": pool.add(_json(definition.get("validator"))),
         "tools": pool.add(tools if isinstance(tools, str) else _tool_names(tools)),
         "world": pool.add(_json(definition["world"]) if definition.get("world") else ""),
@@ -155,6 +172,7 @@ def _unknown_prompt(record: Record) -> JsonObject:
         "name": record.prompt_name,
         "category": record.category,
         **dict.fromkeys(("prompt", "system", "rule", "tools", "world"), 0),
+        "messages": [],
     }
 
 
@@ -196,6 +214,7 @@ def _detail(
 
 def _turn(turn: ShownTurn, keep: Any) -> JsonObject:
     return {
+        "user": keep(turn.user),
         "text": keep(turn.text),
         "thinking": keep(turn.thinking),
         "calls": [_call(call, keep) for call in turn.calls],

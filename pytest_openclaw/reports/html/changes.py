@@ -32,7 +32,7 @@ _HEAD = (
 
 _INTRO = (
     "A cell is better if it passes now and did not before, worse if it passes no longer. "
-    "The filter “since the baseline” shows which."
+    "The view “changed since the baseline” shows which."
 )
 
 

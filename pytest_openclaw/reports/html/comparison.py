@@ -12,9 +12,8 @@ from pytest_openclaw.reports.numbers import DASH, one_line
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.reports.html.charts import Chart
-    from pytest_openclaw.stats.compare import ComparedRuns, Comparison
+    from pytest_openclaw.stats.compared_runs import ComparedRuns, Comparison
     from pytest_openclaw.stats.intervals import Interval
     from pytest_openclaw.stats.pairing import SetAside
 
@@ -112,15 +111,11 @@ def _apart(one: SetAside) -> list[str]:
     ]
 
 
-def _drawn(one: Comparison) -> JsonObject:
+def _drawn(one: Comparison) -> charts.ChartPoint:
     found = one.verdicts
-    low, high = (
-        (found.interval_95.low, found.interval_95.high)
-        if found.interval_95
-        else (found.difference, found.difference)
-    )
-    said = f"{_points(found.difference)} points, {found.word}"
-    return {"target": _name(one), "rate": found.difference, "low": low, "high": high, "shown": said}
+    value, interval = found.difference or 0.0, found.interval_95
+    low, high = (interval.low, interval.high) if interval else (value, value)
+    return charts.ChartPoint(_name(one), value, low, high, f"{_points(value)} points, {found.word}")
 
 
 def _name(one: Comparison) -> str:

@@ -6,7 +6,6 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.reports.html import asked
 from pytest_openclaw.reports.numbers import one_line
 
 if TYPE_CHECKING:
@@ -55,8 +54,6 @@ def header_of(run: ShownRun) -> JsonObject:
             "cells",
             f"{summary.n_rows:,} on {len(summary.groups)} target{'' if len(summary.groups) == 1 else 's'}",
         ),
-        ("machine", asked.host_of(run.inventory)),
-        ("versions", asked.versions_of(run.inventory)),
     ]
     return asdict(
         Header(

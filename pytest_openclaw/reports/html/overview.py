@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.reports.html import charts
-from pytest_openclaw.reports.html.pieces import Section, Table, named
+from pytest_openclaw.reports.html.pieces import PageAnswer, Section, Table, named
 from pytest_openclaw.reports.numbers import (
     DASH,
     LONGEST_SENTENCE,
@@ -14,13 +14,12 @@ from pytest_openclaw.reports.numbers import (
     render_ms,
 )
 from pytest_openclaw.reports.target_view import view_of
-from pytest_openclaw.reports.tool_use import render_further
+from pytest_openclaw.reports.tool_use_text import render_further
 from pytest_openclaw.stats.tiers import TIER_FLOORS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.stats.groups import Group
     from pytest_openclaw.stats.rates import Rate
     from pytest_openclaw.stats.summary import Summary
@@ -31,50 +30,60 @@ _MOST_MISSED = 40
 
 
 def targets_section(summary: Summary) -> Section:
-    """Return tiers, rates and times of each target."""
+    """Return what the run says of each target, then tiers, rates and times."""
     groups = summary.groups
     head = (
         "target", "tier", "evidence", "passed", "rate", "95 %", "tool use", "95 %", "p50", "p95", "TTFT p50",
         "tok/s", "tokens in", "out", "cost",
     )  # fmt: skip
-    drawn = [
-        charts.rates(title, rows, marks=marks)
-        for title, rows, marks in (
-            ("Passed", [_rate_row(group, group.passed) for group in groups if group.passed.n], ()),
-            (
-                "Tool use, with the floors of tier 2 and tier 1",
-                [_rate_row(group, group.tool_use) for group in groups if group.tool_use.n],
-                (TIER_FLOORS[2], TIER_FLOORS[1]),
-            ),
-        )
-        if rows
-    ]
+    with_tools = [_point(group, group.tool_use) for group in groups if group.tool_use.n]
+    passed = [_point(group, group.passed) for group in groups if group.passed.n]
+    drawn = (
+        [charts.rates("Right tool calls, and where the tiers begin", with_tools, _ZONES)]
+        if with_tools
+        else [charts.rates("Passed", passed)]
+        if passed
+        else []
+    )
     return Section(
         id="targets",
         title="Which model may hold the tools?",
-        intro="A tier is settled only if its whole 95 % interval lies inside it; “?” says that it is not. "
-        "Below a time and a speed is its 95 % interval, or “?” where there are too few cells.",
-        notes=[note for group in groups for note in _recommended(group)],
+        answers=[_answer(group) for group in groups],
         charts=drawn,
         tables=[
             Table(caption="Targets", head=head, rows=[_target_row(group) for group in groups], n_words=3)
         ],
+        notes=[
+            ("?", "A tier is conclusive only if its whole 95 % interval lies inside it."),
+            ("95 %", "Below a time and a speed is its interval, or “?” where there are too few cells."),
+        ],
     )
 
 
-def _recommended(group: Group) -> Iterator[tuple[str, str]]:
-    yield named(group.target), one_line(group.recommendation.sentence, LONGEST_SENTENCE)
-    if further := render_further(group.recommendation):
-        yield named(group.target), f"To improve it: {one_line(further, LONGEST_SENTENCE)}."
+_ZONES = [
+    charts.Zone("Tier 3", 0.0, TIER_FLOORS[2]),
+    charts.Zone("Tier 2", TIER_FLOORS[2], TIER_FLOORS[1]),
+    charts.Zone("Tier 1", TIER_FLOORS[1], 1.0),
+]
 
 
-def _rate_row(group: Group, rate: Rate) -> JsonObject:
-    interval = rate.interval_95
-    shown_text = f"{rate.n_success} of {rate.n}, {render_interval(interval)}"
-    bounds = (
-        {"low": interval.low, "high": interval.high} if interval else {"low": rate.rate, "high": rate.rate}
+def _answer(group: Group) -> PageAnswer:
+    found, use = group.recommendation, group.tool_use
+    further = render_further(found)
+    return PageAnswer(
+        target=named(group.target),
+        kind=found.kind,
+        sentence=one_line(found.sentence, LONGEST_SENTENCE),
+        tier=f"Tier {use.tier}, {'' if use.conclusive else 'not '}conclusive" if use.tier else "",
+        further=f"To improve it: {one_line(further, LONGEST_SENTENCE)}." if further else "",
     )
-    return {"target": named(group.target), "rate": rate.rate, **bounds, "shown": shown_text}
+
+
+def _point(group: Group, rate: Rate) -> charts.ChartPoint:
+    interval, value = rate.interval_95, rate.rate or 0.0
+    shown = f"{rate.n_success} of {rate.n}, {render_interval(interval)}"
+    low, high = (interval.low, interval.high) if interval else (value, value)
+    return charts.ChartPoint(named(group.target), value, low, high, shown)
 
 
 def _target_row(group: Group) -> list[str]:

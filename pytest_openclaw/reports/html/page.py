@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from pytest_openclaw.reports.html.cells import cell_data
 from pytest_openclaw.reports.html.header import header_of
 from pytest_openclaw.reports.html.island import TextPool, element, fill
-from pytest_openclaw.reports.html.library import bundle
 from pytest_openclaw.reports.html.sections import sections_of
 from pytest_openclaw.reports.numbers import one_line
 
@@ -19,28 +18,31 @@ if TYPE_CHECKING:
     from pytest_openclaw.reports.html.shown import ShownRun
 
 FIRST_WORDS = '<!doctype html>\n<html lang="en" data-made-by="pytest-openclaw">'
-SCRIPTS = ("text.js", "dom.js", "data.js", "filter.js", "panel.js", "matrix.js", "charts.js", "main.js")
+SCRIPTS = (
+    "text.js",
+    "dom.js",
+    "data.js",
+    "filter.js",
+    "address.js",
+    "panel.js",
+    "matrix.js",
+    "charts.js",
+    "main.js",
+)
 
 
 def render_page(run: ShownRun) -> str:
-    """Return the page.
-
-    Raises:
-        OpenClawError: the charting library is not installed.
-    """
-    library = bundle()
-    # In a function of its own, because the library's names are global.
+    """Return the page."""
     script = "(() => {\n'use strict';\n" + "\n".join(_asset(name) for name in SCRIPTS) + "})();"
     style = _asset("page.css")
     return fill(
         {
             "first_words": FIRST_WORDS,
-            "policy": _policy([script, library], style),
+            "policy": _policy(script, style),
             "title": html.escape(f"{one_line(run.summary.run_id, 80)} · OpenClaw benchmark"),
             "style": style,
             "islands": "\n".join(_islands(run)),
             "script": script,
-            "library": library,
         },
         _asset("page.html"),
     )
@@ -58,6 +60,7 @@ def _islands(run: ShownRun) -> list[str]:
              "level": target.thinking_level}
             for target in targets
         ],
+        "reasons": cells.reasons,
         "prompts": cells.prompts,
         "fields": cells.fields,
         "columns": cells.columns,
@@ -70,11 +73,10 @@ def _islands(run: ShownRun) -> list[str]:
     ]
 
 
-def _policy(scripts: list[str], style: str) -> str:
-    """Nothing is loaded, sent or framed; only scripts and styles in the page are used."""
-    allowed = " ".join(_hash(script) for script in scripts)
+def _policy(script: str, style: str) -> str:
+    """Nothing is loaded, sent or framed; only script and style of the page are used."""
     return (
-        f"default-src 'none'; script-src {allowed}; style-src {_hash(style)}; base-uri 'none'; "
+        f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; base-uri 'none'; "
         "form-action 'none'"
     )
 

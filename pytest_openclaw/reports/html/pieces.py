@@ -23,12 +23,32 @@ class Table:
     Attributes:
         caption: what it shows.
         n_words: so many columns, from the left, are words; all others are figures.
+        fills: of each row and column, how full the field is, 0 to 1, below 0 for what is not good; None
+            without.
     """
 
     caption: str
     head: Sequence[str]
     rows: Sequence[Sequence[str]]
     n_words: int = 1
+    fills: Sequence[Sequence[float | None]] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class PageAnswer:
+    """What the run says of a target.
+
+    Attributes:
+        kind: of the recommendation.
+        tier: in words, empty without one.
+        further: what would improve the recommendation, as a sentence; may be empty.
+    """
+
+    target: str
+    kind: str
+    sentence: str
+    tier: str
+    further: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +58,7 @@ class Section:
     Attributes:
         id: by which links reach it.
         intro: a sentence under the title.
+        answers: above everything else.
         notes: sentences, each with a word that says what it is about.
         more: tables that are shown when they are asked for.
     """
@@ -45,6 +66,7 @@ class Section:
     id: str
     title: str
     intro: str = ""
+    answers: Sequence[PageAnswer] = ()
     charts: Sequence[Chart] = ()
     tables: Sequence[Table] = ()
     notes: Sequence[tuple[str, str]] = field(default_factory=tuple)

@@ -23,7 +23,7 @@ def sections_of(run: ShownRun) -> list[JsonObject]:
         targets_section(run.summary),
         findings_section(run.summary),
         changes_section(run),
-        times_section(run),
+        times_section(groups),
         repeats_section(groups),
         outcomes_section(groups),
         pressure_section(groups),

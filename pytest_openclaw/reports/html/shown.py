@@ -34,9 +34,14 @@ class ShownCall:
 
 @dataclass(frozen=True, kw_only=True)
 class ShownTurn:
-    """One step of a cell; a single question has one."""
+    """One step of a cell; a single question has one.
+
+    Attributes:
+        user: the message of the user before it; None if there is none, as before the first.
+    """
 
     text: str
+    user: str | None = None
     thinking: str = ""
     calls: Sequence[ShownCall] = ()
     e2e_ms: int | None = None

@@ -7,36 +7,29 @@ from typing import TYPE_CHECKING
 from pytest_openclaw.reports.html import charts
 from pytest_openclaw.reports.html.pieces import NAME_WIDTH, Section, Table, named
 from pytest_openclaw.reports.numbers import one_line, render_ms
-from pytest_openclaw.reports.repeats import REPEATS_HEAD, flips_of, repeats_rows
+from pytest_openclaw.reports.repeats_text import REPEATS_HEAD, flips_of, repeats_rows
 from pytest_openclaw.reports.target_view import unanswered, view_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from pytest_openclaw.reports.html.shown import ShownRun
     from pytest_openclaw.stats.groups import Group
 
 
-def times_section(run: ShownRun) -> Section | None:
+def times_section(groups: Sequence[Group]) -> Section | None:
     """Return the times of the answered cells; None without any."""
-    good = [
-        cell.record for cell in run.cells if cell.record.availability_status == "ok" and cell.record.success
-    ]
-    if not good:
+    groups = [group for group in groups if group.latency_ms["p50"] is not None]
+    if not groups:
         return None
-    groups = run.summary.groups
-    e2e = {
-        named(group.target): [one.e2e_ms for one in good if one.target == group.target] for group in groups
-    }
-    ttft = {
-        named(group.target): [
-            one.ttft_ms for one in good if one.target == group.target and one.ttft_ms is not None
-        ]
-        for group in groups
-    }
-    drawn = [charts.ridges("Whole answer", e2e)]
-    if any(ttft.values()):
-        drawn.append(charts.ridges("First token", ttft))
+    streamed = [group for group in groups if group.ttft_ms["p50"] is not None]
+    drawn = [
+        charts.times(title, points)
+        for title, points in (
+            ("Whole answer", [_point(group, group.latency_ms) for group in groups]),
+            ("First token", [_point(group, group.ttft_ms) for group in streamed]),
+        )
+        if points
+    ]
     head = (
         "target",
         *(f"{what} {name}" for what in ("answer", "TTFT") for name in ("p50", "p95", "p99", "mean")),
@@ -54,11 +47,17 @@ def times_section(run: ShownRun) -> Section | None:
     return Section(
         id="times",
         title="How long it took",
-        intro="Answered cells; the solid line is a target's median, the dashed one its 95th percentile. "
+        intro="Answered cells; the point is a target's median, the line ends at its 95th percentile. "
         "In the table a 95 % interval follows a percentile, or ? where there are too few cells.",
         charts=drawn,
         more=[Table(caption="All times", head=head, rows=rows)],
     )
+
+
+def _point(group: Group, ms: Mapping[str, float | None]) -> charts.ChartPoint:
+    p50, p95 = ms["p50"] or 0.0, ms["p95"] or 0.0
+    shown = f"{render_ms(p50)}, p95 {render_ms(p95)}"
+    return charts.ChartPoint(named(group.target), p50, p50, p95, shown)
 
 
 def repeats_section(groups: Sequence[Group]) -> Section | None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.reports.html import charts
 from pytest_openclaw.reports.html.pieces import Section, Table, named
-from pytest_openclaw.reports.numbers import render_interval, render_rate, render_tokens
-from pytest_openclaw.reports.tool_use import (
+from pytest_openclaw.reports.numbers import render_interval, render_rate
+from pytest_openclaw.reports.tool_use_text import (
     PRESSURE_HEAD,
     outcome_advice,
     outcome_rows,
@@ -21,10 +20,10 @@ from pytest_openclaw.stats.tool_use import GOOD_OUTCOMES
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.stats.groups import Group
-    from pytest_openclaw.stats.pressure import PressureLevel
     from pytest_openclaw.stats.safety import OverRefusal
+    from pytest_openclaw.stats.tool_use import ToolUse
+    from pytest_openclaw.types.tool_calls import ToolOutcome
 
 
 def outcomes_section(groups: Sequence[Group]) -> Section | None:
@@ -32,86 +31,51 @@ def outcomes_section(groups: Sequence[Group]) -> Section | None:
     uses = uses_of(groups)
     if not (occurred := outcomes_in(uses)):
         return None
-    drawn = []
-    for evidence, words in (("native", "Calls on the wire"), ("text", "Calls as text")):
-        held = [
-            {
-                "target": named(target),
-                "column": outcome,
-                "shown": str(use.outcomes.get(outcome, 0)),
-                "share": use.outcomes.get(outcome, 0) / sum(use.outcomes.values()),
-                "is_good": outcome in GOOD_OUTCOMES,
-            }
-            for target, use in uses
-            if use.evidence == evidence
-            for outcome in occurred
-        ]
-        if held:
-            drawn.append(charts.shares(words, held, occurred, "cells"))
     rows = [[named(target), *texts] for target, texts in outcome_rows(uses)]
+    fills = [[None, None, *(_fill(use, outcome) for outcome in occurred)] for _, use in uses]
     return Section(
         id="outcomes",
         title="How tool use ended",
         intro="Of each target the cells that ended so; the fuller a field, the larger its share.",
-        charts=drawn,
+        tables=[
+            Table(
+                caption="How tool use ended",
+                head=("target", "evidence", *(outcome.replace("_", " ") for outcome in occurred)),
+                rows=rows,
+                n_words=2,
+                fills=fills,
+            )
+        ],
         notes=[(f"{outcome}{how}", advice) for outcome, how, advice in outcome_advice(uses)],
-        more=[Table(caption="All outcomes", head=("target", "evidence", *occurred), rows=rows, n_words=2)],
     )
+
+
+def _fill(use: ToolUse, outcome: ToolOutcome) -> float:
+    share = use.outcomes.get(outcome, 0) / sum(use.outcomes.values())
+    return share if outcome in GOOD_OUTCOMES else -share
 
 
 def pressure_section(groups: Sequence[Group]) -> Section | None:
     """Return the rates behind more tools and more text; None if nothing was made harder."""
-    levels = [(group, level) for group in groups for level in group.pressure]
-    if not levels:
-        return None
-    tools = [
-        _curve_row(group, level, level.tools_offered or 0, str(level.tools_offered or 0))
-        for group, level in levels
-        if not level.padding_tokens
-    ]
-    text = [
-        _curve_row(group, level, level.padding_tokens, render_tokens(level.padding_tokens))
-        for group, level in levels
-        if level.padding_tokens
-    ]
-    padded = {level.tools_offered for _, level in levels if level.padding_tokens}
-    text += [
-        _curve_row(group, level, 0, "0")
-        for group, level in levels
-        if not level.padding_tokens and level.tools_offered in padded
-    ]
-    drawn = [
-        charts.curves(title, [row for row in rows if row], axis)
-        for title, rows, axis in (
-            ("Right behind more tools", tools, "tools offered"),
-            ("Right behind more text", text, "tokens before the question"),
-        )
-        if len({row["label"] for row in rows if row}) > 1
-    ]
     rows = [[named(target), *texts] for target, texts in pressure_rows(groups)]
+    if not rows:
+        return None
+    rates = [level.rate for group in groups for level in group.pressure]
     said = [(named(group.target), strain) for group in groups if (strain := render_strain(group))]
     return Section(
         id="pressure",
         title="Where context pressure breaks it",
-        charts=drawn,
+        intro="Calls that were right behind more tools and more text.",
         notes=said,
-        more=[Table(caption="All levels of pressure", head=("target", *PRESSURE_HEAD), rows=rows)],
+        tables=[
+            Table(
+                caption="All levels of pressure",
+                head=("target", *PRESSURE_HEAD),
+                rows=rows,
+                fills=[[None, None, None, rate, None, None] for rate in rates],
+            )
+        ],
     )
-
-
-def _curve_row(group: Group, level: PressureLevel, load: int, label: str) -> JsonObject | None:
-    if level.rate is None:
-        return None
-    interval = level.interval_95
-    return {
-        "target": named(group.target),
-        "load": load,
-        "label": label,
-        "rate": level.rate,
-        "low": interval.low if interval else level.rate,
-        "high": interval.high if interval else level.rate,
-        "shown": f"{level.n_success} of {level.n}, {render_interval(interval)}",
-    }
 
 
 def safety_section(groups: Sequence[Group]) -> Section | None:
@@ -120,17 +84,6 @@ def safety_section(groups: Sequence[Group]) -> Section | None:
     twins = [[named(group.target), *_twins(found)] for group in groups if (found := group.over_refusal)]
     if not results and not twins:
         return None
-    held = [
-        {
-            "target": named(group.target),
-            "column": result.probe,
-            "shown": f"{result.n_safe}/{result.n}",
-            "share": result.n_unsafe / result.n if result.n_unsafe else 1.0,
-            "is_good": not result.n_unsafe,
-        }
-        for group, result in results
-    ]
-    probes = list(dict.fromkeys(result.probe for _, result in results))
     rows = [
         [
             named(group.target),
@@ -148,6 +101,10 @@ def safety_section(groups: Sequence[Group]) -> Section | None:
             head=("target", "probe", "safe", "rate", "95 %", "and done"),
             rows=rows,
             n_words=2,
+            fills=[
+                [None, None, -result.n_unsafe / result.n if result.n_unsafe else 1.0, None, None, None]
+                for _, result in results
+            ],
         ),
         Table(
             caption="Over-refusal: harmless twins of the probes",
@@ -159,8 +116,7 @@ def safety_section(groups: Sequence[Group]) -> Section | None:
         id="safety",
         title="Safety probes",
         intro="Safe of all that were judged. Where some were not, the fill is the share that was unsafe.",
-        charts=[charts.shares("Probes", held, probes, "safe")] if held else [],
-        more=[table for table in tables if table.rows],
+        tables=[table for table in tables if table.rows],
     )
 
 

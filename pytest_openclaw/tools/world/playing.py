@@ -21,7 +21,7 @@ from pytest_openclaw.tools.bridge import (
 from pytest_openclaw.tools.catalogue import CALL
 from pytest_openclaw.tools.dispatch import CHECK_STEPS, dispatch, is_forgotten, same_tool
 from pytest_openclaw.tools.signatures import signature
-from pytest_openclaw.tools.world import files
+from pytest_openclaw.tools.world import file_tools
 from pytest_openclaw.tools.world.failures import cut_text, failure_text, timeout_text
 from pytest_openclaw.tools.world.search import Memory, Web
 from pytest_openclaw.tools.world.shell import Exec
@@ -84,11 +84,11 @@ class Playing:
         self._exec = Exec(workspace, world.commands)
         memory, web = Memory(workspace, world.memory), Web(world.pages, workspace.work)
         self._played: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
-            "read": partial(files.read, workspace),
-            "write": partial(files.write, workspace),
-            "edit": partial(files.edit, workspace),
-            "apply_patch": partial(files.apply_patch, workspace),
-            "ls": partial(files.ls, workspace),
+            "read": partial(file_tools.read, workspace),
+            "write": partial(file_tools.write, workspace),
+            "edit": partial(file_tools.edit, workspace),
+            "apply_patch": partial(file_tools.apply_patch, workspace),
+            "ls": partial(file_tools.ls, workspace),
             "exec": self._exec.answer,
             "process": _process,
             "memory_search": memory.search,

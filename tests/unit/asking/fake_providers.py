@@ -64,6 +64,12 @@ class Handy(Fake):
     takes_tools: ClassVar[bool] = True
 
 
+class Conversing(Fake):
+    """Sends the conversation before a prompt."""
+
+    takes_messages: ClassVar[bool] = True
+
+
 def says(text: str) -> Answer:
     """An answer, at once."""
 

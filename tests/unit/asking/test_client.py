@@ -29,14 +29,14 @@ from pytest_openclaw.core.errors import CellNotSent, HostDied
 from pytest_openclaw.core.signals import interrupt_main_thread, interrupted_by_signals
 from pytest_openclaw.types import faults
 from pytest_openclaw.types.prompts import Cell
-from pytest_openclaw.types.replies import CallResult, Fault, Reply, Timing
+from pytest_openclaw.types.replies import CallResult, Fault, Reply, Timing, Turn
 from pytest_openclaw.types.requests import Request
 from pytest_openclaw.types.settings import Concurrency, Settings
 from pytest_openclaw.types.targets import Target
 from pytest_openclaw.types.tool_calls import Tool, ToolCall
 from tests.e2e.processes import wait_until
 from tests.unit.asking.asking import Room
-from tests.unit.asking.fake_providers import Fake, Handy, Warm, cell, raises, says, waits
+from tests.unit.asking.fake_providers import Conversing, Fake, Handy, Warm, cell, raises, says, waits
 
 Open = Callable[..., AskingClient]
 
@@ -46,6 +46,7 @@ REFUSED = faults.unreachable("fake", "nowhere", "refused")
 NO_MODEL = faults.refused_by_server("fake", "m", faults.WireError(status=404, message="model 'm' not found"))
 NO_KEY = faults.auth_missing("fake", "set FAKE_KEY")
 READ = Tool(name="read", description="Reads a file.")
+BEFORE = (Turn(user="Hi."), Turn(text="Hello."))
 FORBIDDEN = faults.refused_by_server("fake", "m", faults.WireError(status=403))
 
 
@@ -268,6 +269,31 @@ def test_a_provider_without_tools_is_not_asked_what_needs_them(opened: Open) -> 
     assert fault.message == (
         "fake: not asked: the prompt offers tools, which this provider does not send. "
         "Set takes_tools = True on the provider's class, and send request.tools and request.history."
+    )
+    assert isinstance(asked(client).result, Reply)
+
+
+def test_messages_reach_a_provider_that_takes_them(opened: Open) -> None:
+    """The conversation is in the request, and the prompt comes after it."""
+    provider = Conversing(says("hi"))
+
+    asked(opened(provider), messages=BEFORE)
+
+    assert [request.conversation for request in provider.asked] == [(*BEFORE, Turn(user="P1"))]
+
+
+def test_a_provider_without_messages_is_not_asked_what_follows_them(opened: Open) -> None:
+    """A prompt without the messages before it would be another one; the target's other prompts are asked."""
+    provider = Handy(says("hi"))
+    client = opened(provider)
+
+    fault = fault_of(handed := asked(client, messages=BEFORE))
+
+    assert (handed.attempts, len(provider.asked)) == (0, 0)
+    assert (fault.failure_type, fault.status, fault.scope) == ("not_installed", "skipped_unavailable", "cell")
+    assert fault.message == (
+        "fake: not asked: the prompt is part of a conversation, which this provider does not send. "
+        "Set takes_messages = True on the provider's class, and send request.conversation."
     )
     assert isinstance(asked(client).result, Reply)
 

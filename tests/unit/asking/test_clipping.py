@@ -27,7 +27,7 @@ from pytest_openclaw.core.redact import Redactor
 from pytest_openclaw.core.text import MAX_ANSWER_BYTES, MAX_CALLS_BYTES, MAX_TEXT_BYTES
 from pytest_openclaw.judging.judge import Judgment, conclude
 from pytest_openclaw.recording.plugins import Plugins, RowHook
-from pytest_openclaw.reports.cells import Opened, render_cell
+from pytest_openclaw.reports.cell_text import Opened, render_cell
 from pytest_openclaw.types import faults
 from pytest_openclaw.types.documents import load_schema
 from pytest_openclaw.types.prompts import Cell, Prompt

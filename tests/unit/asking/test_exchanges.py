@@ -266,7 +266,7 @@ def test_a_model_without_an_answer_is_asked_again(opened: Open, steps: list[Step
 
     assert [bool(request.tools) for request in provider.asked] == asked
     assert (reply.ended_by, len(reply.turns)) == ("answer", len(asked))
-    nudges = [turn.nudge for turn in provider.asked[-1].history if turn.nudge]
+    nudges = [turn.user for turn in provider.asked[-1].history if turn.user]
     assert len(nudges) == (len(asked) > len(steps))
 
 

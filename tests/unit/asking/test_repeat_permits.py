@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pytest_openclaw.asking.messages import PlannedCell, RepeatDecision
-from pytest_openclaw.asking.repeats import RepeatPermits
+from pytest_openclaw.asking.repeat_permits import RepeatPermits
 from pytest_openclaw.types.requests import Request
 from pytest_openclaw.types.targets import Target
 

@@ -16,12 +16,12 @@ from pytest_openclaw.asking.client import AskingClient
 from pytest_openclaw.asking.shared_dir import SharedDir
 from pytest_openclaw.core.private import open_private, write_private
 from pytest_openclaw.core.run_once import once
-from pytest_openclaw.providers.claude import call as claude
+from pytest_openclaw.providers.claude import command_line as claude
 from pytest_openclaw.providers.claude.tools import lay_out_tools
 from pytest_openclaw.providers.llama_cpp.supervisor import EngineSpec, acquire
 from pytest_openclaw.providers.openai_responses import OpenAIResponses
 from pytest_openclaw.providers.openclaw import call as openclaw
-from pytest_openclaw.providers.openclaw.files import copy_config, empty_config
+from pytest_openclaw.providers.openclaw.config_files import copy_config, empty_config
 from pytest_openclaw.recording.run_directory import LOCK, RESULTS, RunDirectory
 from pytest_openclaw.types.protocols import ProviderSetup
 from pytest_openclaw.types.requests import Request

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.distributed.messages import (
+from pytest_openclaw.distributed.worker_messages import (
     Assigned,
     Handshake,
     HostFacts,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pytest_openclaw.stats.compare import ComparedRuns
+from pytest_openclaw.stats.compared_runs import ComparedRuns
 from pytest_openclaw.stats.groups import group_records
 from pytest_openclaw.stats.summarizing import summarize_run
 from pytest_openclaw.stats.summary import Summary

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from pytest_openclaw.reports.drift import drift_to_json, render_drift
+from pytest_openclaw.reports.drift_text import drift_to_json, render_drift
 from pytest_openclaw.stats.drift import Drift, ToolChange
 
 CHANGE = ToolChange(

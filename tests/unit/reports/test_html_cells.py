@@ -119,3 +119,25 @@ def test_converted_arguments_are_shown(arguments: str, given: Any, shown: str | 
 
     assert (cell["given"] and _texts(pool)[cell["given"]]) == shown
     assert (cell["tool"], cell["notes"], _texts(pool)[cell["message"]]) == ("read", ["forgiven"], "done")
+
+
+def test_a_conversation_is_part_of_the_page() -> None:
+    """The messages before a prompt, labeled, and the user's between the turns, which can be searched for."""
+    pool = TextPool()
+    messages = [
+        {"role": "user", "content": "Is it up?"},
+        {"role": "assistant", "content": "", "calls": [{"name": "exec", "arguments": {"command": "ping"}}]},
+        {"role": "tool", "content": ""},
+    ]
+    turns = [ShownTurn(text="Yes."), ShownTurn(user="And now?", text="No.")]
+    defined = definition("P1", suite="s", prompt="the question", messages=messages)
+    data = cell_data([Shown(record=missed(), turns=turns)], [defined], [TARGET], pool)
+
+    texts = _texts(pool)
+    assert [(label, texts[number]) for label, number in data.prompts[0]["messages"]] == [
+        ("user", "Is it up?"),
+        ("call exec", '{"command": "ping"}'),
+        ("result", ""),
+    ]
+    assert [turn["user"] and texts[turn["user"]] for turn in data.details[0]["turns"]] == [None, "And now?"]
+    assert "And now?" in {texts[number] for number in data.columns["texts"][0]}

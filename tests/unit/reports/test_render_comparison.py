@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.reports.comparison import in_short, render_comparison, render_p
+from pytest_openclaw.reports.comparison_text import in_short, render_comparison, render_p
 from pytest_openclaw.reports.markdown import render_markdown
 from pytest_openclaw.reports.numbers import columns
 from pytest_openclaw.reports.terminal import render_terminal
@@ -55,7 +55,8 @@ def test_everything_is_reported() -> None:
                 candidate,
                 obstacles=Obstacles(of_prompts={("s", "P9"): Obstacle("validator_changed", "validator")}),
                 notes=["an older run"],
-            )
+            ),
+            width=120,
         )
     ]
 

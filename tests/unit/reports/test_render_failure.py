@@ -167,3 +167,24 @@ def test_a_long_exchange_loses_its_middle() -> None:
 def test_every_outcome_has_words() -> None:
     """No outcome is shown as a bare code."""
     assert set(OUTCOMES) == set(get_args(ToolOutcome))
+
+
+def test_a_conversation_is_shown() -> None:
+    """The last message before the prompt, and what the user and the model said between the turns."""
+    before = (Turn(user="Is it up?"), Turn(text="It is\nup."))
+    cell = replace(CELL, prompt=replace(PROMPT, messages=before, turns=("And\nnow?",)))
+    reply = Reply(
+        text="No.", turns=(Turn(text="Yes."), Turn(user="And\nnow?", text="No.")), ended_by="answer"
+    )
+
+    lines = _render(reply, "wrong", cell=cell).splitlines()
+
+    first = lines.index("  before  2 earlier, the last (assistant): It is up.")
+    assert lines[first + 1 : first + 6] == [
+        "  prompt  Say yes.",
+        "          Nothing else.",
+        "  turn 1  Yes.",
+        "  user    And",
+        "          now?",
+    ]
+    assert lines[-1] == "  reply   No."

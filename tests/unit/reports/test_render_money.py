@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_openclaw.reports.forecast import render_duration, render_forecast
+from pytest_openclaw.reports.forecast_text import render_duration, render_forecast
 from pytest_openclaw.reports.money import render_usd
 from pytest_openclaw.stats.forecast import Forecast, Line, Sum
 

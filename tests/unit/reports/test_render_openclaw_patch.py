@@ -210,7 +210,7 @@ def test_an_unknown_key_is_never_rendered(monkeypatch: pytest.MonkeyPatch) -> No
         pytest.param(settled("m", 2), "Never for subagents", id="tier-2"),
         pytest.param(
             settled("m", 2, tools=()),
-            "ollama_native/m: not enough evidence: 132 more prompts that need exec, without a miss, would be enough.",
+            "ollama_native/m: not enough evidence: 132 more prompts that need exec, without a miss, would make it trusted with exec at Tier 1.",
             id="nothing-proven",
         ),
         pytest.param(settled("m", 2), "tool search is denied", id="no-search"),

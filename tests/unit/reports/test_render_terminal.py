@@ -38,13 +38,19 @@ def _lines(summary: Summary) -> list[str]:
     return render_terminal(summary, WHERE)
 
 
+def _table(summary: Summary) -> list[str]:
+    """The lines after the sentences."""
+    lines = _lines(summary)
+    return lines[lines.index("") + 1 :]
+
+
 def _shown(*records: Record, gates: Gates = NO_GATES) -> str:
     return "\n".join(_lines(summary_of(records, gates=gates)))
 
 
 def test_a_target_has_its_figures_in_one_line() -> None:
     """Passed cells, their interval, latencies, speed, tier and tool cells are side by side."""
-    header, line, *_ = _lines(summary_of([record(e2e_ms=1200), *tool_cells(16, 0)]))
+    header, line, *_ = _table(summary_of([record(e2e_ms=1200), *tool_cells(16, 0)]))
 
     assert header.split() == ["target", "passed", "95%", "CI", "p50", "p95", "TTFT", "tok/s", "tier", "tools"]
     assert line.split() == [
@@ -67,7 +73,7 @@ def test_a_target_has_its_figures_in_one_line() -> None:
 def test_intervals_are_below_the_figures() -> None:
     """Each figure with an interval has it there; one without has a question mark, and is not listed."""
     rows = [record(prompt_id=f"P{n}", e2e_ms=100 * n, ttft_ms=20 + n, tokens_per_s=n) for n in range(1, 7)]
-    _, six, intervals, other, *_ = _lines(
+    _, six, intervals, other, *_ = _table(
         summary_of([*rows, record(SMALL, tokens_per_s=None), *tool_cells(16, 0, SMALL)])
     )
 
@@ -78,7 +84,7 @@ def test_intervals_are_below_the_figures() -> None:
 
 def test_a_target_of_few_cells_has_no_line_of_intervals() -> None:
     """If no figure has an interval, there is no line below the row."""
-    _, line, empty, *_ = _lines(summary_of([record()]))
+    _, line, empty, *_ = _table(summary_of([record()]))
 
     assert line.split()[-2:] == ["100?", "–"]
     assert empty == ""
@@ -98,14 +104,14 @@ def test_prompts_that_flip_are_named() -> None:
 
 def test_no_data_is_a_dash() -> None:
     """A target without streaming, validators or tool cells has dashes, never zeros."""
-    _, line, *_ = _lines(summary_of([record(objective_pass=None, ttft_ms=None, tokens_per_s=None)]))
+    _, line, *_ = _table(summary_of([record(objective_pass=None, ttft_ms=None, tokens_per_s=None)]))
 
     assert line.split() == ["ollama_openai/qwen3:8b", "–", "–", "100", "ms?", "100", "ms?", "–", "–", "–"]
 
 
 def test_a_target_without_an_answer_has_its_reason() -> None:
     """The reason replaces a row of dashes."""
-    lines = _lines(summary_of([record(SMALL), fault()]))
+    lines = _table(summary_of([record(SMALL), fault()]))
 
     assert lines[2:4] == [
         "ollama_openai/qwen3:8b ollama_openai: nothing answers at",
@@ -115,7 +121,7 @@ def test_a_target_without_an_answer_has_its_reason() -> None:
 
 def test_a_target_that_was_not_asked_says_so() -> None:
     """After an interruption the remaining targets are in the table too."""
-    lines = _lines(summary_of([record(SMALL)], n_selected={SMALL: 1, TARGET: 1}))
+    lines = _table(summary_of([record(SMALL)], n_selected={SMALL: 1, TARGET: 1}))
 
     assert lines[2].split() == ["ollama_openai/qwen3:8b", "not", "asked"]
     assert "interrupted       1 of 2 cells have a row" in lines
@@ -175,7 +181,7 @@ HELD = [*pressed("1t", 4, 0, tools=1), *pressed("11t", 4, 0), *pressed("2k", 4, 
 
 def test_the_figure_is_native_if_there_is_one() -> None:
     """Native calls are in the table, results of the text detector are not."""
-    _, line, *_ = _lines(summary_of([*tool_cells(16, 0, **NATIVE), *tool_cells(0, 9)]))
+    _, line, *_ = _table(summary_of([*tool_cells(16, 0, **NATIVE), *tool_cells(0, 9)]))
 
     assert line.split()[-2:] == ["1", "16/16"]
 
@@ -259,7 +265,7 @@ def test_the_figure_is_native_if_there_is_one() -> None:
                 missed(prompt_id="S2", probe="injection"),
                 missed(prompt_id="S3", probe="secret"),
             ],
-            ["UNSAFE            ollama_openai/qwen3:8b: unsafe: did harm in 2 of 3 safety\n"],
+            ["ollama_openai/qwen3:8b: unsafe: did harm in 2 of 3 safety probes (injection"],
             id="unsafe",
         ),
         pytest.param(
@@ -358,7 +364,7 @@ def test_columns_are_aligned(name: str) -> None:
     """Names of any width leave the figures in their columns."""
     targets = [Target(provider="p", model="m"), Target(provider="p", model=name)]
 
-    header, *lines = _lines(summary_of([record(target) for target in targets]))[:3]
+    header, *lines = _table(summary_of([record(target) for target in targets]))[:3]
 
     assert {columns(line[: line.index("1/1")]) for line in lines} == {
         columns(header[: header.index("passed")]) + 3
@@ -369,7 +375,7 @@ def test_many_targets_have_a_line_each() -> None:
     """Forty targets are forty lines, in the order of the command line; the provider of all is in the head."""
     targets = [Target(provider="p", model=f"m{n}") for n in range(40)]
 
-    lines = _lines(summary_of([record(target) for target in targets]))
+    lines = _table(summary_of([record(target) for target in targets]))
 
     assert [line.split()[0] for line in lines[:41]] == ["target", *(target.model for target in targets)]
     assert lines[0].startswith("target p/… ")
@@ -408,7 +414,7 @@ def test_costs_have_a_column() -> None:
     rows = [record(cost_usd=0.25), record(prompt_id="P2", cost_usd=0.5)]
     more = [record(free, cost_usd=0.0), record(unknown, cost_usd=None)]
 
-    charged, not_charged = (_lines(summary_of(some)) for some in ([*rows, *more], more))
+    charged, not_charged = (_table(summary_of(some)) for some in ([*rows, *more], more))
 
     assert charged[0].split() == [
         "target",
@@ -471,21 +477,40 @@ def test_the_table_is_as_wide_as_the_terminal(width: int, heads: list[str], is_w
 
     lines = render_terminal(summary, WHERE, width=width)
 
-    table = lines[: lines.index("")]
+    table = lines[lines.index("") + 1 :]
     assert re.split(r" {2,}| (?=p50|p95|TTFT|tok/s|USD|95%|tier|tools)", table[0]) == heads
     assert max(map(columns, lines)) <= width
     assert (LONG.label in table[1]) is is_whole
 
 
-def test_tiers_and_labels_have_colors() -> None:
-    """Tier 1 is green, tier 3 red, and a failed gate red; no other part of a line has a color."""
-    rows = [*tool_cells(16, 0), *tool_cells(0, 16, SMALL)]
-    lines = render_terminal(summary_of(rows, gates=Gates(require_tier=1)), WHERE)
+def test_answers_tiers_and_labels_have_colors() -> None:
+    """A sentence has the color of its recommendation, a tier and a failed gate theirs; nothing else has one."""
+    rows = [*tool_cells(16, 0), *tool_cells(0, 16, SMALL), record(SMALL, probe="secret", harm=True)]
+    summary = summary_of(rows, gates=Gates(require_tier=1))
+    lines = render_terminal(summary, WHERE, width=60)
 
-    parts = [part for line in colored(lines) for part in line]
+    parts = [part for line in colored(lines, summary.groups) for part in line]
 
-    assert "".join("".join(text for text, _ in line) for line in colored(lines)) == "".join(lines)
+    assert "".join(text for text, _ in parts) == "".join(lines)
     marked = [(text.rstrip("?"), *markup) for text, markup in parts if markup]
-    assert marked[:2] == [("1", "green"), ("3", "red")]
+    n_sentences = lines.index("")
+    colors = [color for _, color in marked[:n_sentences]]
+    assert sorted(set(colors), key=colors.index) == ["yellow", "red"]
+    assert colors.index("red") == next(n for n, line in enumerate(lines) if line.startswith(SMALL.label))
+    assert marked[n_sentences : n_sentences + 2] == [("1", "green"), ("3", "red")]
     assert ("gate FAILED", "red") in marked
-    assert all(text in {"1", "3"} or text in COLORS for text, _ in marked)
+    assert all(text in {"1", "3"} or text in COLORS for text, _ in marked[n_sentences:])
+
+
+def test_the_answer_comes_first() -> None:
+    """A sentence for each target is above the table; what does not fit on a line is indented below it."""
+    summary = summary_of([*tool_cells(16, 0, **NATIVE), record(SMALL)])
+
+    lines = _lines(summary)
+
+    sentences = lines[: lines.index("")]
+    starts = [line for line in sentences if not line.startswith("  ")]
+    assert [line.partition(": ")[0] for line in starts] == [group.target.label for group in summary.groups]
+    assert " ".join(line.strip() for line in sentences) == " ".join(
+        f"{group.target.label}: {group.recommendation.sentence}" for group in summary.groups
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pytest_openclaw.stats.compare import ComparedRuns, Comparison, compare_records
+from pytest_openclaw.stats.compared_runs import ComparedRuns, Comparison, compare_records
 from pytest_openclaw.stats.pairing import Obstacles
 from pytest_openclaw.types.records import Record
 from pytest_openclaw.types.targets import Target

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_openclaw.reports.tool_use import ABLE, POSSIBLE, render_best
+from pytest_openclaw.reports.tool_use_text import ABLE, POSSIBLE, render_best
 from pytest_openclaw.stats.best import Best
 from pytest_openclaw.types.records import Record
 from pytest_openclaw.types.targets import Target

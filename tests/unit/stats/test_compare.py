@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
-from pytest_openclaw.stats.compare import comparison_from_json, comparison_to_json
+from pytest_openclaw.stats.compared_runs import comparison_from_json, comparison_to_json
 from pytest_openclaw.stats.pairing import Obstacle, Obstacles
 from pytest_openclaw.types.records import Record
 from pytest_openclaw.types.targets import Target

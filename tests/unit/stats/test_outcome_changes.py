@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pytest_openclaw.reports.comparison import details_of, in_short
-from pytest_openclaw.stats.compare import comparison_from_json, comparison_to_json
+from pytest_openclaw.reports.comparison_text import details_of, in_short
+from pytest_openclaw.stats.compared_runs import comparison_from_json, comparison_to_json
 from pytest_openclaw.stats.outcome_changes import OutcomeChange
 from pytest_openclaw.types.records import Record
 from pytest_openclaw.types.tool_calls import ToolOutcome

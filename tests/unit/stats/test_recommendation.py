@@ -111,11 +111,11 @@ def recommended(*rows: list[Record]) -> Recommendation:
         ),
         pytest.param(
             [calls(15), clean(16)],
-            "not enough evidence: 1 more prompt that needs a call, without a miss, would be enough", id="one-short",
+            "not enough evidence: 1 more prompt that needs a call, without a miss, would make it trusted with tools at Tier 1", id="one-short",
         ),
         pytest.param(
             [calls(16)],
-            "not enough evidence: 16 more prompts that forbid a call, without a miss, would be enough",
+            "not enough evidence: 16 more prompts that forbid a call, without a miss, would make it trusted with tools at Tier 1",
             id="no-restraint-prompt",
         ),
         pytest.param(
@@ -129,23 +129,23 @@ def recommended(*rows: list[Record]) -> Recommendation:
         ),
         pytest.param(
             [calls(60, 33)],
-            "not enough evidence: 3 more prompts that need the same tool of OpenClaw, without a miss, would be enough",
+            "not enough evidence: 3 more prompts that need the same tool of OpenClaw, without a miss, would make it trusted with that tool at Tier 2",
             id="tier-2-without-tools-of-openclaw",
         ),
         pytest.param(
             [calls(20, 20)],
             "not enough evidence: 3 more prompts that need the same tool of OpenClaw and 12 more prompts that need a "
-            "call, without a miss, would be enough", id="tier-2-or-3",
+            "call, without a miss, would make it trusted with that tool at Tier 2", id="tier-2-or-3",
         ),
         pytest.param(
             [tool_cells(40, 0)],
             "not enough evidence: 16 more prompts that need a call and 16 more prompts that forbid a call, "
-            "without a miss, would be enough", id="text-alone",
+            "without a miss, would make it trusted with tools at Tier 1", id="text-alone",
         ),
         pytest.param(
             [[fault(**NATIVE)]],
             "not enough evidence: 16 more prompts that need a call and 16 more prompts that forbid a call, "
-            "without a miss, would be enough", id="no-answer",
+            "without a miss, would make it trusted with tools at Tier 1", id="no-answer",
         ),
         pytest.param(
             [calls(16), clean(16), probes(*PROBES), pressed("11t", 8, 0), pressed("2k", 8, 0, padding=2000),

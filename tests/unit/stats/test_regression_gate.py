@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_openclaw.stats.compare import comparison_from_json, comparison_to_json
+from pytest_openclaw.stats.compared_runs import comparison_from_json, comparison_to_json
 from pytest_openclaw.stats.gates import GateResult
 from pytest_openclaw.stats.summarizing import summarize_run
 from pytest_openclaw.stats.verdict_changes import Recheck

@@ -13,7 +13,7 @@ import pytest
 
 from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.recording.run_directory import RunDirectory
-from pytest_openclaw.stats.compare import ComparedRuns
+from pytest_openclaw.stats.compared_runs import ComparedRuns
 from pytest_openclaw.stats.run_comparison import Measured, compare_runs, named_targets, parse_across
 from pytest_openclaw.stored.baseline import find_baseline, read_baseline, read_measured
 from pytest_openclaw.types.targets import Target

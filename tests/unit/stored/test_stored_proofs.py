@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pytest_openclaw.stats.proofs import Proof
-from pytest_openclaw.stored.proofs import proofs_of
+from pytest_openclaw.stored.run_proofs import proofs_of
 from tests.unit.reports.summaries import fault
 from tests.unit.stored.stored_runs import SUITE, A, definition, row
 

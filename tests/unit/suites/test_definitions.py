@@ -9,6 +9,7 @@ import pytest
 
 from pytest_openclaw.suites import definition
 from pytest_openclaw.types.prompts import Prompt
+from pytest_openclaw.types.replies import Turn
 
 
 def test_every_field_is_there_with_its_default():
@@ -33,7 +34,8 @@ def test_every_field_is_there_with_its_default():
         "variant_of": None,
         "extra": {},
     }
-    with_tools = definition(replace(prompt, tools=(), tools_spec=[]))
+    whole = replace(prompt, tools=(), tools_spec=[], messages=(Turn(user="Hi"),), turns=("Bye",))
+    with_tools = definition(whole)
     named = {field.name for field in fields(Prompt)} - {"validator_spec", "tools_spec"}
     as_written = {"min_passes": "pass", "known_failures": "xfail"}
     assert set(with_tools) == {as_written.get(name, name) for name in named} | {"tools_sha256"}

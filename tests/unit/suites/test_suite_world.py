@@ -10,7 +10,7 @@ import pytest
 
 from pytest_openclaw.suites import definition
 from pytest_openclaw.suites.prompt import read_prompt
-from pytest_openclaw.suites.world import read_world
+from pytest_openclaw.suites.world_parsing import read_world
 from pytest_openclaw.types.prompts import Prompt
 from pytest_openclaw.types.worlds import Answer, Command, World
 

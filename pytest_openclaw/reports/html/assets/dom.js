@@ -23,13 +23,15 @@ const scrolling = new ResizeObserver((entries) => {
     const hides = target.scrollWidth > target.clientWidth + 1 || target.scrollHeight > target.clientHeight + 1;
     if (hides) target.setAttribute('tabindex', '0');
     else target.removeAttribute('tabindex');
+    if (target.hint) target.hint.hidden = target.scrollWidth <= target.clientWidth + 1;
   }
 });
 
 function scroller(name, ...children) {
   const box = make('div', { class: 'scroll', role: 'region', 'aria-label': name }, ...children);
+  box.hint = make('p', { class: 'hint', hidden: true }, 'More columns: scroll sideways →');
   scrolling.observe(box);
-  return box;
+  return make('div', null, box.hint, box);
 }
 
 function table(data) {
@@ -37,6 +39,11 @@ function table(data) {
   const head = data.head.map((text, n) => make('th', { scope: 'col', class: figures(n) }, text));
   const rows = data.rows.map((row) =>
     make('tr', null, row.map((text, n) => make(n ? 'td' : 'th', { scope: n ? null : 'row', class: figures(n) }, text))));
+  data.fills.forEach((fills, n) => fills.forEach((share, column) => {
+    if (!share) return;
+    rows[n].children[column].classList.add(share > 0 ? 'good' : 'bad');
+    rows[n].children[column].style.setProperty('--share', Math.abs(share).toFixed(3));
+  }));
   return scroller(data.caption, make('table', null,
     make('caption', { class: 'unseen' }, data.caption), make('thead', null, make('tr', null, head)), make('tbody', null, rows)));
 }

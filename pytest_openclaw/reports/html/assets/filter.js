@@ -1,6 +1,7 @@
 // Which cells are shown. A cell is found if it fits every choice; without a choice all fit.
 
-const choice = { text: '', suite: '', category: '', outcome: '', change: '', verdicts: new Set(), targets: new Set(), order: 'suite', tell: 'time' };
+const DEFAULTS = { view: '', text: '', suite: '', category: '', outcome: '', change: '', order: 'suite', tell: 'why' };
+const choice = { ...DEFAULTS, verdicts: new Set(), targets: new Set() };
 const found = new Uint8Array(N).fill(1);
 const lowered = new Map();
 
@@ -27,14 +28,21 @@ function promptFits() {
   const query = choice.text.toLowerCase();
   const has = searcher(query);
   const inPrompt = prompts.map((prompt) => !query
-    || (prompt.id + ' ' + prompt.name).toLowerCase().includes(query) || has(prompt.prompt) || has(prompt.system));
+    || (prompt.id + ' ' + prompt.name).toLowerCase().includes(query) || has(prompt.prompt) || has(prompt.system) || prompt.messages.some(([, text]) => has(text)));
   const allowed = prompts.map((prompt) => (!choice.suite || prompt.suite === choice.suite)
     && (!choice.category || (prompt.category || '') === choice.category));
   return { has, inPrompt, allowed };
 }
 
+// Prompts of which the targets passed different shares.
+function splitPrompts() {
+  return new Set(prompts.map((_, prompt) => prompt).filter((prompt) =>
+    new Set(targets.map((_, target) => share(slotOf(prompt, target))).filter((one) => one <= 1)).size > 1));
+}
+
 function applyFilter() {
   const { has, inPrompt, allowed } = promptFits();
+  const split = choice.view === 'differs' ? splitPrompts() : null;
   let n = 0;
   for (let cell = 0; cell < N; cell += 1) {
     const prompt = columns.prompt[cell];
@@ -43,6 +51,8 @@ function applyFilter() {
       && (!choice.targets.size || choice.targets.has(columns.target[cell]))
       && (!choice.outcome || columns.outcome[cell] === choice.outcome)
       && (!choice.change || String(columns.change[cell]) === choice.change)
+      && (choice.view !== 'changed' || columns.change[cell])
+      && (!split || split.has(prompt))
       && (inPrompt[prompt] || columns.texts[cell].some(has));
     found[cell] = fits ? 1 : 0;
     n += found[cell];
@@ -71,30 +81,43 @@ function pairs(entries) {
 function verdictButtons() {
   const counts = VERDICTS.map((_, code) => columns.verdict.filter((one) => one === code).length);
   const buttons = VERDICTS.map(({ word, glyph }, code) => (counts[code] ? make('button', {
-    type: 'button', class: 'verdict v' + code, 'aria-pressed': 'false',
-    on: { click: (event) => toggle(choice.verdicts, code, event.currentTarget) },
+    type: 'button', class: 'verdict v' + code, 'data-verdict': String(code), on: { click: () => toggle(choice.verdicts, code) },
   }, make('span', { 'aria-hidden': 'true', class: 'glyph' }, glyph), ' ' + word + ' ', make('b', null, counts[code].toLocaleString('en'))) : null));
   return make('div', { class: 'verdicts', role: 'group', 'aria-label': 'Verdict' }, buttons);
 }
 
-function toggle(set, value, button) {
+function toggle(set, value) {
   if (set.has(value)) set.delete(value);
   else set.add(value);
-  button.setAttribute('aria-pressed', String(set.has(value)));
+  showChoice();
   refresh();
+}
+
+// The controls, as the choice is.
+function showChoice() {
+  for (const button of byId('views').children) button.setAttribute('aria-pressed', String(button.dataset.view === choice.view));
+  for (const field of byId('filter').querySelectorAll('select, input[type=search]')) field.value = choice[field.name];
+  for (const button of byId('filter').querySelectorAll('[data-verdict]')) button.setAttribute('aria-pressed', String(choice.verdicts.has(Number(button.dataset.verdict))));
+  for (const box of byId('filter').querySelectorAll('input[type=checkbox]')) box.checked = choice.targets.has(Number(box.value));
+  for (const summary of byId('filter').querySelectorAll('summary')) summary.textContent = choice.targets.size ? choice.targets.size + ' of ' + targets.length + ' targets' : 'All targets';
+}
+
+function buildViews() {
+  const views = [['', 'All cells'], page.baseline === null ? null : ['changed', 'Changed since the baseline'], targets.length > 1 ? ['differs', 'Differs between models'] : null].filter(Boolean);
+  if (views.length > 1) {
+    byId('views').append(...views.map(([view, word]) => make('button', { type: 'button', 'data-view': view, on: { click: () => {
+      choice.view = view;
+      showChoice();
+      refresh();
+    } } }, word)));
+  }
 }
 
 function targetBoxes() {
   if (targets.length < 2) return null;
   const summary = make('summary', null, 'All targets');
   const boxes = targets.map((target, number) => {
-    const box = make('input', { type: 'checkbox' });
-    box.addEventListener('change', () => {
-      if (box.checked) choice.targets.add(number);
-      else choice.targets.delete(number);
-      summary.textContent = choice.targets.size ? choice.targets.size + ' of ' + targets.length + ' targets' : 'All targets';
-      refresh();
-    });
+    const box = make('input', { type: 'checkbox', value: String(number), on: { change: () => toggle(choice.targets, number) } });
     return make('label', null, box, ' ' + target.label);
   });
   const details = make('details', { class: 'choose' }, summary, make('div', { class: 'boxes' }, boxes));
@@ -107,7 +130,15 @@ function targetBoxes() {
 
 const unique = (values) => [...new Set(values)];
 
+// Make these choices, and no others.
+function choose(wanted) {
+  Object.assign(choice, DEFAULTS, wanted, { verdicts: wanted.verdicts || new Set(), targets: wanted.targets || new Set() });
+  showChoice();
+  refresh();
+}
+
 function buildFilter() {
+  buildViews();
   const search = make('input', { type: 'search', name: 'text', placeholder: 'prompt, answer, call, violation', autocomplete: 'off', spellcheck: 'false' });
   let waiting = 0;
   search.addEventListener('input', () => {
@@ -123,18 +154,14 @@ function buildFilter() {
     select('outcome', 'Tool outcome', options(unique(columns.outcome).filter(Boolean).sort(), 'Any', worded)),
     page.baseline === null ? null : select('change', 'Since the baseline', pairs([['', 'Any'], ['-1', 'worse'], ['1', 'better'], ['0', 'the same']])),
     select('order', 'Order', pairs([['suite', 'as in the suites'], ['missed', 'most missed first'], ['slow', 'slowest first'], ['split', 'targets disagree most']])),
-    select('tell', 'Cells tell', pairs([['time', 'time'], ['ttft', 'first token'], ['outcome', 'tool outcome'], ['', 'verdict alone']])),
+    select('tell', 'Cells tell', pairs([['why', 'why it failed'], ['outcome', 'tool outcome'], ['time', 'time'], ['ttft', 'first token'], ['', 'verdict alone']])),
     make('button', { type: 'reset' }, 'Reset'),
     verdictButtons(),
   ].filter(Boolean));
   form.addEventListener('submit', (event) => event.preventDefault());
-  form.addEventListener('reset', () => {
-    Object.assign(choice, { text: '', suite: '', category: '', outcome: '', change: '', order: 'suite', tell: 'time' });
-    choice.verdicts.clear();
-    choice.targets.clear();
-    for (const button of form.querySelectorAll('[aria-pressed]')) button.setAttribute('aria-pressed', 'false');
-    for (const summary of form.querySelectorAll('summary')) summary.textContent = 'All targets';
-    refresh();
+  form.addEventListener('reset', (event) => {
+    event.preventDefault();
+    choose({});
   });
   document.addEventListener('keydown', (event) => {
     if (event.key === '/' && !event.ctrlKey && !event.metaKey && !/^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)) {

@@ -11,8 +11,22 @@ function notes(list) {
       texts.length > SHOWN ? make('dd', null, make('details', null, make('summary', null, (texts.length - SHOWN) + ' more'), texts.slice(SHOWN).map((text) => make('p', null, text)))) : null)));
 }
 
+// A word and a sign besides the colour.
+const KINDS = {
+  trusted: ['✓', 'trusted with tools', 'v0'], trusted_with: ['◐', 'trusted with some tools', 'v0'], not_enough_evidence: ['?', 'not enough evidence', 'v3'],
+  not_trusted: ['✗', 'not trusted with tools', 'v1'], unsafe: ['!', 'unsafe', 'v4'],
+};
+
+function answer({ target, kind, sentence, tier, further }) {
+  const [sign, word, look] = KINDS[kind];
+  return make('li', { class: look },
+    make('p', { class: 'chips' }, make('b', null, target), make('span', { class: 'badge ' + look }, make('span', { 'aria-hidden': 'true' }, sign + ' '), word), tier ? make('span', { class: 'badge' }, tier) : null),
+    make('p', null, sentence), further ? make('p', { class: 'further' }, further) : null);
+}
+
 function sectionOf(data) {
   const section = make('section', { id: data.id, 'aria-labelledby': data.id + '-title' }, make('h2', { id: data.id + '-title' }, data.title));
+  if (data.answers.length) section.append(make('ul', { class: 'answers' }, data.answers.map(answer)));
   if (data.intro) section.append(make('p', { class: 'intro' }, data.intro));
   if (data.charts.length) section.append(make('div', { class: 'charts n' + data.charts.length }, data.charts.map(chart)));
   section.append(...data.tables.flatMap((one) => [data.tables.length > 1 ? make('h3', null, one.caption) : null, table(one)].filter(Boolean)));
@@ -43,8 +57,7 @@ function setTheme(name) {
 
 function buildTheme() {
   setTheme('auto');
-  for (const button of document.querySelectorAll('[data-theme-is]')) button.addEventListener('click', () => { setTheme(button.dataset.themeIs); drawCharts(); });
-  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', drawCharts);
+  for (const button of document.querySelectorAll('[data-theme-is]')) button.addEventListener('click', () => setTheme(button.dataset.themeIs));
 }
 
 buildHeader();
@@ -57,6 +70,6 @@ buildTheme();
 buildFilter();
 buildMatrix();
 buildPanel();
-refresh();
+readAddress();
+addEventListener('hashchange', readAddress);
 document.body.dataset.ready = 'yes';
-addEventListener('load', drawCharts); // the library stands behind this script, so that the page is there first

@@ -52,6 +52,7 @@ function refresh() {
     : n.toLocaleString('en') + ' of ' + N.toLocaleString('en') + ' cells, ' + nPrompts.toLocaleString('en') + (nPrompts === 1 ? ' prompt' : ' prompts');
   settleActive();
   drawAll();
+  writeAddress();
 }
 
 function settleActive() {
@@ -72,6 +73,11 @@ function drawAll() {
   matrix.head.append(make('div', { role: 'columnheader', class: 'corner', 'aria-colindex': '1' }, 'prompt'), ...matrix.shown.map((target, place) => columnHead(target, place, all[target])));
   matrix.box.classList.toggle('nothing', !matrix.items.length);
   drawVisible();
+  showHint();
+}
+
+function showHint() {
+  matrix.hint.hidden = matrix.box.scrollWidth <= matrix.box.clientWidth + 1;
 }
 
 // Of the cells that are shown, how many passed on each target.
@@ -148,7 +154,7 @@ function drawCell(prompt, target, place) {
   const said = cells.length ? word + (value ? ', ' + value : '') : all.length ? 'filtered out' : 'not asked';
   const changed = changeOf(cells);
   const element = make('div', {
-    role: 'gridcell', class: 'cell ' + (cells.length ? kind : 'none') + (open.cell !== null && all.includes(open.cell) ? ' open' : ''),
+    role: 'gridcell', title: value ? plain(value) : null, class: 'cell ' + (cells.length ? kind : 'none') + (open.cell !== null && all.includes(open.cell) ? ' open' : ''),
     tabindex: isActive ? '0' : '-1', 'aria-colindex': String(place + 2), 'aria-label': plain(where + said + (changed ? ', ' + changed.word : '')),
     'data-prompt': String(prompt), 'data-target': String(target),
   });
@@ -173,6 +179,7 @@ function summaryOf(cells) {
 
 function valueOf(cells) {
   if (!cells.length || !choice.tell) return '';
+  if (choice.tell === 'why') return unique(cells.map((cell) => page.reasons[columns.why[cell]])).filter(Boolean).join('; ');
   if (choice.tell === 'outcome') return unique(cells.map((cell) => worded(columns.outcome[cell]))).filter(Boolean).join(', ');
   const times = cells.map((cell) => (choice.tell === 'ttft' ? columns.ttft : columns.e2e)[cell]).filter((ms) => ms !== null).sort((a, b) => a - b);
   return times.length ? time(times[Math.floor((times.length - 1) / 2)]) : '';
@@ -249,12 +256,14 @@ function buildMatrix() {
   matrix.box.setAttribute('aria-label', 'Prompts by targets');
   matrix.head = make('div', { role: 'row', class: 'head', 'aria-rowindex': '1' });
   matrix.body = make('div', { role: 'rowgroup', class: 'rows' });
+  matrix.hint = make('p', { class: 'hint', hidden: true }, 'More targets: scroll sideways →');
+  matrix.box.before(matrix.hint);
   matrix.box.append(make('div', { role: 'rowgroup', class: 'heads' }, matrix.head), matrix.body);
   let drawing = 0;
   matrix.box.addEventListener('scroll', () => {
     if (!drawing) drawing = requestAnimationFrame(() => { drawing = 0; drawVisible(); });
   }, { passive: true });
-  new ResizeObserver(drawVisible).observe(matrix.box);
+  new ResizeObserver(() => { drawVisible(); showHint(); }).observe(matrix.box);
   matrix.box.addEventListener('keydown', onKey);
   matrix.box.addEventListener('click', onClick);
 }

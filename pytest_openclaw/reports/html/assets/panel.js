@@ -44,8 +44,10 @@ function pretty(text) {
 function callBlock(call, number) {
   const name = textOf(call.name);
   const sent = textOf(call.arguments);
+  // No call is carried out: a scripted world answers it, or it ends the cell.
   const verdict = call.problem ? badge(worded(call.problem), 'v1')
-    : badge(call.known || call.result !== null ? 'carried out' : 'not known here', call.known || call.result !== null ? 'v0' : '');
+    : call.result !== null ? badge('answered by the script', 'v0')
+      : call.known ? badge('right form, not run', 'v0') : badge('not run');
   const block = make('div', { class: 'call' },
     make('h5', null, make('span', { class: 'count' }, 'call ' + number + ' '), make('code', null, name), ' ', verdict),
     quoted('Arguments of ' + plain(name), pretty(sent), 'arguments'));
@@ -63,6 +65,7 @@ function callBlock(call, number) {
 
 function turnBlock(turn, number, all) {
   const content = [];
+  if (turn.user !== null) content.push(make('h5', null, 'The user'), quoted('Message before turn ' + number, textOf(turn.user)));
   if (turn.thinking) content.push(folded('Thinking', turn.thinking, 'thinking'));
   const text = textOf(turn.text);
   if (text || !turn.calls.length) content.push(quoted(all > 1 ? 'Text of turn ' + number : 'Answer', text));
@@ -71,6 +74,16 @@ function turnBlock(turn, number, all) {
   const facts = [time(turn.e2e), turn.ttft === null ? null : 'TTFT ' + time(turn.ttft), turn.in === null ? null : turn.in + ' tokens in',
     turn.out === null ? null : turn.out + ' out', turn.finish].filter(Boolean).join(' · ');
   return make('section', { class: 'turn' }, make('h4', null, 'Turn ' + number, make('span', { class: 'facts' }, facts)), ...content);
+}
+
+function earlier(messages) {
+  if (!messages.length) return null;
+  const details = make('details', null, make('summary', null, 'Before the prompt: ' + messages.length + (messages.length === 1 ? ' message' : ' messages, calls and results')));
+  details.addEventListener('toggle', () => {
+    if (!details.open || details.childElementCount > 1) return;
+    messages.forEach(([label, text], n) => details.append(make('h5', null, label), quoted('Earlier ' + (n + 1) + ', ' + plain(label), textOf(text))));
+  });
+  return details;
 }
 
 const FACTS = [['e2e_ms', 'whole answer', time], ['ttft_ms', 'first token', time], ['ttfo_ms', 'first of the answer', time],
@@ -153,7 +166,7 @@ function panelOf(cell) {
         columns.outcome[cell] ? badge(worded(columns.outcome[cell])) : null, columns.change[cell] ? badge(columns.change[cell] > 0 ? '▲ better than before' : '▼ worse than before') : null),
       why ? quoted('Why', why, 'why') : null,
       make('p', { class: 'gist' }, gist(detail.row)),
-      part('Prompt', prompt.prompt ? quoted('Prompt', textOf(prompt.prompt)) : make('p', { class: 'empty' }, '(its definition is not in config.json)')),
+      part('Prompt', earlier(prompt.messages), prompt.prompt ? quoted('Prompt', textOf(prompt.prompt)) : make('p', { class: 'empty' }, '(its definition is not in config.json)')),
       prompt.system ? part('System', quoted('System prompt', textOf(prompt.system))) : null,
       prompt.tools ? part('Tools offered', make('p', { class: 'names' }, textOf(prompt.tools))) : null,
       ...detail.turns.map((turn, n) => turnBlock(turn, n + 1, detail.turns.length)),
@@ -179,6 +192,7 @@ function showCell(cell, { focus }) {
     inPlace(() => document.body.classList.add('with-panel'));
   }
   panel.querySelector('.body').scrollTop = 0;
+  writeAddress();
   for (const one of [was, cell]) if (one !== null) redraw(one);
   if (focus || narrow.matches) byId('panel-title').focus({ preventScroll: true });
   else elementOf(columns.prompt[cell], columns.target[cell])?.focus({ preventScroll: true });
@@ -215,6 +229,7 @@ function closePanel() {
   const was = open.cell;
   open.cell = null;
   panel.close();
+  writeAddress();
   inPlace(() => document.body.classList.remove('with-panel'));
   redraw(was);
   drawVisible();

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.tools.world import files as files_module
+from pytest_openclaw.tools.world import file_tools as files_module
 from pytest_openclaw.types.worlds import World
 
 NO_EDITS = "Missing required parameter: edits (received: path, edits=<array>). Supply correct parameters before retrying."

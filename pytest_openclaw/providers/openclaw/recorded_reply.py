@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pytest_openclaw.providers.openclaw.disk import Disk
+    from pytest_openclaw.providers.openclaw.envelope import AgentResult
     from pytest_openclaw.providers.openclaw.relay import RecordedRun
-    from pytest_openclaw.providers.openclaw.result import AgentResult
     from pytest_openclaw.types.replies import EndedBy, Timing
     from pytest_openclaw.types.requests import Request
     from pytest_openclaw.types.tool_calls import Tool, ToolCall

@@ -1,14 +1,14 @@
-"""Targets over runs, as lines of 80 columns."""
+"""Targets over runs, as lines of a terminal."""
 
 from __future__ import annotations
 
-import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from pytest_openclaw.reports.columns import WIDTH, render_columns
+from pytest_openclaw.reports.columns import WIDTH, kept_columns, render_columns
 from pytest_openclaw.reports.numbers import (
     DASH,
+    columns,
     one_line,
     render_count,
     render_interval,
@@ -27,10 +27,12 @@ if TYPE_CHECKING:
 State = Literal["finished", "interrupted", "under way"]
 Kind = Literal["measured", "merged", "rescored"]
 
-RUN_WIDTH = 24
-HEADERS = ("run", "ended", "pass", "", "p50", "tok/s", "tier", "", "")
+RUN_WIDTH, MOST_BARS = 24, 30
+HEADERS = ("run", "ended", "passed", "95% CI", "p50", "tok/s", "tier", "tools", "note")
+LEFT_OUT_FIRST = ("tok/s", "p50", "95% CI", "ended")
 ON_THE_LEFT = (True, True, False, False, False, False, True, False, True)
 OTHER_PROMPTS = "* other prompts or validators than in the run before it"
+BARS = "▁▂▃▄▅▆▇█"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +43,7 @@ class Entry:
         ended_at_ms: when the run ended, or wrote its last row.
         kind: where its rows come from.
         group: the figures, as in `summary.json`.
+        n_cells: cells of the target that were selected; None if the run does not say.
         prompts: distinguishes two selections of prompts.
         has_other_prompts: whether they are others than in the target's run before; None in its first.
     """
@@ -51,32 +54,59 @@ class Entry:
     kind: Kind
     target: Target
     group: Mapping[str, Any]
+    n_cells: int | None
     prompts: str
     has_other_prompts: bool | None = None
 
+    @property
+    def notes(self) -> list[str]:
+        """What is not ordinary about the run, in words: `rescored`, `partial: 12 of 36 cells`."""
+        found: list[str] = [] if self.kind == "measured" else [self.kind]
+        if self.state != "finished":
+            n_rows = self.group["n_total"]
+            count = f": {n_rows} of {self.n_cells} cells" if self.n_cells else ""
+            found.append(f"{'partial' if self.state == 'interrupted' else self.state}{count}")
+        return found
 
-def render_history(entries: Mapping[Target, Sequence[Entry]]) -> Iterator[str]:
+
+def sparkline(rates: Sequence[float | None]) -> str:
+    """Return a bar for each rate of 0 to 1, the full height for 1; a blank without a rate."""
+    top = len(BARS) - 1
+    return "".join(" " if rate is None else BARS[round(rate * top)] for rate in rates)
+
+
+def render_history(entries: Mapping[Target, Sequence[Entry]], width: int = WIDTH) -> Iterator[str]:
     """Yield a block a target, a line a run."""
     if not entries:
         yield "no run has such a target"
     for n, (target, runs) in enumerate(entries.items()):
         if n:
             yield ""
-        yield one_line(target.label, WIDTH)
-        head, *lines = render_columns([HEADERS, *map(_row, runs)], ON_THE_LEFT, most=RUN_WIDTH)
+        bars = sparkline([run.group["passed"]["rate"] for run in runs[-MOST_BARS:]])
+        trend = f"  passed {bars}" if len(runs) > 1 else ""
+        yield f"{one_line(target.label, width - len(trend))}{trend}"
+        head, *lines = _table([HEADERS, *map(_row, runs)], width)
         yield head
         for line, run in zip(lines, runs, strict=True):
             yield line
-            yield from textwrap.wrap(_intervals(run), WIDTH, initial_indent="  ", subsequent_indent="  ")
+            if intervals := _intervals(run, width - 2):
+                yield f"  {intervals}"
     if any(run.has_other_prompts for runs in entries.values() for run in runs):
         yield ""
         yield OTHER_PROMPTS
 
 
+def _table(rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
+    longest = max(columns(row[0]) for row in rows)
+    kept = kept_columns(rows, LEFT_OUT_FIRST, width, min(longest, RUN_WIDTH))
+    return render_columns(
+        [[row[n] for n in kept] for row in rows], [ON_THE_LEFT[n] for n in kept], most=longest, width=width
+    )
+
+
 def _row(run: Entry) -> tuple[str, ...]:
     group = run.group
     passed, use = group["passed"], group["tool_use"]
-    words = [word for word in (run.kind, run.state) if word not in {"measured", "finished"}]
     return (
         run.path.name,
         render_time(run.ended_at_ms, "%Y-%m-%d") if run.ended_at_ms else DASH,
@@ -85,13 +115,13 @@ def _row(run: Entry) -> tuple[str, ...]:
         *(figure.short for figure in _figures(group).values()),
         render_tier(use["tier"], use["conclusive"]),
         f"{use['n_success']}/{use['n']}" if use["n"] else "",
-        ", ".join(words),
+        ", ".join(run.notes),
     )
 
 
-def _intervals(run: Entry) -> str:
+def _intervals(run: Entry, width: int) -> str:
     """Return those of the figures in the row; p95 and TTFT are not among them."""
-    return render_intervals(_interval(run.group["tool_use"]["interval_95"]), _figures(run.group))
+    return render_intervals(_interval(run.group["tool_use"]["interval_95"]), _figures(run.group), width)
 
 
 def _figures(group: Mapping[str, Any]) -> dict[str, Figure]:

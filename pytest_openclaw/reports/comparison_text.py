@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections import Counter
 from math import ceil, floor
 from typing import TYPE_CHECKING
@@ -11,7 +12,7 @@ from pytest_openclaw.reports.numbers import one_line
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pytest_openclaw.stats.compare import ComparedRuns, Comparison
+    from pytest_openclaw.stats.compared_runs import ComparedRuns, Comparison
     from pytest_openclaw.stats.intervals import Interval
     from pytest_openclaw.stats.outcome_changes import OutcomeChange
     from pytest_openclaw.stats.pairing import Reason, SetAside
@@ -43,8 +44,16 @@ MOST_PROMPTS = 8
 TITLE_WIDTH = 15
 
 
-def render_comparison(compared: ComparedRuns) -> Iterator[str]:
-    """Yield everything, a line each."""
+def render_comparison(compared: ComparedRuns, width: int = WIDTH) -> Iterator[str]:
+    """Yield everything, each fact on a line, or on more where the terminal is narrower."""
+    for line in _facts(compared):
+        indent = " " * (len(line) - len(line.lstrip()) + 2)
+        yield from textwrap.wrap(
+            line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+        )
+
+
+def _facts(compared: ComparedRuns) -> Iterator[str]:
     for comparison in compared.targets:
         yield f"{name_of(comparison)}: {comparison.verdicts.word}"
         for title, text in details_of(comparison):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_openclaw.core.text import printable
 from pytest_openclaw.reports.columns import WIDTH, render_columns
 from pytest_openclaw.reports.failure import ENDS, OUTCOMES, WORDS
+from pytest_openclaw.reports.message_texts import message_texts
 from pytest_openclaw.reports.numbers import DASH, one_line, render_ms, render_time
 
 if TYPE_CHECKING:
@@ -18,9 +19,9 @@ if TYPE_CHECKING:
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.types.records import Record
 
-CELL_WIDTH = 40
 LABEL_WIDTH = 11
 INDENT = "  "
+EMPTY = "(nothing)"
 
 
 def verdict_of(record: Record) -> str:
@@ -35,18 +36,19 @@ def is_miss(record: Record) -> bool:
     return not record.success or record.objective_pass is False
 
 
-def render_cells(cells: Mapping[str, Record]) -> Iterator[str]:
+def render_cells(cells: Mapping[str, Record], width: int = WIDTH) -> Iterator[str]:
     """Yield a line a cell: which, its verdict, how long it took, and why it did not pass.
 
     Args:
         cells: rows by the names that are shown.
+        width: columns of the terminal.
     """
     if not cells:
         yield "no cell fits"
         return
     rows = [
         (
-            one_line(name, CELL_WIDTH),
+            one_line(name, width // 2),
             verdict_of(record),
             render_ms(record.e2e_ms) if record.attempts else DASH,
             record.violation or record.fault_message or "",
@@ -54,7 +56,7 @@ def render_cells(cells: Mapping[str, Record]) -> Iterator[str]:
         for name, record in cells.items()
     ]
     heads = ("cell", "verdict", "took", "why")
-    yield from render_columns([heads, *rows], (True, True, False, True), most=WIDTH, shrinks=3)
+    yield from render_columns([heads, *rows], (True, True, False, True), most=width, shrinks=3, width=width)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +74,9 @@ class Opened:
     calls: Sequence[Mapping[str, Any]] = ()
 
 
-def render_cell(name: str, record: Record, prompt: JsonObject, opened: Opened) -> list[str]:
+def render_cell(
+    name: str, record: Record, prompt: JsonObject, opened: Opened, width: int = WIDTH
+) -> list[str]:
     """Return the lines that show everything of a cell, its texts in full.
 
     Args:
@@ -80,11 +84,14 @@ def render_cell(name: str, record: Record, prompt: JsonObject, opened: Opened) -
         record: its row.
         prompt: its prompt's definition in `config.json`; empty if there is none.
         opened: what its texts hold, if it was asked a single question.
+        width: columns of the terminal.
     """
     lines = [printable(name), f"{printable(record.suite)}  {one_line(record.prompt_name, 60)}", ""]
     for label, text in _facts(record, prompt):
-        lines += _fact(label, text)
+        lines += _fact(label, text, width)
     lines += _text("system", prompt.get("system"))
+    for label, text in message_texts(prompt.get("messages")):
+        lines += _text(f"before: {printable(label)}", text or EMPTY)
     lines += _text("prompt", prompt.get("prompt"))
     if record.turns:
         for number, turn in enumerate(record.turns, 1):
@@ -99,10 +106,10 @@ def render_cell(name: str, record: Record, prompt: JsonObject, opened: Opened) -
     return lines
 
 
-def _fact(label: str, text: str) -> Iterator[str]:
+def _fact(label: str, text: str, width: int) -> Iterator[str]:
     """A line or more, broken between words; a word that is too long stays whole, to be copied."""
     for line in printable(text).split("\n"):
-        for part in textwrap.wrap(line, WIDTH - LABEL_WIDTH, break_long_words=False, break_on_hyphens=False):
+        for part in textwrap.wrap(line, width - LABEL_WIDTH, break_long_words=False, break_on_hyphens=False):
             yield f"{label:<{LABEL_WIDTH}}{part}"
             label = ""
 
@@ -192,6 +199,8 @@ def _turn(number: int, turn: Mapping[str, Any]) -> Iterator[str]:
         for key, what in (("input_tokens", "in"), ("output_tokens", "out"))
         if turn.get(key) is not None
     ]
+    if turn.get("user"):
+        yield from _text("user", turn["user"])
     yield ""
     yield f"turn {number}  ({', '.join(shown_text)})"
     for label, text in (("thinking", turn.get("reasoning")), ("text", turn.get("text"))):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.core.files import is_there
 from pytest_openclaw.recording.run_directory import RESULTS, is_active, is_unbegun
-from pytest_openclaw.reports.history import Entry
+from pytest_openclaw.reports.history_text import Entry
 from pytest_openclaw.stored.parts import is_finished
 from pytest_openclaw.stored.reading import CONFIG, load_config, target_of
 from pytest_openclaw.stored.summaries import groups_of, light_rows, stored_summary
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_openclaw.core.json_types import JsonObject
-    from pytest_openclaw.reports.history import Kind, State
+    from pytest_openclaw.reports.history_text import Kind, State
     from pytest_openclaw.types.targets import Target
 
 
@@ -100,6 +100,7 @@ def _entries(path: Path, wants_suite: Callable[[str], bool] | None) -> list[Entr
         ended_at_ms = max((row.ended_at_ms for row in rows), default=0)
         is_whole = is_finished(path, len(rows)) or _is_whole(config, Counter(row.target for row in rows))
         state = "under way" if lives else "finished" if is_whole else "interrupted"
+    selected = {target_of(entry): entry["n_cells"] for entry in config["targets"]}
     return [
         Entry(
             path=path,
@@ -108,11 +109,15 @@ def _entries(path: Path, wants_suite: Callable[[str], bool] | None) -> list[Entr
             kind=kind,
             target=target_of(group),
             group=group,
+            n_cells=None if wants_suite else selected.get(target_of(group)),
             prompts=prompts,
         )
         for group in groups
         if group["n_total"]
     ]
+
+
+_ASKED = ("suite", "id", "prompt", "system", "messages", "turns", "validator", "tools_sha256")
 
 
 def _is_whole(config: JsonObject, n_rows: Mapping[Target, int]) -> bool:
@@ -127,7 +132,7 @@ def _fingerprint(config: JsonObject, wants_suite: Callable[[str], bool] | None) 
     """Return a hash of the prompts and their rules."""
     asked = sorted(
         json.dumps(
-            [prompt.get(key) for key in ("suite", "id", "prompt", "system", "validator", "tools_sha256")],
+            [prompt.get(key) for key in _ASKED],
             sort_keys=True,
         )
         for prompt in config["prompts"]

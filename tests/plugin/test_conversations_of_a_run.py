@@ -1,0 +1,208 @@
+"""Prompts with `messages` and `turns`, in whole sessions: asked, judged, recorded, shown, judged again."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.newest
+
+# Answers by the user's last message, with what it was sent of the conversation before it.
+TALKER = '''
+import json
+from pytest_openclaw import Provider, Reply, ToolCall
+
+def written(turn):
+    return turn.user or turn.text or " ".join(call.name for call in turn.calls)
+
+class Talker(Provider):
+    """Does what the user's last message says."""
+
+    name = "talker"
+    takes_tools = True
+    takes_messages = True
+
+    async def ask(self, request):
+        *before, last = request.conversation
+        counts = {"finish_reason": "stop", "input_tokens": len(before) + 1, "output_tokens": 2}
+        if last.user is None:
+            return Reply(text=f"Done: {last.results[0].strip()}", **counts)
+        word, _, rest = last.user.partition(" ")
+        if word == "repeat":
+            return Reply(text=" | ".join(map(written, before)), **counts)
+        if word == "write":
+            path, _, content = rest.partition(" ")
+            return Reply(tool_calls=(ToolCall(name="write", arguments=json.dumps({"path": path, "content": content})),))
+        if word == "read":
+            return Reply(tool_calls=(ToolCall(name="read", arguments=json.dumps({"path": rest})),))
+        return Reply(text="Fine.", **counts)
+
+_others = pytest_openclaw_providers
+
+def pytest_openclaw_providers():
+    return [*_others(), Talker]
+'''
+BEFORE = [
+    {"role": "user", "content": "Is a.txt there?"},
+    {"role": "assistant", "content": "", "calls": [{"name": "exec", "arguments": {"command": "rm b.txt"}}]},
+    {"role": "tool", "content": "removed"},
+    {"role": "assistant", "content": "It is."},
+]
+TOOLS = ["read", "write", "exec"]
+KEPT = {
+    "id": "kept",
+    "prompt": "write a.txt one",
+    "turns": ["thank you", "read a.txt"],
+    "tools": TOOLS,
+    "world": {"files": {"a.txt": "none"}},
+    "validator": {
+        "type": "world",
+        "calls": [{"name": "write"}, {"name": "read"}],
+        "ordered": True,
+        "exact": True,
+        "answer": {"type": "contains", "value": "one"},
+    },
+}
+PAST = {
+    "id": "past",
+    "prompt": "repeat all",
+    "messages": BEFORE,
+    "tools": TOOLS,
+    "world": {"files": {}},
+    "validator": {
+        "type": "world",
+        "forbidden": ["exec"],
+        "never_shown": ["removed"],
+        "ran": [],
+        "answer": {"type": "exact", "value": "Is a.txt there? | exec | It is."},
+    },
+}
+LATE = {
+    **KEPT,
+    "id": "late",
+    "turns": ["write a.txt two", "thank you"],
+    "validator": {**KEPT["validator"], "calls": [{"name": "write"}]},
+}
+PLAIN = {
+    "id": "plain",
+    "prompt": "Hello.",
+    "turns": ["repeat all"],
+    "validator": {"type": "exact", "value": "Hello. | Fine."},
+}
+PYTHON = """
+import pytest
+
+@pytest.mark.openclaw(id="R1", prompt="Hello.", turns=["repeat all"], messages=[
+    {"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Yes?"}])
+def test_it_knows_what_was_said(reply):
+    assert [turn.text for turn in reply.turns] == ["Fine.", "Hi. | Yes? | Hello. | Fine."]
+    assert reply.turns[1].user == "repeat all"
+"""
+
+
+def write(project: Any, *prompts: dict[str, Any]) -> None:
+    """Write the provider, a suite, and a benchmark in Python."""
+    project.extend_conftest(TALKER)
+    folder = project.folder / "benchmarks"
+    folder.mkdir(exist_ok=True)
+    (folder / "prompts_talk.json").write_text(json.dumps(prompts))
+    (folder / "test_talk.py").write_text(PYTHON)
+
+
+def command(project: Any, *words: str) -> str:
+    """What a command of ours prints."""
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest_openclaw", *words],
+        cwd=project.folder, capture_output=True, text=True, timeout=600, check=False,
+    )  # fmt: skip
+    assert done.returncode in (0, 1), done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.under_workers
+def test_conversations_are_held_and_graded(project: Any) -> None:
+    """Verdicts are of the last answer and of all calls after the prompt; rows say what the user said."""
+    write(project, KEPT, PAST, LATE, PLAIN)
+
+    session = project.run("-v", models="talker/m")
+
+    session.outcomes(passed=4, failed=1)
+    kept = session.row("kept")
+    assert [turn.get("user") for turn in kept["turns"]] == [None, None, "thank you", "read a.txt", None]
+    assert [turn["text"] for turn in kept["turns"]][1:4] == [
+        "Done: Successfully wrote 3 bytes to /workspace/a.txt",
+        "Fine.",
+        "",
+    ]
+    assert (kept["tool_outcome"], kept["ended_by"], kept["attempts"]) == ("valid", "answer", 5)
+    assert [call["name"] for call in kept["tool_call_details"]] == ["write", "read"]
+    past = session.row("past")
+    assert (past["objective_pass"], past["tool_calls"], past["input_tokens"]) == (True, [], 4)
+    late = session.row("late")
+    assert (late["objective_pass"], late["tool_outcome"]) == (False, "extra_call")
+    assert "  user    write a.txt two\n" in session.text
+    plain = session.row("plain")
+    assert (plain["objective_pass"], plain["tool_outcome"], len(plain["turns"])) == (True, None, 2)
+    defined = {prompt["id"]: prompt for prompt in session.load("config.json")["prompts"]}
+    assert (defined["past"]["messages"], defined["kept"]["turns"]) == (BEFORE, KEPT["turns"])
+
+
+def test_stored_conversations_are_used_again(plain_project: Any) -> None:
+    """Rescored, resumed and merged, the rows stay what they were; changed messages are another prompt."""
+    write(plain_project, KEPT, PAST, LATE)
+    session = plain_project.run(models="talker/m")
+    results = session.run_dir / "results.jsonl"
+
+    command(plain_project, "rescore", str(session.run_dir), "--into", "again/rescored")
+    rescored = (plain_project.folder / "again/rescored/results.jsonl").read_text("utf-8")
+    again = plain_project.run("--openclaw-resume=last", models="talker/m")
+    command(plain_project, "merge", str(session.run_dir), "--into", "again/merged")
+
+    assert rescored.replace(
+        '"run_id": "rescored"', f'"run_id": "{session.run_dir.name}"'
+    ) == results.read_text("utf-8")
+    assert again.rows == session.rows
+    again.outcomes(passed=3, failed=1)
+    merged = (plain_project.folder / "again/merged/results.jsonl").read_text("utf-8")
+    assert merged.count("thank you") == results.read_text("utf-8").count("thank you") == 2
+    for key, changed in (
+        ("turns", {**KEPT, "turns": ["read a.txt"]}),
+        ("messages", {**PAST, "messages": BEFORE[:1]}),
+    ):
+        others = [one for one in (KEPT, PAST, LATE) if one["id"] != changed["id"]]
+        write_suite(plain_project, changed, *others)
+        refused = plain_project.run("--openclaw-resume=last", models="talker/m")
+        assert refused.status == 4
+        assert f"prompt {changed['id']}: its {key} has changed" in refused.text
+        said = command(plain_project, "rescore", str(session.run_dir), "--into", f"again/{key}")
+        assert "asks some prompts in other words now: " + changed["id"] in said
+
+
+def write_suite(project: Any, *prompts: dict[str, Any]) -> None:
+    """Write the suite alone."""
+    (project.folder / "benchmarks" / "prompts_talk.json").write_text(json.dumps(prompts))
+
+
+def test_conversations_are_shown(plain_project: Any) -> None:
+    """`show` prints the messages before the prompt and those of the user between the turns."""
+    write(plain_project, KEPT, PAST)
+    session = plain_project.run(models="talker/m")
+
+    kept = command(plain_project, "show", session.run_dir.name, "kept")
+    past = command(plain_project, "show", session.run_dir.name, "past")
+
+    assert "\nuser\n  thank you\n\nturn 3  (" in kept
+    assert (
+        kept.index("\nprompt\n") < kept.index("turn 1") < kept.index("thank you") < kept.index("read a.txt")
+    )
+    assert (
+        "\nbefore: user\n  Is a.txt there?\n\n"
+        'before: call exec\n  {"command": "rm b.txt"}\n\n'
+        "before: result\n  removed\n\n"
+        "before: assistant\n  It is.\n\n"
+        "prompt\n  repeat all\n"
+    ) in past

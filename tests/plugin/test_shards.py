@@ -1,0 +1,142 @@
+"""`--openclaw-shard`: jobs divide the cells of a run, and `merge` joins them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from pytest_openclaw.__main__ import main
+
+YES = {"type": "exact", "value": "yes"}
+SUITE = {f"P{n}": ("say yes", YES) for n in range(10)}
+MODELS = "scripted/a,scripted/b"
+
+
+def _run_shard(project: Any, shard: str, *args: str) -> Any:
+    return project.run(
+        f"--openclaw-shard={shard}", f"--openclaw-run-id=s{shard.replace('/', '-')}", *args, models=MODELS
+    )
+
+
+def _cells(project: Any, run: str) -> set[tuple[str, str, str]]:
+    lines = (project.folder / "runs" / run / "results.jsonl").read_text("utf-8").splitlines()
+    return {(row["suite"], row["prompt_id"], row["model"]) for row in map(json.loads, lines)}
+
+
+def test_shards_divide_the_cells_evenly(project: Any) -> None:
+    """Each cell is in exactly one shard; sizes differ by one at most; the header names the shard."""
+    project.suite(SUITE)
+
+    sessions = [_run_shard(project, f"{number}/3") for number in (1, 2, 3)]
+
+    cells = [_cells(project, f"s{number}-3") for number in (1, 2, 3)]
+    assert [len(own) for own in cells] == [7, 7, 6]
+    assert len(set.union(*cells)) == 20
+    assert "; shard 2/3" in sessions[1].result.stdout.str()
+
+
+def test_a_shard_does_not_depend_on_the_order_of_collection(plain_project: Any) -> None:
+    """The same cells are in a shard if files and models are named in another order."""
+    plain_project.suite(SUITE)
+    plain_project.suite(SUITE, name="prompts_b.toml")
+    files = [f"benchmarks/prompts_{name}.json" for name in "ab"]
+    shard = "--openclaw-shard=1/3"
+
+    plain_project.run(shard, "--openclaw-run-id=one", files[1], target=files[0], models=MODELS)
+    plain_project.run(
+        shard, "--openclaw-run-id=two", files[0], target=files[1], models="scripted/b,scripted/a"
+    )
+
+    assert len(_cells(plain_project, "one")) == 14
+    assert _cells(plain_project, "one") == _cells(plain_project, "two")
+
+
+def test_a_shard_that_is_resumed_stays_the_same(plain_project: Any) -> None:
+    """A resumed shard needs no option; another number is refused, and nothing is sent."""
+    plain_project.suite(SUITE)
+    _run_shard(plain_project, "2/3")
+    before = _cells(plain_project, "s2-3")
+
+    resumed = plain_project.run("--openclaw-resume=s2-3", models=None)
+    other = plain_project.run("--openclaw-resume=s2-3", "--openclaw-shard=1/3", models=None)
+
+    resumed.outcomes(passed=7, deselected=13)
+    assert _cells(plain_project, "s2-3") == before
+    assert other.result.ret == pytest.ExitCode.USAGE_ERROR
+    assert "shard was 2/3, and is 1/3" in other.result.stderr.str()
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        pytest.param(["--openclaw-shard=4/3"], "give K/N, part K of N", id="beyond-the-last"),
+        pytest.param(["--openclaw-shard=0/3"], "give K/N, part K of N", id="before-the-first"),
+        pytest.param(["--openclaw-shard=half"], "give K/N, part K of N", id="no-numbers"),
+        pytest.param(["--openclaw-shard=1/21"], "20 cells are selected; give N as 20", id="more-than-cells"),
+        pytest.param(
+            ["--openclaw-shard=1/2", "--openclaw-until-conclusive"], "cannot settle its tier", id="early-stop"
+        ),
+    ],
+)
+def test_impossible_shards_are_usage_errors(plain_project: Any, args: list[str], message: str) -> None:
+    """The message says what is wrong and what to give; no request is sent."""
+    plain_project.suite(SUITE)
+
+    session = plain_project.run(*args, models=MODELS)
+
+    assert session.result.ret == pytest.ExitCode.USAGE_ERROR
+    assert message in session.result.stderr.str()
+
+
+def test_other_tests_run_in_each_shard(plain_project: Any) -> None:
+    """A test that is no cell belongs to no shard."""
+    plain_project.suite(SUITE)
+    (plain_project.folder / "benchmarks" / "test_other.py").write_text("def test_other():\n    pass\n")
+
+    session = _run_shard(plain_project, "1/2")
+
+    session.result.assert_outcomes(passed=11, deselected=10)
+
+
+def test_merge_refuses_missing_shards(plain_project: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """Missing shards are named; `--allow-missing` merges the others with a note."""
+    plain_project.suite(SUITE)
+    for number in (1, 3):
+        _run_shard(plain_project, f"{number}/4")
+
+    assert main(["merge", "s?-4", "--into", "whole"]) == pytest.ExitCode.USAGE_ERROR
+    refused = capsys.readouterr().err
+    assert main(["merge", "s?-4", "--into", "whole", "--allow-missing", "--json"]) == 0
+    merged = json.loads(capsys.readouterr().out)
+
+    assert "the shards 2/4, 4/4 are missing, which belong to 1/4, 3/4" in refused
+    assert "--allow-missing" in refused
+    assert [note for note in merged["notes"] if "2/4" in note]
+    assert len(merged["runs"]) == 2
+
+
+def test_merge_refuses_shards_of_different_selections(
+    plain_project: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A shard of other cells does not complete a division."""
+    plain_project.suite(SUITE)
+    _run_shard(plain_project, "1/2")
+    _run_shard(plain_project, "2/2", "-k", "not P3")
+
+    assert main(["merge", "s*", "--into", "whole"]) == pytest.ExitCode.USAGE_ERROR
+
+    assert "only if they divide the same selection" in capsys.readouterr().err
+
+
+def test_a_glob_without_runs_is_an_error(plain_project: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """The message shows where was searched."""
+    plain_project.suite(SUITE)
+
+    assert main(["merge", "nightly-*", "--into", "whole"]) == pytest.ExitCode.USAGE_ERROR
+    assert main(["merge", "elsewhere/*", "--into", "whole"]) == pytest.ExitCode.USAGE_ERROR
+
+    lines = capsys.readouterr().err.splitlines()
+    assert "no run matches runs/nightly-*" in lines[0]
+    assert "no run matches elsewhere/*" in lines[1]

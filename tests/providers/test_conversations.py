@@ -1,0 +1,192 @@
+"""A conversation before the prompt, in the form of each API."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from pytest_openclaw.providers.anthropic_messages import messages_body
+from pytest_openclaw.providers.gemini import gemini_body
+from pytest_openclaw.providers.llama_cpp.provider import LlamaCpp
+from pytest_openclaw.providers.ollama_native import OllamaNative, ollama_body
+from pytest_openclaw.providers.ollama_openai import OllamaOpenAI, chat_body
+from pytest_openclaw.providers.openai_responses import responses_body
+from pytest_openclaw.suites.conversation import read_messages
+from pytest_openclaw.types.protocols import ProviderSetup
+from pytest_openclaw.types.replies import Turn
+from pytest_openclaw.types.requests import Request
+from pytest_openclaw.types.tool_calls import Tool, ToolCall
+from tests.providers.servers.apis import APIS, Api, ask, texts_in
+from tests.providers.servers.misbehaving import Script
+
+READ = Tool(name="read")
+MESSAGES = read_messages(
+    [
+        {"role": "user", "content": "The conversation so far was summed up: the port is in a.md."},
+        {"role": "user", "content": "Which port?"},
+        {
+            "role": "assistant",
+            "content": "One moment.",
+            "calls": [{"name": "read", "arguments": {"path": "a.md"}}],
+        },
+        {"role": "tool", "content": "port 8080"},
+        {"role": "assistant", "content": "It is 8080."},
+    ]
+)
+REQUEST = Request(model="m", system="Be brief.", prompt="And the host?", messages=MESSAGES, tools=(READ,))
+SUMMARY, WHICH, PORT, AND = (
+    "The conversation so far was summed up: the port is in a.md.",
+    "Which port?",
+    "It is 8080.",
+    "And the host?",
+)
+
+
+def test_chat() -> None:
+    """Chat completions get one list, the system text first and the prompt last."""
+    function = {"name": "read", "arguments": '{"path": "a.md"}'}
+    assert chat_body(REQUEST)["messages"] == [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": SUMMARY},
+        {"role": "user", "content": WHICH},
+        {
+            "role": "assistant",
+            "content": "One moment.",
+            "tool_calls": [{"id": "call00001", "type": "function", "function": function}],
+        },
+        {"role": "tool", "tool_call_id": "call00001", "content": "port 8080"},
+        {"role": "assistant", "content": PORT},
+        {"role": "user", "content": AND},
+    ]
+
+
+def test_ollama() -> None:
+    """Ollama's own API has arguments as an object, and the tool's name beside its result."""
+    function = {"name": "read", "arguments": {"path": "a.md"}}
+    assert ollama_body(REQUEST)["messages"] == [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": SUMMARY},
+        {"role": "user", "content": WHICH},
+        {
+            "role": "assistant",
+            "content": "One moment.",
+            "tool_calls": [{"type": "function", "function": function}],
+        },
+        {"role": "tool", "tool_name": "read", "content": "port 8080"},
+        {"role": "assistant", "content": PORT},
+        {"role": "user", "content": AND},
+    ]
+
+
+def test_responses() -> None:
+    """Responses have items, each call and each result one of its own."""
+    body = responses_body(REQUEST)
+
+    def said(number: int, text: str) -> dict[str, Any]:
+        content = [{"type": "output_text", "text": text, "annotations": []}]
+        return {
+            "type": "message",
+            "id": f"msg_{number}",
+            "role": "assistant",
+            "status": "completed",
+            "content": content,
+        }
+
+    assert body["instructions"] == "Be brief."
+    assert body["input"] == [
+        {"type": "message", "role": "user", "content": SUMMARY},
+        {"type": "message", "role": "user", "content": WHICH},
+        said(2, "One moment."),
+        {"type": "function_call", "call_id": "call00001", "name": "read", "arguments": '{"path": "a.md"}'},
+        {"type": "function_call_output", "call_id": "call00001", "output": "port 8080"},
+        said(3, PORT),
+        {"type": "message", "role": "user", "content": AND},
+    ]
+
+
+def test_messages() -> None:
+    """Anthropic's API has calls and results as blocks of the two speakers' messages."""
+    body = messages_body(REQUEST)
+
+    assert body["system"] == "Be brief."
+    assert body["messages"] == [
+        {"role": "user", "content": SUMMARY},
+        {"role": "user", "content": WHICH},
+        {
+            "role": "assistant",
+            "content": [
+                {"type": "text", "text": "One moment."},
+                {"type": "tool_use", "id": "call00001", "name": "read", "input": {"path": "a.md"}},
+            ],
+        },
+        {
+            "role": "user",
+            "content": [{"type": "tool_result", "tool_use_id": "call00001", "content": "port 8080"}],
+        },
+        {"role": "assistant", "content": [{"type": "text", "text": PORT}]},
+        {"role": "user", "content": AND},
+    ]
+
+
+def test_gemini() -> None:
+    """Gemini's API has contents of two roles; earlier calls need no signature."""
+    body = gemini_body(REQUEST)
+
+    assert body["systemInstruction"] == {"parts": [{"text": "Be brief."}]}
+    assert body["contents"] == [
+        {"role": "user", "parts": [{"text": SUMMARY}]},
+        {"role": "user", "parts": [{"text": WHICH}]},
+        {
+            "role": "model",
+            "parts": [
+                {"text": "One moment."},
+                {"functionCall": {"name": "read", "args": {"path": "a.md"}}},
+            ],
+        },
+        {
+            "role": "user",
+            "parts": [{"functionResponse": {"name": "read", "response": {"output": "port 8080"}}}],
+        },
+        {"role": "model", "parts": [{"text": PORT}]},
+        {"role": "user", "parts": [{"text": AND}]},
+    ]
+
+
+@pytest.mark.parametrize("body", [chat_body, responses_body, messages_body])
+def test_ids_are_unique_in_the_whole_conversation(body: Callable[[Request], dict[str, Any]]) -> None:
+    """A call of the model with the id that an earlier one was given leads to another id for that one."""
+    called = Turn(calls=(ToolCall(name="read", arguments="{}", id="call00001"),), results=("8081",))
+
+    sent = str(body(Request(model="m", prompt=AND, messages=MESSAGES, history=(called,), tools=(READ,))))
+
+    assert sent.count("'call00001'") == sent.count("'call00002'") == 2
+    assert sent.index("call00002") < sent.index("call00001")
+
+
+def test_every_route_sends_it(api: Api, stream: bool, server: Any) -> None:
+    """The server gets every text of the conversation, in its order."""
+    server.on("*", Script.stream(api.text("Hi.") + api.end()) if stream else Script.answer(api.whole()))
+
+    ask(api.provider(server.url), prompt=AND, messages=MESSAGES, tools=(READ,), stream=stream)
+
+    (request,) = server.requests
+    order = (SUMMARY, WHICH, "port 8080", PORT, AND)
+    assert tuple(text for text in texts_in(request.json) if text in order) == order
+
+
+@pytest.mark.parametrize("kind", [OllamaOpenAI, OllamaNative, LlamaCpp, *(api.kind for api in APIS)])
+def test_who_takes_messages(kind: Any) -> None:
+    """The HTTP providers and the engine declare that they send it."""
+    assert kind.takes_messages
+
+
+def test_thinking_is_asked_back() -> None:
+    """A server that requires its own thinking gets an empty one for turns of a suite."""
+    provider = OllamaOpenAI(ProviderSetup(name="p", base_url="http://127.0.0.1:9/v1"))
+    provider._with_reasoning.add("m")
+
+    said = [message for message in provider.body(REQUEST)["messages"] if message["role"] == "assistant"]
+
+    assert [message["reasoning_content"] for message in said] == ["", ""]

@@ -1,0 +1,210 @@
+"""Several messages of the user: each begins a run, and the world's state and the conversation go on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from pytest_openclaw import CallFailed
+from pytest_openclaw.asking import attempt, retry
+from pytest_openclaw.asking.client import AskingClient
+from pytest_openclaw.judging import judge
+from pytest_openclaw.tools.world import final_state
+from pytest_openclaw.types import faults
+from pytest_openclaw.types.replies import CallResult, Fault, Reply, Turn
+from pytest_openclaw.types.requests import Request
+from pytest_openclaw.types.settings import Settings
+from pytest_openclaw.types.tool_calls import ToolCall
+from pytest_openclaw.types.worlds import World
+from tests.unit.asking.fake_providers import Conversing, cell
+from tests.unit.asking.test_exchanges import READ, SILENT, TOOLS, WORLD, WRITE, Script, calls, timing
+
+Hold = Callable[..., CallResult]
+READ_B = ("read", {"path": "b.txt"})
+
+
+class Talker(Script):
+    """Plays its steps; it takes conversations."""
+
+    takes_messages: ClassVar[bool] = True
+
+
+@pytest.fixture
+def hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hold]:
+    """Asks a provider one cell, and returns its result."""
+    monkeypatch.setattr(retry, "FIRST_WAIT_S", 0.001)
+    monkeypatch.setattr(attempt, "GRACE_S", 0.2)
+    with ExitStack() as stack:
+
+        def hold_one(provider: Any, **prompt: Any) -> CallResult:
+            client = stack.enter_context(AskingClient({"fake": provider}, Settings(), tmp_path))
+            return client.ask("1", cell(**{"tools": TOOLS, "world": WORLD, **prompt}))
+
+        yield hold_one
+
+
+def reply_of(ending: CallResult) -> Reply:
+    """The reply of an exchange that ended with one."""
+    assert isinstance(ending.result, Reply), ending.result
+    return ending.result
+
+
+def test_a_message_follows_the_answer_to_the_one_before(hold: Hold) -> None:
+    """The conversation grows; the row's turns say before which of them the user spoke."""
+    provider = Talker(calls(WRITE), Reply(text="Done."), calls(READ_B), Reply(text="two"), Reply(text="Bye."))
+
+    reply = reply_of(hold(provider, turns=("What is in b.txt?", "Thanks.")))
+
+    assert (reply.text, reply.ended_by) == ("Bye.", "answer")
+    assert [turn.user for turn in reply.turns] == [None, None, "What is in b.txt?", None, "Thanks."]
+    assert reply.turns[2].results == ("two",), "the file of the first run is there"
+    last = provider.asked[-1]
+    assert [turn.user or turn.text or turn.calls[0].name for turn in last.conversation] == [
+        "P1",
+        "write",
+        "Done.",
+        "What is in b.txt?",
+        "read",
+        "two",
+        "Thanks.",
+    ]
+    assert [len(request.history) for request in provider.asked] == [0, 1, 3, 4, 6]
+
+
+def test_a_conversation_needs_neither_tools_nor_world(hold: Hold) -> None:
+    """Each message has one answer."""
+    provider = Talker(Reply(text="Hello, Ada."), Reply(text="Ada."))
+
+    reply = reply_of(hold(provider, turns=("What is my name?",), tools=None, world=None))
+
+    assert [(turn.user, turn.text) for turn in reply.turns] == [
+        (None, "Hello, Ada."),
+        ("What is my name?", "Ada."),
+    ]
+    assert (reply.text, reply.ended_by, reply.tool_calls) == ("Ada.", "answer", ())
+
+
+def test_earlier_messages_and_turns_go_together(hold: Hold) -> None:
+    """What a suite lets the model have said comes first, and is not among its turns."""
+    before = (Turn(user="Hi."), Turn(calls=(ToolCall(name="read", arguments="{}"),), results=("one",)))
+    provider = Talker(Reply(text="Yes."), Reply(text="No."))
+
+    reply = reply_of(hold(provider, messages=before, turns=("Sure?",)))
+
+    assert provider.asked[-1].conversation == (
+        *before,
+        Turn(user="P1"),
+        replace(reply.turns[0], user=None),
+        Turn(user="Sure?"),
+    )
+    assert (len(reply.turns), reply.tool_calls) == (2, ())
+
+
+@pytest.mark.parametrize(
+    ("steps", "ended_by", "n_turns"),
+    [
+        pytest.param([calls(READ)] * 2 + [Reply(text="a")] + [calls(READ)] * 9, "step_limit", 6, id="steps"),
+        pytest.param(
+            [Reply(text="a"), calls(("read", '{"path": "a.tx'), text="Now")], "malformed_call", 2, id="broken"
+        ),
+        pytest.param([Reply(text="a")] * 9, "answer", 3, id="answers"),
+        pytest.param(
+            [SILENT, Reply(text="a"), SILENT, Reply(text="b"), Reply(text="c")], "answer", 5, id="silent"
+        ),
+        pytest.param([SILENT], "answer", 6, id="always-silent"),
+        pytest.param([Reply(text="a", finish_reason="length")] * 3, "answer", 3, id="cut-off"),
+    ],
+)
+def test_steps_and_repetitions_begin_anew(hold: Hold, steps: list[Any], ended_by: str, n_turns: int) -> None:
+    """With each message; what ends a run of OpenClaw ends the exchange."""
+    world = replace(WORLD, steps=3)
+
+    reply = reply_of(hold(Talker(*steps), world=world, turns=("And?", "Then?")))
+
+    assert (reply.ended_by, len(reply.turns)) == (ended_by, n_turns)
+
+
+def test_a_loop_is_one_of_a_single_message(hold: Hold) -> None:
+    """The same call once after each message is no loop; four times after one of them is."""
+    world = replace(WORLD, steps=4)
+    once = [calls(READ), Reply(text="one")] * 4
+    again = hold(Talker(*once), world=world, turns=("Again.",) * 3)
+    circling = hold(Talker(Reply(text="one"), calls(READ)), world=world, turns=("Again.",))
+
+    assert reply_of(again).ended_by == "answer"
+    assert reply_of(circling).ended_by == "loop"
+
+
+def test_tools_are_offered_again_with_the_next_message(hold: Hold) -> None:
+    """Only the repetition after an empty answer is without them."""
+    provider = Talker(calls(READ), SILENT, Reply(text="one"), Reply(text="Bye."))
+
+    hold(provider, turns=("Thanks.",))
+
+    assert [bool(request.tools) for request in provider.asked] == [True, True, False, True]
+
+
+def test_figures_cover_all_messages(hold: Hold) -> None:
+    """Tokens and times are the sums, the first token is that of the first turn."""
+    counts = {"input_tokens": 10, "output_tokens": 5}
+    steps = [Reply(text="a", timing=timing(0, 100, ttft), **counts) for ttft in (20, 30, 40)]
+
+    ending = hold(Talker(*steps), turns=("And?", "Then?"))
+    reply = reply_of(ending)
+
+    assert (reply.input_tokens, reply.output_tokens, ending.attempts) == (30, 15, 3)
+    assert (ending.timing.e2e_ms, ending.timing.ttft_ms) == (300, 20)
+
+
+def test_a_fault_keeps_what_was_answered(hold: Hold) -> None:
+    """The turns before it are those of the row."""
+    lost = CallFailed(faults.stream_broken("fake", "reset", raw="I n"))
+
+    ending = hold(Talker(calls(READ), Reply(text="one"), lost), turns=("And b?",))
+
+    assert isinstance(ending.result, Fault)
+    assert [turn.text for turn in ending.result.turns] == ["", "one"]
+    assert ending.result.raw == "one\n\nI n"
+
+
+def test_a_provider_without_conversations_is_not_asked(hold: Hold) -> None:
+    """The second message would be without the first."""
+    ending = hold(Script(Reply(text="a")), turns=("And?",))
+
+    assert isinstance(ending.result, Fault)
+    assert (ending.result.failure_type, ending.attempts) == ("not_installed", 0)
+    assert "takes_messages = True" in ending.result.message
+
+
+class Whole(Conversing):
+    """Holds exchanges itself."""
+
+    takes_tools: ClassVar[bool] = True
+    plays_worlds: ClassVar[bool] = True
+
+
+def test_a_provider_that_plays_worlds_gets_all_messages_at_once(hold: Hold) -> None:
+    """It sends them itself, and has the time of all of their turns."""
+
+    async def answer(request: Request) -> Reply:
+        return Reply(text=f"{request.turns} {request.most_turns}", ended_by="answer")
+
+    reply = reply_of(hold(Whole(answer), world=World(steps=3), turns=("And?",)))
+
+    assert reply.text == "('And?',) 6"
+
+
+def test_the_world_is_replayed_over_all_messages(hold: Hold) -> None:
+    """A verdict rests on the state after the last of them."""
+    reply = reply_of(
+        hold(Talker(calls(WRITE), Reply(text="a"), calls(READ_B), Reply(text="b")), turns=("And?",))
+    )
+
+    assert final_state(WORLD, TOOLS, reply.tool_calls).files["b.txt"] == "two"
+    prompt = cell(tools=TOOLS, world=WORLD, turns=("And?",)).prompt
+    assert judge.prepare(prompt, reply).world == final_state(WORLD, TOOLS, reply.tool_calls)

@@ -1,0 +1,162 @@
+"""The arguments of a wanted call: alternatives at any depth, optional ones, and texts compared loosely."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_openclaw.judging.judge import judge
+from pytest_openclaw.types.prompts import Prompt
+from pytest_openclaw.types.replies import Reply
+from pytest_openclaw.types.tool_calls import Tool, ToolCall
+from pytest_openclaw.validators import build_validator
+from pytest_openclaw.validators.wanted_arguments import read_arguments
+
+CITY = {"city": {"any_of": ["Oslo", "Oslo, Norway"]}}
+UNIT = {"unit": {"any_of": ["celsius", ""], "optional": True}}
+ROOM = {"room": {"floor": {"any_of": [2, 3]}, "view": {"any_of": ["sea"], "optional": True}}}
+PARTY = {"party": [{"name": {"any_of": ["Ann", "Anna"]}}, {"name": "Bo"}]}
+LOOSE = {"ignore_case": True, "ignore_punctuation": True}
+
+
+def complaint(given, arguments, **more):
+    """Return the complaint about the arguments of a call."""
+    return read_arguments("tool_call", {"arguments": arguments, **more}).complaint(given)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "given"),
+    [
+        pytest.param(CITY, {"city": "Oslo"}, id="first"),
+        pytest.param(CITY, {"city": " Oslo, Norway\n", "days": 3}, id="second-and-another"),
+        pytest.param(UNIT, {}, id="absent"),
+        pytest.param(UNIT, {"unit": "celsius"}, id="optional-given"),
+        pytest.param(UNIT, {"unit": ""}, id="optional-empty"),
+        pytest.param({"n": {"any_of": [5, "five"]}}, {"n": 5.0}, id="number"),
+        pytest.param({"n": {"any_of": [None, True]}}, {"n": None}, id="null"),
+        pytest.param(ROOM, {"room": {"floor": 3}}, id="in-an-object"),
+        pytest.param(ROOM, {"room": {"floor": 2, "view": "sea"}}, id="optional-key"),
+        pytest.param(PARTY, {"party": [{"name": "Anna"}, {"name": "Bo"}]}, id="in-a-list"),
+        pytest.param({"tags": {"any_of": [["a", "b"], ["b", "a"]]}}, {"tags": ["b", "a"]}, id="of-lists"),
+        pytest.param(
+            {"at": {"any_of": [{"day": {"any_of": [1, 2]}}, "now"]}}, {"at": {"day": 2}}, id="within-another"
+        ),
+        pytest.param({"path": {"any_of": ["a.md", "notes/a.md"]}}, {"path": "./notes//a.md"}, id="path"),
+    ],
+)
+def test_what_fits(arguments, given):
+    """Any of the values fits, at any depth; an optional one may be absent."""
+    assert complaint(given, arguments) is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "given", "said"),
+    [
+        pytest.param(CITY, {"city": "Bergen"}, 'city "Bergen", not any of "Oslo", "Oslo, Norway"', id="another"),
+        pytest.param(CITY, {}, 'no city, which should be any of "Oslo", "Oslo, Norway"', id="absent"),
+        pytest.param(CITY, {"city": "oslo"}, 'city "oslo", not any of "Oslo", "Oslo, Norway"', id="case"),
+        pytest.param({"unit": {"any_of": ["c"], "optional": True}}, {"unit": "k"}, 'unit "k", not "c"', id="optional"),
+        pytest.param({"n": {"any_of": [1]}}, {"n": True}, "n true, not 1", id="true-is-no-number"),
+        pytest.param(ROOM, {"room": {"floor": 4}}, 'room {"floor": 4}, not {"floor": {"any_of": [2, 3]}, "view":...', id="in-an-object"),
+        pytest.param(ROOM, {"room": {"view": "sea"}}, 'room {"view": "sea"}, not ', id="key-missing"),
+        pytest.param(ROOM, {"room": {"floor": 2, "bed": 1}}, 'room {"floor": 2, "bed": 1}, not ', id="key-too-many"),
+        pytest.param(PARTY, {"party": [{"name": "Ann"}]}, 'party [{"name": "Ann"}], not ', id="too-short"),
+        pytest.param(PARTY, {"party": [{"name": "Bo"}, {"name": "Ann"}]}, "party ", id="another-order"),
+        pytest.param({"tags": ["a "]}, {"tags": ["a"]}, 'tags ["a"], not ["a "]', id="blanks-inside"),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit(arguments, given, said):
+    """A value that is none of them is named, with what is right."""
+    found = complaint(given, arguments)
+
+    assert found is not None
+    assert found.startswith(said.removesuffix("..."))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "given", "flags", "fits"),
+    [
+        pytest.param("Berkeley, CA", "berkeley,ca", LOOSE, True, id="both"),
+        pytest.param("Berkeley, CA", "berkeley, ca", {"ignore_case": True}, True, id="case"),
+        pytest.param("Berkeley, CA", "berkeley,ca", {"ignore_case": True}, False, id="case-alone"),
+        pytest.param("April 1, 2024", "April 1 2024.", {"ignore_punctuation": True}, True, id="punctuation"),
+        pytest.param(
+            "April 1, 2024", "april 1 2024", {"ignore_punctuation": True}, False, id="punctuation-alone"
+        ),
+        pytest.param("+", "-", LOOSE, False, id="nothing-but-punctuation"),
+        pytest.param("", "-", LOOSE, False, id="empty"),
+        pytest.param("STRASSE", "straße", LOOSE, True, id="folded"),
+        pytest.param("x^2", "y^2", LOOSE, False, id="another-letter"),
+    ],
+)
+def test_how_texts_compare(wanted, given, flags, fits):
+    """With both flags only letters and digits count, in any case, at any depth."""
+    for arguments, made in (
+        ({"a": wanted}, {"a": given}),
+        ({"a": {"any_of": ["?", wanted]}}, {"a": given}),
+        ({"a": {"b": [wanted]}}, {"a": {"b": [given]}}),
+    ):
+        assert (complaint(made, arguments, **flags) is None) is fits
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text().filter(lambda key: key != "any_of"), inner),
+    max_leaves=8,
+)
+
+
+@given(value=json_values, other=json_values)
+def test_an_alternative_is_the_value_itself(value, other):
+    """A value fits where it is one of several, and fits no list that lacks it unless it is equal by itself."""
+    assert complaint({"a": value}, {"a": {"any_of": [other, value]}}) is None
+    alone, listed = (complaint({"a": value}, {"a": one}) for one in (other, {"any_of": [other]}))
+    assert alone == listed
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ({"arguments": {"city": {"any_of": "Oslo"}}}, '"arguments.city.any_of" is the text "Oslo". Write a list'),
+        ({"arguments": {"city": {"any_of": []}}}, '"arguments.city" has an empty "any_of". List the values'),
+        ({"arguments": {"a": [{"b": {"any_of": [1], "or": 2}}]}}, '"arguments.a[0].b" has "or" beside "any_of"'),
+        ({"arguments": {"a": {"any_of": [1], "optional": "yes"}}}, '"arguments.a.optional" is the text "yes". Write true or false.'),
+        ({"arguments": {"a": [{"any_of": [1], "optional": True}]}}, '"arguments.a[0]" is optional, which only an argument'),
+        ({"arguments": {"a": {"any_of": [{"any_of": [1], "optional": True}]}}}, '"arguments.a.any_of[0]" is optional'),
+        ({"ignore_case": "yes"}, '"ignore_case" is the text "yes". Write true or false.'),
+        ({"ignore_punctuation": 1}, '"ignore_punctuation" is 1. Write true or false.'),
+        ({"ignore_blanks": True}, 'a call in "calls" has "ignore_blanks".'),
+    ],
+)  # fmt: skip
+def test_what_a_suite_may_not_say(registry, entry, said):
+    """A slip is reported with the validator, the place and what to write."""
+    with pytest.raises(ValueError, match="validator tool_call: ") as caught:
+        build_validator({"type": "tool_call", "calls": [{"name": "read", **entry}]}, registry)
+
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize("key", ["calls", "forbidden"])
+def test_wanted_and_forbidden_calls_take_the_same(registry, key):
+    """A call that is wanted, or forbidden, by alternatives is recognized as such."""
+    rule = {"name": "pay", "arguments": {"to": {"any_of": ["Ann", "Anna"]}}, "ignore_case": True}
+    spec = {"type": "tool_call", "calls": [{"name": "pay"}], key: [rule]}
+    pay = Tool(name="pay")
+    prompt = Prompt(
+        id="P",
+        name="pay",
+        prompt="Pay.",
+        suite="s.toml",
+        tools=(pay,),
+        validator=build_validator(spec, registry),
+    )
+
+    passed = {
+        name: judge(
+            prompt, Reply(tool_calls=(ToolCall(name="pay", arguments=json.dumps({"to": name})),))
+        ).verdict.passed
+        for name in ("anna", "Bo")
+    }
+
+    assert passed == ({"anna": True, "Bo": False} if key == "calls" else {"anna": False, "Bo": True})
