@@ -1,4 +1,4 @@
-"""Tells a report of a failure from a result: "I couldn't reach it", "it was denied", "the output is cut off".
+"""Distinguishes a report of a failure from a result: "I couldn't reach it", "it was denied", "the output is cut off".
 
 Only the statement matters, not what it is about. Conditions and their opposite ("no errors") are none.
 """
@@ -18,7 +18,7 @@ def reports_failure(text: str) -> bool:
 
 
 def states_result(text: str) -> bool:
-    """Whether a sentence states anything, rather than asking or announcing something; "OK." states nothing."""
+    """Whether a sentence states something, and does not ask or announce it; "OK." states nothing."""
     return any(
         (len(sentence.split()) >= _FEWEST_WORDS or any(map(str.isdigit, sentence)))
         and not sentence.endswith("?")

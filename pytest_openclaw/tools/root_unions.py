@@ -1,7 +1,7 @@
 """Flattens the schema of a tool with alternatives at its root, as OpenClaw 2026.9.6 sends it to a model.
 
-Many APIs refuse `anyOf` and `oneOf` there. What remains are the properties of all alternatives, of which those
-are required that each one requires; which of them belong together, the model learns from the tool's server.
+Many APIs refuse `anyOf` and `oneOf` there. The properties of all alternatives remain, and those are required
+that each one requires. Which of them belong together, the model learns from the errors of the tool.
 """
 
 from __future__ import annotations

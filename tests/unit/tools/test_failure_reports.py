@@ -54,7 +54,7 @@ I'm sorry, but I don't have access to that data.
 The log is incomplete, so the total may be higher.
 Search isn't working at the moment.
 I was not able to verify it.
-The lookup came back with an error, so I can't tell you the price.
+The lookup came back with an error, so I can't give you the price.
 The service kept refusing: too many requests.
 The `df` call didn't work, so I have no figures for you.
 I hit an error: ENOSPC.
@@ -102,12 +102,12 @@ Everything is up to date and nothing else needs attention.
 The migration finished in 3 seconds with 0 errors.
 The build never failed.
 I fixed the error and the check passes now.
-Should anything fail, tell me.
+Should anything fail, let me know.
 The exchange rate is 1.08.
 The report was written by the subagent: sales rose by 4 %.
 Let me check that for you.
 OK.
-The stock stands at 118.20 dollars, up 2 % today.
+The stock is at 118.20 dollars, up 2 % today.
 Here is the summary: the team met on Monday and agreed on the plan.
 The server is running and healthy.
 I saved the note and did not touch any other file.
