@@ -1,4 +1,4 @@
-"""Distinguishes a report of a failure from a result: "I couldn't reach it", "it was denied", "the output is cut off".
+"""Distinguishes reports of a failure, such as "it was denied" or "the output is cut off", from results.
 
 Only the statement matters, not what it is about. Conditions and their opposite ("no errors") are none.
 """

@@ -99,6 +99,8 @@ def own_case(
 
 
 SUITES = ("agentic", "failures", "conventions")
+WHOLE = ("agentic",)
+"""The suites of which further exchanges are played beside one right and one wrong: each takes OpenClaw a while."""
 
 
 @cache
@@ -113,12 +115,12 @@ def suite_cases() -> Iterator[Case]:
         scripts = tomllib.loads((ROOT / f"tests/suites/replies_{name}.toml").read_text("utf-8"))
         for prompt in _suite(name).prompts:
             if not why_not_real(prompt):
-                yield from _cases_of(prompt, scripts[prompt.id])
+                yield from _cases_of(prompt, scripts[prompt.id], further=name in WHOLE)
 
 
-def _cases_of(prompt: Prompt, scripts: Mapping[str, Any]) -> Iterator[Case]:
+def _cases_of(prompt: Prompt, scripts: Mapping[str, Any], *, further: bool) -> Iterator[Case]:
     for verdict in ("right", "wrong"):
-        written = [scripts[verdict], *scripts.get(f"also_{verdict}", [])]
+        written = [scripts[verdict], *(scripts.get(f"also_{verdict}", []) if further else ())]
         for number, script in enumerate(written, 1):
             turns = [
                 calls(*(call(one["name"], **one["arguments"]) for one in turn)) for turn in script["turns"]
