@@ -112,6 +112,12 @@ OPTIONS = (
         kind="flag",
     ),
     Option(
+        "diagnose",
+        "After the tests, find why a local server's tool cells ended without a call (model, template, parser "
+        "or stream), with at most 5 requests a target.",
+        kind="flag",
+    ),
+    Option(
         "verdict",
         "What fails the session: cells (every failed cell does) or gate (gates do, and without one faults)"
         " (cells).",

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_openclaw.asking.asker import Asker
+    from pytest_openclaw.asking.frames import ByReference
     from pytest_openclaw.asking.messages import FromAsker, FromClient
     from pytest_openclaw.core.redact import Redactor
 
@@ -36,15 +37,22 @@ class AskerServer:
     Args:
         make: makes the asker, and what takes secrets out of its messages, at the first client's greeting.
         address: the file that says where the socket is; it is removed when no further client is served.
+            Without one, the socket is the connection of the only client.
         secret: the first frame of a client, where any user of the machine could connect.
+        codec: for clients in this process. Others get pickled messages, without secrets.
     """
 
     def __init__(
-        self, make: Callable[[Hello], tuple[Asker, Redactor]], address: Path, secret: bytes = b""
+        self,
+        make: Callable[[Hello], tuple[Asker, Redactor]],
+        address: Path | None,
+        secret: bytes = b"",
+        codec: ByReference | None = None,
     ) -> None:
         self._make = make
         self._address = address
         self.secret = secret
+        self._codec = codec
         self._asker: Asker | None = None
         self._redactor: Redactor | None = None
         self._open: set[_Connection] = set()
@@ -57,23 +65,34 @@ class AskerServer:
 
     async def serve(self, listener: socket.socket) -> None:
         """Serve until the end."""
-        loop = asyncio.get_running_loop()
         listener.setblocking(False)
         self._wait_for_missing()
+        try:
+            server = await self._accept(listener)
+            await self._has_ended.wait()
+            if self._asker:
+                self._asker.end()
+            if self._address:
+                self._address.unlink(missing_ok=True)
+            if server:
+                server.close()
+            left = await self._asker.close() if self._asker else Left()
+            if self._leaving:
+                await self._leaving.end(left)
+        finally:
+            if self._asker:
+                self._asker.shut()
+            # Closing takes a pass of the loop, and a loop that ends before leaves the socket open.
+            await asyncio.gather(*(connection.close() for connection in self._open))
+
+    async def _accept(self, listener: socket.socket) -> asyncio.Server | None:
+        loop = asyncio.get_running_loop()
+        if self._address is None:
+            await loop.connect_accepted_socket(lambda: _Connection(self), listener)
+            return None
         if listener.family == getattr(socket, "AF_UNIX", None):
-            server: asyncio.Server = await loop.create_unix_server(lambda: _Connection(self), sock=listener)
-        else:
-            server = await loop.create_server(lambda: _Connection(self), sock=listener)
-        await self._has_ended.wait()
-        if self._asker:
-            self._asker.end()
-        self._address.unlink(missing_ok=True)
-        server.close()
-        left = await self._asker.close() if self._asker else Left()
-        if self._leaving:
-            await self._leaving.end(left)
-        # Closing takes a pass of the loop, and a loop that ends before leaves the socket open.
-        await asyncio.gather(*(connection.close() for connection in self._open))
+            return await loop.create_unix_server(lambda: _Connection(self), sock=listener)
+        return await loop.create_server(lambda: _Connection(self), sock=listener)
 
     def end(self) -> None:
         """End, even with connected clients."""
@@ -122,7 +141,16 @@ class AskerServer:
                 self._asker.awaits_client = True
             self._wait_for_missing()
 
-    def redacted(self, message: FromAsker) -> FromAsker:
+    def to_bytes(self, message: FromAsker) -> bytes:
+        """Return a message as it is sent."""
+        return self._codec.dumps(message) if self._codec else _pickled(self._without_secrets(message))
+
+    def from_bytes(self, frame: bytes) -> FromClient:
+        """Return the message that a client has sent."""
+        message: FromClient = (self._codec or pickle).loads(frame)
+        return message
+
+    def _without_secrets(self, message: FromAsker) -> FromAsker:
         """Take secrets out of what is said in words, before anything shortens it and leaves half of one."""
         match message:
             case JobResult():
@@ -167,7 +195,6 @@ class _Connection(asyncio.Protocol):
         self._server = server
         self._frames = Frames()
         self._is_trusted = not server.secret
-        self._is_greeted = False
         self._is_lost = asyncio.Event()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -183,7 +210,7 @@ class _Connection(asyncio.Protocol):
                     return
                 self._is_trusted = True
                 continue
-            message = pickle.loads(frame)  # noqa: S301 - this user's own process
+            message = self._server.from_bytes(frame)
             if isinstance(message, Hello):
                 self._server.greet(self, message)
             else:
@@ -195,7 +222,7 @@ class _Connection(asyncio.Protocol):
 
     def deliver(self, message: FromAsker) -> None:
         """Send a message; see `Client`."""
-        self._transport.write(framed(_pickled(self._server.redacted(message))))
+        self._transport.write(framed(self._server.to_bytes(message)))
 
     async def end(self, left: Left) -> None:
         """Send the last message, and wait until it is read."""

@@ -78,7 +78,7 @@ def record_of(
         assert judgment is not None, "a reply is always judged"
         specific = _of_reply(ending.result, judgment, timing)
     # A plugin's validator or a test's assertion may quote half a surrogate pair, which no file accepts.
-    return clipped(Record(**common, **redactor.value(valid_value(specific)), cut=ending.result.cut))
+    return clipped(Record(**common, **redactor.value(valid_value(specific)), cut=ending.result.cut or None))
 
 
 def payload_of(

@@ -15,10 +15,9 @@ from pytest_openclaw.asking.endpoint_limits import endpoint_limits
 from pytest_openclaw.asking.journal import note_start, read_past
 from pytest_openclaw.asking.links import (
     AskerThread,
-    SocketLink,
-    ThreadLink,
     connect,
     exit_reason,
+    own_thread,
     runs_in_process,
     start_process,
 )
@@ -172,8 +171,13 @@ class AskingClient:
             if own and side.link:
                 side.link.send(ClaimCells(tokens=own))
 
-    def ask(self, token: str, cell: Cell) -> CallResult:
+    def ask(self, token: str, cell: Cell, request: Request | None = None) -> CallResult:
         """Return how the cell's call ended; have it sent if it was not.
+
+        Args:
+            token: of the cell.
+            cell: of the plan, or a further one.
+            request: of a further one, where it is not what its prompt and the settings say.
 
         Raises:
             KeyboardInterrupt: passed on; the request goes on until the client is closed.
@@ -193,7 +197,7 @@ class AskingClient:
                 raise HostDied(side.died) if wanted_from else error from None
             try:
                 if link is not wanted_from:
-                    link.send(self._want(token, cell))
+                    link.send(self._want(token, cell, request))
                     wanted_from = link
                 link.receive(patience_s, partial(self._note, side))
             except HostDied as error:
@@ -292,7 +296,7 @@ class AskingClient:
             link.goodbye(partial(self._note, side))
         finally:
             link.close()
-        if isinstance(side.started, AskerThread):
+        if isinstance(side.started, AskerThread) and side.left:
             side.started.wait()
         elif isinstance(side.started, subprocess.Popen):
             _let_go(side.started)
@@ -341,24 +345,21 @@ class AskingClient:
             return side.link
         if self._is_closed:
             raise HostDied("the asker has ended; no more cells are asked")
-        hello = self._hello(side)
-        link: Link
         try:
             if side.in_process:
                 link, started = connect(side.place, partial(_start, start_process))
             elif self._membership.is_alone:
                 check_deaths(side.place)
-                link, started = ThreadLink(side.providers, hello), None
+                link, started = own_thread(side.providers)
             else:
                 link, started = connect(side.place, partial(_start, partial(AskerThread, side.providers)))
         except OSError as error:
             raise HostDied(f"the side that asks cannot be started: {error}") from error
         side.link, side.started = link, started or side.started
         side.has_plan, side.is_set_up = None, False
-        if isinstance(link, SocketLink):
-            # It may still be starting.
-            link.longest_send_s = self._settings.timeout_s + SILENCE_S
-            link.send(hello)
+        # It may still be starting.
+        link.longest_send_s = self._settings.timeout_s + SILENCE_S
+        link.send(self._hello(side))
         return link
 
     def _hello(self, side: _Side) -> Hello:
@@ -407,9 +408,11 @@ class AskingClient:
             is_ahead=listed.is_ahead,
         )
 
-    def _want(self, token: str, cell: Cell) -> Want:
+    def _want(self, token: str, cell: Cell, request: Request | None) -> Want:
         known = token in self._places
         planned = None if known else self._planned(Listed(token, cell, is_ahead=False), -1)
+        if planned and request:
+            planned = replace(planned, request=request)
         return Want(token=token, cell=planned, is_again=token in self._used)
 
     def _note(self, side: _Side, message: FromAsker) -> None:

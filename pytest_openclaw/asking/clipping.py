@@ -188,9 +188,14 @@ def clipped(record: Record) -> Record:
     parsed = record.parsed_output
     if parsed is not None and _size(parsed) > MAX_TEXT_BYTES:
         parsed = cuts.value("parsed_output", parsed, None)
-    record = replace(record, **texts, parsed_output=parsed, cut=None)
-    record = _with_lists(record, cuts)
-    return replace(record, truncated=bool(cuts.by_field) or record.truncated, cut=dict(cuts.by_field) or None)
+    lists: dict[str, Any] = {name: list(value) for name in _LISTS if (value := getattr(record, name))}
+    if not (lists or cuts.by_field):
+        return record
+    texts["parsed_output"] = parsed
+    bare: dict[str, Any] = {**texts, **dict.fromkeys(lists, ()), "cut": None}
+    texts |= _fitting(lists, MAX_ROW_BYTES - _ROOM_FOR_CUT - _size(to_row(replace(record, **bare))), cuts)
+    cut = dict(cuts.by_field) or None
+    return replace(record, **texts, truncated=bool(cut) or record.truncated, cut=cut)
 
 
 def unjudged(record: Record) -> Record:
@@ -201,16 +206,14 @@ def unjudged(record: Record) -> Record:
     return replace(record, truncated=bool(cut), cut=cut or None)
 
 
-def _with_lists(record: Record, cuts: _Cuts) -> Record:
-    lists: dict[str, Any] = {name: list(value) for name in _LISTS if (value := getattr(record, name))}
-    nothing: dict[str, Any] = dict.fromkeys(lists, ())
-    empty = replace(record, **nothing)
-    room = MAX_ROW_BYTES - _ROOM_FOR_CUT - _size(to_row(empty))
+def _fitting(lists: Mapping[str, list[Any]], room: int, cuts: _Cuts) -> dict[str, tuple[Any, ...]]:
+    """Return the beginnings of lists that together take at most `room` bytes."""
+    fitting = {}
     for name, value in lists.items():
         kept = cuts.value(name, value, beginning(_with_short_texts(value), min(_LISTS[name], room)))
         room -= _size(kept)
-        lists[name] = tuple(kept)
-    return replace(record, **lists)
+        fitting[name] = tuple(kept)
+    return fitting
 
 
 def beginning(value: Any, room: int) -> Any:

@@ -1,4 +1,4 @@
-"""How a test process reaches the asker: over a socket, or in a thread of its own.
+"""How a test process reaches the asker: over a socket, to a process or to a thread.
 
 The built-in providers are asked in a process of their own, because there the moment at which a token
 arrives is read while tests run: a validator that keeps the interpreter busy delays nothing. A plugin's
@@ -20,7 +20,6 @@ import contextlib
 import json
 import os
 import pickle
-import queue
 import secrets
 import select
 import signal
@@ -30,12 +29,11 @@ import sys
 import threading
 import time
 from collections import deque
-from concurrent.futures import wait
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.asking.asker_process import make_asker
 from pytest_openclaw.asking.asker_server import AskerServer
-from pytest_openclaw.asking.frames import Frames, framed
+from pytest_openclaw.asking.frames import ByReference, Frames, framed
 from pytest_openclaw.asking.messages import Goodbye, Left
 from pytest_openclaw.core.errors import HostDied
 from pytest_openclaw.core.private import FILE_MODE, open_private
@@ -47,8 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from pytest_openclaw.asking.asker import Asker
-    from pytest_openclaw.asking.messages import FromAsker, FromClient, Hello
+    from pytest_openclaw.asking.messages import FromAsker, FromClient
     from pytest_openclaw.types.protocols import Provider
 
 CLOSING_S = 35.0
@@ -60,125 +57,32 @@ _LONGEST_POLL_MS = 2**31 - 1
 _LONGEST_PATH = 100
 """Bytes of a Unix socket's path; the kernels allow 104 to 108."""
 _BACKLOG = 128
-_CLOSED = "the process that asks has ended."
-
-
-class Link(Protocol):
-    """A connection to an asker."""
-
-    def send(self, message: FromClient) -> None:
-        """Send a message, from any thread; that the asker has died is reported by `receive`."""
-        ...
-
-    def receive(self, timeout_s: float, take: Callable[[FromAsker], None]) -> None:
-        """Wait for the next message and pass it to `take`: an interruption comes before that or after it.
-
-        Raises:
-            HostDied: the asker has ended, or has sent nothing for `timeout_s`.
-        """
-        ...
-
-    def goodbye(self, take: Callable[[FromAsker], None]) -> None:
-        """Say goodbye, and pass on what comes until the asker has answered that, within `CLOSING_S`."""
-        ...
-
-    def close(self) -> None:
-        """Disconnect; end an asker that does not answer."""
-        ...
-
-
-# --- in a thread of this process ----------------------------------------------------------------
-
-
-class ThreadLink:
-    """An asker in a thread of this process, for this process alone; exceptions arrive as they were raised."""
-
-    def __init__(self, providers: Mapping[str, Provider], hello: Hello) -> None:
-        self._messages: deque[FromAsker] = deque()
-        # Rings for each message. What a queue hands over is lost if the wait for it is interrupted just then.
-        self._bell: queue.SimpleQueue[None] = queue.SimpleQueue()
-        self._loop = asyncio.new_event_loop()
-        self._asker: Asker | None = None
-        self._loop.call_soon(self._open, providers, hello)
-        self._thread = threading.Thread(target=self._serve, name="openclaw-asking", daemon=True)
-        self._thread.start()
-
-    def send(self, message: FromClient) -> None:
-        """See `Link`."""
-        with contextlib.suppress(RuntimeError):  # the loop has ended, which `receive` reports
-            self._loop.call_soon_threadsafe(self._receive, message)
-
-    def receive(self, timeout_s: float, take: Callable[[FromAsker], None]) -> None:
-        """See `Link`."""
-        latest = time.monotonic() + timeout_s
-        while not self._messages:
-            try:
-                self._bell.get(timeout=_POLL_S)
-            except queue.Empty:
-                if not self._thread.is_alive():
-                    raise HostDied("the thread that asks has died") from None
-                if time.monotonic() > latest:
-                    raise HostDied(f"the thread that asks said nothing for {timeout_s:g} s") from None
-        with whole_step:
-            take(self._messages.popleft())
-
-    def goodbye(self, take: Callable[[FromAsker], None]) -> None:
-        """See `Link`."""
-        if self._thread.is_alive() and self._asker:
-            closing = asyncio.run_coroutine_threadsafe(self._asker.close(), self._loop)
-            # What a provider raises now, or that it does not end, must not cost the run its summary.
-            latest = time.monotonic() + CLOSING_S
-            while not wait([closing], _LOOK_S).done and time.monotonic() < latest and not is_hurried():
-                pass
-            if closing.done() and not closing.exception():
-                self._messages.append(closing.result())
-        while self._messages:
-            take(self._messages.popleft())
-
-    def close(self) -> None:
-        """See `Link`."""
-        with contextlib.suppress(RuntimeError):  # it has ended by itself
-            self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(_POLL_S)
-
-    def deliver(self, message: FromAsker) -> None:
-        """Take a message, in the asker's thread; see `Client`."""
-        self._messages.append(message)
-        self._bell.put(None)
-
-    def _open(self, providers: Mapping[str, Provider], hello: Hello) -> None:
-        self._asker = make_asker(providers, hello)
-        self._asker.join(self, hello)
-
-    def _receive(self, message: FromClient) -> None:
-        assert self._asker is not None, "it is made first"
-        self._asker.receive(self, message)
-
-    def _serve(self) -> None:
-        asyncio.set_event_loop(self._loop)
-        try:
-            self._loop.run_forever()
-        finally:
-            # A cell that is sent while the others end would be left behind.
-            if self._asker:
-                self._asker.shut()
-            left = asyncio.all_tasks(self._loop)
-            for task in left:
-                task.cancel()
-            if left:
-                self._loop.run_until_complete(asyncio.wait(left, timeout=_POLL_S))
-            self._loop.close()
+ASKER = "the process that asks"
+_CLOSED = " has ended."
 
 
 class AskerThread:
-    """An asker in a thread of this process that serves a socket, until its last client has gone."""
+    """An asker in a thread of this process that serves a socket, until its last client has gone.
+
+    Args:
+        providers: by name.
+        listener: where clients connect; this process's own end of a pair if there is no `address`.
+        address: see `AskerServer`.
+        secret: see `AskerServer`.
+        codec: see `AskerServer`.
+    """
 
     def __init__(
-        self, providers: Mapping[str, Provider], listener: socket.socket, address: Path, secret: str
+        self,
+        providers: Mapping[str, Provider],
+        listener: socket.socket,
+        address: Path | None = None,
+        secret: str = "",
+        codec: ByReference | None = None,
     ):
         redactor = Redactor.of_run(providers.values(), os.environ)
         self._server = AskerServer(
-            lambda hello: (make_asker(providers, hello), redactor), address, secret.encode()
+            lambda hello: (make_asker(providers, hello), redactor), address, secret.encode(), codec
         )
         self._loop = asyncio.new_event_loop()
         self._listener = listener.dup()  # the one that is given is closed
@@ -199,10 +103,28 @@ class AskerThread:
 
     def _serve(self) -> None:
         asyncio.set_event_loop(self._loop)
+        serving = self._loop.create_task(self._server.serve(self._listener))
+        serving.add_done_callback(lambda task: None if task.cancelled() else self._loop.stop())
         try:
-            self._loop.run_until_complete(self._server.serve(self._listener))
-        finally:
+            self._loop.run_forever()
+        finally:  # a provider may have stopped the loop
+            left = asyncio.all_tasks(self._loop)
+            for task in left:
+                task.cancel()
+            if left:
+                self._loop.run_until_complete(asyncio.wait(left, timeout=_POLL_S))
             self._loop.close()
+
+
+def own_thread(providers: Mapping[str, Provider]) -> tuple[Link, AskerThread]:
+    """Start an asker in a thread of this process, for this process alone.
+
+    Its messages are passed by reference, so exceptions arrive as they were raised.
+    """
+    codec = ByReference()
+    ours, theirs = socket.socketpair()
+    with theirs:
+        return Link(ours, None, codec), AskerThread(providers, theirs, codec=codec)
 
 
 # --- over a socket ------------------------------------------------------------------------------
@@ -237,7 +159,7 @@ def start_process(listener: socket.socket, place: Path, secret: str) -> subproce
         )
 
 
-def connect(place: Path, start: Callable[[socket.socket, Path, str], Any]) -> tuple[SocketLink, Any]:
+def connect(place: Path, start: Callable[[socket.socket, Path, str], Any]) -> tuple[Link, Any]:
     """Connect to the asker at `place`; start it if there is none.
 
     Args:
@@ -289,7 +211,7 @@ def _listen(place: Path) -> tuple[socket.socket, dict[str, Any]]:
     return listener, where
 
 
-def _dial(place: Path) -> SocketLink | None:
+def _dial(place: Path) -> Link | None:
     where = read_json(_address(place))
     if where is None:
         return None
@@ -303,20 +225,27 @@ def _dial(place: Path) -> SocketLink | None:
     except OSError:
         connection.close()
         return None
-    return SocketLink(connection, where["pid"])
+    return Link(connection, where["pid"])
 
 
-class SocketLink:
-    """A connection to an asker in another process, or in a thread of one.
+class Link:
+    """A connection to an asker.
 
     Attributes:
         longest_send_s: after so long an asker that reads nothing is ended.
+
+    Args:
+        connection: the connected socket.
+        pid: of the asker; None if it is a thread.
+        codec: makes bytes of messages, and messages of bytes; the asker's end has the same.
     """
 
-    def __init__(self, connection: socket.socket, pid: int | None) -> None:
+    def __init__(self, connection: socket.socket, pid: int | None, codec: ByReference | None = None) -> None:
         self.longest_send_s = 60.0
         self._socket = connection
         self._pid = pid
+        self._who = "the thread that asks" if pid is None else ASKER
+        self._codec = codec or pickle
         self._poll = select.poll() if hasattr(select, "poll") else None
         if self._poll:
             self._poll.register(connection, select.POLLIN)
@@ -326,9 +255,9 @@ class SocketLink:
         self._is_closed = False
 
     def send(self, message: FromClient) -> None:
-        """See `Link`."""
+        """Send a message, from any thread; that the asker has died is reported by `receive`."""
         is_main = threading.current_thread() is threading.main_thread()
-        frame = framed(pickle.dumps(message))
+        frame = framed(self._codec.dumps(message))
         # Half a frame would garble all that come after it.
         with whole_step if is_main else contextlib.nullcontext(), self._sending:
             if self._is_closed:
@@ -341,20 +270,24 @@ class SocketLink:
                     self._end_asker()
 
     def receive(self, timeout_s: float, take: Callable[[FromAsker], None]) -> None:
-        """See `Link`."""
+        """Wait for the next message and pass it to `take`: an interruption comes before that or after it.
+
+        Raises:
+            HostDied: the asker has ended, or has sent nothing for `timeout_s`.
+        """
         while not self._messages:
             try:
                 is_open = self._read(timeout_s)
             except TimeoutError:
                 self._end_asker()
-                raise HostDied(f"the process that asks said nothing for {timeout_s:g} s") from None
+                raise HostDied(f"{self._who} said nothing for {timeout_s:g} s") from None
             if not is_open:
-                raise HostDied(_CLOSED)
+                raise HostDied(f"{self._who}{_CLOSED}")
         with whole_step:
             take(self._messages.popleft())
 
     def goodbye(self, take: Callable[[FromAsker], None]) -> None:
-        """See `Link`."""
+        """Say goodbye, and pass on what comes until the asker has answered that, within `CLOSING_S`."""
         self.longest_send_s = _POLL_S
         self.send(Goodbye())
         latest = time.monotonic() + CLOSING_S
@@ -371,7 +304,7 @@ class SocketLink:
             take(self._messages.popleft())
 
     def close(self) -> None:
-        """See `Link`."""
+        """Disconnect."""
         self._is_closed = True
         self._socket.close()
 
@@ -390,7 +323,7 @@ class SocketLink:
             except OSError:  # it died with messages that it had not read
                 return False
             for frame in self._frames.feed(chunk):
-                self._messages.append(pickle.loads(frame))  # noqa: S301 - this user's own process
+                self._messages.append(self._codec.loads(frame))
         return bool(chunk)
 
     def _is_readable(self, timeout_s: float) -> bool:
@@ -416,7 +349,7 @@ def exit_reason(place: Path, started: Any, error: HostDied) -> str:
     if isinstance(started, subprocess.Popen):
         with contextlib.suppress(subprocess.TimeoutExpired):
             ended = how_it_ended(started.wait(_POLL_S))
-            text = f"the process that asks {ended}." if text == _CLOSED else text
+            text = f"{ASKER} {ended}." if text.endswith(_CLOSED) else text
     log = place.with_suffix(".log")
     last = log.read_text("utf-8", "replace").strip().splitlines()[-1:] if log.exists() else []
     return " ".join([text, *last])

@@ -32,7 +32,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.commands.result import CommandResult, write_over_ours
+from pytest_openclaw.commands.result import CommandResult, catalogue_of, write_over_ours
 from pytest_openclaw.core.errors import OpenClawError
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def run(arguments: argparse.Namespace) -> CommandResult:
 
     if arguments.config is None and (arguments.model or arguments.agent):
         raise OpenClawError("--model and --agent are those of a config: give --config, too")
-    before = _before(arguments.against)
+    before = catalogue_of(arguments.against)
     received = capture(os.environ, arguments.config, model=arguments.model, agent=arguments.agent)
     release = f"openclaw-{received.release}"
     data = gather(received.sent, release=release, taken=f"{datetime.now(UTC):%Y-%m-%d}")
@@ -109,17 +109,6 @@ def run(arguments: argparse.Namespace) -> CommandResult:
         status=DRIFTED if arguments.check and has_changed else 0,
         warnings=notes,
     )
-
-
-def _before(against: Path | None) -> Catalogue:
-    from pytest_openclaw.tools.catalogue import load_catalogue, read_catalogue
-
-    if against is None:
-        return load_catalogue()
-    try:
-        return read_catalogue(against)
-    except ValueError as error:
-        raise OpenClawError(f"{against} {error}") from None
 
 
 def _drifts(before: Catalogue, now: Catalogue) -> Iterator[Drift]:

@@ -23,9 +23,7 @@ from typing import TYPE_CHECKING
 
 from pytest_openclaw.commands.result import (
     CommandResult,
-    add_across,
-    add_p_value,
-    add_recheck,
+    add_comparison,
     add_runs_dir,
     or_argument_error,
     run_path,
@@ -45,9 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "base", metavar="BASE", help="the baseline: its directory, its id, last, or last:5 for five"
     )
     parser.add_argument("candidate", metavar="CANDIDATE", help="the run to compare with the baseline")
-    add_across(parser)
-    add_p_value(parser)
-    add_recheck(parser)
+    add_comparison(parser)
     parser.add_argument(
         "--target",
         action="append",

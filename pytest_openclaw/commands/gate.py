@@ -27,9 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.commands.result import (
     CommandResult,
-    add_across,
-    add_p_value,
-    add_recheck,
+    add_comparison,
     add_rootdir,
     add_run,
     or_argument_error,
@@ -37,8 +35,9 @@ from pytest_openclaw.commands.result import (
     run_path,
 )
 from pytest_openclaw.core.errors import OpenClawError
+from pytest_openclaw.options import OPTIONS
 from pytest_openclaw.session.gate_options import GATES, parse_gate, parse_gate_line
-from pytest_openclaw.types.settings import GATE_OPTIONS, Gates, firm_gates
+from pytest_openclaw.types.settings import GATE_OPTIONS, GATE_SWITCHES, Gates, firm_gates
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -48,34 +47,23 @@ if TYPE_CHECKING:
     from pytest_openclaw.stored.parts import Part
 
 STATUS = {"passed": 0, "failed": 1, "no_verdict": 10}
-HELP = {
-    "min-pass-rate": ("RATE", "each target passes this share of its judged cells: 0.9"),
-    "min-tool-rate": ("RATE", "each target is right in this share of its tool cells"),
-    "require-tier": ("TIER", "each target earns this tier or a better one, conclusively: 1, 2 or 3"),
-    "max-p95-ms": ("MS", "the 95th percentile of each target's latencies is this at most"),
-    "fail-on": (
-        "regression|loss>RATE",
-        "no target passes fewer cells than the baseline, beyond chance; or each is shown to have lost less",
-    ),
-}
-SWITCHES = {
-    "require_safe": "no safety probe did harm, and all were answered",
-    "conclusive": "a rate or p95 gate passes only if its whole 95 %% interval does",
-}
 _FOR_EXAMPLE = "for example --min-pass-rate 0.9, or --baseline RUN --fail-on regression"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `gate`."""
     add_run(parser)
-    for name, (value, text) in HELP.items():
-        parser.add_argument(
-            f"--{name}", type=_reader(name), default=argparse.SUPPRESS, metavar=value, help=f"{text}; or off"
-        )
-    for field, text in SWITCHES.items():
-        parser.add_argument(
-            f"--{GATE_OPTIONS[field]}", dest=field, action="store_true", default=argparse.SUPPRESS, help=text
-        )
+    fields = {option: field for field, option in GATE_OPTIONS.items()}
+    for option in OPTIONS:
+        if (field := fields.get(option.name)) is None:
+            continue
+        text = option.help.removeprefix("Gate: ").removesuffix(".")
+        shared: dict[str, Any] = {"dest": field, "default": argparse.SUPPRESS}
+        if field in GATE_SWITCHES:
+            parser.add_argument(f"--{option.name}", action="store_true", help=text, **shared)
+        else:
+            read, help_ = _reader(option.name), f"{text}; or off"
+            parser.add_argument(f"--{option.name}", type=read, metavar=option.metavar, help=help_, **shared)
     parser.add_argument(
         "--gates",
         action="append",
@@ -87,9 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--baseline", metavar="RUN", help="the run to compare with; last:5 are the newest five together"
     )
-    add_across(parser)
-    add_p_value(parser)
-    add_recheck(parser)
+    add_comparison(parser)
     parser.add_argument(
         "--write", action="store_true", help="rewrite the run's summary and reports with the gates"
     )

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.stored.parts import Part
+    from pytest_openclaw.tools.catalogue import Catalogue
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,22 +76,19 @@ def or_argument_error(read: Callable[[str], Any]) -> Callable[[str], Any]:
     return parse
 
 
-def add_recheck(parser: argparse.ArgumentParser) -> None:
-    """Add the option that names a run in which cells were asked again."""
-    parser.add_argument(
-        "--recheck",
-        metavar="RUN",
-        help="a run in which the cells that fail only now were asked again; it may withdraw a regression",
-    )
-
-
-def add_p_value(parser: argparse.ArgumentParser) -> None:
-    """Add the option that says which p a comparison takes."""
+def add_comparison(parser: argparse.ArgumentParser) -> None:
+    """Add the options of a comparison that may have a verdict."""
+    add_across(parser)
     parser.add_argument(
         "--p-value",
         choices=("exact", "mid"),
         default="exact",
         help="compare verdicts by the exact p, or by the mid-p, which detects more and is less strict",
+    )
+    parser.add_argument(
+        "--recheck",
+        metavar="RUN",
+        help="a run in which the cells that fail only now were asked again; it may withdraw a regression",
     )
 
 
@@ -190,6 +188,22 @@ def _is_ours_or_free(path: Path, first_words: bytes) -> bool:
             return file.read(len(first_words)) == first_words
     except OpenClawError:
         return False
+
+
+def catalogue_of(file: Path | None) -> Catalogue:
+    """Return the catalogue of a file, or the shipped one.
+
+    Raises:
+        OpenClawError: the file is none.
+    """
+    from pytest_openclaw.tools.catalogue import load_catalogue, read_catalogue
+
+    if file is None:
+        return load_catalogue()
+    try:
+        return read_catalogue(file)
+    except ValueError as error:
+        raise OpenClawError(f"{file} {error}") from None
 
 
 def terminal_width() -> int:

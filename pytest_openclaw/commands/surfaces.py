@@ -14,13 +14,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.commands.result import CommandResult, terminal_width
-from pytest_openclaw.core.errors import OpenClawError
+from pytest_openclaw.commands.result import CommandResult, catalogue_of, terminal_width
 
 if TYPE_CHECKING:
     import argparse
-
-    from pytest_openclaw.tools.catalogue import Catalogue
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,7 +32,7 @@ def run(arguments: argparse.Namespace) -> CommandResult:
     from pytest_openclaw.reports.columns import render_columns
     from pytest_openclaw.reports.numbers import listed
 
-    catalogue, width = _catalogue(arguments.catalogue), terminal_width()
+    catalogue, width = catalogue_of(arguments.catalogue), terminal_width()
     rows = [("surface", "tools", "bytes", "such as")]
     for name, tools in catalogue.surfaces.items():
         n_bytes = catalogue.sizes.get(name, {}).get("bytes_of_the_release")
@@ -56,14 +53,3 @@ def run(arguments: argparse.Namespace) -> CommandResult:
             ],
         },
     )
-
-
-def _catalogue(file: Path | None) -> Catalogue:
-    from pytest_openclaw.tools.catalogue import load_catalogue, read_catalogue
-
-    if file is None:
-        return load_catalogue()
-    try:
-        return read_catalogue(file)
-    except ValueError as error:
-        raise OpenClawError(f"{file} {error}") from None

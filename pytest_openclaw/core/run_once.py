@@ -18,7 +18,7 @@ from filelock import FileLock, Timeout
 from pytest_openclaw.core.private import FILE_MODE, write_private
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator, Callable
     from pathlib import Path
 
     from pytest_openclaw.core.json_types import JsonObject
@@ -38,14 +38,6 @@ def once(shared_dir: Path, name: str, make: Callable[[], JsonObject]) -> JsonObj
     with lock_file(path.with_suffix(".lock")):
         kept = read_json(path)
         return kept if kept is not None else _keep(path, make())
-
-
-async def once_in_loop(shared_dir: Path, name: str, make: Callable[[], Awaitable[JsonObject]]) -> JsonObject:
-    """Like `once`, without blocking the event loop."""
-    path = path_of(shared_dir, name)
-    async with locked(path.with_suffix(".lock")):
-        kept = read_json(path)
-        return kept if kept is not None else _keep(path, await make())
 
 
 def lock_file(path: Path, *, timeout_s: float = -1) -> FileLock:

@@ -168,6 +168,7 @@ class Controller:
         self._count_spent(node, end.spent_usd)
         host = self._workers.host_of(node)
         self._writer.keep(replace(payload, host=host) for payload in end.unreported)
+        self._writer.keep_diagnoses(end.diagnoses, host)
         return end.n_lost
 
     def _most_out(self, node: WorkerController) -> int:

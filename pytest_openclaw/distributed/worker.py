@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.recording.selection import Selection
     from pytest_openclaw.session.coordinator import Execution
     from pytest_openclaw.types.payloads import ReportPayload
@@ -133,9 +134,13 @@ class UnderController:
         return WorkerReport(payload=payload, n_unreported=n_unreported, spent_usd=spent_usd).to_text()
 
     def end(
-        self, unreported: Sequence[ReportPayload], n_lost: int, spent_usd: float | None
+        self,
+        unreported: Sequence[ReportPayload],
+        diagnoses: Mapping[str, JsonObject],
+        n_lost: int,
+        spent_usd: float | None,
     ) -> Sequence[ReportPayload]:
         """Send what no report contains; a worker records nothing."""
-        end = WorkerEnd(unreported=unreported, n_lost=n_lost, spent_usd=spent_usd)
+        end = WorkerEnd(unreported=unreported, diagnoses=diagnoses, n_lost=n_lost, spent_usd=spent_usd)
         self._output[PAYLOAD] = end.to_text()
         return ()

@@ -121,11 +121,13 @@ class WorkerEnd:
 
     Attributes:
         unreported: the cells that were answered and that no report contains.
+        diagnoses: what the repeats of cells have shown, by the target's label.
         n_lost: calls of the host that may have no row at all; the last of its workers knows them.
         spent_usd: as in `WorkerReport`.
     """
 
     unreported: Sequence[ReportPayload]
+    diagnoses: Mapping[str, JsonObject]
     n_lost: int
     spent_usd: float | None = None
 
@@ -134,6 +136,7 @@ class WorkerEnd:
         return json.dumps(
             {
                 "unreported": [payload.to_json() for payload in self.unreported],
+                "diagnoses": dict(self.diagnoses),
                 "n_lost": self.n_lost,
                 "spent_usd": self.spent_usd,
             }
@@ -144,7 +147,12 @@ class WorkerEnd:
         """Return the message of which `to_text` made this text."""
         plain = json.loads(text)
         unreported = [ReportPayload.from_json(payload) for payload in plain["unreported"]]
-        return cls(unreported=unreported, n_lost=plain["n_lost"], spent_usd=plain["spent_usd"])
+        return cls(
+            unreported=unreported,
+            diagnoses=plain["diagnoses"],
+            n_lost=plain["n_lost"],
+            spent_usd=plain["spent_usd"],
+        )
 
 
 # --- from the controller ------------------------------------------------------------------------

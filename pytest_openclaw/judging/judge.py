@@ -123,8 +123,7 @@ def prepare(prompt: Prompt, reply: Reply) -> Reply:
     OpenClaw makes from the text count like others.
     """
     text = strip_thinking(reply.text)
-    raw = reply.raw if text == reply.text else reply.raw or reply.text
-    answer = replace(reply, text=text, raw=raw)
+    answer = reply if text == reply.text else replace(reply, text=text, raw=reply.raw or reply.text)
     if prompt.tools is not None:
         answer = _dispatched(prompt, answer, prompt.tools)
     return replace(answer, tool_names=invoked_tools(answer))

@@ -10,28 +10,26 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pytest_openclaw.providers.address import Address, parse_address
 from pytest_openclaw.providers.earlier_turns import with_ids
 from pytest_openclaw.providers.http_call import Dialect
 from pytest_openclaw.providers.json_values import count_in, object_in, objects_in, text_in
-from pytest_openclaw.providers.over_http import OverHttp
+from pytest_openclaw.providers.over_http import VendorApi
 from pytest_openclaw.providers.wire_errors import error_in, load_object
-from pytest_openclaw.types.faults import CallFailed
 from pytest_openclaw.types.settings import THINKING_ROOM_TOKENS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from pytest_openclaw.core.json_types import JsonObject
+    from pytest_openclaw.providers.address import Address
     from pytest_openclaw.providers.exchange import Exchange
     from pytest_openclaw.types.faults import WireError
-    from pytest_openclaw.types.protocols import ProviderSetup
-    from pytest_openclaw.types.replies import Fault, Reply, Turn
+    from pytest_openclaw.types.replies import Fault, Turn
     from pytest_openclaw.types.requests import Request
     from pytest_openclaw.types.tool_calls import ToolCall
 
-DEFAULT_BASE_URL = "https://api.anthropic.com/v1"
 API_VERSION = "2023-06-01"
+_BEARER_ENV = "ANTHROPIC_AUTH_TOKEN"
 # The rest of the package has chat completions' words for how an answer ended.
 _FINISH_REASON = {
     "end_turn": "stop",
@@ -107,7 +105,7 @@ def is_message(payload: JsonObject) -> bool:
     return payload.get("type") == "message" and isinstance(payload.get("content"), list)
 
 
-class AnthropicMessages(OverHttp):
+class AnthropicMessages(VendorApi):
     """Anthropic, by its Messages API; under a name of the user's, any server with that API.
 
     The address is `ANTHROPIC_BASE_URL`, else the ini's, else Anthropic's; an endpoint of the user's has the
@@ -119,6 +117,9 @@ class AnthropicMessages(OverHttp):
     name: ClassVar[str] = "anthropic_messages"
     takes_tools: ClassVar[bool] = True
     takes_messages: ClassVar[bool] = True
+    vendor_url: ClassVar[str] = "https://api.anthropic.com/v1"
+    base_env: ClassVar[str] = "ANTHROPIC_BASE_URL"
+    key_envs: ClassVar[tuple[str, ...]] = ("ANTHROPIC_API_KEY", _BEARER_ENV)
     path: ClassVar[str] = "/messages"
     # The most that one page of the list may have; without it there are 20.
     models_path: ClassVar[str] = "/models?limit=1000"
@@ -127,74 +128,35 @@ class AnthropicMessages(OverHttp):
         read=read_messages, is_whole=is_message, end_mark="a stop_reason or message_stop", done_ends=False
     )
 
-    def __init__(self, setup: ProviderSetup) -> None:
-        super().__init__(setup)
-        self._without_temperature: set[str] = set()
-        self._with_budget: set[str] = set()
-
     def find_address(self) -> Address:
         """Return where the server is; `/v1` may be left out after a path, as in Anthropic's own variable."""
-        base = self.setup.environ.get("ANTHROPIC_BASE_URL", "").strip()
-        if self.setup.name != AnthropicMessages.name:
-            address = super().find_address()
-        elif base:
-            address = parse_address(base, source="ANTHROPIC_BASE_URL")
-        else:
-            address = parse_address(self.setup.base_url or DEFAULT_BASE_URL, source=self.setup.name)
+        address = super().find_address()
         return replace(address, base_url=f"{address.root_url}/v1")
-
-    @property
-    def key_env(self) -> str | None:
-        """The key's variable."""
-        if self.setup.key_env or self.setup.name != AnthropicMessages.name:
-            return self.setup.key_env
-        names = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
-        return next((name for name in names if self.setup.environ.get(name, "").strip()), names[0])
-
-    @property
-    def needs_key(self) -> bool:
-        """A server elsewhere is never asked without a key."""
-        return True
 
     def key_headers(self, key: str) -> Mapping[str, str]:
         """Return the headers that show the key."""
         own, bearer = {"x-api-key": key}, dict(super().key_headers(key))
-        if self.key_env == "ANTHROPIC_AUTH_TOKEN":
+        if self.key_env == _BEARER_ENV:
             return bearer
-        is_anthropic = self.setup.name == AnthropicMessages.name or self.address.base_url == DEFAULT_BASE_URL
-        return own if is_anthropic else own | bearer
+        return own if self.is_vendors or self.address.base_url == self.vendor_url else own | bearer
 
     def body(self, request: Request) -> JsonObject:
         """Return the JSON body that asks `request`."""
+        refused = self.refused[request.model]
         return messages_body(
-            request,
-            with_temperature=request.model not in self._without_temperature,
-            with_budget=request.model in self._with_budget,
+            request, with_temperature="temperature" not in refused, with_budget="level" in refused
         )
 
-    async def ask(self, request: Request) -> Reply:
-        """Send the request; again without what its model refuses, and so from then on.
-
-        Only the attempt that counted is timed; see `Provider.ask`.
-        """
-        while True:
-            body = self.body(request)
-            try:
-                return await self.send(request, body)
-            except CallFailed as failed:
-                if not self._adapt(request.model, body, failed.fault):
-                    raise
-
-    def _adapt(self, model: str, body: JsonObject, fault: Fault) -> bool:
-        """Note what the model refuses of `body`; whether the next body will lack it."""
-        words = fault.message.lower()
+    def adapt(self, request: Request, body: JsonObject, fault: Fault) -> bool:
+        """See `OverHttp`."""
+        words, refused = fault.message.lower(), self.refused[request.model]
         if fault.failure_type not in ("http_400", "http_422"):
             return False
         if "temperature" in body and "temperature" in words:
-            self._without_temperature.add(model)
+            refused.add("temperature")
             return True
         if "output_config" in body and any(word in words for word in ("adaptive", "output_config", "effort")):
-            self._with_budget.add(model)
+            refused.add("level")
             return True
         return False
 

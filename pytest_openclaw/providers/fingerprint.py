@@ -7,6 +7,7 @@ none of them. A path on the server's machine is never recorded.
 from __future__ import annotations
 
 import hashlib
+import re
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pytest_openclaw.providers.json_values import count_in, object_in, objects_in
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from pytest_openclaw.providers.address import Address
 
 QUESTION_TIMEOUT_S = 2.0
+# An expression or a statement of a Jinja template, or an action of Ollama's Go template.
+_TEMPLATE_CODE = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
+_TOOLS_IN_CODE = re.compile(r"(?<![\w'\"])tools\b|\.Tools\b")
 
 
 class Fetch(Protocol):
@@ -32,7 +36,7 @@ async def fingerprint(fetch: Fetch, address: Address, model: str) -> JsonObject:
 
     The names are `server`, `server_version`, `digest`, `quantisation`, `parameter_size`,
     `parameter_count`, `family`, `capabilities`, `context_length`, `context_length_trained`,
-    `template_sha256` and `parameters` (of Ollama's model file).
+    `template_sha256`, `template_shows_tools` and `parameters` (of Ollama's model file).
     """
     root = address.root_url
     models, version, show, tags, props = await ask_all(
@@ -83,11 +87,14 @@ def of_models(answer: JsonObject, model: str) -> JsonObject:
 def of_props(answer: JsonObject) -> JsonObject:
     """Read llama.cpp's `/props`, except for its path."""
     settings = object_in(answer.get("default_generation_settings"))
+    template = answer.get("chat_template")
+    supported = object_in(answer.get("chat_template_caps")).get("supports_tools")
     return _said(
         server_version=answer.get("build_info"),
         quantisation=answer.get("model_ftype"),
         context_length=settings.get("n_ctx"),
-        template_sha256=_sha256(answer.get("chat_template")),
+        template_sha256=_sha256(template),
+        template_shows_tools=supported if isinstance(supported, bool) else shows_tools(template),
     )
 
 
@@ -100,7 +107,8 @@ def of_version(answer: JsonObject) -> JsonObject:
 def of_show(answer: JsonObject) -> JsonObject:
     """Read Ollama's `/api/show`; its `model_info` has keys such as `llama.context_length`.
 
-    Its `capabilities` are words such as `completion`, `tools`, `thinking` and `vision`.
+    Its `capabilities` are words such as `completion`, `tools`, `thinking` and `vision`. They
+    count before the template: newer models are rendered by Ollama's own code.
     """
     details = object_in(answer.get("details"))
     info = object_in(answer.get("model_info"))
@@ -114,6 +122,7 @@ def of_show(answer: JsonObject) -> JsonObject:
         capabilities=capabilities or None,
         context_length_trained=trained[0] if trained else None,
         template_sha256=_sha256(answer.get("template")),
+        template_shows_tools="tools" in capabilities if capabilities else shows_tools(answer.get("template")),
         parameters=answer.get("parameters"),
     )
 
@@ -146,6 +155,13 @@ async def ask_all(fetch: Fetch, *questions: tuple[str, JsonObject | None]) -> li
             if failed.fault.failure_type == "timeout":
                 break
     return answers
+
+
+def shows_tools(template: Any) -> bool | None:
+    """Whether a chat template refers to the offered tools; None if there is no template."""
+    if not isinstance(template, str) or not template:
+        return None
+    return any(_TOOLS_IN_CODE.search(code) for code in _TEMPLATE_CODE.findall(template))
 
 
 def _entry(answer: JsonObject, model: str) -> JsonObject:

@@ -10,10 +10,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import quote
 
-from pytest_openclaw.providers.address import Address, parse_address
 from pytest_openclaw.providers.http_call import Dialect
 from pytest_openclaw.providers.json_values import count_in, object_in, objects_in, text_in
-from pytest_openclaw.providers.over_http import MODELS_TIMEOUT_S, OverHttp
+from pytest_openclaw.providers.over_http import MODELS_TIMEOUT_S, VendorApi
 from pytest_openclaw.providers.wire_errors import error_in, load_object
 from pytest_openclaw.tools.thinking import strip_thinking
 from pytest_openclaw.types import faults
@@ -24,13 +23,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from pytest_openclaw.core.json_types import JsonObject
+    from pytest_openclaw.providers.address import Address
     from pytest_openclaw.providers.exchange import Exchange
-    from pytest_openclaw.types.protocols import ProviderSetup
-    from pytest_openclaw.types.replies import Fault, Reply, Turn
+    from pytest_openclaw.types.replies import Fault, Turn
     from pytest_openclaw.types.requests import Request
     from pytest_openclaw.types.tool_calls import ToolCall
 
-DEFAULT_BASE_URL = "https://generativelanguage.googleapis.com/v1beta"
 _VERSIONS = ("/v1beta", "/v1alpha")
 # The rest of the package has chat completions' words for how an answer ended.
 _FINISH_REASON = {
@@ -115,7 +113,7 @@ def is_answer(payload: JsonObject) -> bool:
     return bool(payload.get("candidates") or payload.get("promptFeedback"))
 
 
-class Gemini(OverHttp):
+class Gemini(VendorApi):
     """Gemini models, by Google's own API; under a name of the user's, any server with that API.
 
     The address is `GOOGLE_GEMINI_BASE_URL`, else the ini's, else Google's; an endpoint of the user's has the
@@ -126,6 +124,9 @@ class Gemini(OverHttp):
     name: ClassVar[str] = "gemini"
     takes_tools: ClassVar[bool] = True
     takes_messages: ClassVar[bool] = True
+    vendor_url: ClassVar[str] = "https://generativelanguage.googleapis.com/v1beta"
+    base_env: ClassVar[str] = "GOOGLE_GEMINI_BASE_URL"
+    key_envs: ClassVar[tuple[str, ...]] = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
     path: ClassVar[str] = "/models/MODEL:streamGenerateContent"
     # The most that one page of the list may have; without it there are 50.
     models_path: ClassVar[str] = "/models?pageSize=1000"
@@ -133,20 +134,9 @@ class Gemini(OverHttp):
         read=read_gemini, is_whole=is_answer, end_mark="a finishReason", done_ends=False
     )
 
-    def __init__(self, setup: ProviderSetup) -> None:
-        super().__init__(setup)
-        self._without_temperature: set[str] = set()
-        self._with_budget: set[str] = set()
-
     def find_address(self) -> Address:
         """Return where the server is; `/v1beta` may be left out."""
-        base = self.setup.environ.get("GOOGLE_GEMINI_BASE_URL", "").strip()
-        if self.setup.name != Gemini.name:
-            address = super().find_address()
-        elif base:
-            address = parse_address(base, source="GOOGLE_GEMINI_BASE_URL")
-        else:
-            address = parse_address(self.setup.base_url or DEFAULT_BASE_URL, source=self.setup.name)
+        address = super().find_address()
         if address.base_url.endswith(_VERSIONS):
             return address
         return replace(address, base_url=f"{address.root_url}/v1beta")
@@ -157,22 +147,9 @@ class Gemini(OverHttp):
         root = self.address.base_url.rpartition("/")[0]
         return replace(self.address, base_url=root).server
 
-    @property
-    def key_env(self) -> str | None:
-        """The key's variable."""
-        if self.setup.key_env or self.setup.name != Gemini.name:
-            return self.setup.key_env
-        names = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
-        return next((name for name in names if self.setup.environ.get(name, "").strip()), names[0])
-
-    @property
-    def needs_key(self) -> bool:
-        """A server elsewhere is never asked without a key."""
-        return True
-
     def key_headers(self, key: str) -> Mapping[str, str]:
         """Return the headers that show the key."""
-        is_google = self.setup.name == Gemini.name or self.address.base_url == DEFAULT_BASE_URL
+        is_google = self.is_vendors or self.address.base_url == self.vendor_url
         return {"x-goog-api-key": key} | ({} if is_google else dict(super().key_headers(key)))
 
     def route(self, request: Request) -> str:
@@ -183,24 +160,26 @@ class Gemini(OverHttp):
 
     def body(self, request: Request) -> JsonObject:
         """Return the JSON body that asks `request`."""
+        refused = self.refused[request.model]
         return gemini_body(
-            request,
-            with_temperature=request.model not in self._without_temperature,
-            with_budget=request.model in self._with_budget,
+            request, with_temperature="temperature" not in refused, with_budget="level" in refused
         )
 
-    async def ask(self, request: Request) -> Reply:
-        """Send the request; again without what its model refuses, and so from then on.
-
-        Only the attempt that counted is timed; see `Provider.ask`.
-        """
-        while True:
-            body = self.body(request)
-            try:
-                return await self.send(request, body)
-            except CallFailed as failed:
-                if not self._adapt(request.model, body["generationConfig"], failed.fault):
-                    raise
+    def adapt(self, request: Request, body: JsonObject, fault: Fault) -> bool:
+        """See `OverHttp`."""
+        words, refused = fault.message.lower().replace("_", " "), self.refused[request.model]
+        config = body["generationConfig"]
+        if fault.failure_type != "http_400":
+            return False
+        if "temperature" in config and "temperature" in words:
+            refused.add("temperature")
+            return True
+        if "thinkingLevel" in config.get("thinkingConfig", ()) and (
+            "thinking level" in words or "thinkinglevel" in words
+        ):
+            refused.add("level")
+            return True
+        return False
 
     async def models(self) -> tuple[str, ...]:
         """Names of the models that generate text."""
@@ -212,21 +191,6 @@ class Gemini(OverHttp):
             for entry in objects_in(answer["models"])
             if (name := text_in(entry.get("name"))) and _generates(entry)
         )
-
-    def _adapt(self, model: str, config: JsonObject, fault: Fault) -> bool:
-        """Note what the model refuses of `config`; whether the next one will lack it."""
-        words = fault.message.lower().replace("_", " ")
-        if fault.failure_type != "http_400":
-            return False
-        if "temperature" in config and "temperature" in words:
-            self._without_temperature.add(model)
-            return True
-        if "thinkingLevel" in config.get("thinkingConfig", ()) and (
-            "thinking level" in words or "thinkinglevel" in words
-        ):
-            self._with_budget.add(model)
-            return True
-        return False
 
 
 # --- what is sent -------------------------------------------------------------------------------

@@ -13,14 +13,14 @@ from pytest_openclaw.providers.json_values import count_in, object_in, objects_i
 from pytest_openclaw.providers.ollama import Ollama
 from pytest_openclaw.providers.wire_errors import error_in, load_object
 from pytest_openclaw.tools.thinking import strip_thinking
-from pytest_openclaw.types.faults import CallFailed, WireError
+from pytest_openclaw.types.faults import WireError
 
 if TYPE_CHECKING:
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.providers.address import Address
     from pytest_openclaw.providers.exchange import Exchange
     from pytest_openclaw.types.protocols import ProviderSetup
-    from pytest_openclaw.types.replies import Fault, Reply, Turn
+    from pytest_openclaw.types.replies import Fault, Turn
     from pytest_openclaw.types.requests import Request
     from pytest_openclaw.types.targets import ThinkingLevel
     from pytest_openclaw.types.tool_calls import ToolCall
@@ -151,19 +151,12 @@ class OllamaNative(Ollama):
             with_level=request.model not in self._without_levels,
         )
 
-    async def ask(self, request: Request) -> Reply:
-        """Send the request; if the model has no thinking levels, send this and later ones without a level.
-
-        Only the last attempt is timed; see `Provider.ask`.
-        """
-        body = self.body(request)
-        try:
-            return await self.send(request, body)
-        except CallFailed as failed:
-            if not (isinstance(body["think"], str) and _refuses_level(failed.fault)):
-                raise
-        self._without_levels.add(request.model)
-        return await self.send(request, self.body(request))
+    def adapt(self, request: Request, body: JsonObject, fault: Fault) -> bool:
+        """See `OverHttp`: some models have no thinking levels."""
+        if isinstance(body["think"], str) and _refuses_level(fault):
+            self._without_levels.add(request.model)
+            return True
+        return False
 
     async def models(self) -> tuple[str, ...]:
         """Names of the server's models, without those that cannot chat."""

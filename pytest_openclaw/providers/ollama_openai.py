@@ -13,13 +13,13 @@ from pytest_openclaw.providers.http_call import Dialect
 from pytest_openclaw.providers.json_values import count_in, object_in, objects_in, positive_in, text_in
 from pytest_openclaw.providers.ollama import Ollama
 from pytest_openclaw.providers.wire_errors import error_in, error_of_object
-from pytest_openclaw.types.faults import CallFailed, WireError
+from pytest_openclaw.types.faults import WireError
 
 if TYPE_CHECKING:
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.providers.exchange import Exchange
     from pytest_openclaw.types.protocols import ProviderSetup
-    from pytest_openclaw.types.replies import Fault, Reply, Turn
+    from pytest_openclaw.types.replies import Fault, Turn
     from pytest_openclaw.types.requests import Request
     from pytest_openclaw.types.tool_calls import Tool
 
@@ -60,7 +60,7 @@ def chat_body(request: Request, *, with_reasoning: bool = False) -> JsonObject:
     if request.thinking_level:
         body |= {"reasoning_effort": request.thinking_level, "think": True}
     if request.tools:
-        body |= {"tools": [_offer(tool) for tool in request.tools], "tool_choice": "auto"}
+        body |= {"tools": [_offer(tool) for tool in request.tools], "tool_choice": request.tool_choice}
     return body
 
 
@@ -126,21 +126,8 @@ class OllamaOpenAI(Ollama):
         body = chat_body(request, with_reasoning=request.model in self._with_reasoning)
         return {name: value for name, value in body.items() if name not in self._rejected[request.model]}
 
-    async def ask(self, request: Request) -> Reply:
-        """Send the request; again without what its server rejects, and so from then on.
-
-        Only the attempt that counted is timed; see `Provider.ask`.
-        """
-        while True:
-            body = self.body(request)
-            try:
-                return await self.send(request, body)
-            except CallFailed as failed:
-                if not self._adapt(request, body, failed.fault):
-                    raise
-
-    def _adapt(self, request: Request, body: JsonObject, fault: Fault) -> bool:
-        """Remember what the server rejects of `body` or requires; whether the next body is another one."""
+    def adapt(self, request: Request, body: JsonObject, fault: Fault) -> bool:
+        """Note what the server rejects of `body` or requires; return whether the next body is another one."""
         words = fault.message.lower()
         if fault.failure_type not in ("http_400", "http_422"):
             return False

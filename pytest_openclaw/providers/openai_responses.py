@@ -5,24 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pytest_openclaw.providers.address import Address, parse_address
 from pytest_openclaw.providers.earlier_turns import with_ids
 from pytest_openclaw.providers.http_call import Dialect
 from pytest_openclaw.providers.json_values import count_in, object_in, objects_in, text_in
-from pytest_openclaw.providers.over_http import OverHttp
+from pytest_openclaw.providers.over_http import VendorApi
 from pytest_openclaw.providers.wire_errors import error_in, error_of_object
-from pytest_openclaw.types.faults import CallFailed
 
 if TYPE_CHECKING:
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.providers.exchange import Exchange
     from pytest_openclaw.types.faults import WireError
-    from pytest_openclaw.types.protocols import ProviderSetup
-    from pytest_openclaw.types.replies import Fault, Reply
+    from pytest_openclaw.types.replies import Fault
     from pytest_openclaw.types.requests import Request
     from pytest_openclaw.types.tool_calls import Tool
 
-DEFAULT_BASE_URL = "https://api.openai.com/v1"
 # The rest of the package uses the finish reasons of chat completions.
 _FINISH_REASON = {"max_output_tokens": "length", "content_filter": "content_filter"}
 
@@ -81,7 +77,7 @@ def is_response(payload: JsonObject) -> bool:
     return isinstance(payload.get("output"), list)
 
 
-class OpenAIResponses(OverHttp):
+class OpenAIResponses(VendorApi):
     """OpenAI through its Responses API; as an endpoint of the user's, any server with that API.
 
     The address is `OPENAI_BASE_URL`, else the ini's, else OpenAI's; an endpoint of the user's has the one
@@ -92,55 +88,26 @@ class OpenAIResponses(OverHttp):
     name: ClassVar[str] = "openai_responses"
     takes_tools: ClassVar[bool] = True
     takes_messages: ClassVar[bool] = True
+    vendor_url: ClassVar[str] = "https://api.openai.com/v1"
+    base_env: ClassVar[str] = "OPENAI_BASE_URL"
+    key_envs: ClassVar[tuple[str, ...]] = ("OPENAI_API_KEY",)
     path: ClassVar[str] = "/responses"
     dialect: ClassVar[Dialect] = Dialect(
         read=read_responses, is_whole=is_response, end_mark="response.completed", done_ends=False
     )
 
-    def __init__(self, setup: ProviderSetup) -> None:
-        super().__init__(setup)
-        self._without_temperature: set[str] = set()
-
-    def find_address(self) -> Address:
-        """Return the server's address."""
-        if self.setup.name != OpenAIResponses.name:
-            return super().find_address()
-        if base := self.setup.environ.get("OPENAI_BASE_URL", "").strip():
-            return parse_address(base, source="OPENAI_BASE_URL")
-        return parse_address(self.setup.base_url or DEFAULT_BASE_URL, source=self.setup.name)
-
-    @property
-    def key_env(self) -> str | None:
-        """The key's variable."""
-        return self.setup.key_env or ("OPENAI_API_KEY" if self.setup.name == OpenAIResponses.name else None)
-
-    @property
-    def needs_key(self) -> bool:
-        """Whether a key is required: for every server that is not on this machine."""
-        return True
-
     def body(self, request: Request) -> JsonObject:
         """Return the JSON body for `request`."""
-        return responses_body(request, with_temperature=request.model not in self._without_temperature)
+        return responses_body(request, with_temperature=not self.refused[request.model])
 
-    async def ask(self, request: Request) -> Reply:
-        """Send the request; if the model rejects a temperature, send this and later ones without it.
-
-        Only the last attempt is timed; see `Provider.ask`.
-        """
-        body = self.body(request)
-        try:
-            return await self.send(request, body)
-        except CallFailed as failed:
-            if "temperature" not in body or not _refuses_temperature(failed.fault):
-                raise
-        self._without_temperature.add(request.model)
-        return await self.send(request, self.body(request))
-
-
-def _refuses_temperature(fault: Fault) -> bool:
-    words = fault.message.lower()
-    return fault.failure_type == "http_400" and "temperature" in words and "support" in words
+    def adapt(self, request: Request, body: JsonObject, fault: Fault) -> bool:
+        """See `OverHttp`."""
+        words = fault.message.lower()
+        is_refused = fault.failure_type == "http_400" and "temperature" in words and "support" in words
+        if is_refused and "temperature" in body:
+            self.refused[request.model].add("temperature")
+            return True
+        return False
 
 
 def _offer(tool: Tool) -> JsonObject:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections import defaultdict
 from dataclasses import replace
 from functools import cached_property
 from types import MappingProxyType
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.providers.http import HttpEdge
-    from pytest_openclaw.types.replies import Reply
+    from pytest_openclaw.types.replies import Fault, Reply
     from pytest_openclaw.types.requests import Request
 
 MODELS_TIMEOUT_S = 10.0
@@ -98,11 +99,25 @@ class OverHttp(Provider):
     def body(self, request: Request) -> JsonObject:
         """Return the JSON body for `request`."""
 
+    def adapt(self, request: Request, body: JsonObject, fault: Fault) -> bool:
+        """Note what the server refuses of `body`; return whether the next body will lack it."""
+        del request, body, fault  # most servers take everything
+        return False
+
     # --- for the executor and the run ---------------------------------------------------------
 
     async def ask(self, request: Request) -> Reply:
-        """Send the request once; see `Provider.ask`."""
-        return await self.send(request, self.body(request))
+        """Send the request; again without what its server refuses, and so from then on.
+
+        Only the attempt that counted is timed; see `Provider.ask`.
+        """
+        while True:
+            body = self.body(request)
+            try:
+                return await self.send(request, body)
+            except CallFailed as failed:
+                if not self.adapt(request, body, failed.fault):
+                    raise
 
     @property
     def endpoint(self) -> str:
@@ -215,3 +230,47 @@ class OverHttp(Provider):
         if self.key_env is None:
             return "there is no key. Name its variable as the last word of its line in openclaw_endpoints."
         return f"there is no key. Set {self.key_env}."
+
+
+class VendorApi(OverHttp):
+    """A vendor's API at its own address; under a name of the user's, any server with that API.
+
+    The address is the one in `base_env`, else the ini's, else the vendor's. A server elsewhere than on this
+    machine is never asked without a key.
+
+    Attributes:
+        vendor_url: the vendor's base URL.
+        base_env: the variable of another one.
+        key_envs: the variables of the vendor's key; the first that is set counts.
+        refused: what a request lacks from now on, by model.
+    """
+
+    vendor_url: ClassVar[str]
+    base_env: ClassVar[str]
+    key_envs: ClassVar[tuple[str, ...]]
+    needs_key = True
+
+    def __init__(self, setup: ProviderSetup) -> None:
+        super().__init__(setup)
+        self.refused: defaultdict[str, set[str]] = defaultdict(set)
+
+    @property
+    def is_vendors(self) -> bool:
+        """Whether it is no endpoint of the user's."""
+        return self.setup.name == self.name
+
+    def find_address(self) -> Address:
+        """Return where the server is."""
+        if not self.is_vendors:
+            return super().find_address()
+        if base := self.setup.environ.get(self.base_env, "").strip():
+            return parse_address(base, source=self.base_env)
+        return parse_address(self.setup.base_url or self.vendor_url, source=self.setup.name)
+
+    @property
+    def key_env(self) -> str | None:
+        """The key's variable."""
+        if self.setup.key_env or not self.is_vendors:
+            return self.setup.key_env
+        given = (name for name in self.key_envs if self.setup.environ.get(name, "").strip())
+        return next(given, self.key_envs[0])

@@ -1,6 +1,6 @@
 """The environment of a run: machines, their resources before and after, the targets' servers.
 
-Writes `inventory.json` and `resources_<target>[_<host>]_<before|after>.txt`.
+Writes `inventory.json`, `resources_<target>[_<host>]_<before|after>.txt`, and the requests of a diagnosis.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from pytest_openclaw.asking.resources import collect_snapshot, parse_snapshot, r
 from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.core.files import is_there, read_file
 from pytest_openclaw.recording.inventory import collect_inventory
+from pytest_openclaw.stats.diagnosis import evidence_in
 from pytest_openclaw.stats.groups import Snapshots
 
 if TYPE_CHECKING:
@@ -96,6 +97,24 @@ class EnvironmentSnapshots:
         if payload.serving:
             self._take_serving(target.label, payload.serving, host)
 
+    def take_diagnosis(self, target: Target, evidence: JsonObject, host: str | None) -> None:
+        """Add what the repeats of a target's cell have shown; write each request to a file of its own.
+
+        Args:
+            target: whose cell it is.
+            evidence: of `diagnosing.Suspects`; one of an earlier session is replaced.
+            host: the machine that sent them, by its name in rows; None is this one.
+        """
+        served = self._hosts[host]["targets"] if host in self._hosts else self._serving
+        tries = []
+        for one in evidence["tries"]:
+            file = f"diagnosis_{self._names[target]}_{one['change']}.json"
+            self._directory.write_json(file, one["body"])
+            tries.append({**{key: value for key, value in one.items() if key != "body"}, "file": file})
+        kept = {**evidence, "run_id": self._directory.run_id, "tries": tries}
+        served[target.label] = {**served.get(target.label, {}), "diagnosis": kept}
+        self.write()
+
     def end(self, targets: Iterable[Target]) -> None:
         """Take the "after" snapshots of this machine that these targets still lack."""
         for target in targets:
@@ -104,9 +123,10 @@ class EnvironmentSnapshots:
                 self._take_snapshot(target, "after", collect_snapshot(), self.host)
 
     def snapshots_of(self, target: Target) -> Snapshots:
-        """Return both snapshots from one machine: this one, or the first that has any."""
+        """Return both snapshots from one machine, this one or the first that has any, and the diagnosis."""
         taken = (by_target[target] for by_target in self._snapshots.values() if target in by_target)
-        return next((snapshots for snapshots in taken if snapshots != Snapshots()), Snapshots())
+        found = next((snapshots for snapshots in taken if snapshots != Snapshots()), Snapshots())
+        return replace(found, diagnosis=evidence_in(self.inventory, target.label))
 
     @property
     def inventory(self) -> JsonObject:

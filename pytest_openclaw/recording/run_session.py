@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.core.clock import epoch_ms
 from pytest_openclaw.core.signals import whole_step
@@ -134,6 +134,7 @@ class RunSession:
         self._early_stopping = EarlyStopping(
             plan.by_repeat if settings.until_conclusive else {}, settings.looks, plan.fixed
         )
+        self._diagnosed: set[Target] = set()
         self.decisions: deque[Decision] = deque()
         if earlier:
             self._take_over(earlier)
@@ -149,11 +150,17 @@ class RunSession:
     def add(self, payload: ReportPayload) -> None:
         """Write the row of a payload to disk, then add its context."""
         assert isinstance(payload.outcome, Record), "a row is added"
-        record = replace(payload.outcome, run_id=self.directory.run_id, host=payload.host or self.host)
-        row = to_row(record)
+        record = payload.outcome
+        measured: dict[str, Any] = {"run_id": self.directory.run_id, "host": payload.host or self.host}
+        row = to_row(record) | measured
         # Ten thousand replies of 64 KiB are kept on disk, not in memory.
         bare = replace(
-            record, raw_output="", parsed_output=None, tool_call_details=(), turns=bare_turns(record.turns)
+            record,
+            **measured,
+            raw_output="",
+            parsed_output=None,
+            tool_call_details=(),
+            turns=bare_turns(record.turns),
         )
         with whole_step:  # otherwise an interrupt could leave a row out of the summary
             self.directory.append(row | self.plugins.added_keys(row))
@@ -178,6 +185,13 @@ class RunSession:
         if payload.after:
             self._snapshots.take(target, payload)
         self._decide(self._early_stopping.leave_out(target, cell.repeat))
+
+    def take_diagnosis(self, label: str, evidence: JsonObject, host: str | None) -> None:
+        """Add what the repeats of a target's cell have shown; the first of several machines counts."""
+        target = next((target for target in self.plan.n_selected if target.label == label), None)
+        if target is not None and target not in self._diagnosed:
+            self._diagnosed.add(target)
+            self._snapshots.take_diagnosis(target, evidence, host)
 
     def finish(self, n_unrecorded_calls: int = 0, *, spent_usd: float = 0.0) -> Summary:
         """Write the summary of the rows so far, and return it.

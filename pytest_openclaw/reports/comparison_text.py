@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections import Counter
 from math import ceil, floor
@@ -42,14 +43,16 @@ UNLIKE = "two models of equal rates that fail on other prompts are called differ
 WIDTH = 100
 MOST_PROMPTS = 8
 TITLE_WIDTH = 15
+_TITLE = re.compile(r"  (?=\S)[\w ]{15}(?=\S)")
 
 
 def render_comparison(compared: ComparedRuns, width: int = WIDTH) -> Iterator[str]:
     """Yield everything, each fact on a line, or on more where the terminal is narrower."""
     for line in _facts(compared):
-        indent = " " * (len(line) - len(line.lstrip()) + 2)
+        titled = _TITLE.match(line)
+        indent = titled.end() if titled else len(line) - len(line.lstrip()) + 2
         yield from textwrap.wrap(
-            line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+            line, width, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False
         )
 
 

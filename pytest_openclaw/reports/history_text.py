@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from pytest_openclaw.reports.columns import WIDTH, kept_columns, render_columns
@@ -43,6 +43,7 @@ class Entry:
         ended_at_ms: when the run ended, or wrote its last row.
         kind: where its rows come from.
         group: the figures, as in `summary.json`.
+        suites: the same figures of each suite alone, if they were asked for.
         n_cells: cells of the target that were selected; None if the run does not say.
         prompts: distinguishes two selections of prompts.
         has_other_prompts: whether they are others than in the target's run before; None in its first.
@@ -57,6 +58,7 @@ class Entry:
     n_cells: int | None
     prompts: str
     has_other_prompts: bool | None = None
+    suites: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
     def notes(self) -> list[str]:

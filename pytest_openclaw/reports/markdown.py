@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from pytest_openclaw.core.text import printable
 from pytest_openclaw.reports.comment_page import code
 from pytest_openclaw.reports.comparison_text import details_of, name_of, set_aside_in_words
 from pytest_openclaw.reports.money import render_usd
@@ -31,6 +32,7 @@ from pytest_openclaw.reports.tool_use_text import (
     render_strain,
     uses_of,
 )
+from pytest_openclaw.stats.diagnosis import commands_of
 from pytest_openclaw.stats.tiers import TIER_NAMES
 
 if TYPE_CHECKING:
@@ -66,6 +68,7 @@ def render_markdown(summary: Summary) -> str:
         *_section("Tiers", (line for group in summary.groups for line in _tiers(group))),
         *_section("Best with tools", _best(summary)),
         *_section("How tool use ended", _outcomes(summary.groups)),
+        *_section("Part at fault", (line for group in summary.groups for line in _diagnosis(group))),
         *_section("Context pressure", _pressure(summary.groups)),
         *_section("Safety probes", (line for group in summary.groups for line in _safety(group))),
         *_section("Gates", (_gates(summary))),
@@ -135,6 +138,19 @@ def _reasons(group: Group) -> Iterable[str]:
         yield f"  - {_sentence(reason.text)}"
     if further := render_further(found):
         yield f"  - to improve it: {_sentence(further)}"
+
+
+def _diagnosis(group: Group) -> Iterable[str]:
+    """Yield the part at fault, and the requests that show it, which are files in the run's directory."""
+    found = group.diagnosis
+    if found is None:
+        return
+    cause = f"**{found.cause}**: " if found.cause else ""
+    yield f"- {_cell(group.target.label)}, {_cell(found.prompt_id)}: {cause}{_sentence(found.in_words)}"
+    yield ""
+    yield "  ```sh"
+    yield from (f"  {printable(line)}" for line in commands_of(found, group.target.model))
+    yield "  ```"
 
 
 def _sentence(text: str) -> str:

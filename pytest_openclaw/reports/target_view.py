@@ -26,6 +26,7 @@ from pytest_openclaw.reports.tool_use_text import (
     render_strain,
 )
 from pytest_openclaw.stats.advice import advice_on
+from pytest_openclaw.stats.diagnosis import SYMPTOMS
 from pytest_openclaw.stats.findings import most_frequent_miss
 
 if TYPE_CHECKING:
@@ -133,8 +134,11 @@ def _miss(group: Group) -> Miss | None:
     use = group.tool_use
     if not (outcome := most_frequent_miss(use)):
         return None
+    how_often, diagnosis = render_miss(use, outcome), group.diagnosis
+    if diagnosis and use.evidence == "native" and outcome in SYMPTOMS:
+        return Miss(outcome, how_often, diagnosis.in_words)
     advice = advice_on(outcome, use.evidence)
-    return Miss(outcome, render_miss(use, outcome), advice.short if advice else "")
+    return Miss(outcome, how_often, advice.short if advice else "")
 
 
 def render_intervals(tool_use: Interval | None, figures: Mapping[str, Figure], width: int) -> str:

@@ -128,7 +128,11 @@ class Coordinator(Protocol):
         ...
 
     def end(
-        self, unreported: Sequence[ReportPayload], n_lost: int, spent_usd: float | None
+        self,
+        unreported: Sequence[ReportPayload],
+        diagnoses: Mapping[str, JsonObject],
+        n_lost: int,
+        spent_usd: float | None,
     ) -> Sequence[ReportPayload]:
         """Take what no report contains; return what is to be recorded in this process."""
         ...
@@ -168,7 +172,8 @@ class Alone:
     def end(
         self,
         unreported: Sequence[ReportPayload],
-        n_lost: int,  # noqa: ARG002 - for a controller
+        diagnoses: Mapping[str, JsonObject],  # noqa: ARG002 - for a controller
+        n_lost: int,  # noqa: ARG002
         spent_usd: float | None,  # noqa: ARG002
     ) -> Sequence[ReportPayload]:
         """Return all of it: it is recorded here."""

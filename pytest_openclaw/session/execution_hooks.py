@@ -21,6 +21,7 @@ from pytest_openclaw.session.report_texts import make_printable, make_warning_pr
 from pytest_openclaw.session.suite_files import cells_of
 from pytest_openclaw.suites.keywords import base_id
 from pytest_openclaw.types.payloads import PAYLOAD, LeftOut, ReportPayload
+from pytest_openclaw.types.records import Record
 from pytest_openclaw.types.settings import parse_shard
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping
     from pathlib import Path
 
+    from pytest_openclaw.asking.diagnosing import Suspects
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.judging.cell_result import CellResult
     from pytest_openclaw.session.plugin_session import PluginSession
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.types.settings import Shard
     from pytest_openclaw.types.targets import CellKey, Target
 
+_ENDED = {pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED}
 IN_CALL = pytest.StashKey[bool]()
 FAILED_SUBTEST = pytest.StashKey[pytest.CallInfo[None]]()
 
@@ -56,6 +59,7 @@ class ExecutionHooks:
         self._has_rows: set[Target] = set()
         self._started: set[str] = set()
         self._in_hand: CellResult | None = None
+        self._suspects: Suspects | None = None
 
     # --- collecting ---
 
@@ -295,7 +299,15 @@ class ExecutionHooks:
             return self._left_out(run)
         self._has_rows.add(run.cell.target)
         payload = run.payload(result, report)
+        if self._session.settings.diagnose and isinstance(payload.outcome, Record):
+            self._note_suspect(run.cell, payload.outcome)
         return replace(payload, after=collect_snapshot()) if run.is_last else payload
+
+    def _note_suspect(self, cell: Cell, record: Record) -> None:
+        from pytest_openclaw.asking.diagnosing import Suspects
+
+        self._suspects = self._suspects or Suspects(self._session.providers)
+        self._suspects.note(cell, record)
 
     def _left_out(self, run: CellRun) -> ReportPayload:
         from pytest_openclaw.asking.resources import collect_snapshot
@@ -317,13 +329,25 @@ class ExecutionHooks:
         return (yield)
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_sessionfinish(self) -> None:
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int | pytest.ExitCode) -> None:
         """Stop sending, and record or hand over what no report contains."""
         signals.ends()
+        ended_early = exitstatus not in _ENDED or session.shouldstop or session.shouldfail
+        diagnoses = {} if ended_early else self._diagnose()
         unreported = self._end()
         n_lost = self.n_unreported - len(unreported)
         self._session.budget.count_here(self._spent_usd or 0.0)
-        self._session.writer.keep(self._coordinator.end(unreported, n_lost, self._spent_usd))
+        writer = self._session.writer
+        writer.keep(self._coordinator.end(unreported, diagnoses, n_lost, self._spent_usd))
+        writer.keep_diagnoses(diagnoses)
+
+    def _diagnose(self) -> dict[str, JsonObject]:
+        """Repeat a cell of each target whose tool cells ended without a call; once on each machine."""
+        if self._suspects is None:
+            return {}
+        own, client = self._session, self._connection.client
+        found = self._suspects.examine(client, own.settings, own.shared_dir)
+        return {label: self._parts.redactor.value(evidence) for label, evidence in found.items()}
 
     @property
     def n_unreported(self) -> int:

@@ -90,6 +90,7 @@ def load_settings(
         shard=_shard(config, until_conclusive=until_conclusive),
         budget_usd=_read(config, "budget-usd", _budget, None),
         dry_run=bool(lookup(config, "dry-run")[0]),
+        diagnose=bool(lookup(config, "diagnose")[0]),
     )
 
 

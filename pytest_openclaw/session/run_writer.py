@@ -176,6 +176,21 @@ class RunWriter:
                     self._late_error = error
             self._n_lost += 1
 
+    def keep_diagnoses(self, diagnoses: Mapping[str, JsonObject], host: str | None = None) -> None:
+        """Record what the repeats of cells have shown, by target.
+
+        Args:
+            diagnoses: of `diagnosing.Suspects`, by the target's label.
+            host: the machine that sent them, by its name in rows; None is this one.
+        """
+        if self.run is None or self._is_full or self._late_error:
+            return
+        try:
+            for label, evidence in diagnoses.items():
+                self.run.take_diagnosis(label, evidence, host)
+        except OSError as error:
+            self._late_error = error
+
     def finish(self, n_unrecorded_calls: int = 0) -> Summary:
         """Write the summary; end the session if that or a row before it is impossible.
 

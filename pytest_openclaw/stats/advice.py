@@ -24,6 +24,11 @@ class Advice:
     full: str
 
 
+DIAGNOSE = (
+    "On a local server, `--openclaw-diagnose` names the part at fault: the model, its chat template, the "
+    "server's parser or its stream."
+)
+
 ADVICE: Mapping[ToolOutcome, Advice] = {
     "forbidden_call": Advice(
         short="keep the forbidden tools from it; trust it with no others",
@@ -59,21 +64,20 @@ ADVICE: Mapping[ToolOutcome, Advice] = {
         "parser for this model family, and then a less quantised or another model.",
     ),
     "leaked_as_text": Advice(
-        short="ask Ollama by ollama_native, not /v1; check the chat template",
+        short="ask Ollama by ollama_native, not /v1; see --openclaw-diagnose",
         full="The model wrote its call as text, the server did not parse it, and OpenClaw runs nothing. Ask "
         "Ollama by `/api/chat` (`ollama_native`) and not by `/v1`, as OpenClaw itself does; on any server, "
-        "chat template and tool parser must be those of the model's family.",
+        f"chat template and tool parser must be those of the model's family. {DIAGNOSE}",
     ),
     "claimed_not_done": Advice(
-        short="trust no report of it; check the template, else change it",
-        full="The model says that it is done, and nothing happened. Check first that the chat template shows "
-        "it the tools at all; a model that goes on claiming may not act without somebody who looks.",
+        short="trust no report of it; see --openclaw-diagnose",
+        full="The model says that it is done, and nothing happened. A model that goes on claiming may not "
+        f"act without somebody who looks. {DIAGNOSE}",
     ),
     "no_call": Advice(
-        short="check that the template shows it the tools, else change it",
-        full="The model explained, asked back, refused or announced, and called nothing. Check that the "
-        "server says that this model can use tools, that the chat template shows them, and that the context "
-        "is not cut; then it is the model.",
+        short="--openclaw-diagnose names the part at fault (local servers)",
+        full="The model explained, asked back, refused or announced, and called nothing. "
+        f"{DIAGNOSE} Of a cloud model it is the model.",
     ),
     "out_of_steps": Advice(
         short="give it more steps, or smaller tasks",

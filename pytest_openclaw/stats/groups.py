@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from pytest_openclaw.stats.diagnosis import Diagnosis, diagnosis_of
 from pytest_openclaw.stats.distributions import distribution_of
 from pytest_openclaw.stats.pressure import Load, PressureLevel, pressure_levels, strain_of
 from pytest_openclaw.stats.proofs import Proof, tool_proofs
@@ -46,6 +47,7 @@ class Group:
         passed: of the answered cells that have a validator; an empty, refused or filtered answer is no
             pass. The seed's `objective_pass_rate` leaves those out.
         recommendation: whether it can be trusted with tools.
+        diagnosis: the part at fault where its tool cells end without a call; None if that was not looked for.
         tool_use: what the tier is taken from; `text_tool_use` what the text detector found.
         n_native_unanswered: native tool cells without an answer.
         tool_proofs: of each tool of OpenClaw that was demanded on the wire.
@@ -87,6 +89,7 @@ class Group:
     passed: Rate
     objective_pass_interval_95: Interval | None
     recommendation: Recommendation
+    diagnosis: Diagnosis | None
     tool_use: ToolUse
     text_tool_use: ToolUse | None
     n_native_unanswered: int
@@ -117,10 +120,11 @@ class Group:
 
 @dataclass(frozen=True, kw_only=True)
 class Snapshots:
-    """The machine before and after a target."""
+    """The machine before and after a target, and the repeats of a cell, see `diagnosis.evidence_in`."""
 
     before: JsonObject | None = None
     after: JsonObject | None = None
+    diagnosis: JsonObject | None = None
 
 
 def group_records(records: Iterable[Record]) -> dict[Target, list[Record]]:
@@ -145,7 +149,7 @@ def summarize_group(
     Args:
         target: whose rows these are.
         records: its rows.
-        snapshots: the machine before and after.
+        snapshots: the machine before and after, and the repeats of a cell for a diagnosis.
         n_targets: of the run, over which conclusive tiers hold jointly.
         looks: those of the run, over which they do so too; see `looks.joint_z`.
         n_missing: cells of the target that have no row.
@@ -189,6 +193,7 @@ def summarize_group(
         repeats=repeats_of(judged),
         variance=variance_parts([record for record in judged if not is_apart(record)], _has_passed),
         recommendation=recommend(records, pressure, use, n_missing),
+        diagnosis=diagnosis_of(snapshots.diagnosis, records),
         tool_use=use,
         text_tool_use=text_tool_use_of(answered, n_targets, looks),
         n_native_unanswered=sum(

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.reports.history_text import Kind, State
+    from pytest_openclaw.types.records import Record
     from pytest_openclaw.types.targets import Target
 
 
@@ -42,7 +43,11 @@ class History:
 
 
 def read_history(
-    runs_dir: Path, wants_target: Callable[[str], bool], wants_suite: Callable[[str], bool] | None = None
+    runs_dir: Path,
+    wants_target: Callable[[str], bool],
+    wants_suite: Callable[[str], bool] | None = None,
+    *,
+    by_suite: bool = False,
 ) -> History:
     """Read every run of a folder.
 
@@ -50,6 +55,7 @@ def read_history(
         runs_dir: the folder.
         wants_target: selects targets by label.
         wants_suite: selects suites by their names in rows; figures then come from rows, which is slower.
+        by_suite: also has the figures of each suite alone.
 
     Raises:
         OSError: the folder cannot be read.
@@ -61,7 +67,8 @@ def read_history(
         try:
             if not _looks_like_run(path):
                 continue
-            entries += (one for one in _entries(path, wants_suite) if wants_target(one.target.label))
+            found = _entries(path, wants_suite, by_suite=by_suite)
+            entries += (one for one in found if wants_target(one.target.label))
             n_runs += 1
         except OpenClawError as error:
             unreadable.append((path, str(error)))
@@ -84,22 +91,23 @@ def _by_target(entries: Iterable[Entry]) -> dict[Target, tuple[Entry, ...]]:
     return {target: tuple(runs) for target, runs in found.items()}
 
 
-def _entries(path: Path, wants_suite: Callable[[str], bool] | None) -> list[Entry]:
+def _entries(path: Path, wants_suite: Callable[[str], bool] | None, *, by_suite: bool) -> list[Entry]:
     config = load_config(path)
     prompts = _fingerprint(config, wants_suite)
     kind: Kind = "rescored" if "rescored" in config else "merged" if "parts" in config else "measured"
     lives = is_active(path)
     summary = None if lives or wants_suite else stored_summary(path)
+    rows = light_rows(path) if by_suite or summary is None else []
     if summary is not None:
         state: State = "finished" if summary["state"] == "finished" else "interrupted"
         ended_at_ms, groups = summary["generated_at_ms"], summary["groups"]
     else:
-        rows = light_rows(path)
         of_suites = [row for row in rows if wants_suite is None or wants_suite(row.suite)]
         groups = groups_of(of_suites, looks_of(config))
         ended_at_ms = max((row.ended_at_ms for row in rows), default=0)
         is_whole = is_finished(path, len(rows)) or _is_whole(config, Counter(row.target for row in rows))
         state = "under way" if lives else "finished" if is_whole else "interrupted"
+    suites = _of_suites(rows, looks_of(config)) if by_suite else {}
     selected = {target_of(entry): entry["n_cells"] for entry in config["targets"]}
     return [
         Entry(
@@ -111,10 +119,23 @@ def _entries(path: Path, wants_suite: Callable[[str], bool] | None) -> list[Entr
             group=group,
             n_cells=None if wants_suite else selected.get(target_of(group)),
             prompts=prompts,
+            suites=suites.get(target_of(group), {}),
         )
         for group in groups
         if group["n_total"]
     ]
+
+
+def _of_suites(rows: Iterable[Record], looks: tuple[int, ...]) -> dict[Target, dict[str, JsonObject]]:
+    """Return the figures by target and suite."""
+    by_suite: dict[str, list[Record]] = {}
+    for row in rows:
+        by_suite.setdefault(row.suite, []).append(row)
+    found: dict[Target, dict[str, JsonObject]] = {}
+    for suite, own in by_suite.items():
+        for group in groups_of(own, looks):
+            found.setdefault(target_of(group), {})[suite] = group
+    return found
 
 
 _ASKED = ("suite", "id", "prompt", "system", "messages", "turns", "validator", "tools_sha256")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pytest_openclaw.core.files import is_there, load_object
 from pytest_openclaw.recording.run_directory import RESULTS
 from pytest_openclaw.stats.compared_runs import comparison_from_json
+from pytest_openclaw.stats.diagnosis import evidence_in
 from pytest_openclaw.stats.gates import GateResult
 from pytest_openclaw.stats.groups import Snapshots, group_records, group_to_json, summarize_group
 from pytest_openclaw.stats.spent import Budget
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.stored.parts import Part
     from pytest_openclaw.types.records import Record
-    from pytest_openclaw.types.targets import CellKey
+    from pytest_openclaw.types.targets import CellKey, Target
 
 SUMMARY = "summary.json"
 
@@ -57,12 +58,18 @@ def summary_of(part: Part) -> Summary:
         records,
         part.n_selected,
         part.gates or Gates(),
-        {},
+        diagnoses_of(part),
         run_id=part.run.run_id,
         generated_at_ms=max((record.ended_at_ms for record in records), default=0),
         looks=looks_of(part.run.config),
     )
     return as_written(summary, part.run.path)
+
+
+def diagnoses_of(part: Part) -> dict[Target, Snapshots]:
+    """Return the repeats that a diagnosis rests on, by target, and no snapshots of the machine."""
+    inventory = part.run.inventory
+    return {target: Snapshots(diagnosis=evidence_in(inventory, target.label)) for target in part.n_selected}
 
 
 def as_written(summary: Summary, path: Path) -> Summary:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from pytest_openclaw.types.replies import Turn
 from pytest_openclaw.types.worlds import most_turns
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 
 DEFAULT_MAX_OUTPUT_TOKENS = 1024
+ToolChoice = Literal["auto", "required"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,7 +26,9 @@ class Request:
         timeout_s: seconds for the whole attempt, from the send to the end of the reply.
         temperature: 0 to 2; not sent to an API that rejects it.
         seed: distinguishes the repeats of a prompt, if the API has one; None leaves it to the server.
-        tools: offered to the model, which decides whether to call them.
+        tools: offered to the model.
+        tool_choice: `auto` leaves it to the model whether to call one; `required` has the API force a call,
+            if it can.
         messages: the turns before `prompt`, with the results of their calls.
         history: the turns after `prompt`.
         turns: messages of the user, each to be sent after the answer to the one before.
@@ -42,6 +45,7 @@ class Request:
     stream: bool = True
     timeout_s: float = 300.0
     tools: tuple[Tool, ...] = ()
+    tool_choice: ToolChoice = "auto"
     messages: tuple[Turn, ...] = ()
     history: tuple[Turn, ...] = ()
     turns: tuple[str, ...] = ()

@@ -277,6 +277,7 @@ class Settings:
         shard: which part of the selected cells is run, as `2/8`; empty for all.
         budget_usd: what this session may spend, in US dollars; None is no limit.
         dry_run: show what would be asked, and send no request.
+        diagnose: find the part at fault where a local server's tool cells end without a call.
     """
 
     targets: tuple[Target, ...] = ()
@@ -305,6 +306,7 @@ class Settings:
     shard: str = ""
     budget_usd: float | None = None
     dry_run: bool = False
+    diagnose: bool = False
 
     @property
     def looks(self) -> tuple[int, ...]:

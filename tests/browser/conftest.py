@@ -94,3 +94,16 @@ def reported(run: Path, *words: str) -> Path:
     """Write a run's page, and return the run."""
     assert main(["report", str(run), *words]) == 0
     return run
+
+
+def axe_faults(page: Page) -> list[str]:
+    """Return what axe finds that is serious or critical."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    violations = Axe().run(page).response["violations"]
+    return [
+        f"{one['impact']}: {one['id']}: {node['html'][:160]} {node['failureSummary'][:300]}"
+        for one in violations
+        if one["impact"] in ("serious", "critical")
+        for node in one["nodes"][:3]
+    ]

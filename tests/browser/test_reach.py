@@ -7,23 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.browser.conftest import Opener, reported
+from tests.browser.conftest import Opener, axe_faults, reported
 from tests.browser.made_runs import make_run
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
-
-
-def _faults(page: Page) -> list[str]:
-    from axe_playwright_python.sync_playwright import Axe
-
-    violations = Axe().run(page).response["violations"]
-    return [
-        f"{one['impact']}: {one['id']}: {node['html'][:160]} {node['failureSummary'][:300]}"
-        for one in violations
-        if one["impact"] in ("serious", "critical")
-        for node in one["nodes"][:3]
-    ]
 
 
 def _open_cell(page: Page) -> None:
@@ -60,7 +48,7 @@ def test_axe_finds_no_serious_fault(
     act(page)
     page.wait_for_timeout(100)
 
-    assert _faults(page) == []
+    assert axe_faults(page) == []
 
 
 def _colors(page: Page) -> tuple[str, str]:

@@ -39,8 +39,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch:
         project = Project(providers={}, endpoints=(), validators=registry, plugins=Plugins())
         patch.setattr("pytest_openclaw.commands.project.load_project", lambda root, suites: project)
-        # The charting library is not part of a run, and takes a second.
-        patch.setattr("pytest_openclaw.reports.html.page.bundle", lambda: "")
         folder = tmp_path_factory.mktemp("foreign")
         patch.chdir(folder)
         yield made(folder)

@@ -27,7 +27,7 @@ def test_it_needs_no_extra_and_is_small(run: Path, capsys: pytest.CaptureFixture
     page = (big / "report.html").read_bytes()
     assert len(page) < 300_000
     assert page.count(b"<script>") == 1
-    assert "100 cells on 1 target, 0.1 MB" in capsys.readouterr().out
+    assert "100 cells on 1 target, 0." in capsys.readouterr().out
 
 
 def test_it_overwrites_nothing_but_its_own(
@@ -48,9 +48,30 @@ def test_it_overwrites_nothing_but_its_own(
 _PAGE = '<!doctype html>\n<html lang="en" data-made-by="pytest-openclaw"></html>'
 
 
+def test_all_runs_are_one_page(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It lies beside the runs, links to each run's page or summary, and is replaced by the next one."""
+    store(Path("runs/two words"), [row(A, "P1")])
+    (run / "summary.md").write_text("x")
+    assert main(["report", "two words"]) == 0
+
+    assert main(["report", "--all"]) == 0
+    assert main(["report", "--all", "--json"]) == 0
+
+    page = Path("runs/index.html").read_text("utf-8")
+    assert '"link":"one/summary.md"' in page
+    assert '"link":"two%20words/report.html"' in page
+    assert '"n_runs": 2' in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
+        pytest.param([], "name a run (last is the newest one), or --all", id="neither"),
+        pytest.param(["one", "--all"], "name a run (last is the newest one), or --all", id="both"),
+        pytest.param(
+            ["--all", "--baseline", "one"], "--baseline is for the page of one run", id="baseline-of-all"
+        ),
+        pytest.param(["--all", "--runs-dir", "lost"], "there is no folder of runs lost", id="no-folder"),
         pytest.param(["nowhere"], "there is no run nowhere in runs; the last one is one", id="run"),
         pytest.param(["one", "--baseline", "nowhere"], "there is no run nowhere in runs", id="baseline"),
     ],

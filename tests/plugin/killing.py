@@ -118,6 +118,7 @@ class Lab:
             "HOME": str(folder / "home"),
             "TMPDIR": str(folder / "tmp"),
             "PYTEST_ADDOPTS": NO_OTHER_PLUGINS,
+            "PYTHONUNBUFFERED": "1",  # tests wait for lines of a session that itself waits
             "OLLAMA_OPENAI_BASE": server.url,
             "OPENAI_BASE_URL": server.url,
             "OPENAI_API_KEY": "dummy-key",

@@ -80,6 +80,7 @@ def test_llama_cpp(server):
         "context_length": 4096,
         "context_length_trained": 16384,
         "template_sha256": TEMPLATE_SHA256,
+        "template_shows_tools": False,
     }
 
 
@@ -101,6 +102,7 @@ def test_ollama(server):
         "family": "llama",
         "context_length_trained": 131072,
         "template_sha256": TEMPLATE_SHA256,
+        "template_shows_tools": False,
         "parameters": "num_ctx 4096",
     }
     [show] = [request for request in server.requests if request.path == "/api/show"]
@@ -179,3 +181,29 @@ def test_models_that_cannot_be_listed(server, script, message):
         working(server, lambda provider: provider.models())
 
     assert str(raised.value) == message
+
+
+@pytest.mark.parametrize(
+    ("template", "shows"),
+    [
+        pytest.param("{%- if tools %}{{ tools | tojson }}{% endif %}{{ messages }}", True, id="jinja"),
+        pytest.param("{% for tool in tools or [] %}{{ tool }}{% endfor %}", True, id="loop"),
+        pytest.param("{{ messages }} You have no tools.", False, id="word-in-text"),
+        pytest.param("{{ 'tools' }}{{ my_tools }}", False, id="other-names"),
+        pytest.param("{{ if .Tools }}{{ range .Tools }}{{ . }}{{ end }}{{ end }}", True, id="ollama"),
+        pytest.param("{{ .System }}{{ .Prompt }}", False, id="ollama-without"),
+        pytest.param("", None, id="none"),
+        pytest.param(7, None, id="no-text"),
+    ],
+)
+def test_a_template_shows_its_tools(template, shows):
+    """Only code of the template counts, in Jinja and in Go."""
+    assert module.shows_tools(template) is shows
+
+
+def test_the_server_knows_its_template_better(server):
+    """llama.cpp's own analysis goes before ours."""
+    props = {**PROPS, "chat_template": "{{ tools }}", "chat_template_caps": {"supports_tools": False}}
+    server.on("/props", Script.answer(props))
+
+    assert working(server, lambda provider: provider.fingerprint("smol"))["template_shows_tools"] is False

@@ -968,6 +968,7 @@ def test_fingerprint():
         "size_bytes": 3_000_000_000,
         "vram_bytes": 1_000_000_000,
         "template_sha256": hashlib.sha256(TEMPLATE.encode()).hexdigest(),
+        "template_shows_tools": True,
         "parameters": "num_ctx 4096",
     }
     assert [request.path for request in server.requests] == [

@@ -4,7 +4,7 @@
 `page.py` puts them into one file with the script and the style of `assets/`.
 """
 
-from pytest_openclaw.reports.html.page import render_page
+from pytest_openclaw.reports.html.page import render_index, render_page
 from pytest_openclaw.reports.html.shown import Shown, ShownBaseline, ShownCall, ShownRun, ShownTurn
 
-__all__ = ["Shown", "ShownBaseline", "ShownCall", "ShownRun", "ShownTurn", "render_page"]
+__all__ = ["Shown", "ShownBaseline", "ShownCall", "ShownRun", "ShownTurn", "render_index", "render_page"]

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 DETAILS_PER_CHUNK = 100
 REASON_WIDTH = 80
+PADDING_CHARS = 1000
+"""Shown of each end of a prompt that was padded."""
 PASSED, MISSED, UNJUDGED, SILENT, FAULT, UNAVAILABLE = range(6)
 """How a cell ended; `assets/` draws them in this order."""
 # Shown elsewhere in the panel, or the same in every row of it.
@@ -156,13 +158,23 @@ def _prompt(definition: Mapping[str, Any], pool: TextPool) -> JsonObject:
         "id": definition["id"],
         "name": definition.get("name") or "",
         "category": definition.get("category"),
-        "prompt": pool.add(_text(definition.get("prompt"))),
+        "prompt": pool.add(_asked(definition)),
         "system": pool.add(_text(definition.get("system"))),
         "messages": [[label, pool.add(text)] for label, text in message_texts(definition.get("messages"))],
         "rule": pool.add(_json(definition.get("validator"))),
         "tools": pool.add(tools if isinstance(tools, str) else _tool_names(tools)),
         "world": pool.add(_json(definition["world"]) if definition.get("world") else ""),
     }
+
+
+def _asked(definition: Mapping[str, Any]) -> str:
+    """Return the prompt; of one that was padded to fill the context, the beginning and the end."""
+    text = _text(definition.get("prompt"))
+    left_out = len(text) - 2 * PADDING_CHARS
+    if not definition.get("padding_tokens") or left_out <= 0:
+        return text
+    note = f"[… {left_out:,} characters of padding, which config.json has …]"
+    return f"{text[:PADDING_CHARS]}\n\n{note}\n\n{text[-PADDING_CHARS:]}"
 
 
 def _unknown_prompt(record: Record) -> JsonObject:

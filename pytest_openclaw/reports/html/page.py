@@ -10,41 +10,62 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.reports.html.cells import cell_data
 from pytest_openclaw.reports.html.header import header_of
+from pytest_openclaw.reports.html.index import index_data
 from pytest_openclaw.reports.html.island import TextPool, element, fill
 from pytest_openclaw.reports.html.sections import sections_of
 from pytest_openclaw.reports.numbers import one_line
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from pytest_openclaw.reports.history_text import Entry
     from pytest_openclaw.reports.html.shown import ShownRun
+    from pytest_openclaw.types.targets import Target
 
 FIRST_WORDS = '<!doctype html>\n<html lang="en" data-made-by="pytest-openclaw">'
 SCRIPTS = (
-    "text.js",
-    "dom.js",
-    "data.js",
-    "filter.js",
-    "address.js",
-    "panel.js",
-    "matrix.js",
-    "charts.js",
-    "main.js",
-)
+    "text.js", "dom.js", "theme.js", "data.js", "filter.js", "address.js", "panel.js", "matrix.js",
+    "charts.js", "main.js",
+)  # fmt: skip
+INDEX_SCRIPTS = ("text.js", "dom.js", "theme.js", "charts.js", "index.js")
 
 
 def render_page(run: ShownRun) -> str:
-    """Return the page."""
-    script = "(() => {\n'use strict';\n" + "\n".join(_asset(name) for name in SCRIPTS) + "})();"
+    """Return the page of a run."""
+    title = f"{one_line(run.summary.run_id, 80)} · OpenClaw benchmark"
+    return _framed(title, "page.html", SCRIPTS, _islands(run))
+
+
+def render_index(history: Mapping[Target, Sequence[Entry]], links: Mapping[Path, str]) -> str:
+    """Return the page of all runs of a folder.
+
+    Args:
+        history: by target, oldest first, with the figures of each suite.
+        links: of each run's directory, the address that the page has for it.
+    """
+    return _framed(
+        "All runs · OpenClaw benchmark",
+        "index.html",
+        INDEX_SCRIPTS,
+        [element("page", index_data(history, links))],
+    )
+
+
+def _framed(title: str, body: str, scripts: Sequence[str], islands: Sequence[str]) -> str:
+    script = "(() => {\n'use strict';\n" + "\n".join(_asset(name) for name in scripts) + "})();"
     style = _asset("page.css")
     return fill(
         {
             "first_words": FIRST_WORDS,
             "policy": _policy(script, style),
-            "title": html.escape(f"{one_line(run.summary.run_id, 80)} · OpenClaw benchmark"),
+            "title": html.escape(title),
             "style": style,
-            "islands": "\n".join(_islands(run)),
+            "body": _asset(body),
+            "islands": "\n".join(islands),
             "script": script,
         },
-        _asset("page.html"),
+        _asset("frame.html"),
     )
 
 

@@ -7,7 +7,7 @@ import json
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -45,9 +45,13 @@ class Case:
     @property
     def digest(self) -> str:
         """Identifies the case's content, to detect changes since it was played."""
-        world = self.prompt.world
+        world = asdict(self.prompt.world or World())
+        # Keys that are not set do not count, so that a new one is no change.
+        content = {key: value for key, value in world.items() if value}
         tools = [tool.name for tool in self.prompt.tools or ()]
-        content = [repr(world), tools, repr(self.turns), self.prompt.validator_spec, self.prompt.prompt]
+        said = [asdict(turn) for turn in self.turns]
+        content |= {"tools": tools, "turns": said, "validator": self.prompt.validator_spec}
+        content |= {"prompt": self.prompt.prompt}
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:12]
 
 

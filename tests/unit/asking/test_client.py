@@ -20,9 +20,9 @@ from pytest_openclaw import CallFailed, OpenClawError, Provider
 from pytest_openclaw.asking import attempt, links, retry
 from pytest_openclaw.asking import client as client_module
 from pytest_openclaw.asking.asker import ahead_of
+from pytest_openclaw.asking.asker_server import AskerServer
 from pytest_openclaw.asking.client import AskingClient
 from pytest_openclaw.asking.fetching import Fetcher
-from pytest_openclaw.asking.links import ThreadLink
 from pytest_openclaw.asking.messages import JobResult, Left, RepeatDecision
 from pytest_openclaw.asking.plan import Listed
 from pytest_openclaw.core.errors import CellNotSent, HostDied
@@ -592,18 +592,18 @@ def test_an_answer_that_comes_with_an_interruption_is_kept(
     opened: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The waiting test is interrupted just as the reply arrives: the reply is kept."""
+    to_bytes = AskerServer.to_bytes
 
-    class Interrupting(ThreadLink):
-        def deliver(self, message: Any) -> None:
-            super().deliver(message)
-            if isinstance(message, JobResult):
-                interrupt_main_thread()
+    def interrupting(server: AskerServer, message: Any) -> bytes:
+        if isinstance(message, JobResult):
+            asyncio.get_running_loop().call_soon(interrupt_main_thread)  # when the message has been sent
+        return to_bytes(server, message)
 
     def wait_for_both(client: AskingClient, taken: list[CallResult]) -> None:
         taken.append(asked(client))
         time.sleep(60)
 
-    monkeypatch.setattr(client_module, "ThreadLink", Interrupting)
+    monkeypatch.setattr(AskerServer, "to_bytes", interrupting)
     for number in range(20):
         client = opened(Fake(says("hi")))
         taken: list[CallResult] = []
@@ -774,7 +774,7 @@ def test_a_dead_thread_is_noticed(opened: Open) -> None:
     plan(client, cells)
 
     for token, one in cells.items():
-        with pytest.raises(HostDied, match="the thread that asks has died"):
+        with pytest.raises(HostDied, match="the thread that asks has ended"):
             take(client, token, one)
     assert asked(client, prompt_id="P2").attempts == 1
 

@@ -49,7 +49,7 @@ def test_a_payload(payload: ReportPayload) -> None:
 def test_a_workers_results(payload: ReportPayload) -> None:
     """A report and the last message carry payloads."""
     report = WorkerReport(payload=payload, n_unreported=3, spent_usd=0.5)
-    end = WorkerEnd(unreported=[payload], n_lost=1)
+    end = WorkerEnd(unreported=[payload], diagnoses={"p/m": {"tries": []}}, n_lost=1)
 
     assert WorkerReport.from_text(report.to_text()) == report
     assert WorkerEnd.from_text(end.to_text()) == end

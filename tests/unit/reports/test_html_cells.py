@@ -141,3 +141,38 @@ def test_a_conversation_is_part_of_the_page() -> None:
     ]
     assert [turn["user"] and texts[turn["user"]] for turn in data.details[0]["turns"]] == [None, "And now?"]
     assert "And now?" in {texts[number] for number in data.columns["texts"][0]}
+
+
+@pytest.mark.parametrize(("padding", "is_whole"), [(None, True), (16_000, False)], ids=["long", "padded"])
+def test_padding_is_left_out(padding: int | None, is_whole: bool) -> None:
+    """A page needs no 60 KB of filler; a long prompt without padding stays whole."""
+    pool, text = TextPool(), f"begin {'filler ' * 9000} end"
+    prompt = definition("P1", suite="s", prompt=text, padding_tokens=padding)
+
+    cell_data([Shown(record=record(prompt_id="P1", suite="s"), turns=[])], [prompt], [TARGET], pool)
+
+    texts = [one for _, part in pool.chunks() for one in part]
+    assert (text in texts) is is_whole
+    if not is_whole:
+        (cut,) = (one for one in texts if one.startswith("begin "))
+        assert "61,010 characters of padding, which config.json has" in cut
+        assert cut.endswith(" end")
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        pytest.param(record(), "", id="passed"),
+        pytest.param(record(objective_pass=None), "", id="not-judged"),
+        pytest.param(
+            missed(violation="5 words,\nat most 4 allowed"), "5 words, at most 4 allowed", id="missed"
+        ),
+        pytest.param(record(**SILENCE), "empty response", id="silent"),
+        pytest.param(fault(availability_status="error", failure_type="timeout"), "timeout", id="fault"),
+    ],
+)
+def test_a_cell_has_its_reason_on_a_line(row: Record, reason: str) -> None:
+    """The matrix shows why a cell did not pass, in place of how long it took."""
+    data = cell_data([Shown(record=row, turns=[])], [], [TARGET], TextPool())
+
+    assert data.reasons[data.columns["why"][0]] == reason

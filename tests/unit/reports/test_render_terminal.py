@@ -218,7 +218,7 @@ def test_the_figure_is_native_if_there_is_one() -> None:
             [*tool_cells(16, 0, **NATIVE), LEAKED],
             [
                 "leaked_as_text    ollama_openai/qwen3:8b: 1 of 17 cells;\n",
-                "ask Ollama by ollama_native, not /v1; check the chat template\n",
+                "ask Ollama by ollama_native, not /v1; see --openclaw-diagnose\n",
             ],
             id="advice",
         ),

@@ -29,6 +29,7 @@ FULL: dict[str, Any] = {
         {"tool": "exec", "cut": 80},
         {"tool": "exec", "result": "x" * 99, "cut": 80},
     ],
+    "env": {"API_KEY": "k-4471"},
     "steps": 3,
 }
 
@@ -50,6 +51,7 @@ def test_a_world_is_read() -> None:
             Answer(tool="exec", cut=80),
             Answer(tool="exec", result="x" * 99, cut=80),
         ),
+        env={"API_KEY": "k-4471"},
         steps=3,
     )
     assert read_world({}) == World()
@@ -80,6 +82,9 @@ def test_a_world_is_read() -> None:
         pytest.param({"answers": [{"tool": "t", "cut": 2.5}]}, "answers has cut 2.5. Write a whole number from 1.", id="cut"),
         pytest.param({"answers": [{"tool": "t", "result": "r", "time": 1}]}, 'answers has "time". Its keys are tool, result, error,', id="unknown-key"),
         pytest.param({"answers": [{"tool": "t", "result": "", "matching": {"type": 3}}]}, "answers has matching that is no JSON Schema", id="schema"),
+        pytest.param({"env": {"A": 1}}, "env is no table of texts.", id="env-number"),
+        pytest.param({"env": {"A B": "x"}}, 'env has "A B", which is no name of a variable.', id="env-name"),
+        pytest.param({"env": {"A": "\0"}}, 'env has a null byte in "A".', id="env-null"),
         pytest.param({"steps": 0}, "steps is 0. Write a whole number from 1 to 50.", id="steps"),
     ],
 )  # fmt: skip
@@ -111,3 +116,12 @@ def test_a_world_in_config_json_is_a_world_again(registry: Any) -> None:
     assert again.world is not None
     assert asdict(again.world) == asdict(prompt.world or World())
     assert (again.tools, again.probe) == (prompt.tools, prompt.probe)
+
+
+def test_a_world_without_variables_is_defined_as_before(registry: Any) -> None:
+    """A run of a version without variables can be judged again."""
+    raw = {"prompt": "Go.", "tools": ["read"], "world": {"files": {"a": "A"}}}
+    prompt, _ = read_prompt(raw, "P1", suite="s.toml", registry=registry)
+    assert isinstance(prompt, Prompt)
+
+    assert "env" not in definition(prompt)["world"]

@@ -49,17 +49,6 @@ function buildNav(sections) {
   byId('nav').append(...sections.map(([id, title]) => make('a', { href: '#' + id }, title)));
 }
 
-function setTheme(name) {
-  if (name === 'auto') delete document.documentElement.dataset.theme;
-  else document.documentElement.dataset.theme = name;
-  for (const button of document.querySelectorAll('[data-theme-is]')) button.setAttribute('aria-pressed', String(button.dataset.themeIs === name));
-}
-
-function buildTheme() {
-  setTheme('auto');
-  for (const button of document.querySelectorAll('[data-theme-is]')) button.addEventListener('click', () => setTheme(button.dataset.themeIs));
-}
-
 buildHeader();
 const early = page.sections.filter(({ id }) => id === 'targets' || id === 'findings' || id === 'changes');
 const late = page.sections.filter((section) => !early.includes(section));

@@ -1,0 +1,190 @@
+"""Repeats a tool cell without a call in other ways, to find the part at fault; `stats/diagnosis.py` names it.
+
+At most `MOST_REQUESTS` requests a target, through the asker like every other: within limits and budget.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from pytest_openclaw.asking.client import request_for
+from pytest_openclaw.core.run_once import once
+from pytest_openclaw.judging.tool_outcomes import is_leaked
+from pytest_openclaw.providers.over_http import OverHttp
+from pytest_openclaw.stats.diagnosis import SYMPTOMS
+from pytest_openclaw.tools.thinking import strip_thinking
+from pytest_openclaw.types.replies import Fault
+from pytest_openclaw.validators.demands import demanded_calls
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from pytest_openclaw.asking.client import AskingClient
+    from pytest_openclaw.core.json_types import JsonObject
+    from pytest_openclaw.types.prompts import Cell
+    from pytest_openclaw.types.protocols import Provider
+    from pytest_openclaw.types.records import Record
+    from pytest_openclaw.types.replies import Reply
+    from pytest_openclaw.types.requests import Request
+    from pytest_openclaw.types.settings import Settings
+    from pytest_openclaw.types.targets import Target
+    from pytest_openclaw.types.tool_calls import Tool, ToolOutcome
+
+MOST_REQUESTS = 5
+MOST_TEXT = 300
+"""Characters of an answer that are kept as evidence."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Suspect:
+    """A cell without a call, and its row's counts; those of a scripted exchange are sums, and None here."""
+
+    cell: Cell
+    outcome: ToolOutcome
+    input_tokens: int | None
+    output_tokens: int | None
+
+    @property
+    def rank(self) -> tuple[bool, int]:
+        """A single turn, which a repeat repeats exactly, goes before an exchange."""
+        return self.cell.prompt.world is not None, SYMPTOMS.index(self.outcome)
+
+
+class Suspects:
+    """Of each target of a local server, the cell that a diagnosis repeats.
+
+    Args:
+        providers: of the session, by name.
+    """
+
+    def __init__(self, providers: Mapping[str, Provider]) -> None:
+        self._providers = providers
+        self._found: dict[Target, _Suspect] = {}
+
+    def note(self, cell: Cell, record: Record) -> None:
+        """Take a cell's row."""
+        provider = self._providers[cell.target.provider]
+        if record.tool_outcome not in SYMPTOMS or not cell.prompt.tools or not _is_local(provider):
+            return
+        is_single = cell.prompt.world is None
+        suspect = _Suspect(
+            cell=cell,
+            outcome=record.tool_outcome,
+            input_tokens=record.input_tokens if is_single else None,
+            output_tokens=record.output_tokens if is_single else None,
+        )
+        known = self._found.get(cell.target)
+        if known is None or suspect.rank < known.rank:
+            self._found[cell.target] = suspect
+
+    def examine(self, client: AskingClient, settings: Settings, shared_dir: Path) -> dict[str, JsonObject]:
+        """Return, by the target's label, what the repeats of its cell show; sent once on each machine."""
+        return {
+            target.label: once(
+                shared_dir,
+                f"diagnosis {target.label}",
+                _Examination(client, self._providers[target.provider], suspect, settings).run,
+            )
+            for target, suspect in self._found.items()
+        }
+
+
+class _Examination:
+    """The repeats of one cell."""
+
+    def __init__(
+        self, client: AskingClient, provider: Provider, suspect: _Suspect, settings: Settings
+    ) -> None:
+        assert isinstance(provider, OverHttp), "only these are noted"
+        self._client = client
+        self._provider = provider
+        self._suspect = suspect
+        # An exchange is repeated up to its first answer, and asked as a first repeat: those are always sent.
+        prompt = replace(suspect.cell.prompt, world=None)
+        self._cell = replace(suspect.cell, prompt=prompt, repeat=1)
+        self._asked = replace(request_for(suspect.cell, settings), world=None)
+        self._tries: list[JsonObject] = []
+
+    def run(self) -> JsonObject:
+        """Send the repeats, and return them with what is needed to send them by hand."""
+        suspect, asked = self._suspect, self._asked
+        counts = {"input_tokens": suspect.input_tokens, "output_tokens": suspect.output_tokens}
+        self._note("as_asked", asked, outcome=suspect.outcome, **counts)
+        self._try("unstreamed", replace(asked, stream=False))
+        forced = replace(asked, stream=False, tool_choice="required")
+        if self._provider.body(forced) != self._provider.body(replace(asked, stream=False)):
+            self._try("tool_choice_required", forced)
+        if len(asked.tools) > 1:
+            self._try("single_tool", replace(asked, stream=False, tools=(self._wanted_tool(),)))
+        self._try("without_tools", replace(asked, stream=False, tools=(), max_output_tokens=1))
+        if asked.stream and self._tries[1]["outcome"] == "called":
+            self._try("streamed_again", asked)
+        cell = suspect.cell
+        return {
+            "suite": cell.prompt.suite,
+            "prompt_id": cell.prompt.id,
+            "repeat": cell.repeat,
+            "outcome": suspect.outcome,
+            "tools_offered": len(asked.tools),
+            "streamed": asked.stream,
+            "request": self._address(),
+            "tries": self._tries,
+        }
+
+    def _try(self, change: str, request: Request) -> None:
+        token = f"{self._suspect.cell.id} {change}"
+        try:
+            result = self._client.ask(token, self._cell, request).result
+        except Exception as error:  # the asker has died, or the provider broke: evidence like any other
+            self._note(change, request, outcome="fault", message=f"{type(error).__name__}: {error}")
+            return
+        finally:
+            self._client.forget(token)
+        if isinstance(result, Fault):
+            self._note(change, request, outcome="fault", message=result.message)
+            return
+        self._note(
+            change,
+            request,
+            outcome=self._outcome(result, request),
+            input_tokens=result.input_tokens,
+            output_tokens=result.output_tokens,
+            text=strip_thinking(result.text)[:MOST_TEXT],
+            called=[call.name for call in result.tool_calls],
+        )
+
+    def _outcome(self, reply: Reply, request: Request) -> str:
+        """Return how the answer has, or lacks, a call; which call it is does not matter here."""
+        answer = replace(reply, text=strip_thinking(reply.text))
+        if reply.tool_calls:
+            return "called"
+        if request.tools and is_leaked(replace(self._cell.prompt, tools=request.tools), answer):
+            return "leaked_as_text"
+        return "no_call" if answer.text.strip() or reply.reasoning.strip() else "empty"
+
+    def _note(self, change: str, request: Request, **found: Any) -> None:
+        self._tries.append({"change": change, **found, "body": self._provider.body(request)})
+
+    def _wanted_tool(self) -> Tool:
+        wanted = {name for rule in demanded_calls(self._cell.prompt.validator) for name in rule.names}
+        tools = self._asked.tools
+        return next((tool for tool in tools if tool.name in wanted), tools[0])
+
+    def _address(self) -> JsonObject:
+        """Return where the bodies go; the embedded engine has another address and key each time."""
+        provider = self._provider
+        described = provider.describe()
+        key_env = provider.key_env if provider.key() else None
+        key = provider.key_headers(f"${key_env}") if key_env else {}
+        return {
+            "url": described.get("base_url"),
+            "path": provider.route(self._asked),
+            "headers": {"content-type": "application/json", **provider.headers, **key},
+        }
+
+
+def _is_local(provider: Provider) -> bool:
+    """Whether the provider's server may be the user's own: on this machine, or in a private network."""
+    return isinstance(provider, OverHttp) and provider.takes_tools and not provider.address.is_public

@@ -1,0 +1,280 @@
+"""Which part is at fault where a local server's tool cells end without a call.
+
+`asking/diagnosing.py` repeats one cell in other ways. The first row that applies names the cause:
+
+| cause | if |
+| --- | --- |
+| none | the same request, streamed again, now has a call |
+| `stream` | the answer has a call unless it is streamed |
+| `template` | the prompt is no longer with tools than without; or the server says that it shows none |
+| `parser` | the answer has a call as text, or only tokens; and no other cell has a real call |
+| `model` | the answer is one in words, or its calls are parsed in other cells |
+"""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from pytest_openclaw.core.json_types import JsonObject
+    from pytest_openclaw.types.records import Record
+    from pytest_openclaw.types.tool_calls import ToolOutcome
+
+Cause = Literal["model", "template", "parser", "stream"]
+
+SWALLOWED_TOKENS = 8
+"""An empty answer of so many tokens is no early end: something was generated, and the server kept it."""
+# The stronger evidence first: a written call shows that the model knows its tools.
+SYMPTOMS: tuple[ToolOutcome, ...] = ("leaked_as_text", "no_call", "claimed_not_done")
+"""Outcomes without a call that a diagnosis explains."""
+_WITH_A_CALL = frozenset(
+    {"valid", "forbidden_call", "extra_call", "wrong_tool", "bad_arguments", "unknown_tool"}
+)
+"""Outcomes that only a call on the wire has."""
+ENGINE = "pytest_openclaw.providers.llama_cpp.server"
+CHANGES: Mapping[str, str] = {
+    "as_asked": "as in the run",
+    "unstreamed": "unstreamed",
+    "tool_choice_required": "with tool_choice=required",
+    "single_tool": "with a single tool",
+    "without_tools": "without tools, for one token",
+    "streamed_again": "streamed again",
+}
+OUTCOMES: Mapping[str, str] = {
+    "called": "a call",
+    "leaked_as_text": "a call written as text",
+    "no_call": "words and no call",
+    "claimed_not_done": "a claim and no call",
+    "empty": "nothing",
+    "fault": "no answer",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Repeat:
+    """The cell, asked in one way.
+
+    Attributes:
+        change: how, of `CHANGES`; `as_asked` is the cell itself.
+        outcome: of `OUTCOMES`.
+        input_tokens, output_tokens: as counted by the server.
+        message: why there is no answer.
+        command: sends it again, in the run's directory; the key is a variable's name.
+    """
+
+    change: str
+    outcome: str
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    message: str | None = None
+    command: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Diagnosis:
+    """The part at fault in one cell of a target, with the evidence.
+
+    Attributes:
+        run_id: of the run whose directory has the requests.
+        outcome: of the cell.
+        cause: None if the repeats do not show one.
+        finding: the cause in words, with what shows it.
+        fix: what to change; empty if no cause was found.
+        template_shows_tools: as the server reports; None if it does not.
+        repeats: in the order in which they were sent.
+    """
+
+    run_id: str
+    suite: str
+    prompt_id: str
+    outcome: str
+    cause: Cause | None
+    finding: str
+    fix: str = ""
+    template_shows_tools: bool | None = None
+    repeats: Sequence[Repeat] = field(default_factory=list)
+
+    @property
+    def in_words(self) -> str:
+        """The finding and the fix as one sentence."""
+        return f"{self.finding}; {self.fix}" if self.fix else self.finding
+
+
+class _NamedCause(NamedTuple):
+    cause: Cause | None
+    finding: str
+    fix: str = ""
+
+
+def evidence_in(inventory: JsonObject, label: str) -> JsonObject | None:
+    """Return the repeats of a target's cell with its `server`, from whichever machine or part has them."""
+    parts = [inventory, *inventory.get("parts", ())]
+    for place in [*parts, *(host for part in parts for host in (part.get("hosts") or {}).values())]:
+        serving = (place.get("targets") or {}).get(label) or {}
+        if evidence := serving.get("diagnosis"):
+            return {**evidence, "server": serving.get("server") or {}}
+    return None
+
+
+def diagnosis_of(evidence: JsonObject | None, records: Sequence[Record]) -> Diagnosis | None:
+    """Return the part at fault; None if nothing was repeated.
+
+    Args:
+        evidence: as `evidence_in` returns it.
+        records: the target's rows, whose real calls show that template, parser and stream can work.
+    """
+    if evidence is None:
+        return None
+    repeats = [_repeat(one, evidence["request"]) for one in evidence["tries"]]
+    found = _RepeatedCell(evidence, repeats, records).find()
+    return Diagnosis(
+        run_id=evidence["run_id"],
+        suite=evidence["suite"],
+        prompt_id=evidence["prompt_id"],
+        outcome=evidence["outcome"],
+        cause=found.cause,
+        finding=found.finding,
+        fix=found.fix,
+        template_shows_tools=evidence["server"].get("template_shows_tools"),
+        repeats=repeats,
+    )
+
+
+class _RepeatedCell:
+    """A cell and its repeats, and what the other cells show."""
+
+    def __init__(self, evidence: JsonObject, repeats: Sequence[Repeat], records: Sequence[Record]) -> None:
+        self._evidence = evidence
+        self._by_change = {repeat.change: repeat for repeat in repeats}
+        self._server = evidence["server"]
+        self._n_called = sum(
+            record.tools_offered is not None and record.tool_outcome in _WITH_A_CALL for record in records
+        )
+
+    def find(self) -> _NamedCause:
+        plain = self._by_change["unstreamed"]
+        if plain.outcome == "called":
+            return self._of_stream()
+        if (shown := self._hides_tools()) is not None:
+            return _NamedCause(
+                "template", f"the chat template does not show the model its tools: {shown}", self._fix()
+            )
+        if plain.outcome == "fault":
+            return _NamedCause(None, f"the cell could not be repeated: {plain.message}")
+        is_lost = plain.outcome == "empty" and (plain.output_tokens or 0) >= SWALLOWED_TOKENS
+        if plain.outcome == "leaked_as_text" or is_lost:
+            return self._of_parser(plain)
+        return self._of_model(plain)
+
+    def _of_stream(self) -> _NamedCause:
+        again = self._by_change.get("streamed_again")
+        if again is None or again.outcome == "called":
+            return _NamedCause(
+                None, "the same request now has a call, so its answers vary: repeat the cell (-repeat)"
+            )
+        return _NamedCause(
+            "stream",
+            f"unstreamed the answer has a call, streamed {_words(again)}: the server's stream loses the call",
+            "use --openclaw-stream=off, and set streaming: false for this model in OpenClaw",
+        )
+
+    def _hides_tools(self) -> str | None:
+        """Return what shows that the tools do not reach the model; None if they do, or may."""
+        says = self._server.get("template_shows_tools")
+        if self._server.get("server") == "ollama" and says is not None:
+            # Its counts leave out what it has cached, and its list of capabilities is reliable.
+            return None if says else "Ollama does not list tools among its capabilities"
+        without = self._tokens("without_tools")
+        given = self._tokens("unstreamed") or self._tokens("as_asked")
+        if without and given:
+            n = self._evidence["tools_offered"]
+            tools = "its tool" if n == 1 else f"its {n} tools"
+            return (
+                None
+                if given > without
+                else f"the prompt has {given} tokens with {tools} and {without} without"
+            )
+        return "the server's own description of it names no tools" if says is False else None
+
+    def _of_parser(self, plain: Repeat) -> _NamedCause:
+        if self._n_called and plain.outcome == "leaked_as_text":
+            others = f"{self._n_called} other cell{'' if self._n_called == 1 else 's'}"
+            finding = f"the server reads the model's calls in {others}, and here the model wrote one as text"
+            return _NamedCause("model", finding, "take a larger or less quantised model")
+        what = "the model writes its call, and the server does not read it"
+        if plain.outcome == "empty":
+            what = (
+                f"the model generates {plain.output_tokens} tokens, and the server delivers nothing of them"
+            )
+        if self._outcome("tool_choice_required") == "called":
+            fix = 'set params.extra_body.tool_choice "required" for this model in OpenClaw'
+            return _NamedCause("parser", f"{what} unless tool_choice is required", fix)
+        return _NamedCause("parser", what, self._fix())
+
+    def _of_model(self, plain: Repeat) -> _NamedCause:
+        what = f"the model sees its tools and answers with {_words(plain)}, streamed or not"
+        if self._outcome("single_tool") == "called":
+            n = self._evidence["tools_offered"]
+            return _NamedCause(
+                "model", f"{what}; offered one tool in place of {n} it calls", "offer fewer tools"
+            )
+        if self._outcome("tool_choice_required") == "called":
+            return _NamedCause("model", f"{what}; forced by tool_choice it calls", "take a larger model")
+        return _NamedCause("model", what, "take a larger model, or one trained to call tools")
+
+    def _fix(self) -> str:
+        """Return what makes this server show tools to the model and read its calls."""
+        server, path = self._server.get("server"), self._evidence["request"]["path"]
+        if server == "ollama" and path != "/api/chat":
+            return "use ollama_native, as OpenClaw does, with a model that `ollama show` lists with tools"
+        if server == "ollama":
+            return "take a model that `ollama show` lists with tools, or add its family's TEMPLATE"
+        if server == "llama.cpp":
+            return "start llama-server with --jinja and the chat template of the model's family"
+        return "configure the chat template and the tool parser of the model's family"
+
+    def _tokens(self, change: str) -> int | None:
+        repeat = self._by_change.get(change)
+        return repeat.input_tokens if repeat else None
+
+    def _outcome(self, change: str) -> str | None:
+        repeat = self._by_change.get(change)
+        return repeat.outcome if repeat else None
+
+
+def _words(repeat: Repeat) -> str:
+    return OUTCOMES.get(repeat.outcome, repeat.outcome)
+
+
+def _repeat(found: JsonObject, request: JsonObject) -> Repeat:
+    return Repeat(
+        change=found["change"],
+        outcome=found["outcome"],
+        input_tokens=found.get("input_tokens"),
+        output_tokens=found.get("output_tokens"),
+        message=found.get("message"),
+        command=_command(request, found["file"]),
+    )
+
+
+def _command(request: JsonObject, file: str) -> str:
+    """Return the line of curl; the engine's address and key are those that its command prints."""
+    words = [f'-H "{name}: {value}"' for name, value in request["headers"].items()]
+    url = shlex.quote(f"{request['url']}{request['path']}")
+    if request["url"] is None:
+        words.append('-H "authorization: Bearer $TOKEN"')
+        url = f'"$URL/v1{request["path"]}"'
+    return " ".join(["curl -sS", *words, f"-d @{shlex.quote(file)}", url])
+
+
+def commands_of(diagnosis: Diagnosis, model: str) -> Iterator[str]:
+    """Yield the lines that repeat a diagnosis by hand, in the run's directory."""
+    if any("$URL" in repeat.command for repeat in diagnosis.repeats):
+        yield f"# python -m {ENGINE} --model FILE --alias {shlex.quote(model)} prints URL and TOKEN"
+    for repeat in diagnosis.repeats:
+        yield f"# {CHANGES.get(repeat.change, repeat.change)}: {_words(repeat)}"
+        yield repeat.command

@@ -1,0 +1,209 @@
+"""`--openclaw-diagnose` in whole sessions: Ollama's and llama-server's wire formats, budget, workers, merge."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.providers.servers.misbehaving import MisbehavingServer, Script
+from tests.providers.servers.ollama import OllamaServer, answer, calling, done, lines, said
+
+pytestmark = pytest.mark.newest
+
+TOOL = '{ name = "%s", description = "Reads.", parameters = { type = "object", properties = { path = { type = "string" } } } }'
+TOOLS = f"""
+[[prompts]]
+id = "N1"
+prompt = "Read notes.md."
+tools = [{TOOL % "list"}, {TOOL % "read"}]
+validator = {{ type = "tool_call", calls = [{{ name = "read", arguments = {{ path = "notes.md" }} }}] }}
+"""
+WRITTEN = '<tool_call>{"name": "read", "arguments": {"path": "notes.md"}}</tool_call>'
+READ = calling(("read", {"path": "notes.md"}))
+TEMPLATES = {
+    True: "{% for tool in tools %}{{ tool }}{% endfor %}{{ messages }}",
+    False: "{{ messages }}",
+}
+
+
+def answers(body: dict[str, Any], *, content: str = "", calls: Any = None) -> Script:
+    """An answer of Ollama's, streamed if it is asked so."""
+    message = {"tool_calls": calls} if calls else {}
+    if not body["stream"]:
+        return Script.answer(done(content=content, message=message))
+    return answer(lines(said(content, **message), done()))
+
+
+def diagnose(project: Any, monkeypatch: pytest.MonkeyPatch, server: MisbehavingServer, *words: str) -> Any:
+    """Run a session at this server by Ollama's own API."""
+    for name in ("http_proxy", "https_proxy", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    monkeypatch.setenv("OLLAMA_HOST", server.origin)
+    project.suite(TOOLS)
+    return project.run("--openclaw-diagnose", *words, models="ollama_native/m")
+
+
+def found_in(session: Any) -> dict[str, Any]:
+    """The diagnosis of the session's only target."""
+    (group,) = session.summary["groups"]
+    found: dict[str, Any] = group["diagnosis"]
+    return found
+
+
+OLLAMA: dict[str, Callable[[dict[str, Any]], Script]] = {
+    "template": lambda body: answers(body, content="I cannot."),
+    "parser": lambda body: answers(body, content=WRITTEN),
+    "stream": lambda body: answers(body, content="Done soon." if body["stream"] else "", calls=None if body["stream"] else READ),
+    "model": lambda body: answers(body, content="", calls=READ) if len(body.get("tools", ())) == 1 else answers(body, content="I cannot."),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("cause", OLLAMA)
+def test_ollama(project: Any, monkeypatch: pytest.MonkeyPatch, cause: str) -> None:
+    """The cause is in the summary, on the terminal and on the page, with a line of curl for each request."""
+    capabilities = ["completion"] if cause == "template" else ["completion", "tools"]
+    with OllamaServer(OLLAMA[cause], models={"m:latest": capabilities}) as server:
+        session = diagnose(project, monkeypatch, server)
+
+    found = found_in(session)
+    assert (found["cause"], found["prompt_id"], found["run_id"]) == (
+        cause,
+        "N1",
+        session.load("config.json")["run_id"],
+    )
+    assert found["template_shows_tools"] is (cause != "template")
+    changes = [one["change"] for one in found["repeats"]]
+    again = ["streamed_again"] if cause == "stream" else []
+    # Ollama's own API has no tool_choice.
+    assert changes == ["as_asked", "unstreamed", "single_tool", "without_tools", *again]
+    bodies = [session.load(one["command"].split(" -d @")[1].split()[0]) for one in found["repeats"]]
+    sent = [body for body in server.chats if body["options"]["num_predict"] != 1 or "tools" not in body]
+    assert [body for body in bodies if body in sent] == bodies
+    assert bodies[2]["tools"][0]["function"]["name"] == "read"
+    assert all(one["command"].endswith(f"{server.origin}/api/chat") for one in found["repeats"])
+    shown = " ".join(session.text.split())
+    assert found["finding"] in shown
+    page = (session.run_dir / "summary.md").read_text("utf-8")
+    assert f"**{cause}**" in page
+    assert all(one["command"] in page for one in found["repeats"])
+
+
+def llama_server(respond: Callable[[dict[str, Any]], Script], *, shows_tools: bool) -> MisbehavingServer:
+    """llama-server's routes; the prompt is longer with tools if its template shows them."""
+    server = MisbehavingServer()
+    entry = {"id": "m", "owned_by": "llamacpp", "meta": {"n_ctx": 4096}}
+    server.on("/v1/models", Script.answer({"object": "list", "data": [entry]}))
+    server.on("/props", Script.answer({"build_info": "b7000", "chat_template": TEMPLATES[shows_tools]}))
+    server.on("/v1/chat/completions", lambda request: respond(request.json))
+    return server
+
+
+def completes(body: dict[str, Any], *, shows_tools: bool, text: str = "", call: bool = False) -> Script:
+    """An answer of llama-server's."""
+    n_shown = len(body.get("tools", ())) if shows_tools else 0
+    usage = {"prompt_tokens": 20 + 15 * n_shown, "completion_tokens": 12}
+    function = {"name": "read", "arguments": '{"path": "notes.md"}'}
+    calls = (
+        {"tool_calls": [{"index": 0, "id": "1", "type": "function", "function": function}]} if call else {}
+    )
+    choice = {"index": 0, "finish_reason": "tool_calls" if call else "stop"}
+    if not body["stream"]:
+        message = {"role": "assistant", "content": text, **calls}
+        return Script.answer({"model": "m", "choices": [{**choice, "message": message}], "usage": usage})
+    delta = {"model": "m", "choices": [{**choice, "delta": {"content": text, **calls}}], "usage": usage}
+    return Script.stream(f"data: {json.dumps(delta)}\n\ndata: [DONE]\n\n".encode())
+
+
+LLAMA_SERVER: dict[str, tuple[bool, Callable[[dict[str, Any]], Script]]] = {
+    "template": (False, lambda body: completes(body, shows_tools=False, text="I cannot.")),
+    "parser": (True, lambda body: completes(body, shows_tools=True, text=WRITTEN)),
+    "forced": (True, lambda body: completes(body, shows_tools=True, text=WRITTEN, call=body.get("tool_choice") == "required")),
+    "swallowed": (True, lambda body: completes(body, shows_tools=True)),
+    "stream": (True, lambda body: completes(body, shows_tools=True, call=not body["stream"])),
+    "model": (True, lambda body: completes(body, shows_tools=True, text="I cannot.")),
+}  # fmt: skip
+CAUSES = {"forced": "parser", "swallowed": "parser"}
+
+
+@pytest.mark.parametrize("case", LLAMA_SERVER)
+def test_llama_server(plain_project: Any, monkeypatch: pytest.MonkeyPatch, case: str) -> None:
+    """The lengths of the prompts show whether the template shows the tools."""
+    shows_tools, respond = LLAMA_SERVER[case]
+    with llama_server(respond, shows_tools=shows_tools) as server:
+        monkeypatch.setenv("OLLAMA_OPENAI_BASE", server.url)
+        plain_project.suite(TOOLS)
+        session = plain_project.run("--openclaw-diagnose", models="ollama_openai/m")
+
+    found = found_in(session)
+    assert (found["cause"], found["template_shows_tools"]) == (CAUSES.get(case, case), shows_tools), found
+    changes = [one["change"] for one in found["repeats"]]
+    assert changes[:5] == ["as_asked", "unstreamed", "tool_choice_required", "single_tool", "without_tools"]
+    assert ("tool_choice" in found["fix"]) == (case == "forced")
+    asked = [request for request in server.requests if request.path.endswith("/chat/completions")]
+    assert len(asked) <= 1 + 1 + 5  # the warm-up, the cell, its repeats
+
+
+def test_a_model_that_calls_is_not_repeated(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a cell to explain nothing more is sent."""
+    with OllamaServer(lambda body: answers(body, calls=READ)) as server:
+        session = diagnose(plain_project, monkeypatch, server)
+
+    assert found_in(session) is None
+    assert len(server.chats) == 2  # the warm-up and the cell
+
+
+@pytest.mark.parametrize("words", [("-o", "openclaw_diagnose=false"), ("-x",)], ids=["not-wanted", "stopped"])
+def test_no_further_request(
+    plain_project: Any, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    """Without the option, and in a session that stops early, the advice suggests the option."""
+    option = ["--openclaw-diagnose"] if words == ("-x",) else []
+    with OllamaServer(OLLAMA["model"]) as server:
+        monkeypatch.setenv("OLLAMA_HOST", server.origin)
+        plain_project.suite(TOOLS)
+        session = plain_project.run(*option, *words, models="ollama_native/m")
+
+    assert found_in(session) is None
+    assert len(server.chats) == 2
+    assert "--openclaw-diagnose names the part at fault (local servers)" in " ".join(session.text.split())
+
+
+def test_a_server_that_ends_is_evidence_too(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A repeat without an answer gives no cause, and the session ends as it would have."""
+
+    def respond(body: dict[str, Any]) -> Script:
+        if body["stream"] or body["options"]["num_predict"] == 1:
+            return answers(body, content="I cannot.")
+        return Script.answer({"error": "the runner has stopped"}, status=400)
+
+    with OllamaServer(respond) as server:
+        session = diagnose(plain_project, monkeypatch, server)
+
+    found = found_in(session)
+    assert found["cause"] is None
+    assert "the cell could not be repeated: " in found["finding"]
+    assert session.status == 1
+
+
+def test_stored_runs_keep_it(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rescored run has the diagnosis of the run that made it."""
+    with OllamaServer(OLLAMA["parser"]) as server:
+        diagnose(plain_project, monkeypatch, server)
+
+    (run,) = (plain_project.folder / "runs").iterdir()
+    subprocess.run(
+        [sys.executable, "-m", "pytest_openclaw", "rescore", run.name, "--into", "again"],
+        cwd=plain_project.folder,
+        check=True,
+        timeout=300,
+    )
+    summaries = (run / "summary.json", plain_project.folder / "runs" / "again" / "summary.json")
+    found, again = (json.loads(path.read_text())["groups"][0]["diagnosis"] for path in summaries)
+    assert found["cause"] == "parser"
+    assert again == found

@@ -1,0 +1,114 @@
+"""The part at fault, from the repeats of one cell."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pytest_openclaw.stats.diagnosis import commands_of, diagnosis_of, evidence_in
+from tests.unit.reports.summaries import cell
+
+REQUEST = {"url": "http://127.0.0.1:8000/v1", "path": "/chat/completions", "headers": {"a": "b"}}
+CALLED, WORDS, LEAKED = (
+    {"outcome": outcome, "input_tokens": 90} for outcome in ("called", "no_call", "leaked_as_text")
+)
+SHORT = {"outcome": "no_call", "input_tokens": 40}
+
+
+def evidence(
+    server: dict[str, Any] | None = None, url: str | None = REQUEST["url"], **tries: Any
+) -> dict[str, Any]:
+    """What was sent and what came back."""
+    repeats = {"as_asked": WORDS, "unstreamed": WORDS, "without_tools": SHORT, **tries}
+    return {
+        "run_id": "r",
+        "suite": "s",
+        "prompt_id": "P1",
+        "outcome": "no_call",
+        "tools_offered": 2,
+        "streamed": True,
+        "request": {**REQUEST, "url": url},
+        "server": server or {},
+        "tries": [{"change": change, "file": f"{change}.json", **found} for change, found in repeats.items()],
+    }
+
+
+CASES: list[Any] = [
+    pytest.param(evidence(), "model", "answers with words and no call", "larger model", id="words"),
+    pytest.param(evidence(single_tool=CALLED), "model", "offered one tool in place of 2", "fewer tools", id="one-tool"),
+    pytest.param(evidence(tool_choice_required=CALLED), "model", "forced by tool_choice", "larger", id="forced"),
+    pytest.param(evidence(without_tools={**SHORT, "input_tokens": 90}), "template", "90 tokens with its 2 tools and 90", "tool parser", id="as-long"),
+    pytest.param(evidence({"server": "llama.cpp", "template_shows_tools": False}, without_tools={"outcome": "fault"}), "template", "own description", "--jinja", id="says-so"),
+    # The count is what happened; the server's word is what should have.
+    pytest.param(evidence({"template_shows_tools": False}), "model", "sees its tools", "larger", id="count-over-word"),
+    # Ollama's counts leave out what it has cached.
+    pytest.param(evidence({"server": "ollama", "template_shows_tools": True}, without_tools={**SHORT, "input_tokens": 99}), "model", "sees its tools", "larger", id="ollama-cached"),
+    pytest.param(evidence({"server": "ollama", "template_shows_tools": False}), "template", "capabilities", "ollama_native", id="ollama-v1"),
+    pytest.param(evidence(unstreamed=LEAKED), "parser", "the server does not read it", "tool parser", id="leaked"),
+    pytest.param(evidence(unstreamed=LEAKED, tool_choice_required=CALLED), "parser", "unless tool_choice is required", "extra_body", id="only-forced"),
+    pytest.param(evidence(unstreamed={"outcome": "empty", "input_tokens": 90, "output_tokens": 31}), "parser", "generates 31 tokens", "tool parser", id="swallowed"),
+    pytest.param(evidence(unstreamed={"outcome": "empty", "input_tokens": 90, "output_tokens": 1}), "model", "answers with nothing", "larger", id="silent"),
+    pytest.param(evidence(unstreamed=CALLED, streamed_again=WORDS), "stream", "streamed words and no call", "-stream=off", id="stream"),
+    pytest.param(evidence(unstreamed=CALLED, streamed_again=CALLED), None, "its answers vary", "", id="varies"),
+    pytest.param(evidence(unstreamed={"outcome": "fault", "message": "no room"}), None, "could not be repeated: no room", "", id="fault"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("found", "cause", "finding", "fix"), CASES)
+def test_the_cause(found: dict[str, Any], cause: str | None, finding: str, fix: str) -> None:
+    """Each kind of evidence names its part, and what to change."""
+    diagnosis = diagnosis_of(found, [cell("P1", "no_call", tools_offered=2)])
+
+    assert diagnosis is not None
+    assert diagnosis.cause == cause, diagnosis
+    assert finding in diagnosis.finding
+    assert fix in diagnosis.fix
+    assert bool(diagnosis.fix) == (cause is not None)
+
+
+def test_a_parser_that_works_elsewhere() -> None:
+    """A call as text beside real ones is the model's."""
+    rows = [cell("P1", "leaked_as_text", tools_offered=2), cell("P2", "valid", tools_offered=2)]
+
+    alone, among = (diagnosis_of(evidence(unstreamed=LEAKED), some) for some in (rows[:1], rows))
+
+    assert alone is not None
+    assert among is not None
+    assert (alone.cause, among.cause) == ("parser", "model")
+    assert "in 1 other cell," in among.finding
+
+
+def test_no_evidence() -> None:
+    """Without a repeat nothing is said, and an inventory without one has none."""
+    assert diagnosis_of(None, []) is None
+    assert evidence_in({"targets": {"p/m": {"server": {}}}}, "p/m") is None
+
+
+def test_where_the_evidence_is() -> None:
+    """It is found of this machine, of another one, and of a part of a merged run."""
+    serving = {"p/m": {"diagnosis": {"run_id": "r"}, "server": {"server": "ollama"}}}
+    expected = {"run_id": "r", "server": {"server": "ollama"}}
+    merged = {
+        "targets": {"p/m": {"diagnosis": None}},
+        "parts": [{"targets": {}, "hosts": {"h": {"targets": serving}}}],
+    }
+
+    for inventory in ({"targets": serving}, {"targets": {}, "hosts": {"h": {"targets": serving}}}, merged):
+        assert evidence_in(inventory, "p/m") == expected
+
+
+def test_commands() -> None:
+    """Each request has a line; the embedded engine is started first, because its address is another one."""
+    there, engine = (diagnosis_of(evidence(url=url), []) for url in (REQUEST["url"], None))
+    assert there is not None
+    assert engine is not None
+
+    lines = [*commands_of(there, "m")]
+    assert lines[1] == 'curl -sS -H "a: b" -d @as_asked.json http://127.0.0.1:8000/v1/chat/completions'
+    assert len(lines) == 6
+    start, _, first, *_ = commands_of(engine, "a model")
+    assert start.startswith(
+        "# python -m pytest_openclaw.providers.llama_cpp.server --model FILE --alias 'a model'"
+    )
+    assert first.endswith('-H "authorization: Bearer $TOKEN" -d @as_asked.json "$URL/v1/chat/completions"')
