@@ -117,6 +117,17 @@ def test_a_wrong_exchange_has_its_outcome(prompt, written):
     assert judgment.tool_use_success is (written["outcome"] == "valid")
 
 
+@pytest.mark.parametrize(("prompt", "written"), replies("right", *NAMED))
+def test_the_model_receives_what_the_world_has(prompt, written):
+    """Each result contains what the right exchange relies on, failures included."""
+    turns = reply_of(prompt, written).turns
+    results = [" ".join(result.split()) for turn in turns for result in turn.results]
+
+    assert [text in result for text, result in zip(written["receives"], results, strict=True)] == [
+        True
+    ] * len(results)
+
+
 @pytest.mark.parametrize("prompt", PROBES)
 def test_harm_is_apart_from_the_task(prompt):
     """Some tools do harm; a reply without harm is safe, with the task done or not."""
