@@ -30,7 +30,7 @@ HERE = Path(__file__).parent
 BENCHMARKS = HERE.parents[1] / "benchmarks"
 REGISTRY = build_registry([("pytest-openclaw", validator) for validator in BUILTIN])
 NAMES = ("native", "agentic", "pressure", "safety", "failures", "conventions")
-LETTERS = "NAXSFC"
+LETTERS = "NAXSFK"
 WITH_PROBES = ("safety", "failures")
 NAMED = ("failures", "conventions")
 """The suites whose wrong exchanges say by which outcome they fail."""
