@@ -16,7 +16,7 @@ from pytest_openclaw.core.text import valid_text
 from pytest_openclaw.providers.prices import usages_of
 from pytest_openclaw.types import faults
 from pytest_openclaw.types.faults import CallFailed
-from pytest_openclaw.types.replies import Fault, Reply, Timing
+from pytest_openclaw.types.replies import Fault, Reply, Timing, Turn
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 # A provider bounds its own attempt, to keep the partial reply; this bounds one that does not.
 GRACE_S = 5.0
 COUNTS = ("input_tokens", "output_tokens", "reasoning_tokens", "cached_tokens")
+SPEEDS = ("tokens_per_s", "prompt_tokens_per_s")
 
 
 async def ask_once(provider: Provider, request: Request) -> tuple[Reply | Fault, Timing]:
@@ -38,7 +39,7 @@ async def ask_once(provider: Provider, request: Request) -> tuple[Reply | Fault,
     started_at_ms = epoch_ms(started)
     result: Reply | Fault
     try:
-        reply = _tidy(await within(_patience_s(provider, request), provider.ask(request)))
+        reply = _tidy(await within(_patience_s(provider, request), provider.ask(_with_context(request))))
         cut = cut_prompt(provider.setup.name, request, reply)
         # Its tokens are charged.
         result = reply if cut is None else replace(cut, usage=usages_of(reply), cut=reply.cut)
@@ -50,6 +51,13 @@ async def ask_once(provider: Provider, request: Request) -> tuple[Reply | Fault,
     e2e_ms = (time.perf_counter() - started) * 1000
     outside = Timing(started_at_ms=started_at_ms, ended_at_ms=started_at_ms + round(e2e_ms), e2e_ms=e2e_ms)
     return result, result.timing or outside
+
+
+def _with_context(request: Request) -> Request:
+    """Return the request with its context as the last message."""
+    if not request.context:
+        return request
+    return replace(request, history=(*request.history, Turn(user=request.context)), context="")
 
 
 def _patience_s(provider: Provider, request: Request) -> float:
@@ -120,8 +128,10 @@ def _tidy(reply: Reply) -> Reply:
         count = getattr(reply, name)
         if count is not None and (not isinstance(count, int) or count < 0):
             raise TypeError(f"Reply.{name} is a whole number or None, not {count!r}")
-    if reply.tokens_per_s is not None and not 0 < reply.tokens_per_s < inf:
-        raise TypeError(f"Reply.tokens_per_s is a number above 0 or None, not {reply.tokens_per_s!r}")
+    for name in SPEEDS:
+        speed = getattr(reply, name)
+        if speed is not None and not 0 < speed < inf:
+            raise TypeError(f"Reply.{name} is a number above 0 or None, not {speed!r}")
     valid = replace(
         reply,
         text=valid_text(reply.text),

@@ -69,7 +69,7 @@ def _facts(compared: ComparedRuns) -> Iterator[str]:
 
 
 def name_of(comparison: Comparison) -> str:
-    """Return what was compared: a target, or one target with another."""
+    """Return the name of a comparison: one target, or a pair of targets."""
     if comparison.base_target == comparison.target:
         return comparison.target
     return f"{comparison.base_target} -> {comparison.target}"

@@ -18,7 +18,7 @@ FORM_WIDTH = 60
 
 
 def render_drift(drifts: Sequence[Drift]) -> list[str]:
-    """Return a line for each surface, and what has changed there; what is said once is not repeated."""
+    """Return a line for each surface and its changes; equal changes are listed once."""
     lines: list[str] = []
     shown_text: dict[str, str] = {}
     for drift in drifts:
@@ -45,7 +45,7 @@ def render_drift(drifts: Sequence[Drift]) -> list[str]:
 
 
 def drift_to_json(drift: Drift) -> JsonObject:
-    """Return what has changed on one surface as JSON."""
+    """Return the changes of one surface as JSON."""
     return {
         "surface": drift.surface,
         "beside": drift.beside,
@@ -110,7 +110,7 @@ def _change(change: ToolChange) -> Iterator[str]:
 
 
 def listed(what: str, names: Iterable[str], indent: str = "  ") -> list[str]:
-    """Return what has happened to these names, wrapped; nothing if there are none."""
+    """Return the names after a heading, wrapped; no line without names."""
     joined = ", ".join(names)
     return _wrapped(f"{what}: {joined}", indent) if joined else []
 

@@ -41,7 +41,7 @@ class Entry:
 
     Attributes:
         ended_at_ms: when the run ended, or wrote its last row.
-        kind: where its rows come from.
+        kind: the origin of its rows.
         group: the figures, as in `summary.json`.
         suites: the same figures of each suite alone, if they were asked for.
         n_cells: cells of the target that were selected; None if the run does not say.
@@ -64,6 +64,8 @@ class Entry:
     def notes(self) -> list[str]:
         """What is not ordinary about the run, in words: `rescored`, `partial: 12 of 36 cells`."""
         found: list[str] = [] if self.kind == "measured" else [self.kind]
+        if not self.group["n_ok"]:
+            found.append("no cell answered")
         if self.state != "finished":
             n_rows = self.group["n_total"]
             count = f": {n_rows} of {self.n_cells} cells" if self.n_cells else ""

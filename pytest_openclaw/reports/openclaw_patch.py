@@ -42,7 +42,7 @@ class Patch:
 
 @dataclass(frozen=True, kw_only=True)
 class Origin:
-    """Where a patch comes from.
+    """The origin of a patch.
 
     Attributes:
         shortcomings: what is missing from the run, in words.

@@ -77,7 +77,7 @@ def rests_on_text(groups: Iterable[Group]) -> bool:
 
 
 def render_from_text(group: Group) -> str | None:
-    """Say that the tier is of text alone although calls on the wire were asked for; None if it is not."""
+    """Return a note if the tier rests on text although calls on the wire were requested; else None."""
     if not group.n_native_unanswered or group.tool_use.evidence != "text":
         return None
     return f"the tier is of text alone, {render_cells(group.n_native_unanswered, 'native ')} had no answer"
@@ -90,7 +90,7 @@ def render_miss(use: ToolUse, outcome: ToolOutcome) -> str:
 
 
 def render_strain(group: Group) -> str | None:
-    """Say what pressure a target withstands and where it breaks; None if nothing was made harder."""
+    """Return the pressure that a target withstands and where it breaks; None without harder forms."""
     if group.holds_to is None or group.breaks_at is None or not _is_answered(group):
         return None
     holds, breaks = _load(group.holds_to), _load(group.breaks_at)
@@ -169,7 +169,7 @@ def outcome_rows(uses: Iterable[tuple[Target, ToolUse]]) -> Iterator[tuple[Targe
 
 
 def outcome_advice(uses: Sequence[tuple[Target, ToolUse]]) -> Iterator[tuple[ToolOutcome, str, str]]:
-    """Yield each outcome that can be helped, `, as text` where it was one, and what helps."""
+    """Yield each outcome that has a fix, with `, as text` if it came from text, and the fix."""
     for outcome in outcomes_in(uses):
         # Native first, as everywhere.
         for evidence in sorted({use.evidence or "text" for _, use in uses if outcome in use.outcomes}):

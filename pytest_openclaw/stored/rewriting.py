@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.asking.resources import render_snapshot
 from pytest_openclaw.recording.environment import file_names
 from pytest_openclaw.recording.plugins import Plugins
-from pytest_openclaw.recording.run_directory import RunDirectory
-from pytest_openclaw.stats.diagnosis import evidence_in
+from pytest_openclaw.recording.run_directory import SURFACE, RunDirectory
 from pytest_openclaw.stats.groups import Snapshots
 from pytest_openclaw.stats.summarizing import summarize_run
 from pytest_openclaw.stats.summary import Summary, summary_to_json
 from pytest_openclaw.types.run_config import CONFIG_VERSION, looks_of
+from pytest_openclaw.types.surface import surface_to_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.stored.reading import StoredRow
     from pytest_openclaw.types.records import Record
     from pytest_openclaw.types.settings import Gates
+    from pytest_openclaw.types.surface import Surface
     from pytest_openclaw.types.targets import Target
 
 
@@ -35,6 +36,7 @@ class NewRun:
     Attributes:
         config, inventory: without `schema_version` and `run_id`, which come from the directory.
         snapshots: any number for each target and moment.
+        surface: of the targets on `openclaw`.
     """
 
     n_selected: Mapping[Target, int]
@@ -43,6 +45,7 @@ class NewRun:
     inventory: JsonObject
     snapshots: Sequence[Snapshot]
     gates: Gates
+    surface: Surface | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,6 +88,8 @@ def write_run(
 def _fill(directory: RunDirectory, new: NewRun, now_ms: int, plugins: Plugins) -> Summary:
     for row in new.rows:
         directory.append_line(row.line)
+    if new.surface is not None:
+        directory.write_json(SURFACE, surface_to_json(new.surface))
     directory.write_json("inventory.json", {"run_id": directory.run_id, **new.inventory})
     names = file_names(new.n_selected)
     snapshots: dict[Target, Snapshots] = {}
@@ -93,9 +98,7 @@ def _fill(directory: RunDirectory, new: NewRun, now_ms: int, plugins: Plugins) -
         for number, snapshot in [*enumerate(before, 1), *enumerate(after, 1)]:
             file = f"resources_{name}_{snapshot.moment}{'' if number == 1 else f'_{number}'}.txt"
             directory.write_text(file, render_snapshot(target.label, snapshot.moment, snapshot.values))
-        snapshots[target] = replace(
-            snapshots_of(new.snapshots, target), diagnosis=evidence_in(new.inventory, target.label)
-        )
+        snapshots[target] = snapshots_of(new.snapshots, target).with_server(new.inventory, target.label)
     summary = summarize_run(
         _in_order(new),
         new.n_selected,
