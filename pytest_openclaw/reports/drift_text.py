@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING
 
+from pytest_openclaw.core.text import counted
 from pytest_openclaw.reports.numbers import shorten
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def shown_field(value: str | None) -> str:
 def _head(drift: Drift) -> str:
     beside = "" if drift.beside == drift.surface else f", beside {drift.beside}"
     same = "" if drift.is_any else ": the same"
-    n = f"{drift.n_tools} tool{'' if drift.n_tools == 1 else 's'}"
+    n = counted(drift.n_tools, "tool")
     return f"{drift.surface}{beside}: {n}{_weighs(*drift.n_bytes)}{same}"
 
 

@@ -12,6 +12,7 @@ from functools import partial
 from math import ceil
 from typing import TYPE_CHECKING, Literal
 
+from pytest_openclaw.core.text import counted
 from pytest_openclaw.stats.bounds import bounds_of
 from pytest_openclaw.stats.gate_checks import (
     PASSED,
@@ -309,7 +310,7 @@ def _beside(measured: GateCheck, other: GateCheck, bounds: Bounds, how: str) -> 
     """What the cells without an answer would make of the figure, if they count for this gate at all."""
     if other.short == measured.short:
         return ""
-    cells = "1 cell" if bounds.n_unanswered == 1 else f"{bounds.n_unanswered} cells"
+    cells = counted(bounds.n_unanswered, "cell")
     return f"; {how.format(f'{cells} without an answer')}: {other.short}"
 
 
