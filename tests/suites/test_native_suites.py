@@ -121,7 +121,7 @@ def test_a_wrong_exchange_has_its_outcome(prompt, written):
 def test_the_model_receives_what_the_world_has(prompt, written):
     """Each result contains what the right exchange relies on, failures included."""
     turns = reply_of(prompt, written).turns
-    results = [" ".join(result.split()) for turn in turns for result in turn.results]
+    results = [" ".join(text.replace("\\n", " ").split()) for turn in turns for text in turn.results]
 
     assert [text in result for text, result in zip(written["receives"], results, strict=True)] == [
         True

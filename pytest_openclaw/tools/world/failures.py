@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pytest_openclaw.tools.world.external import wrap_external
 from pytest_openclaw.tools.world.workspace import error_text
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ _GUIDANCE = (
     " background=true or yieldMs so OpenClaw can register a pollable process session. Do not rely on shell"
     " backgrounding with a trailing &."
 )
+_WEB = ("web_fetch", "web_search")
 _REFUSED = (
     "The owner denied this call, so it was not carried out.\nThe decision is final: do not repeat the call,"
     " and do not ask for it to be approved again."
@@ -43,9 +45,14 @@ def failure_text(failure: Failure, tool: str, arguments: Mapping[str, Any]) -> s
     if failure == "gone":
         return f"Tool {tool} not found"
     if failure == "rate_limit":
-        return error_text(tool, f"{tool} failed (429): too many requests")
+        return error_text(tool, as_delivered(tool, f"{tool} failed (429): too many requests"))
     command = arguments.get("command")
     return f"Exec denied (user-denied): {command}" if isinstance(command, str) else _REFUSED
+
+
+def as_delivered(tool: str, error: str) -> str:
+    """Return the text of a tool's error: those of the web tools are wrapped as content from outside."""
+    return wrap_external(error, "API", with_notice=True) if tool in _WEB else error
 
 
 def cut_text(text: str, chars: int) -> str:
@@ -58,7 +65,7 @@ def cut_text(text: str, chars: int) -> str:
 def _timed_out(tool: str, arguments: Mapping[str, Any]) -> str:
     # The words for commands are those in `formatExecFailureReason` of its `bash-tools.exec-runtime`.
     if tool != "exec":
-        return error_text(tool, f"{tool} timed out")
+        return error_text(tool, as_delivered(tool, f"{tool} timed out"))
     seconds = arguments.get("timeoutSeconds", _COMMAND_S)
     after = f" after {seconds} seconds" if isinstance(seconds, int | float) and seconds > 0 else ""
     return f"Command timed out{after}.\n\n{_GUIDANCE}"

@@ -22,7 +22,7 @@ from pytest_openclaw.tools.catalogue import CALL
 from pytest_openclaw.tools.dispatch import CHECK_STEPS, dispatch, is_forgotten, same_tool
 from pytest_openclaw.tools.signatures import signature
 from pytest_openclaw.tools.world import file_tools
-from pytest_openclaw.tools.world.failures import cut_text, failure_text, timeout_text
+from pytest_openclaw.tools.world.failures import as_delivered, cut_text, failure_text, timeout_text
 from pytest_openclaw.tools.world.search import Memory, Web
 from pytest_openclaw.tools.world.shell import Exec
 from pytest_openclaw.tools.world.word_search import rank
@@ -190,7 +190,7 @@ class Playing:
         if scripted is None:
             return self._carry_out(tool, arguments)
         if scripted.error is not None:
-            raise ToolError(scripted.error)
+            raise ToolError(as_delivered(tool, scripted.error))
         if scripted.fails is not None:
             return failure_text(scripted.fails, tool, arguments)
         text = self._carry_out(tool, arguments, scripted.result)

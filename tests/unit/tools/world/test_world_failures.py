@@ -79,7 +79,7 @@ def test_a_refused_call_is_not_counted() -> None:
         pytest.param({"fails": "timeout"}, "exec", {"command": "rm a.txt", "timeoutSeconds": 5}, "Command timed out after 5 seconds.", id="command-timeout"),
         pytest.param({"fails": "denied"}, "write", {"path": "a.txt", "content": "x"}, "The owner denied this call", id="tool-denied"),
         pytest.param({"fails": "timeout"}, "write", {"path": "a.txt", "content": "x"}, ("write", "write timed out"), id="tool-timeout"),
-        pytest.param({"fails": "rate_limit"}, "web_fetch", {"url": "https://a.example/"}, ("web_fetch", "web_fetch failed (429): too many requests"), id="rate-limit"),
+        pytest.param({"fails": "rate_limit"}, "stock", {}, ("stock", "stock failed (429): too many requests"), id="rate-limit"),
         pytest.param({"fails": "gone"}, "web_fetch", {"url": "https://a.example/"}, "Tool web_fetch not found", id="gone"),
         pytest.param({"error": "out of paper"}, "stock", {}, ("stock", "out of paper"), id="error"),
         pytest.param({"fails": "denied"}, "message", {"action": "send", "target": "anna", "message": "hi"}, "The owner denied this call", id="message-denied"),
@@ -99,6 +99,15 @@ def test_a_failing_call_has_openclaws_form_and_no_effect(
         assert json.loads(received) == {"status": "error", "tool": result[0], "error": result[1]}
     state = call.playing.state
     assert (dict(state.files), state.changed, state.ran, state.sent) == (FILES, (), (), ())
+
+
+@pytest.mark.parametrize("answer", [{"fails": "rate_limit"}, {"fails": "timeout"}, {"error": "no route"}])
+def test_an_error_of_the_web_is_content_from_outside(answer: dict[str, Any]) -> None:
+    """As OpenClaw delivers it: between marks, under a notice."""
+    error = caller(Answer(tool="web_fetch", **answer)).error("web_fetch", url="https://a.example/")
+
+    assert error.count("EXTERNAL_UNTRUSTED_CONTENT") == 2
+    assert answer.get("error", "web_fetch ") in error.partition("Source: API")[2]
 
 
 def test_a_result_is_cut_off() -> None:
