@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 # A provider bounds its own attempt, to keep the partial reply; this bounds one that does not.
 GRACE_S = 5.0
 COUNTS = ("input_tokens", "output_tokens", "reasoning_tokens", "cached_tokens")
+SPEEDS = ("tokens_per_s", "prompt_tokens_per_s")
 
 
 async def ask_once(provider: Provider, request: Request) -> tuple[Reply | Fault, Timing]:
@@ -120,8 +121,10 @@ def _tidy(reply: Reply) -> Reply:
         count = getattr(reply, name)
         if count is not None and (not isinstance(count, int) or count < 0):
             raise TypeError(f"Reply.{name} is a whole number or None, not {count!r}")
-    if reply.tokens_per_s is not None and not 0 < reply.tokens_per_s < inf:
-        raise TypeError(f"Reply.tokens_per_s is a number above 0 or None, not {reply.tokens_per_s!r}")
+    for name in SPEEDS:
+        speed = getattr(reply, name)
+        if speed is not None and not 0 < speed < inf:
+            raise TypeError(f"Reply.{name} is a number above 0 or None, not {speed!r}")
     valid = replace(
         reply,
         text=valid_text(reply.text),

@@ -128,6 +128,7 @@ def _of_reply(reply: Reply, judgment: Judgment, timing: Timing) -> dict[str, Any
         "reasoning_tokens": reply.reasoning_tokens,
         "cached_tokens": reply.cached_tokens,
         "tokens_per_s": reply.tokens_per_s or _speed_of(reply, timing),
+        "prompt_tokens_per_s": reply.prompt_tokens_per_s and round(reply.prompt_tokens_per_s, 1),
         "tool_call_details": tuple(
             {
                 "id": call.id,

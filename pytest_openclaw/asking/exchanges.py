@@ -22,7 +22,7 @@ from pytest_openclaw.types.replies import CallResult, Fault, Reply, Timing, Turn
 from pytest_openclaw.types.worlds import World
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Sequence
 
     from pytest_openclaw.tools.recovery import Nudge
     from pytest_openclaw.tools.world import Playing
@@ -180,7 +180,10 @@ class _Exchange:
             effective_model=next(
                 (r.effective_model for r in reversed(self._replies) if r.effective_model), None
             ),
-            tokens_per_s=self._speed(),
+            tokens_per_s=_speed([(reply.output_tokens, reply.tokens_per_s) for reply in self._replies]),
+            prompt_tokens_per_s=_speed(
+                [(_tokens_read(reply), reply.prompt_tokens_per_s) for reply in self._replies]
+            ),
             timing=self._timing(),
             turns=tuple(self.turns),
             ended_by=ended_by,
@@ -220,13 +223,17 @@ class _Exchange:
     def _said(self) -> str:
         return "\n\n".join(raw for reply in self._replies if (raw := reply.raw or reply.text))
 
-    def _speed(self) -> float | None:
-        """Return the server's own speed over all turns, if it timed each of them."""
-        timed = [(reply.output_tokens, reply.tokens_per_s) for reply in self._replies]
-        seconds = [tokens / speed for tokens, speed in timed if tokens and speed]
-        if len(seconds) < len(timed):
-            return None
-        return round(sum(tokens or 0 for tokens, _ in timed) / sum(seconds), 1)
+
+def _speed(timed: Sequence[tuple[int | None, float | None]]) -> float | None:
+    """Return the server's own speed over all turns, of their tokens and speeds, if it timed each of them."""
+    seconds = [tokens / speed for tokens, speed in timed if tokens and speed]
+    if len(seconds) < len(timed):
+        return None
+    return round(sum(tokens or 0 for tokens, _ in timed) / sum(seconds), 1)
+
+
+def _tokens_read(reply: Reply) -> int | None:
+    return None if reply.input_tokens is None else reply.input_tokens - (reply.cached_tokens or 0)
 
 
 def _received(turn: Turn, dispatched: Callable[[ToolCall], Dispatched]) -> tuple[Turn, ...]:

@@ -67,6 +67,7 @@ class Exchange:
         self._uncached_tokens: int | None = None
         self._reasoning_tokens: int | None = None
         self._tokens_per_s: float | None = None
+        self._prompt_tokens_per_s: float | None = None
 
     # --- for a reader -----------------------------------------------------------------------
 
@@ -175,6 +176,10 @@ class Exchange:
         """Set the generation speed as measured by the server."""
         self._tokens_per_s = tokens_per_s or self._tokens_per_s
 
+    def receive_prompt_speed(self, tokens_per_s: float | None) -> None:
+        """Set the speed at which the server has read what its cache did not have of the prompt."""
+        self._prompt_tokens_per_s = tokens_per_s or self._prompt_tokens_per_s
+
     def receive_model(self, name: str) -> None:
         """Set the name of the answering model, as reported by the server."""
         self._model = name or self._model
@@ -259,6 +264,7 @@ class Exchange:
             effective_model=model,
             timing=self.timing(),
             tokens_per_s=self._tokens_per_s,
+            prompt_tokens_per_s=self._prompt_tokens_per_s,
             input_tokens=usage.input_tokens,
             output_tokens=usage.output_tokens,
             reasoning_tokens=self._reasoning_tokens,

@@ -251,6 +251,8 @@ def _read_counts(payload: JsonObject, exchange: Exchange) -> None:
     duration_ns = positive_in(payload.get("eval_duration"))
     if duration_ns and (n_output or 0) > 1:  # the speed of a single token is meaningless
         exchange.receive_speed((n_output or 0) * _NS_IN_S / duration_ns)
+    if n_prompt and (reading_ns := positive_in(payload.get("prompt_eval_duration"))):
+        exchange.receive_prompt_speed(n_prompt * _NS_IN_S / reading_ns)
 
 
 def _refuses_level(fault: Fault) -> bool:

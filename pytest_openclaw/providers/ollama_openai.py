@@ -96,6 +96,7 @@ def read_chat(payload: JsonObject, exchange: Exchange) -> WireError | None:
         count_in(timings.get("predicted_n")) or 0
     ) > 1:  # llama.cpp; the speed of a single token is meaningless
         exchange.receive_speed(positive_in(timings.get("predicted_per_second")))
+    exchange.receive_prompt_speed(positive_in(timings.get("prompt_per_second")))
     return None
 
 

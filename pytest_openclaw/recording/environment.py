@@ -12,7 +12,6 @@ from pytest_openclaw.asking.resources import collect_snapshot, parse_snapshot, r
 from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.core.files import is_there, read_file
 from pytest_openclaw.recording.inventory import collect_inventory
-from pytest_openclaw.stats.diagnosis import evidence_in
 from pytest_openclaw.stats.groups import Snapshots
 
 if TYPE_CHECKING:
@@ -123,10 +122,10 @@ class EnvironmentSnapshots:
                 self._take_snapshot(target, "after", collect_snapshot(), self.host)
 
     def snapshots_of(self, target: Target) -> Snapshots:
-        """Return both snapshots from one machine, this one or the first that has any, and the diagnosis."""
+        """Return both snapshots from one machine, this one or the first that has any, and its server."""
         taken = (by_target[target] for by_target in self._snapshots.values() if target in by_target)
         found = next((snapshots for snapshots in taken if snapshots != Snapshots()), Snapshots())
-        return replace(found, diagnosis=evidence_in(self.inventory, target.label))
+        return found.with_server(self.inventory, target.label)
 
     @property
     def inventory(self) -> JsonObject:
@@ -147,7 +146,9 @@ class EnvironmentSnapshots:
         known = by_target.get(target, Snapshots())
         if moment == "before" and known.before:
             return
-        by_target[target] = replace(known, **{moment: snapshot})
+        by_target[target] = (
+            replace(known, before=snapshot) if moment == "before" else replace(known, after=snapshot)
+        )
         text = render_snapshot(target.label, moment, snapshot)
         self._directory.write_text(self._file_of(target, host, moment), text)
 
@@ -173,7 +174,7 @@ class EnvironmentSnapshots:
                 found[moment] = parse_snapshot(read_file(path).decode())
             except ValueError as error:
                 raise OpenClawError(f"{path} is no snapshot ({error}); remove it") from None
-        return Snapshots(**found)
+        return Snapshots(before=found.get("before"), after=found.get("after"))
 
     def _file_of(self, target: Target, host: str, moment: Moment) -> str:
         where = "" if host == self.host else f"_{_safe(host)}"

@@ -16,7 +16,7 @@ from pytest_openclaw.reports.numbers import (
     render_rate,
 )
 from pytest_openclaw.reports.repeats_text import REPEATS_HEAD, flips_of, repeats_rows
-from pytest_openclaw.reports.target_view import unanswered, view_of
+from pytest_openclaw.reports.target_view import unanswered, view_of, weight_row
 from pytest_openclaw.reports.tool_use_text import (
     EVIDENCE,
     PRESSURE_HEAD,
@@ -52,6 +52,10 @@ CELL_WIDTH = 200
 _LINKED = re.compile(
     r"://|www\.|mailto:|xmpp:|(?<![a-z0-9_])@[a-z0-9]|@[a-z0-9_-]+\.|#[0-9]|GH-[0-9]", re.IGNORECASE
 )
+WEIGHT_HEADERS = (
+    "Target", "prompt tok/s", "OpenClaw turn", "context", "needed",
+    "solved", "tokens", "turns", "time", "cost",
+)  # fmt: skip
 LATENCY_HEADERS = ("Target", "p50", "p95", "p99", "TTFT p50", "TTFT p95", "tok/s")
 
 
@@ -64,6 +68,7 @@ def render_markdown(summary: Summary) -> str:
         _table([_row(group) for group in summary.groups], HEADERS),
         *_section("Why", (line for group in summary.groups for line in _reasons(group))),
         *_section("Latency and speed", _latency(summary.groups)),
+        *_section("Weight and time", _weight(summary.groups)),
         *_section("Repeats", _repeats(summary.groups)),
         *_section("Tiers", (line for group in summary.groups for line in _tiers(group))),
         *_section("Best with tools", _best(summary)),
@@ -189,6 +194,23 @@ def _latency(groups: Sequence[Group]) -> Iterable[str]:
         notes = dict.fromkeys(group.interval_notes[name] for name in _noted(group))
         if notes:
             yield f"- {_cell(group.target.label)}: {'; '.join(notes)}."
+
+
+def _weight(groups: Sequence[Group]) -> Iterable[str]:
+    """Yield what a turn of OpenClaw and a solved task take."""
+    rows = [
+        [_cell(group.target.label), *weight_row(group)]
+        for group in groups
+        if group.openclaw_turn or group.per_solved
+    ]
+    if not rows:
+        return
+    yield _table(rows, WEIGHT_HEADERS)
+    yield ""
+    yield (
+        "A turn of OpenClaw is computed from the speed at which the server reads prompts, without a cache. "
+        "What a solved task takes includes the tasks that were missed."
+    )
 
 
 def _repeats(groups: Sequence[Group]) -> Iterable[str]:

@@ -141,6 +141,22 @@ def _miss(group: Group) -> Miss | None:
     return Miss(outcome, how_often, advice.short if advice else "")
 
 
+def weight_row(group: Group) -> list[str]:
+    """Return the speed of reading, a turn of OpenClaw and the context that it needs, and a solved task."""
+    turn, solved = group.openclaw_turn, group.per_solved
+    return [
+        render_count(group.prompt_tokens_per_s),
+        render_ms(turn.cold_ms) if turn else DASH,
+        render_count(turn.context_tokens) if turn else DASH,
+        render_count(turn.context_needed_tokens) if turn else DASH,
+        f"{solved.n_solved}/{solved.n_tasks}" if solved else DASH,
+        render_count(solved.tokens) if solved else DASH,
+        DASH if solved is None or solved.turns is None else f"{solved.turns:.1f}",
+        DASH if solved is None or solved.seconds is None else render_ms(solved.seconds * 1000),
+        render_usd(solved.cost_usd) if solved else DASH,
+    ]
+
+
 def render_intervals(tool_use: Interval | None, figures: Mapping[str, Figure], width: int) -> str:
     """Return `95 %: tool use 0-17 %, p50 480-560 ms, …` of the figures that have one; empty if none has.
 

@@ -17,6 +17,8 @@ import shlex
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from pytest_openclaw.stats.weight import served_in
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
@@ -112,9 +114,7 @@ class _NamedCause(NamedTuple):
 
 def evidence_in(inventory: JsonObject, label: str) -> JsonObject | None:
     """Return the repeats of a target's cell with its `server`, from whichever machine or part has them."""
-    parts = [inventory, *inventory.get("parts", ())]
-    for place in [*parts, *(host for part in parts for host in (part.get("hosts") or {}).values())]:
-        serving = (place.get("targets") or {}).get(label) or {}
+    for serving in served_in(inventory, label):
         if evidence := serving.get("diagnosis"):
             return {**evidence, "server": serving.get("server") or {}}
     return None

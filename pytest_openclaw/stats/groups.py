@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.stats.diagnosis import Diagnosis, diagnosis_of
+from pytest_openclaw.stats.diagnosis import Diagnosis, diagnosis_of, evidence_in
 from pytest_openclaw.stats.distributions import distribution_of
 from pytest_openclaw.stats.pressure import Load, PressureLevel, pressure_levels, strain_of
 from pytest_openclaw.stats.proofs import Proof, tool_proofs
@@ -23,6 +23,14 @@ from pytest_openclaw.stats.safety import (
 from pytest_openclaw.stats.tool_use import ToolUse, is_apart, text_tool_use_of, tool_use_of
 from pytest_openclaw.stats.variance import variance_parts
 from pytest_openclaw.stats.violations import violation_kind
+from pytest_openclaw.stats.weight import (
+    OpenClawTurn,
+    PerSolved,
+    context_in,
+    per_solved,
+    prompt_speed,
+    turn_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -62,6 +70,9 @@ class Group:
         latency_intervals_95, ttft_intervals_95: where p50, p95 and p99 lie; None where there are too few
             cells.
         tokens_per_s: median speed of generation; see the rows' `tokens_per_s`.
+        prompt_tokens_per_s: speed of reading prompts, by the server's own timing.
+        openclaw_turn: how long one turn of OpenClaw would wait, and whether it fits; None if that is unknown.
+        per_solved: what a solved task costs; None without one.
         interval_notes: why a percentile has no interval: `latency_ms.p95`, `tokens_per_s.p50` → reason.
         repeats: what repeats of prompts say; None without.
         variance: of `passed`, without probes, twins and harder forms: its parts by level.
@@ -106,6 +117,9 @@ class Group:
     ttft_intervals_95: Mapping[str, Interval | None]
     tokens_per_s: float | None
     tokens_per_s_interval_95: Interval | None
+    prompt_tokens_per_s: float | None
+    openclaw_turn: OpenClawTurn | None
+    per_solved: PerSolved | None
     interval_notes: Mapping[str, str]
     repeats: Repeats | None
     variance: Sequence[VariancePart]
@@ -120,11 +134,23 @@ class Group:
 
 @dataclass(frozen=True, kw_only=True)
 class Snapshots:
-    """The machine before and after a target, and the repeats of a cell, see `diagnosis.evidence_in`."""
+    """The machine before and after a target, and what is known of its server.
+
+    Attributes:
+        diagnosis: the repeats of a cell, see `diagnosis.evidence_in`.
+        context_tokens: the server's context length.
+    """
 
     before: JsonObject | None = None
     after: JsonObject | None = None
     diagnosis: JsonObject | None = None
+    context_tokens: int | None = None
+
+    def with_server(self, inventory: JsonObject, label: str) -> Snapshots:
+        """Return the same with what a run's inventory says of a target's server."""
+        return replace(
+            self, diagnosis=evidence_in(inventory, label), context_tokens=context_in(inventory, label)
+        )
 
 
 def group_records(records: Iterable[Record]) -> dict[Target, list[Record]]:
@@ -166,6 +192,8 @@ def summarize_group(
     latency = distribution_of(successes, lambda record: record.e2e_ms)
     ttft = distribution_of(successes, lambda record: record.ttft_ms)
     speed = distribution_of(successes, lambda record: record.tokens_per_s)
+    reading = prompt_speed(answered)
+    turn = turn_of(reading, snapshots.context_tokens)
     return Group(
         target=target,
         n_total=len(records),
@@ -186,13 +214,16 @@ def summarize_group(
         ttft_intervals_95=ttft.intervals,
         tokens_per_s=speed.values["p50"],
         tokens_per_s_interval_95=speed.intervals["p50"],
+        prompt_tokens_per_s=reading,
+        openclaw_turn=turn,
+        per_solved=per_solved([record for record in judged if not is_apart(record)]),
         interval_notes=_notes({"latency_ms": latency, "ttft_ms": ttft, "tokens_per_s": speed}),
         resources_before=snapshots.before,
         resources_after=snapshots.after,
         passed=rate_of(judged, _has_passed),
         repeats=repeats_of(judged),
         variance=variance_parts([record for record in judged if not is_apart(record)], _has_passed),
-        recommendation=recommend(records, pressure, use, n_missing),
+        recommendation=recommend(records, pressure, use, n_missing, turn),
         diagnosis=diagnosis_of(snapshots.diagnosis, records),
         tool_use=use,
         text_tool_use=text_tool_use_of(answered, n_targets, looks),

@@ -24,6 +24,7 @@ from pytest_openclaw.stats.proofs import PROVEN_PROMPTS, tool_proofs
 from pytest_openclaw.stats.safety import count_open_probes, probe_results
 from pytest_openclaw.stats.tiers import MOST_NEEDLESS, TIER_FLOORS, classify_tier, excludes_worse
 from pytest_openclaw.stats.tool_use import cluster_interval, is_apart, native_clusters
+from pytest_openclaw.stats.weight import context_in_words, wait_in_words
 from pytest_openclaw.types.prompts import Probe
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.stats.intervals import Interval
     from pytest_openclaw.stats.pressure import PressureLevel, Strain
     from pytest_openclaw.stats.tool_use import ToolUse
+    from pytest_openclaw.stats.weight import OpenClawTurn
     from pytest_openclaw.types.records import Record
 
 Kind = Literal["unsafe", "not_trusted", "trusted", "trusted_with", "not_enough_evidence"]
@@ -94,7 +96,11 @@ class Recommendation:
 
 
 def recommend(
-    records: Sequence[Record], pressure: Sequence[PressureLevel], use: ToolUse, n_missing: int = 0
+    records: Sequence[Record],
+    pressure: Sequence[PressureLevel],
+    use: ToolUse,
+    n_missing: int = 0,
+    turn: OpenClawTurn | None = None,
 ) -> Recommendation:
     """Return the recommendation for one target.
 
@@ -103,8 +109,9 @@ def recommend(
         pressure: the levels at which its cells were made harder.
         use: the tool use that its tier is taken from; the intervals here hold as jointly as that one.
         n_missing: cells of the target that have no row.
+        turn: how long one turn of OpenClaw would wait; None if that is unknown.
     """
-    evidence = _Evidence(records, pressure, use, n_missing)
+    evidence = _Evidence(records, pressure, use, n_missing, turn)
     if any(result.n_unsafe for result in evidence.safety):
         return _unsafe(evidence)
     if evidence.is_tier_3 or evidence.is_needless:
@@ -123,7 +130,7 @@ class _Evidence:
     """What the rows of a target show, and what they leave open.
 
     Args:
-        records, pressure, use, n_missing: see `recommend`.
+        records, pressure, use, n_missing, turn: see `recommend`.
 
     Attributes:
         calls, needless: by prompt, the cells that need a call with those that went right, and the cells that
@@ -135,10 +142,16 @@ class _Evidence:
     """
 
     def __init__(
-        self, records: Sequence[Record], pressure: Sequence[PressureLevel], use: ToolUse, n_missing: int
+        self,
+        records: Sequence[Record],
+        pressure: Sequence[PressureLevel],
+        use: ToolUse,
+        n_missing: int,
+        turn: OpenClawTurn | None,
     ) -> None:
         answered = [record for record in records if record.availability_status == "ok"]
         self.use = use
+        self._turn = turn
         self.calls, self.needless = native_clusters(answered)
         self.called = cluster_interval(self.calls, self.use.z)
         self.needlessly = cluster_interval(self.needless, self.use.z)
@@ -212,6 +225,9 @@ class _Evidence:
             n = sum(result.n for result in self.safety)
             yield Point(code="safety", text=f"no harm in {n} safety probe{'' if n == 1 else 's'}")
 
+        if self._turn and (waits := wait_in_words(self._turn)):
+            yield Point(code="turn", text=waits)
+
     def _shown(self, interval: Interval) -> str:
         joint = f" for {self.use.joint_over} together" if self.use.joint_over else ""
         return f"95 % interval {percent_range(interval)}{joint}"
@@ -239,6 +255,11 @@ class _Evidence:
                 if first is not None:
                     limit = f"under {first:,}" if last is None else f"up to {last:,}"
                     yield Point(code=code, text=f"{limit} {what}")
+
+        if self._turn and self._turn.bearable in ("slow", "aborted"):
+            yield Point(code=f"turn_{self._turn.bearable}", text=wait_in_words(self._turn))
+        if self._turn and self._turn.fits is False:
+            yield Point(code="context_too_small", text=context_in_words(self._turn))
 
     def needs_for_all(self) -> Iterator[Need]:
         """Yield the prompts that would make it trusted with all tools."""

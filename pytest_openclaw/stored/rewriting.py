@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.asking.resources import render_snapshot
 from pytest_openclaw.recording.environment import file_names
 from pytest_openclaw.recording.plugins import Plugins
 from pytest_openclaw.recording.run_directory import RunDirectory
-from pytest_openclaw.stats.diagnosis import evidence_in
 from pytest_openclaw.stats.groups import Snapshots
 from pytest_openclaw.stats.summarizing import summarize_run
 from pytest_openclaw.stats.summary import Summary, summary_to_json
@@ -93,9 +92,7 @@ def _fill(directory: RunDirectory, new: NewRun, now_ms: int, plugins: Plugins) -
         for number, snapshot in [*enumerate(before, 1), *enumerate(after, 1)]:
             file = f"resources_{name}_{snapshot.moment}{'' if number == 1 else f'_{number}'}.txt"
             directory.write_text(file, render_snapshot(target.label, snapshot.moment, snapshot.values))
-        snapshots[target] = replace(
-            snapshots_of(new.snapshots, target), diagnosis=evidence_in(new.inventory, target.label)
-        )
+        snapshots[target] = snapshots_of(new.snapshots, target).with_server(new.inventory, target.label)
     summary = summarize_run(
         _in_order(new),
         new.n_selected,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.reports.html.shown import Shown, ShownBaseline, ShownCall, ShownRun, ShownTurn
 from pytest_openclaw.stats.summarizing import summarize_run
-from pytest_openclaw.stored.summaries import as_written, diagnoses_of, stored_summary
+from pytest_openclaw.stored.summaries import as_written, servers_of, stored_summary
 from pytest_openclaw.suites.offered import read_tools
 from pytest_openclaw.tools.dispatch import dispatch
 from pytest_openclaw.tools.thinking import strip_thinking
@@ -47,7 +47,7 @@ def show_run(
         [row.record for row in rows],
         part.n_selected,
         part.gates or Gates(),
-        diagnoses_of(part),
+        servers_of(part),
         run_id=part.run.run_id,
         generated_at_ms=written.get("generated_at_ms", now_ms),
         looks=looks_of(part.run.config),

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from pytest_openclaw.core.files import is_there, load_object
 from pytest_openclaw.recording.run_directory import RESULTS
 from pytest_openclaw.stats.compared_runs import comparison_from_json
-from pytest_openclaw.stats.diagnosis import evidence_in
 from pytest_openclaw.stats.gates import GateResult
 from pytest_openclaw.stats.groups import Snapshots, group_records, group_to_json, summarize_group
 from pytest_openclaw.stats.spent import Budget
@@ -58,7 +57,7 @@ def summary_of(part: Part) -> Summary:
         records,
         part.n_selected,
         part.gates or Gates(),
-        diagnoses_of(part),
+        servers_of(part),
         run_id=part.run.run_id,
         generated_at_ms=max((record.ended_at_ms for record in records), default=0),
         looks=looks_of(part.run.config),
@@ -66,10 +65,10 @@ def summary_of(part: Part) -> Summary:
     return as_written(summary, part.run.path)
 
 
-def diagnoses_of(part: Part) -> dict[Target, Snapshots]:
-    """Return the repeats that a diagnosis rests on, by target, and no snapshots of the machine."""
+def servers_of(part: Part) -> dict[Target, Snapshots]:
+    """Return what is known of the targets' servers, without snapshots of the machine."""
     inventory = part.run.inventory
-    return {target: Snapshots(diagnosis=evidence_in(inventory, target.label)) for target in part.n_selected}
+    return {target: Snapshots().with_server(inventory, target.label) for target in part.n_selected}
 
 
 def as_written(summary: Summary, path: Path) -> Summary:

@@ -14,6 +14,7 @@ from pytest_openclaw.suites.repeating import pass_text
 if TYPE_CHECKING:
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.types.prompts import Prompt
+    from pytest_openclaw.types.worlds import World
 
 
 def definition(prompt: Prompt) -> JsonObject:
@@ -52,7 +53,7 @@ def definition(prompt: Prompt) -> JsonObject:
             "tools": prompt.tools_spec,
             # A surface is a name only; this hash changes with its tools.
             "tools_sha256": _sha256([asdict(tool) for tool in prompt.tools]),
-            "world": prompt.world and asdict(prompt.world),
+            "world": prompt.world and _world(prompt.world),
             "probe": prompt.probe,
             "twin_of": prompt.twin_of,
             "padding_tokens": prompt.padding_tokens,
@@ -60,6 +61,12 @@ def definition(prompt: Prompt) -> JsonObject:
         }
     plain: JsonObject = json.loads(json.dumps(fields, allow_nan=False), object_pairs_hook=_with_known_keys)
     return plain
+
+
+def _world(world: World) -> dict[str, Any]:
+    """Return a world's keys; without variables it is that of runs before there were any."""
+    plain = asdict(world)
+    return plain if world.env else {key: value for key, value in plain.items() if key != "env"}
 
 
 def _share(prompt: Prompt) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 MOST_STEPS = 50
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def read_world(value: Any) -> World:
@@ -24,7 +26,9 @@ def read_world(value: Any) -> World:
         ValueError: a key is malformed; the message names it and has a hint.
     """
     if not isinstance(value, Mapping):
-        raise ValueError(f"is {kind_of(value)}, not a table. Write files, commands, memory, pages, answers.")
+        raise ValueError(
+            f"is {kind_of(value)}, not a table. Write files, commands, memory, pages, answers, env."
+        )
     if unknown := [key for key in value if key not in _READERS]:
         raise ValueError(f"has {shown(unknown[0])}. Its keys are {', '.join(_READERS)}.")
     found: dict[str, Any] = {}
@@ -99,6 +103,18 @@ def _written(value: Any) -> dict[str, str | None]:
     return {**dict.fromkeys(value), **kept}
 
 
+def _env(value: Any) -> dict[str, str]:
+    variables = _texts(value)
+    for name, text in variables.items():
+        if not _VARIABLE.fullmatch(name):
+            raise ValueError(
+                f"has {shown(name)}, which is no name of a variable. Write letters, digits and _."
+            )
+        if "\0" in text:
+            raise ValueError(f"has a null byte in {shown(name)}. Write a text without one.")
+    return variables
+
+
 def _answers(value: Any) -> tuple[Answer, ...]:
     return tuple(_answer(entry) for entry in _entries(value, "tool, result, matching"))
 
@@ -145,5 +161,6 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "memory": _files,
     "pages": _texts,
     "answers": _answers,
+    "env": _env,
     "steps": _steps,
 }

@@ -30,6 +30,7 @@ class Record:
             Rows of older versions have only `truncated`.
         tools_tested: of a native tool cell that went right the demanded tools of OpenClaw that it called, of
             another one all that were demanded.
+        prompt_tokens_per_s: the server's own timing of what it read and had in no cache; None if it has none.
         harm: of a probe whose reply was judged, whether the model did what it must not; None for all others,
             and in rows of older versions, whose failed probes `stats/safety.py` takes for harm.
     """
@@ -94,6 +95,7 @@ class Record:
     twin_of: str | None = None
     tools_tested: tuple[str, ...] = ()
     variant_of: str | None = None
+    prompt_tokens_per_s: float | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     @property

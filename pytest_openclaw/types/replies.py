@@ -111,6 +111,7 @@ class Reply:
             in every API.
         usage: of each request of the reply, for its price; empty means one request with these counts.
         tokens_per_s: the generation speed as measured by the server; None means our own clock.
+        prompt_tokens_per_s: the speed at which the server read what came from no cache, as it measured it.
         start_up_ms: the time from a program's start to its first request; not part of `timing`.
         turns: all turns of a scripted exchange; `text` is the last one's. Tokens and times are the sums over
             the turns, `ttft_ms` is that of the first turn.
@@ -137,6 +138,7 @@ class Reply:
     cached_tokens: int | None = None
     usage: tuple[Usage, ...] = ()
     tokens_per_s: float | None = None
+    prompt_tokens_per_s: float | None = None
     start_up_ms: float | None = None
     turns: tuple[Turn, ...] = ()
     ended_by: EndedBy | None = None

@@ -60,6 +60,7 @@ class World:
             tools search and read.
         pages: URL → text, for the web tools.
         answers: for every other tool; the first that matches.
+        env: environment variables of commands, by name.
         steps: the maximum of turns for each message of the user.
     """
 
@@ -68,6 +69,7 @@ class World:
     memory: Mapping[str, str] = field(default_factory=dict)
     pages: Mapping[str, str] = field(default_factory=dict)
     answers: tuple[Answer, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
     steps: int = DEFAULT_STEPS
 
 

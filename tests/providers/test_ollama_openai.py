@@ -238,6 +238,13 @@ def test_the_servers_own_timing_of_its_speed(timings, speed):
     assert read(whole({"content": "a"}, timings=timings)).tokens_per_s == speed
 
 
+def test_the_servers_own_timing_of_the_prompt():
+    """llama.cpp's is of what was in no cache; nonsense is ignored, and the last one counts."""
+    timed = [whole({"content": "a"}, timings={"prompt_per_second": speed}) for speed in (219.5, "fast", -1)]
+
+    assert [read(one).prompt_tokens_per_s for one in timed] == [219.5, None, None]
+
+
 @pytest.mark.parametrize(
     "usage",
     [

@@ -65,7 +65,7 @@ def play(stage: Stage, command: str, folder: str) -> Ran:
     with _alone(stage.lock_file):
         played = Played.load(stage.played_file, world)
         workspace = disk.load(played)
-        shell = Exec(workspace, world.commands)
+        shell = Exec(workspace, world.commands, world.env)
         try:
             ran = shell.run(disk.with_world_paths(command).strip(), _place(disk.with_world_paths(folder)))
         except ToolError as error:

@@ -80,7 +80,7 @@ class Playing:
         self._timed_out: list[int] = []
         self._sent: list[Mapping[str, Any]] = []
         self._workspace = workspace = Workspace({**world.memory, **world.files})
-        self._exec = Exec(workspace, world.commands)
+        self._exec = Exec(workspace, world.commands, world.env)
         memory, web = Memory(workspace, world.memory), Web(world.pages, workspace.work)
         self._played: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
             "read": partial(file_tools.read, workspace),

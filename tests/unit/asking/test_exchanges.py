@@ -305,15 +305,16 @@ def timing(started: int, e2e: float, ttft: float | None = None) -> Timing:
 def test_figures_are_those_of_the_whole(opened: Open) -> None:
     """Tokens are summed up, the time is that of the exchange, the first token that of the first turn."""
     counts = {"input_tokens": 10, "output_tokens": 5, "cached_tokens": 1}
-    first = calls(READ, timing=timing(1000, 100, 20), tokens_per_s=50.0, **counts)
-    second = Reply(text="one", timing=timing(9000, 50, 10), tokens_per_s=25.0, reasoning_tokens=2, **counts)
+    first = calls(READ, timing=timing(1000, 100, 20), tokens_per_s=50.0, prompt_tokens_per_s=9.0, **counts)
+    speeds = {"tokens_per_s": 25.0, "prompt_tokens_per_s": 18.0}
+    second = Reply(text="one", timing=timing(9000, 50, 10), reasoning_tokens=2, **speeds, **counts)
 
     ending = held(opened, Script(first, second))
     reply = reply_of(ending)
 
     assert (reply.input_tokens, reply.output_tokens, reply.cached_tokens) == (20, 10, 2)
     assert reply.reasoning_tokens is None, "one turn did not say"
-    assert reply.tokens_per_s == 33.3
+    assert (reply.tokens_per_s, reply.prompt_tokens_per_s) == (33.3, 12.0)
     assert ending.timing == reply.timing
     assert (ending.timing.started_at_ms, ending.timing.ttft_ms, ending.timing.ttfo_ms) == (1000, 20, 20)
     assert (ending.timing.e2e_ms, ending.timing.ended_at_ms) == (150, 1150)

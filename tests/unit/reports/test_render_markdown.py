@@ -268,7 +268,12 @@ def test_sections_without_lines_are_left_out() -> None:
     """A run without problems has no empty headings, and one without replies no latency."""
     page, silent = render_markdown(summary_of([record()])), render_markdown(summary_of([fault()]))
 
-    assert re.findall("^## (.*)", page, re.MULTILINE) == ["Why", "Latency and speed", "Tiers"]
+    assert re.findall("^## (.*)", page, re.MULTILINE) == [
+        "Why",
+        "Latency and speed",
+        "Weight and time",
+        "Tiers",
+    ]
     assert re.findall("^## (.*)", silent, re.MULTILINE) == ["Why", "Tiers", "Not answered"]
 
 

@@ -23,6 +23,7 @@ FULL: dict[str, Any] = {
     "memory": {"memory/1.md": "note"},
     "pages": {"https://example.org": "page"},
     "answers": [{"tool": "weather", "result": "rain", "matching": {"required": ["city"]}}],
+    "env": {"API_KEY": "k-4471"},
     "steps": 3,
 }
 
@@ -38,6 +39,7 @@ def test_a_world_is_read() -> None:
         memory={"memory/1.md": "note"},
         pages={"https://example.org": "page"},
         answers=(Answer(tool="weather", result="rain", matching={"required": ["city"]}),),
+        env={"API_KEY": "k-4471"},
         steps=3,
     )
     assert read_world({}) == World()
@@ -58,6 +60,9 @@ def test_a_world_is_read() -> None:
         pytest.param({"commands": [{"pattern": "a", "removes": "x"}]}, "commands has removes that is no list", id="removes"),
         pytest.param({"answers": [{"tool": "t"}]}, "answers has no result", id="no-result"),
         pytest.param({"answers": [{"tool": "t", "result": "", "matching": {"type": 3}}]}, "answers has matching that is no JSON Schema", id="schema"),
+        pytest.param({"env": {"A": 1}}, "env is no table of texts.", id="env-number"),
+        pytest.param({"env": {"A B": "x"}}, 'env has "A B", which is no name of a variable.', id="env-name"),
+        pytest.param({"env": {"A": "\0"}}, 'env has a null byte in "A".', id="env-null"),
         pytest.param({"steps": 0}, "steps is 0. Write a whole number from 1 to 50.", id="steps"),
     ],
 )  # fmt: skip
@@ -89,3 +94,12 @@ def test_a_world_in_config_json_is_a_world_again(registry: Any) -> None:
     assert again.world is not None
     assert asdict(again.world) == asdict(prompt.world or World())
     assert (again.tools, again.probe) == (prompt.tools, prompt.probe)
+
+
+def test_a_world_without_variables_is_defined_as_before(registry: Any) -> None:
+    """A run of a version without variables can be judged again."""
+    raw = {"prompt": "Go.", "tools": ["read"], "world": {"files": {"a": "A"}}}
+    prompt, _ = read_prompt(raw, "P1", suite="s.toml", registry=registry)
+    assert isinstance(prompt, Prompt)
+
+    assert "env" not in definition(prompt)["world"]

@@ -20,6 +20,9 @@ _PATHS = ("b", "c", "d/e", "d", ".", "/", "memory/a.md", "d/../b", "~", "x" * 20
 _PROGRAMS = (
     "cat", "cat -n", "ls", "ls -la", "echo", "echo -e", "printf", "head -n 999999", "tail -1", "wc", "grep -c", "grep -rin",
     "grep -v", "grep -F", "sort", "sort -nr", "sort -u", "cp", "mv", "rm -r", "mkdir -p", "touch", "cd", "nope", "make", "true",
+    "sed s/a*b/[&]/g", "sed -n /a.*b/p", "sed -i s/a/aa/g", "grep -E (a|ab|b*)*c", "grep -o a*", "grep -C9 b", "find", "find . -name *a*b -exec cat {} ;",
+    "tr a-z b", "cut -c1-", "uniq -c", "xargs", "xargs -n1 echo", "tee c", "tac", "rev", "sort -t: -k2", "cp -r d", "env", "test", "seq 9999", "ls -R",
+    "for i in {1..999}; do cat", "if [ -f b ]; then grep a", "bash -c", "a=$(cat b); echo $a$a$a", "printf %s%s",
 )  # fmt: skip
 _WORDS = (
     "b", "c", "d", ".", "./.", "/", "d/*", "*", "*a*b", "[!x]*", "?" * 30, "*a" * 60, "n*n*n*z", "d/e", "a/" * 20, "-n", "%s",

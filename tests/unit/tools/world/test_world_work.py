@@ -55,7 +55,11 @@ def patch(*lines: str) -> str:
     [
         pytest.param(FLAT, "echo " + " ".join(f"n*{n}a*" for n in range(1500)), id="patterns"),
         pytest.param(MANY, "echo " + "d1*q " * 4900, id="patterns-of-folders"),
-        pytest.param(MANY, "grep -r zz " + " ".join("./" * n + "." for n in range(165)), id="one-folder-in-many-spellings"),
+        pytest.param(MANY, "find " + " ".join("./" * n + "." for n in range(165)), id="one-folder-in-many-spellings"),
+        pytest.param(LINES, "grep '.*x.*y.*z' c c", id="a-pattern"),
+        pytest.param(LINES, "sed 's/\\(x*\\)*y/z/g' b b", id="sed"),
+        pytest.param(MANY, "for a in *; do find . -name \"$a\"; done", id="loops"),
+        pytest.param(World(), 'a=xxxxxxxxxxxxxxxx; for i in {1..300}; do a="$a$a"; a=${a%%*q}; done', id="a-value-that-doubles"),
         pytest.param(MANY, "; ".join(f"touch y{n}; echo d1/* d2/* d3/*" for n in range(24)), id="listings-that-change"),
         pytest.param(LINES, "cat b b | sort -nr | sort -nr", id="sorting"),
         pytest.param(LINES, "grep -in x b", id="grep"),
