@@ -1,4 +1,4 @@
-"""Write one static page of many shared results, in groups that the evidence supports.
+"""Write a page of many shared results, in groups that the evidence supports.
 
 The first group has the targets that no other one is shown to be better than;
 then come those that are shown to be worse, and last those that are unsafe or

@@ -1,4 +1,4 @@
-"""Write the figures of a run without any text, to share them; or check such a file.
+"""Write the figures of a run without texts, to share; or check such a file.
 
 The file has rates with intervals, tiers, recommendations, times, the machine,
 how each model was served, and for each prompt a digest and counts. It contains

@@ -102,7 +102,7 @@ def render_leaderboard(ranking: Ranking) -> str:
     return (
         '<header class="top"><div class="title"><p class="kicker">OpenClaw benchmark</p>'
         f"<h1>{n} shared result{'' if n == 1 else 's'}</h1></div>"
-        '<div class="tools"><div class="theme" role="group" aria-label="Colours">'
+        '<div class="tools"><div class="theme" role="group" aria-label="Colors">'
         '<button type="button" data-theme-is="light">Light</button>'
         '<button type="button" data-theme-is="auto">Auto</button>'
         '<button type="button" data-theme-is="dark">Dark</button></div></div></header>\n<main>\n'
