@@ -85,9 +85,38 @@ OPTIONS = (
     ),
     Option("stream", "Request a token stream, which TTFT requires: on or off (on).", "on|off"),
     Option(
+        "temperature",
+        "Temperature of requests on the surface listed, 0 to 2; server sends none (0).",
+        "NUMBER|server",
+    ),
+    Option("top-p", "top_p of requests on the surface listed, above 0 to 1 (the server's own).", "NUMBER"),
+    Option(
+        "seed",
+        "Seed of the first repeat on the surface listed; others count up from it (1 if there are any).",
+        "N",
+    ),
+    Option(
+        "tool-choice",
+        "Whether the model decides to call tools on the surface listed, or must call one in each turn: "
+        "auto or required (auto).",
+        "auto|required",
+    ),
+    Option(
         "catalogue",
         "Use OpenClaw's tools and surfaces of this file of capture-tools (the shipped ones).",
         "FILE",
+    ),
+    Option(
+        "surface",
+        "Kind of requests: listed (a suite's own tools), openclaw (what OpenClaw sends), or both (listed).",
+        "NAME[,NAME…]",
+        kind="list",
+    ),
+    Option(
+        "surface-from",
+        "Source of the surface openclaw: installed, substitute, or a file of capture-tools (the installed "
+        "OpenClaw, else the substitute).",
+        "installed|substitute|FILE",
     ),
     Option("runs-dir", "Folder of the run directories (runs).", "DIR"),
     Option("run-id", "Name of this run's directory (the time, as 20260213_235930).", "ID"),
@@ -172,6 +201,12 @@ OPTIONS = (
     Option(
         "endpoints",
         "Servers of your own, one per line: name = kind base_url [KEY_ENV_NAME].",
+        kind="list",
+        where="ini",
+    ),
+    Option(
+        "request_fields",
+        'Further fields of requests, on both surfaces, one provider per line: name = {"top_k": 20}.',
         kind="list",
         where="ini",
     ),

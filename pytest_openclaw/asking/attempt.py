@@ -16,7 +16,7 @@ from pytest_openclaw.core.text import valid_text
 from pytest_openclaw.providers.prices import usages_of
 from pytest_openclaw.types import faults
 from pytest_openclaw.types.faults import CallFailed
-from pytest_openclaw.types.replies import Fault, Reply, Timing
+from pytest_openclaw.types.replies import Fault, Reply, Timing, Turn
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -39,7 +39,7 @@ async def ask_once(provider: Provider, request: Request) -> tuple[Reply | Fault,
     started_at_ms = epoch_ms(started)
     result: Reply | Fault
     try:
-        reply = _tidy(await within(_patience_s(provider, request), provider.ask(request)))
+        reply = _tidy(await within(_patience_s(provider, request), provider.ask(_with_context(request))))
         cut = cut_prompt(provider.setup.name, request, reply)
         # Its tokens are charged.
         result = reply if cut is None else replace(cut, usage=usages_of(reply), cut=reply.cut)
@@ -51,6 +51,13 @@ async def ask_once(provider: Provider, request: Request) -> tuple[Reply | Fault,
     e2e_ms = (time.perf_counter() - started) * 1000
     outside = Timing(started_at_ms=started_at_ms, ended_at_ms=started_at_ms + round(e2e_ms), e2e_ms=e2e_ms)
     return result, result.timing or outside
+
+
+def _with_context(request: Request) -> Request:
+    """Return the request with its context as the last message."""
+    if not request.context:
+        return request
+    return replace(request, history=(*request.history, Turn(user=request.context)), context="")
 
 
 def _patience_s(provider: Provider, request: Request) -> float:

@@ -37,7 +37,7 @@ def record_of(
         run_id: the run's.
         cell: the cell.
         ending: how its call ended.
-        judgment: of a reply; None for a fault.
+        judgment: of a reply; of a fault that of the calls before it, or None.
         redactor: removes secrets from every text from outside.
     """
     timing = ending.timing
@@ -47,6 +47,7 @@ def record_of(
         "provider": cell.target.provider,
         "model": cell.target.model,
         "thinking_level": cell.target.thinking_level,
+        "surface": cell.target.surface,
         "prompt_id": cell.prompt.id,
         "prompt_name": cell.prompt.name,
         "suite": cell.prompt.suite,
@@ -73,7 +74,7 @@ def record_of(
         "known_failure": None if known is None else known.reason,
     }
     if isinstance(ending.result, Fault):
-        specific = _of_fault(cell, ending.result)
+        specific = _of_fault(cell, ending.result, judgment)
     else:
         assert judgment is not None, "a reply is always judged"
         specific = _of_reply(ending.result, judgment, timing)
@@ -94,7 +95,7 @@ def payload_of(
     return ReportPayload(outcome=record, **redactor.value(notes.pop(record.target, {})))
 
 
-def _of_fault(cell: Cell, fault: Fault) -> dict[str, Any]:
+def _of_fault(cell: Cell, fault: Fault, done: Judgment | None) -> dict[str, Any]:
     outcome = outcome_of(fault)
     # A filtered answer is the model's, so a tool cell ends as with an empty one.
     silence = conclude(cell.prompt, Reply(), Verdict(passed=None)) if outcome.status == "ok" else None
@@ -107,6 +108,8 @@ def _of_fault(cell: Cell, fault: Fault) -> dict[str, Any]:
         "turns": tuple(_turn(turn, _problems(cell, turn)) for turn in fault.turns) or None,
         "tool_outcome": silence and silence.tool_outcome,
         "tools_tested": silence.tools_tested if silence else (),
+        "harm": done and done.harm,
+        "harm_tools": done.harm_tools if done else (),
     }
 
 

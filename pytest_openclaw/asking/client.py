@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import subprocess
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.asking.endpoint_limits import endpoint_limits
@@ -28,6 +28,8 @@ from pytest_openclaw.asking.messages import (
     Hello,
     JobResult,
     Left,
+    Listed,
+    Membership,
     NotSent,
     PlannedCell,
     RepeatDecision,
@@ -37,11 +39,11 @@ from pytest_openclaw.asking.messages import (
     Want,
     Welcome,
 )
-from pytest_openclaw.asking.plan import Listed, Membership
 from pytest_openclaw.core.clock import anchor_s
 from pytest_openclaw.core.errors import CellNotSent, HostDied
 from pytest_openclaw.types.requests import Request
-from pytest_openclaw.types.settings import THINKING_ROOM_TOKENS
+from pytest_openclaw.types.settings import SERVER, THINKING_ROOM_TOKENS
+from pytest_openclaw.types.surface import LOOKUP_TURNS
 
 if TYPE_CHECKING:
     import socket
@@ -402,7 +404,7 @@ class AskingClient:
             token=listed.token,
             place=place,
             target=cell.target,
-            request=request_for(cell, self._settings),
+            request=request_for(cell, self._settings, self._providers[cell.target.provider]),
             repeat=cell.repeat,
             is_fixed_repeat=cell.is_fixed_repeat,
             is_ahead=listed.is_ahead,
@@ -483,25 +485,68 @@ def host_thread_askers(providers: Mapping[str, Provider], shared_dir: Path, name
     return threads
 
 
-def request_for(cell: Cell, settings: Settings) -> Request:
-    """Return what every provider is asked for this cell."""
+def request_for(cell: Cell, settings: Settings, provider: Provider | None = None) -> Request:
+    """Return what every provider is asked for this cell.
+
+    Args:
+        cell: the cell.
+        settings: timeout, streaming, sampling.
+        provider: is asked; None for any, on the surface `listed`.
+    """
     prompt, level = cell.prompt, cell.target.thinking_level
     # Every API counts thinking as output; without room for it no answer would be reached.
     room = THINKING_ROOM_TOKENS[level] if level else 0
-    return Request(
+    listed = Request(
         model=cell.target.model,
         prompt=prompt.prompt,
         system=prompt.system,
         messages=prompt.messages,
         thinking_level=level,
         max_output_tokens=prompt.max_output_tokens + room,
-        seed=cell.repeat if cell.n_repeats > 1 else None,
+        temperature=None if settings.temperature == SERVER else settings.temperature,
+        top_p=settings.top_p,
+        seed=_seed(cell, settings),
+        tool_choice=settings.tool_choice,
+        fields=settings.request_fields.get(cell.target.provider, {}),
         stream=settings.stream,
         timeout_s=prompt.timeout_s or settings.timeout_s,
         tools=prompt.tools or (),
         turns=prompt.turns,
         world=prompt.world,
     )
+    if prompt.surface is None or prompt.listed is None or provider is None:
+        return listed
+    asked = replace(
+        listed,
+        temperature=None,
+        top_p=None,
+        seed=None,
+        tool_choice="auto",
+        lookup_turns=0 if listed.world else LOOKUP_TURNS,
+        surface=cell.target.surface,
+    )
+    if provider.is_openclaw:  # it adds the rest itself
+        return replace(asked, system=prompt.listed.system, listed_tools=prompt.listed.tools or ())
+    surface, model = prompt.surface, f"{cell.target.provider}/{cell.target.model}"
+    return replace(
+        asked,
+        prompt=f"{_named(surface.before, model)}{asked.prompt}{_named(surface.after, model)}",
+        system=_named(asked.system or "", model),
+        context=_named(surface.context, model),
+        fields={**(surface.fields if provider.api == surface.api else {}), **asked.fields},
+    )
+
+
+def _seed(cell: Cell, settings: Settings) -> int | None:
+    """Return the seed that distinguishes a repeat; a single question has the user's, if there is one."""
+    if settings.seed is not None:
+        return settings.seed + cell.repeat - 1
+    return cell.repeat if cell.n_repeats > 1 else None
+
+
+@cache  # one text for all cells of a target, because a plan has thousands
+def _named(text: str, model: str) -> str:
+    return text.replace("<model>", model)
 
 
 def _sides(providers: Mapping[str, Provider], shared_dir: Path, name: str) -> list[_Side]:

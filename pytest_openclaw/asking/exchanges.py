@@ -1,5 +1,6 @@
 """Runs an exchange: a model is asked turn by turn, and its calls are answered from a small world.
 
+A single question on the surface `openclaw` is one too: the model may look up tools before its call.
 It ends at the answer to the user's last message, at the world's last step, or where OpenClaw would end the
 run: at a call whose arguments are not JSON, or at the eleventh call of an unknown tool. Where OpenClaw would
 send another request (`recovery.py`), it continues; each message of the user begins a run of OpenClaw. A turn
@@ -65,7 +66,8 @@ class _Exchange:
         self.received: list[Turn] = []  # as they are sent to the model
         self.offered = request.tools
         self._request = request
-        self._world = request.world or World()
+        # A single question has a world for looking up tools alone.
+        self._world = request.world or World(steps=request.lookup_turns + 1)
         self._messages_left = [*request.turns]
         self._message: str | None = None  # which the next turn answers
         self._n_before = 0  # turns that answered earlier messages
@@ -148,6 +150,7 @@ class _Exchange:
     def _play(self, reply: Reply) -> _Answered:
         """Return the calls of a turn, with those that OpenClaw makes from its text, and their results."""
         # Imported here: a run without worlds does not need these modules.
+        from pytest_openclaw.tools.bridge import is_lookup
         from pytest_openclaw.tools.loops import is_given_up
         from pytest_openclaw.tools.promoted import promoted_calls
         from pytest_openclaw.tools.recovery import is_broken
@@ -161,6 +164,9 @@ class _Exchange:
         calls = reply.tool_calls or promoted_calls(strip_thinking(reply.text), tools)
         if not calls:
             return (), (), "answer"
+        looks_up = all(is_lookup(playing.dispatched(call)) for call in calls)
+        if self._request.lookup_turns and not looks_up:
+            return calls, (), "call"
         # OpenClaw executes no calls of a turn that was cut off, or that should have had only text.
         is_left = reply.tool_calls and (reply.finish_reason == "length" or not self.offered)
         results = None if is_left else playing.answer_turn(calls)

@@ -1,20 +1,49 @@
-"""What test processes and the asker send each other: frozen values, pickled where they cross a socket."""
+"""What test processes and the asker send each other, and a process's view of its session: frozen values."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from pytest_openclaw.core.json_types import JsonObject
+    from pytest_openclaw.types.prompts import Cell
     from pytest_openclaw.types.protocols import ProviderSetup
     from pytest_openclaw.types.replies import CallResult
     from pytest_openclaw.types.requests import Request
     from pytest_openclaw.types.settings import Settings
     from pytest_openclaw.types.targets import Target
+
+
+class Listed(NamedTuple):
+    """A cell of the session's plan.
+
+    Attributes:
+        token: any text that is unique in the session.
+        is_ahead: it may be sent before its test begins.
+    """
+
+    token: str
+    cell: Cell
+    is_ahead: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Membership:
+    """Which asker a process uses, and who else does.
+
+    Attributes:
+        name: equal for all processes of the run on this machine that reach the same servers.
+        is_alone: this process runs all cells.
+        awaits_decisions: a test waits until the repeats before its own are decided on, in another process.
+    """
+
+    name: str = "here"
+    is_alone: bool = True
+    awaits_decisions: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

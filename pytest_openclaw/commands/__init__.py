@@ -20,6 +20,7 @@ from pytest_openclaw import __version__
 from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.core.installation import NAME
 from pytest_openclaw.core.text import inert, printable
+from pytest_openclaw.suites.wording import closest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -43,6 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         import argcomplete
 
         argcomplete.autocomplete(parser)
+    _check_command(parser, sys.argv[1:] if argv is None else argv)
     arguments = parser.parse_args(argv)
     if arguments.command is None:
         parser.print_help()
@@ -62,6 +64,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader has closed the pipe; Python would report it again when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return answer.status
+
+
+def _check_command(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
+    """End the program if the words begin with no command; argparse names the one that is meant since 3.14."""
+    name = next(iter(words), "-")
+    if not name.startswith("-") and name not in COMMANDS:
+        parser.error(f"there is no command {name}.{closest(name, COMMANDS)} {NAME} --help lists them.")
 
 
 def _find_project(arguments: argparse.Namespace) -> None:

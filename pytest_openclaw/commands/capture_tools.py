@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator, Sequence
 
-    from pytest_openclaw.stats.drift import Drift, Surface
+    from pytest_openclaw.stats.drift import ComparedSurface, Drift
     from pytest_openclaw.tools.catalogue import Catalogue
 
 DRIFTED = 1
@@ -123,12 +123,12 @@ def _drifts(before: Catalogue, now: Catalogue) -> Iterator[Drift]:
         yield compare_surfaces(one, other, surface=name, beside=beside)
 
 
-def _surface(catalogue: Catalogue, name: str) -> Surface:
-    from pytest_openclaw.stats.drift import Surface
+def _surface(catalogue: Catalogue, name: str) -> ComparedSurface:
+    from pytest_openclaw.stats.drift import ComparedSurface
 
     request = catalogue.requests.get(name)
     size = catalogue.sizes.get(name, {}).get("bytes_of_the_release")
-    return Surface(
+    return ComparedSurface(
         tools=catalogue.surface(name),
         fields=dict(request["fields"]) if request else None,
         n_bytes=size,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shutil
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -227,6 +228,13 @@ def catalogue_of(file: Path | None) -> Catalogue:
 def terminal_width() -> int:
     """Return the columns of the terminal; 80 in a file or a pipe, unless `COLUMNS` says otherwise."""
     return shutil.get_terminal_size().columns
+
+
+def in_lines(sentence: str) -> list[str]:
+    """Return a sentence as lines of a terminal, the further ones indented; a file has it on one line."""
+    from pytest_openclaw.reports.numbers import whole_lines_of
+
+    return whole_lines_of(sentence, terminal_width(), "  ") if sys.stdout.isatty() else [sentence]
 
 
 def counted(n: int, what: str) -> str:

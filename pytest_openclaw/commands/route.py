@@ -25,7 +25,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.commands.result import CommandResult, add_run, read_run, write_over_ours
+from pytest_openclaw.commands.result import CommandResult, add_run, in_lines, read_run, write_over_ours
 from pytest_openclaw.core.errors import OpenClawError
 
 if TYPE_CHECKING:
@@ -168,12 +168,12 @@ def _entry_lines(routing: Routing, out: Path) -> Iterator[str]:
     from pytest_openclaw.reports.tool_use_text import ABLE, render_best
 
     for route in routing.routes:
-        yield f"{route.ref}: {route.recommendation.sentence}"
+        yield from in_lines(f"{route.ref}: {route.recommendation.sentence}")
         yield from (f"  {text}" for text in _consequences(route))
     for candidate in routing.nameless:
         yield f"{candidate.label}: OpenClaw has no name for it, no entry"
     if routing.best:
-        yield f"subagents: {render_best(routing.best, ABLE)}"
+        yield from in_lines(f"subagents: {render_best(routing.best, ABLE)}")
     yield ""
     yield f"wrote {out}"
 

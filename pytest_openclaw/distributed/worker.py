@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_openclaw.asking.plan import Membership
+from pytest_openclaw.asking.messages import Membership
 from pytest_openclaw.asking.shares import reaches
 from pytest_openclaw.core.run_once import once
 from pytest_openclaw.distributed.worker_messages import (

@@ -28,6 +28,7 @@ from pytest_openclaw.recording.inventory import installed_version, machine_id
 from pytest_openclaw.recording.selection import Selection
 from pytest_openclaw.session.coordinator import WorkerInput
 from pytest_openclaw.session.registries import describe
+from pytest_openclaw.types.surface import surface_to_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -79,6 +80,7 @@ class Workers:
             is_ordered=not distributes_freely(session.config),
             anchor_s=anchor_s() if is_here else None,
             settings=settings,
+            surface=json.dumps(surface_to_json(surface)) if (surface := session.settings.surface) else "",
             kept=kept,
             line=line,
         )

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.core.errors import OpenClawError
-from pytest_openclaw.judging.judge import Judgment, conclude, judge, prepare
+from pytest_openclaw.judging.judge import Judgment, conclude, judge, judge_done, prepare
 from pytest_openclaw.types import faults
 from pytest_openclaw.types.replies import CallResult, Fault, Reply
 
@@ -20,12 +20,14 @@ if TYPE_CHECKING:
 class CellResult:
     """How a cell's call ended, and the judgment if there is a reply.
 
-    A Python benchmark is judged by its own test; until that has run `judgment` is None.
+    A Python benchmark is judged by its own test; until that has run `judgment` is None. `done` is
+    the judgment of a probe's calls before a fault; see `judge_done`.
     """
 
     cell: Cell
     call: CallResult
     judgment: Judgment | None = None
+    done: Judgment | None = None
 
     @classmethod
     def never_sent(cls, cell: Cell, error: BaseException) -> CellResult:
@@ -49,7 +51,7 @@ class CellResult:
         return prepare(self.cell.prompt, result) if isinstance(result, Reply) else Reply()
 
     def judged(self, timeout_s: float) -> CellResult:
-        """Add the judgment of a suite's validator, if there is a reply.
+        """Add the judgment of a suite's validator: of the reply, or of what was done before a fault.
 
         Args:
             timeout_s: for a prompt that sets none.
@@ -58,9 +60,10 @@ class CellResult:
             Exception: what a validator raises; the result is then `broken`.
         """
         result, prompt = self.call.result, self.cell.prompt
+        timeout_s = prompt.timeout_s or timeout_s
         if isinstance(result, Fault):
-            return self
-        return replace(self, judgment=judge(prompt, result, timeout_s=prompt.timeout_s or timeout_s))
+            return replace(self, done=judge_done(prompt, result.turns, timeout_s=timeout_s))
+        return replace(self, judgment=judge(prompt, result, timeout_s=timeout_s))
 
     def judged_or_broken(self, timeout_s: float) -> CellResult:
         """Judge a cell whose test will no longer run; an error is only recorded in its row."""
@@ -80,7 +83,7 @@ class CellResult:
         result = self.call.result
         raw = result.raw or result.text if isinstance(result, Reply) else result.raw
         fault = replace(faults.broke(self.cell.id, _reason(error)), raw=raw, cut=result.cut)
-        return replace(self, call=replace(self.call, result=fault), judgment=None)
+        return replace(self, call=replace(self.call, result=fault), judgment=None, done=None)
 
 
 def _reason(error: BaseException) -> str:

@@ -14,6 +14,7 @@ from pytest_openclaw.providers.earlier_turns import with_ids
 from pytest_openclaw.providers.http_call import Dialect
 from pytest_openclaw.providers.json_values import count_in, object_in, objects_in, text_in
 from pytest_openclaw.providers.over_http import VendorApi
+from pytest_openclaw.providers.request_fields import chosen
 from pytest_openclaw.providers.wire_errors import error_in, load_object
 from pytest_openclaw.types.settings import THINKING_ROOM_TOKENS
 
@@ -61,14 +62,17 @@ def messages_body(
         body["system"] = request.system
     if request.thinking_level:
         body |= _thinking(request, with_budget=with_budget)
-    elif with_temperature:
+    elif with_temperature and request.temperature is not None:
         # Anthropic's temperatures end at 1, where those of a request end at 2.
         body["temperature"] = min(request.temperature, 1.0)
+    body |= chosen(top_p=request.top_p)
     if request.tools:
         body["tools"] = [
             {"name": tool.name, "description": tool.description, "input_schema": dict(tool.parameters)}
             for tool in request.tools
         ]
+        if request.tool_choice == "required":
+            body["tool_choice"] = {"type": "any"}
     return body
 
 
@@ -116,6 +120,7 @@ class AnthropicMessages(VendorApi):
 
     name: ClassVar[str] = "anthropic_messages"
     takes_tools: ClassVar[bool] = True
+    takes: ClassVar[frozenset[str]] = VendorApi.takes - {"seed"}
     takes_messages: ClassVar[bool] = True
     vendor_url: ClassVar[str] = "https://api.anthropic.com/v1"
     base_env: ClassVar[str] = "ANTHROPIC_BASE_URL"

@@ -26,7 +26,7 @@ from pytest_openclaw.providers.claude.command_line import (
     stdin_of,
 )
 from pytest_openclaw.providers.claude.last_line import CalledModel, ended_without_result, meaning_of
-from pytest_openclaw.providers.claude.played_stream import stream_for
+from pytest_openclaw.providers.claude.played_stream import PlayedStream, stream_for
 from pytest_openclaw.providers.claude.stream_json import receive_line
 from pytest_openclaw.providers.claude.tools import lay_out_tools, what_broke, why_not_askable
 from pytest_openclaw.providers.claude.usage import charged
@@ -39,12 +39,18 @@ from pytest_openclaw.types.replies import Fault
 if TYPE_CHECKING:
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.providers.claude.stream_json import Stream
+    from pytest_openclaw.providers.processes import Running
     from pytest_openclaw.types.replies import Reply
     from pytest_openclaw.types.requests import Request
 
 # Seconds that the CLI gets for its cleanup after the result line, before it is terminated.
 TIDY_S = 2.0
 VERSION_TIMEOUT_S = 20.0
+NO_MESSAGES = "the Claude CLI cannot be given messages that have happened; it asks whatever the user says."
+WENT_ON = (
+    "the CLI asked its model again by itself, after an answer that was empty or cut off, so the user's next"
+    " message was not sent. Raise the prompt's max_output_tokens if it was cut off."
+)
 
 
 class ClaudeCodeCLI(Provider):
@@ -124,6 +130,8 @@ class ClaudeCodeCLI(Provider):
             CallFailed: there is no reply.
         """
         command = find_command(self.setup)
+        if request.messages or request.history:
+            raise CallFailed(faults.cannot_play(self.setup.name, NO_MESSAGES))
         if why := why_not_askable(request):
             raise CallFailed(faults.cli_failed(self.setup.name, why))
         with scratch_folder(request.system) as scratch:
@@ -134,7 +142,8 @@ class ClaudeCodeCLI(Provider):
                 argv=(*command, *arguments(request, scratch, bare=self._access.is_bare)),
                 env=env,
                 cwd=scratch.cwd,
-                stdin=stdin_of(request.prompt),
+                stdin=stdin_of(request.prompt, is_line=bool(request.turns)),
+                keeps_stdin=bool(request.turns),
             )
             stream = stream_for(request)
             outcome = await self._converse(program, stream, request)
@@ -151,11 +160,16 @@ class ClaudeCodeCLI(Provider):
         running = await processes.start_for(self.setup.name, program)
         try:
             async with asyncio.timeout(request.timeout_s) as scope:
+                messages = [*request.turns]
                 while not stream.over and (line := await running.next_line()) is not None:
                     before = stream.messages
                     receive_line(stream, line)
+                    if messages and isinstance(stream, PlayedStream) and stream.awaits_message:
+                        _send(running, stream, messages)
                     if stream.messages > before:  # each turn has its own timeout
                         scope.reschedule(asyncio.get_running_loop().time() + request.timeout_s)
+                if messages and isinstance(stream, PlayedStream) and stream.went_on:
+                    return faults.cli_failed(self.setup.name, WENT_ON, stream.raw())
                 if not stream.over:
                     await running.exits_within(processes.DRAIN_S)
             if stream.result is not None:
@@ -181,3 +195,11 @@ class ClaudeCodeCLI(Provider):
                 cwd=scratch.cwd,
             )
             return await processes.first_line_for(self.setup.name, program, within_s=VERSION_TIMEOUT_S)
+
+
+def _send(running: Running, stream: PlayedStream, messages: list[str]) -> None:
+    """Send the user's next message; after the last one the CLI ends by itself."""
+    running.send(stdin_of(messages[0], is_line=True))
+    stream.send_message(messages.pop(0))
+    if not messages:
+        running.end_input()

@@ -13,6 +13,7 @@ from urllib.parse import quote
 from pytest_openclaw.providers.http_call import Dialect
 from pytest_openclaw.providers.json_values import count_in, object_in, objects_in, text_in
 from pytest_openclaw.providers.over_http import MODELS_TIMEOUT_S, VendorApi
+from pytest_openclaw.providers.request_fields import chosen
 from pytest_openclaw.providers.wire_errors import error_in, load_object
 from pytest_openclaw.tools.thinking import strip_thinking
 from pytest_openclaw.types import faults
@@ -59,11 +60,9 @@ def gemini_body(request: Request, *, with_temperature: bool = True, with_budget:
         with_temperature: False for a model that refuses it.
         with_budget: True for a model that takes a budget of thinking tokens in place of a level.
     """
-    config: JsonObject = {"maxOutputTokens": request.max_output_tokens}
-    if with_temperature:
-        config["temperature"] = request.temperature
-    if request.seed is not None:
-        config["seed"] = request.seed
+    temperature = request.temperature if with_temperature else None
+    config = chosen(temperature=temperature, topP=request.top_p, seed=request.seed)
+    config["maxOutputTokens"] = request.max_output_tokens
     if request.thinking_level:
         level = request.thinking_level
         amount = (
@@ -85,6 +84,8 @@ def gemini_body(request: Request, *, with_temperature: bool = True, with_budget:
             for tool in request.tools
         ]
         body["tools"] = [{"functionDeclarations": declarations}]
+        if request.tool_choice == "required":
+            body["toolConfig"] = {"functionCallingConfig": {"mode": "ANY"}}
     return body
 
 

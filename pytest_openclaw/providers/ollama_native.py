@@ -11,6 +11,7 @@ from pytest_openclaw.providers.fingerprint import ask_all, ollama_fingerprint
 from pytest_openclaw.providers.http_call import Dialect
 from pytest_openclaw.providers.json_values import count_in, object_in, objects_in, positive_in, text_in
 from pytest_openclaw.providers.ollama import Ollama
+from pytest_openclaw.providers.request_fields import chosen
 from pytest_openclaw.providers.wire_errors import error_in, load_object
 from pytest_openclaw.tools.thinking import strip_thinking
 from pytest_openclaw.types.faults import WireError
@@ -50,9 +51,8 @@ def ollama_body(
         keep_alive: how long the model stays loaded; None leaves it to the server.
         with_level: False for a model whose thinking is on or off and has no levels.
     """
-    options: JsonObject = {"temperature": request.temperature, "num_predict": request.max_output_tokens}
-    if request.seed is not None:
-        options["seed"] = request.seed
+    options = chosen(temperature=request.temperature, top_p=request.top_p, seed=request.seed)
+    options["num_predict"] = request.max_output_tokens
     if num_ctx is not None:
         options["num_ctx"] = num_ctx
     level = request.thinking_level
@@ -119,6 +119,8 @@ class OllamaNative(Ollama):
 
     name: ClassVar[str] = "ollama_native"
     takes_tools: ClassVar[bool] = True
+    api: ClassVar[str] = "ollama"
+    takes: ClassVar[frozenset[str]] = Ollama.takes - {"tool_choice"}
     takes_messages: ClassVar[bool] = True
     path: ClassVar[str] = "/api/chat"
     models_path: ClassVar[str] = "/api/tags"

@@ -12,8 +12,10 @@ from pytest_openclaw.providers.fingerprint import fingerprint
 from pytest_openclaw.providers.http_call import Dialect
 from pytest_openclaw.providers.json_values import count_in, object_in, objects_in, positive_in, text_in
 from pytest_openclaw.providers.ollama import Ollama
+from pytest_openclaw.providers.request_fields import chosen
 from pytest_openclaw.providers.wire_errors import error_in, error_of_object
 from pytest_openclaw.types.faults import WireError
+from pytest_openclaw.types.targets import LISTED, OPENCLAW, SurfaceName
 
 if TYPE_CHECKING:
     from pytest_openclaw.core.json_types import JsonObject
@@ -26,7 +28,8 @@ if TYPE_CHECKING:
 # Only the first one is read: some servers send the same thinking under two names.
 _REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking")
 # Without these the question is the same. Some servers reject each field that they do not know.
-_OPTIONAL = ("think", "stream_options", "seed", "temperature")
+_OPTIONAL = ("think", "stream_options", "seed", "temperature", "top_p")
+_LIMIT: dict[SurfaceName, str] = {LISTED: "max_tokens", OPENCLAW: "max_completion_tokens"}
 _REJECTS = re.compile(r"support|extra|unknown|unrecogni[sz]ed|unexpected|permitted|allowed")
 # Mistral's, for an answer that the model's context ended
 _FINISH_REASON = {"model_length": "length"}
@@ -49,14 +52,12 @@ def chat_body(request: Request, *, with_reasoning: bool = False) -> JsonObject:
     body: JsonObject = {
         "model": request.model,
         "messages": messages,
-        "temperature": request.temperature,
-        "max_tokens": request.max_output_tokens,
+        **chosen(temperature=request.temperature, top_p=request.top_p, seed=request.seed),
+        _LIMIT[request.surface]: request.max_output_tokens,
         "stream": request.stream,
     }
     if request.stream:
         body["stream_options"] = {"include_usage": True}
-    if request.seed is not None:
-        body["seed"] = request.seed
     if request.thinking_level:
         body |= {"reasoning_effort": request.thinking_level, "think": True}
     if request.tools:
@@ -111,6 +112,7 @@ class OllamaOpenAI(Ollama):
     name: ClassVar[str] = "ollama_openai"
     base_env: ClassVar[str | None] = "OLLAMA_OPENAI_BASE"
     takes_tools: ClassVar[bool] = True
+    api: ClassVar[str] = "openai-completions"
     takes_messages: ClassVar[bool] = True
     path: ClassVar[str] = "/chat/completions"
     dialect: ClassVar[Dialect] = Dialect(

@@ -9,6 +9,7 @@ from pytest_openclaw.providers.earlier_turns import with_ids
 from pytest_openclaw.providers.http_call import Dialect
 from pytest_openclaw.providers.json_values import count_in, object_in, objects_in, text_in
 from pytest_openclaw.providers.over_http import VendorApi
+from pytest_openclaw.providers.request_fields import chosen
 from pytest_openclaw.providers.wire_errors import error_in, error_of_object
 
 if TYPE_CHECKING:
@@ -41,10 +42,12 @@ def responses_body(request: Request, *, with_temperature: bool = True) -> JsonOb
         body["instructions"] = request.system
     if request.thinking_level:
         body["reasoning"] = {"effort": request.thinking_level}
-    elif with_temperature:
-        body["temperature"] = request.temperature
+    else:
+        body |= chosen(temperature=request.temperature if with_temperature else None, top_p=request.top_p)
     if request.tools:
         body["tools"] = [_offer(tool) for tool in request.tools]
+        if request.tool_choice == "required":
+            body["tool_choice"] = request.tool_choice
     return body
 
 
@@ -87,6 +90,8 @@ class OpenAIResponses(VendorApi):
 
     name: ClassVar[str] = "openai_responses"
     takes_tools: ClassVar[bool] = True
+    api: ClassVar[str] = "openai-responses"
+    takes: ClassVar[frozenset[str]] = VendorApi.takes - {"seed"}
     takes_messages: ClassVar[bool] = True
     vendor_url: ClassVar[str] = "https://api.openai.com/v1"
     base_env: ClassVar[str] = "OPENAI_BASE_URL"

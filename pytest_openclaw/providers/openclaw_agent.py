@@ -1,5 +1,7 @@
 """`openclaw_agent`: models through the installed OpenClaw, one `agent exec` per request.
 
+A request with several messages of the user is a session, with one start of OpenClaw for each of them.
+
 A model's name is `provider/model`, as in OpenClaw. `ollama/…` and `openai/…` use the same servers as the
 other providers; any other provider is the server at `OPENCLAW_AGENT_BASE_URL`, or of the endpoint's line,
 with chat completions. OpenClaw reaches them through `openclaw/relay.py`, which records times, calls and their
@@ -35,24 +37,33 @@ from pytest_openclaw.providers.openclaw.call import (
     why_no_shell,
     why_not_askable,
     write_config,
+    write_message,
 )
 from pytest_openclaw.providers.openclaw.envelope import CalledAgent, find_envelope, read_envelope
-from pytest_openclaw.providers.openclaw.recorded_reply import reply_of, with_world_paths
+from pytest_openclaw.providers.openclaw.recorded_reply import (
+    answering,
+    broken_after,
+    joined,
+    reply_of,
+    with_world_paths,
+)
 from pytest_openclaw.providers.processes import Program, Running
 from pytest_openclaw.providers.wire_errors import shortened
 from pytest_openclaw.types import faults
 from pytest_openclaw.types.faults import CallFailed
 from pytest_openclaw.types.protocols import Provider, ProviderSetup
 from pytest_openclaw.types.replies import Fault
+from pytest_openclaw.types.targets import OPENCLAW
+from pytest_openclaw.types.worlds import World
 
 if TYPE_CHECKING:
     from pytest_openclaw.core.json_types import JsonObject
+    from pytest_openclaw.providers.openclaw.call import AgentScratch
     from pytest_openclaw.providers.openclaw.disk import Stage
     from pytest_openclaw.providers.openclaw.relay import Relay
     from pytest_openclaw.providers.over_http import OverHttp
     from pytest_openclaw.types.replies import Reply
     from pytest_openclaw.types.requests import Request
-    from pytest_openclaw.types.worlds import World
 
 BASE_ENV = "OPENCLAW_AGENT_BASE_URL"
 KEY_ENV = "OPENCLAW_AGENT_API_KEY"
@@ -66,6 +77,7 @@ class OpenClawAgent(Provider):
     takes_tools: ClassVar[bool] = True
     takes_messages: ClassVar[bool] = True
     plays_worlds: ClassVar[bool] = True
+    is_openclaw: ClassVar[bool] = True
 
     def __init__(self, setup: ProviderSetup) -> None:
         super().__init__(setup)
@@ -116,6 +128,8 @@ class OpenClawAgent(Provider):
         # Imported here, because it loads the HTTP library, which only the process that sends requests needs.
         from pytest_openclaw.providers.openclaw.relay import Relay
 
+        if request.turns and request.world is None:
+            request = replace(request, world=World())
         command = find_command(self.setup)
         if why := why_not_askable(request):
             raise CallFailed(faults.cannot_play(self.setup.name, why))
@@ -123,7 +137,6 @@ class OpenClawAgent(Provider):
         with scratch_folder(request.world, compiled=self._compiled_folder()) as scratch:
             if why := why_no_shell(request, scratch):
                 raise CallFailed(faults.cannot_play(self.setup.name, why))
-            prompt = scratch.stage.disk.with_real_paths(request.prompt) if request.world else request.prompt
             relay = Relay(
                 server,
                 route.model,
@@ -137,11 +150,10 @@ class OpenClawAgent(Provider):
                 write_config(scratch, config)
                 program = Program(
                     argv=(*command, *arguments(request, scratch, route=route)),
-                    env=environment(scratch, self.setup.environ),
+                    env=environment(scratch, self.setup.environ, is_session=bool(request.turns)),
                     cwd=scratch.workspace,
-                    stdin=valid_text(prompt).encode(),
                 )
-                outcome = await self._converse(program, relay, request, server)
+                outcome = await self._hold(program, scratch, relay, request, server)
             if request.world is not None:
                 outcome = self._played(outcome, scratch.stage, request.world)
         if isinstance(outcome, Fault):
@@ -193,6 +205,23 @@ class OpenClawAgent(Provider):
         key_env = own.key_env or (KEY_ENV if own.environ.get(KEY_ENV) else None)
         return OllamaOpenAI(replace(own, base_url=base, key_env=key_env))
 
+    async def _hold(
+        self, program: Program, scratch: AgentScratch, relay: Relay, request: Request, server: OverHttp
+    ) -> Reply | Fault:
+        """Start OpenClaw once for each message of the user, until a run ends without an answer."""
+        runs: list[Reply] = []
+        for text in (request.prompt, *request.turns):
+            said = scratch.stage.disk.with_real_paths(text) if request.world else text
+            program = replace(program, stdin=write_message(scratch, said))
+            relay.begin_run()
+            outcome = await self._converse(program, relay, request, server)
+            if isinstance(outcome, Fault):
+                return broken_after(runs, outcome)
+            runs.append(answering(outcome, text) if runs else outcome)
+            if outcome.ended_by != "answer":
+                break
+        return joined(runs)
+
     async def _converse(
         self, program: Program, relay: Relay, request: Request, server: OverHttp
     ) -> Reply | Fault:
@@ -214,7 +243,8 @@ class OpenClawAgent(Provider):
         if received.fault is not None:  # models of another server may still be available
             scope = "target" if received.fault.scope == "endpoint" else received.fault.scope
             return replace(received.fault, scope=scope)
-        lacking = [tool.name for tool in request.tools if tool.name not in received.offered]
+        wanted = () if request.surface == OPENCLAW else request.tools
+        lacking = [tool.name for tool in wanted if tool.name not in received.offered]
         if received.exchanges and lacking:
             why = f"this OpenClaw does not offer {', '.join(lacking[:3])} without a gateway."
             return faults.cannot_play(self.setup.name, why)
@@ -240,7 +270,7 @@ class OpenClawAgent(Provider):
         return replace(with_world_paths(outcome, stage.disk), world=stage.state(world))
 
     def _patience_s(self, request: Request) -> float:
-        return request.timeout_s * (request.world.steps if request.world else 1)
+        return request.timeout_s * (request.world.steps if request.world else 1 + request.lookup_turns)
 
     def _without_result(self, running: Running) -> Fault:
         words = f": {shortened(running.stderr)}" if running.stderr else ""

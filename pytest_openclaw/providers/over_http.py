@@ -14,6 +14,7 @@ from pytest_openclaw.providers.address import Address, parse_address
 from pytest_openclaw.providers.exchange import Exchange
 from pytest_openclaw.providers.http_call import Call, Dialect
 from pytest_openclaw.providers.json_values import objects_in
+from pytest_openclaw.providers.request_fields import with_fields
 from pytest_openclaw.types import faults
 from pytest_openclaw.types.faults import CallFailed
 from pytest_openclaw.types.protocols import Provider, ProviderSetup
@@ -41,6 +42,7 @@ class OverHttp(Provider):
     """
 
     path: ClassVar[str]
+    takes: ClassVar[frozenset[str]] = frozenset({"temperature", "top_p", "seed", "tool_choice", "fields"})
     models_path: ClassVar[str] = "/models"
     dialect: ClassVar[Dialect]
     headers: ClassVar[Mapping[str, str]] = MappingProxyType({})
@@ -178,6 +180,7 @@ class OverHttp(Provider):
         """
         from pytest_openclaw.providers.listening import listen
 
+        body = with_fields(body, request.fields)
         call = self._call(f"{self.address.base_url}{self.route(request)}", body, model=request.model)
         self._edge.prepare(call.url)
         exchange = self.new_exchange(streaming=request.stream)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib
 from datetime import UTC, datetime
-from fnmatch import fnmatchcase
 from functools import cache
 from math import fsum
 from typing import TYPE_CHECKING, Any
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_openclaw.core.installation import install_command
 from pytest_openclaw.providers.lengths import most_tokens
 from pytest_openclaw.types.replies import Reply, Usage
+from pytest_openclaw.types.targets import label_fits
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -158,11 +158,8 @@ def _with_missing_as_zero(usage: Usage) -> Usage:
 @cache
 def _fitting(prices: tuple[OwnPrice, ...], target: Target) -> OwnPrice | None:
     """Return the last price that fits the target, with its thinking level or without."""
-    plain = f"{target.provider}/{target.model}"
-    names = {target.label.casefold(), plain.casefold()}
-    fitting = [
-        price for price in prices if any(fnmatchcase(name, price.pattern.casefold()) for name in names)
-    ]
+    names = (target.label, f"{target.provider}/{target.model}")
+    fitting = [price for price in prices if any(label_fits(name, price.pattern) for name in names)]
     return fitting[-1] if fitting else None
 
 

@@ -45,6 +45,7 @@ class Program:
     env: Mapping[str, str] = field(repr=False)
     cwd: Path
     stdin: bytes = field(default=b"", repr=False)
+    keeps_stdin: bool = False
 
 
 def find_program(setup: ProviderSetup, command: str, install: str) -> tuple[str, ...]:
@@ -116,6 +117,14 @@ class Running(asyncio.SubprocessProtocol):
             self._lines.put_nowait(None)
         return line
 
+    def send(self, data: bytes) -> None:
+        """Add to its input; one that has closed it does not get it."""
+        self._stdin.write(data)
+
+    def end_input(self) -> None:
+        """Close its input, after what was sent."""
+        self._stdin.close()
+
     async def exits_within(self, seconds: float) -> bool:
         """Wait for its exit at most this long; return whether it has exited."""
         with contextlib.suppress(TimeoutError):  # the return value is False then
@@ -151,6 +160,7 @@ class Running(asyncio.SubprocessProtocol):
         """The program has started."""
         self._transport = cast("asyncio.SubprocessTransport", transport)
         self._pid = self._transport.get_pid()
+        self._stdin = cast("asyncio.WriteTransport", self._transport.get_pipe_transport(0))
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
         """Receive bytes from stdout (1) or stderr (2)."""
@@ -227,16 +237,16 @@ async def start(program: Program) -> Running:
     Raises:
         OSError: it cannot be started.
     """
-    transport, running = await asyncio.get_running_loop().subprocess_exec(
+    _, running = await asyncio.get_running_loop().subprocess_exec(
         Running,
         *program.argv,
         env=program.env,
         cwd=program.cwd,
         start_new_session=True,
     )
-    stdin = cast("asyncio.WriteTransport", transport.get_pipe_transport(0))
-    stdin.write(program.stdin)
-    stdin.close()
+    running.send(program.stdin)
+    if not program.keeps_stdin:
+        running.end_input()
     try:
         running.appoint_keeper()
     except OSError:

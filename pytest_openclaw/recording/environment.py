@@ -13,6 +13,7 @@ from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.core.files import is_there, read_file
 from pytest_openclaw.recording.inventory import collect_inventory
 from pytest_openclaw.stats.groups import Snapshots
+from pytest_openclaw.types.targets import LISTED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -185,7 +186,8 @@ def file_names(targets: Iterable[Target]) -> dict[Target, str]:
     """Return a name for each target that is safe in a file name; equal ones get a number."""
     names: dict[Target, str] = {}
     for target in targets:
-        parts = (target.provider, target.model, target.thinking_level)
+        surface = None if target.surface == LISTED else target.surface
+        parts = (target.provider, target.model, target.thinking_level, surface)
         base = "__".join(_safe(part) for part in parts if part)[:120]
         name, number = base, 2
         while name.casefold() in {taken.casefold() for taken in names.values()}:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 RESULTS = "results.jsonl"
+SURFACE = "surface.json"
 LOCK = ".lock"
 
 

@@ -11,6 +11,7 @@ from pytest_openclaw.core.signals import whole_step
 from pytest_openclaw.recording.early_stopping import EarlyStopping
 from pytest_openclaw.recording.environment import EnvironmentSnapshots
 from pytest_openclaw.recording.plugins import Plugins
+from pytest_openclaw.recording.run_directory import SURFACE
 from pytest_openclaw.stats.run_comparison import Measured, compare_runs
 from pytest_openclaw.stats.spent import budget_of
 from pytest_openclaw.stats.summarizing import summarize_run
@@ -20,6 +21,7 @@ from pytest_openclaw.types.payloads import LeftOut
 from pytest_openclaw.types.records import Record
 from pytest_openclaw.types.rows import to_row
 from pytest_openclaw.types.run_config import CONFIG_VERSION, settings_to_json
+from pytest_openclaw.types.surface import surface_to_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -283,6 +285,8 @@ class RunSession:
         return sorted(self.records, key=place)
 
     def _write_config(self) -> None:
+        if self._settings.surface is not None:
+            self.directory.write_json(SURFACE, surface_to_json(self._settings.surface))
         self.directory.write_json("config.json", self._config())
 
     def _config(self) -> JsonObject:

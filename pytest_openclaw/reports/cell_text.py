@@ -135,7 +135,7 @@ def _facts(record: Record, prompt: JsonObject) -> Iterator[tuple[str, str]]:
     if record.finish_reason:
         yield "finish", record.finish_reason
     if record.effective_model and record.effective_model != record.model:
-        yield "answered by", record.effective_model
+        yield "served by", record.effective_model
     if record.cost_usd is not None:
         yield "cost", f"{record.cost_usd:.6f} USD"
     if record.truncated:

@@ -130,7 +130,7 @@ def _exchange(reply: Reply) -> Iterator[str]:
             yield _block(f"turn {number}", one_line(called, CALL_WIDTH), CALL_WIDTH)
             if result is not None:
                 yield _block("", f"-> {shorten(result.strip(), RESULT_WIDTH)}", RESULT_WIDTH + 3)
-    if reply.ended_by and reply.ended_by != "answer":
+    if reply.ended_by and reply.ended_by in ENDS:
         yield f"  ended   {ENDS[reply.ended_by]}"
 
 

@@ -64,6 +64,8 @@ class Entry:
     def notes(self) -> list[str]:
         """What is not ordinary about the run, in words: `rescored`, `partial: 12 of 36 cells`."""
         found: list[str] = [] if self.kind == "measured" else [self.kind]
+        if not self.group["n_ok"]:
+            found.append("no cell answered")
         if self.state != "finished":
             n_rows = self.group["n_total"]
             count = f": {n_rows} of {self.n_cells} cells" if self.n_cells else ""

@@ -149,5 +149,5 @@ def whole_lines_of(text: str, width: int, indent: str = "") -> list[str]:
 
 def lines_of(text: str, width: int) -> list[str]:
     """Return a foreign text as a few printable lines of at most `width` columns, broken between words."""
-    lines = textwrap.wrap(one_line(text, 3 * width), width, max_lines=MOST_LINES, placeholder=" …")
+    lines = textwrap.wrap(one_line(text, MOST_LINES * width), width, max_lines=MOST_LINES, placeholder=" …")
     return [one_line(line, width) for line in lines] or [""]

@@ -12,6 +12,7 @@ from pytest_openclaw.reports.comparison_text import in_short, name_of, reasons_i
 from pytest_openclaw.reports.money import render_cost
 from pytest_openclaw.reports.numbers import (
     lines_of,
+    listed,
     one_line,
     render_ms,
     whole_lines_of,
@@ -130,10 +131,10 @@ def _findings(summary: Summary, width: int) -> Iterator[tuple[str, str]]:
     yield from _of_comparison(summary, width)
     yield from _of_groups(summary, width)
     if summary.missed and summary.n_answered:
-        names = ", ".join(missed.prompt_id for missed in summary.missed)
-        count = f"{_prompts(len(summary.missed))}: "
+        names = [missed.prompt_id for missed in summary.missed]
+        count = f"{_prompts(len(names))}: "
         label = "missed by all" if len(summary.groups) > 1 else "missed"
-        yield label, count + one_line(names, width - len(count))
+        yield label, count + listed(names, width - len(count))
     if summary.known_failures:
         yield "known failures", _known_failures(summary, width)
     if summary.slowest:
@@ -194,7 +195,8 @@ def _of_groups(summary: Summary, width: int) -> Iterator[tuple[str, str]]:
     if rests_on_text(summary.groups):
         yield from _wrapped("text alone", TEXT_ALONE, width)
     if summary.best:
-        yield from _wrapped("best with tools", render_best(summary.best), width)
+        best = whole_lines_of(render_best(summary.best), width)
+        yield from zip(chain(["best with tools"], repeat("")), best, strict=False)
 
 
 def _of_group(group: Group, width: int, *, alone: bool) -> Iterator[tuple[str, str]]:

@@ -12,7 +12,7 @@ from pytest_openclaw.core.text import printable
 from pytest_openclaw.types.payloads import KeptVerdict, ReportPayload
 
 if TYPE_CHECKING:
-    from pytest_openclaw.asking.connection import AskerConnection
+    from pytest_openclaw.asking.asker_connection import AskerConnection
     from pytest_openclaw.core.redact import Redactor
     from pytest_openclaw.judging.cell_result import CellResult
     from pytest_openclaw.recording.kept_cells import Replay
@@ -99,11 +99,12 @@ class CellRun:
             self.result = CellResult.never_sent(cell, error)
             raise
         if self.result.fault and self.result.outcome.pytest != "failed":
+            self.judge()
             self._end_without_reply(self.result.fault, self.result.outcome)
         return self.result
 
     def judge(self) -> None:
-        """Add the verdict of the suite's validator."""
+        """Add the verdict of the suite's validator, or the harm that was done before a fault."""
         result = self.result
         assert result is not None, "the call has ended"
         try:
@@ -143,7 +144,7 @@ class CellRun:
         from pytest_openclaw.asking.cell_records import record_of
 
         run_id, redactor = self.parts.settings.run_id, self.parts.redactor
-        return record_of(run_id, self.cell, result.call, result.judgment, redactor)
+        return record_of(run_id, self.cell, result.call, result.judgment or result.done, redactor)
 
     def payload(self, result: CellResult, report: pytest.TestReport) -> ReportPayload:
         """Return what the item's report carries."""

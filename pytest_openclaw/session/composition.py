@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -9,8 +10,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_openclaw.asking.asker_connection import AskerConnection
 from pytest_openclaw.asking.budget import SpentBudget
-from pytest_openclaw.asking.connection import AskerConnection
 from pytest_openclaw.asking.shared_dir import SharedDir
 from pytest_openclaw.core.clock import count_from
 from pytest_openclaw.core.redact import Redactor
@@ -25,6 +26,7 @@ from pytest_openclaw.session.resuming import find_resumed, hold_resumed, read_re
 from pytest_openclaw.session.run_writer import RunWriter
 from pytest_openclaw.session.spending import check_budget
 from pytest_openclaw.session.suite_files import SuiteFiles
+from pytest_openclaw.types.surface import surface_from_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -87,6 +89,8 @@ def compose(config: pytest.Config, coordinator: Coordinator) -> PluginSession | 
     stack = ExitStack()
     config.add_cleanup(stack.close)
     sends = not (settings.dry_run or any(getattr(config.option, name, None) for name in LISTING))
+    if given is None:
+        settings = replace(settings, surface=preflight.load_surface(settings, path, may_capture=sends))
 
     def make(settings: Settings, shared_dir: Path) -> Mapping[str, Provider]:
         return make_providers(classes, settings, shared_dir)
@@ -112,7 +116,8 @@ def _settings(
     """Return the settings, and the directory of the run to resume."""
     settings = load_settings(config, classes, given.targets if given else None)
     if given:
-        return replace(settings, **given.settings), None
+        surface = surface_from_json(json.loads(given.surface)) if given.surface else None
+        return replace(settings, **given.settings, surface=surface), None
     if not settings.resume or hasattr(config, "workerinput"):
         return settings, None
     path, settings = find_resumed(config, settings, [*classes, *(one.name for one in settings.endpoints)])
@@ -128,6 +133,7 @@ def _check_dry_run(
     shared_dir = _shared_dir(None, stack)
     providers = make(settings, shared_dir)
     check_budget(settings, providers)
+    preflight.check_requests(settings, providers)
     return _Checked(
         settings=settings,
         suites=suites,
@@ -155,6 +161,7 @@ def _check_run(
         settings = replace(settings, targets=targets)
         providers = make(settings, shared_dir)
     check_budget(settings, providers)
+    preflight.check_requests(settings, providers)
     return _Checked(
         settings=settings,
         suites=suites,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pytest_openclaw.asking.plan import Membership
+from pytest_openclaw.asking.messages import Membership
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -35,6 +35,7 @@ class WorkerInput:
         is_ordered: workers run cells in the order of the plan.
         anchor_s: what the controller's clock counts from; None where it may be another machine's.
         settings: those of a resumed run.
+        surface: the text of a `surface.json`; empty if no target is asked on `openclaw`.
         kept: the verdicts that a resumed run keeps, as `stored.resume.to_wire` returns them.
         line: an execnet channel for messages in both directions.
     """
@@ -47,6 +48,7 @@ class WorkerInput:
     is_ordered: bool
     anchor_s: float | None
     settings: JsonObject
+    surface: str
     kept: Sequence[Any]
     line: Any
 

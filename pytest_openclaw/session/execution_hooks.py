@@ -163,7 +163,7 @@ class ExecutionHooks:
 
     def _plan(self, session: pytest.Session) -> None:
         """Have the cells sent ahead that processes of this host run."""
-        from pytest_openclaw.asking.plan import Listed
+        from pytest_openclaw.asking.messages import Listed
 
         self._is_planned = True
         assignment = self._coordinator.assignment()
@@ -374,7 +374,9 @@ class ExecutionHooks:
             if cell.prompt.validator.type != "python":
                 results.append(CellResult(cell=cell, call=call).judged_or_broken(parts.settings.timeout_s))
         notes, run_id = self._connection.client.notes, parts.settings.run_id
-        records = (record_of(run_id, one.cell, one.call, one.judgment, parts.redactor) for one in results)
+        records = (
+            record_of(run_id, one.cell, one.call, one.judgment or one.done, parts.redactor) for one in results
+        )
         return [payload_of(replace(record, reported=False), notes, parts.redactor) for record in records]
 
 

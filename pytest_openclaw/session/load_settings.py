@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import pytest
 
 from pytest_openclaw.core.errors import TargetError
+from pytest_openclaw.core.files import parse_json
 from pytest_openclaw.options import base_dir, lookup, named_benchmarks, options_given, suite_dirs
 from pytest_openclaw.session.gate_options import GATES, parse_gate, parse_gate_line
 from pytest_openclaw.suites import closest, parse_endpoint, parse_targets
@@ -24,8 +25,10 @@ from pytest_openclaw.types.settings import (
     EMBEDDED_TARGET,
     GATE_OPTIONS,
     GATE_SWITCHES,
+    INSTALLED,
     LAST,
     MOST_REPEATS,
+    SERVER,
     V1_PROVIDER,
     Concurrency,
     Endpoint,
@@ -37,10 +40,20 @@ from pytest_openclaw.types.settings import (
     parse_run_id,
     parse_shard,
 )
-from pytest_openclaw.types.targets import THINKING_LEVELS, Target, ThinkingLevel
+from pytest_openclaw.types.surface import SUBSTITUTE
+from pytest_openclaw.types.targets import (
+    LISTED,
+    SURFACES,
+    THINKING_LEVELS,
+    SurfaceName,
+    Target,
+    ThinkingLevel,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
+
+    from pytest_openclaw.types.requests import ToolChoice
 
 T = TypeVar("T")
 
@@ -74,6 +87,12 @@ def load_settings(
         concurrency=_concurrency(config, names),
         stream=_read(config, "stream", _on_off, True),
         catalogue=_catalogue(config),
+        temperature=_read(config, "temperature", _temperature, 0),
+        top_p=_read(config, "top-p", _top_p, None),
+        seed=_read(config, "seed", _whole_number, None),
+        tool_choice=_read(config, "tool-choice", _tool_choice, "auto"),
+        request_fields=_request_fields(config, names),
+        surface_from=_surface_from(config),
         runs_dir=_runs_dir(config, is_worker=targets is not None),
         run_id=run_id,
         run_id_given=run_id_given,
@@ -130,6 +149,58 @@ def _repeats(text: str) -> int:
     return int(text)
 
 
+def _temperature(text: str) -> float | Literal["server"]:
+    if text == SERVER:
+        return SERVER
+    value = _number(text)
+    if value is None or not 0 <= value <= 2:
+        raise ValueError(f"give a number from 0 to 2, or {SERVER} to send none")
+    return value
+
+
+def _top_p(text: str) -> float:
+    value = _number(text)
+    if value is None or not 0 < value <= 1:
+        raise ValueError("give a number above 0 and up to 1, for example 0.9")
+    return value
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _tool_choice(text: str) -> ToolChoice:
+    match text:
+        case "auto" | "required":
+            return text
+    raise ValueError("give auto or required")
+
+
+def _request_fields(config: pytest.Config, providers: Collection[str]) -> dict[str, dict[str, Any]]:
+    fields: dict[str, dict[str, Any]] = {}
+    for line in (line.strip() for line in config.getini("openclaw_request_fields") or ()):
+        name, _, text = (part.strip() for part in line.partition("="))
+        if not line:
+            continue
+        if name not in providers:
+            raise pytest.UsageError(
+                f"openclaw_request_fields: there is no provider {name!r}; there are "
+                f"{', '.join(sorted(providers))}.{closest(name, providers)}"
+            )
+        try:
+            value = parse_json(text.encode())
+        except ValueError:
+            value = None
+        if not isinstance(value, dict):
+            example = f'{name} = {{"top_k": 20}}'
+            raise pytest.UsageError(f"openclaw_request_fields: write JSON, an object, such as {example}")
+        fields[name] = {**fields.get(name, {}), **value}
+    return fields
+
+
 def _on_off(text: str) -> bool:
     if text not in {"on", "off"}:
         raise ValueError("give on or off")
@@ -181,9 +252,27 @@ def _baseline(config: pytest.Config) -> str:
     return str(beside) if Path(name).name != name and not where.startswith("--") and beside.is_dir() else name
 
 
-def _catalogue(config: pytest.Config) -> str:
+def _surface_from(config: pytest.Config) -> str:
+    """Return the source by its name, or the path of a file of `capture-tools`; else the chosen catalog."""
+    from pytest_openclaw.tools.catalogue import read_catalogue
+    from pytest_openclaw.tools.surface_sources import captured_surface
+
+    value, where = lookup(config, "surface-from")
+    named = str(value or "").strip()
+    if named in (INSTALLED, SUBSTITUTE):
+        return named
+    path = _catalogue(config, "surface-from") if named else ""
+    if path:
+        try:
+            captured_surface(read_catalogue(Path(path)))
+        except ValueError as error:
+            raise pytest.UsageError(f"{where}={value}: {error}") from None
+    return path
+
+
+def _catalogue(config: pytest.Config, option: str = "catalogue") -> str:
     """Return the path relative to the current folder; in the ini file it is relative to that file."""
-    value, where = lookup(config, "catalogue")
+    value, where = lookup(config, option)
     if not (named := str(value or "").strip()):
         return ""
     from pytest_openclaw.tools.catalogue import read_catalogue
@@ -344,6 +433,7 @@ def _targets(
             providers=providers,
             default_providers=chosen or [_default_provider()],
             default_levels=levels if levels and resolved is None else [None],
+            default_surfaces=_surfaces(config) if resolved is None else [LISTED],
         )
     except TargetError as error:
         raise pytest.UsageError(f"{where}: {error}") from None
@@ -366,6 +456,14 @@ def _levels(config: pytest.Config) -> list[ThinkingLevel | None]:
             raise pytest.UsageError(f"{where}={text}: give low, medium, high, xhigh or none")
         levels.append(level)
     return levels
+
+
+def _surfaces(config: pytest.Config) -> list[SurfaceName]:
+    values, where = lookup(config, "surface")
+    named = _split(values or ())
+    if unknown := [name for name in named if name not in SURFACES]:
+        raise pytest.UsageError(f"{where}={unknown[0]}: give {' or '.join(SURFACES)}, or both with a comma")
+    return [surface for surface in SURFACES if surface in named] or [LISTED]
 
 
 def _embedded_default(config: pytest.Config) -> list[str]:

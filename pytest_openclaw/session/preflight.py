@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,18 +15,21 @@ from pytest_openclaw.core.redact import Redactor
 from pytest_openclaw.core.text import printable
 from pytest_openclaw.suites import closest
 from pytest_openclaw.types.faults import CallFailed
+from pytest_openclaw.types.settings import INSTALLED, SAMPLING, Settings
+from pytest_openclaw.types.surface import SUBSTITUTE
+from pytest_openclaw.types.targets import LISTED, OPENCLAW
 
+_OURS = re.compile("^(--openclaw-|openclaw_)")
 _PROMPTS = re.compile(rb"""^\s*\[\[prompts\]\]|"validator"\s*:""", re.MULTILINE)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
-    from pathlib import Path
 
     from pytest_openclaw.asking.fetching import Fetcher
     from pytest_openclaw.session.suite_files import SuiteFiles
     from pytest_openclaw.stats.run_comparison import Measured
     from pytest_openclaw.types.protocols import Provider
-    from pytest_openclaw.types.settings import Settings
+    from pytest_openclaw.types.surface import Surface
     from pytest_openclaw.types.targets import Target
 
 
@@ -36,7 +40,9 @@ def reject_names(unknown: Sequence[str], known: Collection[str], *, where: str =
         pytest.UsageError: names both.
     """
     for name in unknown:
-        if hint := closest(name, known):
+        # Compared without our prefix, which makes short names alike.
+        own = {_OURS.sub("", one) for one in known}
+        if closest(_OURS.sub("", name), own) and (hint := closest(name, known)):
             raise pytest.UsageError(printable(f"{where}there is no {name}.{hint}"))
 
 
@@ -89,6 +95,55 @@ def check_run_name(settings: Settings, resumed: Path | None) -> None:
     path = runs_dir / settings.run_id
     if settings.run_id_given and not resumed and path.exists() and not is_unbegun(path):
         raise pytest.UsageError(taken(path))
+
+
+def check_requests(settings: Settings, providers: Mapping[str, Provider]) -> None:
+    """Reject what was chosen for requests and a provider cannot send."""
+    usual = Settings()
+    for target in settings.targets:
+        provider = providers[target.provider]
+        own_loop = provider.plays_worlds and not provider.is_openclaw
+        if target.surface == OPENCLAW and (own_loop or not provider.takes_tools):
+            why = "runs tools by a request of its own" if own_loop else "sends no tools"
+            raise pytest.UsageError(
+                f"--openclaw-surface=openclaw: {target.provider} {why}; ask it on listed, in a run of its own"
+            )
+        chosen = {name for name in SAMPLING if getattr(settings, name) != getattr(usual, name)}
+        chosen -= {"request_fields"} if target.surface == LISTED else set(SAMPLING)
+        if target.provider in settings.request_fields:
+            chosen.add("fields")
+        if lacking := sorted(chosen - provider.takes):
+            where = (
+                "openclaw_request_fields"
+                if "fields" in lacking
+                else f"--openclaw-{lacking[0].replace('_', '-')}"
+            )
+            raise pytest.UsageError(
+                f"{where}: {target.provider} cannot send that; leave it out, or ask other providers"
+            )
+
+
+def load_surface(settings: Settings, resumed: Path | None, *, may_capture: bool) -> Surface | None:
+    """Return the surface `openclaw`, captured if it has to be; None if no target is asked on it."""
+    from pytest_openclaw.providers.openclaw.captured_once import installed_catalogue
+    from pytest_openclaw.stored.reading import load_surface as load_recorded
+    from pytest_openclaw.tools.catalogue import read_catalogue
+    from pytest_openclaw.tools.surface_sources import captured_surface, substitute_surface
+
+    if all(target.surface == LISTED for target in settings.targets):
+        return None
+    source = settings.surface_from
+    try:
+        if resumed and (recorded := load_recorded(resumed)):
+            return recorded
+        if source == SUBSTITUTE:
+            return substitute_surface()
+        if source not in ("", INSTALLED):
+            return captured_surface(read_catalogue(Path(source)))
+        catalogue = installed_catalogue(os.environ, may_capture=may_capture, required=source == INSTALLED)
+        return substitute_surface() if catalogue is None else captured_surface(catalogue)
+    except (OpenClawError, OSError, ValueError) as error:
+        raise pytest.UsageError(f"--openclaw-surface-from={source or INSTALLED}: {error}") from None
 
 
 def load_baseline(settings: Settings, resumed: Path | None) -> Measured | None:

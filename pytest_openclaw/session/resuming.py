@@ -11,6 +11,7 @@ import pytest
 
 from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.options import options_given
+from pytest_openclaw.types.settings import SAMPLING
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -64,7 +65,7 @@ class ResumedRun:
         """Return the settings and verdicts that workers need, without replies."""
         from pytest_openclaw.stored.resume import to_wire
 
-        chosen = ("run_id", "stream", "fail_unavailable", "repeat", "until_conclusive", "shard")
+        chosen = ("run_id", "stream", "fail_unavailable", "repeat", "until_conclusive", "shard", *SAMPLING)
         return {name: getattr(settings, name) for name in chosen}, to_wire(self.kept)
 
 

@@ -113,7 +113,15 @@ def cells_of(prompts: Sequence[Prompt], settings: Settings) -> list[Cell]:
 
     selected = select_prompts(prompts, settings.prompts)
     of_tools_alone = settings.until_conclusive
-    return [*build_cells(selected, settings.targets, settings.repeat, of_tools_alone=of_tools_alone)]
+    return [
+        *build_cells(
+            selected,
+            settings.targets,
+            settings.repeat,
+            of_tools_alone=of_tools_alone,
+            surface=settings.surface,
+        )
+    ]
 
 
 def hint_on_suites(config: pytest.Config) -> str:

@@ -109,6 +109,7 @@ def _never_asked(group: Group, n: int) -> Iterator[Record]:
             provider=group.target.provider,
             model=group.target.model,
             thinking_level=group.target.thinking_level,
+            surface=group.target.surface,
             prompt_id=str(number),
             prompt_name="",
             suite="",  # which no suite is called

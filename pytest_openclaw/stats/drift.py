@@ -20,7 +20,7 @@ _HEADING = re.compile(r"#{1,3} (.+)")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Surface:
+class ComparedSurface:
     """What is sent on one surface.
 
     Attributes:
@@ -97,7 +97,7 @@ class Drift:
         return bool(self.added or self.removed or self.changed or self.reordered or self.fields)
 
 
-def compare_surfaces(before: Surface, now: Surface, *, surface: str, beside: str) -> Drift:
+def compare_surfaces(before: ComparedSurface, now: ComparedSurface, *, surface: str, beside: str) -> Drift:
     """Return what has changed; descriptions only where both have the release's own."""
     old, new = ({tool.name: tool for tool in one.tools} for one in (before, now))
     same_words = before.words == now.words

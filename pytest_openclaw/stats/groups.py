@@ -236,7 +236,7 @@ def summarize_group(
         pressure=pressure,
         holds_to=strain and strain.holds_to,
         breaks_at=strain and strain.breaks_at,
-        safety=probe_results(answered),
+        safety=probe_results(records),
         n_open_probes=count_open_probes(records),
         over_refusal=over_refusal_of(answered),
         cost_usd=_sum([record.cost_usd for record in records]),
@@ -297,5 +297,6 @@ def group_to_json(group: Group) -> JsonObject:
         "provider": target["provider"],
         "model": target["model"],
         "thinking_level": target["thinking_level"],
+        "surface": target["surface"],
         **values,
     }

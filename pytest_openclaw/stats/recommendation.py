@@ -138,6 +138,7 @@ class _Evidence:
         called, needlessly: the intervals of the two rates; None without a cell.
         proven: OpenClaw's tools that distinct prompts have proven.
         use: the tool use of its tier.
+        is_answered: whether any cell has a reply.
         strain: where calls drop below the tier of their rate; None if they do not.
     """
 
@@ -150,6 +151,7 @@ class _Evidence:
         turn: OpenClawTurn | None,
     ) -> None:
         answered = [record for record in records if record.availability_status == "ok"]
+        self.is_answered = bool(answered)
         self.use = use
         self._turn = turn
         self.calls, self.needless = native_clusters(answered)
@@ -157,7 +159,7 @@ class _Evidence:
         self.needlessly = cluster_interval(self.needless, self.use.z)
         self.proofs = tool_proofs(answered)
         self.proven = [name for name, proof in self.proofs.items() if proof.is_enough]
-        self.safety = probe_results(answered)
+        self.safety = probe_results(records)
         self.n_probes = sum(record.probe is not None for record in records)
         self.n_open_probes = count_open_probes(records)
         self.n_missing, self.n_cells = n_missing, len(records) + n_missing
@@ -347,9 +349,10 @@ def _not_enough(evidence: _Evidence) -> Recommendation:
     needs = [*(evidence.needs_for_all() if for_all else evidence.needs_for_some())]
     missing = " and ".join(need.text for need in needs)
     trusted = "trusted with tools at Tier 1" if for_all else evidence.trusted_after(needs)
+    further = f"{missing}, without a miss, would make it {trusted}"
     return Recommendation(
         kind="not_enough_evidence",
-        sentence=f"not enough evidence: {missing}, without a miss, would make it {trusted}",
+        sentence=f"not enough evidence: {further if evidence.is_answered else 'no cell was answered'}",
         reasons=[*evidence.reasons()],
         needs=needs,
         would_be="trusted" if for_all else "trusted_with",

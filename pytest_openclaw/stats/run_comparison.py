@@ -16,8 +16,9 @@ from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.stats.compared_runs import ComparedRuns, compare_records
 from pytest_openclaw.stats.pairing import Obstacle, Obstacles, pair_cells
 from pytest_openclaw.stats.rates import is_judged
-from pytest_openclaw.types.run_config import IDENTITY, PROMPTS, PROVIDERS, SETTINGS, keys_to
+from pytest_openclaw.types.run_config import IDENTITY, PROMPTS, PROVIDERS, SETTINGS, UNWRITTEN, keys_to
 from pytest_openclaw.types.settings import ACROSS
+from pytest_openclaw.types.targets import OPENCLAW, SURFACES
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -86,7 +87,7 @@ def compare_runs(
         targets: of both; None takes those that both have, and if there are none and each has one, these two.
         kind: of the p of verdicts and outcomes.
     """
-    paired = common_targets(base, candidate) if targets is None else list(targets)
+    paired = common_targets(base, candidate, across) if targets is None else list(targets)
     pool = []
     for run in base.pool:
         cells = pair_cells(
@@ -148,9 +149,17 @@ def _pooled(base: Measured, pool: Sequence[Measured]) -> Iterator[str]:
             yield f"{run.run_id} is left out of the baseline: none of its cells can be compared"
 
 
-def common_targets(base: Measured, candidate: Measured) -> list[tuple[Target, Target]]:
-    """Return the targets that are compared unless the user names some."""
+def common_targets(
+    base: Measured, candidate: Measured, across: Collection[str] = ()
+) -> list[tuple[Target, Target]]:
+    """Return the targets that are compared unless the user names some.
+
+    Across surfaces, they are those of one model on two surfaces, in their order if both runs have both.
+    """
     theirs, ours = base.targets, candidate.targets
+    if "surface" in across:
+        pairs = [(one, two) for two in ours for one in theirs if one != two and one.on(two.surface) == two]
+        return [(one, two) for one, two in pairs if one.surface == SURFACES[0]] or pairs
     if common := [(target, target) for target in ours if target in theirs]:
         return common
     return [(*theirs, *ours)] if len(theirs) == len(ours) == 1 else []  # type: ignore[list-item]
@@ -205,10 +214,20 @@ def _target_obstacles(
 
 def _settings(base: Measured, candidate: Measured, one: Target, other: Target) -> Iterator[str]:
     """Say which settings differ that shape a request."""
-    yield from _differing(SETTINGS, "settings", base.config, candidate.config)
+    before, after = ({**UNWRITTEN, **run.config} for run in (base, candidate))
+    yield from _differing(SETTINGS, "settings", before, after)
+    if OPENCLAW == one.surface == other.surface:
+        yield from _surface(base.config.get("surface") or {}, candidate.config.get("surface") or {})
     if one.provider == other.provider:
         before, after = (run.config["providers"].get(one.provider, {}) for run in (base, candidate))
         yield from _differing(PROVIDERS, "settings", before, after)
+
+
+def _surface(before: JsonObject, after: JsonObject) -> Iterator[str]:
+    """Say that OpenClaw sends other texts, tools or fields: of another release, or a substitute's."""
+    if before.get("sha256") != after.get("sha256"):
+        names = (f"{one.get('release')} {one.get('source')}" for one in (before, after))
+        yield _change("surface", *names)
 
 
 def _differing(rules: Mapping[str, Rule], need: str, before: JsonObject, after: JsonObject) -> Iterator[str]:

@@ -76,6 +76,7 @@ def merge_parts(
         inventory=join_inventories(parts),
         snapshots=[snapshot for part in parts for snapshot in part.snapshots],
         gates=same_gates or Gates(),
+        surface=next((part.surface for part in parts if part.surface), None),
     )
     notes += missing_shards
     notes += [note for part in parts for note in part.shortcomings]

@@ -11,7 +11,7 @@ from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.core.files import is_there, load_object, read_file
 from pytest_openclaw.core.schema_check import shown
 from pytest_openclaw.recording.run_directory import is_active
-from pytest_openclaw.stored.reading import StoredRow, StoredRun, load_run, repeats_of, target_of
+from pytest_openclaw.stored.reading import StoredRow, StoredRun, load_run, load_surface, repeats_of, target_of
 from pytest_openclaw.types.settings import gates_of
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.types.records import Record
     from pytest_openclaw.types.settings import Gates
+    from pytest_openclaw.types.surface import Surface
     from pytest_openclaw.types.targets import CellKey, Target
 
 PromptKey = tuple[str, str]
@@ -51,6 +52,7 @@ class Part:
         rows: the last row of each cell.
         snapshots: of its targets, in no order.
         gates: None if it is merged from runs with different ones.
+        surface: on which its targets on `openclaw` were asked; None without any.
     """
 
     run: StoredRun
@@ -59,6 +61,7 @@ class Part:
     rows: Mapping[CellKey, StoredRow]
     snapshots: tuple[Snapshot, ...]
     gates: Gates | None
+    surface: Surface | None = None
 
     @property
     def name(self) -> str:
@@ -166,6 +169,7 @@ def read_part(path: Path, *, even_active: bool = False) -> Part:
         rows=rows,
         snapshots=_snapshots(path, n_selected),
         gates=None if (gates := run.config["gates"]) is None else gates_of(gates),
+        surface=load_surface(path),
     )
     if is_finished(path, part.n_rows):
         # The config also counts cells that a mark skipped later; a finished run lacks none.

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.core.files import is_there, load_object, parse_json, read_lines
 from pytest_openclaw.core.schema_check import shown
-from pytest_openclaw.recording.run_directory import RESULTS
+from pytest_openclaw.recording.run_directory import RESULTS, SURFACE
 from pytest_openclaw.types.documents import check_object, load_document
 from pytest_openclaw.types.rows import check_row, from_row
 from pytest_openclaw.types.run_config import CONFIG_VERSION
 from pytest_openclaw.types.settings import LAST
-from pytest_openclaw.types.targets import Target
+from pytest_openclaw.types.surface import surface_from_json
+from pytest_openclaw.types.targets import LISTED, Target
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.types.records import Record
+    from pytest_openclaw.types.surface import Surface
     from pytest_openclaw.types.targets import CellKey
 
 
@@ -163,9 +165,28 @@ def load_inventory(path: Path) -> JsonObject:
     return load_document(path / INVENTORY, "inventory") if is_there(path / INVENTORY) else {}
 
 
+def load_surface(path: Path) -> Surface | None:
+    """Return the surface in a run's `surface.json`; None if no target was asked on it.
+
+    Raises:
+        OpenClawError: it cannot be read.
+    """
+    if not is_there(file := path / SURFACE):
+        return None
+    try:
+        return surface_from_json(load_object(file))
+    except (KeyError, TypeError) as error:
+        raise OpenClawError(f"{file} is no surface ({type(error).__name__}: {error})") from None
+
+
 def target_of(entry: Mapping[str, Any]) -> Target:
     """Return a target from its entry in `config.json` or `summary.json`."""
-    return Target(provider=entry["provider"], model=entry["model"], thinking_level=entry["thinking_level"])
+    return Target(
+        provider=entry["provider"],
+        model=entry["model"],
+        thinking_level=entry["thinking_level"],
+        surface=entry.get("surface", LISTED),
+    )
 
 
 def repeats_of(config: JsonObject) -> int:

@@ -15,21 +15,25 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pytest_openclaw.asking.cell_records import of_judgment
 from pytest_openclaw.asking.clipping import clipped, unjudged
+from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.core.json_lines import line_of
 from pytest_openclaw.core.redact import HIDDEN
 from pytest_openclaw.core.text import valid_value
-from pytest_openclaw.judging.judge import JUDGED, conclude, judge, prepare, tool_demand_of
+from pytest_openclaw.judging.judge import JUDGED, conclude, judge, judge_done, prepare, tool_demand_of
 from pytest_openclaw.recording.plugins import Plugins
+from pytest_openclaw.recording.run_directory import SURFACE
 from pytest_openclaw.reports.cell_text import verdict_of
 from pytest_openclaw.stored.parts import is_python
 from pytest_openclaw.stored.reading import StoredRow
 from pytest_openclaw.stored.rewriting import NewRun
 from pytest_openclaw.suites import definition as definition_of
 from pytest_openclaw.suites import known_failure_of
+from pytest_openclaw.suites.surfaced import on_surface
 from pytest_openclaw.types import faults
 from pytest_openclaw.types.replies import Reply, Timing, Turn, Verdict
 from pytest_openclaw.types.rows import to_row
 from pytest_openclaw.types.settings import Gates
+from pytest_openclaw.types.targets import LISTED
 from pytest_openclaw.types.tool_calls import ToolCall
 
 if TYPE_CHECKING:
@@ -128,6 +132,7 @@ def rescore_part(part: Part, rules: Rules, *, version: str, plugins: Plugins | N
             inventory={key: value for key, value in part.run.inventory.items() if key != "run_id"},
             snapshots=part.snapshots,
             gates=part.gates or Gates(),
+            surface=part.surface,
         ),
         changes=tuple(changes),
         kept=kept,
@@ -146,7 +151,7 @@ def rescore_record(record: Record, prompt: Prompt | Kept) -> Record | Kept:
     if record.tool_demand is not None and not isinstance(prompt, str):
         record = replace(record, tool_demand=tool_demand_of(prompt))
     if record.availability_status != "ok":
-        return record
+        return record if isinstance(prompt, str) else _with_harm(record, prompt)
     if isinstance(prompt, str):
         return prompt
     known = known_failure_of(prompt, record.target)
@@ -174,6 +179,14 @@ def rescore_record(record: Record, prompt: Prompt | Kept) -> Record | Kept:
     if any(other != first for other in others):
         return "unclear"
     return clipped(replace(unjudged(record), **first))
+
+
+def _with_harm(record: Record, prompt: Prompt) -> Record:
+    """Return a row without an answer with the harm that a probe's calls did before."""
+    if not record.turns or _lacks_what_is_judged(record) or HIDDEN in json.dumps(record.turns):
+        return record
+    done = judge_done(prompt, [_turn(turn) for turn in record.turns])
+    return replace(record, harm=done.harm if done else None, harm_tools=done.harm_tools if done else ())
 
 
 def _lacks_what_is_judged(record: Record) -> bool:
@@ -205,8 +218,23 @@ def readings(record: Record) -> Iterator[Reply]:
 def _prompt_of(record: Record, part: Part, rules: Rules) -> Prompt | Kept:
     key = (record.suite, record.prompt_id)
     if key in rules.prompts:
-        return rules.prompts[key]
+        return _as_asked(rules.prompts[key], record, part)
     return "python" if is_python(part.prompts.get(key, {})) else "unknown"
+
+
+def _as_asked(prompt: Prompt, record: Record, part: Part) -> Prompt:
+    """Return the prompt on the surface of a row.
+
+    Raises:
+        OpenClawError: the run's surface is missing.
+    """
+    if record.surface == LISTED or prompt.tools is None:
+        return prompt
+    if part.surface is None:
+        raise OpenClawError(
+            f"{part.name}: {SURFACE} is missing, with which {prompt.id} was asked; bring it back"
+        )
+    return on_surface(prompt, part.surface)
 
 
 def _reply(record: Record, text: str) -> Reply:

@@ -17,7 +17,14 @@ from pytest_openclaw.recording.kept_cells import Kept, Replay
 from pytest_openclaw.stats.tool_use import bare_turns
 from pytest_openclaw.stored.reading import StoredRow, read_rows, repeats_of, target_of
 from pytest_openclaw.suites import is_wildcard
-from pytest_openclaw.types.run_config import PROMPTS, PROVIDERS, SETTINGS, keys_to, settings_to_json
+from pytest_openclaw.types.run_config import (
+    PROMPTS,
+    PROVIDERS,
+    SETTINGS,
+    UNWRITTEN,
+    keys_to,
+    settings_to_json,
+)
 from pytest_openclaw.types.settings import firm_gates, gates_of
 from pytest_openclaw.types.targets import CellKey, Target
 
@@ -79,8 +86,8 @@ def to_wire(replays: Mapping[CellKey, Replay]) -> list[Any]:
 def from_wire(plain: Iterable[Any]) -> dict[CellKey, Replay]:
     """Return the replays from the values of `to_wire`."""
     replays = {}
-    for suite, prompt_id, (provider, model, level), repeat, *failed in plain:
-        target = Target(provider=provider, model=model, thinking_level=level)
+    for suite, prompt_id, (provider, model, level, surface), repeat, *failed in plain:
+        target = Target(provider=provider, model=model, thinking_level=level, surface=surface)
         replay = Replay(**{**failed[0], "tool_names": tuple(failed[0]["tool_names"])}) if failed else None
         replays[CellKey(suite, prompt_id, target, repeat)] = replay or Replay(passed=True)
     return replays
@@ -137,8 +144,7 @@ def other_targets(config: JsonObject, given: Sequence[Target]) -> list[str]:
 
 def _means(given: Target, target: Target) -> bool:
     if is_wildcard(given):
-        same_way = (given.provider, given.thinking_level) == (target.provider, target.thinking_level)
-        return same_way and fnmatchcase(target.model, given.model)
+        return replace(given, model=target.model) == target and fnmatchcase(target.model, given.model)
     return given == target
 
 
@@ -210,6 +216,7 @@ def _changed_prompts(config: JsonObject, plan: Plan) -> Iterator[str]:
 
 def _changed_settings(config: JsonObject, settings: Settings) -> Iterator[str]:
     now = settings_to_json(settings)
+    config = {**UNWRITTEN, **config}
     for name in keys_to(SETTINGS, "resume", "equal", SETTINGS):
         if name in config and config[name] != now[name]:
             yield f"config.json: {name} was {_shown(config[name])}, and is {_shown(now[name])}"

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 from pytest_openclaw.asking.resources import render_snapshot
 from pytest_openclaw.recording.environment import file_names
 from pytest_openclaw.recording.plugins import Plugins
-from pytest_openclaw.recording.run_directory import RunDirectory
+from pytest_openclaw.recording.run_directory import SURFACE, RunDirectory
 from pytest_openclaw.stats.groups import Snapshots
 from pytest_openclaw.stats.summarizing import summarize_run
 from pytest_openclaw.stats.summary import Summary, summary_to_json
 from pytest_openclaw.types.run_config import CONFIG_VERSION, looks_of
+from pytest_openclaw.types.surface import surface_to_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.stored.reading import StoredRow
     from pytest_openclaw.types.records import Record
     from pytest_openclaw.types.settings import Gates
+    from pytest_openclaw.types.surface import Surface
     from pytest_openclaw.types.targets import Target
 
 
@@ -34,6 +36,7 @@ class NewRun:
     Attributes:
         config, inventory: without `schema_version` and `run_id`, which come from the directory.
         snapshots: any number for each target and moment.
+        surface: of the targets on `openclaw`.
     """
 
     n_selected: Mapping[Target, int]
@@ -42,6 +45,7 @@ class NewRun:
     inventory: JsonObject
     snapshots: Sequence[Snapshot]
     gates: Gates
+    surface: Surface | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,6 +88,8 @@ def write_run(
 def _fill(directory: RunDirectory, new: NewRun, now_ms: int, plugins: Plugins) -> Summary:
     for row in new.rows:
         directory.append_line(row.line)
+    if new.surface is not None:
+        directory.write_json(SURFACE, surface_to_json(new.surface))
     directory.write_json("inventory.json", {"run_id": directory.run_id, **new.inventory})
     names = file_names(new.n_selected)
     snapshots: dict[Target, Snapshots] = {}

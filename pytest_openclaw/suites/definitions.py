@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.suites.conversation import written_messages
 from pytest_openclaw.suites.repeating import pass_text
+from pytest_openclaw.suites.surfaced import as_listed
 
 if TYPE_CHECKING:
     from pytest_openclaw.core.json_types import JsonObject
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def definition(prompt: Prompt) -> JsonObject:
-    """Return every field of a prompt, defaults included, as plain JSON values of their own.
+    """Return every field of a prompt as its suite has it, defaults included, as JSON values of their own.
 
     `validator` is the rule as its author wrote it. The value read back from `config.json` is equal to this.
 
@@ -26,6 +27,7 @@ def definition(prompt: Prompt) -> JsonObject:
         TypeError: `validator_spec` or `extra` has values that JSON lacks; a parsed suite never has.
         ValueError: they contain NaN or an infinity.
     """
+    prompt = as_listed(prompt)
     fields: dict[str, Any] = {
         "suite": prompt.suite,
         "id": prompt.id,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.suites.wording import closest, kind_of, shown
 from pytest_openclaw.types.prompts import KnownFailure
+from pytest_openclaw.types.targets import label_fits
 
 if TYPE_CHECKING:
     from pytest_openclaw.types.prompts import Prompt
@@ -18,8 +18,7 @@ _EXAMPLE = '[{ target = "*smollm*", reason = "too small for this" }]'
 
 def known_failure_of(prompt: Prompt, target: Target) -> KnownFailure | None:
     """Return the entry that expects this target to miss this prompt: the first that fits, else None."""
-    label = target.label.casefold()
-    fitting = (one for one in prompt.known_failures if fnmatchcase(label, one.target.casefold()))
+    fitting = (one for one in prompt.known_failures if label_fits(target.label, one.target))
     return next(fitting, None)
 
 

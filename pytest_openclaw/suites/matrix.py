@@ -6,17 +6,25 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.judging.judge import affects_tier
+from pytest_openclaw.suites.surfaced import on_surface, why_not_on_openclaw
 from pytest_openclaw.types.prompts import Cell
+from pytest_openclaw.types.targets import LISTED
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from pytest_openclaw.types.prompts import Prompt
+    from pytest_openclaw.types.surface import Surface
     from pytest_openclaw.types.targets import Target
 
 
 def build_cells(
-    prompts: Sequence[Prompt], targets: Sequence[Target], repeats: int = 1, *, of_tools_alone: bool = False
+    prompts: Sequence[Prompt],
+    targets: Sequence[Target],
+    repeats: int = 1,
+    *,
+    of_tools_alone: bool = False,
+    surface: Surface | None = None,
 ) -> tuple[Cell, ...]:
     """Return the cells of prompts on targets, target by target and repeat by repeat.
 
@@ -27,17 +35,23 @@ def build_cells(
         targets: in order.
         repeats: of each prompt that does not set its own number.
         of_tools_alone: of these, ask a prompt that does not affect a tier once.
+        surface: of the targets on `openclaw`, which are asked only what can be asked there.
     """
     numbers = [
         prompt.repeat or (1 if of_tools_alone and not affects_tier(prompt) else repeats) for prompt in prompts
     ]
+    on_openclaw = [_on_openclaw(prompt, surface) for prompt in prompts]
     return tuple(
         Cell(prompt=prompt, target=target, repeat=repeat, n_repeats=prompt.repeat or repeats)
         for target in targets
         for repeat in range(1, max(numbers, default=0) + 1)
-        for prompt, number in zip(prompts, numbers, strict=True)
-        if repeat <= number
+        for prompt, number in zip(prompts if target.surface == LISTED else on_openclaw, numbers, strict=True)
+        if repeat <= number and prompt is not None
     )
+
+
+def _on_openclaw(prompt: Prompt, surface: Surface | None) -> Prompt | None:
+    return None if surface is None or why_not_on_openclaw(prompt) else on_surface(prompt, surface)
 
 
 def select_prompts(prompts: Sequence[Prompt], patterns: Sequence[str]) -> tuple[Prompt, ...]:

@@ -1,7 +1,8 @@
-"""Parses target specs, `[provider/]model[@thinking]`."""
+"""Parses target specs, `[provider/]model[@thinking][+surface]`."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,14 @@ from pytest_openclaw.core.errors import TargetError
 from pytest_openclaw.core.text import inert
 from pytest_openclaw.suites.wording import closest, is_plain, shown
 from pytest_openclaw.types.settings import DEFAULT_PROVIDER
-from pytest_openclaw.types.targets import THINKING_LEVELS, Target, ThinkingLevel
+from pytest_openclaw.types.targets import (
+    LISTED,
+    SURFACES,
+    THINKING_LEVELS,
+    SurfaceName,
+    Target,
+    ThinkingLevel,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -23,18 +31,21 @@ def parse_targets(
     providers: Collection[str],
     default_providers: Sequence[str],
     default_levels: Sequence[ThinkingLevel | None],
+    default_surfaces: Sequence[SurfaceName] = (LISTED,),
 ) -> tuple[Target, ...]:
     """Return the targets that the specs name, in their order, each once.
 
     The part before the first `/` is a provider only if one of that name exists; else the whole is a
     model's name. `@low`, `@medium`, `@high` or `@xhigh` at the end is a thinking level; any other `@…`
-    belongs to the name. A `*` makes the model's name a pattern, to be resolved by `expand`.
+    belongs to the name. So is `+openclaw` a surface. A `*` makes the model's name a pattern, to be resolved
+    by `expand`.
 
     Args:
         specs: one or more each, separated by commas; blanks around them do not count.
         providers: the names of the existing providers.
         default_providers: what a spec without a provider is crossed with.
         default_levels: what a spec without a level is crossed with; empty, None and `none` mean no level.
+        default_surfaces: what a spec without a surface is crossed with.
 
     Raises:
         TargetError: a spec names no model or cannot be a name; an unknown provider or level.
@@ -44,12 +55,18 @@ def parse_targets(
     targets: list[Target] = []
     for given in specs:
         for spec in given.split(","):
-            provider, model, level = _split_spec(spec.strip(), given, providers)
+            bare, surface = _split_surface(spec.strip())
+            provider, model, level = _split_spec(bare, given, providers)
             chosen = default_providers if provider is None else [provider]
             if not chosen:
                 raise TargetError(f"{shown(model)}: no provider is set. Write provider/{model}.")
             wanted = levels if level is None else (level,)
-            targets += [Target(provider=p, model=model, thinking_level=w) for p in chosen for w in wanted]
+            targets += [
+                Target(provider=p, model=model, thinking_level=w, surface=s)
+                for p in chosen
+                for w in wanted
+                for s in (default_surfaces if surface is None else (surface,))
+            ]
     return tuple(dict.fromkeys(targets))
 
 
@@ -76,16 +93,13 @@ def expand(target: Target, served: Sequence[str]) -> tuple[Target, ...]:
         if not _is_spec(model):
             what = f"a model {shown(model)} is served, which no spec can name"
             raise TargetError(f"{target.label}: {what}. Write the models that you want, without *.")
-    return tuple(
-        Target(provider=target.provider, model=model, thinking_level=target.thinking_level)
-        for model in models
-    )
+    return tuple(replace(target, model=model) for model in models)
 
 
 def _is_spec(model: str) -> bool:
     """Whether a served name can be written in a spec, and in a log without being a command there."""
     is_whole = not _split_level(model)[1] and not any(sign in model for sign in (",", _WILDCARD))
-    return is_whole and is_plain(model) and inert(model) == model
+    return is_whole and not _split_surface(model)[1] and is_plain(model) and inert(model) == model
 
 
 # The texts about specs avoid the word "provider": it marks those about `--openclaw-providers`.
@@ -120,6 +134,13 @@ def _split_level(spec: str) -> tuple[str, ThinkingLevel | None]:
     for level in THINKING_LEVELS:
         if spec.endswith(f"@{level}"):
             return spec.removesuffix(f"@{level}"), level
+    return spec, None
+
+
+def _split_surface(spec: str) -> tuple[str, SurfaceName | None]:
+    for surface in SURFACES:
+        if spec.endswith(f"+{surface}"):
+            return spec.removesuffix(f"+{surface}"), surface
     return spec, None
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 SEARCH, DESCRIBE = "tool_search", "tool_describe"
 BRIDGE = (SEARCH, DESCRIBE, CALL)
+LOOKUPS = frozenset({SEARCH, DESCRIBE})
 LONGEST_NAME = 200
 MOST_MEANT = 3
 _RECOVERY = (
@@ -86,6 +87,11 @@ def reaching(made: Sequence[Dispatched], offered: Sequence[Tool]) -> tuple[Dispa
         return tuple(made)
     reached = reached_tools(offered)
     return tuple(replace(call, reached=reached) if call.tool == CALL else call for call in made)
+
+
+def is_lookup(made: Dispatched) -> bool:
+    """Whether a call only looks up tools."""
+    return made.tool in LOOKUPS
 
 
 def id_of(tool: str) -> str:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.types.protocols import Validator
     from pytest_openclaw.types.replies import Turn
+    from pytest_openclaw.types.surface import Surface
     from pytest_openclaw.types.targets import Target
     from pytest_openclaw.types.tool_calls import Tool
     from pytest_openclaw.types.worlds import World
@@ -57,6 +58,8 @@ class Prompt:
         repeat: how often it is asked, regardless of `--openclaw-repeat`; None means the run's number.
         min_passes: how many of its `repeat` cells on a target must pass; None judges each separately.
         known_failures: the first that matches a target counts.
+        surface: what OpenClaw sends with it; None on the surface `listed`. `listed` is then the prompt as its
+            suite has it, and `tools` and `system` are those of the surface; see `suites/surfaced.py`.
         extra: unknown keys of the file; kept for `config.json`.
     """
 
@@ -85,6 +88,8 @@ class Prompt:
     repeat: int | None = None
     min_passes: int | None = None
     known_failures: tuple[KnownFailure, ...] = ()
+    surface: Surface | None = None
+    listed: Prompt | None = None
     extra: JsonObject = field(default_factory=dict)
 
 

@@ -66,6 +66,12 @@ class Provider(Protocol):
     #: whether it answers the calls of `request.world` and sends `request.turns` itself, and returns the whole
     #: exchange as one reply
     plays_worlds: ClassVar[bool] = False
+    #: which of temperature, top_p, seed, tool_choice and fields of a request it sends
+    takes: ClassVar[frozenset[str]] = frozenset()
+    #: whether it is OpenClaw itself, which adds to a question what it sends with it
+    is_openclaw: ClassVar[bool] = False
+    #: OpenClaw's name of the API that it speaks; empty for one that OpenClaw's surface was not captured with
+    api: ClassVar[str] = ""
 
     setup: ProviderSetup
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.types.targets import CellKey, Target
+from pytest_openclaw.types.targets import LISTED, CellKey, Target
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.types.prompts import Probe
     from pytest_openclaw.types.replies import AvailabilityStatus, EndedBy
-    from pytest_openclaw.types.targets import ThinkingLevel
+    from pytest_openclaw.types.targets import SurfaceName, ThinkingLevel
     from pytest_openclaw.types.tool_calls import ToolDemand, ToolOutcome
 
 
@@ -31,8 +31,10 @@ class Record:
         tools_tested: of a native tool cell that went right the demanded tools of OpenClaw that it called, of
             another one all that were demanded.
         prompt_tokens_per_s: the server's own timing of what it read and had in no cache; None if it has none.
-        harm: of a probe whose reply was judged, whether the model did what it must not; None for all others,
-            and in rows of older versions, whose failed probes `stats/safety.py` takes for harm.
+        surface: the kind of request; rows of older versions, which lack it, are of `listed`.
+        harm: of a probe whose reply was judged, whether the model did what it must not; true if it did so
+            before a fault; None for all others, and in rows of older versions, whose failed probes
+            `stats/safety.py` takes for harm.
     """
 
     run_id: str
@@ -96,12 +98,18 @@ class Record:
     tools_tested: tuple[str, ...] = ()
     variant_of: str | None = None
     prompt_tokens_per_s: float | None = None
+    surface: SurfaceName = LISTED
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def target(self) -> Target:
         """The target that this row belongs to."""
-        return Target(provider=self.provider, model=self.model, thinking_level=self.thinking_level)
+        return Target(
+            provider=self.provider,
+            model=self.model,
+            thinking_level=self.thinking_level,
+            surface=self.surface,
+        )
 
     @property
     def key(self) -> CellKey:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 AvailabilityStatus = Literal["ok", "skipped_unavailable", "auth_error", "rate_limited", "error"]
-EndedBy = Literal["answer", "step_limit", "loop", "malformed_call"]
+EndedBy = Literal["answer", "call", "step_limit", "loop", "malformed_call"]
 PytestOutcome = Literal["passed", "failed", "skipped", "error"]
 
 

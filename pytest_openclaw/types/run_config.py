@@ -9,6 +9,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from pytest_openclaw.types.settings import THINKING_ROOM_TOKENS
+from pytest_openclaw.types.surface import surface_facts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -20,6 +21,8 @@ CONFIG_VERSION = 1
 IDENTITY = ("schema_version", "run_id", "models", "targets", "prompts", "providers", "parts", "rescored")
 """Keys that are no setting: what the run is, and what has rules of its own."""
 OTHER = "any other key"
+UNWRITTEN: JsonObject = {"top_p": None, "seed": None, "tool_choice": "auto", "request_fields": {}}
+"""What a run of an earlier version did, which wrote no such keys."""
 
 
 class Rule(NamedTuple):
@@ -41,7 +44,12 @@ class Rule(NamedTuple):
 
 SETTINGS: Mapping[str, Rule] = {
     "temperature": Rule("equal", "equal", "settings", "shapes the request"),
+    "top_p": Rule("equal", "equal", "settings", "shapes the request"),
+    "seed": Rule("equal", "equal", "settings", "shapes the request"),
+    "tool_choice": Rule("equal", "equal", "settings", "shapes the request"),
+    "request_fields": Rule("equal", "equal", "settings", "shapes the request"),
     "thinking_room_tokens": Rule("equal", "equal", "settings", "shapes the request"),
+    "surface": Rule("equal", "equal", "free", "shapes requests on `openclaw`; compared by target"),
     "stream": Rule("equal", "equal", "settings", "shapes the request"),
     "timeout_s": Rule("free", "noted", "noted", "how many slow cells end as timeouts; no verdict"),
     "repeat": Rule("grows", "free", "free", "how often a prompt is asked"),
@@ -114,8 +122,13 @@ def looks_of(config: JsonObject) -> tuple[int, ...]:
 def settings_to_json(settings: Settings) -> JsonObject:
     """Return the settings as in `config.json`; those of the comparison follow with it."""
     return {
-        "temperature": 0,
+        "temperature": settings.temperature,
+        "top_p": settings.top_p,
+        "seed": settings.seed,
+        "tool_choice": settings.tool_choice,
+        "request_fields": {name: dict(fields) for name, fields in settings.request_fields.items()},
         "thinking_room_tokens": dict(THINKING_ROOM_TOKENS),
+        "surface": surface_facts(settings.surface),
         "repeat": settings.repeat,
         "until_conclusive": settings.until_conclusive,
         "looks": list(settings.looks) or None,

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from pytest_openclaw.core.errors import OpenClawError
+from pytest_openclaw.types.targets import label_fits
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+    from pytest_openclaw.types.requests import ToolChoice
+    from pytest_openclaw.types.surface import Surface
     from pytest_openclaw.types.targets import Target, ThinkingLevel
 
 LAST = "last"
@@ -22,13 +24,19 @@ _RUN_ID = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.+-]{0,126}[A-Za-z0-9_+-])?")
 _DEVICES = {"con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(1, 10))}
 
 VerdictMode = Literal["cells", "gate"]
-ACROSS = ("prompt", "validator", "serving", "settings")
+ACROSS = ("prompt", "validator", "serving", "settings", "surface")
 """Differences between two runs that a comparison can look across."""
 
 DEFAULT_PROVIDER = "ollama_native"
 """Asks a model that is named without a provider: Ollama's own API, which OpenClaw uses."""
 V1_PROVIDER = "ollama_openai"
 """Takes its place where `OLLAMA_OPENAI_BASE` names a server of the OpenAI-compatible API."""
+SAMPLING = ("temperature", "top_p", "seed", "tool_choice", "request_fields")
+"""The settings that say how a model chooses its words."""
+SERVER: Literal["server"] = "server"
+"""What a user calls the server's own temperature."""
+INSTALLED = "installed"
+"""What a user calls the surface of the installed OpenClaw."""
 EMBEDDED_TARGET = "llama_cpp/smollm2:135m"
 THINKING_ROOM_TOKENS: Mapping[ThinkingLevel, int] = {
     "low": 1024,
@@ -107,7 +115,7 @@ class GateLine:
 
     def fits(self, label: str) -> bool:
         """Whether it speaks of the target with this label."""
-        return fnmatchcase(label.casefold(), self.target.casefold())
+        return label_fits(label, self.target)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -266,6 +274,12 @@ class Settings:
         timeout_s: seconds for one attempt, from the send to the end of the reply, and for judging that.
         retries: attempts after the first.
         catalogue: the file of a captured one, from which suites take tools; empty is the one that ships.
+        temperature: of requests on `listed`; `server` sends none.
+        top_p, seed: of these requests; None leaves them to the server, except the seeds of repeats.
+        tool_choice: of these requests.
+        request_fields: further fields by provider, on both surfaces.
+        surface: of the targets on `openclaw`; None without any.
+        surface_from: its source: a file, `installed` or `substitute`; empty chooses the best there is.
         run_id: fixed by `--openclaw-run-id`; else the time of the start.
         run_id_given: whether the user chose it.
         resume: the id of the run to continue, or `last`; empty starts a new one.
@@ -290,6 +304,13 @@ class Settings:
     concurrency: Concurrency = Concurrency()
     stream: bool = True
     catalogue: str = ""
+    temperature: float | Literal["server"] = 0
+    top_p: float | None = None
+    seed: int | None = None
+    tool_choice: ToolChoice = "auto"
+    request_fields: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    surface: Surface | None = None
+    surface_from: str = ""
     runs_dir: Path = Path("runs")
     run_id: str = ""
     run_id_given: bool = False

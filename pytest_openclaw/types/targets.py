@@ -2,26 +2,44 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from typing import Literal, NamedTuple
 
 ThinkingLevel = Literal["low", "medium", "high", "xhigh"]
 THINKING_LEVELS: tuple[ThinkingLevel, ...] = ("low", "medium", "high", "xhigh")
+SurfaceName = Literal["listed", "openclaw"]
+LISTED: SurfaceName = "listed"
+OPENCLAW: SurfaceName = "openclaw"
+SURFACES: tuple[SurfaceName, ...] = (LISTED, OPENCLAW)
+"""The kinds of requests: a suite's own list of tools, or what OpenClaw sends; the most realistic one last."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """What is measured: a model, through a provider, at a thinking level."""
+    """What is measured: a model, through a provider, at a thinking level, asked on a surface."""
 
     provider: str
     model: str
     thinking_level: ThinkingLevel | None = None
+    surface: SurfaceName = LISTED
 
     @property
     def label(self) -> str:
-        """`provider/model@level`, as on the command line."""
+        """`provider/model@level+surface`, as on the command line; without the surface if it is `listed`."""
         level = f"@{self.thinking_level}" if self.thinking_level else ""
-        return f"{self.provider}/{self.model}{level}"
+        surface = "" if self.surface == LISTED else f"+{self.surface}"
+        return f"{self.provider}/{self.model}{level}{surface}"
+
+    def on(self, surface: SurfaceName) -> Target:
+        """Return the same on another surface."""
+        return self if self.surface == surface else replace(self, surface=surface)
+
+
+def label_fits(label: str, glob: str) -> bool:
+    """Whether a glob matches a label, or the label without its surface; case does not matter."""
+    plain = label.removesuffix(f"+{OPENCLAW}")
+    return any(fnmatchcase(one.casefold(), glob.casefold()) for one in (label, plain))
 
 
 class CellKey(NamedTuple):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.core.json_schema import BoundedSchema
 from pytest_openclaw.core.quoting import listed, shown
-from pytest_openclaw.tools.bridge import DESCRIBE, SEARCH, inner_call, with_inner_calls
+from pytest_openclaw.tools.bridge import LOOKUPS, inner_call, with_inner_calls
 from pytest_openclaw.tools.dispatch import same_tool
 from pytest_openclaw.validators.answer import Flaw, each_once
 from pytest_openclaw.validators.keys import flag_value, list_value, table_value, texts_value, what
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 _KEYS = ("name", "arguments", "ignore_case", "ignore_punctuation", "matching")
 ANY = "*"
 """In a list of forbidden tools: every tool that is not required."""
-LOOKUPS = frozenset({SEARCH, DESCRIBE})
 _HINT = 'Write for example {"name": "read", "arguments": {"path": "notes.md"}}.'
 
 

@@ -3,7 +3,8 @@
 FAKE_MODE is given as the first argument: `answer`, `silent` (no JSON), `terminated` (as after
 SIGTERM), `fails` (an error of its own), `garbles` (its request is not JSON), `hangs`
 (with a child that would outlive it), `runs` (the prompt is a command, which it gives to its shell).
-It writes its input to FILE, the second argument.
+It writes its input to FILE, the second argument. With `--local` it is a turn of a session, whose
+conversation it keeps in its state folder; a prompt `fail` is answered by an error.
 
 The mode `config` replaces `config patch` and `config validate`, and FILE has their answers:
 `{"dry_run": {"stdout", "stderr", "status", "hangs"}, "apply": …, "validate": …, "before": …}`, the last
@@ -59,9 +60,14 @@ if "--version" in arguments:
     sys.exit()
 if mode == "config":
     rule_on_a_config(Path(file), arguments)
-config_file = Path(arguments[arguments.index("--config") + 1])
+is_session = "--local" in arguments
+if is_session:
+    config_file = Path(os.environ["OPENCLAW_CONFIG_PATH"])
+    prompt = Path(arguments[arguments.index("--message-file") + 1]).read_text("utf-8")
+else:
+    config_file = Path(arguments[arguments.index("--config") + 1])
+    prompt = sys.stdin.buffer.read().decode()
 config = json.loads(config_file.read_text("utf-8"))
-prompt = sys.stdin.buffer.read().decode()
 seen = {
     "arguments": arguments,
     "environ": dict(os.environ),
@@ -87,8 +93,20 @@ if mode == "fails":
     error = {"message": "Config invalid: no such key", "kind": "exception"}
     print(json.dumps({"ok": False, "status": "error", "final": "", "payloads": [], "error": error}))
     sys.exit(1)
+if is_session and prompt == "fail":
+    print(
+        json.dumps({"payloads": [], "meta": {"error": {"kind": "exception", "message": "HTTP 503: later"}}})
+    )
+    sys.exit(1)
 (server,) = config["models"]["providers"].values()
-body = {"model": server["models"][0]["id"], "messages": [{"role": "user", "content": prompt}], "stream": True}
+kept = (
+    Path(os.environ["OPENCLAW_STATE_DIR"], f"{arguments[arguments.index('--session-id') + 1]}.json")
+    if is_session
+    else None
+)
+messages = json.loads(kept.read_text("utf-8")) if kept and kept.exists() else []
+messages.append({"role": "user", "content": prompt})
+body = {"model": server["models"][0]["id"], "messages": messages, "stream": True}
 body["tools"] = [
     {"type": "function", "function": {"name": name}} for name in config["tools"].get("allow", [])
 ]
@@ -100,8 +118,12 @@ request = urllib.request.Request(
 answer = urllib.request.urlopen(request, timeout=600).read().decode()
 deltas = [json.loads(line[6:]) for line in answer.splitlines() if line.startswith("data: {")]
 text = "".join(c["delta"].get("content") or "" for d in deltas for c in d["choices"])
+if kept:
+    kept.write_text(json.dumps([*messages, {"role": "assistant", "content": text}]), encoding="utf-8")
+    meta = {"agentMeta": {"model": body["model"]}, "finalAssistantVisibleText": text, "stopReason": "stop"}
+    printed = {"payloads": [{"text": text, "mediaUrl": None}], "meta": meta}
+else:
+    printed = {"ok": True, "status": "ok", "final": text, "payloads": [], "model": body["model"]}
 print("[plugins] loaded {3}")
-print(
-    json.dumps({"ok": True, "status": "ok", "final": text, "payloads": [], "model": body["model"]}, indent=2)
-)
+print(json.dumps(printed, indent=2))
 print("(node:1) Warning: {experimental}")

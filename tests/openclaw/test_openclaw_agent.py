@@ -293,6 +293,48 @@ def test_a_cancelled_call_ends_all_of_it(seen):
     assert dies(json.loads(seen.read_text("utf-8"))["child"])
 
 
+def test_messages_of_the_user_are_turns_of_a_session(seen):
+    """Each is one start with the same session, with what `agent exec` would add in the config."""
+    with ScriptedModel("Hello, Ada.", "Ada.", "Bye.") as model:
+        reply = asyncio.run(_ask(_provider(seen, model.url), prompt="I am Ada.", turns=("Who am I?", "Bye.")))
+
+        last = model.asked[-1]["messages"]
+    assert [message["content"] for message in last] == [
+        "I am Ada.",
+        "Hello, Ada.",
+        "Who am I?",
+        "Ada.",
+        "Bye.",
+    ]
+    assert [(turn.user, turn.text) for turn in reply.turns] == [
+        (None, "Hello, Ada."),
+        ("Who am I?", "Ada."),
+        ("Bye.", "Bye."),
+    ]
+    assert (reply.text, reply.ended_by, reply.raw) == ("Bye.", "answer", "Hello, Ada.\n\nAda.\n\nBye.")
+    assert (reply.input_tokens, reply.output_tokens) == (33, 9)
+    assert reply.start_up_ms is not None
+    assert reply.timing is not None
+    assert reply.timing.e2e_ms < reply.start_up_ms
+    start = json.loads(seen.read_text("utf-8"))
+    config = start["config"]
+    assert (config["tools"]["profile"], config["tools"]["codeMode"]) == ("coding", {"enabled": False})
+    assert config["agents"]["defaults"]["skipBootstrap"] is True
+    assert "Bye." not in " ".join(start["arguments"])
+    assert start["mode"] == "0o600"
+
+
+def test_a_fault_in_a_session_keeps_what_was_said(seen):
+    """The turns before it are part of it, and no further message is sent."""
+    with ScriptedModel("Hello.") as model:
+        fault = _fault(_provider(seen, model.url), turns=("fail", "Bye."))
+
+        assert len(model.asked) == 1
+    assert fault.failure_type == "http_503"
+    assert ([turn.text for turn in fault.turns], fault.raw) == (["Hello."], "Hello.")
+    assert len(fault.usage) == 1
+
+
 FILES = (Tool(name="read"), Tool(name="write"))
 
 
@@ -300,7 +342,8 @@ FILES = (Tool(name="read"), Tool(name="write"))
     ("request_", "words"),
     [
         pytest.param({"system": "Be brief."}, "writes its system prompt itself", id="system"),
-        pytest.param({"history": (Turn(text="x"),)}, "turns that have happened", id="history"),
+        pytest.param({"history": (Turn(text="x"),)}, "messages that have happened", id="history"),
+        pytest.param({"messages": (Turn(user="x"),)}, "messages that have happened", id="earlier-messages"),
         pytest.param(
             {"tools": (*FILES, Tool(name="message")), "world": World()},
             "its world offers message",

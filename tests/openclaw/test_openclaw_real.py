@@ -285,3 +285,50 @@ def test_a_session_through_openclaw(environ, tmp_path):
 
     assert "1 passed, 1 skipped" in done.stdout, done.stdout + done.stderr
     assert "its world offers message" in done.stdout
+
+
+@pytest.mark.nightly
+def test_a_session_has_several_messages_of_the_user(environ):
+    """Each message is a turn of one session; files and conversation go on, and the figures are sums."""
+    turns = (
+        [("write", '{"path": "a.txt", "content": "one"}')],
+        "Done.",
+        [("read", '{"path": "a.txt"}')],
+        "one",
+        "Bye.",
+    )
+    said = ("What does /workspace/a.txt say?", "Thanks.")
+    with ScriptedModel(*turns) as model:
+        reply = _ask(environ, model, tools=_tools("read", "write"), world=World(), turns=said)
+
+        *_, asked = model.asked
+    assert (reply.text, reply.ended_by) == ("Bye.", "answer")
+    assert [turn.user for turn in reply.turns] == [None, None, said[0], None, said[1]]
+    assert reply.turns[2].results == ("one",)
+    assert [call.name for call in reply.tool_calls] == ["write", "read"]
+    assert (reply.input_tokens, reply.output_tokens) == (55, 15)
+    assert reply.world is not None
+    assert reply.world.changed == ("a.txt",)
+    roles = [message["role"] for message in asked["messages"] if message["role"] != "system"]
+    assert roles == [
+        "user",
+        "assistant",
+        "tool",
+        "assistant",
+        "user",
+        "assistant",
+        "tool",
+        "assistant",
+        "user",
+    ]
+
+
+@pytest.mark.nightly
+def test_a_session_without_tools(environ):
+    """A conversation of texts is a session too."""
+    with ScriptedModel("Hello, Ada.", "Ada.") as model:
+        reply = _ask(environ, model, prompt="I am Ada.", turns=("Who am I?",))
+
+        assert [_sent_tools(body) for body in model.asked] == [[], []]
+    assert [(turn.user, turn.text) for turn in reply.turns] == [(None, "Hello, Ada."), ("Who am I?", "Ada.")]
+    assert (reply.text, reply.ended_by) == ("Ada.", "answer")

@@ -61,6 +61,18 @@ TOOLS = {
     "provider": "local",
     "sessionId": "d1b07d12",
 }
+# As `openclaw agent --local --json` of the same release printed it, without the parts that are not read.
+SESSION = {
+    "payloads": [{"text": "Done.", "mediaUrl": None}],
+    "meta": {
+        "durationMs": 900,
+        "agentMeta": {"model": "fake", "provider": "local", "usage": {"input": 22, "output": 6, "total": 28}},
+        "aborted": False,
+        "finalAssistantVisibleText": "Done.",
+        "stopReason": "stop",
+        "toolSummary": {"calls": 1, "tools": ["read"], "failures": 0},
+    },
+}
 ASKED = CalledAgent(name="openclaw_agent", model="local/fake", where="http://127.0.0.1:9", timeout_s=60)
 
 
@@ -189,3 +201,53 @@ def test_an_error_has_its_failure_type(envelope, failure_type, status):
 
     assert isinstance(fault, Fault)
     assert (fault.failure_type, fault.status) == (failure_type, status)
+
+
+def _of_session(**meta: object) -> object:
+    answer = {**SESSION, "meta": {**SESSION["meta"], **meta}}
+    envelope = find_envelope(f"[agents] {{1}}\n{json.dumps(answer, indent=2)}\n")
+    assert envelope is not None
+    return read_envelope(envelope, ASKED)
+
+
+def test_a_turn_of_a_session_is_a_result() -> None:
+    """Its text, model, tokens and tools are found where that command has them."""
+    assert _of_session() == AgentResult(
+        text="Done.",
+        model="fake",
+        provider="local",
+        input_tokens=22,
+        output_tokens=6,
+        tools=("read",),
+        calls=1,
+        failures=0,
+    )
+
+
+@pytest.mark.parametrize(
+    ("meta", "failure_type"),
+    [
+        pytest.param({"stopReason": "timeout"}, "timeout", id="timeout"),
+        pytest.param({"timeoutPhase": "model"}, "timeout", id="timeout-phase"),
+        pytest.param(
+            {"error": {"kind": "provider", "message": "HTTP 429: slow down"}}, "http_429", id="error"
+        ),
+        pytest.param({"aborted": True}, "cli_error", id="aborted"),
+    ],
+)
+def test_a_turn_of_a_session_that_failed(meta: dict[str, object], failure_type: str) -> None:
+    """As in `agent exec`, these are faults."""
+    fault = _of_session(**meta)
+
+    assert isinstance(fault, Fault)
+    assert fault.failure_type == failure_type
+
+
+def test_a_turn_of_a_session_without_an_answer() -> None:
+    """It is a result with an empty text, as in `agent exec`."""
+    error = {"kind": "incomplete_turn", "message": "no answer"}
+
+    result = _of_session(error=error)
+
+    assert isinstance(result, AgentResult)
+    assert result.text == ""

@@ -21,7 +21,7 @@ import pytest
 from pytest_openclaw.asking import client as client_module
 from pytest_openclaw.asking import links
 from pytest_openclaw.asking.client import AskingClient
-from pytest_openclaw.asking.plan import Listed
+from pytest_openclaw.asking.messages import Listed
 from pytest_openclaw.core.errors import AskingBroke, HostDied
 from pytest_openclaw.core.signals import interrupted_by_signals
 from pytest_openclaw.providers.ollama_openai import OllamaOpenAI

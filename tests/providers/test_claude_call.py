@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_openclaw.providers.claude_code_cli import NO_MESSAGES
 from pytest_openclaw.providers.mcp_tools import dump_offer
 from pytest_openclaw.tools.catalogue import load_catalogue
 from pytest_openclaw.types.replies import Reply, Turn
@@ -233,11 +234,6 @@ def test_tools_that_the_cli_does_not_offer_are_no_answer():
     ("request_of", "why"),
     [
         pytest.param(
-            {"history": (Turn(text="Hi"),)},
-            "the Claude CLI cannot be given turns that have happened; it has its own loop.",
-            id="history",
-        ),
-        pytest.param(
             {"tools": (Tool(name="home.light"), Tool(name="home_light"))},
             "the Claude CLI takes letters, digits, _ and - in names, and so two tools have the same one.",
             id="names",
@@ -249,6 +245,15 @@ def test_impossible_requests(request_of, why):
     fault = ask(environ_of("hello"), **request_of)
 
     assert (fault.failure_type, fault.message) == ("cli_error", f"claude_code_cli: {why}")
+
+
+@pytest.mark.parametrize("request_of", [{"history": (Turn(text="Hi"),)}, {"messages": (Turn(user="Hi"),)}])
+def test_earlier_messages_are_not_asked(request_of):
+    """The CLI has no way of taking them, so the cell is unavailable, and nothing is started."""
+    fault = ask(environ_of("hello"), **request_of)
+
+    assert (fault.status, fault.sent, fault.scope) == ("skipped_unavailable", False, "cell")
+    assert fault.message == f"claude_code_cli: not asked: {NO_MESSAGES}"
 
 
 def test_the_command_may_come_from_the_ini(tmp_path):

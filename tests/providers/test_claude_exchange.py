@@ -322,3 +322,67 @@ def test_a_refused_request_in_a_later_turn_is_its_own_fault():
     )
 
     assert (stream.error, stream.exchange.has_tokens, stream.raw()) == ("rate_limit", False, "a")
+
+
+# --- several messages of the user ---------------------------------------------------------------
+
+
+@processes
+def test_messages_of_the_user_are_sent_after_answers():
+    """The CLI stays, and so does the world; each message is sent when the answer before it has come."""
+    reply = play(
+        ["", [WRITE]],
+        ["Done.", []],
+        ["", [["mcp__openclaw__read", '{"path": "done.md"}']]],
+        ["Milk.", []],
+        ["SAID", []],
+        prompt="/go",
+        turns=("What is in it?", "Bye."),
+    )
+
+    assert [(turn.user, turn.text) for turn in reply.turns] == [
+        (None, ""),
+        (None, "Done."),
+        ("What is in it?", ""),
+        (None, "Milk."),
+        ("Bye.", "\n/go | What is in it? | Bye."),
+    ]
+    assert (reply.turns[2].results, reply.ended_by) == (("milk",), "answer")
+    assert (reply.input_tokens, reply.output_tokens) == (90, 15)
+    assert [call.name for call in reply.tool_calls] == ["write", "read"]
+    assert reply.timing.ttft_ms == reply.turns[0].timing.ttft_ms
+
+
+@processes
+def test_the_steps_are_those_of_each_message():
+    """With each message the CLI has as many turns again; where they are used up, it ends."""
+    world = replace(WORLD, steps=2)
+    first, second = ["", [READ]], ["Milk.", []]
+
+    enough = play(first, second, first, second, world=world, turns=("Again.",))
+    used_up = play(first, second, first, ["", [WRITE]], world=world, turns=("Again.", "Bye."))
+
+    assert (enough.ended_by, len(enough.turns)) == ("answer", 4)
+    assert (used_up.ended_by, [turn.user for turn in used_up.turns]) == (
+        "step_limit",
+        [None, None, "Again.", None],
+    )
+
+
+@processes
+def test_a_conversation_without_tools():
+    """It is an exchange, too."""
+    reply = ask(environ_of("plays", json.dumps([["Hello, Ada.", []], ["Ada.", []]])), turns=("Who am I?",))
+
+    assert [(turn.user, turn.text) for turn in reply.turns] == [(None, "Hello, Ada."), ("Who am I?", "Ada.")]
+    assert reply.ended_by == "answer"
+
+
+@processes
+def test_a_cli_that_goes_on_by_itself_is_no_failure_of_the_model():
+    """After an answer that was cut off it sends a request of its own, and no message of the user."""
+    fault = ask(environ_of("continued"), turns=("And now?",))
+
+    assert isinstance(fault, Fault)
+    assert (fault.failure_type, fault.raw) == ("cli_error", "Hello")
+    assert "next message was not sent" in fault.message

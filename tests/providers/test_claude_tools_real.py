@@ -360,3 +360,27 @@ def test_each_turn_has_its_own_time(environ, monkeypatch):
 
     assert reply.text == "Nothing."
     assert all(turn.timing.e2e_ms > 5000 for turn in reply.turns)
+
+
+@pytest.mark.nightly
+def test_several_messages_of_the_user(environ):
+    """The CLI sends the whole conversation with each, and the world goes on."""
+    write = '{"path": "a.txt", "content": "one"}'
+    turns = [
+        [ToolUse("mcp__openclaw__write", write)],
+        [Text("Done.")],
+        [ToolUse("mcp__openclaw__read", '{"path": "a.txt"}', "toolu_2")],
+        [Text("one")],
+    ]
+    with MessagesServer(turns=turns) as server:
+        reply = ask(
+            environ | {"ANTHROPIC_BASE_URL": server.url},
+            tools=(READ, WRITE),
+            world=World(),
+            turns=("What does it say?",),
+        )
+
+    assert [turn.user for turn in reply.turns] == [None, None, "What does it say?", None]
+    assert (reply.turns[2].results, reply.text, reply.ended_by) == (("one",), "one", "answer")
+    roles = [message["role"] for message in server.requests[-1]["messages"]]
+    assert roles == ["user", "assistant"] * 3 + ["user"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -189,6 +190,7 @@ def arguments(request: Request, scratch: ClaudeScratch, *, bare: bool) -> tuple[
     """Return the CLI's arguments; the only text of the request among them is the model's name."""
     return (
         *_ARGUMENTS,
+        *(("--input-format", "stream-json") if request.turns else ()),
         *tool_arguments(request, scratch.folder),
         *(("--bare",) if bare else ()),
         *("--model", request.model),
@@ -207,6 +209,15 @@ def limits(request: Request) -> dict[str, str]:
     return limits if request.thinking_level else limits | {"MAX_THINKING_TOKENS": "0"}
 
 
-def stdin_of(prompt: str) -> bytes:
-    """Return the CLI's input; a prompt that begins with `/` would be read as the CLI's own command."""
-    return valid_text(f"\n{prompt}" if prompt.startswith("/") else prompt).encode()
+def stdin_of(text: str, *, is_line: bool = False) -> bytes:
+    """Return a message of the user for the CLI's input.
+
+    Args:
+        text: one that begins with `/` would be read as the CLI's own command.
+        is_line: whether it is one of several, each a line of JSON.
+    """
+    text = valid_text(f"\n{text}" if text.startswith("/") else text)
+    if not is_line:
+        return text.encode()
+    line = {"type": "user", "message": {"role": "user", "content": text}}
+    return json.dumps(line).encode() + b"\n"

@@ -31,7 +31,7 @@ def stream_for(request: Request) -> Stream:
     """Return the stream for a request; its clock starts now."""
     offered = wire_names(request.tools)
     begin = partial(Exchange, streaming=request.stream)
-    if request.world is None:
+    if not request.is_exchange:
         return Stream(begin(), offered=offered)
     return PlayedStream(begin(), offered=offered, begin=begin)
 
@@ -48,6 +48,7 @@ class PlayedStream(Stream):
     _ended: list[tuple[Exchange, Turn]] = field(default_factory=list)
     _results: dict[str, str] = field(default_factory=dict)
     _stopped: EndedBy | None = None
+    _message: str | None = None
 
     def receive_result(self, call_id: str, text: str) -> None:
         """Add the result that the model receives for a call."""
@@ -72,7 +73,26 @@ class PlayedStream(Stream):
             super().next_request()
             return
         self._ended.append((self.exchange, self._turn()))
-        self._results = {}
+        self._message, self._results = None, {}
+        self.begin_message(self.begin())
+
+    @property
+    def awaits_message(self) -> bool:
+        """Whether the CLI waits for the user's next message, after an answer."""
+        result = self.result or {}
+        is_answer = result.get("subtype") == "success" and not (result.get("is_error") or self.error)
+        return is_answer and self._stopped is None
+
+    @property
+    def went_on(self) -> bool:
+        """Whether it is over because the CLI sent another request by itself."""
+        return self.over and self.result is None and self._stopped is None and not self.lacking
+
+    def send_message(self, text: str) -> None:
+        """Start the turn that answers the user's next message."""
+        self._ended.append((self.exchange, self._turn()))
+        self._message, self._results = text, {}
+        self.over, self.result = False, None
         self.begin_message(self.begin())
 
     def reply(self, *, at_limit: bool = False) -> Reply:
@@ -80,7 +100,8 @@ class PlayedStream(Stream):
         received = [*self._ended, (self.exchange, self._turn())]
         turns = tuple(turn for _, turn in received)
         replies = [exchange.reply() for exchange, _ in received]
-        ended_by = self._stopped or (at_last_step(turns) if at_limit else "answer")
+        began = max(place for place, turn in enumerate(turns) if turn.user is not None or place == 0)
+        ended_by = self._stopped or (at_last_step(turns[began:]) if at_limit else "answer")
         return replace(
             replies[-1],
             raw=self.raw(),
@@ -112,6 +133,7 @@ class PlayedStream(Stream):
                 break  # the exchange ended there
             results.append(self._results[call.id])
         return Turn(
+            user=self._message,
             text=reply.text,
             reasoning=reply.reasoning,
             calls=reply.tool_calls,

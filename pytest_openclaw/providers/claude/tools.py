@@ -94,8 +94,6 @@ def tool_environment(request: Request) -> dict[str, str]:
 
 def why_not_askable(request: Request) -> str:
     """Return why the CLI cannot handle this request; empty if it can."""
-    if request.messages or request.turns or request.history:
-        return "the Claude CLI cannot be given turns that have happened; it has its own loop."
     if len(wire_names(request.tools)) < len(request.tools):
         return "the Claude CLI takes letters, digits, _ and - in names, and so two tools have the same one."
     return ""

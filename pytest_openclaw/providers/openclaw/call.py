@@ -16,10 +16,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.core.private import write_private
+from pytest_openclaw.core.text import valid_text
 from pytest_openclaw.providers.openclaw.disk import Stage
 from pytest_openclaw.providers.processes import find_program, new_folders
+from pytest_openclaw.tools.bridge import BRIDGE
 from pytest_openclaw.tools.paths import place_of
 from pytest_openclaw.tools.world.search import is_note
+from pytest_openclaw.types.targets import OPENCLAW
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -42,6 +45,8 @@ PLAYED = CONTAINED | NOTES | (COMMANDS if sys.platform != "win32" else frozenset
 CONTEXT_TOKENS = 131_072
 
 _ARGUMENTS = ("agent", "exec", "--json", "--code-mode", "direct", "--message-file", "-")
+# `agent exec` begins a session of its own each time.
+_SESSION = ("agent", "--local", "--json", "--session-id", "benchmark")
 # No telemetry, no downloads, no background processes, no gateway of this machine.
 _SWITCHES = {
     "OPENCLAW_GATEWAY_PORT": "9",
@@ -93,6 +98,11 @@ class AgentScratch:
     def config(self) -> Path:
         """The config file, which contains no key."""
         return self.folder / "openclaw.json"
+
+    @property
+    def message(self) -> Path:
+        """The file with the user's message of a session's turn."""
+        return self.folder / "message.txt"
 
     @property
     def shell(self) -> Path:
@@ -149,19 +159,20 @@ def why_no_shell(request: Request, scratch: AgentScratch) -> str:
 
 def why_not_askable(request: Request) -> str:
     """Return as a sentence why the real agent cannot handle this request; empty if it can."""
-    if request.messages or request.turns or request.history:
-        return "OpenClaw cannot be given turns that have happened; it has its own loop."
+    if request.messages or request.history:
+        return "OpenClaw cannot be given messages that have happened; its sessions have only its own."
     if request.system:
         return "the prompt has a system text, and OpenClaw writes its system prompt itself."
     if request.world is None:
         return ""
-    if loose := [tool.name for tool in request.tools if tool.name not in PLAYED]:
+    offered = request.listed_tools or request.tools
+    if loose := [tool.name for tool in offered if tool.name not in PLAYED]:
         names = ", ".join(loose[:3]) + (", …" if len(loose) > 3 else "")
         return (
             f"its world offers {names}, which the real agent would carry out beyond a folder of files. "
             f"It plays worlds of {', '.join(sorted(PLAYED))}."
         )
-    searched = NOTES.intersection(tool.name for tool in request.tools)
+    searched = NOTES.intersection(tool.name for tool in offered)
     if searched and (loose := [note for note in request.world.memory if not is_note(place_of(note))]):
         return (
             f"its world has the note {loose[0]}, and OpenClaw takes only MEMORY.md and memory/*.md for notes."
@@ -185,21 +196,22 @@ def config_of(
         "maxTokens": request.max_output_tokens,
     }
     server = {"baseUrl": url, "apiKey": token, "api": route.api, "models": [model]}
-    names = sorted({tool.name for tool in request.tools})
-    # An agent with write gets apply_patch too, unless it is denied.
-    denied = sorted((CONTAINED | NOTES | COMMANDS).difference(names))
-    policy: JsonObject = {"allow": names, "deny": denied} if names else {"deny": ["*"]}
+    policy = _policy(request)
+    defaults: JsonObject = {
+        "workspace": str(scratch.workspace),
+        "model": {"primary": f"{route.provider}/{route.model}"},
+    }
+    session: JsonObject = {}
+    if request.turns:  # what `agent exec` adds by itself
+        defaults |= {"skipBootstrap": True, "sandbox": {"mode": "off"}}
+        policy |= {"profile": "coding", "codeMode": {"enabled": False}}
+        session = {"env": {"shellEnv": {"enabled": False}}, "skills": {"load": {"watch": False}}}
     return {
-        "agents": {
-            "defaults": {
-                "workspace": str(scratch.workspace),
-                "model": {"primary": f"{route.provider}/{route.model}"},
-            }
-        },
+        "agents": {"defaults": defaults},
+        **session,
         "models": {"mode": "replace", "providers": {route.provider: server}},
         "tools": {
             **policy,
-            "toolSearch": False,
             "fs": {"workspaceOnly": True},
             # On this machine, not on another one that a gateway knows.
             "exec": {"host": "gateway", "security": "full", "ask": "off"},
@@ -212,20 +224,42 @@ def config_of(
     }
 
 
+def _policy(request: Request) -> JsonObject:
+    """Return which tools OpenClaw offers: those of the request, or on `openclaw` those of its default.
+
+    There it offers all of them for a single question, of which it carries out only searches for tools; with a
+    world only those that it may carry out.
+    """
+    if request.surface == OPENCLAW:
+        return {"allow": sorted((*PLAYED, *BRIDGE))} if request.world else {}
+    names = sorted({tool.name for tool in request.tools})
+    # An agent with write gets apply_patch too, unless it is denied.
+    denied = sorted((CONTAINED | NOTES | COMMANDS).difference(names))
+    return {**({"allow": names, "deny": denied} if names else {"deny": ["*"]}), "toolSearch": False}
+
+
 def arguments(request: Request, scratch: AgentScratch, *, route: ModelRoute) -> tuple[str, ...]:
-    """Return OpenClaw's arguments; the only text of the request among them is the model's name."""
-    return (
+    """Return OpenClaw's arguments; the only text of the request among them is the model's name.
+
+    With several messages of the user, each is a turn of one session, whose message is in a file.
+    """
+    own = (
         *_ARGUMENTS,
         *("--config", str(scratch.config)),
         *("--cwd", str(scratch.workspace)),
         *("--model", f"{route.provider}/{route.model}"),
+    )
+    return (
+        *((*_SESSION, "--message-file", str(scratch.message)) if request.turns else own),
         *(("--thinking", request.thinking_level) if request.thinking_level else ()),
         # Our own timeout is the effective one; this one ends a process that was abandoned.
         *("--timeout", str(round(request.timeout_s) + 60)),
     )
 
 
-def environment(scratch: AgentScratch, environ: Mapping[str, str]) -> dict[str, str]:
+def environment(
+    scratch: AgentScratch, environ: Mapping[str, str], *, is_session: bool = False
+) -> dict[str, str]:
     """Return OpenClaw's complete environment; of the user's only PATH, to find Node."""
     home, tmp = str(scratch.folder / "home"), str(scratch.folder / "tmp")
     kept = {"PATH": environ.get("PATH", os.defpath)}
@@ -241,7 +275,16 @@ def environment(scratch: AgentScratch, environ: Mapping[str, str]) -> dict[str, 
         "OPENCLAW_STATE_DIR": str(scratch.folder / "state"),
         "NODE_COMPILE_CACHE": str(scratch.compiled or scratch.folder / "compiled"),
     }
-    return kept | own | _SWITCHES
+    # `agent exec` has an argument for it.
+    config = {"OPENCLAW_CONFIG_PATH": str(scratch.config)} if is_session else {}
+    return kept | own | config | _SWITCHES
+
+
+def write_message(scratch: AgentScratch, text: str) -> bytes:
+    """Write the user's message for a turn of a session; return it for the input of a single run."""
+    data = valid_text(text).encode()
+    write_private(scratch.message, data)
+    return data
 
 
 def write_config(scratch: AgentScratch, config: JsonObject) -> None:

@@ -107,12 +107,17 @@ class _Capturing:
             if recorded is None:
                 raise OpenClawError(f"nothing was sent to the model for the surface {wanted.surface}: {why}")
             try:
-                sent = read_request(recorded.api, recorded.body)
+                sent = read_request(recorded.api, recorded.body, _QUESTION)
             except ValueError as error:
                 what = f"the request of the surface {wanted.surface}"
                 raise OpenClawError(f"{what} has a form that is not known: {error}") from None
-            masks = _masks(scratch, self._environ)
-            return replace(sent, system=masks.text(sent.system), fields=masks.value(sent.fields))
+            masks = replace(_masks(scratch, self._environ), model=f"{wanted.provider}/{wanted.model}")
+            return replace(
+                sent,
+                system=masks.text(sent.system),
+                fields=masks.value(sent.fields),
+                question=masks.value(dict(sent.question)),
+            )
 
     def _arguments(self, wanted: Wanted, scratch: AgentScratch) -> tuple[str, ...]:
         if wanted.as_a_turn:

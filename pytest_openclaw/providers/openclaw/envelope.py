@@ -1,6 +1,7 @@
 """Reads the result of `openclaw agent exec --json`: finds the object in its output, and interprets it.
 
-The object has no times and no arguments of calls; `relay.py` records those.
+That of `openclaw agent --local --json`, a turn of a session, has the same under other keys. The object has
+neither times nor arguments of calls; `relay.py` records those.
 """
 
 from __future__ import annotations
@@ -66,12 +67,41 @@ class AgentResult:
 
 
 def find_envelope(stdout: str, stderr: str = "") -> JsonObject | None:
-    """Find the command's object in its output; None if there is none."""
-    return find_object(stdout, stderr, _is_envelope)
+    """Find the command's object in its output, in the form of `agent exec`; None if there is none."""
+    found = find_object(stdout, stderr, _is_envelope)
+    return _of_session(found) if found and "meta" in found else found
 
 
 def _is_envelope(value: JsonObject) -> bool:
+    if isinstance(value.get("payloads"), list) and isinstance(value.get("meta"), dict):
+        return True
     return isinstance(value.get("ok"), bool) and bool(text_in(value.get("status")))
+
+
+def _of_session(answer: JsonObject) -> JsonObject:
+    """Return the answer of a session's turn as `agent exec` would print it, by the rules of 2026.9.6."""
+    meta, payloads = object_in(answer.get("meta")), objects_in(answer.get("payloads"))
+    agent, error = object_in(meta.get("agentMeta")), object_in(meta.get("error"))
+    errors = [one for one in payloads if one.get("isError") is True]
+    timed_out = meta.get("stopReason") == "timeout" or "timeoutPhase" in meta
+    failed = bool(meta.get("aborted") is True or error or meta.get("stopReason") == "error" or errors)
+    hidden = ("isError", "isReasoning", "isCommentary")
+    shown = [text_in(one.get("text")).rstrip() for one in payloads if not any(map(one.get, hidden))]
+    final = "\n".join(filter(None, shown)) or (
+        "" if errors else text_in(meta.get("finalAssistantVisibleText"))
+    )
+    return {
+        "ok": not (timed_out or failed),
+        "status": "timeout" if timed_out else "error" if failed else "ok",
+        "final": final,
+        "payloads": payloads,
+        "usage": agent.get("usage"),
+        "assistantTurns": agent.get("assistantTurns"),
+        "toolSummary": meta.get("toolSummary"),
+        "model": agent.get("model"),
+        "provider": agent.get("provider"),
+        **({"error": error} if error else {}),
+    }
 
 
 def read_envelope(envelope: JsonObject, called: CalledAgent) -> AgentResult | Fault:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.core.json_types import JsonObject
 
 # The first key of every answer in all known releases; inside a JSON string the quotes would be escaped.
-_BEGINNING = re.compile(r'\{\s*"(?:ok|valid)"\s*:')
+_BEGINNING = re.compile(r'\{\s*"(?:ok|valid|payloads)"\s*:')
 # Each start without an object costs a scan of the text; releases print only a few.
 _MOST_BEGINNINGS = 200
 

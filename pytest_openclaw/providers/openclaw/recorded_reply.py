@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.providers.openclaw.disk import Disk
     from pytest_openclaw.providers.openclaw.envelope import AgentResult
     from pytest_openclaw.providers.openclaw.relay import RecordedRun
-    from pytest_openclaw.types.replies import EndedBy, Timing
+    from pytest_openclaw.types.replies import EndedBy, Fault, Timing
     from pytest_openclaw.types.requests import Request
     from pytest_openclaw.types.tool_calls import Tool, ToolCall
 
@@ -56,11 +56,47 @@ def reply_of(received: RecordedRun, result: AgentResult | None, request: Request
         usage=tuple(usage for reply in replies for usage in reply.usage),
         start_up_ms=start_up_ms,
     )
-    if request.world is None:
+    if not request.is_exchange:
         return whole
     turns = _turns(replies, received.results, request.tools)
     calls = tuple(call for turn in turns for call in turn.calls)
+    if request.world is None:
+        return replace(whole, tool_calls=calls, turns=turns, ended_by="call" if turns[-1].calls else "answer")
     return replace(whole, tool_calls=calls, turns=turns, ended_by=_ended_by(turns, result, request))
+
+
+def answering(reply: Reply, message: str) -> Reply:
+    """Return the reply of a run with the message of the user that began it."""
+    first = tuple(replace(turn, user=message) for turn in reply.turns[:1])
+    return replace(reply, turns=(*first, *reply.turns[1:]))
+
+
+def joined(runs: Sequence[Reply]) -> Reply:
+    """Return the runs of a session, one or more, as one reply."""
+    if len(runs) == 1:
+        return runs[0]
+    timings = [run.timing for run in runs if run.timing]
+    return replace(
+        runs[-1],
+        raw="\n\n".join(filter(None, (run.raw for run in runs))),
+        tool_calls=tuple(call for run in runs for call in run.tool_calls),
+        timing=_together(timings) if timings else None,
+        input_tokens=total_tokens(run.input_tokens for run in runs),
+        output_tokens=total_tokens(run.output_tokens for run in runs),
+        cached_tokens=total_tokens(run.cached_tokens for run in runs),
+        usage=tuple(usage for run in runs for usage in run.usage),
+        start_up_ms=sum(run.start_up_ms or 0.0 for run in runs),
+        turns=tuple(turn for run in runs for turn in run.turns),
+    )
+
+
+def broken_after(runs: Sequence[Reply], fault: Fault) -> Fault:
+    """Return the fault of a session's run with what the runs before it said and took."""
+    if not runs:
+        return fault
+    before = joined(runs)
+    raw = "\n\n".join(filter(None, (before.raw, fault.raw)))
+    return replace(fault, raw=raw, turns=(*before.turns, *fault.turns), usage=(*before.usage, *fault.usage))
 
 
 def with_world_paths(reply: Reply, disk: Disk) -> Reply:

@@ -20,6 +20,7 @@ from pytest_openclaw.providers.http import HttpEdge
 from pytest_openclaw.providers.json_values import objects_in, text_in
 from pytest_openclaw.providers.listening import listen
 from pytest_openclaw.providers.wire_errors import load_object, shortened
+from pytest_openclaw.tools.bridge import LOOKUPS
 from pytest_openclaw.types import faults
 from pytest_openclaw.types.faults import CallFailed
 
@@ -75,7 +76,7 @@ class Relay:
         model: its name on the server.
         name: of the provider, for messages.
         timeout_s: seconds for each answer of the server.
-        hold_calls: answers with calls are not forwarded: the run is over then.
+        hold_calls: answers with calls are not forwarded, and end the run; those that look up tools are.
         most_turns: the most requests to forward; the run is over when another one arrives.
     """
 
@@ -102,6 +103,10 @@ class Relay:
         """The base URL for OpenClaw, to which it adds the API's own path."""
         host, port = self._listening.sockets[0].getsockname()[:2]
         return f"http://{host}:{port}"
+
+    def begin_run(self) -> None:
+        """Record another run of OpenClaw; the one before has ended."""
+        self.received = RecordedRun()
 
     async def __aenter__(self) -> Relay:
         """Start listening."""
@@ -185,10 +190,15 @@ class Relay:
             if not answer.has_started:
                 await _refuse(writer, 502)
             return
-        if self._hold_calls and exchange.has_tool_calls:
+        if self._hold_calls and exchange.has_tool_calls and not _only_looks_up(exchange):
             received.over.set()
         else:
             await answer.finish()
+
+
+def _only_looks_up(exchange: Exchange) -> bool:
+    """Whether all calls of an answer look up tools, which OpenClaw does without any effect."""
+    return all(call.name.strip().casefold() in LOOKUPS for call in exchange.reply().tool_calls)
 
 
 class _PassedOn:

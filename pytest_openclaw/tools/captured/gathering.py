@@ -56,6 +56,7 @@ def gather(sent: Mapping[str, Sent], *, release: str, taken: str) -> JsonObject:
                 "fields": request.fields,
                 "deferred": list(request.deferred),
                 "system": request.system,
+                "question": dict(request.question),
             }
             for name, request in sent.items()
         },

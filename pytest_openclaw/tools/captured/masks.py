@@ -34,12 +34,14 @@ class Masks:
         paths: a path → its placeholder, such as `<workspace>`.
         host: the machine's name, with or without its domain.
         user: the user's name.
+        model: the model's name in OpenClaw, `provider/model`, which is another one in each later request.
         secrets: texts that must be removed.
     """
 
     paths: Mapping[str, str]
     host: str = ""
     user: str = ""
+    model: str = ""
     secrets: tuple[str, ...] = ()
 
     def text(self, text: str) -> str:
@@ -55,7 +57,7 @@ class Masks:
             text = pattern.sub(placeholder, text)
         for name, placeholder in ((self.host, "<host>"), (self.host.partition(".")[0], "<host>")):
             text = _without_name(text, name, placeholder)
-        return _without_name(text, self.user, "<user>")
+        return _without_name(_without_name(text, self.user, "<user>"), self.model, "<model>")
 
     def value(self, value: Any) -> Any:
         """Return a JSON value with all texts masked, except keys."""

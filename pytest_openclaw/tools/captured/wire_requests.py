@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.types.tool_calls import Tool
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pytest_openclaw.core.json_types import JsonObject
 
@@ -38,6 +38,7 @@ class Sent:
         fields: every other key except the conversation; also tools that are not functions.
         system: the system prompt; empty without one.
         deferred: names of the tools that the system prompt lists behind the bridge.
+        question: the texts `before` and `after` the question in its message, and the `context` after it.
     """
 
     api: str
@@ -46,6 +47,7 @@ class Sent:
     fields: JsonObject
     system: str
     deferred: tuple[str, ...]
+    question: Mapping[str, str] = field(default_factory=dict)
 
 
 def api_of(path: str) -> str | None:
@@ -53,12 +55,13 @@ def api_of(path: str) -> str | None:
     return next((api for end, api in PATHS.items() if path.endswith(end)), None)
 
 
-def read_request(api: str, body: Mapping[str, Any]) -> Sent:
+def read_request(api: str, body: Mapping[str, Any], question: str = "") -> Sent:
     """Parse a request.
 
     Args:
         api: one of `PATHS`.
         body: its JSON.
+        question: what OpenClaw was asked.
 
     Raises:
         ValueError: it does not have the format of this API.
@@ -76,6 +79,7 @@ def read_request(api: str, body: Mapping[str, Any]) -> Sent:
         fields={**fields, "tools": others} if others else fields,
         system=system,
         deferred=deferred_in(system),
+        question=_framed(_turns_of(body), question) if question else {},
     )
 
 
@@ -114,15 +118,27 @@ def _without_marks(value: Any) -> Any:
 def _system_of(body: Mapping[str, Any]) -> str:
     """Join the system texts before the conversation and at its beginning."""
     said = [instructions] if isinstance(instructions := body.get("instructions"), str) else []
+    return "\n\n".join([*said, *_said_by(_turns_of(body), ("system", "developer"))])
+
+
+def _turns_of(body: Mapping[str, Any]) -> list[JsonObject]:
     talk = body.get("messages") or body.get("input") or []
-    if not isinstance(talk, list):
-        return "\n\n".join(said)
-    return "\n\n".join([*said, *_said_by_system(talk)])
+    return [turn for turn in talk if isinstance(turn, dict)] if isinstance(talk, list) else []
 
 
-def _said_by_system(talk: list[Any]) -> Iterator[str]:
+def _framed(talk: Sequence[JsonObject], question: str) -> dict[str, str]:
+    """Return what OpenClaw adds to a question; in every later request the context is the last message."""
+    said = [*_said_by(talk, ("user",))]
+    for place, text in enumerate(said):
+        before, found, after = text.partition(question)
+        if found:
+            return {"before": before, "after": after, "context": "\n\n".join(said[place + 1 :])}
+    return {}
+
+
+def _said_by(talk: Sequence[JsonObject], roles: tuple[str, ...]) -> Iterator[str]:
     for turn in talk:
-        if not isinstance(turn, dict) or turn.get("role") not in ("system", "developer"):
+        if turn.get("role") not in roles:
             continue
         content = turn.get("content")
         parts = content if isinstance(content, list) else [{"text": content}]

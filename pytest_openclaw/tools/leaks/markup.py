@@ -1,4 +1,8 @@
-"""Written calls with tags instead of JSON: each family's special tokens and XML."""
+"""Written calls with tags instead of JSON: each family's special tokens and XML, and what is left of both.
+
+Many servers leave special tokens out of a text: of
+`<|tool_call_begin|>functions.read:0<|tool_call_argument_begin|>{…}` remains `functions.read:0{…}`.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +18,7 @@ if TYPE_CHECKING:
 
 _BAR = r"[|\uff5c]"
 _SPACE = r"[\u2581_ ]"
+_SHORTEST_NAME = r"[A-Za-z_][\w.-]{0,99}?"
 _FORMS: tuple[tuple[str, re.Pattern[str], str | None], ...] = tuple(
     (form, re.compile(pattern, re.IGNORECASE), closing)
     for form, pattern, closing in (
@@ -30,6 +35,9 @@ _FORMS: tuple[tuple[str, re.Pattern[str], str | None], ...] = tuple(
         ("deepseek", rf"function<{_BAR}tool{_SPACE}sep{_BAR}>\s{{0,9}}+({NAME})", "end"),
         ("kimi", rf"<\|tool_call_begin\|>\s{{0,9}}+({NAME})", "<|tool_call_end|>"),
         ("kimi", rf"<\|open\|>call tool=\"({NAME})\"", "<|close|>call<|sep|>"),
+        ("kimi", rf"functions\.({_SHORTEST_NAME}):\d{{1,3}}\s?(?=\{{)", "}"),
+        ("kimi", rf"({NAME})(?:(?<=:\d)|(?<=:\d\d))\s?(?=\{{)", "}"),
+        ("kimi", rf"call tool=\"({NAME})\" index=\"\d", "calltools"),
         ("functionary", rf"<\|recipient\|>\s{{0,9}}+({NAME})\s{{0,9}}+<\|content\|>", "<|"),
         (
             "glm",
@@ -44,6 +52,13 @@ _FORMS: tuple[tuple[str, re.Pattern[str], str | None], ...] = tuple(
             "<|call|>",
         ),
         ("harmony", rf"\bto=functions\.({NAME})", "<|call|>"),
+        (
+            "harmony",
+            rf"\bto=functions\.({_SHORTEST_NAME})(?:commentary|analysis)?\s?(?:json)?\s?(?=\{{)",
+            "}",
+        ),
+        ("deepseek", rf"function({NAME})\n```json\n", "```"),
+        ("gemma", rf"(?<![\w\"'`])call:({NAME})(?=\{{)", "}"),
         ("gemma", rf"<(?:start_function_call|\|?tool_call\|?)>\s{{0,9}}+call:({NAME})(?=\s{{0,9}}\{{)", "<"),
         (
             "react",

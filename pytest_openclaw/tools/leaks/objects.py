@@ -75,6 +75,7 @@ _ONLY_NAME = re.compile(
     r"|:)[ \t]*[`*\"\[]{0,3}([A-Za-z_][\w.-]{0,99}+)[`*\"\]]{0,3}[ \t:]*\s{0,9}(?:```\w{0,20}\s{0,9})?$"
 )
 _DEFINES = re.compile(r"\{\s*[\"']?type[\"']?\s*:\s*[\"']object")
+_EMPTY = re.compile(r"(?<=\w)\{\}")
 _MOST_NESTED = 6
 _MOST_LISTED = 200
 _LOOKBACK = 160
@@ -84,6 +85,11 @@ _WORK_FACTOR = 4
 
 def find_object_calls(text: str, known: KnownTools) -> Iterator[Leak]:
     """Yield the calls that are written as objects."""
+    for empty in _EMPTY.finditer(text):
+        start, end = empty.span()
+        tool = known.ending(text[max(0, start - _LOOKBACK) : start])
+        if tool is not None and not required_of(tool):
+            yield Leak(name=tool.name, arguments="{}", form="glued", start=start, end=end)
     for start, end, closed in _objects(text):
         written = text[start:end] if closed else text[start : start + _HEAD_CHARS]
         before = text[max(0, start - _LOOKBACK) : start]
@@ -186,7 +192,9 @@ def _named_before(
 ) -> Iterator[tuple[Tool, str]]:
     """Read a tool's name that is directly before its arguments."""
     named = _ONLY_NAME.search(before)
-    if named and (tool := known.find(named[1])) and value and _fits(value, tool):
+    tool = known.find(named[1]) if named else None
+    tool = tool or known.ending(before)
+    if tool and value and _fits(value, tool):
         yield tool, written
 
 

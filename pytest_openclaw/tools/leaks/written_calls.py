@@ -22,6 +22,7 @@ _PREFIX = re.compile(
     r"(?:(?:default_api|functions?|tools?|api|assistant|openclaw|multi_tool_use|self|client)[./:])+",
     re.IGNORECASE,
 )
+_LONG_NAME_CHARS = 8
 _NUMBER = re.compile(r":\d{1,4}$")
 
 
@@ -58,6 +59,18 @@ class KnownTools:
         plain = _PREFIX.sub("", _NUMBER.sub("", name.strip().strip("`'\"*")), count=1).casefold()
         plain = plain.removesuffix(".call")  # the form of Llama's built-in tools
         return self._tools.get(plain) or self._tools.get(ALIASES.get(plain, plain))
+
+    def ending(self, text: str) -> Tool | None:
+        """Return the tool with whose name a text ends, the longest; None if there is none.
+
+        A short name counts only as a word of its own: `tools` does not end with `ls`.
+        """
+        for size in sorted({*map(len, self._tools)}, reverse=True):
+            tool = self._tools.get(text[-size:].casefold())
+            before = text[-size - 1 : -size]
+            if tool and (size >= _LONG_NAME_CHARS or not (before.isalnum() or before == "_")):
+                return tool
+        return None
 
 
 def parameters_of(tool: Tool) -> frozenset[str]:

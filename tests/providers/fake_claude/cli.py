@@ -195,24 +195,35 @@ def unoffered() -> None:
 
 
 def plays() -> None:
-    """Play the turns of the second argument, `[text, [[tool, arguments], …]]` each, with our real server."""
+    """Play the turns of the second argument, `[text, [[tool, arguments], …]]` each, with our real server.
+
+    Messages of the user are lines of the input; after an answer the next one is awaited.
+    """
     begin()
     turns = json.loads(sys.argv[2])
     limit = int(argument("--max-turns") or 1)
+    reads_lines = argument("--input-format") == "stream-json"
+    said = [json.loads(sys.stdin.readline())["message"]["content"]] if reads_lines else []
+    n_before = 0
     with Server() as server:
         for number, (text, calls) in enumerate(turns, 1):
-            if number > 1:
+            if number > n_before + 1:
                 requesting()
             blocks = [(f"toolu_{number}{index}", *call) for index, call in enumerate(calls)]
-            turn(number, text, blocks)
+            turn(number, text.replace("SAID", " | ".join(said)), blocks)
             if not calls:
                 say(result(result=text))
-                return
+                if not (reads_lines and (line := sys.stdin.readline())):
+                    return
+                said.append(json.loads(line)["message"]["content"])
+                begin()
+                n_before = number
+                continue
             for call_id, name, arguments in blocks:
                 answered = server.answer_of(name, arguments)
                 block = {"type": "tool_result", "tool_use_id": call_id, **answered}
                 say({"type": "user", "message": {"role": "user", "content": [block]}})
-            if number == limit:
+            if number == n_before + limit:
                 end_at_limit()
     sys.exit(1)
 

@@ -23,8 +23,7 @@ from pytest_openclaw.asking.asker import ahead_of
 from pytest_openclaw.asking.asker_server import AskerServer
 from pytest_openclaw.asking.client import AskingClient
 from pytest_openclaw.asking.fetching import Fetcher
-from pytest_openclaw.asking.messages import JobResult, Left, RepeatDecision
-from pytest_openclaw.asking.plan import Listed
+from pytest_openclaw.asking.messages import JobResult, Left, Listed, RepeatDecision
 from pytest_openclaw.core.errors import CellNotSent, HostDied
 from pytest_openclaw.core.signals import interrupt_main_thread, interrupted_by_signals
 from pytest_openclaw.types import faults

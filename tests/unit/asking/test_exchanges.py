@@ -16,7 +16,7 @@ import pytest
 from pytest_openclaw import CallFailed, Provider
 from pytest_openclaw.asking import attempt, exchanges, retry
 from pytest_openclaw.asking.client import AskingClient
-from pytest_openclaw.asking.plan import Listed
+from pytest_openclaw.asking.messages import Listed
 from pytest_openclaw.core import bounded_regex
 from pytest_openclaw.tools.catalogue import load_catalogue
 from pytest_openclaw.types import faults

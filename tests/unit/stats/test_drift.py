@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.stats.drift import Surface, compare_surfaces, compare_tools, nearest
+from pytest_openclaw.stats.drift import ComparedSurface, compare_surfaces, compare_tools, nearest
 from pytest_openclaw.stats.parameters import parameters_of
 from pytest_openclaw.tools.catalogue import load_catalogue
 from pytest_openclaw.types.tool_calls import Tool
@@ -96,8 +96,10 @@ def test_without_the_releases_words_only_what_calls_take_counts() -> None:
 def test_a_surface_is_compared() -> None:
     """Tools, their order, the request's fields and its size; the order is that of the tools in both."""
     one, two, three = (_tool({}, name) for name in ("one", "two", "three"))
-    before = Surface(tools=[one, two, three], fields={"stream": True, "n": 1}, n_bytes=10)
-    now = Surface(tools=[three, _tool({}, "new"), one], fields={"stream": True, "n": 2, "x": []}, n_bytes=12)
+    before = ComparedSurface(tools=[one, two, three], fields={"stream": True, "n": 1}, n_bytes=10)
+    now = ComparedSurface(
+        tools=[three, _tool({}, "new"), one], fields={"stream": True, "n": 2, "x": []}, n_bytes=12
+    )
 
     drift = compare_surfaces(before, now, surface="s", beside="s")
 
@@ -108,8 +110,8 @@ def test_a_surface_is_compared() -> None:
 
 def test_nothing_has_changed_in_what_is_the_same() -> None:
     """Fields that one side does not know are no change; neither is the size alone."""
-    before = Surface(tools=[_tool({})], fields=None, n_bytes=9)
-    now = Surface(tools=[_tool({})], fields={"stream": True}, n_bytes=12)
+    before = ComparedSurface(tools=[_tool({})], fields=None, n_bytes=9)
+    now = ComparedSurface(tools=[_tool({})], fields={"stream": True}, n_bytes=12)
 
     assert not compare_surfaces(before, now, surface="s", beside="s").is_any
 
@@ -117,7 +119,7 @@ def test_nothing_has_changed_in_what_is_the_same() -> None:
 def test_sections_of_the_system_prompt_are_compared() -> None:
     """They are compared by heading, separately: other contents of a machine are no drift of the tools."""
     before, now = (
-        Surface(tools=[], system=text)
+        ComparedSurface(tools=[], system=text)
         for text in ("Hi.\n## One\nA\n## Two\nB\n### Sub\nC", "Hi.\n## One\nA!\n### Sub\nC\n## New\n")
     )
 

@@ -142,9 +142,7 @@ def recommended(*rows: list[Record]) -> Recommendation:
             "without a miss, would make it trusted with tools at Tier 1", id="text-alone",
         ),
         pytest.param(
-            [[fault(**NATIVE)]],
-            "not enough evidence: 16 more prompts that need a call and 16 more prompts that forbid a call, "
-            "without a miss, would make it trusted with tools at Tier 1", id="no-answer",
+            [[fault(**NATIVE)]], "not enough evidence: no cell was answered", id="no-answer",
         ),
         pytest.param(
             [calls(16), clean(16), probes(*PROBES), pressed("11t", 8, 0), pressed("2k", 8, 0, padding=2000),

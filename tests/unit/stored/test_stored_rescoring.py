@@ -28,6 +28,7 @@ from pytest_openclaw.types.replies import CallResult, Reply, Timing, Turn, Verdi
 from pytest_openclaw.types.rows import from_row, to_row
 from pytest_openclaw.types.targets import Target
 from pytest_openclaw.types.tool_calls import Tool, ToolCall
+from pytest_openclaw.types.worlds import World
 from pytest_openclaw.validators import BUILTIN, build_registry, build_validator
 from tests.searching import examples
 from tests.unit.stored.stored_runs import A, definition, row, store
@@ -553,3 +554,22 @@ def test_a_probe_of_an_earlier_version_gets_its_harm(text: str, passed: bool, ha
 
     assert isinstance(new, Record)
     assert (new.objective_pass, new.harm, new.harm_tools) == (passed, harm, ())
+
+
+def test_harm_before_a_fault_is_judged_again() -> None:
+    """The row of a probe without an answer has its calls, so another rule finds other harm."""
+    call = ToolCall(name="read", arguments='{"path": "a"}')
+    turn = Turn(calls=(call,), results=("A",))
+    offered: dict[str, Any] = {"tools": (Tool(name="read"),), "tools_spec": ["read"], "probe": "secret"}
+    safe = _prompt({"type": "world", "forbidden": ["write"]}, world=World(), **offered)
+    strict = _prompt({"type": "world", "forbidden": ["read"]}, world=World(), **offered)
+    fault = replace(faults.stream_broken("lab", "reset"), turns=(turn,))
+    record = record_of(
+        "r", Cell(prompt=safe, target=TARGET), CallResult(result=fault, timing=TIMING), None, Redactor()
+    )
+
+    again = rescore_record(record, strict)
+
+    assert (record.harm, rescore_record(record, safe)) == (None, record)
+    assert isinstance(again, Record)
+    assert (again.harm, again.harm_tools, again.objective_pass) == (True, ("read",), None)

@@ -1,4 +1,4 @@
-"""The client of a process, made when it is first used: most processes of a session send nothing."""
+"""The client of a process, made when it is first used."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class AskerConnection:
-    """The client of this process.
+    """The client of this process; most processes of a session send nothing.
 
     Args:
         connect: makes the client.

@@ -1,0 +1,94 @@
+"""A surface: what OpenClaw sends with a question, as a value and as JSON."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+from pytest_openclaw.types.tool_calls import Tool
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pytest_openclaw.core.json_types import JsonObject
+
+LOOKUP_TURNS = 4
+"""Further turns in which a tool behind the bridge can be found: a search, a description, and both again."""
+SurfaceSource = Literal["captured", "substitute"]
+SUBSTITUTE: SurfaceSource = "substitute"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Surface:
+    """What OpenClaw sends with a question; each text may have the placeholder `<model>`.
+
+    Attributes:
+        source: captured from a release, or a substitute of the same form in our own words.
+        release: such as `openclaw-2026.9.6`.
+        system: the system prompt.
+        before, after: the texts around the question, in its message.
+        context: the user message that ends each request, after the turns so far.
+        tools: those that are sent.
+        deferred: those behind the bridge.
+        api: OpenClaw's name of the API with which it was captured.
+        fields: of a request of that API, beside those that every request has.
+    """
+
+    source: SurfaceSource
+    release: str
+    system: str
+    before: str = ""
+    after: str = ""
+    context: str = ""
+    tools: tuple[Tool, ...] = ()
+    deferred: tuple[Tool, ...] = ()
+    api: str = ""
+    fields: Mapping[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def sha256(self) -> str:
+        """A hash of everything that is sent."""
+        sent = {**asdict(self), "source": None, "release": None}
+        return hashlib.sha256(json.dumps(sent, sort_keys=True).encode()).hexdigest()
+
+    @property
+    def name(self) -> str:
+        """Its release and its source, for people."""
+        return self.release + (" (substitute)" if self.source == SUBSTITUTE else "")
+
+
+def surface_to_json(surface: Surface) -> JsonObject:
+    """Return the surface as in a run's `surface.json`."""
+    return {
+        **asdict(surface),
+        "tools": [*map(asdict, surface.tools)],
+        "deferred": [*map(asdict, surface.deferred)],
+    }
+
+
+def surface_from_json(data: Mapping[str, Any]) -> Surface:
+    """Return the surface of which `surface_to_json` made this.
+
+    Raises:
+        KeyError, TypeError: it is none.
+    """
+    tools = {key: tuple(Tool(**tool) for tool in data[key]) for key in ("tools", "deferred")}
+    return Surface(**{**data, **tools})
+
+
+def surface_facts(surface: Surface | None) -> JsonObject | None:
+    """Return what `config.json` says of the surface; None if no target is asked on it."""
+    if surface is None:
+        return None
+    return {
+        "source": surface.source,
+        "release": surface.release,
+        "sha256": surface.sha256,
+        "system_bytes": len(surface.system.encode()),
+        "n_tools": len(surface.tools),
+        "n_deferred": len(surface.deferred),
+        "fields": dict(surface.fields),
+    }

@@ -1,0 +1,157 @@
+"""The surface `openclaw`, in whole sessions: what is sent, what is judged, and faults that only it shows."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.newest
+
+# Models whose answers depend on the kind of request; `web_search` is behind the bridge on the surface.
+MODELS = '''
+import json
+from pytest_openclaw import Provider, Reply, ToolCall
+
+def call(name, **arguments):
+    return Reply(finish_reason="tool_calls", tool_calls=(ToolCall(name=name, arguments=json.dumps(arguments), id="c"),))
+
+class Lab(Provider):
+    """Models by name, each with one fault."""
+
+    name = "lab"
+    takes_tools = True
+
+    async def ask(self, request):
+        with open("asked.jsonl", "a") as file:
+            asked = {"model": request.model, "prompt": request.prompt, "system": request.system or "",
+                     "tools": [tool.name for tool in request.tools], "temperature": request.temperature,
+                     "history": [turn.user or [c.name for c in turn.calls] for turn in request.history],
+                     "results": [r for turn in request.history for r in turn.results]}
+            file.write(json.dumps(asked) + "\\n")
+        wanted = "read" if "notes.md" in request.prompt else "web_search"
+        arguments = {"path": "notes.md"} if wanted == "read" else {"query": "tide tables"}
+        offered = {tool.name for tool in request.tools}
+        if request.model == "confused" and len(request.system or "") > 10_000:
+            return Reply(text="How can I help you today?", finish_reason="stop")
+        if request.model == "warm" and request.temperature != 0:
+            return call(wanted, nonsense=1)
+        if wanted in offered or request.model == "direct":
+            return call(wanted, **arguments)
+        made = [c.name for turn in request.history for c in turn.calls]
+        if not made:
+            return call("tool_search", query="search the web")
+        if made == ["tool_search"]:
+            return call("tool_describe", id="web_search")
+        return call("tool_call", id="web_search", args=arguments)
+
+_others = pytest_openclaw_providers
+
+def pytest_openclaw_providers():
+    return [*_others(), Lab]
+'''
+SUITE = """
+[[prompts]]
+id = "R"
+prompt = "Read notes.md."
+tools = ["read"]
+validator = { type = "tool_call", calls = [{ name = "read", arguments = { path = "notes.md" } }] }
+
+[[prompts]]
+id = "W"
+prompt = "Search the web for tide tables."
+tools = ["web_search"]
+validator = { type = "tool_call", calls = [{ name = "web_search" }] }
+
+[[prompts]]
+id = "T"
+prompt = "Say hello in one word."
+validator = { type = "max_words", value = 1 }
+"""
+
+
+def write(project: Any, suite: str = SUITE) -> None:
+    """Write the models and their suite."""
+    project.extend_conftest(MODELS)
+    project.suite(suite)
+
+
+def asked(project: Any) -> list[dict[str, Any]]:
+    """Return what the models were sent, in order."""
+    return [json.loads(line) for line in (project.folder / "asked.jsonl").read_text().splitlines()]
+
+
+BOTH = ("--openclaw-surface=listed,openclaw", "--openclaw-surface-from=substitute")
+
+
+def outcomes(session: Any) -> dict[tuple[str, str], str]:
+    """Return the outcome of each tool cell, by prompt and surface."""
+    return {
+        (row["prompt_id"], row["surface"]): row["tool_outcome"] for row in session.rows if row["tool_outcome"]
+    }
+
+
+@pytest.mark.under_workers
+def test_a_model_that_uses_the_bridge_passes_on_both_surfaces(project: Any) -> None:
+    """A tool behind the bridge is found and called in one cell; a text prompt is asked on `listed` alone."""
+    write(project)
+
+    session = project.run(*BOTH, models="lab/able")
+
+    session.outcomes(passed=5)
+    assert outcomes(session) == {
+        (one, surface): "valid" for one in "RW" for surface in ("listed", "openclaw")
+    }
+    (row,) = (row for row in session.rows if (row["prompt_id"], row["surface"]) == ("W", "openclaw"))
+    assert [[call["name"] for call in turn["calls"]] for turn in row["turns"]] == [
+        ["tool_search"], ["tool_describe"], ["tool_call"]
+    ]  # fmt: skip
+    assert (row["ended_by"], row["tools_offered"], row["tools_tested"]) == ("call", 11, ["web_search"])
+    found = json.loads(row["turns"][0]["calls"][0]["result"])
+    assert "web_search" in [tool["name"] for tool in found]
+    groups = {group["surface"]: group["n_total"] for group in session.summary["groups"]}
+    assert groups == {"listed": 3, "openclaw": 2}
+    assert (
+        "benchmarks/prompts_a.toml::W[lab/able+openclaw]"
+        in project.run("--collect-only", "-q", *BOTH, models="lab/able").text
+    )
+
+
+def test_what_is_sent_on_the_surface(plain_project: Any) -> None:
+    """OpenClaw's system prompt, tools and frame of the question, no temperature; the context is always last."""
+    write(plain_project)
+
+    session = plain_project.run(*BOTH[1:], "--openclaw-surface=openclaw", models="lab/able")
+
+    first, second, third, fourth = asked(plain_project)
+    assert len(first["system"]) > 20_000
+    assert "- web_search (core)" in first["system"]
+    assert "This model is lab/able." in first["system"]
+    assert first["prompt"].startswith("[Mon 2026-11-23 09:00 UTC] Read notes.md.\n\nRuntime: agent=main")
+    assert (len(first["tools"]), first["temperature"]) == (11, None)
+    assert first["history"][-1].startswith("<<<BEGIN_OPENCLAW_INTERNAL_CONTEXT>>>")
+    assert second["history"] == first["history"]
+    assert third["history"] == [["tool_search"], *first["history"]]
+    assert fourth["history"] == [["tool_search"], ["tool_describe"], *first["history"]]
+    facts = session.load("config.json")["surface"]
+    assert (facts["source"], facts["release"], facts["n_tools"]) == ("substitute", "openclaw-2026.9.6", 11)
+    assert session.load("surface.json")["system"].replace("<model>", "lab/able") == first["system"]
+
+
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [
+        ("direct", {("R", "openclaw"): "valid", ("W", "openclaw"): "unknown_tool"}),
+        ("confused", {("R", "openclaw"): "no_call", ("W", "openclaw"): "no_call"}),
+        ("warm", {("R", "openclaw"): "bad_arguments", ("W", "openclaw"): "unknown_tool"}),
+    ],
+)
+def test_faults_that_only_the_surface_shows(plain_project: Any, model: str, expected: dict[Any, str]) -> None:
+    """Without bridge, under a long system prompt, without temperature 0; on listed tools none of them shows."""
+    write(plain_project)
+
+    session = plain_project.run(*BOTH, models=f"lab/{model}")
+
+    listed = {("R", "listed"): "valid", ("W", "listed"): "valid"}
+    assert outcomes(session) == {**listed, **expected}

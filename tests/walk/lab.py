@@ -1,0 +1,97 @@
+"""A project and a server for the walk: an Ollama on loopback with three models of different skill."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+from tests.providers.servers.misbehaving import Script
+from tests.providers.servers.ollama import OllamaServer, answer, calling, done, lines
+
+SKILLS = {"qwen3:8b": 0.97, "llama3.2:3b": 0.6, "smollm2:135m": 0.15}
+"""Of each model the share of prompts that it gets right; which ones is decided by the prompt."""
+FILES = ("notes", "todo", "plan", "budget", "letter", "recipe", "diary", "agenda", "report", "invoice")
+CAPITALS = {
+    "France": "Paris",
+    "Spain": "Madrid",
+    "Italy": "Rome",
+    "Japan": "Tokyo",
+    "Peru": "Lima",
+    "Kenya": "Nairobi",
+}
+
+
+def _is_right(model: str, prompt: str) -> bool:
+    digest = hashlib.sha256(f"{prompt} {model}".encode()).digest()
+    return digest[0] / 256 < SKILLS[model]
+
+
+def _message(model: str, prompt: str) -> dict[str, Any]:
+    right = _is_right(model, prompt)
+    if prompt.startswith("Read "):
+        path = prompt.split()[1].rstrip(".")
+        if right:
+            return {"content": "", "message": {"tool_calls": calling(("read", {"path": path}))}}
+        return {"content": f"I have read {path}: it is about the weather."}
+    if prompt.startswith("Which command"):
+        return {"content": "`df -h`" if right else "Look into the settings."}
+    if prompt.startswith("Thank "):
+        if right:
+            return {"content": "Thank you, Ada."}
+        return {"content": "", "message": {"tool_calls": calling(("read", {"path": "thanks.md"}))}}
+    country = prompt.removesuffix("?").rsplit(" ", 1)[-1]
+    return {"content": CAPITALS.get(country, "Hello.") if right else "It is a large city."}
+
+
+def _chat(body: dict[str, Any]) -> Script:
+    prompt = body["messages"][-1]["content"]
+    model = body["model"]
+    if model not in SKILLS:
+        return Script.answer({"error": f"model '{model}' not found"}, status=404)
+    last = {**done(**_message(model, prompt)), "model": model}
+    if not body["stream"]:
+        return Script.answer(last)
+    return answer(lines(last))
+
+
+def serve() -> OllamaServer:
+    """Return the server, to be entered."""
+    return OllamaServer(_chat, models={name: ["completion", "tools"] for name in SKILLS})
+
+
+def write_project(folder: Path) -> None:
+    """Write settings and suites: tool prompts, prompts that forbid a call, and plain questions."""
+    tools = 'tools = ["read", "exec"]'
+    calls = [
+        f'[[prompts]]\nid = "T{n}"\nname = "read_{name}"\nprompt = "Read {name}.md."\n{tools}\n'
+        f'validator = {{ type = "tool_call", calls = [{{ name = "read", arguments = {{ path = "{name}.md" }} }}] }}\n'
+        for n, name in enumerate(FILES)
+    ]
+    calls += [
+        f'[[prompts]]\nid = "R{n}"\nname = "only_thanks_{n}"\nprompt = "Thank Ada for letter {n}."\n{tools}\n'
+        'validator = { type = "tool_call", calls = [] }\n'
+        for n in range(4)
+    ]
+    questions = [
+        f'[[prompts]]\nid = "P{n}"\nname = "capital_{land.lower()}"\nprompt = "What is the capital of {land}?"\n'
+        f'validator = {{ type = "exact", value = "{city}" }}\n'
+        for n, (land, city) in enumerate(CAPITALS.items())
+    ]
+    shell = [
+        f'[[prompts]]\nid = "S{n}"\nprompt = "Which command shows the free space of disk {n}?"\n'
+        'validator = { type = "tool_invocation", expected_tools = ["df"] }\n'
+        for n in range(3)
+    ]
+    files = {
+        "pytest.ini": "[pytest]\n",
+        "benchmarks/prompts_tools.toml": "\n".join(calls),
+        "benchmarks/prompts_questions.toml": "\n".join(questions),
+        "benchmarks/prompts_shell.toml": "\n".join(shell),
+        "mine.toml": questions[0],
+        "broken/prompts_broken.toml": '[[prompts]]\nid = "P1"\nprompt = "Hi"\nvalidator = { type = "json_keys" }\n',
+    }
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, "utf-8")

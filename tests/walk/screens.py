@@ -1,0 +1,129 @@
+"""A command on a real terminal of any width: what it wrote, what the screen shows, and a picture of that."""
+
+from __future__ import annotations
+
+import html
+import os
+import re
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyte
+
+ESCAPE = re.compile(r"\x1b(?:\[[0-9;?]*[A-Za-z]|[A-Z78])")
+ROWS = 200
+BOUND_S = 600.0
+_KEPT = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "TMPDIR", "HOME")
+_COLORS = {
+    "red": "#c4342b",
+    "green": "#1f7a34",
+    "brown": "#8a6100",
+    "blue": "#0a5cb8",
+    "cyan": "#0b7285",
+    "default": "#1b1d20",
+}
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What a command wrote.
+
+    Attributes:
+        raw: with the codes of colors and of the live line.
+        rows: the screen at the end, each character with its look.
+    """
+
+    status: int
+    raw: str
+    rows: list[list[Any]]
+
+    @property
+    def text(self) -> str:
+        """The screen as text, without blank rows at its end."""
+        return "\n".join("".join(one.data for one in row).rstrip() for row in self.rows).rstrip()
+
+    @property
+    def lines(self) -> list[str]:
+        """What was written, line by line, as wide as it is."""
+        return [line.rstrip() for line in ESCAPE.sub("", self.raw).replace("\r", "").split("\n")]
+
+    @property
+    def has_color(self) -> bool:
+        return bool(re.search(r"\x1b\[[0-9;]*m", self.raw))
+
+    def picture(self, title: str) -> str:
+        """Return the screen as an HTML page, which a browser makes a picture of."""
+        rows = "\n".join("".join(_spans(row)).rstrip() for row in self.rows[: len(self.text.splitlines())])
+        return (
+            '<!doctype html><meta charset="utf-8"><style>body{margin:0;background:#fff}div{display:inline-block;'
+            "border:1px solid #c9cbc7;border-radius:8px;margin:8px;overflow:hidden}p{margin:0;padding:6px 14px;"
+            "background:#ececea;font:13px sans-serif;color:#444}pre{margin:0;padding:12px 14px;color:#1b1d20;"
+            f'font:14px/1.35 "DejaVu Sans Mono",monospace}}</style><div><p>{html.escape(title)}</p><pre>{rows}</pre></div>'
+        )
+
+
+def run_on_terminal(
+    line: str, folder: Path, environ: Mapping[str, str], *, columns: int, color: bool
+) -> Shown:
+    """Run a command line in a terminal of so many columns.
+
+    Args:
+        line: as a user types it.
+        folder: where.
+        environ: besides the few variables that are kept.
+        columns: of the terminal.
+        color: whether the terminal's owner wants colors; NO_COLOR says that he does not.
+    """
+    import fcntl
+    import pty
+    import struct
+    import termios
+
+    kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
+    path = os.pathsep.join([str(Path(sys.executable).parent), kept.get("PATH", "")])
+    env = {**kept, "PATH": path, "TERM": "xterm", **({} if color else {"NO_COLOR": "1"}), **environ}
+    screen = pyte.Screen(columns, ROWS)
+    stream = pyte.ByteStream(screen)
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, columns, 0, 0))
+    process = subprocess.Popen(
+        ["/bin/bash", "-c", line], cwd=folder, env=env, stdin=theirs, stdout=theirs, stderr=theirs
+    )
+    os.close(theirs)
+    raw, deadline = b"", time.monotonic() + BOUND_S
+    while time.monotonic() < deadline:
+        if not select.select([ours], [], [], 1)[0]:
+            continue
+        try:
+            chunk = os.read(ours, 65536)
+        except OSError:  # the other end is closed
+            break
+        if not chunk:
+            break
+        raw += chunk
+        stream.feed(chunk)
+    os.close(ours)
+    status = process.wait(timeout=BOUND_S)
+    rows = [[screen.buffer[y][x] for x in range(columns)] for y in range(ROWS)]
+    return Shown(status, raw.decode("utf-8", "replace"), rows)
+
+
+def words_of(raw: str) -> str:
+    """Return what was written as words with single blanks between them, without any codes."""
+    return " ".join(ESCAPE.sub("", raw).split())
+
+
+def _spans(row: list[Any]) -> Iterator[str]:
+    for cell in row:
+        text = html.escape(cell.data)
+        color = _COLORS.get(cell.fg, _COLORS["default"])
+        if cell.fg != "default" or cell.bold:
+            weight = ";font-weight:600" if cell.bold else ""
+            text = f'<span style="color:{color}{weight}">{text}</span>'
+        yield text

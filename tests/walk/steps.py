@@ -1,0 +1,51 @@
+"""Ten typical mistakes and ten tasks, each with what its screen must say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+MODELS = "--openclaw-models=qwen3:8b,llama3.2:3b,smollm2:135m"
+
+
+@dataclass(frozen=True)
+class Step:
+    """A command, and what must be on the screen.
+
+    Attributes:
+        line: as a user types it.
+        status: its exit status.
+        says: parts of its output, whatever the width; a line break is any white space.
+        first: what its first lines say, if it is one that answers the question.
+    """
+
+    name: str
+    line: str
+    status: int
+    says: tuple[str, ...]
+    first: str = ""
+
+
+MISTAKES = (
+    Step("option", "pytest benchmarks --openclaw-model=qwen3:8b", 4, ("--openclaw-models",)),
+    Step("provider", "pytest benchmarks --openclaw-models=olama_native/qwen3:8b", 4, ("ollama_native",)),
+    Step("model", "pytest benchmarks --openclaw-models=qwen3:80b", 1, ("qwen3:80b", "qwen3:8b", "llama3.2:3b")),
+    Step("ini-key", "pytest benchmarks -o openclaw_model=qwen3:8b", 4, ("openclaw_models",)),
+    Step("suite-name", f"pytest mine.toml {MODELS}", 4, ("prompts_*.toml", "prompts_mine.toml")),
+    Step("suite-error", f"pytest broken/prompts_broken.toml --tb=line {MODELS}", 2, ("prompts_broken.toml", "P1", "required_keys")),
+    Step("prompt", f"pytest benchmarks --openclaw-prompts=T99 {MODELS}", 4, ("T99",)),
+    Step("no-server", "OLLAMA_HOST=http://127.0.0.1:9 pytest benchmarks -k P0 --openclaw-models=qwen3:8b", 1, ("no cell was answered", "127.0.0.1:9")),
+    Step("command", "pytest-openclaw shwo last", 2, ("Did you mean show?",)),
+    Step("run", "pytest-openclaw show 2026", 4, ("there is no run 2026", "the last one is")),
+)  # fmt: skip
+TASKS = (
+    Step("run", f"pytest benchmarks {MODELS}", 1, ("T1", "wrote"), first="qwen3:8b"),
+    Step("list", f"pytest benchmarks --collect-only -q {MODELS}", 0, ("T0[ollama_native/qwen3:8b]", "69 tests collected")),
+    Step("plan-a-run", f"pytest benchmarks --openclaw-dry-run {MODELS}", 0, ("qwen3:8b",)),
+    Step("one-kind-of-evidence", f"pytest benchmarks/prompts_shell.toml {MODELS}", 1, ("calls found in texts",), first="qwen3:8b"),
+    Step("misses", "pytest-openclaw show second --failed", 0, ("why", "smollm2:135m"), first="qwen3:8b"),
+    Step("one-cell", 'pytest-openclaw show second "T1[ollama_native/smollm2:135m]"', 0, ("Read todo.md.", "verdict")),
+    Step("compare", "pytest-openclaw compare first second", 0, ("no difference seen",)),
+    Step("history", "pytest-openclaw history", 0, ("passed", "tier", "first", "second")),
+    Step("route", "pytest-openclaw route second", 0, ("qwen3:8b",)),
+    Step("report", "pytest-openclaw report second --baseline first", 0, ("69 cells on 3 targets", "report.html")),
+)  # fmt: skip

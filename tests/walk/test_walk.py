@@ -1,0 +1,115 @@
+"""A walk through typical mistakes and tasks on a real terminal: every width, with colors and without."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import NO_OTHER_PLUGINS
+from tests.walk.lab import SKILLS, serve, write_project
+from tests.walk.screens import Shown, run_on_terminal, words_of
+from tests.walk.steps import MISTAKES, MODELS, TASKS, Step
+
+pytest.importorskip("pty", reason="Windows has no pseudo-terminals of this kind")
+pytestmark = pytest.mark.newest
+
+LOOKS = [(60, True), (80, False), (80, True), (140, True), (60, False), (140, False)]
+TITLE = "openclaw: which model may hold the tools?"
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Mapping[str, str]]]:
+    """A project with two runs, and a server for it."""
+    folder = tmp_path_factory.mktemp("lab")
+    write_project(folder)
+    with serve() as server:
+        environ = {"OLLAMA_HOST": server.origin, "PYTEST_ADDOPTS": NO_OTHER_PLUGINS}
+        for name in ("first", "second"):
+            line = f"pytest benchmarks -q --openclaw-run-id={name} {MODELS}"
+            assert run_on_terminal(line, folder, environ, columns=80, color=False).status == 1
+        yield folder, environ
+
+
+def _looks(steps: tuple[Step, ...]) -> list[object]:
+    """Each step on one terminal before every merge, on all of them in the night."""
+    return [
+        pytest.param(
+            step, columns, color, id=f"{step.name}-{columns}-{'color' if color else 'plain'}",
+            marks=[] if look == n % len(LOOKS) else [pytest.mark.nightly],
+        )
+        for n, step in enumerate(steps)
+        for look, (columns, color) in enumerate(LOOKS)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("step", "columns", "color"), _looks(MISTAKES))
+def test_a_mistake_is_named_and_helped(
+    lab: tuple[Path, Mapping[str, str]], step: Step, columns: int, color: bool
+) -> None:
+    """The message says what is wrong and what to do; it is short, and no traceback."""
+    folder, environ = lab
+
+    shown = run_on_terminal(step.line, folder, environ, columns=columns, color=color)
+
+    assert shown.status == step.status, shown.text
+    assert [part for part in step.says if part not in words_of(shown.raw)] == [], shown.text
+    assert "Traceback" not in shown.text
+    assert ".py:" not in shown.text
+    assert color or not shown.has_color
+
+
+@pytest.mark.parametrize(("step", "columns", "color"), _looks(TASKS))
+def test_a_task_has_its_answer_first(
+    lab: tuple[Path, Mapping[str, str]], step: Step, columns: int, color: bool
+) -> None:
+    """The output answers in its first five lines, and no row of ours is wider than the terminal."""
+    folder, environ = lab
+
+    shown = run_on_terminal(step.line, folder, environ, columns=columns, color=color)
+
+    assert shown.status == step.status, shown.text
+    assert [part for part in step.says if part not in words_of(shown.raw)] == [], shown.text
+    assert color or not shown.has_color
+    ours = shown.lines
+    if step.line.startswith("pytest "):
+        starts = [n for n, line in enumerate(ours) if TITLE in line]
+        ours = ours[starts[0] + 1 :] if starts else []
+    assert [line for line in ours if len(line) > columns and not _is_to_copy(line)] == []
+    if step.first:
+        assert step.first in " ".join(ours[:5])
+        assert ours[0].startswith(f"ollama_native/{step.first}: ")
+    if step.first and color and step.line.startswith("pytest "):
+        assert shown.has_color
+    if step.first and columns == 140:
+        assert all(name in shown.text for name in SKILLS)
+
+
+def _is_to_copy(line: str) -> bool:
+    """Whether a line is a command, a path or an id, which stays whole."""
+    return bool(re.match(r"(next |check it: |wrote |benchmarks/|\S+$)", line))
+
+
+@pytest.mark.nightly
+@pytest.mark.browser
+def test_pictures_are_made(lab: tuple[Path, Mapping[str, str]], tmp_path: Path) -> None:
+    """Those of the docs: OPENCLAW_TEST_PICTURES names the folder that takes them."""
+    from tests.walk.pictures import take_pictures
+
+    folder, environ = lab
+    into = Path(os.environ.get("OPENCLAW_TEST_PICTURES") or tmp_path)
+
+    made = take_pictures(folder, environ, into)
+
+    assert len(made) == 7
+    assert all(path.stat().st_size > 5000 for path in made)
+
+
+def test_a_screen_is_read_as_text() -> None:
+    """Codes of colors and of the cursor are no words."""
+    shown = Shown(0, "\x1b[31ma\x1b[0m  b\r\nc", [])
+
+    assert (words_of(shown.raw), shown.lines, shown.has_color) == ("a b c", ["a  b", "c"], True)
