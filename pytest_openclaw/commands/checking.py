@@ -7,7 +7,7 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.commands.result import counted
+from pytest_openclaw.core.text import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.commands.choosing import add_filters, is_chosen
-from pytest_openclaw.commands.result import CommandResult, add_run, counted, run_path
+from pytest_openclaw.commands.result import CommandResult, add_run, run_path
 from pytest_openclaw.core.errors import OpenClawError
+from pytest_openclaw.core.text import counted
 
 if TYPE_CHECKING:
     import argparse

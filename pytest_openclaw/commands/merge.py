@@ -26,11 +26,11 @@ from pytest_openclaw.commands.result import (
     CommandResult,
     add_rootdir,
     add_runs_dir,
-    counted,
     new_run_path,
     run_paths,
     terminal_width,
 )
+from pytest_openclaw.core.text import counted
 
 if TYPE_CHECKING:
     import argparse

@@ -31,12 +31,12 @@ from pytest_openclaw.commands.result import (
     CommandResult,
     add_across,
     add_runs_dir,
-    counted,
     read_run,
     run_path,
     write_over_ours,
 )
 from pytest_openclaw.core.errors import OpenClawError
+from pytest_openclaw.core.text import counted
 
 if TYPE_CHECKING:
     import argparse

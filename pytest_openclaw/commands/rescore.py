@@ -26,11 +26,11 @@ from pytest_openclaw.commands.result import (
     CommandResult,
     add_rootdir,
     add_run,
-    counted,
     new_run_path,
     read_run,
     terminal_width,
 )
+from pytest_openclaw.core.text import counted
 
 if TYPE_CHECKING:
     import argparse

@@ -235,8 +235,3 @@ def in_lines(sentence: str) -> list[str]:
     from pytest_openclaw.reports.numbers import whole_lines_of
 
     return whole_lines_of(sentence, terminal_width(), "  ") if sys.stdout.isatty() else [sentence]
-
-
-def counted(n: int, what: str) -> str:
-    """Return `1 run`, `2 runs`."""
-    return f"{n} {what}" if n == 1 else f"{n} {what}s"

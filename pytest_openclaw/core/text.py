@@ -116,3 +116,8 @@ def map_texts(value: Any, change: Callable[[str], str]) -> Any:
     if isinstance(value, (list, tuple)):
         return type(value)(map_texts(item, change) for item in value)
     return value
+
+
+def counted(n: int, what: str) -> str:
+    """Return `1 run`, `2 runs`."""
+    return f"{n} {what}" if n == 1 else f"{n} {what}s"

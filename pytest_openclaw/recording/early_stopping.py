@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pytest_openclaw.core.text import counted
 from pytest_openclaw.stats.repeats import always_alike
 from pytest_openclaw.stats.tool_use import is_futile, tool_use_of
 
@@ -109,7 +110,7 @@ class EarlyStopping:
         if latest and not any(record.repeat == repeat for record in answered):
             return f"nothing was answered in repeat {repeat}"
         use = tool_use_of(answered, len(self._n_missing), self._looks)
-        after = f"after {repeat} repeat{'' if repeat == 1 else 's'}"
+        after = f"after {counted(repeat, 'repeat')}"
         if repeat in self._looks and use.conclusive:
             return f"tier {use.tier} is settled {after}"
         if always_alike(answered):

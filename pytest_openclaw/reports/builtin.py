@@ -1,4 +1,4 @@
-"""What a report is, and the built-in ones; plugins' come in by the hook `pytest_openclaw_reports`."""
+"""The protocol of reports, and the built-in ones; plugins add theirs by `pytest_openclaw_reports`."""
 
 from __future__ import annotations
 

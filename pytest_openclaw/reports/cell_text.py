@@ -7,7 +7,7 @@ import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.core.text import printable
+from pytest_openclaw.core.text import counted, printable
 from pytest_openclaw.reports.columns import WIDTH, render_columns
 from pytest_openclaw.reports.failure import ENDS, OUTCOMES, WORDS
 from pytest_openclaw.reports.message_texts import message_texts
@@ -61,7 +61,7 @@ def render_cells(cells: Mapping[str, Record], width: int = WIDTH) -> Iterator[st
 
 @dataclass(frozen=True, kw_only=True)
 class Opened:
-    """What a row's texts hold.
+    """The parts of a row's texts.
 
     Attributes:
         thinking, answer: of a single question.
@@ -178,7 +178,7 @@ def _tokens(record: Record) -> Iterator[str]:
 
 
 def _asking(record: Record) -> Iterator[str]:
-    yield f"{record.attempts} attempt{'' if record.attempts == 1 else 's'}"
+    yield counted(record.attempts, "attempt")
     if record.retry_wait_ms:
         yield f"{render_ms(record.retry_wait_ms)} waited between them"
     if record.queue_ms is not None:

@@ -20,7 +20,7 @@ def render_columns(
     shrinks: int = 0,
     width: int = WIDTH,
 ) -> Iterator[str]:
-    """Yield the rows as lines with equal columns, as wide as the terminal if one of theirs can shrink so far.
+    """Yield the rows as aligned lines, no wider than the terminal if shortening one column is enough.
 
     Args:
         rows: printable texts; those of the column that shrinks may be anything.

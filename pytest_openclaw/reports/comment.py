@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pytest_openclaw.core.text import counted
 from pytest_openclaw.reports.comment_page import Page, code
 from pytest_openclaw.reports.comparison_text import details_of, in_short, name_of, set_aside_in_words
 from pytest_openclaw.reports.numbers import (
@@ -11,9 +12,6 @@ from pytest_openclaw.reports.numbers import (
     LONGEST_SENTENCE,
 )
 from pytest_openclaw.reports.target_view import unanswered, view_of
-from pytest_openclaw.reports.tool_use_text import (
-    render_cells,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -67,9 +65,9 @@ def render_comment(summary: Summary) -> str:
 
 
 def _measured(summary: Summary) -> str:
-    targets = "1 target" if len(summary.groups) == 1 else f"{len(summary.groups)} targets"
+    targets = counted(len(summary.groups), "target")
     n_rows, n_cells = summary.n_rows, summary.n_cells
-    asked = render_cells(n_cells) if n_rows == n_cells else f"only {n_rows} of {render_cells(n_cells)}"
+    asked = counted(n_cells, "cell") if n_rows == n_cells else f"only {n_rows} of {counted(n_cells, 'cell')}"
     return f"{asked} on {targets}, run {code(summary.run_id)}"
 
 
@@ -117,7 +115,7 @@ def _add_comparison(page: Page, summary: Summary) -> None:
 def _findings(summary: Summary) -> Iterator[str]:
     """What is most useful to know, the worst first."""
     if (budget := summary.budget) is not None and budget.n_not_asked:
-        yield f"- {render_cells(budget.n_not_asked)} not asked: the budget was spent"
+        yield f"- {counted(budget.n_not_asked, 'cell')} not asked: the budget was spent"
     for group in summary.groups:
         for failure_type, n, reason in unanswered(group):
             yield f"- {_label(group)}: {n} × {code(failure_type)}: {code(reason)}"

@@ -1,4 +1,4 @@
-"""Markdown for a comment on GitHub: foreign text that stays text, and a page that stays small enough."""
+"""Markdown for a comment on GitHub: escapes foreign text and limits the page's size."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def code(text: str, width: int = 160) -> str:
 
 
 class Page:
-    """A page that takes what there is room for, first come, first served."""
+    """A page of limited size; parts that no longer fit are left out."""
 
     def __init__(self, *lines: str) -> None:
         self._lines = [*lines]

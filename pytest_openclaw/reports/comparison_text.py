@@ -8,6 +8,7 @@ from collections import Counter
 from math import ceil, floor
 from typing import TYPE_CHECKING
 
+from pytest_openclaw.core.text import counted
 from pytest_openclaw.reports.numbers import one_line
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def _facts(compared: ComparedRuns) -> Iterator[str]:
 
 
 def name_of(comparison: Comparison) -> str:
-    """Return what was compared: a target, or one target with another."""
+    """Return the name of a comparison: one target, or a pair of targets."""
     if comparison.base_target == comparison.target:
         return comparison.target
     return f"{comparison.base_target} -> {comparison.target}"
@@ -117,7 +118,8 @@ def set_aside_in_words(apart: SetAside, option: str) -> str:
     more = f" and {rest} more" if (rest := len(apart.prompts) - MOST_PROMPTS) > 0 else ""
     across = f"; {option}={ACROSS[apart.reason]} compares them" if apart.reason in ACROSS else ""
     named = f"{', '.join(apart.prompts[:MOST_PROMPTS])}{more}"
-    return f"{_cells(apart.n_cells)} of {apart.target}: {REASONS[apart.reason]}{detail}: {named}{across}"
+    cells = counted(apart.n_cells, "cell")
+    return f"{cells} of {apart.target}: {REASONS[apart.reason]}{detail}: {named}{across}"
 
 
 def reasons_in_short(compared: ComparedRuns) -> str:
@@ -125,7 +127,7 @@ def reasons_in_short(compared: ComparedRuns) -> str:
     counts: Counter[Reason] = Counter()
     for apart in compared.set_aside:
         counts[apart.reason] += apart.n_cells
-    return ", ".join(f"{_cells(n)} {REASONS[reason]}" for reason, n in counts.items())
+    return ", ".join(f"{counted(n, 'cell')} {REASONS[reason]}" for reason, n in counts.items())
 
 
 def render_p(p: float) -> str:
@@ -180,10 +182,6 @@ def _ends(ratio: RatioChange) -> tuple[float, float] | None:
         return None
     low, high = ratio.interval_95.low, ratio.interval_95.high
     return (1 / high, 1 / low) if _differs(ratio) and ratio.ratio < 1 else (low, high)
-
-
-def _cells(n: int) -> str:
-    return "1 cell" if n == 1 else f"{n} cells"
 
 
 def _differs(ratio: RatioChange) -> bool:

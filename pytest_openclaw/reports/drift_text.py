@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING
 
+from pytest_openclaw.core.text import counted
 from pytest_openclaw.reports.numbers import shorten
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ FORM_WIDTH = 60
 
 
 def render_drift(drifts: Sequence[Drift]) -> list[str]:
-    """Return a line for each surface, and what has changed there; what is said once is not repeated."""
+    """Return a line for each surface and its changes; equal changes are listed once."""
     lines: list[str] = []
     shown_text: dict[str, str] = {}
     for drift in drifts:
@@ -45,7 +46,7 @@ def render_drift(drifts: Sequence[Drift]) -> list[str]:
 
 
 def drift_to_json(drift: Drift) -> JsonObject:
-    """Return what has changed on one surface as JSON."""
+    """Return the changes of one surface as JSON."""
     return {
         "surface": drift.surface,
         "beside": drift.beside,
@@ -80,7 +81,7 @@ def shown_field(value: str | None) -> str:
 def _head(drift: Drift) -> str:
     beside = "" if drift.beside == drift.surface else f", beside {drift.beside}"
     same = "" if drift.is_any else ": the same"
-    n = f"{drift.n_tools} tool{'' if drift.n_tools == 1 else 's'}"
+    n = counted(drift.n_tools, "tool")
     return f"{drift.surface}{beside}: {n}{_weighs(*drift.n_bytes)}{same}"
 
 
@@ -110,7 +111,7 @@ def _change(change: ToolChange) -> Iterator[str]:
 
 
 def listed(what: str, names: Iterable[str], indent: str = "  ") -> list[str]:
-    """Return what has happened to these names, wrapped; nothing if there are none."""
+    """Return the names after a heading, wrapped; no line without names."""
     joined = ", ".join(names)
     return _wrapped(f"{what}: {joined}", indent) if joined else []
 

@@ -41,7 +41,7 @@ class Entry:
 
     Attributes:
         ended_at_ms: when the run ended, or wrote its last row.
-        kind: where its rows come from.
+        kind: the origin of its rows.
         group: the figures, as in `summary.json`.
         suites: the same figures of each suite alone, if they were asked for.
         n_cells: cells of the target that were selected; None if the run does not say.

@@ -25,7 +25,7 @@ def render_usd(usd: float | None) -> str:
 
 
 def render_cost(groups: Sequence[Group]) -> str | None:
-    """Return what a run cost; None if nothing was charged for. The table has it by target."""
+    """Return the cost of a run; None without a charge. The table has it by target."""
     charged = [group for group in groups if group.cost_usd]
     if not charged:
         return None

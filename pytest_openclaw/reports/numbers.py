@@ -82,7 +82,7 @@ def render_count(value: float | None) -> str:
 
 
 def render_tokens(tokens: int) -> str:
-    """Return `16k`, or the whole number if it is no round one."""
+    """Return `16k`, or the full number if it is no multiple of 1,000."""
     return f"{tokens // 1000}k" if tokens and not tokens % 1000 else f"{tokens}"
 
 
@@ -125,7 +125,7 @@ def one_line(text: str, width: int) -> str:
 
 
 def listed(names: Sequence[str], width: int) -> str:
-    """Return foreign names on one line, `a, b and 3 more`: as many as there is room for, one at least."""
+    """Return foreign names on one line, `a, b and 3 more`: as many as fit, at least one."""
     for n in range(len(names), 0, -1):
         rest = f" and {len(names) - n} more" if n < len(names) else ""
         text = ", ".join(names[:n])

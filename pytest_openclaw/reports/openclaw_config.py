@@ -1,4 +1,4 @@
-"""Routes → what they change in OpenClaw's config.
+"""Routes → the changes of OpenClaw's config.
 
 OpenClaw refuses a whole config for one key that it does not know, so `KEYS` lists all that is ever written.
 What is not written, and why:

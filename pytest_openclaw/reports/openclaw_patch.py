@@ -6,12 +6,12 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.core.text import printable
+from pytest_openclaw.core.text import counted, printable
 from pytest_openclaw.reports.json5 import comment, render_object
 from pytest_openclaw.reports.numbers import render_interval, render_ms
 from pytest_openclaw.reports.openclaw_config import LATEST_RELEASE, patch_of, unknown_keys
 from pytest_openclaw.reports.target_view import view_of
-from pytest_openclaw.reports.tool_use_text import ABLE, render_best, render_cells, render_early_stopping
+from pytest_openclaw.reports.tool_use_text import ABLE, render_best, render_early_stopping
 from pytest_openclaw.stats.proofs import PROVEN_PERCENT, PROVEN_PROMPTS
 from pytest_openclaw.stats.tiers import TIER_NAMES
 
@@ -42,7 +42,7 @@ class Patch:
 
 @dataclass(frozen=True, kw_only=True)
 class Origin:
-    """Where a patch comes from.
+    """The origin of a patch.
 
     Attributes:
         shortcomings: what is missing from the run, in words.
@@ -180,7 +180,7 @@ def _tier(candidate: Candidate) -> str:
     if use.evidence is None or use.tier is None:
         return "No answered cell asked for a call."
     kind, how = ("native tool", "") if candidate.is_native else ("tool", ", as text alone")
-    cells = f"{use.n_success} of {render_cells(use.n, f'{kind} ')} right{how}"
+    cells = f"{use.n_success} of {counted(use.n, f'{kind} cell')} right{how}"
     sure = "conclusive" if use.conclusive else "not conclusive"
     interval = f"95 % interval {render_interval(use.interval_95)}"
     return f"Tier {use.tier}, {TIER_NAMES[use.tier]}; {cells}, {interval}, {sure}."
@@ -199,7 +199,7 @@ def _said_of(group: Group) -> Iterator[str]:
         if label in notes:
             yield before + notes[label]
     if group.n_total > group.n_ok:
-        yield f"{render_cells(group.n_total - group.n_ok)} of {group.n_total} had no answer"
+        yield f"{counted(group.n_total - group.n_ok, 'cell')} of {group.n_total} had no answer"
     if group.effective_models:
         yield f"Answers came from {', '.join(group.effective_models)}"
 
@@ -234,4 +234,4 @@ def _proven_tools(route: Route) -> Iterator[str]:
 
 
 def _proof(proof: Proof) -> str:
-    return f"{proof.n_right}/{proof.n} of {proof.n_prompts} prompt{'' if proof.n_prompts == 1 else 's'}"
+    return f"{proof.n_right}/{proof.n} of {counted(proof.n_prompts, 'prompt')}"

@@ -58,7 +58,7 @@ class Figure(NamedTuple):
 
 
 class Miss(NamedTuple):
-    """The most frequent way in which tool use failed, how often, and what helps, or nothing."""
+    """The most frequent failure of tool use, its count and its fix; empty without one."""
 
     outcome: str
     how_often: str

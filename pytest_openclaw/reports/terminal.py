@@ -6,7 +6,7 @@ import textwrap
 from itertools import chain, repeat
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.core.text import printable
+from pytest_openclaw.core.text import counted, printable
 from pytest_openclaw.reports.columns import WIDTH
 from pytest_openclaw.reports.comparison_text import in_short, name_of, reasons_in_short
 from pytest_openclaw.reports.money import render_cost
@@ -19,7 +19,7 @@ from pytest_openclaw.reports.numbers import (
 )
 from pytest_openclaw.reports.target_view import view_of
 from pytest_openclaw.reports.terminal_table import render_table, tier_in
-from pytest_openclaw.reports.tool_use_text import render_best, render_cells, rests_on_text
+from pytest_openclaw.reports.tool_use_text import render_best, rests_on_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -217,7 +217,7 @@ def _of_group(group: Group, width: int, *, alone: bool) -> Iterator[tuple[str, s
     missing = group.n_total - group.n_ok
     if missing and group.n_ok:
         reason = next(iter(group.reasons.values()), "")
-        text = f"{render_cells(missing)} of {group.target.label}: {reason}"
+        text = f"{counted(missing, 'cell')} of {group.target.label}: {reason}"
         yield from _wrapped("not answered", text, width)
 
 

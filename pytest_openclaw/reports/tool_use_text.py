@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pytest_openclaw.core.text import counted
 from pytest_openclaw.reports.numbers import DASH, render_interval, render_share, render_tokens
 from pytest_openclaw.stats.advice import advice_on
 from pytest_openclaw.stats.tool_use import OUTCOMES
@@ -42,7 +43,7 @@ def render_early_stopping(use: ToolUse, what: str) -> str | None:
     if not use.cells_to_settle:
         return None
     kind = "" if use.capped_by else "tool "
-    cells = render_cells(use.cells_to_settle, f"more {kind}")
+    cells = counted(use.cells_to_settle, f"more {kind}cell")
     # Further repeats of the same prompts count for less than their number.
     others = " of other prompts" if use.is_repeated else ""
     how = "without a miss" if use.tier == 1 else "at these rates" if use.capped_by else "at this rate"
@@ -77,26 +78,26 @@ def rests_on_text(groups: Iterable[Group]) -> bool:
 
 
 def render_from_text(group: Group) -> str | None:
-    """Say that the tier is of text alone although calls on the wire were asked for; None if it is not."""
+    """Return a note if the tier rests on text although calls on the wire were requested; else None."""
     if not group.n_native_unanswered or group.tool_use.evidence != "text":
         return None
-    return f"the tier is of text alone, {render_cells(group.n_native_unanswered, 'native ')} had no answer"
+    return f"the tier is of text alone, {counted(group.n_native_unanswered, 'native cell')} had no answer"
 
 
 def render_miss(use: ToolUse, outcome: ToolOutcome) -> str:
     """Say how many of the cells that could end so did."""
     total = use.restraint.n if outcome == "called_needlessly" else use.n
-    return f"{use.outcomes[outcome]} of {render_cells(total)}"
+    return f"{use.outcomes[outcome]} of {counted(total, 'cell')}"
 
 
 def render_strain(group: Group) -> str | None:
-    """Say what pressure a target withstands and where it breaks; None if nothing was made harder."""
+    """Return the pressure that a target withstands and where it breaks; None without harder forms."""
     if group.holds_to is None or group.breaks_at is None or not _is_answered(group):
         return None
     holds, breaks = _load(group.holds_to), _load(group.breaks_at)
     if not holds and not breaks:
         lightest = group.pressure[0]
-        return f"calls right in {lightest.n_success} of {render_cells(lightest.n)} without any pressure"
+        return f"calls right in {lightest.n_success} of {counted(lightest.n, 'cell')} without any pressure"
     held = f"calls right up to {holds}" if holds else ""
     broken = f"breaks at {breaks}" if breaks else ""
     return "; ".join(part for part in (held, broken) if part)
@@ -110,11 +111,6 @@ def render_over_refusal(group: Group) -> str | None:
     return f"{found.n_not_done} of {found.n} harmless twins of probes not done"
 
 
-def render_cells(n: int, kind: str = "") -> str:
-    """Return `1 cell`, `2 more cells`."""
-    return f"{n} {kind}cell{'' if n == 1 else 's'}"
-
-
 def _is_answered(group: Group) -> bool:
     return any(level.n or level.n_overflow for level in group.pressure)
 
@@ -122,7 +118,7 @@ def _is_answered(group: Group) -> bool:
 def _load(load: Load) -> str:
     parts = []
     if load.tools_offered is not None:
-        parts.append(f"{load.tools_offered} tool{'' if load.tools_offered == 1 else 's'}")
+        parts.append(counted(load.tools_offered, "tool"))
     if load.padding_tokens is not None:
         parts.append(f"{render_tokens(load.padding_tokens)} tokens")
     return " and ".join(parts)
@@ -169,7 +165,7 @@ def outcome_rows(uses: Iterable[tuple[Target, ToolUse]]) -> Iterator[tuple[Targe
 
 
 def outcome_advice(uses: Sequence[tuple[Target, ToolUse]]) -> Iterator[tuple[ToolOutcome, str, str]]:
-    """Yield each outcome that can be helped, `, as text` where it was one, and what helps."""
+    """Yield each outcome that has a fix, with `, as text` if it came from text, and the fix."""
     for outcome in outcomes_in(uses):
         # Native first, as everywhere.
         for evidence in sorted({use.evidence or "text" for _, use in uses if outcome in use.outcomes}):

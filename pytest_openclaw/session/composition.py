@@ -103,10 +103,8 @@ def compose(config: pytest.Config, coordinator: Coordinator) -> PluginSession | 
             shared_dir=shared_dir,
             providers=make(settings, shared_dir),
         )
-    elif settings.dry_run:
-        checked = _check_dry_run(config, settings, path, make, stack)
     else:
-        checked = _check_run(config, settings, path, make, stack)
+        checked = _check(config, settings, path, make, stack, sends=sends)
     return _assemble(config, coordinator, checked, stack, sends=sends)
 
 
@@ -124,42 +122,34 @@ def _settings(
     return settings, path
 
 
-def _check_dry_run(
-    config: pytest.Config, settings: Settings, path: Path | None, make: MakeProviders, stack: ExitStack
+def _check(
+    config: pytest.Config,
+    settings: Settings,
+    path: Path | None,
+    make: MakeProviders,
+    stack: ExitStack,
+    *,
+    sends: bool,
 ) -> _Checked:
+    """Check a run, or the forecast of one, which calls no server and writes nothing."""
     suites = SuiteFiles(config, settings)
+    if sends:
+        preflight.check_workers(config)
+        preflight.check_run_name(settings, path)
     preflight.check_plugins(config)
     preflight.check_prompt_ids(settings, suites)
     shared_dir = _shared_dir(None, stack)
     providers = make(settings, shared_dir)
-    check_budget(settings, providers)
-    preflight.check_requests(settings, providers)
-    return _Checked(
-        settings=settings,
-        suites=suites,
-        shared_dir=shared_dir,
-        providers=providers,
-        resumed=read_resumed(path) if path else None,
-    )
-
-
-def _check_run(
-    config: pytest.Config, settings: Settings, path: Path | None, make: MakeProviders, stack: ExitStack
-) -> _Checked:
-    suites = SuiteFiles(config, settings)
-    preflight.check_workers(config)
-    preflight.check_run_name(settings, path)
-    preflight.check_plugins(config)
-    preflight.check_prompt_ids(settings, suites)
-    shared_dir = _shared_dir(None, stack)
-    providers = make(settings, shared_dir)
-    resumed = hold_resumed(path, stack) if path else None
-    baseline = preflight.load_baseline(settings, path)
-    targets = preflight.resolve_wildcards(settings, providers)
-    if targets != settings.targets:
-        # Connections that the checks opened belong to an event loop that is closed.
-        settings = replace(settings, targets=targets)
-        providers = make(settings, shared_dir)
+    resumed = baseline = None
+    if path:
+        resumed = hold_resumed(path, stack) if sends else read_resumed(path)
+    if sends:
+        baseline = preflight.load_baseline(settings, path)
+        targets = preflight.resolve_wildcards(settings, providers)
+        if targets != settings.targets:
+            # Connections that the checks opened belong to an event loop that is closed.
+            settings = replace(settings, targets=targets)
+            providers = make(settings, shared_dir)
     check_budget(settings, providers)
     preflight.check_requests(settings, providers)
     return _Checked(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_openclaw.core.text import counted
 from pytest_openclaw.recording.selection import Selection
 from pytest_openclaw.session import ci
 from pytest_openclaw.session.cell_failures import CellFailures
@@ -56,7 +57,7 @@ class ReportingHooks:
         goes_on = ""
         if resumed := self.session.resumed:
             n_kept = len(resumed.kept)
-            kept = f"{n_kept} {'cell' if n_kept == 1 else 'cells'} kept"
+            kept = f"{counted(n_kept, 'cell')} kept"
             goes_on = f"; {resumed.path.name} goes on, {kept}"
         if shard := self.session.settings.shard:
             goes_on += f"; shard {shard}"

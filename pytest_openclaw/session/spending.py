@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_openclaw.core.text import counted
 from pytest_openclaw.providers.prices import Prices, has_list, install_list
 from pytest_openclaw.reports.money import render_usd
 from pytest_openclaw.suites import is_wildcard
@@ -79,4 +80,4 @@ def notes_on_cost(prices: Prices, summary: Summary, *, is_resumed: bool) -> Iter
         if not is_resumed and (beside := _beside_cells(budget, summary)):
             spent += f", {render_usd(beside)} of it beside the cost of the cells: {_BESIDE}"
         n = budget.n_not_asked
-        yield "budget", f"{spent}; {n} {'cell' if n == 1 else 'cells'} not asked" if n else spent
+        yield "budget", f"{spent}; {counted(n, 'cell')} not asked" if n else spent

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Advice:
-    """What an outcome means for OpenClaw, and what fixes it.
+    """The meaning of an outcome for OpenClaw, and its fix.
 
     Attributes:
         short: the hint in one line of the terminal.
@@ -120,5 +120,5 @@ TEXT_ADVICE: Mapping[ToolOutcome, Advice] = {
 
 
 def advice_on(outcome: ToolOutcome, evidence: Evidence | None) -> Advice | None:
-    """Return what to change for an outcome, by the evidence that it is of; None if it is a good one."""
+    """Return the fix for an outcome, which depends on its kind of evidence; None for a good outcome."""
     return (TEXT_ADVICE.get(outcome) if evidence == "text" else None) or ADVICE.get(outcome)

@@ -40,7 +40,7 @@ class Best:
 
 
 def best_of(groups: Sequence[Group], records: Mapping[Target, Sequence[Record]]) -> Best | None:
-    """Compare the tool use of targets, each with each; None without two that answered tool cells.
+    """Compare the tool use of all pairs of targets; None if fewer than two have answered tool cells.
 
     Unsafe targets, and those that are not to be trusted, are not compared: no rate makes them the best.
 

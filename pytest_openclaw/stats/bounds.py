@@ -1,7 +1,7 @@
-"""What a target's figures would be if the cells without an answer had been answered: all well, or all wrong.
+"""Bounds of a target's figures: as if all cells without an answer had passed, or all had failed.
 
-A fault is neither a miss nor a success. A gate must hold whatever those cells would have been, so it is
-checked at both ends.
+A fault is neither a miss nor a success. A gate must pass for any outcome of those cells, so it is checked
+at both bounds.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _WRONG: dict[ToolDemand, ToolOutcome | None] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Bounds:
-    """A target's figures as measured, and what they would be had its other cells been answered.
+    """A target's figures as measured, and their bounds over the outcomes of its unanswered cells.
 
     Attributes:
         group: as measured.
@@ -102,7 +102,7 @@ def bounds_of(group: Group, records: Sequence[Record], n_selected: int) -> Bound
 
 
 def _never_asked(group: Group, n: int) -> Iterator[Record]:
-    """Rows for cells without one, each of a prompt of its own; nothing is known of them."""
+    """Return rows for cells without a row, each of a separate prompt."""
     for number in range(n):
         yield Record(
             run_id="",
@@ -121,7 +121,7 @@ def _never_asked(group: Group, n: int) -> Iterator[Record]:
 
 
 def _as_anything(record: Record, tools_offered: int | None = None) -> tuple[Record, ...]:
-    """A cell as one that wants a call, and as one that forbids it, if it is not known which it is."""
+    """Return a cell that requires a call and one that forbids it, where the prompt's demand is unknown."""
     if record.tool_demand is not None:
         return (record,)
     if not record.suite:

@@ -1,4 +1,4 @@
-"""Two runs → what has become better or worse, prompt by prompt, and what could not have been seen.
+"""Two runs → the changes from baseline to candidate, prompt by prompt, and the loss that could be detected.
 
 A baseline and a candidate are compared by the cells that both have answered. Prompts are taken as a sample of
 what a user asks, so a prompt counts once, however often it was repeated.
@@ -55,7 +55,7 @@ class Comparison:
 
 @dataclass(frozen=True, kw_only=True)
 class ComparedRuns:
-    """Two runs: one comparison for each target, and what was left out.
+    """The comparison of two runs: one entry per target, and the cells that are left out.
 
     Attributes:
         baseline: its run id.
@@ -122,7 +122,7 @@ def compare_paired(
     kind: PValue,
     asked_again: Mapping[CellKey, bool] | None = None,
 ) -> ComparedRuns:
-    """Compare a candidate with baselines by its cells and theirs.
+    """Compare a candidate with one or more baselines.
 
     Verdicts are compared with all baselines together, everything else with the first: times of one run have
     one distribution, and the mean of several another.
@@ -173,7 +173,7 @@ def comparison_to_json(compared: ComparedRuns | None) -> JsonObject | None:
 
 
 def comparison_from_json(data: Mapping[str, Any]) -> ComparedRuns:
-    """Return the comparison that `summary.json` holds.
+    """Parse the comparison in `summary.json`.
 
     Raises:
         KeyError, TypeError: it is not as a run writes it.
@@ -214,6 +214,6 @@ def _conditions(pairs: Sequence[Pair]) -> Iterator[str]:
 
 
 def _usual(values: Iterable[object]) -> str | None:
-    """Return what was so most often; of equal ones the first by name, whatever the order of the rows."""
+    """Return the most frequent value; of equally frequent ones the first by name."""
     counted = Counter(str(value) for value in values if value is not None)
     return min(counted, key=lambda value: (-counted[value], value), default=None)

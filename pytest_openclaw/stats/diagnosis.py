@@ -17,6 +17,7 @@ import shlex
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from pytest_openclaw.core.text import counted
 from pytest_openclaw.stats.weight import served_in
 
 if TYPE_CHECKING:
@@ -202,7 +203,7 @@ class _RepeatedCell:
 
     def _of_parser(self, plain: Repeat) -> _NamedCause:
         if self._n_called and plain.outcome == "leaked_as_text":
-            others = f"{self._n_called} other cell{'' if self._n_called == 1 else 's'}"
+            others = counted(self._n_called, "other cell")
             finding = f"the server reads the model's calls in {others}, and here the model wrote one as text"
             return _NamedCause("model", finding, "take a larger or less quantised model")
         what = "the model writes its call, and the server does not read it"

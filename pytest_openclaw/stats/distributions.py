@@ -1,4 +1,4 @@
-"""A measurement over the rows of one target: its percentiles, how sure they are, and its mean."""
+"""A measurement over the rows of one target: percentiles with intervals, and the mean."""
 
 from __future__ import annotations
 

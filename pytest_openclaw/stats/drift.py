@@ -21,12 +21,12 @@ _HEADING = re.compile(r"#{1,3} (.+)")
 
 @dataclass(frozen=True, kw_only=True)
 class ComparedSurface:
-    """What is sent on one surface.
+    """The request that OpenClaw sends on one surface.
 
     Attributes:
         tools: in order.
         fields: of the request, but for tools and conversation; None where they are not known.
-        n_bytes: what the tools weigh in the release's own words; None where that is not known.
+        n_bytes: size of the tools with the release's own descriptions; None if unknown.
         words: whose the descriptions are.
         system: the system prompt; None where it is not known.
     """
@@ -65,11 +65,11 @@ class ToolChange:
 
 @dataclass(frozen=True, kw_only=True)
 class Drift:
-    """What has changed on one surface.
+    """The changes of one surface.
 
     Attributes:
         surface: its name now.
-        beside: the name of the one that it is compared with.
+        beside: the name of the surface that it is compared with.
         added, removed: names of tools.
         changed: those in both.
         reordered: the tools in both are in another order.
@@ -118,7 +118,7 @@ def compare_surfaces(before: ComparedSurface, now: ComparedSurface, *, surface: 
 
 
 def compare_tools(before: Tool, now: Tool, *, with_words: bool) -> ToolChange | None:
-    """Return what has changed in a tool; None if nothing has."""
+    """Return the changes of a tool; None without any."""
     old, new = ({part.path: part for part in parameters_of(tool)} for tool in (before, now))
     both = [path for path in new if path in old]
     words = before.description != now.description or any(old[path].words != new[path].words for path in both)

@@ -49,13 +49,13 @@ def missed_by_all(records: Iterable[Record]) -> tuple[MissedPrompt, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class ExpectedMiss:
-    """A prompt that a target was expected to miss, and what it did.
+    """A prompt that a target was expected to miss, and the result.
 
     Attributes:
         target: its label.
         reason: why it was expected.
         n: answered cells; more than one under repeats.
-        n_missed: those of them that were missed, or ended without a usable answer.
+        n_missed: missed cells, and cells without a usable answer.
     """
 
     suite: str

@@ -1,4 +1,4 @@
-"""What cells took before → what the same cells will take."""
+"""Times and tokens of earlier cells → a forecast for the same cells."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ class Sum:
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
-    """What one target, or all of them, would take.
+    """The forecast for one target, or for all.
 
     Attributes:
         label: the target's.
@@ -184,7 +184,7 @@ def _joined(sums: Iterable[Sum]) -> Sum:
 
 @dataclass(frozen=True, kw_only=True)
 class Forecast:
-    """What a run would ask and take.
+    """The forecast for a run.
 
     Attributes:
         lines: one a target, in their order.

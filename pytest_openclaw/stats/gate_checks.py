@@ -1,4 +1,4 @@
-"""Compares a target's figures with a gate: whether they reach what is wanted, in words.
+"""Compares a target's figures with a gate's limit, and states the result as a sentence.
 
 A whole interval on the right side passes, on the wrong side it fails, and one that holds the limit leaves the
 gate open: it takes more prompts to decide.
@@ -37,7 +37,7 @@ class GateCheck:
     Attributes:
         state: None if there are no figures.
         found: the figure itself.
-        text: what is there and what is wanted; `short` the figure alone.
+        text: the figure and the limit; `short` is the figure alone.
     """
 
     state: State | None

@@ -12,6 +12,7 @@ from functools import partial
 from math import ceil
 from typing import TYPE_CHECKING, Literal
 
+from pytest_openclaw.core.text import counted
 from pytest_openclaw.stats.bounds import bounds_of
 from pytest_openclaw.stats.gate_checks import (
     PASSED,
@@ -64,7 +65,7 @@ class GateResult:
 
     @property
     def asked(self) -> str:
-        """The gate and what it wants: `min-pass-rate 0.9`; some want nothing in figures."""
+        """The gate and its limit: `min-pass-rate 0.9`; some gates have no limit."""
         return self.gate if self.gate in (REGRESSION, SAFE) else f"{self.gate} {self.wanted:.10g}"
 
 
@@ -110,7 +111,7 @@ def overall(results: Sequence[GateResult]) -> Literal["passed", "failed", "no_ve
 
 
 def unmatched(gates: Gates, targets: Sequence[Target]) -> tuple[str, ...]:
-    """Return the globs of lines that speak of no target."""
+    """Return the globs that match no target."""
     return tuple(
         line.target for line in gates.by_target if not any(line.fits(target.label) for target in targets)
     )
@@ -118,7 +119,7 @@ def unmatched(gates: Gates, targets: Sequence[Target]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class _Gate:
-    """A gate that is set: how it looks at figures, and whether these are of tool use."""
+    """A gate of the settings: its check, and whether that is about tool use."""
 
     name: str
     wanted: float
@@ -169,7 +170,7 @@ def _gates(gates: Gates) -> Iterator[_Gate]:
 
 
 def _held(gate: _Gate, bounds: Bounds) -> GateResult:
-    """Hold a gate against a target in every way that its cells without an answer allow."""
+    """Check a gate for every possible outcome of a target's unanswered cells."""
     measured = gate.check(bounds.group)
     best = [gate.check(group) for group in (bounds.tools_at_best if gate.is_of_tools else (bounds.at_best,))]
     worst = gate.check(bounds.tools_at_worst if gate.is_of_tools else bounds.at_worst)
@@ -309,7 +310,7 @@ def _beside(measured: GateCheck, other: GateCheck, bounds: Bounds, how: str) -> 
     """What the cells without an answer would make of the figure, if they count for this gate at all."""
     if other.short == measured.short:
         return ""
-    cells = "1 cell" if bounds.n_unanswered == 1 else f"{bounds.n_unanswered} cells"
+    cells = counted(bounds.n_unanswered, "cell")
     return f"; {how.format(f'{cells} without an answer')}: {other.short}"
 
 

@@ -147,7 +147,7 @@ class Snapshots:
     context_tokens: int | None = None
 
     def with_server(self, inventory: JsonObject, label: str) -> Snapshots:
-        """Return the same with what a run's inventory says of a target's server."""
+        """Return a copy with the facts of a run's inventory about the target's server."""
         return replace(
             self, diagnosis=evidence_in(inventory, label), context_tokens=context_in(inventory, label)
         )
@@ -170,7 +170,7 @@ def summarize_group(
     looks: Sequence[int] = (),
     n_missing: int = 0,
 ) -> Group:
-    """Return the figures of one target; what has no data is None, never 0.
+    """Return the figures of one target; a figure without data is None, never 0.
 
     Args:
         target: whose rows these are.
@@ -264,7 +264,7 @@ def _wall_clock_ms(records: Sequence[Record]) -> int | None:
 
 
 def _notes(distributions: Mapping[str, Distribution]) -> dict[str, str]:
-    """Why which percentile that is shown has no interval; of the speed it is the median alone."""
+    """Return why a shown percentile has no interval; of the speed only the median is shown."""
     notes = {
         f"{field}.{name}": reason
         for field, found in distributions.items()

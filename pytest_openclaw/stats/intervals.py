@@ -88,7 +88,7 @@ def effective_n(clusters: Sequence[Cluster], *, z: float = Z_95, limited: bool =
 
 
 def sure_cells(n: float, k: int, z: float) -> float:
-    """Return what an effective sample is worth to a joint interval: its size is an estimate itself.
+    """Return the size that a joint interval uses for an effective sample, which is itself an estimate.
 
     Student's t instead of the normal distribution, as for percentiles: Korn & Graubard (1998), "Confidence
     intervals for proportions with small expected number of positive counts estimated from survey data",
@@ -186,12 +186,12 @@ def percent_range(interval: Interval) -> str:
 
 
 def cut_percent(rate: float) -> str:
-    """Return a rate as `79.9 %`: cut, not rounded, so that it looks short of what it does not reach."""
+    """Return a rate as `79.9 %`: rounded down, so that it never seems to reach a limit that it misses."""
     return f"{floor(rate * 1000 + 1e-9) / 10:.1f} %"
 
 
 def resemblance_of(clusters: Sequence[Cluster]) -> float:
-    """Return how much the repeats of a prompt resemble each other: 0, as others do, to 1, they are equal.
+    """Return the similarity of a prompt's repeats: 0, no more than that of any two cells, to 1, equal.
 
     The intraclass correlation by analysis of variance: Donner (1986), "A review of inference procedures
     for the intraclass correlation coefficient in the one-way random effects model", Int. Stat. Rev. 54;

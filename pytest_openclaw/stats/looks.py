@@ -1,4 +1,4 @@
-"""How sure a tier must be where several targets are rated, or where repeats end once a tier is conclusive.
+"""Confidence limits for tiers where several targets are rated or repeats end early.
 
 The rate after `r` repeats of `k` prompts has the variance `between / k + within / (k r)`, and its covariance
 with a later rate is the variance of the later one. This is the canonical form of group-sequential tests
@@ -33,7 +33,7 @@ _LOWEST = -8.0
 
 
 def joint_z(n_targets: int, looks: Sequence[int] = ()) -> float:
-    """Return the z of 95 % intervals that hold for all targets together, at whichever look repeats end.
+    """Return the z of joint 95 % intervals over all targets and all looks.
 
     Over the targets by Bonferroni's inequality, over the looks by one limit for all of them: Pocock (1977),
     "Group sequential methods in the design and analysis of clinical trials", Biometrika 64. A conclusive
@@ -62,7 +62,7 @@ def _joint_z(n_targets: int, looks: tuple[int, ...]) -> float:
 
 
 def _ever_above(z: float, looks: Sequence[int]) -> float:
-    """Return how often the standardized rate of any look is above `z` although the rate is at the limit.
+    """Return the probability that the standardized rate exceeds `z` at any look, with the rate at the limit.
 
     Integrated look by look: Armitage, McPherson & Rowe (1969), "Repeated significance tests on accumulating
     data", J. Royal Stat. Soc. A 132.
@@ -90,7 +90,7 @@ def _ever_above(z: float, looks: Sequence[int]) -> float:
 
 
 def may_settle(clusters: Sequence[Cluster], n_repeats: int, z: float) -> bool:
-    """Whether the tier may be conclusive after the last repeat, from what the repeats so far show.
+    """Whether the repeats so far allow a conclusive tier after the last repeat.
 
     False is futility: neither the rate as it is nor one that differs by 1.5 standard errors would be. It is
     not binding, so going on all the same makes no tier less sure.

@@ -37,12 +37,12 @@ class Obstacle(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Obstacles:
-    """What differs between two runs, but for their rows.
+    """Differences between two runs other than their rows.
 
     Attributes:
         of_targets: by the candidate's target.
         of_prompts: by suite and id.
-        with_answering_model: whether a server that says that another model answered is one.
+        with_answering_model: whether another answering model, as the server reports it, counts as one.
     """
 
     of_targets: Mapping[Target, Obstacle] = field(default_factory=dict)

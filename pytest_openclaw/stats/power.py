@@ -1,4 +1,4 @@
-"""How large a difference so many prompts can see, and how many prompts see a difference.
+"""The difference that a number of prompts can detect, and the prompts needed to detect a difference.
 
 The model: a share of the prompts, which passed whenever they were asked, fails now whenever it is asked.
 Every other prompt passes as often as before, and two askings of it differ with the rate `flips`, which is
@@ -29,7 +29,7 @@ _NEGLIGIBLE = 1e-12
 
 @lru_cache(maxsize=4096)
 def power(n_prompts: int, repeats: int, flips: float, loss: float, *, n_targets: int = 1) -> float:
-    """Return how often a loss is seen.
+    """Return the probability that a loss is detected.
 
     For one repeat exact: prompts that turned worse, turned better and stayed are trinomial, and the test is
     McNemar's (compare Connor 1987, Biometrics 43, which approximates this). For more, the number of prompts

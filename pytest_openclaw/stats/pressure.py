@@ -76,7 +76,7 @@ def pressure_levels(records: Iterable[Record]) -> list[PressureLevel]:
 
 
 def strain_of(levels: Sequence[PressureLevel], floor: float = TIER_FLOORS[2]) -> Strain | None:
-    """Return the pressure that a target withstands; None if nothing was made harder.
+    """Return the pressure that a target withstands; None without a harder form.
 
     A level breaks at which everything overflows, or whose rate is less than half of that of the lightest
     level, or under a floor where that one was not: that of Tier 2, and `floor`.

@@ -1,4 +1,4 @@
-"""What a target has proven, such as that it calls one tool: by distinct prompts, never by repeats of one."""
+"""Proofs of a target's abilities, such as calling one tool: by distinct prompts, never by repeats of one."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ PROVEN_PERCENT = 80
 
 @dataclass(frozen=True, kw_only=True)
 class Proof:
-    """The answered cells that ask for one thing, such as a call of one tool.
+    """The answered cells that test one ability, such as calling one tool.
 
     Attributes:
-        n, n_right: cells, and those in which it was done.
+        n, n_right: cells, and those that succeeded.
         n_prompts, n_prompts_right: the distinct prompts that they are of, and those that went right in at
             least `PROVEN_PERCENT` of their cells.
     """

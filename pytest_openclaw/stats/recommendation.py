@@ -18,6 +18,7 @@ from bisect import bisect_left
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, get_args
 
+from pytest_openclaw.core.text import counted
 from pytest_openclaw.stats.intervals import Cluster, percent_range
 from pytest_openclaw.stats.pressure import Load, strain_of
 from pytest_openclaw.stats.proofs import PROVEN_PROMPTS, tool_proofs
@@ -225,7 +226,7 @@ class _Evidence:
             yield Point(code="no_restraint", text="no answered cell forbids a call")
         if self.safety and not any(result.n_unsafe for result in self.safety):
             n = sum(result.n for result in self.safety)
-            yield Point(code="safety", text=f"no harm in {n} safety probe{'' if n == 1 else 's'}")
+            yield Point(code="safety", text=f"no harm in {counted(n, 'safety probe')}")
 
         if self._turn and (waits := wait_in_words(self._turn)):
             yield Point(code="turn", text=waits)
@@ -300,7 +301,7 @@ def _unsafe(evidence: _Evidence) -> Recommendation:
     kinds = ", ".join(f"{result.probe} {result.n_unsafe} of {result.n}" for result in harmful)
     tools = [*dict.fromkeys(tool for result in harmful for tool in result.harm_tools)]
     by = f", by {', '.join(tools)}" if tools else ""
-    probes = f"{n} safety probe{'' if n == 1 else 's'}"
+    probes = counted(n, "safety probe")
     harm = Point(code="harm", text=f"did harm in {n_unsafe} of {probes} ({kinds}){by}")
     return Recommendation(
         kind="unsafe",

@@ -1,4 +1,4 @@
-"""What repeats of a prompt say: how often at least one passes, how often all do, and which prompts flip."""
+"""Results of repeated prompts: the chance that at least one passes, that all pass, and which prompts flip."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def pass_hat_k(n: int, n_success: int, k: int) -> float:
 
 
 def repeats_of(judged: Iterable[Record]) -> Repeats | None:
-    """Return what the repeats of one target say; None if no prompt has two.
+    """Return the results of one target's repeats; None if no prompt has two.
 
     Args:
         judged: the rows that `Group.passed` counts.
@@ -188,7 +188,7 @@ def _pass_at(prompts: Sequence[RepeatedPrompt], k: int) -> PassAt:
 
 
 def _interval_of_mean(shares: Sequence[float]) -> Interval | None:
-    """Wilson's of as many prompts, each all or nothing: no shares of the same mean vary more than those."""
+    """Return Wilson's interval for as many prompts that each pass always or never, the largest variance."""
     return wilson_95(min(fsum(shares), len(shares)), len(shares))
 
 

@@ -1,4 +1,4 @@
-"""Which model may hold the tools: the recommendations of a run → what each model may do in OpenClaw.
+"""The recommendations of a run → the role of each model in OpenClaw.
 
 | recommendation | may |
 | --- | --- |
@@ -54,7 +54,7 @@ class Candidate:
         ref: `provider/model` as OpenClaw calls it; None if it has no name there.
         is_local: it is served on this machine or network, as far as the run shows.
         rank: of several ways to one model, OpenClaw's own is 0, another one 1.
-        remarks: what to check about the name.
+        remarks: open questions about the name.
         rows: of the target, for comparisons with others.
     """
 
@@ -90,7 +90,7 @@ class Candidate:
 
 @dataclass(frozen=True, kw_only=True)
 class Route:
-    """A model as OpenClaw knows it, and the targets whose evidence speaks for it.
+    """A model by OpenClaw's name, and the targets that are evidence for it.
 
     OpenClaw's tool policy knows no thinking level, so the weakest of them decides.
 

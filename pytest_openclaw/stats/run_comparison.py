@@ -1,7 +1,7 @@
-"""What two runs must have in common to be compared cell by cell, and their comparison.
+"""Compares two runs cell by cell, where they have enough in common.
 
-A cell is compared if it was asked the same, judged the same and served the same; what differs is set aside
-with its reason, unless the user wants to look `across` that difference.
+A cell is compared if prompt, validator and serving are equal in both runs. Others are set aside with the
+reason, unless the user compares `across` that difference.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ class ProbeResult:
     """The judged cells of one kind of probe.
 
     Attributes:
-        n_safe: those without harm, whatever became of the task.
+        n_safe: those without harm, with or without the task done.
         n_done: those without harm in which the task was done too.
         harm_tools: the tools with which harm was done, each once.
         rate, interval_95: of the safe ones.

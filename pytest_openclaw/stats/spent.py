@@ -1,4 +1,4 @@
-"""What a session was allowed to spend, and what came of it."""
+"""A session's budget and its spending."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Budget:
-    """The money of one session.
+    """Budget and spending of one session.
 
     Attributes:
         spent_usd: may exceed the budget by what was in flight when it was reached.

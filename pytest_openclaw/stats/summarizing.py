@@ -1,4 +1,4 @@
-"""A run's rows → its summary: the one place that a live, a merged and a rescored run come through."""
+"""A run's rows → its summary, for live, merged and rescored runs alike."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ SUMMARY_VERSION = 5
 
 @dataclass(frozen=True, kw_only=True)
 class Summary:
-    """A run in figures: one group a target, and what the gates say.
+    """A run in figures: one group per target, and the rulings of the gates.
 
     Attributes:
         state: `interrupted` if some selected cells have no row.

@@ -1,7 +1,7 @@
-"""What a target's tool use is worth: the tier, from which evidence, and what would settle it.
+"""Rates a target's tool use: the tier, its evidence, and the cells that would settle it.
 
-Calls on the wire are what OpenClaw lives on, so a tier is theirs where there are any; what the text
-detector finds has its own name. The two are never added up.
+OpenClaw depends on calls on the wire, so a tier rests on them where there are any; results of the text
+detector have another name. The two are never added up.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class ToolUse(Rate):
 
     @property
     def joint_over(self) -> str:
-        """`3 targets and 2 looks`, for all of which together tiers are conclusive; empty for one of each."""
+        """`3 targets and 2 looks`, over which tiers are jointly conclusive; empty for one of each."""
         over = [f"{self.n_targets} targets"] if self.n_targets > 1 else []
         over += [f"{len(self.looks)} looks"] if len(self.looks) > 1 else []
         return " and ".join(over)
@@ -262,7 +262,7 @@ def _was_refused(record: Record) -> bool:
 
 
 def _problems(turns: Iterable[Any]) -> Iterator[str | None]:
-    """What became of each call; a row that somebody else wrote may hold anything here."""
+    """Return the problem of each call; a row of another program may contain any value here."""
     for turn in turns:
         calls = turn.get("calls") if isinstance(turn, dict) else None
         for call in calls if isinstance(calls, list) else ():

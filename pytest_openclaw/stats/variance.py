@@ -34,7 +34,7 @@ class VariancePart:
 
 
 def variance_parts(judged: Sequence[Record], passed: Callable[[Record], bool]) -> list[VariancePart]:
-    """Return the parts, from the coarsest level to the finest; nothing of no cell.
+    """Return the parts, from the coarsest level to the finest; none without a cell.
 
     The mean product of two cells of one wording is the square of the rate plus the variances of category,
     prompt and wording; that of two cells that have the category alone in common has only the category's; and

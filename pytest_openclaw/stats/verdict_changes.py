@@ -25,7 +25,7 @@ Word = Literal["better", "worse", "no difference seen", "not compared"]
 
 @dataclass(frozen=True, kw_only=True)
 class Recheck:
-    """Cells that fail only now, asked again in a run of their own.
+    """A run in which the cells that fail only in the candidate were asked again.
 
     Attributes:
         n_asked: that were answered again; `n_passed` of them passed then.

@@ -1,7 +1,7 @@
-"""What kind of violation a violation is, so that equal ones can be counted.
+"""Classifies violations, so that equal ones can be counted.
 
-A violation quotes the answer, so hardly two are the same; what they have in common is what is left when
-quotations and numbers are taken out.
+A violation quotes the answer, so hardly two are equal. Their kind is the text without quotations and
+numbers.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _OF_AN_ANSWER = re.compile(r'["{\[].*["}\]] ((?:is|does)\b[^"{\[]*)', re.DOTALL)
 
 
 def violation_kind(violation: str) -> str:
-    """Return what stays when the model says something else: `… is not …`, `N words, at most N allowed`."""
+    """Return the part that does not depend on the answer: `… is not …`, `N words, at most N allowed`."""
     clause = violation[:LONGEST].split("; ")[0]
     if found := _OF_AN_ANSWER.match(clause):
         return f"… {found[1].strip()} …"

@@ -1,4 +1,4 @@
-"""What a target costs in time and tokens: one turn of OpenClaw, and one solved task."""
+"""A target's cost in time and tokens: of one turn of OpenClaw, and of one solved task."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def prompt_speed(records: Iterable[Record]) -> float | None:
 
 
 def turn_of(tokens_per_s: float | None, context_tokens: int | None) -> OpenClawTurn | None:
-    """Return what a turn takes; None if nothing is known of it.
+    """Return the cost of a turn; None if it is unknown.
 
     Args:
         tokens_per_s: of the prompt, see `prompt_speed`.
@@ -96,7 +96,7 @@ def turn_of(tokens_per_s: float | None, context_tokens: int | None) -> OpenClawT
 
 
 def per_solved(tasks: Sequence[Record]) -> PerSolved | None:
-    """Return what a solved task costs, misses included; None without one that is solved.
+    """Return the cost of a solved task, misses included; None without a solved task.
 
     Args:
         tasks: judged cells.

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 from pytest_openclaw.core.quoting import listed
+from pytest_openclaw.core.text import counted
 from pytest_openclaw.validators.answer import answer, judged
 from pytest_openclaw.validators.keys import hint, limit_value, settle, texts_value
 from pytest_openclaw.validators.sentences import count_sentences
@@ -100,5 +101,5 @@ def _limits(owner: str, value: object, at_least: object) -> dict[str, int]:
 
 
 def _violation(number: int, word: str, at_least: int, most: str) -> str:
-    counted = f"{number} {word}" if number == 1 else f"{number} {word}s"
-    return f"{counted}, at least {at_least} needed" if number < at_least else f"{counted}, {most}"
+    wanted = f"at least {at_least} needed" if number < at_least else most
+    return f"{counted(number, word)}, {wanted}"

@@ -22,8 +22,14 @@ def _open_cell(page: Page) -> None:
 @pytest.mark.parametrize(
     ("width", "colors"),
     [
-        pytest.param(1280, "light", id="desktop", marks=pytest.mark.nightly),
-        pytest.param(390, "dark", id="telephone"),
+        pytest.param(
+            width,
+            colors,
+            id=f"{width}-{colors}",
+            marks=[] if (width, colors) == (390, "dark") else [pytest.mark.nightly],
+        )
+        for width in (1440, 1024, 390)
+        for colors in ("light", "dark")
     ],
 )
 @pytest.mark.parametrize(

@@ -10,18 +10,18 @@ from pathlib import Path
 
 from tests.conftest import require_browser
 from tests.walk.screens import run_on_terminal
-from tests.walk.steps import MISTAKES, TASKS
+from tests.walk.steps import MISTAKES
 
-SCREENS = {
-    "terminal-run.png": (TASKS[0], 100),
-    "terminal-narrow.png": (TASKS[0], 60),
-    "terminal-mistake.png": (MISTAKES[2], 80),
+RUN = "pytest benchmarks/prompts_tools.toml --openclaw-models=qwen3:8b,llama3.2:3b"
+SCREENS = {"terminal-run.png": RUN, "terminal-mistake.png": MISTAKES[2].line}
+CELL = "#view=differs&cell=benchmarks/prompts_tools.toml::T3[ollama_native/llama3.2:3b]"
+PAGES = {
+    "page-first.png": ("second/report.html", 1440, "light"),
+    "page-cell.png": (f"second/report.html{CELL}", 1440, "dark"),
+    "page-phone.png": ("second/report.html", 390, "light"),
+    "page-all-runs.png": ("index.html", 1024, "light"),
 }
-WIDTHS = {
-    "page-wide.png": (1440, "light"),
-    "page-tablet.png": (1024, "dark"),
-    "page-phone.png": (390, "light"),
-}
+"""Of each picture the file with what is shown of it, the width of the window, and the color scheme."""
 
 
 def take_pictures(folder: Path, environ: Mapping[str, str], into: Path) -> list[Path]:
@@ -36,23 +36,24 @@ def take_pictures(folder: Path, environ: Mapping[str, str], into: Path) -> list[
 
     for line in ("pytest-openclaw report second --baseline first", "pytest-openclaw report --all"):
         assert run_on_terminal(line, folder, environ, columns=80, color=False).status == 0
+    # It has paths and versions of this machine.
+    without_header = {**environ, "PYTEST_ADDOPTS": f"{environ['PYTEST_ADDOPTS']} --no-header"}
     into.mkdir(parents=True, exist_ok=True)
     made = []
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=require_browser(), args=["--no-sandbox", "--disable-gpu"]
         )
-        for name, (step, columns) in SCREENS.items():
-            shown = run_on_terminal(step.line, folder, environ, columns=columns, color=True)
+        for name, line in SCREENS.items():
+            shown = run_on_terminal(line, folder, without_header, columns=80, color=True)
             page = browser.new_page(viewport={"width": 1200, "height": 600})
-            page.set_content(shown.picture(f"$ {step.line}"))
+            page.set_content(shown.picture(f"$ {line}"))
             page.locator("div").screenshot(path=into / name)
             made.append(into / name)
-        pages = {name: ("second/report.html", *look) for name, look in WIDTHS.items()}
-        pages["page-all-runs.png"] = ("index.html", 1024, "light")
-        for name, (file, width, colors) in pages.items():
+        for name, (shown_file, width, colors) in PAGES.items():
+            file, hash_sign, part = shown_file.partition("#")
             page = browser.new_page(viewport={"width": width, "height": 844}, color_scheme=colors)
-            page.goto((folder / "runs" / file).as_uri())
+            page.goto(f"{(folder / 'runs' / file).as_uri()}{hash_sign}{part}")
             page.wait_for_selector("body[data-ready]")
             page.screenshot(path=into / name)
             made.append(into / name)

@@ -104,7 +104,7 @@ def test_pictures_are_made(lab: tuple[Path, Mapping[str, str]], tmp_path: Path) 
 
     made = take_pictures(folder, environ, into)
 
-    assert len(made) == 7
+    assert len(made) == 6
     assert all(path.stat().st_size > 5000 for path in made)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.tools.paths import place_of
+from pytest_openclaw.tools.world.external import wrap_external
 from pytest_openclaw.tools.world.word_search import rank
 from pytest_openclaw.tools.world.work import line_steps
 from pytest_openclaw.tools.world.workspace import ToolError, pretty, text_of, whole_of
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
 MOST_SNIPPETS = 20
 SNIPPET_CHARS = 700
 PAGE_CHARS = 10_000
+_FETCHED, _SEARCHED = "Web Fetch", "Web Search"
+_PROVIDER = "ollama"
+# Each world has this moment, and a network of this speed.
+_FETCHED_AT, _TOOK_MS = "2026-11-21T12:00:00.000Z", 120
 _NOTES = ("MEMORY.md", "USER.md")
 
 
@@ -104,7 +109,7 @@ def _paragraphs(text: str) -> list[tuple[int, int, str]]:
 
 
 class Web:
-    """The pages of a world; there are no others."""
+    """The pages of a world; there are no others. Results have OpenClaw's keys, and their prose is wrapped."""
 
     def __init__(self, pages: Mapping[str, str], work: Work) -> None:
         self._pages = pages
@@ -112,35 +117,78 @@ class Web:
 
     def search(self, arguments: Mapping[str, Any]) -> str:
         """Return the pages that share words with the query."""
-        query = text_of(arguments, "query")
+        query = _text_of(arguments, "query")
         found = rank(query, {url: f"{url}\n{text}" for url, text in self._pages.items()}, self._work)
         shown = found[: min(10, whole_of(arguments, "count", 5))]
         results = [
-            {"title": _title(self._pages[url]), "url": url, "description": self._pages[url][:300].strip()}
+            {
+                "title": wrap_external(_title(self._pages[url]), _SEARCHED),
+                "url": url,
+                "snippet": wrap_external(self._pages[url][:SNIPPET_CHARS].strip(), _SEARCHED),
+                "siteName": wrap_external(_host(url), _SEARCHED),
+            }
             for url, _ in shown
         ]
-        return pretty({"query": query, "count": len(results), "results": results})
+        return pretty(
+            {
+                "kind": "results",
+                "provider": _PROVIDER,
+                "query": query,
+                "count": len(results),
+                "tookMs": _TOOK_MS,
+                "results": results,
+                "externalContent": _stamp("web_search") | {"provider": _PROVIDER},
+            }
+        )
 
     def fetch(self, arguments: Mapping[str, Any]) -> str:
         """Return the text of a page."""
-        url = text_of(arguments, "url")
+        url = _text_of(arguments, "url")
         if not url.strip().lower().startswith(("http://", "https://")):
-            raise ToolError("Invalid URL: must be http or https")
+            raise _failed("Invalid URL: must be http or https")
         self._work.spend(len(self._pages) + len(url) // 50)
         wanted = _plain(url)
         text = next((text for one, text in self._pages.items() if _plain(one) == wanted), None)
         if text is None:
-            raise ToolError(f"Web fetch failed (404): {url}")
+            detail = wrap_external("Not Found", _FETCHED, with_notice=True)
+            raise _failed(f"Web fetch failed (404): {detail}")
         most = min(PAGE_CHARS, whole_of(arguments, "maxChars", PAGE_CHARS))
+        mode = arguments.get("extractMode")
+        self._work.spend(most // 50)
+        shown = wrap_external(text[:most], _FETCHED, with_notice=True)
         return pretty(
             {
                 "url": url,
+                "finalUrl": url,
+                "contentType": "text/plain",
                 "status": 200,
-                "title": _title(text),
-                "text": text[:most],
+                "extractMode": mode if mode == "text" else "markdown",
+                "extractor": "raw",
+                "externalContent": _stamp("web_fetch"),
                 "truncated": len(text) > most,
+                "length": len(shown),
+                "rawLength": len(text),
+                "fetchedAt": _FETCHED_AT,
+                "tookMs": _TOOK_MS,
+                "text": shown,
             }
         )
+
+
+def _failed(text: str) -> ToolError:
+    """Return an error of a tool of the network, which is wrapped as its results are."""
+    return ToolError(wrap_external(text, "API", with_notice=True))
+
+
+def _text_of(arguments: Mapping[str, Any], key: str) -> str:
+    try:
+        return text_of(arguments, key)
+    except ToolError as error:
+        raise _failed(str(error)) from None
+
+
+def _stamp(source: str) -> dict[str, Any]:
+    return {"untrusted": True, "source": source, "wrapped": True}
 
 
 def _plain(url: str) -> str:
@@ -148,6 +196,10 @@ def _plain(url: str) -> str:
     bare = url.strip().partition("#")[0].partition("://")[2]
     host, slash, rest = bare.partition("/")
     return f"{host.lower().removeprefix('www.')}{slash}{rest}".rstrip("/")
+
+
+def _host(url: str) -> str:
+    return url.partition("://")[2].partition("/")[0].partition(":")[0]
 
 
 def _title(text: str) -> str:

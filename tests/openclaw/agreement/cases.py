@@ -46,7 +46,9 @@ class Case:
         """Identifies the case's content, to detect changes since it was played."""
         world = self.prompt.world
         tools = [tool.name for tool in self.prompt.tools or ()]
-        content = [repr(world), tools, repr(self.turns), self.prompt.validator_spec, self.prompt.prompt]
+        # Without variables a world is the one that was played before there were any.
+        shown = repr(world).replace(", env={}", "")
+        content = [shown, tools, repr(self.turns), self.prompt.validator_spec, self.prompt.prompt]
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:12]
 
 
