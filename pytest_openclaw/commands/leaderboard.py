@@ -13,7 +13,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.commands.result import CommandResult, counted, file_paths, write_over_ours
+from pytest_openclaw.commands.result import CommandResult, file_paths, write_over_ours
+from pytest_openclaw.core.text import counted
 
 if TYPE_CHECKING:
     import argparse

@@ -17,7 +17,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.commands.result import CommandResult, add_run, counted, read_run, write_over_ours
+from pytest_openclaw.commands.result import CommandResult, add_run, read_run, write_over_ours
+from pytest_openclaw.core.text import counted
 
 if TYPE_CHECKING:
     import argparse
