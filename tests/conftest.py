@@ -16,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from pytest_openclaw.providers.llama_cpp.weights import embedded_model_is_installed
+from tests.bfcl.checker import VERSION as BFCL_VERSION
 from tests.e2e.install_claude import VERSION, find_binary
 from tests.openclaw.install_openclaw import VERSION as OPENCLAW_VERSION
 from tests.openclaw.real import FOLDER_ENV, RealOpenClaw, find_real_openclaw
@@ -97,6 +98,12 @@ def require_openclaw() -> RealOpenClaw:
         return found
     reason = f"there is no OpenClaw {OPENCLAW_VERSION} in {FOLDER_ENV}; tests/openclaw/install_openclaw.py installs it"
     skip_or_fail("openclaw", reason)
+
+
+def require_bfcl() -> None:
+    """Skip a test, or fail it if CI requires it, if BFCL's package is not installed."""
+    if not find_spec("bfcl_eval"):
+        skip_or_fail("bfcl", f"bfcl-eval is not installed: pip install --no-deps bfcl-eval=={BFCL_VERSION}")
 
 
 def require_browser() -> str:

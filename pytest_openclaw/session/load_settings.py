@@ -475,7 +475,7 @@ def _embedded_default(config: pytest.Config) -> list[str]:
     if embedded_model_is_installed():
         return [EMBEDDED_TARGET]
     raise pytest.UsageError(
-        "no model to ask. Name one, for example --openclaw-models=ollama_openai/llama3.2:3b, or install the "
+        "no model to ask. Name one, for example --openclaw-models=ollama_native/llama3.2:3b, or install the "
         f"embedded one: {install_engine()}"
     )
 

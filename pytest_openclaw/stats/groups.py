@@ -31,6 +31,7 @@ from pytest_openclaw.stats.weight import (
     prompt_speed,
     turn_of,
 )
+from pytest_openclaw.types.targets import most_realistic
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -139,17 +140,22 @@ class Snapshots:
     Attributes:
         diagnosis: the repeats of a cell, see `diagnosis.evidence_in`.
         context_tokens: the server's context length.
+        release: of OpenClaw, whose tools were offered and whose rules judged.
     """
 
     before: JsonObject | None = None
     after: JsonObject | None = None
     diagnosis: JsonObject | None = None
     context_tokens: int | None = None
+    release: str | None = None
 
     def with_server(self, inventory: JsonObject, label: str) -> Snapshots:
         """Return a copy with the facts of a run's inventory about the target's server."""
         return replace(
-            self, diagnosis=evidence_in(inventory, label), context_tokens=context_in(inventory, label)
+            self,
+            diagnosis=evidence_in(inventory, label),
+            context_tokens=context_in(inventory, label),
+            release=inventory.get("openclaw_release"),
         )
 
 
@@ -161,6 +167,13 @@ def group_records(records: Iterable[Record]) -> dict[Target, list[Record]]:
     return groups
 
 
+def headline(groups: Iterable[Group]) -> list[Group]:
+    """Return the groups that answer for their models: of each, that on the most realistic surface."""
+    named = [*groups]
+    realistic = most_realistic(group.target for group in named)
+    return [group for group in named if group.target in realistic]
+
+
 def summarize_group(
     target: Target,
     records: Sequence[Record],
@@ -169,6 +182,7 @@ def summarize_group(
     n_targets: int,
     looks: Sequence[int] = (),
     n_missing: int = 0,
+    is_substitute: bool = False,
 ) -> Group:
     """Return the figures of one target; a figure without data is None, never 0.
 
@@ -179,6 +193,7 @@ def summarize_group(
         n_targets: of the run, over which conclusive tiers hold jointly.
         looks: those of the run, over which they do so too; see `looks.joint_z`.
         n_missing: cells of the target that have no row.
+        is_substitute: whether the surface `openclaw` of the run is a substitute.
     """
     statuses = Counter(record.availability_status for record in records)
     answered = [record for record in records if record.availability_status == "ok"]
@@ -192,8 +207,8 @@ def summarize_group(
     latency = distribution_of(successes, lambda record: record.e2e_ms)
     ttft = distribution_of(successes, lambda record: record.ttft_ms)
     speed = distribution_of(successes, lambda record: record.tokens_per_s)
-    reading = prompt_speed(answered)
-    turn = turn_of(reading, snapshots.context_tokens)
+    reading, in_order = prompt_speed(answered), sorted(answered, key=lambda record: record.started_at_ms)
+    turn = turn_of(in_order, reading, snapshots.context_tokens)
     return Group(
         target=target,
         n_total=len(records),
@@ -223,7 +238,9 @@ def summarize_group(
         passed=rate_of(judged, _has_passed),
         repeats=repeats_of(judged),
         variance=variance_parts([record for record in judged if not is_apart(record)], _has_passed),
-        recommendation=recommend(records, pressure, use, n_missing, turn),
+        recommendation=recommend(
+            records, pressure, use, n_missing, turn, snapshots.release, is_substitute=is_substitute
+        ),
         diagnosis=diagnosis_of(snapshots.diagnosis, records),
         tool_use=use,
         text_tool_use=text_tool_use_of(answered, n_targets, looks),

@@ -37,8 +37,8 @@ def parse_suite(
     TOML: tables below `[[prompts]]`. JSON: a list of objects, or an object with a list `prompts`. Beside it
     `named_only = true` keeps the suite out of runs that do not name its file.
     Keys: `id` and `prompt`; optionally `name`, `validator`, `expected_tool_calls`, `category`, `tags`,
-    `system`, `timeout_s`, `max_output_tokens`, `tools`, `world`, `probe`, `twin_of`, `pressure`,
-    `variant_of`, `repeat`, `pass`, `xfail`. Others are kept in `Prompt.extra`; null means absent.
+    `system`, `messages`, `turns`, `timeout_s`, `max_output_tokens`, `tools`, `world`, `probe`, `twin_of`,
+    `pressure`, `variant_of`, `repeat`, `pass`, `xfail`. Others are kept in `Prompt.extra`; null means absent.
 
     Args:
         text: the file; bytes must be UTF-8.

@@ -108,7 +108,7 @@ def _is_spec(model: str) -> bool:
 def _split_spec(
     spec: str, given: str, providers: Collection[str]
 ) -> tuple[str | None, str, ThinkingLevel | None]:
-    example = "Write for example ollama_openai/llama3.2:3b."
+    example = "Write for example ollama_native/llama3.2:3b."
     if not spec:
         what = (
             "is empty" if not given.strip() else f"{shown(given)} has nothing between two commas or at an end"

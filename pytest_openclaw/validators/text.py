@@ -101,7 +101,7 @@ class Contains:
     """The answer contains `value`; `ignore_case` ignores case.
 
     With `ignore_punctuation` whatever is neither letter, digit nor blank is left out of both, and with
-    `whole_words` no letter or digit is directly before or behind it.
+    `whole_words` no letter, digit or underscore is directly before or behind it.
     """
 
     type: ClassVar[str] = "contains"

@@ -324,7 +324,7 @@ def test_names_that_no_model_has(plain_project: Any, model: str) -> None:
 
     assert session.status == pytest.ExitCode.USAGE_ERROR
     assert (
-        "holds a blank or an invisible character. Write for example ollama_openai/llama3.2:3b."
+        "holds a blank or an invisible character. Write for example ollama_native/llama3.2:3b."
         in session.text
     )
     assert_harmless(session)

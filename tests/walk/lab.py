@@ -49,15 +49,22 @@ def _chat(body: dict[str, Any]) -> Script:
     model = body["model"]
     if model not in SKILLS:
         return Script.answer({"error": f"model '{model}' not found"}, status=404)
-    last = {**done(**_message(model, prompt)), "model": model}
+    last = {**done(**_message(model, prompt), prompt_eval_duration=4_000_000), "model": model}
     if not body["stream"]:
         return Script.answer(last)
     return answer(lines(last))
 
 
+class _LabServer(OllamaServer):
+    """Has a context that is long enough for OpenClaw."""
+
+    def _running(self, name: str) -> dict[str, Any]:
+        return {**super()._running(name), "context_length": 32_768}
+
+
 def serve() -> OllamaServer:
     """Return the server, to be entered."""
-    return OllamaServer(_chat, models={name: ["completion", "tools"] for name in SKILLS})
+    return _LabServer(_chat, models={name: ["completion", "tools"] for name in SKILLS})
 
 
 def write_project(folder: Path) -> None:

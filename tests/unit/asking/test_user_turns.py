@@ -21,6 +21,7 @@ from pytest_openclaw.types.requests import Request
 from pytest_openclaw.types.settings import Settings
 from pytest_openclaw.types.tool_calls import ToolCall
 from pytest_openclaw.types.worlds import World
+from pytest_openclaw.validators.world import WorldReached
 from tests.unit.asking.fake_providers import Conversing, cell
 from tests.unit.asking.test_exchanges import READ, SILENT, TOOLS, WORLD, WRITE, Script, calls, timing
 
@@ -197,6 +198,23 @@ def test_a_provider_that_plays_worlds_gets_all_messages_at_once(hold: Hold) -> N
     reply = reply_of(hold(Whole(answer), world=World(steps=3), turns=("And?",)))
 
     assert reply.text == "('And?',) 6"
+
+
+def test_only_the_models_words_are_judged(hold: Hold) -> None:
+    """What the user says, before and between, is not shown by the model; a later turn of the model is."""
+    rule = WorldReached(never_shown=("4417",), forbidden=("exec",))
+    past = Turn(text="4417", calls=(ToolCall(name="exec", arguments="{}"),), results=("4417",))
+    given: dict[str, Any] = {"messages": (Turn(user="4417"), past), "turns": ("It is 4417.", "And now?")}
+    prompt = replace(cell(tools=TOOLS, world=WORLD).prompt, validator=rule, **given)
+
+    kept = reply_of(hold(Talker(Reply(text="Yes.")), **given))
+    shown = reply_of(hold(Talker(Reply(text="a"), Reply(text="4417"), Reply(text="c")), **given))
+    called = reply_of(
+        hold(Talker(Reply(text="a"), calls(("exec", {"command": "ls"})), Reply(text="c")), **given)
+    )
+
+    verdicts = [judge.judge(prompt, reply).verdict.passed for reply in (kept, shown, called)]
+    assert verdicts == [True, False, False]
 
 
 def test_the_world_is_replayed_over_all_messages(hold: Hold) -> None:

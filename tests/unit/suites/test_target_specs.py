@@ -13,7 +13,7 @@ from pytest_openclaw.suites import expand, is_wildcard, parse_targets
 from pytest_openclaw.types.targets import THINKING_LEVELS, Target
 
 PROVIDERS = ("ollama_openai", "openai_responses", "claude_code_cli")
-EXAMPLE = "Write for example ollama_openai/llama3.2:3b."
+EXAMPLE = "Write for example ollama_native/llama3.2:3b."
 
 
 def labels(*specs, providers=("ollama_openai",), levels=(None,)):

@@ -63,6 +63,7 @@ def test_max_words(text, passed, violation):
         pytest.param("Dr. Who and Mr. Bean met Prof. X.", 1, id="titles"),
         pytest.param("It took 5 ms. Then it ended.", 2, id="ms-is-no-title"),
         pytest.param("The U.S. server is up.", 1, id="U.S."),
+        pytest.param("J. Smith is here.", 2, id="one-initial"),
         pytest.param("At 5p.m. it fell.", 1, id="p.m."),
         pytest.param("TLS vs. plain.", 1, id="vs."),
         pytest.param("See Fig. 3 for it.", 1, id="Fig."),

@@ -140,6 +140,7 @@ def test_contains_violation():
         (OneOf(values=[1], ignore_punctuation=True), "1", False),
         (Contains(value="port"), "a report", True),
         (Contains(value="port", whole_words=True), "a report", False),
+        (Contains(value="port", whole_words=True), "port_80", False),
         (Contains(value="port", whole_words=True), "the port: 80", True),
         (Contains(value="C++", whole_words=True), "use C++, please", True),
         (Contains(value="day ticket", ignore_punctuation=True), "a day-ticket, or a day. ticket", True),

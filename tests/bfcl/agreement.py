@@ -1,0 +1,266 @@
+"""Compares the verdicts of BFCL's checker with ours on the same replies, and names each class of disagreement."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from importlib.util import module_from_spec, spec_from_file_location
+from itertools import islice, permutations
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from pytest_openclaw.judging.judge import Judgment, judge
+from pytest_openclaw.suites import load_suite
+from pytest_openclaw.types.prompts import Prompt
+from pytest_openclaw.types.replies import Reply
+from pytest_openclaw.types.tool_calls import ToolCall
+from pytest_openclaw.validators import BUILTIN, build_registry, build_validator
+from tests.bfcl.checker import check
+from tests.bfcl.scripted_replies import BfclReply, scripted_replies
+
+ROOT = Path(__file__).parents[2]
+CONVERTER = ROOT / "docs/examples/bfcl_suites.py"
+MODEL_REPLIES = Path(__file__).parent / "smollm2.jsonl"
+REGISTRY = build_registry([("pytest-openclaw", validator) for validator in BUILTIN])
+MODEL_KIND = "of the embedded model"
+
+
+@dataclass
+class Tally:
+    """What came of a number of replies.
+
+    Attributes:
+        kinds: for each kind of reply, how often both, BFCL alone, we alone and neither accept it.
+        classes: for each class of disagreement its cases, each with the kind of the reply.
+        written: the outcomes of calls that are written as text where a call is due.
+        cases: how many cases.
+    """
+
+    kinds: dict[str, Counter[str]] = field(default_factory=dict)
+    classes: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
+    written: Counter[str] = field(default_factory=Counter)
+    cases: int = 0
+
+    def add(self, case: str, kind: str, *, theirs: bool, ours: bool, why: str) -> None:
+        """Count one reply."""
+        self.kinds.setdefault(kind, Counter())[f"{theirs:d}{ours:d}"] += 1
+        if theirs != ours:
+            self.classes.setdefault(why, []).append((case, kind))
+
+
+def load_converter() -> ModuleType:
+    """Return the converter of the how-to as a module."""
+    spec = spec_from_file_location("bfcl_suites", CONVERTER)
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def compare(folder: Path, *, every: int = 1) -> Tally:
+    """Compare both checkers on the replies to every n-th case of each category; `folder` takes the suites."""
+    converter = load_converter()
+    tally = Tally()
+    kept = model_replies()
+    for category in converter.CATEGORIES:
+        answers = (
+            {} if category in converter.NO_ANSWERS else dict(converter.read(category, "possible_answer"))
+        )
+        entries = dict(converter.read(category))
+        for prompt in load_prompts(converter, category, folder, every=every):
+            answer = answers.get(prompt.id, {}).get("ground_truth")
+            entry = entries[prompt.id]
+            tally.cases += 1
+            for reply in (*scripted_replies(category, entry, answer), *kept.get(prompt.id, ())):
+                theirs = check(category, entry, answer, reply)
+                judgment = judge(prompt, reply_of(reply))
+                ours = judgment.verdict.passed is True
+                accepts = partial(check, category, entry, answer)
+                agree = theirs == ours
+                why = "" if agree else class_of(prompt, reply, judgment, accepts, theirs=theirs)
+                if reply.dialect != "wire" and prompt.validator_spec["calls"]:
+                    tally.written[str(judgment.tool_outcome)] += 1
+                tally.add(prompt.id, reply.kind, theirs=theirs, ours=ours, why=why)
+    return tally
+
+
+def load_prompts(converter: ModuleType, category: str, folder: Path, *, every: int = 1) -> Sequence[Prompt]:
+    """Return every n-th prompt of a category, read from a suite as pytest reads it."""
+    prompts, _ = converter.convert(category)
+    path = folder / f"prompts_{category}.json"
+    path.write_text(json.dumps(prompts[::every]), "utf-8")
+    return load_suite(path, name=path.name, registry=REGISTRY).prompts
+
+
+def model_replies() -> dict[str, tuple[BfclReply, ...]]:
+    """Return the kept replies of the embedded model, by case."""
+    lines = MODEL_REPLIES.read_text("utf-8").splitlines()
+    return {case: (reply,) for case, reply in map(_kept, map(json.loads, lines))}
+
+
+def reply_of(reply: BfclReply) -> Reply:
+    """Return a reply as a provider returns it."""
+    calls = tuple(ToolCall(name=name, arguments=arguments) for name, arguments in reply.calls)
+    return Reply(text=reply.text, tool_calls=calls, finish_reason="tool_calls" if calls else "stop")
+
+
+CLASSES = {
+    "converted types": (
+        'OpenClaw converts an argument to the type of the schema, such as `"5"` to 5, and runs the tool',
+        "the argument must be of the type of the schema, or of the answer",
+    ),
+    "a name in another spelling": (
+        "OpenClaw ignores case and a prefix such as `functions.`",
+        "names are compared as they are",
+    ),
+    "a refused call beside the right ones": (
+        "OpenClaw answers it with an error; nothing more is executed than what was due",
+        "the number of calls is wrong",
+    ),
+    "another sign in a text": (
+        "`ignore_punctuation` ignores all signs, in all texts",
+        "only blanks and `,./-_*^` are ignored, a `$` is not, nor anything in nested lists and names of variables",
+    ),
+    "another case of a text": (
+        "`ignore_case` holds for all texts",
+        "texts in nested lists and names of variables are compared as they are",
+    ),
+    "calls that fit several answers": (
+        "each answer is assigned a call so that all fit, if that is possible",
+        "the first call that fits an answer is taken, and is missing for a later one",
+    ),
+    "a value written as code": (
+        "Java and JavaScript are matched as a whole: texts of an array in quotes, objects at any depth",
+        "quotes in a Java array are part of its texts, nested objects are not read, what follows is ignored",
+    ),
+    "the tool's own types or values": (
+        "the schema refuses the argument: another type, or none of its `enum`",
+        "an `enum` is not checked, and a value of the answer's type is accepted",
+    ),
+    "null for an argument": (
+        "OpenClaw converts null to 0, false or an empty text, and the tool acts on it",
+        "the answer lists null",
+    ),
+    "arguments that are no JSON": (
+        "OpenClaw repeats the request or ends the run; a call was attempted where none was due",
+        "what cannot be decoded is no call",
+    ),
+    "a call that OpenClaw refuses": (
+        "no tool is executed, so the request was not served",
+        "any call that can be decoded is enough, and is wrong where none is due",
+    ),
+    "a call written as text": (
+        "OpenClaw offers tools on the wire and shows such a text to the user",
+        "the text is decoded as a call",
+    ),
+}
+"""Each class of disagreement: what we do and what BFCL does."""
+UNEXPLAINED = "unexplained"
+_CODE = re.compile(r"^[\[{]|\bnew \w+[<\[]")
+"""An array or object in Java or JavaScript."""
+
+
+def class_of(
+    prompt: Prompt,
+    reply: BfclReply,
+    judgment: Judgment,
+    accepts: Callable[[BfclReply], bool],
+    *,
+    theirs: bool,
+) -> str:
+    """Return the class of a disagreement.
+
+    Args:
+        prompt: the case.
+        reply: to it.
+        judgment: ours.
+        accepts: whether BFCL accepts another reply to the case.
+        theirs: BFCL's verdict.
+    """
+    found = _why_not_ours(reply, judgment) if theirs else _why_not_theirs(prompt, reply, judgment, accepts)
+    return next(found, UNEXPLAINED)
+
+
+def _why_not_ours(reply: BfclReply, judgment: Judgment) -> Iterator[str]:
+    """Yield why we alone reject a reply, by what became of its calls."""
+    made = judgment.reply.dispatched
+    problems = {call.problem for call in made}
+    if not reply.calls:
+        yield "a call written as text"
+    if "malformed_json" in problems:
+        yield "arguments that are no JSON"
+    if "bad_arguments" in problems:
+        yield "the tool's own types or values"
+    if "unknown_tool" in problems:
+        yield "a call that OpenClaw refuses"
+    if any("null" in arguments for _, arguments in reply.calls):
+        yield "null for an argument"
+    if any(_CODE.search(text) for call in made for text in _texts(call.arguments)):
+        yield "a value written as code"
+
+
+def _why_not_theirs(
+    prompt: Prompt, reply: BfclReply, judgment: Judgment, accepts: Callable[[BfclReply], bool]
+) -> Iterator[str]:
+    """Yield why BFCL alone rejects a reply: what it tolerates less, and would accept otherwise."""
+    made = judgment.reply.dispatched
+    notes = " ".join(note for call in made for note in call.notes)
+    if any(call.problem for call in made):
+        yield "a refused call beside the right ones"
+    if "was taken for" in notes:
+        yield "a name in another spelling"
+    if "converted" in notes or accepts(_parsed(reply)):
+        yield "converted types"
+    if any(accepts(replace(reply, calls=order)) for order in islice(permutations(reply.calls), 120)):
+        yield "calls that fit several answers"
+    if any(_CODE.search(text) for call in made for text in _texts(call.arguments)):
+        yield "a value written as code"
+    for key, name in (
+        ("ignore_punctuation", "another sign in a text"),
+        ("ignore_case", "another case of a text"),
+    ):
+        if not judge(_without(prompt, key), reply_of(reply)).verdict.passed:
+            yield name
+
+
+def _parsed(reply: BfclReply) -> BfclReply:
+    """Return a reply whose texts that are JSON are what they say."""
+    calls = []
+    for name, arguments in reply.calls:
+        made = {key: _value(value) for key, value in json.loads(arguments).items()}
+        calls.append((name, json.dumps(made)))
+    return replace(reply, calls=tuple(calls))
+
+
+def _value(value: Any) -> Any:
+    try:
+        return json.loads(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
+
+
+def _without(prompt: Prompt, key: str) -> Prompt:
+    """Return a prompt whose validator does not have a key of its calls."""
+    calls = [
+        {name: one for name, one in call.items() if name != key} for call in prompt.validator_spec["calls"]
+    ]
+    return replace(prompt, validator=build_validator({**prompt.validator_spec, "calls": calls}, REGISTRY))
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Yield every text in a JSON value."""
+    if isinstance(value, str):
+        yield value
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _texts(inner)
+
+
+def _kept(line: dict[str, Any]) -> tuple[str, BfclReply]:
+    calls = tuple((name, arguments) for name, arguments in line["calls"])
+    return line["id"], BfclReply(kind=MODEL_KIND, calls=calls, text=line["text"])

@@ -1,0 +1,93 @@
+"""The agreement with BFCL's checker, as a page of the documentation."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from tests.bfcl.agreement import CLASSES, MODEL_KIND, UNEXPLAINED, Tally
+from tests.bfcl.checker import VERSION
+
+PAGE = Path(__file__).parents[2] / "docs/agreement-bfcl.md"
+
+_HEAD = """\
+# Agreement with BFCL's checker
+
+<!-- Written by `python -m tests.bfcl`; change it there. -->
+
+[Another benchmark as a suite](how-to/bfcl.md) asks the cases of the Berkeley Function Calling Leaderboard (BFCL) as suites.
+This page says how far our verdicts agree with BFCL's own AST checker on the same replies, and why they differ where they do:
+BFCL judges whether a call is written right, we judge what OpenClaw does with it.
+"""
+_MADE = f"""\
+The replies are made from BFCL's answers by rules: right ones, and ones with one thing changed. Those of the last row are
+from a real model: SmolLM2 135M in the embedded engine, which called nothing; `tests/bfcl/smollm2.jsonl` has them. Both
+checkers get the same reply. Calls are on the wire for both, except those written as text, which BFCL decodes with its
+handlers for models without an API for tools. The checker is that of `bfcl-eval` {VERSION}.
+
+| category | converted | not converted |
+| --- | --- | --- |
+"""
+_AGAIN = f"""\
+## Play it again
+
+In a clone, `pip install --no-deps bfcl-eval=={VERSION}` and `python -m tests.bfcl` make the replies, ask both checkers and
+write this page; `python -m tests.bfcl --ask` first asks the embedded model again.
+"""
+
+
+def render(tally: Tally, converted: Mapping[str, tuple[int, Mapping[str, str]]]) -> str:
+    """Return the page.
+
+    Args:
+        tally: what came of the replies.
+        converted: for each category the number of prompts, and the cases that cannot be converted.
+    """
+    total = sum(tally.kinds.values(), Counter[str]())
+    return "\n".join(
+        [
+            _HEAD,
+            *_figures(tally, total),
+            "",
+            _MADE + "\n".join(_converted(converted)),
+            "",
+            "## Classes of disagreement\n",
+            *_classes(tally),
+            "",
+            "## Each kind of reply\n",
+            *_kinds(tally),
+            "",
+            _AGAIN,
+        ]
+    )
+
+
+def _figures(tally: Tally, total: Counter[str]) -> Iterator[str]:
+    yield f"- {tally.cases:,} cases, {total.total():,} replies"
+    yield f"- both accept {total['11']:,}, both reject {total['00']:,}"
+    yield f"- BFCL alone accepts {total['10']:,}, we alone accept {total['01']:,}"
+    outcomes = ", ".join(f"`{name}` {n:,}" for name, n in tally.written.most_common())
+    yield f"- calls that are due and written as text end as {outcomes}"
+    yield f"- disagreements in no class below: **{len(tally.classes.get(UNEXPLAINED, ()))}**"
+
+
+def _converted(converted: Mapping[str, tuple[int, Mapping[str, str]]]) -> Iterator[str]:
+    for category, (prompts, skipped) in converted.items():
+        reasons = "; ".join(f"`{case}`: {reason}" for case, reason in skipped.items())
+        yield f"| `{category}` | {prompts:,} of {prompts + len(skipped):,} | {reasons or '–'} |"
+
+
+def _classes(tally: Tally) -> Iterator[str]:
+    yield "| class | replies | we | BFCL | for example |"
+    yield "| --- | --- | --- | --- | --- |"
+    for name, (ours, theirs) in CLASSES.items():
+        if found := tally.classes.get(name):
+            yield f"| {name} | {len(found):,} | {ours} | {theirs} | `{found[0][0]}`, {found[0][1]} |"
+
+
+def _kinds(tally: Tally) -> Iterator[str]:
+    yield "| reply | both accept | BFCL alone | we alone | both reject |"
+    yield "| --- | --- | --- | --- | --- |"
+    for kind, counts in sorted(tally.kinds.items(), key=lambda one: one[0] == MODEL_KIND):
+        yield f"| {kind} | {' | '.join(f'{counts[key]:,}' for key in ('11', '10', '01', '00'))} |"
