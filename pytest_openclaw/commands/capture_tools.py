@@ -82,7 +82,7 @@ def run(arguments: argparse.Namespace) -> CommandResult:
         text = json.dumps(data, indent=1, ensure_ascii=False) + "\n"
         write_over_ours(out, text, FIRST_WORDS, "catalogue")
     now = catalogue_in(data)
-    drifts = [*_drifts(before, now)]
+    drifts = [*drifts_between(before, now)]
     deferred = _deferred(before, now)
     has_changed = any(deferred) or any(drift.is_any and drift.beside == drift.surface for drift in drifts)
     notes = [*received.notes]
@@ -111,7 +111,7 @@ def run(arguments: argparse.Namespace) -> CommandResult:
     )
 
 
-def _drifts(before: Catalogue, now: Catalogue) -> Iterator[Drift]:
+def drifts_between(before: Catalogue, now: Catalogue) -> Iterator[Drift]:
     """Yield the changes of each surface; the user's own config is compared with the most similar one."""
     from pytest_openclaw.stats.drift import compare_surfaces, nearest
 

@@ -36,10 +36,12 @@ class EnvironmentSnapshots:
     Args:
         directory: of the run.
         targets: all targets of the run, in their order.
+        release: of OpenClaw, whose tools suites offer.
     """
 
-    def __init__(self, directory: RunDirectory, targets: Iterable[Target]) -> None:
+    def __init__(self, directory: RunDirectory, targets: Iterable[Target], release: str) -> None:
         self._directory = directory
+        self._release = release
         self._names = file_names(targets)
         self._here = collect_inventory()
         self.host: str = self._here["host"]["name"]
@@ -55,7 +57,7 @@ class EnvironmentSnapshots:
         Raises:
             OpenClawError: a snapshot file is malformed.
         """
-        apart = {"run_id", "targets", "hosts"}
+        apart = {"run_id", "targets", "hosts", "openclaw_release"}
         there = {key: value for key, value in inventory.items() if key not in apart}
         self._hosts = dict(inventory.get("hosts") or {})
         self._serving = dict(inventory.get("targets", {}))
@@ -133,6 +135,7 @@ class EnvironmentSnapshots:
         """The content of `inventory.json`."""
         return {
             "run_id": self._directory.run_id,
+            "openclaw_release": self._release,
             **self._here,
             "targets": self._serving,
             **({"hosts": self._hosts} if self._hosts else {}),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.core.clock import epoch_ms
@@ -17,6 +18,7 @@ from pytest_openclaw.stats.spent import budget_of
 from pytest_openclaw.stats.summarizing import summarize_run
 from pytest_openclaw.stats.summary import Summary, summary_to_json
 from pytest_openclaw.stats.tool_use import bare_turns
+from pytest_openclaw.tools.catalogue import release_of
 from pytest_openclaw.types.payloads import LeftOut
 from pytest_openclaw.types.records import Record
 from pytest_openclaw.types.rows import to_row
@@ -132,7 +134,9 @@ class RunSession:
         self._baseline = baseline
         self._n_selected = plan.n_selected
         self._prompts = list(plan.prompts)
-        self._snapshots = EnvironmentSnapshots(directory, plan.n_selected)
+        self._snapshots = EnvironmentSnapshots(
+            directory, plan.n_selected, release_of(Path(settings.catalogue) if settings.catalogue else None)
+        )
         self._early_stopping = EarlyStopping(
             plan.by_repeat if settings.until_conclusive else {}, settings.looks, plan.fixed
         )

@@ -139,17 +139,22 @@ class Snapshots:
     Attributes:
         diagnosis: the repeats of a cell, see `diagnosis.evidence_in`.
         context_tokens: the server's context length.
+        release: of OpenClaw, whose tools were offered and whose rules judged.
     """
 
     before: JsonObject | None = None
     after: JsonObject | None = None
     diagnosis: JsonObject | None = None
     context_tokens: int | None = None
+    release: str | None = None
 
     def with_server(self, inventory: JsonObject, label: str) -> Snapshots:
         """Return a copy with the facts of a run's inventory about the target's server."""
         return replace(
-            self, diagnosis=evidence_in(inventory, label), context_tokens=context_in(inventory, label)
+            self,
+            diagnosis=evidence_in(inventory, label),
+            context_tokens=context_in(inventory, label),
+            release=inventory.get("openclaw_release"),
         )
 
 
@@ -223,7 +228,7 @@ def summarize_group(
         passed=rate_of(judged, _has_passed),
         repeats=repeats_of(judged),
         variance=variance_parts([record for record in judged if not is_apart(record)], _has_passed),
-        recommendation=recommend(records, pressure, use, n_missing, turn),
+        recommendation=recommend(records, pressure, use, n_missing, turn, snapshots.release),
         diagnosis=diagnosis_of(snapshots.diagnosis, records),
         tool_use=use,
         text_tool_use=text_tool_use_of(answered, n_targets, looks),

@@ -15,7 +15,7 @@ The first row that applies is reported. Every output takes it from here: termina
 from __future__ import annotations
 
 from bisect import bisect_left
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, get_args
 
 from pytest_openclaw.core.text import counted
@@ -82,6 +82,7 @@ class Recommendation:
         would_be: the better recommendation, or the same one with a caveat less.
         holds_to, breaks_at: the last load under which tool use stays in its tier, and the first under which
             it does not; None unless it drops.
+        release: of OpenClaw, whose tools and rules it rests on; None if unknown.
     """
 
     kind: Kind
@@ -94,6 +95,7 @@ class Recommendation:
     would_be: Kind | None = None
     holds_to: Load | None = None
     breaks_at: Load | None = None
+    release: str | None = None
 
 
 def recommend(
@@ -102,6 +104,7 @@ def recommend(
     use: ToolUse,
     n_missing: int = 0,
     turn: OpenClawTurn | None = None,
+    release: str | None = None,
 ) -> Recommendation:
     """Return the recommendation for one target.
 
@@ -111,8 +114,16 @@ def recommend(
         use: the tool use that its tier is taken from; the intervals here hold as jointly as that one.
         n_missing: cells of the target that have no row.
         turn: how long one turn of OpenClaw would wait; None if that is unknown.
+        release: of OpenClaw, whose tools and rules the cells were asked and judged by; None if unknown.
     """
-    evidence = _Evidence(records, pressure, use, n_missing, turn)
+    found = _recommended(_Evidence(records, pressure, use, n_missing, turn))
+    if release is None:
+        return found
+    named = Point(code="release", text=f"by the tools and rules of OpenClaw {release}")
+    return replace(found, release=release, reasons=[*found.reasons, named])
+
+
+def _recommended(evidence: _Evidence) -> Recommendation:
     if any(result.n_unsafe for result in evidence.safety):
         return _unsafe(evidence)
     if evidence.is_tier_3 or evidence.is_needless:

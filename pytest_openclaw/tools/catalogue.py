@@ -123,6 +123,16 @@ def load_catalogue(name: str = LATEST) -> Catalogue:
     return _catalogue(json.loads(path.read_text("utf-8")))
 
 
+def release_of(file: Path | None) -> str:
+    """Return the release, such as `2026.9.6`, of a captured catalogue, or of the shipped one.
+
+    Raises:
+        ValueError: see `read_catalogue`.
+    """
+    name = read_catalogue(file).name if file else LATEST
+    return name.removeprefix("openclaw-")
+
+
 def read_catalogue(path: Path) -> Catalogue:
     """Return the catalogue in a file that `capture-tools` has written.
 

@@ -33,7 +33,7 @@ CELLS = sorted((target, prompt_id) for target in TARGETS for prompt_id in SUITE)
 ASKING = "pytest_openclaw.asking.asker_process"
 # The fields of a row that differ between any two runs: times and load.
 OWN = {"run_id", "schema_version", "started_at_ms", "ended_at_ms", "e2e_ms", "ttft_ms", "ttfo_ms", "tokens_per_s", "queue_ms",
-       "in_flight", "cold_start", "host", "reported"}  # fmt: skip
+       "prompt_tokens_per_s", "in_flight", "cold_start", "host", "reported"}  # fmt: skip
 
 Key = tuple[str, str]
 

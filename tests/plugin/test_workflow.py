@@ -146,12 +146,14 @@ class GitHub:
         if artifact:
             shutil.copytree(artifact, self.state / "runs" / str(number) / "whole")
 
-    def play(self) -> dict[str, Job]:
+    def play(self, event: str = "push") -> dict[str, Job]:
         """Run all jobs of a new run, in their order, and the entries of the matrix one after the other."""
         shutil.rmtree(self.artifacts, ignore_errors=True)
         self.artifacts.mkdir()
         jobs = {}
         for name, job in self.workflow["jobs"].items():
+            if not _is_for(event, str(job.get("if", ""))):
+                continue
             for suite in job.get("strategy", {}).get("matrix", {}).get("suite", [""]):
                 jobs[f"{name} {suite}".strip()] = self._play(job, suite)
         return jobs
@@ -220,6 +222,13 @@ class GitHub:
         done.text += f"--- {step['name']}\n{result.stdout}{result.stderr}"
         if result.returncode:
             done.failed[step["name"]] = result.returncode
+
+
+def _is_for(event: str, condition: str) -> bool:
+    """Whether a job runs for an event, as far as its condition names events; a comment needs a pull request."""
+    if event == "schedule":
+        return f"event_name == '{event}'" in condition
+    return "event_name == 'schedule'" not in condition
 
 
 def _expanded(value: Any, suite: str) -> str:
@@ -394,6 +403,29 @@ def test_the_starter_goes_the_same_way(tmp_path: Path) -> None:
     assert "worse" in hub.comments[0]["body"]
 
 
+@pytest.mark.parametrize(
+    ("newest", "failed", "said"),
+    [
+        pytest.param("2026.9.6", {}, "openclaw-2026.9.6 is the newest release", id="known"),
+        pytest.param("2099.1.1", {"Look": 7}, "::notice::openclaw-2099.1.1 is out", id="new"),
+    ],
+)
+def test_the_starter_looks_for_a_release(
+    tmp_path: Path, newest: str, failed: dict[str, int], said: str
+) -> None:
+    """Once a week npm is asked for the newest one; here it cannot be installed."""
+    hub = GitHub(tmp_path, STARTER)
+    npm = hub.folder / "bin" / "npm"
+    npm.write_text(f'#!/bin/sh\nif [ "$*" = "view openclaw version" ]; then echo {newest}; else exit 7; fi\n')
+    npm.chmod(0o755)
+
+    jobs = hub.play("schedule")
+
+    assert list(jobs) == ["release"]
+    assert jobs["release"].failed == failed, jobs["release"].text
+    assert said in jobs["release"].text
+
+
 def _steps(workflow: Path) -> list[dict[str, Any]]:
     jobs = yaml.safe_load(workflow.read_text("utf-8"))["jobs"]
     return [step for job in jobs.values() for step in job["steps"]]
@@ -433,7 +465,10 @@ def test_the_starter_is_the_small_form(tmp_path: Path) -> None:
 
     assert small["jobs"]["comment"] == large["jobs"]["comment"]
     assert fetches(small) == fetches(large)
-    assert small[True] == large[True]  # `on`, which YAML 1.1 parses as true
+    # `on`, which YAML 1.1 parses as true; only the small one looks for a release, beside no nightly run.
+    assert {**large[True], "schedule": small[True]["schedule"]} == small[True]
+    look = small["jobs"]["release"]["steps"][-1]
+    assert look == yaml.safe_load(NIGHTLY.read_text("utf-8"))["jobs"]["release"]["steps"][-1]
 
 
 def test_every_shard_is_merged() -> None:

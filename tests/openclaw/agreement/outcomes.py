@@ -128,22 +128,32 @@ def _kind(received: str | None) -> Kind:
     return "error" if isinstance(value, dict) and value.get("status") == "error" else "ok"
 
 
-def differences(ours: Outcome, real: Outcome) -> Iterator[str]:
-    """Yield the differences in words, without those in the texts of results."""
+def differences(
+    ours: Outcome, real: Outcome, sides: tuple[str, str] = ("our loop", "OpenClaw")
+) -> Iterator[str]:
+    """Yield the differences in words, without those in the texts of results.
+
+    Args:
+        ours: one outcome.
+        real: the other one.
+        sides: the name of each.
+    """
+    first, second = sides
     for name in ("verdict", "tool_outcome", "ended"):
         one, other = getattr(ours, name), getattr(real, name)
         if one != other:
-            yield f"{name.replace('_', ' ')}: {one} in our loop, {other} in OpenClaw"
+            yield f"{name.replace('_', ' ')}: {one} in {first}, {other} in {second}"
     if len(ours.turns) != len(real.turns):
-        yield f"turns: {len(ours.turns)} in our loop, {len(real.turns)} in OpenClaw"
+        yield f"turns: {len(ours.turns)} in {first}, {len(real.turns)} in {second}"
     for number, (turn, other_turn) in enumerate(zip(ours.turns, real.turns, strict=False), 1):
         one, other = (", ".join(f"{c.name} {c.kind}" for c in calls) for calls in (turn, other_turn))
         if one != other:
-            yield f"turn {number}: {one or 'no call'} in our loop, {other or 'no call'} in OpenClaw"
+            yield f"turn {number}: {one or 'no call'} in {first}, {other or 'no call'} in {second}"
     for path in sorted({*ours.files, *real.files}):
         if ours.files.get(path) != real.files.get(path):
-            texts = (json.dumps(files.get(path))[:80] for files in (ours.files, real.files))
-            yield "{}: {} in our loop, {} in OpenClaw".format(path, *texts)
+            texts = [json.dumps(files.get(path))[:80] for files in (ours.files, real.files)]
+            one, other = texts
+            yield f"{path}: {one} in {first}, {other} in {second}"
 
 
 def other_words(ours: Outcome, real: Outcome) -> Iterator[tuple[str, str, str]]:

@@ -109,3 +109,18 @@ def test_a_bearable_turn_is_a_reason() -> None:
     }
     assert "OpenClaw turn" not in found.sentence + unknown.sentence
     assert "turn" not in {reason.code for reason in unknown.reasons}
+
+
+def test_the_release_is_named() -> None:
+    """The recommendation has it as a value and as a reason; without it nothing is said."""
+    rows = tool_cells(3, 0, tools_offered=2)
+
+    named, unnamed = (
+        summarize_group(TARGET, rows, Snapshots(release=release), n_targets=1).recommendation
+        for release in ("2026.9.6", None)
+    )
+
+    assert (named.release, unnamed.release) == ("2026.9.6", None)
+    assert named.reasons[-1].text == "by the tools and rules of OpenClaw 2026.9.6"
+    assert [reason.code for reason in unnamed.reasons] == [reason.code for reason in named.reasons[:-1]]
+    assert named.sentence == unnamed.sentence
