@@ -102,9 +102,10 @@ class _Examination:
         self._provider = provider
         self._suspect = suspect
         # An exchange is repeated up to its first answer, and asked as a first repeat: those are always sent.
-        prompt = replace(suspect.cell.prompt, world=None)
+        prompt = replace(suspect.cell.prompt, world=None, turns=())
         self._cell = replace(suspect.cell, prompt=prompt, repeat=1)
-        self._asked = replace(request_for(suspect.cell, settings), world=None)
+        whole = request_for(suspect.cell, settings, provider)
+        self._asked = replace(whole, world=None, turns=(), lookup_turns=0)
         self._tries: list[JsonObject] = []
 
     def run(self) -> JsonObject:

@@ -147,6 +147,7 @@ def weight_row(group: Group) -> list[str]:
     return [
         render_count(group.prompt_tokens_per_s),
         render_ms(turn.cold_ms) if turn else DASH,
+        render_ms(turn.cached_ms) if turn else DASH,
         render_count(turn.context_tokens) if turn else DASH,
         render_count(turn.context_needed_tokens) if turn else DASH,
         f"{solved.n_solved}/{solved.n_tasks}" if solved else DASH,

@@ -197,8 +197,8 @@ def summarize_group(
     latency = distribution_of(successes, lambda record: record.e2e_ms)
     ttft = distribution_of(successes, lambda record: record.ttft_ms)
     speed = distribution_of(successes, lambda record: record.tokens_per_s)
-    reading = prompt_speed(answered)
-    turn = turn_of(reading, snapshots.context_tokens)
+    reading, in_order = prompt_speed(answered), sorted(answered, key=lambda record: record.started_at_ms)
+    turn = turn_of(in_order, reading, snapshots.context_tokens)
     return Group(
         target=target,
         n_total=len(records),

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from statistics import median
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from pytest_openclaw.types.targets import OPENCLAW
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -31,14 +34,19 @@ class OpenClawTurn:
 
     Attributes:
         prompt_tokens: of OpenClaw's request.
-        cold_ms: to the first token if the whole prompt is read, computed from the speed; None if unknown.
-        bearable: `yes` up to 10 s, `slow` up to 300 s; then OpenClaw aborts the request. None if unknown.
+        is_measured: by cells on the surface `openclaw`; else computed from the speed of reading.
+        cold_ms: to the first token if the whole prompt is read; None if unknown.
+        cached_ms: the same if most of the prompt is in the server's cache; None if not measured.
+        bearable: `yes` up to 10 s, of a cached prompt if that is known; `slow` up to 300 s; `aborted` if a
+            cold one takes longer. None if unknown.
         context_needed_tokens: what OpenClaw needs.
         context_tokens: the server's; None if it does not report it.
     """
 
     prompt_tokens: int
+    is_measured: bool
     cold_ms: float | None
+    cached_ms: float | None
     bearable: Bearable | None
     context_needed_tokens: int
     context_tokens: int | None
@@ -76,23 +84,64 @@ def prompt_speed(records: Iterable[Record]) -> float | None:
     return round(sum(tokens for tokens, speed in read if speed) / sum(seconds), 1) if any(seconds) else None
 
 
-def turn_of(tokens_per_s: float | None, context_tokens: int | None) -> OpenClawTurn | None:
-    """Return the cost of a turn; None if it is unknown.
+def turn_of(
+    records: Sequence[Record], tokens_per_s: float | None, context_tokens: int | None
+) -> OpenClawTurn | None:
+    """Return what a turn takes; None if nothing is known of it.
 
     Args:
+        records: answered cells; those on the surface `openclaw` measure it.
         tokens_per_s: of the prompt, see `prompt_speed`.
         context_tokens: the server's.
     """
-    if tokens_per_s is None and context_tokens is None:
+    turns = [one for record in records if (one := _FirstTurn.of(record))]
+    if not turns and tokens_per_s is None and context_tokens is None:
         return None
-    cold_ms = None if tokens_per_s is None else round(PROMPT_TOKENS / tokens_per_s * 1000)
+    cold_ms = cached_ms = None
+    prompt_tokens = PROMPT_TOKENS
+    if turns:
+        # All cells on this surface begin alike, so the first one fills the cache for the others.
+        first, *others = turns
+        prompt_tokens = round(median(turn.tokens for turn in turns))
+        cold_ms = None if first.is_cached else first.ttft_ms
+        cached = [turn.ttft_ms for turn in others if turn.is_cached is not False]
+        cached_ms = median(cached) if cached else None
+    if cold_ms is None and tokens_per_s is not None:
+        cold_ms = round(prompt_tokens / tokens_per_s * 1000)
     return OpenClawTurn(
-        prompt_tokens=PROMPT_TOKENS,
+        prompt_tokens=prompt_tokens,
+        is_measured=bool(turns),
         cold_ms=cold_ms,
-        bearable=None if cold_ms is None else _bearable(cold_ms),
-        context_needed_tokens=max(CONTEXT_TOKENS, PROMPT_TOKENS + REPLY_TOKENS),
+        cached_ms=cached_ms,
+        bearable=_bearable(cold_ms, cached_ms),
+        context_needed_tokens=max(CONTEXT_TOKENS, prompt_tokens + REPLY_TOKENS),
         context_tokens=context_tokens,
     )
+
+
+class _FirstTurn(NamedTuple):
+    """The first request of a cell on the surface `openclaw`.
+
+    Attributes:
+        is_cached: whether most of it came from a cache; None if the server does not say so.
+    """
+
+    tokens: int
+    ttft_ms: int
+    is_cached: bool | None
+
+    @classmethod
+    def of(cls, record: Record) -> _FirstTurn | None:
+        """Return that of a row; None on another surface, or without its figures."""
+        if record.surface != OPENCLAW or record.ttft_ms is None:
+            return None
+        if len(record.turns or ()) > 1:  # its cached tokens are those of all turns
+            tokens, cached = (record.turns or ())[0].get("input_tokens"), None
+        else:
+            tokens, cached = record.input_tokens, record.cached_tokens
+        if not tokens:
+            return None
+        return cls(tokens, record.ttft_ms, None if cached is None else cached >= tokens / 2)
 
 
 def per_solved(tasks: Sequence[Record]) -> PerSolved | None:
@@ -136,16 +185,19 @@ def served_in(inventory: JsonObject, label: str) -> Iterator[JsonObject]:
 
 def wait_in_words(turn: OpenClawTurn) -> str:
     """Say how long a turn waits and whether that is bearable; empty if it is not known."""
-    if turn.cold_ms is None:
+    if turn.cold_ms is None and turn.cached_ms is None:
         return ""
-    what = f"an OpenClaw turn of {turn.prompt_tokens:,} tokens"
-    waits = f"{what} waits about {_seconds(turn.cold_ms)} for its first token"
+    waits = [] if turn.cold_ms is None else [_seconds(turn.cold_ms)]
+    waits += [] if turn.cached_ms is None else [f"{_seconds(turn.cached_ms)} from the cache"]
+    unless = " unless they are cached" if turn.cached_ms is None else ""
     limit = {
         "yes": "",
-        "slow": f" unless they are cached, longer than the {_seconds(BEARABLE_MS)} that are bearable",
-        "aborted": f" unless they are cached, and OpenClaw aborts it after {_seconds(ABORTED_MS)}",
+        "slow": f"{unless}, longer than the {_seconds(BEARABLE_MS)} that are bearable",
+        "aborted": f"{unless}, and OpenClaw aborts it after {_seconds(ABORTED_MS)}",
     }
-    return waits + limit[turn.bearable or "yes"]
+    about = "" if turn.is_measured else "about "
+    what = f"an OpenClaw turn of {turn.prompt_tokens:,} tokens waits {about}{', '.join(waits)}"
+    return f"{what} for its first token{limit[turn.bearable or 'yes']}"
 
 
 def context_in_words(turn: OpenClawTurn) -> str:
@@ -158,10 +210,13 @@ def _seconds(ms: float) -> str:
     return f"{ms / 1000:.1f} s" if ms < BEARABLE_MS else f"{ms / 1000:,.0f} s"
 
 
-def _bearable(first_token_ms: float) -> Bearable:
-    if first_token_ms > ABORTED_MS:
+def _bearable(cold_ms: float | None, cached_ms: float | None) -> Bearable | None:
+    if cold_ms is not None and cold_ms > ABORTED_MS:
         return "aborted"
-    return "slow" if first_token_ms > BEARABLE_MS else "yes"
+    usual_ms = cold_ms if cached_ms is None else cached_ms
+    if usual_ms is None:
+        return None
+    return "slow" if usual_ms > BEARABLE_MS else "yes"
 
 
 def _uncached(record: Record) -> int:

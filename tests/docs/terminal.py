@@ -33,7 +33,7 @@ _MASKS = [
     (re.compile(r"(?<![\w.])/[\w./-]+"), "PATH"),
     (re.compile(r"\b\d{4}-\d\d-\d\d(?: \d\d:\d\d:\d\d)?"), "DAY"),
     (re.compile(r"(?<= in )[\d.]+s(?: \([\d:]+\))?"), "N"),
-    (re.compile(r"(?<![\w.-])[\d.]+-(?=\d)"), ""),  # the lower end of an interval
+    (re.compile(r"(?<![\w.-])[\d.]+(?: ms)?-(?=\d)"), ""),  # the lower end of an interval
     # Times, shares, ratios, speeds and all fractions; a count stays as it is.
     (re.compile(r"\b\d+(?:\.\d+)? ?(?:ms|s|min|h|%|x|tok/s)(?![\w.])|\b\d+\.\d+"), "N"),
     (re.compile(r"(N\??)\s+\d+\??(?=\s+(?:–|[123]))"), r"\1 N"),  # tokens per second, in front of the tier

@@ -35,7 +35,7 @@ def test_speed_of_reading() -> None:
 )
 def test_what_is_bearable(speed: float, cold_ms: int, bearable: str) -> None:
     """Ten seconds are; after 300 OpenClaw aborts the request."""
-    turn = turn_of(speed, None)
+    turn = turn_of([], speed, None)
 
     assert turn is not None
     assert (turn.cold_ms, turn.bearable, turn.fits) == (cold_ms, bearable, None)
@@ -44,11 +44,11 @@ def test_what_is_bearable(speed: float, cold_ms: int, bearable: str) -> None:
 @pytest.mark.parametrize(("context", "fits"), [(16_384, True), (16_383, False)])
 def test_the_context_that_it_needs(context: int, fits: bool) -> None:
     """It is what OpenClaw's onboarding requires; the speed need not be known."""
-    turn = turn_of(None, context)
+    turn = turn_of([], None, context)
 
     assert turn is not None
     assert (turn.fits, turn.cold_ms, turn.bearable) == (fits, None, None)
-    assert turn_of(None, None) is None
+    assert turn_of([], None, None) is None
 
 
 def test_the_context_of_a_server() -> None:
@@ -124,3 +124,31 @@ def test_the_release_is_named() -> None:
     assert named.reasons[-1].text == "by the tools and rules of OpenClaw 2026.9.6"
     assert [reason.code for reason in unnamed.reasons] == [reason.code for reason in named.reasons[:-1]]
     assert named.sentence == unnamed.sentence
+
+
+def on_openclaw(ttft_ms: int, cached: int | None, **changes: Any) -> Any:
+    """A cell with a prompt of OpenClaw's size."""
+    given = {"surface": "openclaw", "input_tokens": 9000, "cached_tokens": cached, "ttft_ms": ttft_ms}
+    return record(**{**given, **changes})
+
+
+@pytest.mark.parametrize(
+    ("rows", "cold_ms", "cached_ms", "bearable"),
+    [
+        pytest.param([on_openclaw(40_000, 0), on_openclaw(900, 8900), on_openclaw(1100, 8900)], 40_000, 1000, "yes", id="cached"),
+        pytest.param([on_openclaw(40_000, None), on_openclaw(1000, None)], 40_000, 1000, "yes", id="server-says-nothing"),
+        pytest.param([on_openclaw(40_000, 0), on_openclaw(41_000, 0)], 40_000, None, "slow", id="no-cache"),
+        pytest.param([on_openclaw(900, 8900)], None, None, None, id="filled-before"),
+        pytest.param([on_openclaw(301_000, 0), on_openclaw(900, 8900)], 301_000, 900, "aborted", id="aborted"),
+        pytest.param([on_openclaw(5000, 0, input_tokens=20_000, turns=({"input_tokens": 9000}, {}))], 5000, None, "yes", id="exchange"),
+    ],
+)  # fmt: skip
+def test_a_turn_is_measured(
+    rows: list[Any], cold_ms: int | None, cached_ms: int | None, bearable: str
+) -> None:
+    """The first cell on this surface is cold; later ones come from the cache, as in a session of OpenClaw."""
+    turn = turn_of([record(ttft_ms=1), *rows], None, None)
+
+    assert turn is not None
+    assert (turn.is_measured, turn.prompt_tokens) == (True, 9000)
+    assert (turn.cold_ms, turn.cached_ms, turn.bearable) == (cold_ms, cached_ms, bearable)
