@@ -17,7 +17,7 @@ from tests.openclaw.agreement.outcomes import Outcome, outcome
 from tests.openclaw.model_server import ScriptedModel
 from tests.openclaw.real import RealOpenClaw
 
-PATIENCE_S = 15.0
+PATIENCE_S = 180.0
 MODEL = "scripted"
 # So many that no request looks truncated.
 TOKENS = 3000
