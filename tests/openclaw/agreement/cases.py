@@ -52,6 +52,8 @@ class Case:
         said = [asdict(turn) for turn in self.turns]
         content |= {"tools": tools, "turns": said, "validator": self.prompt.validator_spec}
         content |= {"prompt": self.prompt.prompt}
+        if self.prompt.turns:
+            content["users_turns"] = self.prompt.turns
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:12]
 
 
@@ -102,7 +104,7 @@ def own_case(
     return Case(id=name, about=about, prompt=prompt, turns=turns)
 
 
-SUITES = ("agentic", "failures", "conventions")
+SUITES = ("agentic", "failures", "conventions", "conversations")
 WHOLE = ("agentic",)
 """The suites of which further exchanges are played beside one right and one wrong: each takes OpenClaw a while."""
 
@@ -126,16 +128,25 @@ def _cases_of(prompt: Prompt, scripts: Mapping[str, Any], *, further: bool) -> I
     for verdict in ("right", "wrong"):
         written = [scripts[verdict], *(scripts.get(f"also_{verdict}", []) if further else ())]
         for number, script in enumerate(written, 1):
-            turns = [
-                calls(*(call(one["name"], **one["arguments"]) for one in turn)) for turn in script["turns"]
-            ]
-            last = () if script.get("loop") else (says(script["text"]),)
             yield Case(
                 id=f"{prompt.id}-{verdict}-{number}",
                 about=f"{prompt.name}: {verdict}",
                 prompt=prompt,
-                turns=(*turns, *last),
+                turns=_turns_of(script),
             )
+
+
+def _turns_of(script: Any) -> tuple[Said, ...]:
+    """Return the turns of a script: a list of calls and answers, or the calls of each turn and the answer."""
+    steps = script
+    if isinstance(script, dict):
+        steps = [*script["turns"], *(() if script.get("loop") else (script["text"],))]
+    return tuple(
+        says(step)
+        if isinstance(step, str)
+        else calls(*(call(one["name"], **one["arguments"]) for one in step))
+        for step in steps
+    )
 
 
 def unplayed() -> Iterator[tuple[str, Sequence[str]]]:
@@ -152,7 +163,14 @@ def unplayed() -> Iterator[tuple[str, Sequence[str]]]:
 def why_not_real(prompt: Prompt) -> str:
     """Return why the real agent does not play a prompt's world; empty if it does."""
     return why_not_askable(
-        Request(model="m", prompt=prompt.prompt, tools=prompt.tools or (), world=prompt.world)
+        Request(
+            model="m",
+            prompt=prompt.prompt,
+            messages=prompt.messages,
+            turns=prompt.turns,
+            tools=prompt.tools or (),
+            world=prompt.world,
+        )
     )
 
 
