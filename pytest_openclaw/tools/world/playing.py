@@ -20,6 +20,7 @@ from pytest_openclaw.tools.bridge import (
 )
 from pytest_openclaw.tools.catalogue import CALL
 from pytest_openclaw.tools.dispatch import CHECK_STEPS, dispatch, is_forgotten, same_tool
+from pytest_openclaw.tools.dispatch.arguments import read_json
 from pytest_openclaw.tools.signatures import signature
 from pytest_openclaw.tools.world import file_tools
 from pytest_openclaw.tools.world.failures import as_delivered, cut_text, failure_text, timeout_text
@@ -178,10 +179,16 @@ class Playing:
             raise ToolError(inner.message)
         name = id_of(inner.tool)
         result = self._play(inner.tool, valid_value(dict(inner.arguments)))
+        self._workspace.work.spend(len(result) // 50)
+        details = read_json(result)
         return pretty(
             {
                 "tool": {"id": name, "name": inner.tool, "source": "openclaw"},
-                "result": {"content": [{"type": "text", "text": result}]},
+                "result": {
+                    "content": [{"type": "text", "text": result}],
+                    # Tools whose result is JSON return it a second time, as a value.
+                    **({"details": details} if isinstance(details, dict) else {}),
+                },
             }
         )
 
