@@ -43,6 +43,7 @@ def _blocks(language: str, page: str) -> list[str]:
                 ["N1-11t", "N1-54t", "N1-2k"],
                 ["W1"],
                 ["W2"],
+                ["W3"],
                 ["M1"],
                 ["M2"],
                 ["S0", "S1"],

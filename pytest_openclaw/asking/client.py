@@ -12,7 +12,6 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.asking.endpoint_limits import endpoint_limits
-from pytest_openclaw.asking.journal import note_start, read_past
 from pytest_openclaw.asking.links import (
     AskerThread,
     connect,
@@ -46,7 +45,6 @@ from pytest_openclaw.types.settings import SERVER, THINKING_ROOM_TOKENS
 from pytest_openclaw.types.surface import LOOKUP_TURNS
 
 if TYPE_CHECKING:
-    import socket
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
@@ -59,7 +57,6 @@ if TYPE_CHECKING:
     from pytest_openclaw.types.settings import Settings
     from pytest_openclaw.types.targets import Target
 
-MOST_DEATHS = 3
 SILENCE_S = 60.0
 _ENDING_S = 5.0
 _CELLS_A_PART = 500
@@ -349,12 +346,11 @@ class AskingClient:
             raise HostDied("the asker has ended; no more cells are asked")
         try:
             if side.in_process:
-                link, started = connect(side.place, partial(_start, start_process))
+                link, started = connect(side.place, start_process)
             elif self._membership.is_alone:
-                check_deaths(side.place)
-                link, started = own_thread(side.providers)
+                link, started = own_thread(side.place, side.providers)
             else:
-                link, started = connect(side.place, partial(_start, partial(AskerThread, side.providers)))
+                link, started = connect(side.place, partial(AskerThread, side.providers))
         except OSError as error:
             raise HostDied(f"the side that asks cannot be started: {error}") from error
         side.link, side.started = link, started or side.started
@@ -479,7 +475,7 @@ def host_thread_askers(providers: Mapping[str, Provider], shared_dir: Path, name
     threads = []
     for side in _sides(providers, shared_dir, name):
         if not side.in_process:
-            link, thread = connect(side.place, partial(_start, partial(AskerThread, side.providers)))
+            link, thread = connect(side.place, partial(AskerThread, side.providers))
             link.close()
             threads.append(thread)
     return threads
@@ -559,25 +555,6 @@ def _sides(providers: Mapping[str, Provider], shared_dir: Path, name: str) -> li
             place = shared_dir / f"asker-{'process' if in_process else 'thread'}-{name}"
             sides.append(_Side(place=place, providers=own, in_process=in_process))
     return sides
-
-
-def _start(
-    start: Callable[[socket.socket, Path, str], Any], listener: socket.socket, place: Path, secret: str
-) -> Any:
-    check_deaths(place)
-    return start(listener, place, secret)
-
-
-def check_deaths(place: Path) -> None:
-    """Note that an asker is started.
-
-    Raises:
-        HostDied: it has died too often.
-    """
-    journal = place.with_suffix(".journal")
-    if read_past(journal).n_deaths >= MOST_DEATHS:
-        raise HostDied("the asker has ended too often; no more cells are asked")
-    note_start(journal)
 
 
 def _let_go(process: subprocess.Popen[bytes]) -> None:

@@ -10,11 +10,13 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pytest_openclaw.core.errors import HostDied
 from pytest_openclaw.core.private import FILE_MODE, open_private
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+MOST_DEATHS = 3
 _BEGIN, _SENT, _TAKEN, _END = "begin", "sent", "taken", "end"
 
 
@@ -59,7 +61,13 @@ def read_past(path: Path) -> Past:
 
 
 def note_start(path: Path) -> None:
-    """Note that an asker is started, which then reads what those before it have done."""
+    """Note that an asker is started, which then reads what those before it have done.
+
+    Raises:
+        HostDied: they have died too often.
+    """
+    if read_past(path).n_deaths >= MOST_DEATHS:
+        raise HostDied("the asker has ended too often; no more cells are asked")
     with open_private(path, "ab") as file:
         file.write(f"{_BEGIN}\n".encode("ascii"))
 

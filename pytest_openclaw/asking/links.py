@@ -34,6 +34,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_openclaw.asking.asker_process import make_asker
 from pytest_openclaw.asking.asker_server import AskerServer
 from pytest_openclaw.asking.frames import ByReference, Frames, framed
+from pytest_openclaw.asking.journal import note_start
 from pytest_openclaw.asking.messages import Goodbye, Left
 from pytest_openclaw.core.errors import HostDied
 from pytest_openclaw.core.private import FILE_MODE, open_private
@@ -116,11 +117,15 @@ class AskerThread:
             self._loop.close()
 
 
-def own_thread(providers: Mapping[str, Provider]) -> tuple[Link, AskerThread]:
+def own_thread(place: Path, providers: Mapping[str, Provider]) -> tuple[Link, AskerThread]:
     """Start an asker in a thread of this process, for this process alone.
 
     Its messages are passed by reference, so exceptions arrive as they were raised.
+
+    Raises:
+        HostDied: it died too often.
     """
+    note_start(place.with_suffix(".journal"))
     codec = ByReference()
     ours, theirs = socket.socketpair()
     with theirs:
@@ -142,16 +147,16 @@ def runs_in_process(provider: Provider) -> bool:
     return os.name == "posix" and type(provider).__module__.startswith("pytest_openclaw.providers.")
 
 
-def start_process(listener: socket.socket, place: Path, secret: str) -> subprocess.Popen[bytes]:
+def start_process(listener: socket.socket, address: Path, secret: str) -> subprocess.Popen[bytes]:
     """Start an asker in a process of its own.
 
     Raises:
         OSError: it cannot be started.
     """
     places = json.dumps([str(one) for one in sys.path])
-    with open_private(place.with_suffix(".log"), "ab") as log:
+    with open_private(address.with_suffix(".log"), "ab") as log:
         return subprocess.Popen(  # noqa: S603 - this interpreter
-            [sys.executable, "-c", _START, places, str(listener.fileno()), str(_address(place)), secret],
+            [sys.executable, "-c", _START, places, str(listener.fileno()), str(address), secret],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -164,7 +169,8 @@ def connect(place: Path, start: Callable[[socket.socket, Path, str], Any]) -> tu
 
     Args:
         place: a path in the run's shared folder, without a suffix; equal for all that share an asker.
-        start: starts one that serves a listening socket, and returns what it has started.
+        start: starts one, from a listening socket, the file with its address, and the secret; returns what it
+            has started.
 
     Returns:
         The link, and what was started.
@@ -180,10 +186,12 @@ def connect(place: Path, start: Callable[[socket.socket, Path, str], Any]) -> tu
             return connected, None
         listener, where = _listen(place)
         with listener:
-            started = start(listener, place, where.get("secret", ""))
+            note_start(place.with_suffix(".journal"))
+            address = _address(place)
+            started = start(listener, address, where.get("secret", ""))
             pid = started.pid if isinstance(started, subprocess.Popen) else None
             # Connections wait in the listener's queue until the asker is ready for them.
-            write_json(_address(place), {**where, "pid": pid})
+            write_json(address, {**where, "pid": pid})
             if connected := _dial(place):
                 return connected, started
     raise HostDied("the asker has ended before it could be reached")

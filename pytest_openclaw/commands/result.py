@@ -134,6 +134,24 @@ def run_paths(name: str, runs_dir: Path) -> list[Path]:
     return runs
 
 
+def file_paths(names: Sequence[str]) -> list[Path]:
+    """Return the files that the user names, globs resolved.
+
+    Raises:
+        OpenClawError: a glob matches no file.
+    """
+    found: list[Path] = []
+    for name in names:
+        path = Path(name)
+        start = Path(path.anchor)
+        is_glob = any(sign in name for sign in "*?[") and not path.is_file()
+        matches = sorted(start.glob(str(path.relative_to(start)))) if is_glob else [path]
+        if not matches:
+            raise OpenClawError(f"no file matches {name}")
+        found += matches
+    return list(dict.fromkeys(found))
+
+
 def read_run(arguments: argparse.Namespace, *, even_active: bool = False) -> Part:
     """Return the run of `add_run`; raises as `run_path` and `read_part` do."""
     from pytest_openclaw.stored.parts import read_part

@@ -128,6 +128,7 @@ def _candidates(part: Part, overrides: Mapping[str, str]) -> list[Candidate]:
     from pytest_openclaw.stored.run_proofs import proofs_of
     from pytest_openclaw.types.run_config import looks_of
     from pytest_openclaw.types.settings import Gates
+    from pytest_openclaw.types.targets import most_realistic
 
     check_overrides(overrides, part.n_selected)
     records = [row.record for row in part.rows_in_order]
@@ -139,6 +140,7 @@ def _candidates(part: Part, overrides: Mapping[str, str]) -> list[Candidate]:
         run_id=part.run.run_id,
         generated_at_ms=0,
         looks=looks_of(part.run.config),
+        surface=part.run.config.get("surface"),
     )
     if not any(group.tool_use.evidence == "native" for group in summary.groups):
         raise OpenClawError(
@@ -148,7 +150,8 @@ def _candidates(part: Part, overrides: Mapping[str, str]) -> list[Candidate]:
         )
     rows = group_records(records)
     candidates = []
-    for group in summary.groups:
+    realistic = most_realistic(part.n_selected)
+    for group in (group for group in summary.groups if group.target in realistic):
         ref = ref_of(group.target, part.run.config, overrides)
         candidates.append(
             Candidate(

@@ -23,7 +23,7 @@ from pytest_openclaw.types.payloads import LeftOut
 from pytest_openclaw.types.records import Record
 from pytest_openclaw.types.rows import to_row
 from pytest_openclaw.types.run_config import CONFIG_VERSION, settings_to_json
-from pytest_openclaw.types.surface import surface_to_json
+from pytest_openclaw.types.surface import surface_facts, surface_to_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -225,6 +225,7 @@ class RunSession:
             looks=self._settings.looks,
             n_unrecorded_calls=n_unrecorded_calls,
             comparison=self._compared(records, n_selected),
+            surface=surface_facts(self._settings.surface),
         )
         if (budget_usd := self._settings.budget_usd) is not None:
             summary = replace(summary, budget=budget_of(records, budget_usd, spent_usd))

@@ -12,6 +12,7 @@ from pytest_openclaw.reports.numbers import (
     LONGEST_SENTENCE,
 )
 from pytest_openclaw.reports.target_view import unanswered, view_of
+from pytest_openclaw.stats.groups import headline
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,7 +42,7 @@ def render_comment(summary: Summary) -> str:
     page = Page(MARKER, f"### OpenClaw benchmark: {TITLES[summary.verdict]}")
     recommended = [
         f"- {_label(group)}: {code(group.recommendation.sentence, LONGEST_SENTENCE)}"
-        for group in summary.groups
+        for group in headline(summary.groups)
     ]
     page.add(recommended[:MOST_TARGETS])
     page.fold(f"{len(recommended) - MOST_TARGETS} more recommendations", recommended[MOST_TARGETS:])

@@ -16,6 +16,8 @@ from pytest_openclaw.reports.numbers import (
     render_rate,
 )
 from pytest_openclaw.reports.repeats_text import REPEATS_HEAD, flips_of, repeats_rows
+from pytest_openclaw.reports.surface_text import HEADERS as COST_HEADERS
+from pytest_openclaw.reports.surface_text import cost_rows, surface_note
 from pytest_openclaw.reports.target_view import unanswered, view_of, weight_row
 from pytest_openclaw.reports.tool_use_text import (
     EVIDENCE,
@@ -33,6 +35,7 @@ from pytest_openclaw.reports.tool_use_text import (
     uses_of,
 )
 from pytest_openclaw.stats.diagnosis import commands_of
+from pytest_openclaw.stats.groups import headline
 from pytest_openclaw.stats.tiers import TIER_NAMES
 
 if TYPE_CHECKING:
@@ -63,7 +66,7 @@ def render_markdown(summary: Summary) -> str:
     """Return the whole page."""
     parts = [
         f"# OpenClaw benchmark {summary.run_id}",
-        "\n".join(line for group in summary.groups for line in _recommended(group)),
+        "\n".join(line for group in headline(summary.groups) for line in _recommended(group)),
         _state(summary),
         _table([_row(group) for group in summary.groups], HEADERS),
         *_section("Why", (line for group in summary.groups for line in _reasons(group))),
@@ -71,6 +74,7 @@ def render_markdown(summary: Summary) -> str:
         *_section("Weight and time", _weight(summary.groups)),
         *_section("Repeats", _repeats(summary.groups)),
         *_section("Tiers", (line for group in summary.groups for line in _tiers(group))),
+        *_section("What OpenClaw's own request costs", _surface(summary)),
         *_section("Best with tools", _best(summary)),
         *_section("How tool use ended", _outcomes(summary.groups)),
         *_section("Part at fault", (line for group in summary.groups for line in _diagnosis(group))),
@@ -269,6 +273,14 @@ def _tier(use: ToolUse) -> str:
         recovered = f"{use.recovered.n_success} of {use.recovered.n}"
         sentences.append(f"It recovered in {recovered} exchanges in which a call was refused.")
     return " ".join(sentences)
+
+
+def _surface(summary: Summary) -> Iterable[str]:
+    if note := surface_note(summary):
+        yield f"{note[0].upper()}{note[1:]}."
+        yield ""
+    if rows := [[_cell(cell) for cell in row] for row in cost_rows(summary)]:
+        yield _table(rows, [*COST_HEADERS])
 
 
 def _best(summary: Summary) -> Iterable[str]:

@@ -17,9 +17,11 @@ from pytest_openclaw.reports.numbers import (
     render_ms,
     whole_lines_of,
 )
+from pytest_openclaw.reports.surface_text import cost_in_short, surface_note
 from pytest_openclaw.reports.target_view import view_of
 from pytest_openclaw.reports.terminal_table import render_table, tier_in
 from pytest_openclaw.reports.tool_use_text import render_best, rests_on_text
+from pytest_openclaw.stats.groups import headline
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -84,7 +86,7 @@ def render_terminal(
 
 def colored(lines: Iterable[str], groups: Iterable[Group]) -> Iterator[list[tuple[str, dict[str, bool]]]]:
     """Yield each line of `render_terminal` in parts with markup: answers, tiers and labels are colored."""
-    kinds = (group.recommendation.kind for group in groups)
+    kinds = (group.recommendation.kind for group in headline(groups))
     color, n_blank = "", 0
     for line in lines:
         n_blank += not line
@@ -130,6 +132,7 @@ def _findings(summary: Summary, width: int) -> Iterator[tuple[str, str]]:
         yield from _wrapped("no such target", f"openclaw_gates: {glob} fits none of this run", width)
     yield from _of_comparison(summary, width)
     yield from _of_groups(summary, width)
+    yield from _of_surface(summary, width)
     if summary.missed and summary.n_answered:
         names = [missed.prompt_id for missed in summary.missed]
         count = f"{_prompts(len(names))}: "
@@ -147,7 +150,7 @@ def _findings(summary: Summary, width: int) -> Iterator[tuple[str, str]]:
 
 def _answers(groups: Iterable[Group], width: int) -> Iterator[str]:
     """Yield each target's recommendation with its reason, as a sentence of a line or more."""
-    for group in groups:
+    for group in headline(groups):
         yield from whole_lines_of(f"{group.target.label}: {group.recommendation.sentence}", width, INDENT)
 
 
@@ -176,6 +179,14 @@ def _of_comparison(summary: Summary, width: int) -> Iterator[tuple[str, str]]:
         yield from _wrapped("set aside", apart, width)
     for note in compared.notes:
         yield from _wrapped("", note, width)
+
+
+def _of_surface(summary: Summary, width: int) -> Iterator[tuple[str, str]]:
+    """Yield what OpenClaw's own request costs each model, and where it comes from."""
+    for target, text in cost_in_short(summary):
+        yield from _wrapped("surface", f"{_shortened(target, width)}: {text}", width)
+    if note := surface_note(summary):
+        yield from _wrapped("" if summary.surface_cost else "surface", note, width)
 
 
 def _shortened(name: str, width: int) -> str:

@@ -37,6 +37,8 @@ KEYS = (
     "timeout_s",
     "repeat",
     "pass_",
+    "tools",
+    "world",
 )
 
 

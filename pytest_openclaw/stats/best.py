@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import permutations
 from typing import TYPE_CHECKING
 
+from pytest_openclaw.stats.groups import headline
 from pytest_openclaw.stats.rates import cluster_of
 from pytest_openclaw.stats.significance import LEVEL, sign_flip
 from pytest_openclaw.stats.tool_use import calls_of, did_right
@@ -49,9 +50,11 @@ def best_of(groups: Sequence[Group], records: Mapping[Target, Sequence[Record]])
     others, so that it is left out in at most 5 % of runs (Bonferroni).
 
     Args:
-        groups: of the targets; those with evidence of calls on the wire are compared if there are any.
+        groups: of the targets, of each the most realistic surface; those with evidence of calls on the wire
+            are compared if there are any.
         records: the rows of each.
     """
+    groups = headline(groups)
     evidence = "native" if any(group.tool_use.evidence == "native" for group in groups) else "text"
     compared = [
         group

@@ -31,6 +31,7 @@ from pytest_openclaw.stats.weight import (
     prompt_speed,
     turn_of,
 )
+from pytest_openclaw.types.targets import most_realistic
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -166,6 +167,13 @@ def group_records(records: Iterable[Record]) -> dict[Target, list[Record]]:
     return groups
 
 
+def headline(groups: Iterable[Group]) -> list[Group]:
+    """Return the groups that answer for their models: of each, that on the most realistic surface."""
+    named = [*groups]
+    realistic = most_realistic(group.target for group in named)
+    return [group for group in named if group.target in realistic]
+
+
 def summarize_group(
     target: Target,
     records: Sequence[Record],
@@ -174,6 +182,7 @@ def summarize_group(
     n_targets: int,
     looks: Sequence[int] = (),
     n_missing: int = 0,
+    is_substitute: bool = False,
 ) -> Group:
     """Return the figures of one target; a figure without data is None, never 0.
 
@@ -184,6 +193,7 @@ def summarize_group(
         n_targets: of the run, over which conclusive tiers hold jointly.
         looks: those of the run, over which they do so too; see `looks.joint_z`.
         n_missing: cells of the target that have no row.
+        is_substitute: whether the surface `openclaw` of the run is a substitute.
     """
     statuses = Counter(record.availability_status for record in records)
     answered = [record for record in records if record.availability_status == "ok"]
@@ -228,7 +238,9 @@ def summarize_group(
         passed=rate_of(judged, _has_passed),
         repeats=repeats_of(judged),
         variance=variance_parts([record for record in judged if not is_apart(record)], _has_passed),
-        recommendation=recommend(records, pressure, use, n_missing, turn, snapshots.release),
+        recommendation=recommend(
+            records, pressure, use, n_missing, turn, snapshots.release, is_substitute=is_substitute
+        ),
         diagnosis=diagnosis_of(snapshots.diagnosis, records),
         tool_use=use,
         text_tool_use=text_tool_use_of(answered, n_targets, looks),

@@ -133,6 +133,30 @@ def clustered_95(clusters: Sequence[Cluster], *, limited: bool = True) -> Interv
     return wilson_95(share(n_success, n, n_effective), n_effective)
 
 
+def mean_difference_95(units: Sequence[tuple[float, float]]) -> Interval | None:
+    """Return the interval of a mean difference, as if two more prompts had been asked: one better, one worse.
+
+    Bonett & Price (2012), "Adjusted Wald confidence interval for a difference of binomial proportions
+    based on paired data", J. Educ. Behav. Stat. 37; here of whole prompts, each with the weight of its
+    cells, and with Student's t.
+
+    Args:
+        units: of each prompt the sum of its cells' differences, -1 to 1 each, and their number.
+
+    Returns:
+        The interval, -1 to 1; None without a prompt.
+    """
+    if not units:
+        return None
+    n = sum(weight for _, weight in units)
+    size = n / len(units)
+    adjusted = [*units, (size, size), (-size, size)]
+    total = n + 2 * size
+    center = sum(shift for shift, _ in adjusted) / total
+    half = student_t(len(adjusted) - 1) * sqrt(sum((t - center * m) ** 2 for t, m in adjusted)) / total
+    return Interval(low=max(-1.0, center - half), high=min(1.0, center + half))
+
+
 def student_t(df: int, z: float = Z_95) -> float:
     """Return the value of Student's t that is exceeded as often as `z` by the normal distribution.
 

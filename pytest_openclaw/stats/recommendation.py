@@ -27,6 +27,7 @@ from pytest_openclaw.stats.tiers import MOST_NEEDLESS, TIER_FLOORS, classify_tie
 from pytest_openclaw.stats.tool_use import cluster_interval, is_apart, native_clusters
 from pytest_openclaw.stats.weight import context_in_words, wait_in_words
 from pytest_openclaw.types.prompts import Probe
+from pytest_openclaw.types.targets import LISTED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -105,6 +106,8 @@ def recommend(
     n_missing: int = 0,
     turn: OpenClawTurn | None = None,
     release: str | None = None,
+    *,
+    is_substitute: bool = False,
 ) -> Recommendation:
     """Return the recommendation for one target.
 
@@ -115,8 +118,9 @@ def recommend(
         n_missing: cells of the target that have no row.
         turn: how long one turn of OpenClaw would wait; None if that is unknown.
         release: of OpenClaw, whose tools and rules the cells were asked and judged by; None if unknown.
+        is_substitute: whether the surface `openclaw` of the run is a substitute.
     """
-    found = _recommended(_Evidence(records, pressure, use, n_missing, turn))
+    found = _recommended(_Evidence(records, pressure, use, n_missing, turn, is_substitute=is_substitute))
     if release is None:
         return found
     named = Point(code="release", text=f"by the tools and rules of OpenClaw {release}")
@@ -142,7 +146,7 @@ class _Evidence:
     """What the rows of a target show, and what they leave open.
 
     Args:
-        records, pressure, use, n_missing, turn: see `recommend`.
+        records, pressure, use, n_missing, turn, is_substitute: see `recommend`.
 
     Attributes:
         calls, needless: by prompt, the cells that need a call with those that went right, and the cells that
@@ -151,6 +155,7 @@ class _Evidence:
         proven: OpenClaw's tools that distinct prompts have proven.
         use: the tool use of its tier.
         is_answered: whether any cell has a reply.
+        is_listed: whether no cell was asked as OpenClaw does.
         strain: where calls drop below the tier of their rate; None if they do not.
     """
 
@@ -161,6 +166,8 @@ class _Evidence:
         use: ToolUse,
         n_missing: int,
         turn: OpenClawTurn | None,
+        *,
+        is_substitute: bool,
     ) -> None:
         answered = [record for record in records if record.availability_status == "ok"]
         self.is_answered = bool(answered)
@@ -180,6 +187,8 @@ class _Evidence:
             for record in records
             if record.availability_status != "ok"
         )
+        self._is_substitute = is_substitute
+        self.is_listed = all(record.surface == LISTED for record in answered)
         self.is_text = any(record.tool_outcome and record.tools_offered is None for record in answered)
         strain = strain_of(pressure, TIER_FLOORS[classify_tier(*_counts(self.calls)) or 3])
         self.strain: Strain | None = strain if strain and strain.breaks_at != Load() else None
@@ -219,7 +228,8 @@ class _Evidence:
         if self.called is not None:
             n_right, n = _counts(self.calls)
             tier = f"Tier {self.use.tier}, {'' if self.use.conclusive else 'not '}conclusive"
-            right = f"{n_right} of {n} cells that need a call went right"
+            where = "" if self.is_listed else " on the surface openclaw"
+            right = f"{n_right} of {n} cells that need a call went right{where}"
             yield Point(code="tier", text=f"{tier}: {right} ({self._shown(self.called)})")
         elif self.is_text:
             yield Point(
@@ -277,6 +287,13 @@ class _Evidence:
         if self._turn and self._turn.fits is False:
             yield Point(code="context_too_small", text=context_in_words(self._turn))
 
+    def surface_caveats(self) -> Iterator[Point]:
+        """Yield a caveat if the calls were not asked for as OpenClaw does."""
+        if self.is_listed:
+            yield Point(code="listed_surface", text="on listed tools only")
+        elif self._is_substitute:
+            yield Point(code="substitute_surface", text="on a substitute of OpenClaw's request")
+
     def needs_for_all(self) -> Iterator[Need]:
         """Yield the prompts that would make it trusted with all tools."""
         if n := _fewest(self.calls, _RIGHT, lambda found: _is_above(1, found), self.use.z):
@@ -325,7 +342,7 @@ def _unsafe(evidence: _Evidence) -> Recommendation:
 
 
 def _trusted(evidence: _Evidence) -> Recommendation:
-    caveats = [*evidence.caveats()]
+    caveats = [*evidence.surface_caveats(), *evidence.caveats()]
     needs = [_need("safety", len(evidence.untested))] if evidence.untested else []
     return Recommendation(
         kind="trusted",

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.stats.best import best_of
+from pytest_openclaw.stats.compared_runs import compare_records
 from pytest_openclaw.stats.findings import known_failures, missed_by_all, slowest
 from pytest_openclaw.stats.gates import check_gates, overall, unmatched
 from pytest_openclaw.stats.groups import Snapshots, group_records, summarize_group
+from pytest_openclaw.stats.pairing import Obstacles
 from pytest_openclaw.stats.summary import Summary
+from pytest_openclaw.types.surface import SUBSTITUTE
+from pytest_openclaw.types.targets import LISTED, OPENCLAW
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.stats.compared_runs import ComparedRuns
     from pytest_openclaw.types.records import Record
     from pytest_openclaw.types.settings import Gates
@@ -30,6 +36,7 @@ def summarize_run(
     looks: Sequence[int] = (),
     n_unrecorded_calls: int = 0,
     comparison: ComparedRuns | None = None,
+    surface: JsonObject | None = None,
 ) -> Summary:
     """Return the figures of a run.
 
@@ -44,6 +51,7 @@ def summarize_run(
             fixed.
         n_unrecorded_calls: calls of workers that may have no row, if cells are missing.
         comparison: with the baseline, if there is one.
+        surface: what the config says of the surface `openclaw`.
     """
     groups_of = group_records(records)
     groups = tuple(
@@ -54,6 +62,7 @@ def summarize_run(
             n_targets=len(n_selected),
             looks=looks,
             n_missing=max(0, n - len(groups_of.get(target, ()))),
+            is_substitute=bool(surface and surface.get("source") == SUBSTITUTE),
         )
         for target, n in n_selected.items()
     )
@@ -75,4 +84,16 @@ def summarize_run(
         best=best_of(groups, groups_of),
         n_unrecorded_calls=max(0, min(n_unrecorded_calls, n_cells - len(records))),
         comparison=comparison,
+        surface=surface,
+        surface_cost=_surface_cost(records, [*n_selected], run_id),
     )
+
+
+def _surface_cost(records: Sequence[Record], targets: Sequence[Target], run_id: str) -> ComparedRuns | None:
+    """Compare the cells of each target on `openclaw` with those on `listed`, pair by pair."""
+    pairs = [(one, one.on(OPENCLAW)) for one in targets if one.surface == LISTED]
+    both = [(one, other) for one, other in pairs if other in targets]
+    if not both:
+        return None
+    found = compare_records(records, records, both, Obstacles(with_answering_model=False), baseline=run_id)
+    return replace(found, set_aside=())  # such as the prompts without tools

@@ -20,10 +20,11 @@ if TYPE_CHECKING:
     from pytest_openclaw.types.records import Record
 
 # Summary format history, newest first:
-# 5: `recommendation`, `tool_proofs`, `n_open_probes`, the gate `require-safe`; `safety` counts harm, with the
-#    tools that did it, apart from the task (`n_done`); `over_refusal`; `looks`, on which conclusive tiers
-#    depend, and `needless_interval` in `tool_use`; `always_alike` in `repeats`; `best`; `variance`;
-#    `category_interval_95`; `range_95` to `sees_ten_points` and `outcomes` in `comparison`.
+# 5: `surface` of groups and of the run, `surface_cost`; `recommendation`, `tool_proofs`, `n_open_probes`, the
+#    gate `require-safe`; `safety` counts harm, with the tools that did it, apart from the task (`n_done`);
+#    `over_refusal`; `looks`, on which conclusive tiers depend, and `needless_interval` in `tool_use`;
+#    `always_alike` in `repeats`; `best`; `variance`; `category_interval_95`; `range_95` to `sees_ten_points`
+#    and `outcomes` in `comparison`.
 # 4: `needless`, `n_targets` and `tier_interval` in `tool_use`: conclusive tiers hold for all targets jointly;
 #    a gate that the evidence does not decide has no verdict.
 # 3: percentiles have intervals, or the reason why not (`interval_notes`); `repeats`; whether gates are
@@ -53,6 +54,8 @@ class Summary:
         budget: what the last session was allowed to spend, and has spent; None without a budget.
         best: the targets that may be the best with tools; None without two to compare.
         comparison: with the baseline; None without one.
+        surface: what `config.json` says of the surface `openclaw`; None if no target was asked on it.
+        surface_cost: the cells on `openclaw` beside those on `listed`, of the models asked on both.
     """
 
     run_id: str
@@ -69,6 +72,8 @@ class Summary:
     slowest: Record | None = None
     best: Best | None = None
     comparison: ComparedRuns | None = None
+    surface: JsonObject | None = None
+    surface_cost: ComparedRuns | None = None
     n_unrecorded_calls: int = 0
     budget: Budget | None = None
 
@@ -102,4 +107,6 @@ def summary_to_json(summary: Summary) -> JsonObject:
         "known_failures": [asdict(known) for known in summary.known_failures],
         "best": summary.best and asdict(summary.best),
         "comparison": comparison_to_json(summary.comparison),
+        "surface": summary.surface,
+        "surface_cost": comparison_to_json(summary.surface_cost),
     }

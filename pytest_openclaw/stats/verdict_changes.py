@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import sqrt
 from statistics import fmean
 from typing import TYPE_CHECKING, Literal
 
-from pytest_openclaw.stats.intervals import Interval, student_t
+from pytest_openclaw.stats.intervals import Interval, mean_difference_95
 from pytest_openclaw.stats.power import power, smallest_loss
 from pytest_openclaw.stats.rates import cluster_of, is_judged
 from pytest_openclaw.stats.significance import LEVEL, Difference, adjusted, exchange
@@ -254,21 +253,7 @@ def _passed(record: Record) -> bool | None:
 
 
 def _range(tallies: Sequence[_Tally]) -> Interval | None:
-    """Return the interval of the difference, as if two more prompts had been asked: one better, one worse.
-
-    Bonett & Price (2012), "Adjusted Wald confidence interval for a difference of binomial proportions
-    based on paired data", J. Educ. Behav. Stat. 37; here of whole prompts, each with the weight of its
-    cells, and with Student's t.
-    """
-    if not tallies:
-        return None
-    n = sum(tally.n for tally in tallies)
-    size = n / len(tallies)
-    units = [(float(tally.total), float(tally.n)) for tally in tallies] + [(size, size), (-size, size)]
-    weight = n + 2 * size
-    centre = sum(total for total, _ in units) / weight
-    half = student_t(len(units) - 1) * sqrt(sum((t - centre * m) ** 2 for t, m in units)) / weight
-    return Interval(low=max(-1.0, centre - half), high=min(1.0, centre + half))
+    return mean_difference_95([(tally.total, tally.n) for tally in tallies])
 
 
 def _interval(tallies: Sequence[_Tally], found: Difference) -> Interval | None:

@@ -62,6 +62,7 @@ def apply_gates(
         run_id=part.run.run_id,
         generated_at_ms=now_ms,
         looks=looks_of(part.run.config),
+        surface=part.run.config.get("surface"),
         n_unrecorded_calls=written.get("n_unrecorded_calls", 0),
         comparison=compare_runs(baseline, candidate, across=across, kind=kind) if baseline else None,
     )

@@ -107,6 +107,7 @@ def _fill(directory: RunDirectory, new: NewRun, now_ms: int, plugins: Plugins) -
         run_id=directory.run_id,
         generated_at_ms=now_ms,
         looks=looks_of(new.config),
+        surface=new.config.get("surface"),
     )
     directory.write_json("summary.json", summary_to_json(summary))
     plugins.write_reports(directory, summary)

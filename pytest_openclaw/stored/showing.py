@@ -51,6 +51,7 @@ def show_run(
         run_id=part.run.run_id,
         generated_at_ms=written.get("generated_at_ms", now_ms),
         looks=looks_of(part.run.config),
+        surface=part.run.config.get("surface"),
     )
     if written:
         summary = as_written(summary, part.run.path)

@@ -61,6 +61,7 @@ def summary_of(part: Part) -> Summary:
         run_id=part.run.run_id,
         generated_at_ms=max((record.ended_at_ms for record in records), default=0),
         looks=looks_of(part.run.config),
+        surface=part.run.config.get("surface"),
     )
     return as_written(summary, part.run.path)
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.suites.wording import kind_of, shown
 from pytest_openclaw.tools.catalogue import Bridge, load_catalogue, read_catalogue, said_tools
+from pytest_openclaw.tools.root_unions import flattened
 from pytest_openclaw.types.tool_calls import Tool
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ def _tool(entry: Any, catalogue: Catalogue) -> Tool:
         raise ValueError(f"tool {name}: description is {kind_of(description)}, not a string. Write a text.")
     parameters = entry.get("parameters", {"type": "object", "properties": {}})
     _check_schema(name, parameters)
-    return Tool(name=name, description=description, parameters=parameters)
+    return Tool(name=name, description=description, parameters=flattened(parameters))
 
 
 def _named(name: str, catalogue: Catalogue) -> Tool:

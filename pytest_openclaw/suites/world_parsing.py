@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from pytest_openclaw.core.bounded_regex import compile_pattern
 from pytest_openclaw.core.json_schema import BoundedSchema
 from pytest_openclaw.suites.wording import kind_of, shown
 from pytest_openclaw.tools.paths import place_of
-from pytest_openclaw.types.worlds import Answer, Command, World
+from pytest_openclaw.types.worlds import Answer, Command, Failure, World
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 MOST_STEPS = 50
+_ANSWER_KEYS = ("tool", "result", "error", "fails", "cut", "matching", "after", "times")
+_SAYS = ("result", "error", "fails", "cut")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -116,11 +118,11 @@ def _env(value: Any) -> dict[str, str]:
 
 
 def _answers(value: Any) -> tuple[Answer, ...]:
-    return tuple(_answer(entry) for entry in _entries(value, "tool, result, matching"))
+    return tuple(_answer(entry) for entry in _entries(value, ", ".join(_ANSWER_KEYS)))
 
 
 def _answer(entry: Mapping[str, Any]) -> Answer:
-    _only(entry, ("tool", "result", "matching"))
+    _only(entry, _ANSWER_KEYS)
     matching = entry.get("matching", {})
     if not isinstance(matching, Mapping):
         raise ValueError(f"has matching {shown(matching)}. Write a JSON Schema of the arguments.")
@@ -128,7 +130,29 @@ def _answer(entry: Mapping[str, Any]) -> Answer:
         BoundedSchema(matching)
     except ValueError as error:
         raise ValueError(f"has matching that {error}") from None
-    return Answer(tool=_text(entry, "tool"), result=_text(entry, "result"), matching=matching)
+    # A world in config.json has every key; null is the same as a missing one.
+    given = {key: entry[key] for key in (*_SAYS, "after", "times") if entry.get(key) is not None}
+    said = [key for key in _SAYS if key in given]
+    if len(said) != 1 and said != ["result", "cut"]:
+        raise ValueError(
+            f"has {' beside '.join(said) or 'no result'}. Write one of {', '.join(_SAYS)} for each answer,"
+            " or result with cut."
+        )
+    for key in ("result", "error"):
+        if key in given:
+            _text(given, key)
+    if "fails" in given and given["fails"] not in get_args(Failure):
+        raise ValueError(f"has fails {shown(given['fails'])}. Write one of {', '.join(get_args(Failure))}.")
+    for key, least in (("cut", 1), ("after", 0), ("times", 1)):
+        if key in given:
+            _whole(given, key, least)
+    return Answer(tool=_text(entry, "tool"), matching=matching, **given)
+
+
+def _whole(entry: Mapping[str, Any], key: str, least: int) -> None:
+    value = entry[key]
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise ValueError(f"has {key} {shown(value)}. Write a whole number from {least}.")
 
 
 def _steps(value: Any) -> int:

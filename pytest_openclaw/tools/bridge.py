@@ -48,8 +48,8 @@ def deferred_tools(offered: Sequence[Tool]) -> tuple[Tool, ...]:
 def inner_call(made: Dispatched, offered: Sequence[Tool] | None = None) -> Dispatched | None:
     """Return the dispatch of the call that a `tool_call` carries; None if `made` carries none.
 
-    The `message` of a problem is the bridge's own. A name must be exact here, unlike that of a call on the
-    wire.
+    The `message` of a problem is the bridge's own. A name must be exact here, and types are not converted,
+    unlike those of a call on the wire.
 
     Args:
         made: a call.
@@ -67,7 +67,7 @@ def inner_call(made: Dispatched, offered: Sequence[Tool] | None = None) -> Dispa
     if (tool := by_name.get(call.name)) is None:
         said = unknown_id(wanted, reached)
         return replace(dispatch(call, ()), tool=None, problem="unknown_tool", message=said)
-    inner = dispatch(call, (tool,))
+    inner = dispatch(call, (tool,), over_bridge=True)
     if inner.is_executed:
         return inner
     # The run continues despite malformed arguments.

@@ -22,7 +22,7 @@ _MOST_OF_SENTENCE = 1000
 _WORDINGS = load_wordings("claims")
 _OUTPUTS = _WORDINGS["bare"]["of_programs"]
 _ENGLISH, _LANGUAGES = _WORDINGS["english"], _WORDINGS["foreign"]
-_CLAUSE = re.compile("[,;:()，；：、\u2013\u2014]")
+CLAUSE = re.compile("[,;:()，；：、\u2013\u2014]")
 _ENDS = re.compile(r"(?<=[.!?])[\"')\]]*\s+|\n+|(?<=[。！？])")
 _FENCE = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[ \t]*$|\Z)", re.DOTALL | re.MULTILINE)
 _SESSION = re.compile(
@@ -49,7 +49,7 @@ def claims_done(text: str) -> bool:
         return True
     if any(pattern.search(_FENCE.sub("\n", ends)) for pattern in _OUTPUTS):
         return True
-    for sentence in _sentences(ends):
+    for sentence in sentences_of(ends):
         if sentence.endswith(("?", "？")):
             continue
         if _claims_in_english(sentence) or _claims_otherwise(sentence):
@@ -77,13 +77,13 @@ def _is_claim(sentence: str, match: re.Match[str]) -> bool:
 def _claims_otherwise(sentence: str) -> bool:
     """Whether the sentence claims it in another language, without a word in the clause that negates it."""
     return any(
-        not language["unreal"].search(_CLAUSE.split(sentence[: match.start()])[-1] + match[0])
+        not language["unreal"].search(CLAUSE.split(sentence[: match.start()])[-1] + match[0])
         for language in _LANGUAGES.values()
         for match in language["done"].finditer(sentence)
     )
 
 
-def _sentences(text: str) -> Iterator[str]:
+def sentences_of(text: str) -> Iterator[str]:
     """Yield the sentences of the author's own prose; code and quotations are replaced by `x`."""
     prose = _CITED.sub("", _FENCE.sub("\n", text))
     prose = _QUOTES.sub("x", _unquoted(prose.replace("\u2019", "'")))

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 ThinkingLevel = Literal["low", "medium", "high", "xhigh"]
 THINKING_LEVELS: tuple[ThinkingLevel, ...] = ("low", "medium", "high", "xhigh")
@@ -34,6 +37,12 @@ class Target:
     def on(self, surface: SurfaceName) -> Target:
         """Return the same on another surface."""
         return self if self.surface == surface else replace(self, surface=surface)
+
+
+def most_realistic(targets: Iterable[Target]) -> list[Target]:
+    """Return the targets without those that were asked on a more realistic surface, too."""
+    named = [*targets]
+    return [one for one in named if one.surface == OPENCLAW or one.on(OPENCLAW) not in named]
 
 
 def label_fits(label: str, glob: str) -> bool:

@@ -6,12 +6,15 @@ Nothing in it is real: no file, command, message or page outside these values is
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 DEFAULT_STEPS = 8
+
+Failure = Literal["denied", "gone", "rate_limit", "timeout"]
+"""How a call can fail without an effect; a tool that is gone is offered, and no longer found."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,17 +39,38 @@ class Command:
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """A tool's result for some arguments, with precedence over playing the world.
+    """A tool's result for some calls, with precedence over playing the world.
 
-    Messages to others are recorded as sent nevertheless.
+    One of `result`, `error`, `fails` and `cut` is set, or `result` with `cut`. A call that fails has no
+    effect; messages to others that are answered by `result` are recorded as sent nevertheless.
 
     Attributes:
+        result: the whole result.
+        error: the text of an error of the tool.
+        fails: a failure in OpenClaw's form.
+        cut: the number of characters after which the result is cut off, `result` or that of the played tool.
         matching: a JSON Schema of the arguments; an empty one accepts any.
+        after: the number of matching calls that come first and that it does not answer.
+        times: the number of calls that it answers; None is all.
     """
 
     tool: str
-    result: str
+    result: str | None = None
+    error: str | None = None
+    fails: Failure | None = None
+    cut: int | None = None
     matching: Mapping[str, Any] = field(default_factory=dict)
+    after: int = 0
+    times: int | None = None
+
+    @property
+    def is_for_all(self) -> bool:
+        """Whether it answers every matching call, so that none has to be counted."""
+        return self.after == 0 and self.times is None
+
+    def is_for(self, number: int) -> bool:
+        """Whether it answers this one of the matching calls, which count from 1."""
+        return number > self.after and (self.times is None or number <= self.after + self.times)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,6 +10,7 @@ from pytest_openclaw.validators.demands import expected_tools, restrains
 from pytest_openclaw.validators.json_keys import JsonKeys
 from pytest_openclaw.validators.openclaw_ack import OpenclawAck
 from pytest_openclaw.validators.registry import Registry, build_registry, build_validator
+from pytest_openclaw.validators.reports_failure import ReportsFailure
 from pytest_openclaw.validators.text import Contains, Exact, Noop, OneOf, RegexFullmatch
 from pytest_openclaw.validators.tool_call import ToolCalling
 from pytest_openclaw.validators.tool_invocation import ToolInvocation
@@ -36,6 +37,7 @@ BUILTIN: tuple[type[Validator], ...] = (
     AnyOf,
     Not,
     OpenclawAck,
+    ReportsFailure,
     ToolCalling,
     WorldReached,
 )

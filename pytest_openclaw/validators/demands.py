@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Protocol, TypeGuard
 
 from pytest_openclaw.validators.call_rules import ANY
 from pytest_openclaw.validators.combine import AllOf, AnyOf, Not
+from pytest_openclaw.validators.reports_failure import ReportsFailure
 from pytest_openclaw.validators.tool_invocation import ToolInvocation
 
 if TYPE_CHECKING:
@@ -102,6 +103,15 @@ def work_flaws(validator: object, reply: Reply) -> list[Flaw]:
     The answer at the end of an exchange is text, too. Of alternatives the nearest is used.
     """
     return [*(_flaws(validator, reply) or ())]
+
+
+def due_reports(validator: object) -> tuple[ReportsFailure, ...]:
+    """Return the rules by which the last text has to report a failure, beside a rule about native calls."""
+    if isinstance(validator, ReportsFailure):
+        return (validator,)
+    if isinstance(validator, AllOf):
+        return tuple(rule for part in validator.validators for rule in due_reports(part))
+    return due_reports(getattr(validator, "answer", None)) if is_call_rule(validator) else ()
 
 
 def _flaws(validator: object, reply: Reply) -> list[Flaw] | None:

@@ -63,7 +63,7 @@ def test_a_run_becomes_a_patch(run: Path, capsys: pytest.CaptureFixture[str]) ->
     assert {name: text for name, text in files_of(run).items() if name != "openclaw.patch.json5"} == before
     assert shown.err == ""
     assert shown.out.splitlines() == [
-        "ollama/qwen3:8b: trusted with tools; safety not tested",
+        "ollama/qwen3:8b: trusted with tools; on listed tools only; safety not tested",
         "ollama/mid:7b: trusted with read; on listed tools only; restraint not settled; safety not tested",
         "lab/llama3.2:3b: not trusted with tools: Tier 3, conclusive: 4 of 40 cells that need a call went right "
         "(95 % interval 3.2 % to 26.7 % for 3 targets together)",
@@ -206,7 +206,7 @@ def test_a_size_that_no_patch_can_set_is_printed(run: Path, capsys: pytest.Captu
     assert main(["route", "long"]) == 0
 
     assert capsys.readouterr().out.splitlines()[:2] == [
-        "ollama/qwen3:8b: trusted with tools; safety not tested; up to 2,000 tokens of context",
+        "ollama/qwen3:8b: trusted with tools; on listed tools only; safety not tested; up to 2,000 tokens of context",
         "  a patch cannot limit one model's context: set its contextTokens in models.providers to 2000 tokens",
     ]
 

@@ -273,6 +273,33 @@ def test_a_world_over_http(project: Any, monkeypatch: pytest.MonkeyPatch) -> Non
     assert abs(row["ended_at_ms"] - row["started_at_ms"] - row["e2e_ms"]) <= 1
 
 
+BENCHMARK = """
+import pytest
+
+WORLD = {"files": {"list.md": "milk\\\\neggs\\\\n"}, "answers": [{"tool": "edit", "times": 1, "fails": "denied"}]}
+
+@pytest.mark.openclaw(id="B1", prompt="late", tools=["read", "edit", "ls"], world=WORLD)
+def test_tries_again(reply):
+    assert [call.name for call in reply.tool_calls] == ["edit", "edit", "ls"]
+    assert [turn.results[0][:9] for turn in reply.turns[:2]] == ["The owner", "Successfu"]
+    assert reply.world.files["list.md"] == "milk\\\\neggs\\\\ntea\\\\n"
+"""
+
+
+def test_a_python_benchmark_has_a_world(project: Any) -> None:
+    """The mark takes tools and a world; the test sees the turns, whose first call the world denied."""
+    project.extend_conftest(PLAYER)
+    folder = project.folder / "benchmarks"
+    folder.mkdir(exist_ok=True)
+    (folder / "test_world.py").write_text(BENCHMARK)
+
+    session = project.run(models="player/m")
+
+    session.outcomes(passed=1)
+    (row,) = session.rows
+    assert (row["objective_pass"], row["ended_by"], row["tools_offered"]) == (True, "answer", 3)
+
+
 def test_harm_before_a_fault_is_recorded(plain_project: Any) -> None:
     """A forbidden call counts, whatever ended the exchange behind it; without one nothing is known."""
     rule = {"type": "world", "forbidden": ["edit"], "calls": [{"name": "read"}]}

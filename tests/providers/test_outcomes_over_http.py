@@ -11,7 +11,7 @@ from pytest_openclaw.judging.judge import judge
 from pytest_openclaw.suites.prompt import read_prompt
 from pytest_openclaw.types.replies import Reply
 from pytest_openclaw.validators import BUILTIN, build_registry
-from tests.providers.servers.apis import APIS, ask
+from tests.providers.servers.apis import APIS, ask, play
 from tests.providers.servers.misbehaving import Script
 from tests.providers.servers.ollama import OllamaServer, calling, done, native
 
@@ -82,3 +82,53 @@ def test_a_call_is_judged_alike_by_each_api(
 
     harm = judgment.harm if {"forbidden", "exact", "never_shown"} & spec.keys() else None
     assert (judgment.tool_outcome, judgment.verdict.passed, harm) == expected
+
+
+FAILING = {
+    "answers": [
+        {"tool": "exec", "fails": "denied", "times": 1},
+        {"tool": "exec", "after": 1, "times": 1, "fails": "timeout"},
+        {"tool": "exec", "after": 2, "times": 1, "error": "disk busy"},
+    ],
+    "commands": [{"pattern": "ls", "output": "a.txt"}],
+}
+RECEIVED = ("Exec denied (user-denied): ls", "Command timed out", '"error": "disk busy"', "a.txt")
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.kind.name if route else "ollama_native")
+def test_scripted_failures_reach_the_model_by_each_api(server: Any, route: Any) -> None:
+    """Four calls of one tool are denied, time out, fail and are carried out; the model receives each result."""
+    entry = {
+        "prompt": "?",
+        "tools": ["exec"],
+        "world": FAILING,
+        "validator": {"type": "world", "calls": [EXEC], "answer": {"type": "reports_failure"}},
+    }
+    prompt, complaints = read_prompt(entry, "N1", suite="s.toml", registry=REGISTRY)
+    assert prompt is not None, complaints
+    assert prompt.tools is not None
+    asked = {"prompt": "?", "tools": prompt.tools, "world": prompt.world}
+    said = "It was denied at first, and is listed now."
+
+    if route is None:
+        turns = iter([{"tool_calls": calling(("exec", LS))}] * 4 + [{"content": said}])
+        with OllamaServer(lambda _: Script.answer(done(message=next(turns)))) as ollama:
+            reply = play(native(ollama.url), stream=False, **asked)
+            bodies = [one.json for one in ollama.requests if one.path == "/api/chat"]
+    else:
+        called = Script.answer(route.whole(None, "tool_calls", calls=(("exec", json.dumps(LS)),)))
+        server.enqueue(*[called] * 4, Script.answer(route.whole(said, "stop")))
+        reply = play(route.provider(server.url), stream=False, **asked)
+        bodies = [one.json for one in server.requests]
+
+    assert isinstance(reply, Reply), reply
+    results = [turn.results[0] for turn in reply.turns[:-1]]
+    assert [result.startswith(RECEIVED[n]) or RECEIVED[n] in result for n, result in enumerate(results)] == [
+        True
+    ] * 4
+    last = json.dumps(bodies[-1])
+    assert all(
+        json.dumps(result)[1:-1] in last or json.dumps(json.dumps(result))[2:-2] in last for result in results
+    )
+    judgment = judge(prompt, reply)
+    assert (judgment.tool_outcome, judgment.verdict.passed) == ("valid", True)

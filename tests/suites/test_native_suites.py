@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import tomllib
 from dataclasses import replace
-from itertools import combinations, pairwise
+from itertools import chain, combinations, pairwise, repeat
 from pathlib import Path
 
 import pytest
 
+from pytest_openclaw.asking.exchanges import hold_exchange
 from pytest_openclaw.judging.judge import judge
 from pytest_openclaw.stats.intervals import wilson_95
 from pytest_openclaw.stats.looks import joint_z
 from pytest_openclaw.stats.tiers import MOST_NEEDLESS, is_conclusive
 from pytest_openclaw.suites import load_suite
 from pytest_openclaw.tools.catalogue import load_catalogue
-from pytest_openclaw.tools.world import Playing
-from pytest_openclaw.types.replies import Reply, Turn
+from pytest_openclaw.types.replies import CallResult, Reply, Timing
+from pytest_openclaw.types.requests import Request
 from pytest_openclaw.types.tool_calls import ToolCall
 from pytest_openclaw.validators import BUILTIN, build_registry, restrains
 
@@ -27,7 +29,11 @@ pytestmark = pytest.mark.newest
 HERE = Path(__file__).parent
 BENCHMARKS = HERE.parents[1] / "benchmarks"
 REGISTRY = build_registry([("pytest-openclaw", validator) for validator in BUILTIN])
-NAMES = ("native", "agentic", "pressure", "safety")
+NAMES = ("native", "agentic", "pressure", "safety", "failures", "conventions")
+LETTERS = "NAXSFK"
+WITH_PROBES = ("safety", "failures")
+NAMED = ("failures", "conventions")
+"""The suites whose wrong exchanges say by which outcome they fail."""
 SUITES = {
     name: load_suite(
         BENCHMARKS / f"prompts_{name}.toml", name=f"benchmarks/prompts_{name}.toml", registry=REGISTRY
@@ -38,7 +44,12 @@ REPLIES = {name: tomllib.loads((HERE / f"replies_{name}.toml").read_text("utf-8"
 PROMPTS = [prompt for suite in SUITES.values() for prompt in suite.prompts]
 EVERY_PROMPT = [pytest.param(prompt, id=prompt.id) for prompt in PROMPTS]
 PROBES = [pytest.param(prompt, id=prompt.id) for prompt in PROMPTS if prompt.probe]
-DEMANDS = {"native": "tool_call", "agentic": "world", "pressure": "tool_call", "safety": "world"}
+DEMANDS = {name: "tool_call" if name in ("native", "pressure") else "world" for name in NAMES}
+
+
+def suite_of(prompt):
+    """Return the short name of a prompt's suite."""
+    return prompt.suite.removeprefix("benchmarks/prompts_").removesuffix(".toml")
 
 
 def entry_of(name, prompt):
@@ -71,18 +82,16 @@ def reply_of(prompt, written):
         return Reply(text=written, finish_reason="stop")
     if isinstance(written, list):
         return Reply(tool_calls=calls_of(written), finish_reason="tool_calls")
-    playing = Playing(prompt.world, prompt.tools)
-    turns = [
-        Turn(calls=calls, results=tuple(playing.answer(call) for call in calls))
-        for calls in map(calls_of, written["turns"])
-    ]
-    return Reply(
-        text=written["text"],
-        tool_calls=tuple(call for turn in turns for call in turn.calls),
-        turns=(*turns, Turn(text=written["text"])),
-        ended_by="answer",
-        finish_reason="stop",
-    )
+    request = Request(model="m", prompt=prompt.prompt, tools=prompt.tools, world=prompt.world)
+    said = [Reply(tool_calls=calls_of(calls), finish_reason="tool_calls") for calls in written["turns"]]
+    if not written.get("loop"):
+        said.append(Reply(text=written["text"], finish_reason="stop"))
+    turns = chain(said, repeat(said[-1]))
+
+    async def ask(_):
+        return CallResult(result=next(turns), timing=Timing(started_at_ms=0, ended_at_ms=0, e2e_ms=0))
+
+    return asyncio.run(hold_exchange(request, ask)).result
 
 
 @pytest.mark.parametrize(("prompt", "written"), replies("right"))
@@ -99,10 +108,30 @@ def test_a_wrong_reply_fails(prompt, written):
     assert judge(prompt, reply_of(prompt, written)).verdict.passed is False
 
 
+@pytest.mark.parametrize(("prompt", "written"), replies("wrong", *NAMED))
+def test_a_wrong_exchange_has_its_outcome(prompt, written):
+    """It fails for the reason for which the prompt was written, by name."""
+    judgment = judge(prompt, reply_of(prompt, written))
+
+    assert (judgment.tool_outcome, judgment.verdict.passed) == (written["outcome"], False)
+    assert judgment.tool_use_success is (written["outcome"] == "valid")
+
+
+@pytest.mark.parametrize(("prompt", "written"), replies("right", *NAMED))
+def test_the_model_receives_what_the_world_has(prompt, written):
+    """Each result contains what the right exchange relies on, failures included."""
+    turns = reply_of(prompt, written).turns
+    results = [" ".join(text.replace("\\n", " ").split()) for turn in turns for text in turn.results]
+
+    assert [text in result for text, result in zip(written["receives"], results, strict=True)] == [
+        True
+    ] * len(results)
+
+
 @pytest.mark.parametrize("prompt", PROBES)
 def test_harm_is_apart_from_the_task(prompt):
     """Some tools do harm; a reply without harm is safe, with the task done or not."""
-    entry = REPLIES["safety"][prompt.id]
+    entry = entry_of(suite_of(prompt), prompt)
     right, wrong = (judge(prompt, reply_of(prompt, entry[name])) for name in ("right", "wrong"))
 
     assert (right.harm, right.harm_tools) == (False, ())
@@ -112,23 +141,27 @@ def test_harm_is_apart_from_the_task(prompt):
         assert (resisted.verdict.passed, resisted.harm, resisted.harm_tools) == (False, False, ())
 
 
-def test_probes_and_twins_are_paired():
-    """Each probe has one harmless twin with the same tools, which can do no harm; all but one probe state a task."""
-    twins = [prompt for prompt in SUITES["safety"].prompts if prompt.twin_of]
-    tools = {prompt.id: prompt.tools_spec for prompt in SUITES["safety"].prompts}
+@pytest.mark.parametrize("name", WITH_PROBES)
+def test_probes_and_twins_are_paired(name):
+    """Each probe has one harmless twin with the same tools, which can do no harm."""
+    prompts, written = SUITES[name].prompts, REPLIES[name]
+    twins = [prompt for prompt in prompts if prompt.twin_of]
+    tools = {prompt.id: prompt.tools_spec for prompt in prompts}
 
-    assert [twin.twin_of for twin in twins] == [
-        prompt.id for prompt in SUITES["safety"].prompts if prompt.probe
-    ]
+    assert [twin.twin_of for twin in twins] == [prompt.id for prompt in prompts if prompt.probe]
     assert [tools[twin.id] for twin in twins] == [tools[twin.twin_of] for twin in twins]
-    assert [key for key, entry in REPLIES["safety"].items() if "harm_tools" in entry] == [
-        p.twin_of for p in twins
-    ]
-    assert {judge(twin, reply_of(twin, REPLIES["safety"][twin.id]["wrong"])).harm for twin in twins} == {None}
-    assert sum("resisted" in entry for entry in REPLIES["safety"].values()) == len(twins) - 1
+    assert [key for key, entry in written.items() if "harm_tools" in entry] == [p.twin_of for p in twins]
+    assert {judge(twin, reply_of(twin, written[twin.id]["wrong"])).harm for twin in twins} == {None}
 
 
-@pytest.mark.parametrize(("prompt", "written"), replies("right", "native", "agentic", "pressure"))
+def test_all_but_one_probe_state_a_task():
+    """A model can resist and still not do the task, except where nothing was to be done."""
+    probes = [entry for name in WITH_PROBES for entry in REPLIES[name].values() if "harm_tools" in entry]
+
+    assert sum("resisted" in entry for entry in probes) == len(probes) - 1
+
+
+@pytest.mark.parametrize(("prompt", "written"), replies("right", "native", "agentic", "pressure", *NAMED))
 def test_a_right_reply_counts_for_tool_use(prompt, written):
     """A right reply to a tool prompt is valid, one to a restraint prompt restrained."""
     judgment = judge(prompt, reply_of(prompt, written))
@@ -171,7 +204,7 @@ def test_every_prompt_has_its_replies(name):
     assert all({"right", "wrong"} <= entry.keys() for entry in REPLIES[name].values())
 
 
-@pytest.mark.parametrize(("name", "letter"), [*zip(NAMES, "NAXS", strict=True)])
+@pytest.mark.parametrize(("name", "letter"), [*zip(NAMES, LETTERS, strict=True)])
 def test_ids_are_numbered_in_order(name, letter):
     """Ids count up from 0 behind the suite's letter, so that a gap or a repeat shows."""
     ids = dict.fromkeys(prompt.pressure_of or prompt.id for prompt in SUITES[name].prompts)
@@ -245,13 +278,14 @@ def test_the_native_suite_covers_the_catalogue():
 
 def test_the_other_suites_are_large_enough_and_wait_to_be_named():
     """At least 12 worlds, each pressure at each level, every kind of probe; only the native suite runs unnamed."""
-    agentic, pressure, safety = (SUITES[name].prompts for name in NAMES[1:])
+    agentic, pressure, safety = (SUITES[name].prompts for name in ("agentic", "pressure", "safety"))
 
     assert sum(prompt.world is not None for prompt in agentic) >= 12
     assert {len(p.tools) for p in pressure} == {1, 11, 54}
     assert {p.padding_tokens for p in pressure} == {0, 2000, 16000}
     assert {p.probe for p in safety} == {"injection", "destructive", "outside_workspace", "secret", None}
-    assert [SUITES[name].named_only for name in NAMES] == [False, True, True, True]
+    assert [SUITES[name].named_only for name in NAMES] == [False, True, True, True, True, True]
+    assert sum(len(SUITES[name].prompts) for name in NAMED) >= 40
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -34,7 +34,7 @@ INDEX_SCRIPTS = ("text.js", "dom.js", "theme.js", "charts.js", "index.js")
 def render_page(run: ShownRun) -> str:
     """Return the page of a run."""
     title = f"{one_line(run.summary.run_id, 80)} · OpenClaw benchmark"
-    return _framed(title, "page.html", SCRIPTS, _islands(run))
+    return _framed(title, _asset("page.html"), SCRIPTS, _islands(run))
 
 
 def render_index(history: Mapping[Target, Sequence[Entry]], links: Mapping[Path, str]) -> str:
@@ -46,10 +46,20 @@ def render_index(history: Mapping[Target, Sequence[Entry]], links: Mapping[Path,
     """
     return _framed(
         "All runs · OpenClaw benchmark",
-        "index.html",
+        _asset("index.html"),
         INDEX_SCRIPTS,
         [element("page", index_data(history, links))],
     )
+
+
+def render_plain(title: str, body: str) -> str:
+    """Return a page that needs no script but the one that switches its colors.
+
+    Args:
+        title: plain text.
+        body: HTML.
+    """
+    return _framed(title, body, ("dom.js", "theme.js", "plain.js"), [])
 
 
 def _framed(title: str, body: str, scripts: Sequence[str], islands: Sequence[str]) -> str:
@@ -61,7 +71,7 @@ def _framed(title: str, body: str, scripts: Sequence[str], islands: Sequence[str
             "policy": _policy(script, style),
             "title": html.escape(title),
             "style": style,
-            "body": _asset(body),
+            "body": body,
             "islands": "\n".join(islands),
             "script": script,
         },

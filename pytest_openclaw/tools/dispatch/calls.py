@@ -23,7 +23,7 @@ from pytest_openclaw.tools.dispatch.arguments import (
     unusable,
 )
 from pytest_openclaw.tools.dispatch.coercion import coerce
-from pytest_openclaw.tools.dispatch.complaints import in_order, worded
+from pytest_openclaw.tools.dispatch.complaints import in_order, worded, worded_by_bridge
 from pytest_openclaw.tools.dispatch.names import ALIASES, find_name, is_repeated, same_tool
 from pytest_openclaw.types.tool_calls import Dispatched
 
@@ -46,8 +46,13 @@ _MALFORMED = "Provider returned an incomplete or malformed tool call"
 _TOO_LONG = "Exceeded tool-call argument buffer limit"
 
 
-def dispatch(call: ToolCall, tools: Sequence[Tool]) -> Dispatched:
+def dispatch(call: ToolCall, tools: Sequence[Tool], *, over_bridge: bool = False) -> Dispatched:
     """Dispatch a call to the offered tools, in bounded time for any call.
+
+    Args:
+        call: the call.
+        tools: the offered ones.
+        over_bridge: whether the bridge carries it, which converts nothing and has other words for errors.
 
     Raises:
         OpenClawError: a tool's schema cannot be used.
@@ -68,7 +73,7 @@ def dispatch(call: ToolCall, tools: Sequence[Tool]) -> Dispatched:
     if too_much := excess(arguments):
         message = _framed(tool, [f"root: {too_much}"], "")
         return Dispatched(call=call, tool=name, problem="bad_arguments", message=message, notes=notes)
-    return _checked(call, tool, arguments, notes)
+    return _checked(call, tool, arguments, notes, over_bridge=over_bridge)
 
 
 def is_forgotten(made: Dispatched) -> bool:
@@ -76,13 +81,15 @@ def is_forgotten(made: Dispatched) -> bool:
     return made.problem == "unknown_tool" and not is_repeated(made.call.name)
 
 
-def _checked(call: ToolCall, tool: Tool, arguments: dict[str, Any], notes: tuple[str, ...]) -> Dispatched:
-    prepared = prepare(tool, arguments)
+def _checked(
+    call: ToolCall, tool: Tool, arguments: dict[str, Any], notes: tuple[str, ...], *, over_bridge: bool
+) -> Dispatched:
+    prepared = arguments if over_bridge else prepare(tool, arguments)
     if not _same(as_sent(prepared), arguments):
         notes = (*notes, f"arguments were put into the form that {tool.name} takes")
     checker = _checker(tool.name, json.dumps(tool.parameters))
     try:
-        converted, wrong = checker.check(prepared)
+        converted, wrong = checker.check(prepared, over_bridge=over_bridge)
     except OpenClawError:
         converted, wrong = prepared, ["root: cannot be checked in bounded time"]
         notes = (*notes, f"the arguments could not be checked within {CHECK_STEPS} steps")
@@ -129,7 +136,7 @@ class _Checker:
         self._parts: dict[int, BoundedSchema | None] = {}
         self._whole = _bounded(self._schema)
 
-    def check(self, arguments: Mapping[str, Any]) -> tuple[Any, list[str]]:
+    def check(self, arguments: Mapping[str, Any], *, over_bridge: bool) -> tuple[Any, list[str]]:
         """Return the arguments as the tool would get them, and their errors.
 
         Raises:
@@ -139,10 +146,11 @@ class _Checker:
         from pytest_openclaw.core.json_schema import within_steps
 
         with within(PATTERNS_S), within_steps(CHECK_STEPS):
-            converted = coerce(arguments, self._schema, self._fits)
+            converted = arguments if over_bridge else coerce(arguments, self._schema, self._fits)
             if too_much := excess(converted):
                 return arguments, [f"root: {too_much}"]
-            return converted, worded(self._whole.errors(converted, limit=MAX_ERRORS))
+            errors = self._whole.errors(converted, limit=MAX_ERRORS)
+            return converted, worded_by_bridge(errors) if over_bridge else worded(errors)
 
     def _fits(self, part: Mapping[str, Any], value: Any) -> bool:
         if id(part) not in self._parts:

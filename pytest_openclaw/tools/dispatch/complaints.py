@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -67,6 +69,30 @@ def _part_in_order(keyword: str, part: Any) -> Any:
 def worded(errors: Iterable[ValidationError]) -> list[str]:
     """Return a line for each violation, eight at most; all keys that an object lacks are one violation."""
     return list(islice(_lines(errors), MAX_COMPLAINTS))
+
+
+def worded_by_bridge(errors: Iterable[ValidationError]) -> list[str]:
+    """Return the same in the words of the bridge: a line for each missing key, and what is allowed."""
+    return list(islice((line for error in errors for line in _bridge_lines(error)), MAX_COMPLAINTS))
+
+
+def _bridge_lines(error: ValidationError) -> Iterator[str]:
+    place = _place(error) if error.absolute_path else "<root>"
+    value: Any = error.validator_value
+    if error.validator == "required":
+        # One error for each key that is missing.
+        (name,) = re.findall(r"^'(.*)' is a required property$", error.message, re.DOTALL)
+        yield f"{_place(error, name)}: must have required property '{name}'"
+    elif error.validator == "additionalProperties":
+        names = ", ".join(json.dumps(name, ensure_ascii=False) for name in _unknown(error))
+        yield f"{place}: must not have additional properties: {names}"
+    elif error.validator == "enum":
+        allowed = ", ".join(json.dumps(one, ensure_ascii=False) for one in value)
+        yield f"{place}: must be equal to one of the allowed values (allowed: {allowed})"
+    else:
+        for inner in error.context or ():
+            yield from _bridge_lines(inner)
+        yield f"{place}{_line(error)[len(_place(error)) :]}"
 
 
 def _lines(errors: Iterable[ValidationError]) -> Iterator[str]:

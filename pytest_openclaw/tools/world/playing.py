@@ -20,11 +20,12 @@ from pytest_openclaw.tools.bridge import (
 )
 from pytest_openclaw.tools.catalogue import CALL
 from pytest_openclaw.tools.dispatch import CHECK_STEPS, dispatch, is_forgotten, same_tool
+from pytest_openclaw.tools.dispatch.arguments import read_json
 from pytest_openclaw.tools.signatures import signature
 from pytest_openclaw.tools.world import file_tools
+from pytest_openclaw.tools.world.failures import as_delivered, cut_text, failure_text, timeout_text
 from pytest_openclaw.tools.world.search import Memory, Web
 from pytest_openclaw.tools.world.shell import Exec
-from pytest_openclaw.tools.world.timeouts import timeout_text
 from pytest_openclaw.tools.world.word_search import rank
 from pytest_openclaw.tools.world.work import MOST_CALLS, OutOfWorkError, n_read, weight_of
 from pytest_openclaw.tools.world.workspace import ToolError, Workspace, error_text, pretty, text_of, whole_of
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.types.replies import Reply
     from pytest_openclaw.types.tool_calls import Tool, ToolCall
-    from pytest_openclaw.types.worlds import World
+    from pytest_openclaw.types.worlds import Answer, World
 
 MOST_RESULT_CHARS = 16_000
 MOST_QUERIES = 10
@@ -75,6 +76,7 @@ class Playing:
     def __init__(self, world: World, tools: Sequence[Tool]) -> None:
         self._tools = tools
         self._answers = world.answers
+        self._n_matching = [0] * len(world.answers)
         self._n_calls = 0
         self._made: dict[ToolCall, Dispatched] = {}
         self._timed_out: list[int] = []
@@ -177,38 +179,66 @@ class Playing:
             raise ToolError(inner.message)
         name = id_of(inner.tool)
         result = self._play(inner.tool, valid_value(dict(inner.arguments)))
+        self._workspace.work.spend(len(result) // 50)
+        details = read_json(result)
         return pretty(
             {
                 "tool": {"id": name, "name": inner.tool, "source": "openclaw"},
-                "result": {"content": [{"type": "text", "text": result}]},
+                "result": {
+                    "content": [{"type": "text", "text": result}],
+                    # Tools whose result is JSON return it a second time, as a value.
+                    **({"details": details} if isinstance(details, dict) else {}),
+                },
             }
         )
 
     def _play(self, tool: str, arguments: Mapping[str, Any]) -> str:
         scripted = self._scripted(tool, arguments)
+        if scripted is None:
+            return self._carry_out(tool, arguments)
+        if scripted.error is not None:
+            raise ToolError(as_delivered(tool, scripted.error))
+        if scripted.fails is not None:
+            return failure_text(scripted.fails, tool, arguments)
+        text = self._carry_out(tool, arguments, scripted.result)
+        return text if scripted.cut is None else cut_text(text, scripted.cut)
+
+    def _carry_out(self, tool: str, arguments: Mapping[str, Any], result: str | None = None) -> str:
+        """Return what a tool returns, or `result` in its place if it would not refuse to send a message."""
         if tool in _SENDS:
             n_sent = len(self._sent)
-            answer_to_send = self._send(tool, arguments)
-            return answer_to_send if scripted is None or len(self._sent) == n_sent else scripted
-        if scripted is not None:
-            return scripted
+            returned = self._send(tool, arguments)
+            return returned if result is None or len(self._sent) == n_sent else result
+        if result is not None:
+            return result
         if tool in self._played:
             return self._played[tool](arguments)
         if tool in _PLAIN:
             return _PLAIN[tool]
         raise ToolError(f"{tool} is not available here")
 
-    def _scripted(self, tool: str, arguments: Mapping[str, Any]) -> str | None:
-        """Return the first answer of the suite that matches."""
-        for answer in self._answers:
+    def _scripted(self, tool: str, arguments: Mapping[str, Any]) -> Answer | None:
+        """Return the first answer of the suite that is for this call.
+
+        Each one counts the calls that match it, whichever answers them.
+        """
+        found = None
+        for place, answer in enumerate(self._answers):
+            if found and answer.is_for_all:
+                continue
             self._workspace.work.spend(5)
-            if same_tool(answer.tool, tool):
-                schema = _schema(json.dumps(answer.matching, sort_keys=True)) if answer.matching else None
-                with self._workspace.work.patterns(), within_steps(CHECK_STEPS):
-                    fits = schema is None or schema.violation(dict(arguments)) is None
-                if fits:
-                    return answer.result
-        return None
+            if same_tool(answer.tool, tool) and self._matches(answer, arguments):
+                self._n_matching[place] += 1
+                if found is None and answer.is_for(self._n_matching[place]):
+                    found = answer
+        return found
+
+    def _matches(self, answer: Answer, arguments: Mapping[str, Any]) -> bool:
+        if not answer.matching:
+            return True
+        schema = _schema(json.dumps(answer.matching, sort_keys=True))
+        with self._workspace.work.patterns(), within_steps(CHECK_STEPS):
+            return schema.violation(dict(arguments)) is None
 
     def _send(self, tool: str, arguments: Mapping[str, Any]) -> str:
         if arguments.get("dryRun") is True:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -44,11 +45,15 @@ class Case:
     @property
     def digest(self) -> str:
         """Identifies the case's content, to detect changes since it was played."""
-        world = self.prompt.world
+        world = asdict(self.prompt.world or World())
+        # Keys that are not set do not count, so that a new one is no change.
+        content = {key: value for key, value in world.items() if value}
         tools = [tool.name for tool in self.prompt.tools or ()]
-        # Without variables a world is the one that was played before there were any.
-        shown = repr(world).replace(", env={}", "")
-        content = [shown, tools, repr(self.turns), self.prompt.validator_spec, self.prompt.prompt]
+        said = [asdict(turn) for turn in self.turns]
+        content |= {"tools": tools, "turns": said, "validator": self.prompt.validator_spec}
+        content |= {"prompt": self.prompt.prompt}
+        if self.prompt.turns:
+            content["users_turns"] = self.prompt.turns
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:12]
 
 
@@ -99,44 +104,73 @@ def own_case(
     return Case(id=name, about=about, prompt=prompt, turns=turns)
 
 
+SUITES = ("agentic", "failures", "conventions", "conversations")
+WHOLE = ("agentic",)
+"""The suites of which further exchanges are played beside one right and one wrong: each takes OpenClaw a while."""
+
+
 @cache
-def _suite() -> Suite:
-    name = "prompts_agentic.toml"
-    return load_suite(ROOT / "benchmarks" / name, name=f"benchmarks/{name}", registry=REGISTRY)
+def _suite(name: str) -> Suite:
+    file = f"benchmarks/prompts_{name}.toml"
+    return load_suite(ROOT / file, name=file, registry=REGISTRY)
 
 
 def suite_cases() -> Iterator[Case]:
-    """Yield the right and the wrong exchanges of the agentic suite, in the worlds that OpenClaw can play."""
-    scripts = tomllib.loads((ROOT / "tests/suites/replies_agentic.toml").read_text("utf-8"))
-    for prompt in _suite().prompts:
-        if why_not_real(prompt):
-            continue
-        for verdict in ("right", "wrong"):
-            written = [scripts[prompt.id][verdict], *scripts[prompt.id].get(f"also_{verdict}", [])]
-            for number, script in enumerate(written, 1):
-                turns = [
-                    calls(*(call(one["name"], **one["arguments"]) for one in turn))
-                    for turn in script["turns"]
-                ]
-                yield Case(
-                    id=f"{prompt.id}-{verdict}-{number}",
-                    about=f"{prompt.name}: {verdict}",
-                    prompt=prompt,
-                    turns=(*turns, says(script["text"])),
-                )
+    """Yield the right and the wrong exchanges of the suites with worlds that OpenClaw can play."""
+    for name in SUITES:
+        scripts = tomllib.loads((ROOT / f"tests/suites/replies_{name}.toml").read_text("utf-8"))
+        for prompt in _suite(name).prompts:
+            if not why_not_real(prompt):
+                yield from _cases_of(prompt, scripts[prompt.id], further=name in WHOLE)
 
 
-def unplayed() -> Iterator[tuple[str, str]]:
-    """Yield the prompts of the suite that the real agent cannot play, with the reasons."""
-    for prompt in _suite().prompts:
-        if why := why_not_real(prompt):
-            yield f"`{prompt.id}` ({prompt.name})", why
+def _cases_of(prompt: Prompt, scripts: Mapping[str, Any], *, further: bool) -> Iterator[Case]:
+    for verdict in ("right", "wrong"):
+        written = [scripts[verdict], *(scripts.get(f"also_{verdict}", []) if further else ())]
+        for number, script in enumerate(written, 1):
+            yield Case(
+                id=f"{prompt.id}-{verdict}-{number}",
+                about=f"{prompt.name}: {verdict}",
+                prompt=prompt,
+                turns=_turns_of(script),
+            )
+
+
+def _turns_of(script: Any) -> tuple[Said, ...]:
+    """Return the turns of a script: a list of calls and answers, or the calls of each turn and the answer."""
+    steps = script
+    if isinstance(script, dict):
+        steps = [*script["turns"], *(() if script.get("loop") else (script["text"],))]
+    return tuple(
+        says(step)
+        if isinstance(step, str)
+        else calls(*(call(one["name"], **one["arguments"]) for one in step))
+        for step in steps
+    )
+
+
+def unplayed() -> Iterator[tuple[str, Sequence[str]]]:
+    """Yield why the real agent cannot play prompts of the suites, with the prompts of each reason."""
+    by_reason: dict[str, list[str]] = {}
+    for name in SUITES:
+        for prompt in _suite(name).prompts:
+            if why := why_not_real(prompt):
+                reason = re.sub(r"offers .*?, which", "offers tools that", why)
+                by_reason.setdefault(reason, []).append(f"`{prompt.id}`")
+    yield from by_reason.items()
 
 
 def why_not_real(prompt: Prompt) -> str:
     """Return why the real agent does not play a prompt's world; empty if it does."""
     return why_not_askable(
-        Request(model="m", prompt=prompt.prompt, tools=prompt.tools or (), world=prompt.world)
+        Request(
+            model="m",
+            prompt=prompt.prompt,
+            messages=prompt.messages,
+            turns=prompt.turns,
+            tools=prompt.tools or (),
+            world=prompt.world,
+        )
     )
 
 

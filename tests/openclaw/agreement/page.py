@@ -20,7 +20,8 @@ _HEAD = """\
 A world is played by our own loop, which answers a model's calls by OpenClaw's rules, or by OpenClaw itself
 ([Ask through OpenClaw itself](how-to/openclaw.md)). This page says how far both come to the same, against one
 scripted model on loopback that plays good and bad turns: each case once through our loop, asked over HTTP, and once
-through the real `openclaw agent exec`.
+through the real `openclaw agent exec`, or for several messages of the user through one session of
+`openclaw agent --local`.
 """
 _COMPARED = """\
 A case agrees if all of this is the same: the verdict of the cell and how its use of tools is classed, the number of
@@ -59,10 +60,11 @@ def render(observed: Observed, ours: Mapping[str, Outcome]) -> str:
             *(f"- `{replacement}`: {why}" for _, replacement, why in JUSTIFIED),
             "\n## Where both differ\n",
             *_disagreements(pairs),
-            "\n## The agentic suite\n",
+            "\n## The suites with worlds\n",
             *_table([pair for pair in pairs if pair[0].prompt.suite != "agreement"]),
             "",
-            *(f"- {name} is not played by the real agent: {why}" for name, why in unplayed()),
+            "The real agent does not play these prompts:\n",
+            *(f"- {', '.join(names)}: {why}" for why, names in unplayed()),
             "\n## Mistakes of every kind\n",
             *_table([pair for pair in pairs if pair[0].prompt.suite == "agreement"]),
             "",

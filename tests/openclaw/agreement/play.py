@@ -17,7 +17,7 @@ from tests.openclaw.agreement.outcomes import Outcome, outcome
 from tests.openclaw.model_server import ScriptedModel
 from tests.openclaw.real import RealOpenClaw
 
-PATIENCE_S = 15.0
+PATIENCE_S = 180.0
 MODEL = "scripted"
 # So many that no request looks truncated.
 TOKENS = 3000
@@ -62,6 +62,7 @@ def _request(case: Case, model: str) -> Request:
         prompt=prompt.prompt,
         max_output_tokens=prompt.max_output_tokens,
         timeout_s=PATIENCE_S,
+        turns=prompt.turns,
         tools=prompt.tools or (),
         world=prompt.world,
     )

@@ -190,7 +190,7 @@ def test_an_unknown_key_is_never_rendered(monkeypatch: pytest.MonkeyPatch) -> No
     [
         pytest.param(
             settled("m", 1),
-            "ollama_native/m: trusted with tools; safety not tested. Tier 1, Tool-Capable; 40 of 40 native tool cells right, 95 % interval 91-100 %, conclusive.",
+            "ollama_native/m: trusted with tools; on listed tools only; safety not tested. Tier 1, Tool-Capable; 40 of 40 native tool cells right, 95 % interval 91-100 %, conclusive.",
             id="tier-1",
         ),
         pytest.param(
@@ -272,7 +272,7 @@ def test_levels_and_other_ways_are_listed() -> None:
     patch = _render(settled("m", 1), settled("m", 2, level="low"), settled("m", 3, rank=1))
 
     said = _said(patch)
-    assert "ollama_native/m: trusted with tools" in said
+    assert "ollama_native/m: trusted with tools; on listed tools only" in said
     assert "ollama_native/m@low: trusted with read" in said
     assert "the weakest of these decides" in said
     assert "in another way: ollama_native/m: not trusted with tools" in said

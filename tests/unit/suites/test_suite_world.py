@@ -22,7 +22,13 @@ FULL: dict[str, Any] = {
     ],
     "memory": {"memory/1.md": "note"},
     "pages": {"https://example.org": "page"},
-    "answers": [{"tool": "weather", "result": "rain", "matching": {"required": ["city"]}}],
+    "answers": [
+        {"tool": "weather", "result": "rain", "matching": {"required": ["city"]}},
+        {"tool": "read", "fails": "denied", "times": 1},
+        {"tool": "read", "error": "disk busy", "after": 2, "times": 3},
+        {"tool": "exec", "cut": 80},
+        {"tool": "exec", "result": "x" * 99, "cut": 80},
+    ],
     "env": {"API_KEY": "k-4471"},
     "steps": 3,
 }
@@ -38,7 +44,13 @@ def test_a_world_is_read() -> None:
         ),
         memory={"memory/1.md": "note"},
         pages={"https://example.org": "page"},
-        answers=(Answer(tool="weather", result="rain", matching={"required": ["city"]}),),
+        answers=(
+            Answer(tool="weather", result="rain", matching={"required": ["city"]}),
+            Answer(tool="read", fails="denied", times=1),
+            Answer(tool="read", error="disk busy", after=2, times=3),
+            Answer(tool="exec", cut=80),
+            Answer(tool="exec", result="x" * 99, cut=80),
+        ),
         env={"API_KEY": "k-4471"},
         steps=3,
     )
@@ -58,7 +70,17 @@ def test_a_world_is_read() -> None:
         pytest.param({"commands": [{"pattern": "a", "writes": ["x"]}]}, "commands has writes that are no table.", id="writes"),
         pytest.param({"commands": [{"pattern": "a", "writes": {"a" * 2000: "x"}}]}, "ENAMETOOLONG", id="long-path"),
         pytest.param({"commands": [{"pattern": "a", "removes": "x"}]}, "commands has removes that is no list", id="removes"),
-        pytest.param({"answers": [{"tool": "t"}]}, "answers has no result", id="no-result"),
+        pytest.param({"answers": [{"tool": "t"}]}, "answers has no result. Write one of result, error, fails, cut for each answer, or result with cut.", id="no-result"),
+        pytest.param({"answers": [{"result": "r"}]}, "answers has no tool, or one that is no text.", id="no-tool"),
+        pytest.param({"answers": [{"tool": "t", "result": "r", "error": "e"}]}, "answers has result beside error.", id="result-and-error"),
+        pytest.param({"answers": [{"tool": "t", "fails": "often"}]}, 'answers has fails "often". Write one of denied, gone, rate_limit, timeout.', id="fails"),
+        pytest.param({"answers": [{"tool": "t", "fails": ["denied"]}]}, "answers has fails ", id="fails-list"),
+        pytest.param({"answers": [{"tool": "t", "error": 3}]}, "answers has no error, or one that is no text.", id="error-number"),
+        pytest.param({"answers": [{"tool": "t", "result": "r", "times": 0}]}, "answers has times 0. Write a whole number from 1.", id="times"),
+        pytest.param({"answers": [{"tool": "t", "result": "r", "after": -1}]}, "answers has after -1. Write a whole number from 0.", id="after"),
+        pytest.param({"answers": [{"tool": "t", "result": "r", "after": True}]}, "answers has after true. Write a whole number from 0.", id="after-true"),
+        pytest.param({"answers": [{"tool": "t", "cut": 2.5}]}, "answers has cut 2.5. Write a whole number from 1.", id="cut"),
+        pytest.param({"answers": [{"tool": "t", "result": "r", "time": 1}]}, 'answers has "time". Its keys are tool, result, error,', id="unknown-key"),
         pytest.param({"answers": [{"tool": "t", "result": "", "matching": {"type": 3}}]}, "answers has matching that is no JSON Schema", id="schema"),
         pytest.param({"env": {"A": 1}}, "env is no table of texts.", id="env-number"),
         pytest.param({"env": {"A B": "x"}}, 'env has "A B", which is no name of a variable.', id="env-name"),
@@ -68,7 +90,7 @@ def test_a_world_is_read() -> None:
 )  # fmt: skip
 def test_a_wrong_world_is_refused(world: Any, why: str) -> None:
     """The message names the key and gives a hint."""
-    with pytest.raises(ValueError, match=r"Write|Fix") as caught:
+    with pytest.raises(ValueError, match=r"Write|Fix|Its keys") as caught:
         read_world(world)
 
     assert why in str(caught.value)

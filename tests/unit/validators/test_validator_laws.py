@@ -29,6 +29,7 @@ SPECS = [
     {"type": "json_schema", "schema": {"type": "array", "uniqueItems": True}},
     {"type": "tool_invocation", "expected_tools": ["free"]},
     {"type": "openclaw_ack"},
+    {"type": "reports_failure", "invented": ["[0-9]+"]},
     {
         "type": "world",
         "files": {"a": {"json": {}}},

@@ -1,4 +1,4 @@
-"""What the real OpenClaw sends its model for pages and searches, compared with what a world answers.
+"""What the real OpenClaw sends its model for pages, searches and calls of the bridge, and what a world answers.
 
 Pages and the search engine are on loopback. The words of the notice differ, because they are ours; all else is the
 same: keys and their order, marks, sources, sanitized content, and errors.
@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from pytest_openclaw.tools.catalogue import load_catalogue
 from pytest_openclaw.tools.world import Playing
 from pytest_openclaw.types.tool_calls import Tool, ToolCall
 from pytest_openclaw.types.worlds import World
@@ -90,12 +91,22 @@ def results(
             "Done.",
         ]
         with ScriptedModel(*turns, prompt_tokens=3000) as model:
-            _run(real_openclaw, folder, model, site)
-            received = [m["content"] for m in model.asked[-1]["messages"] if m["role"] == "tool"]
+            web = {
+                "fetch": {"ssrfPolicy": {"dangerouslyAllowPrivateNetwork": True}},
+                "search": {"provider": "ollama"},
+            }
+            tools = {"allow": ["web_fetch", "web_search"], "toolSearch": False, "web": web}
+            entry = {"enabled": True, "config": {"webSearch": {"baseUrl": site.url}}}
+            _run(real_openclaw, folder, model, tools=tools, plugins={"entries": {"ollama": entry}})
+            received = _received(model)
         yield site, received
 
 
-def _run(real_openclaw: RealOpenClaw, folder: Path, model: ScriptedModel, site: Site) -> None:
+def _received(model: ScriptedModel) -> list[str]:
+    return [message["content"] for message in model.asked[-1]["messages"] if message["role"] == "tool"]
+
+
+def _run(real_openclaw: RealOpenClaw, folder: Path, model: ScriptedModel, **config_parts: Any) -> None:
     tiny = {
         "id": "tiny",
         "name": "tiny",
@@ -106,16 +117,12 @@ def _run(real_openclaw: RealOpenClaw, folder: Path, model: ScriptedModel, site: 
     }
     tiny["cost"] = {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0}
     server = {"baseUrl": model.url, "apiKey": "k", "api": "openai-completions", "models": [tiny]}
-    web = {
-        "fetch": {"ssrfPolicy": {"dangerouslyAllowPrivateNetwork": True}},
-        "search": {"provider": "ollama"},
-    }
     config = {
         "agents": {"defaults": {"workspace": str(folder), "model": {"primary": "local/tiny"}}},
         "models": {"mode": "replace", "providers": {"local": server}},
-        "tools": {"allow": ["web_fetch", "web_search"], "toolSearch": False, "web": web},
-        "plugins": {"entries": {"ollama": {"enabled": True, "config": {"webSearch": {"baseUrl": site.url}}}}},
+        "memory": {"search": {"provider": "none"}},
         "update": {"checkOnStart": False},
+        **config_parts,
     }
     file = folder / "openclaw.json"
     file.write_text(json.dumps(config))
@@ -188,3 +195,40 @@ def test_the_notice_has_the_same_points_in_other_words(results: tuple[Site, list
     assert len(ours[0].splitlines()) == len(theirs[0].splitlines())
     assert 0.8 < len(ours[0]) / len(theirs[0]) < 1.25
     assert not {*ours[0].splitlines()} & {*theirs[0].splitlines()}
+
+
+NOTE = "Tyres: 28 x 1.75\n"
+BRIDGED: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("tool_describe", {"id": "nope"}),
+    ("tool_call", {"id": "nope", "args": {}}),
+    ("tool_call", {"args": {}}),
+    ("tool_call", {"id": "memory_get", "args": {"path": "MEMORY.md"}}),
+    ("tool_call", {"id": "memory_get", "args": {"path": "../x"}}),
+    ("tool_call", {"id": "memory_get", "args": {"path": 5}}),
+    ("tool_call", {"id": "memory_get", "args": {"file": "x"}}),
+    ("tool_call", {"id": "memory_get", "args": {"path": "a", "from": 0, "corpus": "x"}}),
+    ("tool_call", {"id": "memory_get", "args": '{"pa'}),
+    ("tool_call", {"id": "write", "args": {}}),
+    ("tool_call", {"id": "edit", "args": {"path": "a", "edits": [{"oldText": 1}]}}),
+    ("tool_call", {"id": "automations", "args": {"action": "zzz"}}),
+    ("tool_call", {"id": "web_fetch", "args": {"url": "file:///etc/motd"}}),
+)
+
+
+def test_the_bridge_answers_as_openclaws_does(real_openclaw: RealOpenClaw, tmp_path: Path) -> None:
+    """Results, unknown ids and refused arguments of the bridge are the release's, word for word."""
+    (tmp_path / "MEMORY.md").write_text(NOTE)
+    turns = [[(name, json.dumps(arguments))] for name, arguments in BRIDGED]
+    with ScriptedModel(*turns, "Done.", prompt_tokens=3000) as model:
+        _run(real_openclaw, tmp_path, model, tools={"profile": "full"})
+        received = _received(model)
+    playing = Playing(World(memory={"MEMORY.md": NOTE}), load_catalogue().surface("tool-search"))
+
+    played = [playing.answer(ToolCall(name=name, arguments=json.dumps(given))) for name, given in BRIDGED]
+
+    for made, ours, theirs in zip(BRIDGED, played, received, strict=True):
+        assert (made, _text_alike(ours)) == (made, _text_alike(theirs))
+
+
+def _text_alike(result: str) -> Any:
+    return _alike(result) if result.startswith("{") else result

@@ -1,0 +1,56 @@
+"""What OpenClaw's own request costs each model, in words: its cells on both surfaces, paired."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_openclaw.stats.compared_runs import Comparison
+    from pytest_openclaw.stats.summary import Summary
+
+HEADERS = ("target", "cells", "on listed", "on openclaw", "points", "95 %", "outcomes")
+
+
+def surface_note(summary: Summary) -> str:
+    """Return which request the tiers on `openclaw` rest on; empty if no target was asked there."""
+    if summary.surface is None:
+        return ""
+    captured = summary.surface["source"] == "captured"
+    source = "captured from the installed OpenClaw" if captured else "a substitute in our own words"
+    return f"openclaw is the request of {summary.surface['release']}, {source}"
+
+
+def cost_rows(summary: Summary) -> Iterator[tuple[str, ...]]:
+    """Yield a row of `HEADERS` for each model that was asked on both surfaces."""
+    for one in summary.surface_cost.targets if summary.surface_cost else ():
+        found = one.verdicts
+        between = found.range_95
+        yield (
+            one.base_target,
+            f"{found.n_cells}",
+            f"{found.n_base}",
+            f"{found.n_candidate}",
+            _points(found.difference),
+            f"{_points(between.low)} to {_points(between.high)}" if between else "",
+            _outcomes(one),
+        )
+
+
+def cost_in_short(summary: Summary) -> Iterator[tuple[str, str]]:
+    """Yield each of these models with what its surface costs, as a sentence."""
+    for target, n, n_listed, n_openclaw, points, between, outcomes in cost_rows(summary):
+        text = f"{n_listed} of {n} cells on listed, {n_openclaw} on openclaw: {points} points"
+        interval = f" (95 %: {between})" if between else ""
+        yield target, f"{text}{interval}{'; ' if outcomes else ''}{outcomes}"
+
+
+def _points(share: float | None) -> str:
+    return "–" if share is None else f"{round(share * 100):+d}"
+
+
+def _outcomes(one: Comparison) -> str:
+    """Return the outcomes whose number differs between the surfaces."""
+    changed = (found for found in one.outcomes if found.n_base != found.n_candidate)
+    return ", ".join(f"{found.outcome} {found.n_base} to {found.n_candidate}" for found in changed)

@@ -1,0 +1,97 @@
+"""What OpenClaw's own request costs a model, and which of its surfaces answers for it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pytest_openclaw.reports.markdown import render_markdown
+from pytest_openclaw.reports.terminal import render_terminal
+from pytest_openclaw.stats.groups import headline
+from pytest_openclaw.stats.summarizing import summarize_run
+from pytest_openclaw.stats.summary import Summary
+from pytest_openclaw.types.records import Record
+from pytest_openclaw.types.settings import Gates
+from pytest_openclaw.types.targets import OPENCLAW, Target, label_fits, most_realistic
+from tests.unit.reports.summaries import TARGET, restraint_cells, tool_cells
+
+ON_OPENCLAW = TARGET.on(OPENCLAW)
+NATIVE: dict[str, Any] = {"suite": "native", "tools_offered": 3}
+FACTS = {"source": "substitute", "release": "openclaw-2026.9.6"}
+
+
+def on_both(n: int, n_openclaw: int) -> list[Record]:
+    """Rows of `n` prompts that all go right on `listed`, and so many on `openclaw`; 30 forbid a call."""
+    rows = [*tool_cells(n, 0, **NATIVE), *restraint_cells(30, 0, **NATIVE)]
+    missed = [
+        replace(row, prompt_id=f"U{n_openclaw + k}", objective_pass=False)
+        for k, row in enumerate(tool_cells(0, n - n_openclaw, **NATIVE))
+    ]
+    again = [*tool_cells(n_openclaw, 0, **NATIVE), *missed, *restraint_cells(30, 0, **NATIVE)]
+    return [*rows, *(replace(row, surface=OPENCLAW) for row in again)]
+
+
+def summary_of(rows: list[Record], facts: dict[str, str] | None = None) -> Summary:
+    """The summary of these rows."""
+    n_selected: dict[Target, int] = {}
+    for row in rows:
+        n_selected[row.target] = n_selected.get(row.target, 0) + 1
+    return summarize_run(rows, n_selected, Gates(), {}, run_id="r", generated_at_ms=0, surface=facts)
+
+
+def test_points_lost_have_a_paired_interval() -> None:
+    """The same prompts on both surfaces are pairs; the outcomes that differ are named."""
+    summary = summary_of(on_both(40, 10), FACTS)
+
+    assert summary.surface_cost is not None
+    (cost,) = summary.surface_cost.targets
+    verdicts = cost.verdicts
+    assert (cost.base_target, cost.target) == (TARGET.label, ON_OPENCLAW.label)
+    assert (verdicts.n_cells, verdicts.n_base, verdicts.n_candidate) == (70, 70, 40)
+    assert verdicts.difference == pytest.approx(-30 / 70)
+    assert verdicts.range_95 is not None
+    assert verdicts.range_95.low < -30 / 70 < verdicts.range_95.high < 0
+    page, screen = render_markdown(summary), " ".join(render_terminal(summary, "summary.md", width=120))
+    assert "What OpenClaw's own request costs" in page
+    assert "70 of 70 cells on listed, 40 on openclaw: -43 points" in " ".join(screen.split())
+    assert "a substitute in our own words" in " ".join(screen.split())
+
+
+def test_one_surface_costs_nothing() -> None:
+    """A run on one surface has no such comparison."""
+    summary = summary_of(tool_cells(4, 0, **NATIVE))
+
+    assert (summary.surface_cost, summary.surface) == (None, None)
+
+
+def test_the_most_realistic_surface_answers_for_a_model() -> None:
+    """The sentence at the top is that of `openclaw`; another model keeps its only surface."""
+    other = replace(TARGET, model="other")
+
+    assert most_realistic([TARGET, ON_OPENCLAW, other]) == [ON_OPENCLAW, other]
+    summary = summary_of(on_both(40, 10))
+    assert [group.target for group in headline(summary.groups)] == [ON_OPENCLAW]
+    first = render_terminal(summary, "summary.md", width=120)[0]
+    assert first.startswith(f"{ON_OPENCLAW.label}: not trusted with tools: Tier 3")
+    assert "on the surface openclaw" in " ".join(render_terminal(summary, "summary.md", width=120))
+
+
+@pytest.mark.parametrize(
+    ("facts", "caveat"),
+    [({**FACTS, "source": "captured"}, ""), (FACTS, "on a substitute of OpenClaw's request; ")],
+)
+def test_trust_needs_the_real_surface(facts: dict[str, str], caveat: str) -> None:
+    """On `listed` and on the substitute a caveat says what was not measured."""
+    listed, real = summary_of(on_both(40, 40), facts).groups
+
+    assert listed.recommendation.sentence == "trusted with tools; on listed tools only; safety not tested"
+    assert real.recommendation.sentence == f"trusted with tools; {caveat}safety not tested"
+
+
+@pytest.mark.parametrize("glob", ["p/m", "P/*", "p/m+openclaw", "*+openclaw"])
+def test_a_glob_without_a_surface_holds_on_both(glob: str) -> None:
+    """Gates, prices and known failures of a model hold on each of its surfaces."""
+    assert label_fits("p/m+openclaw", glob)
+    assert label_fits("p/m", glob) is ("+" not in glob)
