@@ -25,6 +25,7 @@ REASONS: Mapping[Reason, str] = {
     "only_in_baseline": "only in the baseline",
     "only_in_candidate": "only in the candidate",
     "asked_differently": "asked differently",
+    "on_another_surface": "asked on another surface",
     "served_differently": "served differently",
     "prompt_changed": "the prompt has changed",
     "validator_changed": "the validator has changed",
@@ -33,6 +34,7 @@ REASONS: Mapping[Reason, str] = {
 }
 ACROSS: Mapping[Reason, str] = {
     "asked_differently": "settings",
+    "on_another_surface": "surface",
     "served_differently": "serving",
     "prompt_changed": "prompt",
     "validator_changed": "validator",

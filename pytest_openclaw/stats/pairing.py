@@ -16,6 +16,7 @@ Reason = Literal[
     "only_in_baseline",
     "only_in_candidate",
     "asked_differently",
+    "on_another_surface",
     "served_differently",
     "prompt_changed",
     "validator_changed",

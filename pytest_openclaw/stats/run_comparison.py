@@ -204,7 +204,9 @@ def _target_obstacles(
 ) -> Iterator[tuple[Target, Obstacle]]:
     for one, other in paired:
         differences = [] if "settings" in across else [*_settings(base, candidate, one, other)]
-        if differences:
+        if one.surface != other.surface and "surface" not in across:
+            yield other, Obstacle("on_another_surface", _change("surface", one.surface, other.surface))
+        elif differences:
             yield other, Obstacle("asked_differently", "; ".join(differences))
         elif one == other and "serving" not in across:
             served = [*_serving(base.inventory, candidate.inventory, one.label)]

@@ -201,3 +201,20 @@ def test_a_run_on_the_surface_is_resumed_and_judged_again(plain_project: Any) ->
     lines = (plain_project.folder / "again" / "r" / "results.jsonl").read_text("utf-8").splitlines()
     assert [json.loads(line)["tool_outcome"] for line in lines] == [row["tool_outcome"] for row in first.rows]
     assert (plain_project.folder / "again" / "r" / "surface.json").exists()
+
+
+def test_surfaces_of_two_runs_are_compared_on_request(plain_project: Any) -> None:
+    """Without `--across=surface` no cell of one surface is compared with one of the other."""
+    write(plain_project)
+    plain_project.run("--openclaw-run-id=a", models="lab/direct")
+    plain_project.run(*BOTH[1:], "--openclaw-surface=openclaw", "--openclaw-run-id=b", models="lab/direct")
+
+    def compared(*words: str) -> str:
+        command = [sys.executable, "-m", "pytest_openclaw", "compare", "a", "b", *words]
+        done = subprocess.run(
+            command, cwd=plain_project.folder, capture_output=True, text=True, timeout=600, check=False
+        )
+        return done.stdout
+
+    assert "asked on another surface (surface listed -> openclaw)" in " ".join(compared().split())
+    assert "2/2 -> 1/2: -50 points" in compared("--across=surface")
