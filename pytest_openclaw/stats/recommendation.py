@@ -251,6 +251,8 @@ class _Evidence:
 
         if self._turn and (waits := wait_in_words(self._turn)):
             yield Point(code="turn", text=waits)
+        if self._turn and self._turn.fits is False:
+            yield Point(code="context_too_small", text=context_in_words(self._turn))
 
     def _shown(self, interval: Interval) -> str:
         joint = f" for {self.use.joint_over} together" if self.use.joint_over else ""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -12,6 +14,8 @@ pytestmark = pytest.mark.newest
 # Models whose answers depend on the kind of request; `web_search` is behind the bridge on the surface.
 MODELS = '''
 import json
+import subprocess
+import sys
 from pytest_openclaw import Provider, Reply, ToolCall
 
 def call(name, **arguments):
@@ -155,3 +159,45 @@ def test_faults_that_only_the_surface_shows(plain_project: Any, model: str, expe
 
     listed = {("R", "listed"): "valid", ("W", "listed"): "valid"}
     assert outcomes(session) == {**listed, **expected}
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["--openclaw-surface=real"], "--openclaw-surface=real: give listed or openclaw"),
+        (["--openclaw-temperature=3"], "give a number from 0 to 2, or server to send none"),
+        (["--openclaw-top-p=0"], "give a number above 0 and up to 1"),
+        (["--openclaw-tool-choice=none"], "give auto or required"),
+        (["--openclaw-top-p=0.5"], "--openclaw-top-p: lab cannot send that"),
+        (["-o", "openclaw_request_fields=lab = [1]"], "write JSON, an object"),
+        (["-o", "openclaw_request_fields=lob = {}"], "there is no provider 'lob'"),
+        (["--openclaw-surface=openclaw", "--openclaw-surface-from=none.json"], "--openclaw-surface-from"),
+    ],
+)
+def test_a_wrong_choice_ends_the_session(plain_project: Any, words: list[str], expected: str) -> None:
+    """Before any request, with a hint."""
+    write(plain_project)
+
+    session = plain_project.run(*words, models="lab/able")
+
+    assert session.status == 4
+    assert expected in session.text
+    assert not (plain_project.folder / "asked.jsonl").exists()
+
+
+def test_a_run_on_the_surface_is_resumed_and_judged_again(plain_project: Any) -> None:
+    """The run's own `surface.json` is used: nothing is asked again, and no verdict changes."""
+    write(plain_project)
+    first = plain_project.run(*BOTH, models="lab/direct")
+
+    again = plain_project.run("--openclaw-resume=last", models=None)
+    assert again.rows == first.rows
+    assert len(asked(plain_project)) == 5
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest_openclaw", "rescore", str(first.run_dir), "--into", "again/r"],
+        cwd=plain_project.folder, capture_output=True, text=True, timeout=600, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    lines = (plain_project.folder / "again" / "r" / "results.jsonl").read_text("utf-8").splitlines()
+    assert [json.loads(line)["tool_outcome"] for line in lines] == [row["tool_outcome"] for row in first.rows]
+    assert (plain_project.folder / "again" / "r" / "surface.json").exists()

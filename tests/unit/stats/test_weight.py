@@ -100,6 +100,17 @@ def test_the_recommendation_says_it(speed: float, context: int | None, code: str
     assert code in {caveat.code for caveat in found.caveats}
 
 
+def test_a_context_that_is_too_small_is_a_reason_without_trust() -> None:
+    """What OpenClaw needs is said of every target, trusted or not."""
+    rows = tool_cells(0, 2, tools_offered=2)
+    found = summarize_group(TARGET, rows, Snapshots(context_tokens=8192), n_targets=1).recommendation
+
+    assert found.kind == "not_enough_evidence"
+    assert "OpenClaw needs 16,384 tokens of context, the server has 8,192" in {
+        reason.text for reason in found.reasons
+    }
+
+
 def test_a_bearable_turn_is_a_reason() -> None:
     """It is no caveat; without the server's timing nothing is said."""
     found, unknown = group(5000.0, 32_768).recommendation, group(None).recommendation
