@@ -47,7 +47,8 @@ def _ended(process: Process, text: str) -> list[str]:
 
 def _rev(process: Process) -> str:
     texts = [text for _, text in process.texts(process.words)]
-    return "".join(f"{line[::-1]}\n" for text in texts for line in process.lines(text))
+    lines = (line for text in texts for line in _ended(process, text))
+    return "".join(line.rstrip("\n")[::-1] + "\n" * line.endswith("\n") for line in lines)
 
 
 def _head(process: Process) -> str:
@@ -105,7 +106,7 @@ def _wc(process: Process) -> str:
     width = len(str(sum(len(text.encode()) for _, text in found)))
     if len(shown) == 1 and len(paths) < 2:
         width = 1
-    elif not paths or "-" in paths:
+    elif not paths or any(path == "-" or process.workspace.is_folder(process.place(path)) for path in paths):
         width = max(7, width)
     lines = (
         " ".join([*(f"{count:{width}d}" for count in counts), *([path] if paths else [])])

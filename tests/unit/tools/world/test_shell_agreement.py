@@ -264,7 +264,9 @@ cut -d' ' -f1 logs/night.log | sort | uniq | head -2
 cut -s -d, -f2 a.txt
 tr a-z A-Z < a.txt; tr -d '\\n' < a.txt; echo aabbc | tr -s a-z; echo x,y | tr , '\\n'
 echo Hello | tr '[:upper:]' '[:lower:]'; echo abc123 | tr -cd 0-9
-rev a.txt; tac a.txt
+rev a.txt; tac a.txt; rev no_end.txt
+wc src/*; wc -l src a.txt
+grep -q one a.txt nope && echo found; grep -q one nope a.txt
 seq 3; seq 2 4; seq 10 -5 0
 basename src/lib/util.py .py; dirname src/lib/util.py; basename src/; dirname a.txt
 cat a.txt | xargs; echo a b c | xargs -n1 echo item
@@ -461,7 +463,7 @@ def _reads_what_it_writes(command: str) -> bool:
 
 
 SIMPLE = st.one_of(SED, GREP, FIND, TEST, TEXT, CHANGE, VALUE)
-FILTER = _one_of("sort", "wc -l", "head -2", "tail -1", "grep o", "sed 's/o/0/'", "tr a-z A-Z", "cat -n", "uniq -c", "xargs", "xargs -n1 echo", "cut -c1-4", "tee new.txt", "grep -c .", "sort -u", "sed -n 2p", "rev", "cat", "true", "xargs -I{} echo '<{}>'")  # fmt: skip
+FILTER = _one_of("sort", "wc -l", "head -2", "tail -1", "grep o", "sed 's/o/0/'", "tr a-z A-Z", "cat -n", "uniq -c", "xargs", "xargs -n1 echo", "cut -c1-4", "tee copy.txt", "grep -c .", "sort -u", "sed -n 2p", "rev", "cat", "xargs -I{} echo '<{}>'")  # fmt: skip
 COMMANDS = st.recursive(
     SIMPLE,
     lambda inner: st.one_of(
