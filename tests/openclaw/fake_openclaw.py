@@ -4,7 +4,8 @@ FAKE_MODE is given as the first argument: `answer`, `silent` (no JSON), `termina
 SIGTERM), `fails` (an error of its own), `garbles` (its request is not JSON), `hangs`
 (with a child that would outlive it), `runs` (the prompt is a command, which it gives to its shell).
 It writes its input to FILE, the second argument. With `--local` it is a turn of a session, whose
-conversation it keeps in its state folder; a prompt `fail` is answered by an error.
+conversation it keeps in its state folder; a prompt `fail` is answered by an error, `quiet` without
+asking. There it executes calls of `read` and `write`, of paths in the workspace.
 
 The mode `config` replaces `config patch` and `config validate`, and FILE has their answers:
 `{"dry_run": {"stdout", "stderr", "status", "hangs"}, "apply": …, "validate": …, "before": …}`, the last
@@ -93,6 +94,9 @@ if mode == "fails":
     error = {"message": "Config invalid: no such key", "kind": "exception"}
     print(json.dumps({"ok": False, "status": "error", "final": "", "payloads": [], "error": error}))
     sys.exit(1)
+if is_session and prompt == "quiet":
+    print(json.dumps({"payloads": [], "meta": {"agentMeta": {}, "stopReason": "stop"}}))
+    sys.exit()
 if is_session and prompt == "fail":
     print(
         json.dumps({"payloads": [], "meta": {"error": {"kind": "exception", "message": "HTTP 503: later"}}})
@@ -110,16 +114,43 @@ body = {"model": server["models"][0]["id"], "messages": messages, "stream": True
 body["tools"] = [
     {"type": "function", "function": {"name": name}} for name in config["tools"].get("allow", [])
 ]
-request = urllib.request.Request(
-    server["baseUrl"] + "/chat/completions",
-    b"[" * 200_000 if mode == "garbles" else json.dumps(body).encode(),
-    {"Content-Type": "application/json", "Authorization": f"Bearer {server['apiKey']}"},
-)
-answer = urllib.request.urlopen(request, timeout=600).read().decode()
-deltas = [json.loads(line[6:]) for line in answer.splitlines() if line.startswith("data: {")]
-text = "".join(c["delta"].get("content") or "" for d in deltas for c in d["choices"])
+
+
+def keep_conversation() -> None:
+    """Write the conversation of a session."""
+    if kept:
+        kept.write_text(json.dumps(messages), encoding="utf-8")
+
+
+def execute(call: dict[str, Any]) -> dict[str, Any]:
+    """Return the result of a call as a message."""
+    arguments = json.loads(call["function"]["arguments"])
+    if call["function"]["name"] == "write":
+        Path(arguments["path"]).write_text(arguments["content"], "utf-8")
+        result = "Written."
+    else:
+        result = Path(arguments["path"]).read_text("utf-8")
+    return {"role": "tool", "tool_call_id": call["id"], "content": result}
+
+
+while True:
+    keep_conversation()
+    request = urllib.request.Request(
+        server["baseUrl"] + "/chat/completions",
+        b"[" * 200_000 if mode == "garbles" else json.dumps(body).encode(),
+        {"Content-Type": "application/json", "Authorization": f"Bearer {server['apiKey']}"},
+    )
+    answer = urllib.request.urlopen(request, timeout=600).read().decode()
+    events = [json.loads(line[6:]) for line in answer.splitlines() if line.startswith("data: {")]
+    deltas = [choice["delta"] for event in events for choice in event["choices"]]
+    text = "".join(delta.get("content") or "" for delta in deltas)
+    made = [call for delta in deltas for call in delta.get("tool_calls", ())] if is_session else []
+    messages.append({"role": "assistant", "content": text} | ({"tool_calls": made} if made else {}))
+    messages.extend(map(execute, made))
+    if not made:
+        break
+keep_conversation()
 if kept:
-    kept.write_text(json.dumps([*messages, {"role": "assistant", "content": text}]), encoding="utf-8")
     meta = {"agentMeta": {"model": body["model"]}, "finalAssistantVisibleText": text, "stopReason": "stop"}
     printed = {"payloads": [{"text": text, "mediaUrl": None}], "meta": meta}
 else:

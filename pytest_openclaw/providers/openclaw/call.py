@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from pytest_openclaw.core.private import write_private
 from pytest_openclaw.core.text import valid_text
 from pytest_openclaw.providers.openclaw.disk import Stage
+from pytest_openclaw.providers.openclaw.past import why_no_past
 from pytest_openclaw.providers.processes import find_program, new_folders
 from pytest_openclaw.tools.bridge import BRIDGE
 from pytest_openclaw.tools.paths import place_of
@@ -159,8 +160,10 @@ def why_no_shell(request: Request, scratch: AgentScratch) -> str:
 
 def why_not_askable(request: Request) -> str:
     """Return as a sentence why the real agent cannot handle this request; empty if it can."""
-    if request.messages or request.history:
-        return "OpenClaw cannot be given messages that have happened; its sessions have only its own."
+    if request.history:
+        return "OpenClaw cannot be given turns that have happened after the prompt."
+    if why := why_no_past(request.messages, has_world=request.world is not None):
+        return why
     if request.system:
         return "the prompt has a system text, and OpenClaw writes its system prompt itself."
     if request.world is None:
@@ -180,6 +183,11 @@ def why_not_askable(request: Request) -> str:
     if request.world.answers:
         return "its world answers tools by a script, and the real agent carries them out."
     return ""
+
+
+def is_session(request: Request) -> bool:
+    """Whether OpenClaw is started several times, once for each message of the user."""
+    return bool(request.messages or request.turns)
 
 
 def config_of(
@@ -202,7 +210,7 @@ def config_of(
         "model": {"primary": f"{route.provider}/{route.model}"},
     }
     session: JsonObject = {}
-    if request.turns:  # what `agent exec` adds by itself
+    if is_session(request):  # what `agent exec` adds by itself
         defaults |= {"skipBootstrap": True, "sandbox": {"mode": "off"}}
         policy |= {"profile": "coding", "codeMode": {"enabled": False}}
         session = {"env": {"shellEnv": {"enabled": False}}, "skills": {"load": {"watch": False}}}
@@ -241,7 +249,7 @@ def _policy(request: Request) -> JsonObject:
 def arguments(request: Request, scratch: AgentScratch, *, route: ModelRoute) -> tuple[str, ...]:
     """Return OpenClaw's arguments; the only text of the request among them is the model's name.
 
-    With several messages of the user, each is a turn of one session, whose message is in a file.
+    In a session each message of the user is a turn, whose message is in a file.
     """
     own = (
         *_ARGUMENTS,
@@ -250,7 +258,7 @@ def arguments(request: Request, scratch: AgentScratch, *, route: ModelRoute) -> 
         *("--model", f"{route.provider}/{route.model}"),
     )
     return (
-        *((*_SESSION, "--message-file", str(scratch.message)) if request.turns else own),
+        *((*_SESSION, "--message-file", str(scratch.message)) if is_session(request) else own),
         *(("--thinking", request.thinking_level) if request.thinking_level else ()),
         # Our own timeout is the effective one; this one ends a process that was abandoned.
         *("--timeout", str(round(request.timeout_s) + 60)),
@@ -258,7 +266,7 @@ def arguments(request: Request, scratch: AgentScratch, *, route: ModelRoute) -> 
 
 
 def environment(
-    scratch: AgentScratch, environ: Mapping[str, str], *, is_session: bool = False
+    scratch: AgentScratch, environ: Mapping[str, str], *, of_session: bool = False
 ) -> dict[str, str]:
     """Return OpenClaw's complete environment; of the user's only PATH, to find Node."""
     home, tmp = str(scratch.folder / "home"), str(scratch.folder / "tmp")
@@ -276,7 +284,7 @@ def environment(
         "NODE_COMPILE_CACHE": str(scratch.compiled or scratch.folder / "compiled"),
     }
     # `agent exec` has an argument for it.
-    config = {"OPENCLAW_CONFIG_PATH": str(scratch.config)} if is_session else {}
+    config = {"OPENCLAW_CONFIG_PATH": str(scratch.config)} if of_session else {}
     return kept | own | config | _SWITCHES
 
 

@@ -19,16 +19,18 @@ from pytest_openclaw.providers.exchange import Exchange
 from pytest_openclaw.providers.http import HttpEdge
 from pytest_openclaw.providers.json_values import objects_in, text_in
 from pytest_openclaw.providers.listening import listen
+from pytest_openclaw.providers.openclaw import past
 from pytest_openclaw.providers.wire_errors import load_object, shortened
 from pytest_openclaw.tools.bridge import LOOKUPS
 from pytest_openclaw.types import faults
 from pytest_openclaw.types.faults import CallFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from types import TracebackType
 
     from pytest_openclaw.core.json_types import JsonObject
+    from pytest_openclaw.providers.openclaw.past import PastRun
     from pytest_openclaw.providers.over_http import OverHttp
     from pytest_openclaw.types.replies import Fault
 
@@ -97,6 +99,8 @@ class Relay:
         self._hold_calls, self._most_turns = hold_calls, most_turns
         self._edge = HttpEdge(name)
         self._n_known_messages = 0
+        self._past: PastRun | None = None
+        self._unchecked: list[PastRun] = []
 
     @property
     def url(self) -> str:
@@ -104,9 +108,17 @@ class Relay:
         host, port = self._listening.sockets[0].getsockname()[:2]
         return f"http://{host}:{port}"
 
-    def begin_run(self) -> None:
-        """Record another run of OpenClaw; the one before has ended."""
+    def begin_run(self, past: PastRun | None = None) -> None:
+        """Record another run of OpenClaw; the one before has ended.
+
+        Args:
+            past: answers the requests of this run, which are not recorded; None asks the model. The first
+                request to the model must contain all past runs.
+        """
         self.received = RecordedRun()
+        self._past = past
+        if past is not None:
+            self._unchecked.append(past)
 
     async def __aenter__(self) -> Relay:
         """Start listening."""
@@ -138,7 +150,7 @@ class Relay:
             await incoming.receive_head(reader)
         if not self._is_ours(incoming.headers):
             await _refuse(writer, 401)
-        elif incoming.has_head and (incoming.method, incoming.path) != ("POST", self._server.path):
+        elif incoming.has_head and (incoming.method, incoming.path) != ("POST", self._path):
             await _refuse(writer, 404)
         else:
             async with asyncio.timeout(HEAD_S):
@@ -146,8 +158,14 @@ class Relay:
             body = None if incoming.error else load_object(incoming.body.decode("utf-8", "replace"))
             if body is None:
                 await self._reject(incoming, writer)
+            elif self._past is not None:
+                await self._answer_by(self._past, body, reader, writer)
             else:
                 await self._pass_on(body, writer)
+
+    @property
+    def _path(self) -> str:
+        return self._server.path if self._past is None else past.PATH
 
     def _is_ours(self, headers: dict[str, str]) -> bool:
         token = headers.get("authorization", "").removeprefix("Bearer ")
@@ -163,8 +181,33 @@ class Relay:
         self.received.fault = fault
         self.received.over.set()
 
+    async def _answer_by(
+        self, run: PastRun, body: JsonObject, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        """Answer a request as in the past, or end the run there."""
+        messages = _messages(body)
+        try:
+            turn = run.next(_results_in(messages[self._n_known_messages :]))
+        except ValueError as error:
+            self._end(faults.cannot_play(self._edge.name, str(error)))
+            await _refuse(writer, 502)
+            return
+        self._n_known_messages = len(messages)
+        if turn is None:
+            self.received.over.set()
+            await reader.read()  # an answer, even an error, would become part of the session
+            return
+        await _begin(writer, 200, "text/event-stream")
+        writer.write(past.answer_of(turn, self._model))
+        await writer.drain()
+
     async def _pass_on(self, body: JsonObject, writer: asyncio.StreamWriter) -> None:
         received = self.received
+        if why := past.why_not_sent(self._unchecked, [*_said_in(body)]):
+            self._end(faults.cannot_play(self._edge.name, why))
+            await _refuse(writer, 502)
+            return
+        self._unchecked.clear()
         if received.first_at is None:
             received.first_at = time.perf_counter()
         if not received.exchanges:  # a last request may offer no tools
@@ -334,6 +377,15 @@ def _names_of(tools: Any) -> list[str]:
 
 def _messages(body: JsonObject) -> list[JsonObject]:
     return objects_in(body.get("messages") or body.get("input"))
+
+
+def _said_in(body: JsonObject) -> Iterator[tuple[str, str]]:
+    """Yield role and text of each message and result, in the format of any API."""
+    for entry in _messages(body):
+        if entry.get("type") == "function_call_output":
+            yield "tool", _text_of(entry.get("output"))
+        else:
+            yield text_in(entry.get("role")), _text_of(entry.get("content"))
 
 
 def _results_in(messages: Sequence[JsonObject]) -> tuple[str, ...]:

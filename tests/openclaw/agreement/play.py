@@ -62,6 +62,7 @@ def _request(case: Case, model: str) -> Request:
         prompt=prompt.prompt,
         max_output_tokens=prompt.max_output_tokens,
         timeout_s=PATIENCE_S,
+        messages=prompt.messages,
         turns=prompt.turns,
         tools=prompt.tools or (),
         world=prompt.world,
