@@ -45,8 +45,9 @@ def test_the_config_describes_the_requests(project: Any) -> None:
         {"type": "exact", "value": "yes"},
     )
     assert prompt["max_output_tokens"] == 1024
-    target = {"provider": "scripted", "model": "m", "thinking_level": None, "surface": "listed"}
-    assert config["targets"] == [{**target, "n_cells": 1}]
+    assert config["targets"] == [
+        {"provider": "scripted", "model": "m", "thinking_level": None, "surface": "listed", "n_cells": 1}
+    ]
     assert config["temperature"] == 0
 
 
