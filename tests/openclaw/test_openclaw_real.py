@@ -360,7 +360,9 @@ def test_messages_before_the_prompt_are_in_the_session(environ, name):
 
         (body,) = model.asked
     said = json.dumps(body.get("messages") or body["input"])
-    places = [said.index(text) for text in ("Read /", "quince", "It says quince.", "And b.txt?", "medlar", "Go on.")]
+    places = [
+        said.index(text) for text in ("Read /", "quince", "It says quince.", "And b.txt?", "medlar", "Go on.")
+    ]
     assert places == sorted(places)
     assert (reply.text, reply.tool_calls, len(reply.turns)) == ("Two.", (), 1)
     assert (reply.input_tokens, reply.output_tokens) == (11, 3)

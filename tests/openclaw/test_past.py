@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,14 @@ def test_a_request_that_lacks_something_is_noticed(sent, lacks):
     why = why_not_sent(_runs(), sent)
 
     assert why.startswith(f"OpenClaw's session lacks this of its messages: {lacks}") if lacks else why == ""
+
+
+def test_a_blank_text_may_be_left_out():
+    """In Responses a call without a text has no message of the assistant."""
+    runs = past_runs((PAST[0], replace(READ, text="")), Disk(Path("/real/workspace")))
+
+    assert why_not_sent(runs, [("user", "Read a."), ("", ""), ("tool", "A")]) == ""
+    assert why_not_sent(runs, [("user", "Read a."), ("", "")]) != ""
 
 
 def test_joined_messages_of_the_user_are_there():

@@ -138,8 +138,8 @@ def why_not_sent(runs: Iterable[PastRun], sent: Sequence[tuple[str, str]]) -> st
             a message of the user that has no answer with the next one.
     """
     at, start = 0, 0
-    for role, whole in (one for run in runs for one in run.said()):
-        text = whole.strip()
+    said = ((role, text.strip()) for run in runs for role, text in run.said())
+    for role, text in (one for one in said if one[1]):  # some APIs send no blank text
         while at < len(sent) and not (sent[at][0] == role and text in sent[at][1][start:]):
             at, start = at + 1, 0
         if at == len(sent):

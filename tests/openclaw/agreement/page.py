@@ -64,7 +64,7 @@ def render(observed: Observed, ours: Mapping[str, Outcome]) -> str:
             *_table([pair for pair in pairs if pair[0].prompt.suite != "agreement"]),
             "",
             "The real agent does not play these prompts:\n",
-            *(f"- {', '.join(names)}: {why}" for why, names in unplayed()),
+            *(f"- {why[0].upper()}{why[1:]} Prompts: {', '.join(names)}." for why, names in unplayed()),
             "\n## Mistakes of every kind\n",
             *_table([pair for pair in pairs if pair[0].prompt.suite == "agreement"]),
             "",
