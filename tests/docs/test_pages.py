@@ -31,7 +31,7 @@ PLUGINS = {DOCS / "how-to/validator.md", DOCS / "how-to/provider.md"}
 # Its output is compared with the commands in test_comparison_page.py.
 TESTED_APART = {DOCS / "comparison.md", DOCS / "how-to/route.md"}
 PAGES = sorted([ROOT / "README.md", ROOT / "SECURITY.md", *DOCS.rglob("*.md")])
-OTHER_PROGRAMS = {"export", "npm", "openclaw", "sbatch", "scp", "ssh"}
+OTHER_PROGRAMS = {"export", "npm", "ollama", "openclaw", "sbatch", "scp", "ssh"}
 LAB = """
 [pytest]
 openclaw_models = parrot/any
@@ -41,6 +41,9 @@ openclaw_endpoints =
     router = ollama_openai http://127.0.0.1:9/v1
 openclaw_prices = * = 1 2
 """
+# Names of other things: a placeholder, a plugin's tool, an object in `summary.json`.
+NO_KEYS = {"openclaw_x", "openclaw_ack", "openclaw_turn"}
+SHIPPED = ("prompts_native.toml", "prompts_safety.toml")
 CONFTEST = (ROOT / "tests/examples/parrot_provider.py").read_text("utf-8")
 SUITE = """
 [[prompts]]
@@ -122,6 +125,9 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Terminal:
     terminal.write(File(path="conftest.py", text=CONFTEST))
     terminal.write(File(path="benchmarks/prompts_a.toml", text=SUITE))
     done = terminal.run("pytest benchmarks")
+    # Suites that the pages name.
+    for name in SHIPPED:
+        (terminal.folder / "benchmarks" / name).write_bytes((ROOT / "benchmarks" / name).read_bytes())
     assert done.returncode == 0, done.stdout
     return terminal
 
@@ -135,7 +141,7 @@ def test_a_command_that_is_not_run_is_well_formed(
     if program == "pytest":
         status, shown = collected[tuple(rest)]
         assert status == 0, shown
-        assert re.search(r"prompts_a\.toml::P[12]\[", shown)
+        assert re.search(r"prompts_(a\.toml::P[12]|native\.toml::N\d+|safety\.toml::S\d+)\[", shown)
     elif words[:3] == ["python", "-m", "pytest_openclaw"]:
         commands._parsers()[0].parse_args(words[3:])
     elif program == "pytest-openclaw":
@@ -205,7 +211,7 @@ def test_the_options_that_a_page_names_exist(page: Path) -> None:
     """They are the plugin's options and ini keys."""
     text = page.read_text("utf-8")
     flags = set(re.findall(r"--openclaw-[a-z0-9-]+[a-z0-9]", text)) - {"--openclaw-x"}
-    keys = set(re.findall(r"(?<![\w/.-])openclaw_[a-z0-9_]+(?= =|`)", text)) - {"openclaw_x", "openclaw_ack"}
+    keys = set(re.findall(r"(?<![\w/.-])openclaw_[a-z0-9_]+(?= =|`)", text)) - NO_KEYS
     keys -= {provider.name for provider in PROVIDERS}
 
     assert flags <= {option.flag for option in OPTIONS}

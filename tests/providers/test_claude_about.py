@@ -119,6 +119,24 @@ def test_a_secret_that_the_cli_repeats_is_hidden():
 
 
 @pytest.mark.parametrize(
+    "credentials",
+    [
+        pytest.param({"ANTHROPIC_API_KEY": DUMMY_KEY}, id="key"),
+        pytest.param({"ANTHROPIC_AUTH_TOKEN": "token"}, id="login"),
+    ],
+)
+def test_the_server_of_the_environment_gets_the_credentials(tmp_path, credentials):
+    """ANTHROPIC_BASE_URL replaces Anthropic, and the key or login stays the same."""
+    path = tmp_path / "report.json"
+    server = {"ANTHROPIC_BASE_URL": "http://127.0.0.1:9/gate"}
+    provider = provider_of(environ_of("report", str(path)) | server | credentials)
+    asyncio.run(provider.ask(Request(model="m", prompt="hi")))
+    env = json.loads(path.read_text(encoding="utf-8"))["env"]
+
+    assert {name: env.get(name) for name in server | credentials} == server | credentials
+
+
+@pytest.mark.parametrize(
     ("key_env", "environ", "sent"),
     [
         pytest.param("LOCAL_KEY", {"LOCAL_KEY": "local-key"}, "local-key", id="the-key-it-names"),
