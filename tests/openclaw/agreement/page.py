@@ -19,14 +19,14 @@ _HEAD = """\
 
 A world is played by our own loop, which answers a model's calls by OpenClaw's rules, or by OpenClaw itself
 ([Ask through OpenClaw itself](how-to/openclaw.md)). This page says how far both come to the same, against one
-scripted model on loopback that plays good and bad turns: each case once through our loop, asked over HTTP, and once
+scripted model on loopback that plays good and bad turns. Each case goes once through our loop, asked over HTTP, and once
 through the real `openclaw agent exec`, or for several messages of the user through one session of
 `openclaw agent --local`.
 """
 _COMPARED = """\
 A case agrees if all of this is the same: the verdict of the cell and how its use of tools is classed, the number of
-turns, how the exchange ended, for each call whether it was carried out (`ok`, `error`), refused (`bad_arguments`,
-`unknown_tool`) or never answered, and every file at the end. The result that the model received for each call is
+turns, how the exchange ended, and every file at the end. For each call it must be the same whether it was carried out
+(`ok`, `error`), refused (`bad_arguments`, `unknown_tool`) or never answered. The result that the model received for each call is
 compared, too, word for word; a difference there alone is counted, and is no disagreement. Calls of one turn run side by
 side in OpenClaw and one after the other in our loop; no case depends on it.
 
