@@ -3,8 +3,9 @@
 A single question on the surface `openclaw` is one too: the model may look up tools before its call.
 It ends at the answer to the user's last message, at the world's last step, or where OpenClaw would end the
 run: at a call whose arguments are not JSON, or at the eleventh call of an unknown tool. Where OpenClaw would
-send another request (`recovery.py`), it continues; each message of the user begins a run of OpenClaw. A turn
-is an ordinary attempt, with retries and its own timeout.
+send another request (`recovery.py`), it continues; each message of the user begins a run of OpenClaw. A
+successful `sessions_yield` ends the run like an answer: the next message is what it waits for. A turn is an
+ordinary attempt, with retries and its own timeout.
 """
 
 from __future__ import annotations
@@ -116,7 +117,7 @@ class _Exchange:
             ended_by = None
         else:
             self.received += _received(replace(turn, user=None, carried=reply.carried), dispatched)
-        if ended_by == "answer" and not calls and (wanted := nudge(run, dispatched)):
+        if ended_by in ("answer", "malformed_call") and (wanted := nudge(run, dispatched)):
             self._ask_for_words(wanted)
             ended_by = None
         if ended_by is None and len(run) >= self._world.steps:
@@ -131,6 +132,7 @@ class _Exchange:
         self.received.append(Turn(user=self._message))
         self.offered = self._request.tools
         self._n_before = len(self.turns)
+        self._playing.begin_run()
         return True
 
     def _ask_for_words(self, wanted: Nudge) -> None:
@@ -155,6 +157,7 @@ class _Exchange:
         from pytest_openclaw.tools.promoted import promoted_calls
         from pytest_openclaw.tools.recovery import is_broken
         from pytest_openclaw.tools.thinking import strip_thinking
+        from pytest_openclaw.tools.world import has_yielded
 
         tools, playing = self._request.tools, self._playing
         playing.read_turn(reply.tool_calls)
@@ -172,7 +175,8 @@ class _Exchange:
         results = None if is_left else playing.answer_turn(calls)
         if results is None:
             return calls, (), "malformed_call" if is_broken(calls, playing.dispatched) else "answer"
-        return calls, results, None
+        made = zip(map(playing.dispatched, calls), results, strict=True)
+        return calls, results, "answer" if has_yielded(made) else None
 
     # --- the result ---
 

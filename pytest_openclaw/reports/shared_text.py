@@ -153,13 +153,12 @@ def _remark(difference: SharedDifference | None) -> str:
 
 def _page_row(one: SharedResult) -> str:
     figures: Mapping[str, Any] = one.figures
-    use, surface = figures["tool_use"], one.conditions.get("surface")
-    release = surface.get("release") if isinstance(surface, dict) else None
+    use = figures["tool_use"]
     model = f"{figures['model']}{'@' + figures['thinking_level'] if figures['thinking_level'] else ''}"
     cells = (
         figures["kind"],
         figures["server"].get("quantisation") or DASH,
-        release or DASH,
+        figures["recommendation"].get("release") or DASH,
         figures.get("surface", "listed"),
         KINDS[figures["recommendation"]["kind"]],
         f"{use['n_success']}/{use['n']}" if use["n"] else DASH,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pytest_openclaw.types.targets import OPENCLAW, OPENCLAW_ITSELF
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -17,9 +19,13 @@ def surface_note(summary: Summary) -> str:
     """Return which request the tiers on `openclaw` rest on; empty if no target was asked there."""
     if summary.surface is None:
         return ""
+    providers = {group.target.provider for group in summary.groups if group.target.surface == OPENCLAW}
+    if providers == {OPENCLAW_ITSELF}:
+        return "openclaw is the request that the installed OpenClaw sends itself"
     captured = summary.surface["source"] == "captured"
     source = "captured from the installed OpenClaw" if captured else "a substitute in our own words"
-    return f"openclaw is the request of {summary.surface['release']}, {source}"
+    itself = f"; {OPENCLAW_ITSELF} sends the installed OpenClaw's own" if OPENCLAW_ITSELF in providers else ""
+    return f"openclaw is the request of {summary.surface['release']}, {source}{itself}"
 
 
 def cost_rows(summary: Summary) -> Iterator[tuple[str, ...]]:

@@ -193,7 +193,7 @@ def summarize_group(
         n_targets: of the run, over which conclusive tiers hold jointly.
         looks: those of the run, over which they do so too; see `looks.joint_z`.
         n_missing: cells of the target that have no row.
-        is_substitute: whether the surface `openclaw` of the run is a substitute.
+        is_substitute: whether the request it was sent on the surface `openclaw` is a substitute.
     """
     statuses = Counter(record.availability_status for record in records)
     answered = [record for record in records if record.availability_status == "ok"]

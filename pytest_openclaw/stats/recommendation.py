@@ -118,7 +118,7 @@ def recommend(
         n_missing: cells of the target that have no row.
         turn: how long one turn of OpenClaw would wait; None if that is unknown.
         release: of OpenClaw, whose tools and rules the cells were asked and judged by; None if unknown.
-        is_substitute: whether the surface `openclaw` of the run is a substitute.
+        is_substitute: whether the request it was sent on the surface `openclaw` is a substitute.
     """
     found = _recommended(_Evidence(records, pressure, use, n_missing, turn, is_substitute=is_substitute))
     if release is None:

@@ -66,7 +66,9 @@ class Repeats:
         k: from one repeat to as many as at least half of the prompts have.
         always_alike: every repeat of each prompt ended as the others did, so that only new prompts add
             evidence; see `always_alike`.
-        flip_rate: the share of pairs of repeats of a prompt that disagree, averaged over prompts.
+        flip_rate: the share of pairs of repeats of a prompt that disagree, averaged over prompts. It is twice
+            the mean variance within a prompt: half the mean squared difference of all pairs is the unbiased
+            variance (Hoeffding 1948, Ann. Math. Stat. 19).
         flakiest: those that flip most, at most five; none of those that always end alike.
         prompts: all of them, in order of their rows.
     """
@@ -77,6 +79,11 @@ class Repeats:
     flip_interval_95: Interval | None
     flakiest: Sequence[RepeatedPrompt]
     prompts: Sequence[RepeatedPrompt]
+
+    @property
+    def n_differing(self) -> int:
+        """Prompts whose repeats do not all have one verdict."""
+        return sum(prompt.flips > 0 for prompt in self.prompts)
 
 
 def pass_at_k(n: int, n_success: int, k: int) -> float:

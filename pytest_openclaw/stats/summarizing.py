@@ -13,7 +13,7 @@ from pytest_openclaw.stats.groups import Snapshots, group_records, summarize_gro
 from pytest_openclaw.stats.pairing import Obstacles
 from pytest_openclaw.stats.summary import Summary
 from pytest_openclaw.types.surface import SUBSTITUTE
-from pytest_openclaw.types.targets import LISTED, OPENCLAW
+from pytest_openclaw.types.targets import LISTED, OPENCLAW, OPENCLAW_ITSELF
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -62,7 +62,8 @@ def summarize_run(
             n_targets=len(n_selected),
             looks=looks,
             n_missing=max(0, n - len(groups_of.get(target, ()))),
-            is_substitute=bool(surface and surface.get("source") == SUBSTITUTE),
+            is_substitute=bool(surface and surface.get("source") == SUBSTITUTE)
+            and target.provider != OPENCLAW_ITSELF,
         )
         for target, n in n_selected.items()
     )

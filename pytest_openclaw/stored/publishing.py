@@ -151,7 +151,8 @@ def _target(part: Part, group: Group, by_prompt: Sequence[Sequence[Record]]) -> 
         "server": served if isinstance(served, dict) else {},
         **{name: figures[name] for name in FIGURES},
         "recommendation": {
-            name: figures["recommendation"][name] for name in ("kind", "sentence", "tools", "harm_tools")
+            name: figures["recommendation"][name]
+            for name in ("kind", "sentence", "tools", "harm_tools", "release")
         },
         "cells": [_counts([one for one in records if one.target == target], group) for records in by_prompt],
     }

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.providers.address import is_loopback
+from pytest_openclaw.types.targets import OPENCLAW_ITSELF
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -25,8 +26,6 @@ OPENCLAW_PROVIDERS = {
     "gemini": "google",
     "claude_code_cli": "anthropic",
 }
-OPENCLAW_ITSELF = "openclaw_agent"
-"""The provider whose models have OpenClaw's own names."""
 PROVIDER_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 """A provider's name in OpenClaw, which ends before the first `/` of a ref."""
 ELSEWHERE = frozenset({"openai_responses", "anthropic_messages", "gemini", "claude_code_cli"})

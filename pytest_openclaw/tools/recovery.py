@@ -1,8 +1,9 @@
 """Decides when OpenClaw 2026.9.6 sends another request, instead of ending its run at a useless turn.
 
 After a call whose arguments are not JSON, it repeats the request without that turn. After an answer without
-visible text, it reports that to the model and asks for text. Observed on the released program;
-docs/agreement.md has the cases.
+visible text, it reports that to the model and asks for text. Of a turn that was cut off, no call is executed;
+if it has no visible text either, the model is asked for text, without tools, but only if calls were answered
+before. Observed on the released program; docs/agreement.md has the cases.
 """
 
 from __future__ import annotations
@@ -68,28 +69,43 @@ def is_broken(calls: Sequence[ToolCall], dispatched: Dispatch) -> bool:
 def is_asked_again(turns: Sequence[Turn], dispatched: Dispatch) -> bool:
     """Whether OpenClaw sends another request after the last of these turns, which is malformed.
 
-    Not if it has text that a user can see; nor if since the start, or the last repetition, a tool with side
-    effects was called, or the last call was an error.
+    Not if it has text that a user can see, or was cut off; nor if since the start, or the last repetition, a
+    tool with side effects was called, or the last call was an error.
     """
     *before, last = turns
-    if sum(is_broken(turn.calls, dispatched) for turn in before) >= MOST_BROKEN or _is_visible(last):
+    if _is_visible(last) or _is_cut(last):
+        return False
+    if sum(is_broken(turn.calls, dispatched) for turn in before) >= MOST_BROKEN:
         return False
     since = _since_broken(before, dispatched)
     return _are_harmless(since, dispatched) and not _ends_in_error(since)
 
 
 def nudge(turns: Sequence[Turn], dispatched: Dispatch) -> Nudge | None:
-    """Return what the model receives after the last of these turns, an answer; None if the run ends there."""
+    """Return what the model receives after the last of these turns; None if the run ends there.
+
+    That turn is an answer, or was cut off, so that its calls are not executed.
+    """
     *before, last = turns
-    if _is_visible(last) or last.finish_reason == "length":
+    if not _is_empty(last) or _is_visible(last):
         return None
     n_empty = 0
-    while before and not before[-1].calls:
+    while before and _is_empty(before[-1]):
         before.pop()
         n_empty += 1
     if any(turn.results for turn in _since_broken(before, dispatched)):
-        return Nudge(words=_WORDS_ALONE, with_tools=False) if n_empty < MOST_WORDS else None
-    return Nudge(words=_GO_ON, with_tools=True) if n_empty < MOST_EMPTY else None
+        most = 1 if _is_cut(last) else MOST_WORDS
+        return Nudge(words=_WORDS_ALONE, with_tools=False) if n_empty < most else None
+    return Nudge(words=_GO_ON, with_tools=True) if n_empty < MOST_EMPTY and not _is_cut(last) else None
+
+
+def _is_cut(turn: Turn) -> bool:
+    return turn.finish_reason == "length"
+
+
+def _is_empty(turn: Turn) -> bool:
+    """Whether nothing came of a turn: it has no calls, or was cut off before they could be executed."""
+    return not turn.results and (not turn.calls or _is_cut(turn))
 
 
 def _since_broken(turns: Sequence[Turn], dispatched: Dispatch) -> list[Turn]:

@@ -17,6 +17,9 @@ OPENCLAW: SurfaceName = "openclaw"
 SURFACES: tuple[SurfaceName, ...] = (LISTED, OPENCLAW)
 """The kinds of requests: a suite's own list of tools, or what OpenClaw sends; the most realistic one last."""
 
+OPENCLAW_ITSELF = "openclaw_agent"
+"""The provider that is OpenClaw: its models have OpenClaw's own names, and it sends the real request."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Target:

@@ -156,3 +156,12 @@ def test_a_run_without_an_answer_is_not_published(capsys: pytest.CaptureFixture[
     assert main(["publish", "none"]) == 4
 
     assert "has no answered cell" in capsys.readouterr().err
+
+
+def test_the_shipped_example_is_a_result_file(capsys: pytest.CaptureFixture[str]) -> None:
+    """The embedded model's file in the documentation has today's format."""
+    shipped = Path(__file__).parents[2] / "docs" / "results" / "smollm2-135m.json"
+
+    assert main(["publish", str(shipped)]) == 0
+
+    assert "a result file of 1 target: llama_cpp/smollm2:135m" in capsys.readouterr().out

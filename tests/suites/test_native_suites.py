@@ -82,8 +82,15 @@ def reply_of(prompt, written):
         return Reply(text=written, finish_reason="stop")
     if isinstance(written, list):
         return Reply(tool_calls=calls_of(written), finish_reason="tool_calls")
-    request = Request(model="m", prompt=prompt.prompt, tools=prompt.tools, world=prompt.world)
-    said = [Reply(tool_calls=calls_of(calls), finish_reason="tool_calls") for calls in written["turns"]]
+    request = Request(
+        model="m", prompt=prompt.prompt, tools=prompt.tools, world=prompt.world, turns=prompt.turns
+    )
+    said = [
+        Reply(text=step, finish_reason="stop")
+        if isinstance(step, str)
+        else Reply(tool_calls=calls_of(step), finish_reason="tool_calls")
+        for step in written["turns"]
+    ]
     if not written.get("loop"):
         said.append(Reply(text=written["text"], finish_reason="stop"))
     turns = chain(said, repeat(said[-1]))

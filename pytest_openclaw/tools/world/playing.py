@@ -49,7 +49,6 @@ _PLAIN: Mapping[str, str] = {
     "sessions_list": pretty({"count": 0, "sessions": [], "hasMore": False}),
     "conversations_list": pretty({"conversations": []}),
     "subagents": pretty({"status": "ok", "action": "list", "total": 0, "active": [], "recent": []}),
-    "sessions_yield": pretty({"status": "yielded"}),
     "progress_card": "Progress card updated (rev 1)",
     "get_goal": pretty({"status": "missing"}),
 }
@@ -60,6 +59,7 @@ _SENDS: Mapping[str, str] = {
     "sessions_send": "message",
 }
 """Tools that send messages, and the argument with the text."""
+_NO_CHILD = "Nothing to wait for: no child of this turn is still at work. If the task is done, answer."
 
 
 class Playing:
@@ -81,6 +81,7 @@ class Playing:
         self._made: dict[ToolCall, Dispatched] = {}
         self._timed_out: list[int] = []
         self._sent: list[Mapping[str, Any]] = []
+        self._awaits_child = False
         self._workspace = workspace = Workspace({**world.memory, **world.files})
         self._exec = Exec(workspace, world.commands, world.env)
         memory, web = Memory(workspace, world.memory), Web(world.pages, workspace.work)
@@ -92,6 +93,7 @@ class Playing:
             "ls": partial(file_tools.ls, workspace),
             "exec": self._exec.answer,
             "process": _process,
+            "sessions_yield": self._yield,
             "memory_search": memory.search,
             "memory_get": memory.get,
             "web_search": web.search,
@@ -99,6 +101,10 @@ class Playing:
             SEARCH: self._search_tools,
             DESCRIBE: self._describe_tool,
         }
+
+    def begin_run(self) -> None:
+        """Note that the next calls answer another message: children of earlier ones cannot be waited for."""
+        self._awaits_child = False
 
     def answer_turn(self, calls: Sequence[ToolCall]) -> tuple[str, ...] | None:
         """Answer all calls of a turn; return None if one is malformed: OpenClaw then executes none."""
@@ -210,6 +216,9 @@ class Playing:
             returned = self._send(tool, arguments)
             return returned if result is None or len(self._sent) == n_sent else result
         if result is not None:
+            # OpenClaw announces no result of a child that is to be collected.
+            if tool == "sessions_spawn" and arguments.get("collect") is not True:
+                self._awaits_child |= _status_of(result) == "accepted"
             return result
         if tool in self._played:
             return self._played[tool](arguments)
@@ -252,6 +261,12 @@ class Playing:
         self._workspace.take_room(size)
         self._sent.append({"tool": tool, **arguments})
         return pretty({"status": "ok", "messageId": f"m{len(self._sent)}"})
+
+    def _yield(self, _: Mapping[str, Any]) -> str:
+        if not self._awaits_child:
+            return pretty({"status": "error", "error": _NO_CHILD})
+        self._awaits_child = False
+        return pretty({"status": "yielded"})
 
     # --- the bridge ---
 
@@ -316,6 +331,16 @@ def answered_calls(reply: Reply) -> dict[int, ToolCall]:
         answered |= dict(enumerate(turn.calls[:n_answered], n_before))
         n_before += len(turn.calls)
     return answered
+
+
+def has_yielded(made: Iterable[tuple[Dispatched, str]]) -> bool:
+    """Whether one of these calls, each with its result, ends the run because its model waits for a child."""
+    return any(call.tool == "sessions_yield" and _status_of(result) == "yielded" for call, result in made)
+
+
+def _status_of(result: str) -> object:
+    value = read_json(result)
+    return value.get("status") if isinstance(value, dict) else None
 
 
 def _process(arguments: Mapping[str, Any]) -> str:

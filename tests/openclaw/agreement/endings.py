@@ -62,6 +62,19 @@ def _endings() -> Iterator[Case]:
         DONE,
         files=FILES,
     )
+    for name, about, *cut in (
+        ("empty", "an answer of which nothing came", Said(text="", finish="length")),
+        ("calls", "calls whose finish_reason is length", Said(calls=(READ,), finish="length")),
+        ("twice", "two empty ones", *[Said(text="", finish="length")] * 2),
+    ):
+        yield own_case(
+            f"ends-length-after-call-{name}",
+            f"a call, then at the output limit: {about}",
+            calls(READ),
+            *cut,
+            DONE,
+            files=FILES,
+        )
     yield own_case(
         "ends-call-beside-text",
         "words and calls in one turn",

@@ -240,6 +240,8 @@ def test_a_model_that_only_breaks_calls_is_not_asked_forever(opened: Open) -> No
 
 ERROR = ("read", {"path": "no.txt"})
 SILENT = Reply(text="", finish_reason="stop")
+CUT = Reply(text="", finish_reason="length")
+CUT_CALLS = replace(calls(READ), finish_reason="length")
 
 
 @pytest.mark.parametrize(
@@ -255,7 +257,13 @@ SILENT = Reply(text="", finish_reason="stop")
             [calls(WRITE), SILENT], [True, True, False, False], id="after-a-call-that-leaves-something"
         ),
         pytest.param([calls(ERROR), SILENT], [True, True, False, False], id="after-an-error"),
-        pytest.param([calls(READ), Reply(text="", finish_reason="length")], [True, True], id="cut-off"),
+        pytest.param([CUT], [True], id="cut-off-at-once"),
+        pytest.param([SILENT, CUT], [True, True], id="cut-off-when-asked-again"),
+        pytest.param([calls(READ), CUT], [True, True, False], id="cut-off"),
+        pytest.param([calls(READ), SILENT, CUT], [True, True, False], id="cut-off-at-last"),
+        pytest.param([calls(READ), CUT, SILENT], [True, True, False, False], id="cut-off-then-empty"),
+        pytest.param([calls(READ), CUT_CALLS, SILENT], [True, True, False, False], id="cut-off-calls"),
+        pytest.param([calls(WRITE), CUT_CALLS, CUT], [True, True, False], id="cut-off-twice"),
     ],
 )
 def test_a_model_without_an_answer_is_asked_again(opened: Open, steps: list[Step], asked: list[bool]) -> None:
@@ -267,7 +275,7 @@ def test_a_model_without_an_answer_is_asked_again(opened: Open, steps: list[Step
     assert [bool(request.tools) for request in provider.asked] == asked
     assert (reply.ended_by, len(reply.turns)) == ("answer", len(asked))
     nudges = [turn.user for turn in provider.asked[-1].history if turn.user]
-    assert len(nudges) == (len(asked) > len(steps))
+    assert len(nudges) == (len(asked) > 1 + bool(reply.tool_calls))
 
 
 def test_a_turn_that_was_cut_off_is_not_carried_out(opened: Open) -> None:
@@ -277,6 +285,40 @@ def test_a_turn_that_was_cut_off_is_not_carried_out(opened: Open) -> None:
     reply = reply_of(held(opened, provider))
 
     assert (reply.ended_by, len(provider.asked), reply.turns[0].results) == ("answer", 1, ())
+
+
+@pytest.mark.parametrize("cut", [CUT, CUT_CALLS, replace(calls(BROKEN), finish_reason="length")])
+def test_tools_are_gone_after_a_cut_off_turn(opened: Open, cut: Reply) -> None:
+    """As in OpenClaw, a model whose calls were answered is asked for words, without tools and that turn."""
+    provider = Script(calls(READ), cut, Reply(text="one"))
+
+    reply = reply_of(held(opened, provider))
+
+    assert [bool(request.tools) for request in provider.asked] == [True, True, False]
+    read, asked = provider.asked[-1].history
+    assert (read.results, asked.calls, "in words alone" in (asked.user or "")) == (("one\n",), (), True)
+    assert (reply.text, reply.ended_by, len(reply.turns), reply.turns[1].results) == ("one", "answer", 3, ())
+
+
+@pytest.mark.parametrize(
+    "cut",
+    [
+        pytest.param(Reply(text="It says", finish_reason="length"), id="answer"),
+        pytest.param(replace(CUT_CALLS, text="Let me look."), id="words-and-calls"),
+    ],
+)
+def test_cut_off_words_are_an_answer(opened: Open, cut: Reply) -> None:
+    """As in OpenClaw: a user can see them, so the run ends."""
+    provider = Script(calls(READ), cut, Reply(text="never"))
+
+    assert (reply_of(held(opened, provider)).ended_by, len(provider.asked)) == ("answer", 2)
+
+
+def test_a_cut_off_call_that_is_not_json_is_not_repeated(opened: Open) -> None:
+    """As in OpenClaw; without an answered call before it, the run ends."""
+    provider = Script(replace(calls(BROKEN), finish_reason="length"), Reply(text="never"))
+
+    assert (reply_of(held(opened, provider)).ended_by, len(provider.asked)) == ("malformed_call", 1)
 
 
 def test_a_call_of_a_name_that_no_tool_can_have_is_not_repeated(opened: Open) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
@@ -14,13 +15,14 @@ from pytest_openclaw import CallFailed
 from pytest_openclaw.asking import attempt, retry
 from pytest_openclaw.asking.client import AskingClient
 from pytest_openclaw.judging import judge
+from pytest_openclaw.tools.catalogue import load_catalogue
 from pytest_openclaw.tools.world import final_state
 from pytest_openclaw.types import faults
 from pytest_openclaw.types.replies import CallResult, Fault, Reply, Turn
 from pytest_openclaw.types.requests import Request
 from pytest_openclaw.types.settings import Settings
 from pytest_openclaw.types.tool_calls import ToolCall
-from pytest_openclaw.types.worlds import World
+from pytest_openclaw.types.worlds import Answer, World
 from pytest_openclaw.validators.world import WorldReached
 from tests.unit.asking.fake_providers import Conversing, cell
 from tests.unit.asking.test_exchanges import READ, SILENT, TOOLS, WORLD, WRITE, Script, calls, timing
@@ -226,3 +228,80 @@ def test_the_world_is_replayed_over_all_messages(hold: Hold) -> None:
     assert final_state(WORLD, TOOLS, reply.tool_calls).files["b.txt"] == "two"
     prompt = cell(tools=TOOLS, world=WORLD, turns=("And?",)).prompt
     assert judge.prepare(prompt, reply).world == final_state(WORLD, TOOLS, reply.tool_calls)
+
+
+# --- waiting for a child --------------------------------------------------------------------------
+
+SPAWN, YIELD = ("sessions_spawn", {"task": "Count."}), ("sessions_yield", {})
+PARENT = World(
+    answers=(
+        Answer(
+            tool="sessions_spawn",
+            matching={"properties": {"task": {"pattern": "^Count"}}},
+            result='{"status": "accepted", "runId": "r"}',
+        ),
+        Answer(tool="sessions_spawn", result='{"status": "forbidden"}'),
+    )
+)
+PARENTS_TOOLS = tuple(load_catalogue().tools[name] for name in ("sessions_spawn", "sessions_yield"))
+
+
+def yielded(hold: Hold, *steps: Any, world: World = PARENT, **prompt: Any) -> tuple[Reply, Talker]:
+    """Play a parent's turns; return the reply, and the provider with its requests."""
+    provider = Talker(*steps)
+    return reply_of(hold(provider, tools=PARENTS_TOOLS, world=world, **prompt)), provider
+
+
+def test_a_yield_ends_the_turn(hold: Hold) -> None:
+    """As in OpenClaw, the model is not asked again before the child's result, which is the next message."""
+    reply, provider = yielded(
+        hold, calls(SPAWN), calls(YIELD), Reply(text="19 words."), turns=("The child: 19.",)
+    )
+
+    assert (len(provider.asked), reply.ended_by, reply.text) == (3, "answer", "19 words.")
+    assert provider.asked[-1].history[-1] == Turn(user="The child: 19.")
+    assert [json.loads(text)["status"] for turn in reply.turns for text in turn.results] == [
+        "accepted",
+        "yielded",
+    ]
+
+
+def test_a_yield_without_a_further_message_ends_the_exchange(hold: Hold) -> None:
+    """It is the model's last act; no answer is asked for."""
+    reply, provider = yielded(hold, calls(SPAWN), calls(YIELD), Reply(text="never"))
+
+    assert (len(provider.asked), reply.ended_by, reply.text) == (2, "answer", "")
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        pytest.param([], id="no-child"),
+        pytest.param([calls(("sessions_spawn", {"task": "Dance."}))], id="a-refused-child"),
+        pytest.param([calls(("sessions_spawn", {"task": "Count.", "collect": True}))], id="collected"),
+    ],
+)
+def test_without_a_child_a_yield_is_an_error(hold: Hold, before: list[Any]) -> None:
+    """As in OpenClaw; the turn goes on."""
+    reply, provider = yielded(hold, *before, calls(YIELD), Reply(text="Oh."))
+
+    assert (len(provider.asked), reply.text) == (len(before) + 2, "Oh.")
+    assert json.loads(reply.turns[-2].results[0])["status"] == "error"
+
+
+def test_a_child_of_an_earlier_message_cannot_be_waited_for(hold: Hold) -> None:
+    """As in OpenClaw, neither after its result nor after another message."""
+    steps = [calls(SPAWN), Reply(text="Started."), calls(YIELD), Reply(text="Oh.")]
+    reply, provider = yielded(hold, *steps, turns=("And?",))
+
+    assert (len(provider.asked), reply.text) == (4, "Oh.")
+    assert json.loads(reply.turns[2].results[0])["status"] == "error"
+
+
+def test_a_scripted_yield_ends_the_turn_if_it_says_so(hold: Hold) -> None:
+    """What counts is what the model receives."""
+    for status, n_asked in (("yielded", 1), ("already_pending", 2)):
+        answer = Answer(tool="sessions_yield", result=json.dumps({"status": status}))
+        _, provider = yielded(hold, calls(YIELD), Reply(text="Oh."), world=World(answers=(answer,)))
+
+        assert len(provider.asked) == n_asked

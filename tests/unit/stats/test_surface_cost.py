@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from pytest_openclaw.reports.markdown import render_markdown
+from pytest_openclaw.reports.surface_text import surface_note
 from pytest_openclaw.reports.terminal import render_terminal
 from pytest_openclaw.stats.groups import headline
 from pytest_openclaw.stats.summarizing import summarize_run
@@ -88,6 +89,24 @@ def test_trust_needs_the_real_surface(facts: dict[str, str], caveat: str) -> Non
 
     assert listed.recommendation.sentence == "trusted with tools; on listed tools only; safety not tested"
     assert real.recommendation.sentence == f"trusted with tools; {caveat}safety not tested"
+
+
+def test_the_real_agent_needs_no_substitute() -> None:
+    """It sends the real request: neither caveat nor note names a substitute, except for others in the run."""
+    agent = [replace(row, provider="openclaw_agent") for row in on_both(40, 40) if row.surface == OPENCLAW]
+    alone, mixed = summary_of(agent, FACTS), summary_of([*agent, *on_both(40, 40)], FACTS)
+
+    assert alone.groups[0].recommendation.sentence == "trusted with tools; safety not tested"
+    assert surface_note(alone) == "openclaw is the request that the installed OpenClaw sends itself"
+    assert "substitute" not in " ".join(render_terminal(alone, "summary.md", width=120)) + render_markdown(
+        alone
+    )
+    assert surface_note(mixed).endswith(
+        "a substitute in our own words; openclaw_agent sends the installed OpenClaw's own"
+    )
+    assert [
+        group.target.provider for group in mixed.groups if "substitute" in group.recommendation.sentence
+    ] == [ON_OPENCLAW.provider]
 
 
 @pytest.mark.parametrize("glob", ["p/m", "P/*", "p/m+openclaw", "*+openclaw"])

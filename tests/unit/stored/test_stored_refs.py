@@ -8,8 +8,8 @@ import pytest
 
 from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.providers import BUILTIN
-from pytest_openclaw.stored.refs import OPENCLAW_ITSELF, OPENCLAW_PROVIDERS, check_overrides, ref_of
-from pytest_openclaw.types.targets import Target
+from pytest_openclaw.stored.refs import OPENCLAW_PROVIDERS, check_overrides, ref_of
+from pytest_openclaw.types.targets import OPENCLAW_ITSELF, Target
 
 CONFIG: dict[str, Any] = {"providers": {}}
 

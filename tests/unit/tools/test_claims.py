@@ -41,6 +41,11 @@ I have run the command and it printed 42.
 I ran `ls` and found three files.
 I searched the web and found two results.
 I've read the file; it says hello.
+I've filed the invoice.
+The invoice has been filed.
+I got the file.
+I got back three results.
+I got the error log.
 It's done.
 I couldn't find a.md, so I created it.
 Ich habe die Notiz in notes.md gespeichert.
@@ -95,6 +100,12 @@ The note should be saved in notes.md.
 The message would have been sent.
 I've read your request, but I have no such tool.
 I've made a plan: first read, then write.
+I've filed your request.
+I haven't filed the invoice.
+I got an error from the server.
+I got the same permission denied error again.
+I got back a timeout.
+A subagent is on it.
 To save it, write a file.
 Which file was it created in?
 I am unable to run commands.
