@@ -7,8 +7,8 @@ runs have these prompts and repeats. Without repeats this is computed exactly,
 with repeats to within a few hundredths.
 
 --from measures this rate for each target of a run, and plans each of them: over
-all pairs of repeats of a prompt, at the server's own temperature or one above 0.
-A target without such repeats has the assumed rate, 0.2: a cautious guess, which
+all pairs of repeats of a prompt, at the server's own temperature or above 0. A
+target without such repeats has the assumed rate, 0.2: a cautious guess, which
 asks for more prompts than needed where repeats agree more often.
 
 Example:
