@@ -145,7 +145,13 @@ def test_a_row_names_its_host(lab: Lab) -> None:
     assert inventory["host"]["name"] not in names
     config = run.load("config.json")
     assert config["targets"] == [
-        {"provider": "ollama_openai", "model": "m", "thinking_level": None, "n_cells": len(PROMPTS)}
+        {
+            "provider": "ollama_openai",
+            "model": "m",
+            "thinking_level": None,
+            "surface": "listed",
+            "n_cells": len(PROMPTS),
+        }
     ]
     assert {prompt["prompt"] for prompt in config["prompts"]} == PROMPTS
 

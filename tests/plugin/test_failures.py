@@ -121,4 +121,5 @@ def test_among_several_targets_each_line_names_its_own(project: Any) -> None:
     """The id is then the whole one, which the command line accepts."""
     shown = sections(project.run(models="scripted/m,scripted/n"))
 
-    assert [line.partition(" ")[0] for line in shown["FAILURES"][:2]] == ["P1[scripted/m]", "P1[scripted/n]"]
+    # Workers may end the two in either order.
+    assert {line.partition(" ")[0] for line in shown["FAILURES"][:2]} == {"P1[scripted/m]", "P1[scripted/n]"}
