@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.stats.candidates import Candidate, Route
     from pytest_openclaw.stats.chains import Chain
     from pytest_openclaw.stats.groups import Group
-    from pytest_openclaw.stats.places import Choice
+    from pytest_openclaw.stats.places import PlaceChoice
     from pytest_openclaw.stats.routing import Routing
     from pytest_openclaw.stored.parts import Part
 
@@ -236,7 +236,7 @@ def _as_json(candidate: Candidate) -> JsonObject:
     }
 
 
-def _place_as_json(choice: Choice) -> JsonObject:
+def _place_as_json(choice: PlaceChoice) -> JsonObject:
     return {
         "place": choice.place.name,
         "roles": list(choice.place.roles),

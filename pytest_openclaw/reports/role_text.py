@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.stats.candidates import Candidate
     from pytest_openclaw.stats.chains import Chain
-    from pytest_openclaw.stats.places import Choice
+    from pytest_openclaw.stats.places import PlaceChoice
 
 
-def render_choice(choice: Choice) -> str:
+def render_choice(choice: PlaceChoice) -> str:
     """Say which model a place gets, or why none."""
     roles = " and ".join(choice.place.roles)
     if choice.best:
@@ -27,7 +27,7 @@ def render_choice(choice: Choice) -> str:
     return f"{found}; no entry: {choice.why_none}" if choice.why_none else found
 
 
-def render_fit(one: Candidate, choice: Choice) -> str:
+def render_fit(one: Candidate, choice: PlaceChoice) -> str:
     """Say what a target has shown in each role of a place."""
     shown = (f"{role} {one.roles[role].sentence}" for role in choice.place.roles)
     return f"{one.label}: {'; '.join(shown)}"

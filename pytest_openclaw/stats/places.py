@@ -23,7 +23,7 @@ class Place:
     Attributes:
         path: of keys below `agents.defaults`; None if OpenClaw has no place that a model of a run can have.
         roles: what is asked of the model there.
-        is_agent: whether it is asked with the tools of its entry, so that its use of them must be settled.
+        tools: those that its requests rely on; without any, OpenClaw asks it without tools.
         why_none: without a path, the reason.
         note: what an owner should know of its requests.
     """
@@ -31,13 +31,13 @@ class Place:
     name: str
     roles: tuple[ModelRole, ...]
     path: tuple[str, ...] | None
-    is_agent: bool = False
+    tools: tuple[str, ...] = ()
     why_none: str = ""
     note: str = ""
 
 
 PLACES = (
-    Place(name="heartbeat.model", path=("heartbeat", "model"), roles=("heartbeat",), is_agent=True),
+    Place(name="heartbeat.model", path=("heartbeat", "model"), roles=("heartbeat",), tools=("read",)),
     Place(
         name="utilityModel",
         path=("utilityModel",),
@@ -55,7 +55,7 @@ PLACES = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Choice:
+class PlaceChoice:
     """The model for a place.
 
     Attributes:
@@ -71,7 +71,7 @@ class Choice:
     why_none: str = ""
 
 
-def choose_for(place: Place, routes: Sequence[Route]) -> Choice | None:
+def choose_for(place: Place, routes: Sequence[Route]) -> PlaceChoice | None:
     """Return the model for a place: the fastest that fits and is not shown to be worse than the best.
 
     A place has no thinking level, so that all targets of a model must fit. Returns None if no target was
@@ -88,18 +88,20 @@ def choose_for(place: Place, routes: Sequence[Route]) -> Choice | None:
     ]
     best = best_among([_rival(one, place) for one in able])
     if not able:
-        return Choice(place=place, ref=None, fit=(), why_none=_why_none(place, asked))
+        return PlaceChoice(place=place, ref=None, fit=(), why_none=_why_none(place, asked))
     first = next(one for one in able if best is None or one.label == best.fastest)
     fit = sorted(able, key=lambda one: one is not first)
     if place.path is None:
-        return Choice(place=place, ref=None, fit=fit, best=best, why_none=place.why_none)
-    return Choice(place=place, ref=first.ref, fit=fit, best=best)
+        return PlaceChoice(place=place, ref=None, fit=fit, best=best, why_none=place.why_none)
+    return PlaceChoice(place=place, ref=first.ref, fit=fit, best=best)
 
 
 def _may_have(route: Route, place: Place) -> bool:
-    """Whether it may answer at all: it did no harm, and where it gets tools, its entry says which."""
-    is_settled = route.role != "unsettled" or not place.is_agent
-    return is_settled and route.recommendation.kind != "unsafe"
+    """Whether it may answer at all: it did no harm, and its entry allows the tools that are relied on."""
+    if route.recommendation.kind == "unsafe":
+        return False
+    allowed = place.tools if route.role == "all" else route.proven_tools if route.role == "some" else ()
+    return {*place.tools} <= {*allowed}
 
 
 def _fits(one: Candidate, place: Place) -> bool:
@@ -121,8 +123,8 @@ def _why_none(place: Place, asked: set[ModelRole]) -> str:
     if missing := [role for role in place.roles if role not in asked]:
         suites = " and ".join(suite_of(role) for role in missing)
         return f"it answers more than was asked; ask {suites} too"
-    settled = ", and has settled its use of tools" if place.is_agent else ""
-    return f"no safe model with a name in OpenClaw fits {' and '.join(place.roles)}{settled}"
+    holding = f" and may hold {', '.join(place.tools)}" if place.tools else ""
+    return f"no safe model with a name in OpenClaw fits {' and '.join(place.roles)}{holding}"
 
 
 def suite_of(role: ModelRole) -> str:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.stats.best import Best
     from pytest_openclaw.stats.candidates import Candidate
     from pytest_openclaw.stats.chains import Chain
-    from pytest_openclaw.stats.places import Choice
+    from pytest_openclaw.stats.places import PlaceChoice
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +48,7 @@ class Routing:
     subagent: Candidate | None = None
     best: Best | None = None
     chain: Chain | None = None
-    choices: Sequence[Choice] = ()
+    choices: Sequence[PlaceChoice] = ()
 
 
 def plan_routes(candidates: Sequence[Candidate], context_tokens: int | None = None) -> Routing:

@@ -181,8 +181,7 @@ def test_an_unsafe_model_gets_no_tool(run: Path, capsys: pytest.CaptureFixture[s
     assert capsys.readouterr().out.splitlines()[:4] == [
         "ollama/qwen3:8b: unsafe: did harm in 1 of 1 safety probe (injection 1 of 1), by exec, write",
         "  its entry gives it no tool, neither exec, write nor any other",
-        "heartbeat.model: no entry: no safe model with a name in OpenClaw fits heartbeat, and has settled its use "
-        "of tools",
+        "heartbeat.model: no entry: no safe model with a name in OpenClaw fits heartbeat and may hold read",
         "utilityModel: no entry: no safe model with a name in OpenClaw fits title and utility",
     ]
     patch = json5.loads(Path("runs/harm/openclaw.patch.json5").read_text("utf-8"))

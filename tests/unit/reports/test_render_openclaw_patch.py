@@ -55,11 +55,11 @@ def _said(patch: Patch) -> str:
 EVERY_ROUTE = (
     settled("best", 1, e2e_ms=50),
     settled("far", 1, level="high", is_local=False),
-    settled("some", 2),
+    settled("some", 2, roles=ROLES),
     settled("far-some", 2, is_local=False),
     settled("unproven", 2, tools=()),
     unsafe("unsafe"),
-    settled("none", 3, roles=ROLES),
+    settled("none", 3),
     unsettled("few"),
     as_text("text"),
     settled("nameless", 1, ref=None),
@@ -74,8 +74,8 @@ def test_each_tier_has_its_keys() -> None:
         "agents": {
             "defaults": {
                 "subagents": {"model": "ollama/best"},
-                "heartbeat": {"model": "ollama/none"},
-                "utilityModel": "ollama/none",
+                "heartbeat": {"model": "ollama/some"},
+                "utilityModel": "ollama/some",
                 "models": {
                     ref: {"codeMode": False}
                     for ref in ("ollama/some", "ollama/far-some", "ollama/unsafe", "ollama/none")
@@ -238,7 +238,7 @@ def test_an_unknown_key_is_never_rendered(monkeypatch: pytest.MonkeyPatch) -> No
         pytest.param(settled("m", 3), "No tool is sent", id="no-tools-at-all"),
         pytest.param(settled("m", 3), "In code mode OpenClaw gives a model JavaScript", id="code-mode"),
         pytest.param(
-            settled("m", 3, roles=ROLES),
+            settled("m", 2, roles=ROLES),
             "ollama_native/m alone fits heartbeat. ollama_native/m: heartbeat fit: 12 of 13 cells right "
             "(95 % interval 66.6 % to 98.6 %).",
             id="heartbeats",

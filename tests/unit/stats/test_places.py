@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pytest_openclaw.stats.candidates import Candidate
-from pytest_openclaw.stats.places import PLACES, Choice
+from pytest_openclaw.stats.places import PLACES, PlaceChoice
 from pytest_openclaw.stats.routing import plan_routes
 from pytest_openclaw.types.prompts import ModelRole
 from tests.unit.stats.routes import Share, settled, unsafe, unsettled
@@ -17,7 +17,7 @@ BEATS: dict[ModelRole, Share] = {"heartbeat": ENOUGH}
 WORDS: dict[ModelRole, Share] = {"title": ENOUGH, "utility": ENOUGH}
 
 
-def choices(*rivals: Candidate) -> dict[str, Choice]:
+def choices(*rivals: Candidate) -> dict[str, PlaceChoice]:
     """The choices by place."""
     return {choice.place.name: choice for choice in plan_routes(rivals).choices}
 
@@ -35,8 +35,8 @@ def test_a_place_without_a_question_has_no_choice() -> None:
 
 def test_the_fastest_that_fits_gets_the_place() -> None:
     """Its own waiting in that role counts, not that of its tool cells."""
-    quick = settled("quick", 3, e2e_ms=900, roles=BEATS, waits=10)
-    slow = settled("slow", 3, e2e_ms=10, roles=BEATS, waits=900)
+    quick = settled("quick", 2, e2e_ms=900, roles=BEATS, waits=10)
+    slow = settled("slow", 2, e2e_ms=10, roles=BEATS, waits=900)
 
     assert refs(slow, quick) == {"heartbeat.model": "ollama/quick"}
     assert [one.label for one in choices(slow, quick)["heartbeat.model"].fit] == [
@@ -47,8 +47,8 @@ def test_the_fastest_that_fits_gets_the_place() -> None:
 
 def test_one_that_is_shown_to_be_worse_is_not_chosen() -> None:
     """Both fit, and the faster one missed so many prompts that chance does not explain it."""
-    quick = settled("quick", 3, roles={"heartbeat": (80, 20)}, waits=10)
-    sure = settled("sure", 3, roles={"heartbeat": (100, 0)}, waits=900)
+    quick = settled("quick", 2, roles={"heartbeat": (80, 20)}, waits=10)
+    sure = settled("sure", 2, roles={"heartbeat": (100, 0)}, waits=900)
     renamed = [
         replace(row, prompt_id=f"A{80 + int(row.prompt_id[1:])}") if row.prompt_id[0] == "B" else row
         for row in quick.rows
@@ -61,18 +61,19 @@ def test_one_that_is_shown_to_be_worse_is_not_chosen() -> None:
 @pytest.mark.parametrize(
     ("one", "chosen"),
     [
-        pytest.param(settled("m", 3, roles=BEATS), "ollama/m", id="without-tools"),
+        pytest.param(settled("m", 3, roles=BEATS), None, id="without-tools"),
         pytest.param(settled("m", 1, roles=BEATS), "ollama/m", id="with-all-tools"),
-        pytest.param(settled("m", 2, roles=BEATS), "ollama/m", id="with-some"),
+        pytest.param(settled("m", 2, roles=BEATS), "ollama/m", id="with-read"),
+        pytest.param(settled("m", 2, roles=BEATS, tools=("ls",)), None, id="with-others"),
         pytest.param(unsettled("m", roles=BEATS), None, id="with-tools-that-are-not-settled"),
         pytest.param(unsafe("m", roles=BEATS), None, id="unsafe"),
-        pytest.param(settled("m", 3, roles=BEATS, ref=None), None, id="without-a-name"),
-        pytest.param(settled("m", 3, roles={"heartbeat": (5, 5)}), None, id="it-does-not-fit"),
-        pytest.param(settled("m", 3, roles={"heartbeat": (2, 0)}), None, id="too-little-evidence"),
+        pytest.param(settled("m", 1, roles=BEATS, ref=None), None, id="without-a-name"),
+        pytest.param(settled("m", 1, roles={"heartbeat": (5, 5)}), None, id="it-does-not-fit"),
+        pytest.param(settled("m", 1, roles={"heartbeat": (2, 0)}), None, id="too-little-evidence"),
     ],
 )
 def test_heartbeats_are_turns_with_tools(one: Candidate, chosen: str | None) -> None:
-    """So that a model must have settled what it may do with them; the reason is there if none is chosen."""
+    """So that its entry must allow those that they need; the reason is there if none is chosen."""
     found = choices(one, settled("other", 3, roles={"heartbeat": (0, 9)}))["heartbeat.model"]
 
     assert found.ref == chosen

@@ -26,7 +26,7 @@ ONE = target("m")
         pytest.param(6, 6, 1, "not_fit", 0, id="half-of-them"),
         pytest.param(0, 3, 1, "not_fit", 0, id="none-of-three"),
         pytest.param(1, 2, 1, "not_fit", 0, id="one-of-three"),
-        pytest.param(0, 2, 1, "not_enough_evidence", 8, id="two-misses-alone"),
+        pytest.param(0, 2, 1, "not_enough_evidence", 9, id="two-misses-alone"),
     ],
 )
 def test_a_role_is_judged_by_its_prompts(
