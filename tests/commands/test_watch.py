@@ -28,10 +28,10 @@ PROMPT = (
 )
 NOTE = """
 import json, os, pathlib, sys
-told = json.load(sys.stdin)
+result = json.load(sys.stdin)
 report = pathlib.Path(os.environ["OPENCLAW_WATCH_REPORT"])
 with open("calls.txt", "a") as file:
-    file.write(f"{told['word']} {report.name} {report.exists()} {sys.argv[1]}\\n")
+    file.write(f"{result['word']} {report.name} {report.exists()} {sys.argv[1]}\\n")
 """
 
 

@@ -45,7 +45,7 @@ def _judge(folder: Path, state: WatchState, name: str, rules: WatchRules = DAILY
 
 
 @pytest.fixture
-def begun(tmp_path: Path) -> WatchState:
+def complete(tmp_path: Path) -> WatchState:
     """A watch whose baseline is complete."""
     state = WatchState(size=SIZE)
     for n in range(SIZE):
@@ -53,18 +53,18 @@ def begun(tmp_path: Path) -> WatchState:
     return state
 
 
-def test_the_first_runs_are_the_baseline(begun: WatchState, tmp_path: Path) -> None:
+def test_the_first_runs_are_the_baseline(complete: WatchState, tmp_path: Path) -> None:
     """The next one is compared, and is not part of it."""
-    found = _judge(tmp_path, begun, _store(tmp_path, "r"))
+    found = _judge(tmp_path, complete, _store(tmp_path, "r"))
 
-    assert begun.baseline == tuple(f"b{n}" for n in range(SIZE))
+    assert complete.baseline == tuple(f"b{n}" for n in range(SIZE))
     assert (found.word, found.state.recent, found.state.n_compared) == ("not_worse", ("r",), 1)
     assert found.limit == pytest.approx(0.1 / 30 / 6)
 
 
-def test_what_got_worse_remains_until_it_is_acknowledged(begun: WatchState, tmp_path: Path) -> None:
+def test_what_got_worse_remains_until_it_is_acknowledged(complete: WatchState, tmp_path: Path) -> None:
     """Also after runs as good as before; it is found once."""
-    worse = _judge(tmp_path, begun, _store(tmp_path, "r1", lost=6))
+    worse = _judge(tmp_path, complete, _store(tmp_path, "r1", lost=6))
     again = _judge(tmp_path, worse.state, _store(tmp_path, "r2", lost=6))
     good = _judge(tmp_path, again.state, _store(tmp_path, "r3"))
 
@@ -103,14 +103,14 @@ def test_a_changed_server_or_setting_has_no_verdict(
     assert in_between.state.baseline == state.baseline
 
 
-def test_a_difference_that_is_looked_across_is_compared(tmp_path: Path, begun: WatchState) -> None:
+def test_a_difference_that_is_looked_across_is_compared(tmp_path: Path, complete: WatchState) -> None:
     """As in every comparison."""
     _store(tmp_path, "r", lost=6, temperature=1)
 
-    assert _judge(tmp_path, begun, "r", replace(DAILY, across={"settings"})).word == "worse"
+    assert _judge(tmp_path, complete, "r", replace(DAILY, across={"settings"})).word == "worse"
 
 
-def test_a_run_that_was_not_answered_does_not_count(begun: WatchState, tmp_path: Path) -> None:
+def test_a_run_that_was_not_answered_does_not_count(complete: WatchState, tmp_path: Path) -> None:
     """The message is the server's."""
     rows = [
         row(A, one, availability_status="skipped_unavailable", success=False, fault_message="It is down.")
@@ -118,15 +118,15 @@ def test_a_run_that_was_not_answered_does_not_count(begun: WatchState, tmp_path:
     ]
     store(tmp_path / "down", rows)
 
-    found = _judge(tmp_path, begun, "down")
+    found = _judge(tmp_path, complete, "down")
 
     assert (found.word, found.state.recent) == ("no_verdict", ())
     assert found.targets[0].reason == "6 of 6 cells were not answered: It is down"
 
 
-def test_only_the_newest_runs_are_kept(begun: WatchState, tmp_path: Path) -> None:
+def test_only_the_newest_runs_are_kept(complete: WatchState, tmp_path: Path) -> None:
     """As many as the longest window; a removed one is left out, one of the baseline is missed."""
-    state = begun
+    state = complete
     for n in range(KEPT + 2):
         state = _judge(tmp_path, state, _store(tmp_path, f"r{n:02}")).state
     (tmp_path / "r20").rename(tmp_path / "gone")
@@ -153,9 +153,9 @@ def test_the_schedule_is_measured_if_it_is_not_given(tmp_path: Path) -> None:
     assert (measured.every_s, given.every_s) == (7200, 86_400)
 
 
-def test_the_state_is_read_as_it_was_written(begun: WatchState, tmp_path: Path) -> None:
+def test_the_state_is_read_as_it_was_written(complete: WatchState, tmp_path: Path) -> None:
     """It follows the published schema."""
-    state = _judge(tmp_path, begun, _store(tmp_path, "r", lost=6)).state
+    state = _judge(tmp_path, complete, _store(tmp_path, "r", lost=6)).state
     path = state_path(tmp_path, "watch")
 
     save_state(path, state)
