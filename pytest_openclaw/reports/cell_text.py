@@ -117,6 +117,8 @@ def _fact(label: str, text: str, width: int) -> Iterator[str]:
 def _facts(record: Record, prompt: JsonObject) -> Iterator[tuple[str, str]]:
     why = record.violation or record.fault_message or WORDS.get(record.failure_type or "", "")
     yield "verdict", f"{verdict_of(record)}{f': {why}' if why else ''}"
+    for image in record.images or ():
+        yield "picture", f"{image['path']}, sha256 {image['sha256']}"
     if rule := prompt.get("validator"):
         yield "validator", json.dumps(rule, ensure_ascii=False)
     if record.parsed_output is not None:
