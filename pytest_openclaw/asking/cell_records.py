@@ -68,6 +68,7 @@ def record_of(
         "images": tuple({"path": one.path, "sha256": one.sha256} for one in cell.prompt.images) or None,
         "probe": cell.prompt.probe,
         "twin_of": cell.prompt.twin_of,
+        "role": cell.prompt.role,
         "variant_of": cell.prompt.variant_of,
         "padding_tokens": cell.prompt.padding_tokens,
         "pressure_of": cell.prompt.pressure_of,

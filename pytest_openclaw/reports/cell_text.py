@@ -93,6 +93,8 @@ def render_cell(
     for label, text in message_texts(prompt.get("messages")):
         lines += _text(f"before: {printable(label)}", text or EMPTY)
     lines += _text("prompt", prompt.get("prompt"))
+    shown = (f"{image['path']}, sha256 {image['sha256']}" for image in record.images or ())
+    lines += _text("pictures", "\n".join(shown))
     if record.turns:
         for number, turn in enumerate(record.turns, 1):
             lines += _turn(number, turn)
@@ -117,8 +119,6 @@ def _fact(label: str, text: str, width: int) -> Iterator[str]:
 def _facts(record: Record, prompt: JsonObject) -> Iterator[tuple[str, str]]:
     why = record.violation or record.fault_message or WORDS.get(record.failure_type or "", "")
     yield "verdict", f"{verdict_of(record)}{f': {why}' if why else ''}"
-    for image in record.images or ():
-        yield "picture", f"{image['path']}, sha256 {image['sha256']}"
     if rule := prompt.get("validator"):
         yield "validator", json.dumps(rule, ensure_ascii=False)
     if record.parsed_output is not None:

@@ -51,6 +51,8 @@ def definition(prompt: Prompt) -> JsonObject:
             "images": [image.path for image in prompt.images],
             "images_sha256": [image.sha256 for image in prompt.images],
         }
+    if prompt.role:
+        fields["role"] = prompt.role
     if prompt.messages:
         fields["messages"] = written_messages(prompt.messages)
     if prompt.turns:

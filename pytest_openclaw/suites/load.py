@@ -6,8 +6,8 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.core.errors import SuiteError
-from pytest_openclaw.suites.images import MOST_BYTES
 from pytest_openclaw.suites.parse import parse_suite
+from pytest_openclaw.suites.pictures import MOST_BYTES
 from pytest_openclaw.suites.wording import shown
 
 if TYPE_CHECKING:

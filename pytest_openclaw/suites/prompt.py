@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 
 from pytest_openclaw.suites.conversation import read_messages, read_turns
 from pytest_openclaw.suites.flaws import find_flaws
-from pytest_openclaw.suites.images import read_images
 from pytest_openclaw.suites.known_failures import read_known_failures
 from pytest_openclaw.suites.offered import read_tools
+from pytest_openclaw.suites.pictures import read_images
 from pytest_openclaw.suites.pressure_forms import Form, flaws_of
 from pytest_openclaw.suites.repeating import find_disagreement, read_pass, read_repeat
 from pytest_openclaw.suites.wording import is_plain, kind_of, shown

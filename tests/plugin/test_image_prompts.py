@@ -87,7 +87,7 @@ def test_a_run_names_its_pictures_and_contains_none(gallery: Any, monkeypatch: p
 
 
 def test_a_changed_picture_is_another_prompt(gallery: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run cannot go on with another picture of the same name; with the same picture it can."""
+    """A run is not resumed with another picture of the same name; with the same picture it is."""
     with OllamaServer(sees, {"m:latest": ["completion", "vision"]}) as server:
         point_at(monkeypatch, server)
         gallery.run("--openclaw-run-id=r", models="ollama_native/m")

@@ -37,7 +37,13 @@ def test_every_field_is_there_with_its_default():
     }
     image = Image(path="a.png", media_type="image/png", data=b"")
     whole = replace(
-        prompt, tools=(), tools_spec=[], messages=(Turn(user="Hi"),), turns=("Bye",), images=(image,)
+        prompt,
+        tools=(),
+        tools_spec=[],
+        messages=(Turn(user="Hi"),),
+        turns=("Bye",),
+        images=(image,),
+        role="title",
     )
     with_tools = definition(whole)
     named = {field.name for field in fields(Prompt)} - {"validator_spec", "tools_spec", "surface", "listed"}

@@ -9,8 +9,8 @@ import pytest
 
 from pytest_openclaw.core.errors import SuiteError
 from pytest_openclaw.suites import definition, load_suite
-from pytest_openclaw.suites.images import MOST_BYTES, MOST_BYTES_TOGETHER, MOST_IMAGES, read_images
 from pytest_openclaw.suites.parse import parse_suite
+from pytest_openclaw.suites.pictures import MOST_BYTES, MOST_BYTES_TOGETHER, MOST_IMAGES, read_images
 from pytest_openclaw.types.images import Image, media_type_of
 from tests.images import GIF, JPEG, WEBP, png
 
