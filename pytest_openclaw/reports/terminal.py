@@ -300,6 +300,7 @@ def _of_group(group: Group) -> Iterator[_Finding]:
     if missing and group.n_ok:
         reason = next(iter(group.reasons.values()), "")
         yield _Finding("not answered", f"{counted(missing, 'cell')}: {reason}")
+    yield from (_Finding(result.role, result.sentence) for result in group.roles)
 
 
 def _known_failures(summary: Summary, width: int) -> str:
