@@ -21,7 +21,7 @@ from pytest_openclaw.stored.resume import is_python
 from pytest_openclaw.types.payloads import PAYLOAD
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Callable
 
     from pytest_openclaw.session.plugin_session import PluginSession
     from pytest_openclaw.stats.summary import Summary
@@ -75,22 +75,6 @@ class ReportingHooks:
             divided = session.config.stash.get(DIVIDED, None)
             self._writer.begin(Selection.of([cell_of(item) for item in session.items], divided))
 
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_runtest_logstart(self, nodeid: str) -> Generator[None, None, None]:
-        """Note in the progress that an item is awaited, and erase the progress line while pytest writes."""
-        if progress := self._writer.display.progress:
-            progress.started(nodeid)
-        with self._writer.display.away():
-            return (yield)
-
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_runtest_logfinish(self, nodeid: str) -> Generator[None, None, None]:
-        """Note in the progress that an item is no longer awaited."""
-        if progress := self._writer.display.progress:
-            progress.ended(nodeid)
-        with self._writer.display.away():
-            return (yield)
-
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Write the row before anything else is done with the report."""
@@ -100,12 +84,6 @@ class ReportingHooks:
         if payload and self.session.sends:
             self.failures.note(report, payload)
             self._writer.take(report, payload)
-
-    @pytest.hookimpl(wrapper=True, tryfirst=True, specname="pytest_runtest_logreport")
-    def pytest_runtest_logreport_keep_line_away(self) -> Generator[None, None, None]:
-        """Erase the progress line while pytest shows a report."""
-        with self._writer.display.away():
-            return (yield)
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int | pytest.ExitCode) -> None:
@@ -186,8 +164,10 @@ class ReportingHooks:
 
 def show_repeat(report: pytest.TestReport) -> None:
     """Show the id of a repeat unchanged: pytest 9.2 adds a bracket to `P1[…]-r2`."""
+    if not REPEAT.search(report.nodeid):
+        return
     parsed: Any = getattr(report, "id", None)
-    if parsed is not None and parsed.params is not None and REPEAT.search(report.nodeid):
+    if parsed is not None and parsed.params is not None:
         names = tuple(report.nodeid.removeprefix(f"{parsed.path}::").split("::"))
         vars(report)["_id"] = replace(parsed, names=names, params=None)
 
