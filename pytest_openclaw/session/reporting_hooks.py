@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_openclaw.core.text import counted
-from pytest_openclaw.recording.selection import Selection
 from pytest_openclaw.session import ci
 from pytest_openclaw.session.cell_failures import CellFailures
-from pytest_openclaw.session.cell_runs import DIVIDED, cell_of
+from pytest_openclaw.session.cell_runs import SELECTION
 from pytest_openclaw.session.suite_files import hint_on_suites
 from pytest_openclaw.stored.resume import is_python
 from pytest_openclaw.types.payloads import PAYLOAD
@@ -72,8 +71,7 @@ class ReportingHooks:
         """Start the run of the selected cells; under xdist they are known later."""
         stops = session.testsfailed and not session.config.option.continue_on_collection_errors
         if self.session.sends and not stops and self.take_last is None:
-            divided = session.config.stash.get(DIVIDED, None)
-            self._writer.begin(Selection.of([cell_of(item) for item in session.items], divided))
+            self._writer.begin(session.config.stash[SELECTION])
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
