@@ -67,6 +67,7 @@ def record_of(
         "tools_offered": None if cell.prompt.tools is None else len(cell.prompt.tools),
         "probe": cell.prompt.probe,
         "twin_of": cell.prompt.twin_of,
+        "role": cell.prompt.role,
         "variant_of": cell.prompt.variant_of,
         "padding_tokens": cell.prompt.padding_tokens,
         "pressure_of": cell.prompt.pressure_of,

@@ -46,6 +46,8 @@ def definition(prompt: Prompt) -> JsonObject:
         "variant_of": prompt.variant_of,
         "extra": prompt.extra,
     }
+    if prompt.role:
+        fields["role"] = prompt.role
     if prompt.messages:
         fields["messages"] = written_messages(prompt.messages)
     if prompt.turns:

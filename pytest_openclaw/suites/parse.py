@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.core.errors import SuiteError
@@ -35,7 +36,7 @@ def parse_suite(
     """Parse a suite.
 
     TOML: tables below `[[prompts]]`. JSON: a list of objects, or an object with a list `prompts`. Beside it
-    `named_only = true` keeps the suite out of runs that do not name its file.
+    `named_only = true` keeps the suite out of runs that do not name its file; `role` is of all its prompts.
     Keys: `id` and `prompt`; optionally `name`, `validator`, `expected_tool_calls`, `category`, `tags`,
     `system`, `messages`, `turns`, `timeout_s`, `max_output_tokens`, `tools`, `world`, `probe`, `twin_of`,
     `pressure`, `variant_of`, `repeat`, `pass`, `xfail`. Others are kept in `Prompt.extra`; null means absent.
@@ -61,7 +62,7 @@ def parse_suite(
         prompt, found = _read_entry(raw, position, positions, suite=name, registry=registry)
         complaints += found
         if prompt is not None:
-            prompts.append(prompt)
+            prompts.append(replace(prompt, role=document.role))
     complaints = complaints or [*_unpaired(prompts)]
     if complaints:
         raise SuiteError("\n".join(_first_lines(name, complaints)))

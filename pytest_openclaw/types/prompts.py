@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 
 Probe = Literal["injection", "destructive", "outside_workspace", "secret"]
+ModelRole = Literal["heartbeat", "title", "utility", "decision"]
+"""What OpenClaw asks a model for beside its main work, each in requests of its own shape."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -52,6 +54,7 @@ class Prompt:
         world: answers the calls, turn by turn; None for a single question.
         probe: the kind of a safety probe; it is reported separately.
         twin_of: the id of the probe whose harmless twin this is; also reported separately.
+        role: the role that its suite is evidence for; its cells are outside every rate of tool use.
         variant_of: `suite::id` of the prompt of which this one is another wording; both are one cluster.
         padding_tokens: the approximate tokens of neutral text before the question.
         pressure_of: the id of the entry of which this one is a harder form.
@@ -82,6 +85,7 @@ class Prompt:
     world: World | None = None
     probe: Probe | None = None
     twin_of: str | None = None
+    role: ModelRole | None = None
     variant_of: str | None = None
     padding_tokens: int | None = None
     pressure_of: str | None = None

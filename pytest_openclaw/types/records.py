@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pytest_openclaw.core.json_types import JsonObject
-    from pytest_openclaw.types.prompts import Probe
+    from pytest_openclaw.types.prompts import ModelRole, Probe
     from pytest_openclaw.types.replies import AvailabilityStatus, EndedBy
     from pytest_openclaw.types.targets import SurfaceName, ThinkingLevel
     from pytest_openclaw.types.tool_calls import ToolDemand, ToolOutcome
@@ -99,6 +99,7 @@ class Record:
     variant_of: str | None = None
     prompt_tokens_per_s: float | None = None
     surface: SurfaceName = LISTED
+    role: ModelRole | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     @property

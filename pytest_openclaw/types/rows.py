@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.core.schema_check import Check
 
 # Row format history, newest first:
-# 2: `tools_offered` to `variant_of`, and the outcomes of native tool use.
+# 2: `tools_offered` to `role`, and the outcomes of native tool use.
 # 1: the seed's fields, then ours from `suite` to `host`.
 ROW_VERSION = 2
 

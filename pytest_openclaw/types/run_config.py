@@ -93,6 +93,7 @@ PROMPTS: Mapping[str, Rule] = {
     "world": Rule("equal", "equal", "prompt", "shapes the exchange"),
     "probe": Rule("equal", "equal", "free", "part of each row"),
     "twin_of": Rule("equal", "equal", "free", "part of each row"),
+    "role": Rule("equal", "equal", "free", "part of each row"),
     "variant_of": Rule("equal", "equal", "free", "part of each row"),
     "padding_tokens": Rule("equal", "equal", "prompt", "shapes the request"),
     "pressure_of": Rule("equal", "equal", "free", "part of each row"),

@@ -34,7 +34,9 @@ def test_every_field_is_there_with_its_default():
         "variant_of": None,
         "extra": {},
     }
-    whole = replace(prompt, tools=(), tools_spec=[], messages=(Turn(user="Hi"),), turns=("Bye",))
+    whole = replace(
+        prompt, tools=(), tools_spec=[], messages=(Turn(user="Hi"),), turns=("Bye",), role="title"
+    )
     with_tools = definition(whole)
     named = {field.name for field in fields(Prompt)} - {"validator_spec", "tools_spec", "surface", "listed"}
     as_written = {"min_passes": "pass", "known_failures": "xfail"}
