@@ -50,6 +50,13 @@ PLACES = (
         roles=("decision",),
         why_none="OpenClaw asks plugins for decisions there (onnx, typesafe), and no model of a chat API",
     ),
+    Place(
+        name="imageModel",
+        path=("imageModel", "primary"),
+        roles=("image",),
+        note="OpenClaw shows it pictures where the model that answers takes none. A model that you list "
+        'yourself in models.providers needs input: ["text", "image"] there',
+    ),
 )
 """Those of OpenClaw 2026.9.6 whose requests a suite asks; see docs/how-to/roles.md."""
 
@@ -129,4 +136,4 @@ def _why_none(place: Place, asked: set[ModelRole]) -> str:
 
 def suite_of(role: ModelRole) -> str:
     """Return the suite that ships for a role."""
-    return f"prompts_role_{role}.toml"
+    return "prompts_images.toml" if role == "image" else f"prompts_role_{role}.toml"
