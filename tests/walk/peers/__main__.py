@@ -37,6 +37,8 @@ COLUMNS, LINES = 100, 36
 """Of the terminal. What has scrolled out of it when the command ends is not in the picture."""
 WINDOW = {"width": 1440, "height": 900}
 PATIENCE_S = 120.0
+OFFLINE = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
+"""For Chromium: pages of other hosts are not found."""
 OURS = "pytest benchmarks/prompts_tools.toml --openclaw-models=qwen3:8b,llama3.2:3b --openclaw-run-id=ours"
 
 
@@ -50,7 +52,7 @@ def main() -> None:
     parser.add_argument("--into", type=Path, required=True, help="the folder for the pictures")
     given = parser.parse_args()
     with (
-        tempfile.TemporaryDirectory() as scratch,
+        tempfile.TemporaryDirectory(prefix="lab-") as scratch,
         serve() as server,
         sync_playwright() as playwright,
     ):
@@ -60,7 +62,7 @@ def main() -> None:
             shutil.copy(HERE / file, folder)
         environ = _environ(folder, server.origin)
         browser = playwright.chromium.launch(
-            executable_path=require_browser(), args=["--no-sandbox", "--disable-gpu"]
+            executable_path=require_browser(), args=["--no-sandbox", "--disable-gpu", OFFLINE]
         )
         for name, line in _lines(given.promptfoo, given.inspect).items():
             shown = run_on_terminal(line, folder, environ[name], columns=COLUMNS, color=True)
@@ -118,15 +120,10 @@ def _take_terminal(browser: Browser, shown: Shown, line: str, into: Path) -> Non
 
 def _take_page(browser: Browser, url: str, into: Path) -> None:
     page = browser.new_page(viewport=WINDOW)
-    page.route("**/*", lambda route: route.continue_() if _is_here(route.request.url) else route.abort())
     page.goto(url)
     _settle(page)
     page.screenshot(path=into)
     page.close()
-
-
-def _is_here(url: str) -> bool:
-    return url.startswith(("file:", "data:", "blob:", "http://127.0.0.1:"))
 
 
 def _settle(page: Page) -> None:
