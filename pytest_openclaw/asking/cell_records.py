@@ -65,6 +65,7 @@ def record_of(
         "in_flight": ending.in_flight,
         "cost_usd": ending.cost_usd,
         "tools_offered": None if cell.prompt.tools is None else len(cell.prompt.tools),
+        "images": tuple({"path": one.path, "sha256": one.sha256} for one in cell.prompt.images) or None,
         "probe": cell.prompt.probe,
         "twin_of": cell.prompt.twin_of,
         "role": cell.prompt.role,

@@ -10,6 +10,7 @@ from pytest_openclaw.types.targets import CellKey
 
 if TYPE_CHECKING:
     from pytest_openclaw.core.json_types import JsonObject
+    from pytest_openclaw.types.images import Image
     from pytest_openclaw.types.protocols import Validator
     from pytest_openclaw.types.replies import Turn
     from pytest_openclaw.types.surface import Surface
@@ -46,6 +47,7 @@ class Prompt:
         id: unique within its suite, such as `P1`.
         validator: the rule; `validator_spec` is the same as the author wrote it.
         expected_tool_calls: tools of which one must be invoked, unless the validator has a list itself.
+        images: pictures that are sent with `prompt`.
         messages: the conversation before `prompt`, with calls and their results.
         turns: messages of the user, each sent after the answer to the one before.
         timeout_s: seconds for one attempt, and for judging it; None means the run's `--openclaw-timeout`.
@@ -76,6 +78,7 @@ class Prompt:
     category: str | None = None
     tags: tuple[str, ...] = ()
     system: str | None = None
+    images: tuple[Image, ...] = ()
     messages: tuple[Turn, ...] = ()
     turns: tuple[str, ...] = ()
     max_output_tokens: int = DEFAULT_MAX_OUTPUT_TOKENS

@@ -23,7 +23,7 @@ ROW_VERSION = 2
 
 _SEED_FIELDS = 22
 _FIELDS = tuple(field.name for field in fields(Record) if field.name != "extra")
-_TUPLES = ("tool_calls", "tool_call_details", "turns", "tool_notes", "harm_tools", "tools_tested")
+_TUPLES = ("tool_calls", "tool_call_details", "turns", "images", "tool_notes", "harm_tools", "tools_tested")
 _NEEDED = tuple(
     one.name for one in fields(Record) if one.default is MISSING and one.default_factory is MISSING
 )

@@ -86,6 +86,7 @@ PROMPTS: Mapping[str, Rule] = {
     "expected_tool_calls": Rule("equal", "equal", "validator", "decides the verdict"),
     "category": Rule("equal", "equal", "free", "part of each row"),
     "system": Rule("equal", "equal", "prompt", "shapes the request"),
+    "images_sha256": Rule("equal", "equal", "prompt", "shapes the request"),
     "messages": Rule("equal", "equal", "prompt", "shapes the request"),
     "turns": Rule("equal", "equal", "prompt", "shapes the exchange"),
     "max_output_tokens": Rule("equal", "equal", "prompt", "shapes the request"),
