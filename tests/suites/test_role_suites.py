@@ -7,12 +7,11 @@ import tomllib
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
-from typing import get_args
 
 import pytest
 
 from pytest_openclaw.judging.judge import affects_tier, judge
-from pytest_openclaw.stats.places import suite_of
+from pytest_openclaw.stats.places import SUITES as SHIPPED
 from pytest_openclaw.stats.proofs import PROVEN_PROMPTS
 from pytest_openclaw.suites import load_suite
 from pytest_openclaw.types.prompts import ModelRole
@@ -25,14 +24,15 @@ pytestmark = pytest.mark.newest
 HERE = Path(__file__).parent
 BENCHMARKS = HERE.parents[1] / "benchmarks"
 REGISTRY = build_registry([("pytest-openclaw", validator) for validator in BUILTIN])
-ROLES: tuple[ModelRole, ...] = get_args(ModelRole)
+LETTERS: dict[ModelRole, str] = {"heartbeat": "H", "title": "L", "utility": "U", "decision": "D"}
+ROLES = [*LETTERS]
+"""Those whose replies are texts alone."""
 SUITES = {
-    role: load_suite(BENCHMARKS / suite_of(role), name=f"benchmarks/{suite_of(role)}", registry=REGISTRY)
+    role: load_suite(BENCHMARKS / SHIPPED[role], name=f"benchmarks/{SHIPPED[role]}", registry=REGISTRY)
     for role in ROLES
 }
 REPLIES = {role: tomllib.loads((HERE / f"replies_role_{role}.toml").read_text("utf-8")) for role in ROLES}
 PROMPTS = [pytest.param(prompt, id=prompt.id) for suite in SUITES.values() for prompt in suite.prompts]
-LETTERS = {"heartbeat": "H", "title": "L", "utility": "U", "decision": "D"}
 
 
 def replies(kind):
