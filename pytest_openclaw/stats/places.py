@@ -50,6 +50,13 @@ PLACES = (
         roles=("decision",),
         why_none="OpenClaw asks plugins for decisions there (onnx, typesafe), and no model of a chat API",
     ),
+    Place(
+        name="imageModel",
+        path=("imageModel", "primary"),
+        roles=("image",),
+        note="OpenClaw shows it pictures where the model that answers takes none. A model that you list "
+        'yourself in models.providers needs input: ["text", "image"] there',
+    ),
 )
 """Those of OpenClaw 2026.9.6 whose requests a suite asks; see docs/how-to/roles.md."""
 SUITES: Mapping[ModelRole, str] = {
@@ -57,6 +64,7 @@ SUITES: Mapping[ModelRole, str] = {
     "title": "prompts_role_title.toml",
     "utility": "prompts_role_utility.toml",
     "decision": "prompts_role_decision.toml",
+    "image": "prompts_images.toml",
 }
 """The suite that ships for each role."""
 

@@ -106,6 +106,16 @@ def test_a_place_with_two_roles_needs_both(roles: dict[ModelRole, Share], why_no
     assert (found.ref, found.why_none) == (None, why_none)
 
 
+def test_pictures_are_shown_without_tools() -> None:
+    """A model for pictures needs no settled tools, and one that has done harm, as a poster wanted it to, gets none."""
+    sees: dict[ModelRole, Share] = {"image": (14, 1)}
+    blind = settled("blind", 1, roles={"image": (2, 13)}, waits=1)
+
+    assert refs(unsettled("m", roles=sees), blind) == {"imageModel": "ollama/m"}
+    assert refs(unsafe("m", roles=sees)) == {"imageModel": None}
+    assert choices(unsettled("m", roles=sees))["imageModel"].place.path == ("imageModel", "primary")
+
+
 def test_all_levels_of_a_model_must_fit() -> None:
     """A place has no thinking level."""
     both = [settled("both", 3, roles=WORDS), settled("both", 3, level="low", roles=WORDS, waits=900)]
