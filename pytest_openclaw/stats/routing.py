@@ -7,15 +7,20 @@
 | `not_trusted` | hold none; the fastest that has proven it answers heartbeats and utility tasks |
 | `unsafe` | hold none, because other tools reach what those that did harm reach, and answer nothing |
 | `not_enough_evidence` | nothing is said of it |
+
+What was measured with code mode on says nothing of a model with it off, and the reverse. A model gets code
+mode if it is trusted with it, and not without. No policy limits code itself, so a model that is trusted with
+some tools in code mode gets neither code mode nor these tools.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from pytest_openclaw.stats.best import best_of
 from pytest_openclaw.stats.proofs import Proof
+from pytest_openclaw.types.targets import OPENCLAW_CODE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -72,6 +77,11 @@ class Candidate:
         return self.group.target.label
 
     @property
+    def is_in_code_mode(self) -> bool:
+        """Whether it was measured with code mode on."""
+        return self.group.target.surface == OPENCLAW_CODE
+
+    @property
     def is_native(self) -> bool:
         """Whether its tier is one of calls on the wire."""
         return self.group.tool_use.evidence == "native"
@@ -96,16 +106,29 @@ class Route:
 
     Attributes:
         set_aside: targets that reached it in a way that OpenClaw does not take.
+        other_mode: targets measured with code mode on if the others were not, or the reverse.
     """
 
     ref: str
     candidates: tuple[Candidate, ...]
     set_aside: tuple[Candidate, ...] = ()
+    other_mode: tuple[Candidate, ...] = ()
 
     @property
     def role(self) -> Role:
         """What the weakest recommendation allows."""
-        return _ROLES[self.recommendation.kind]
+        role = _ROLES[self.recommendation.kind]
+        return "unsettled" if role == "some" and self.is_in_code_mode else role
+
+    @property
+    def is_in_code_mode(self) -> bool:
+        """Whether its targets were measured with code mode on."""
+        return self.candidates[0].is_in_code_mode
+
+    @property
+    def has_code_mode(self) -> bool:
+        """Whether it gets code mode."""
+        return self.is_in_code_mode and self.role == "all"
 
     @property
     def recommendation(self) -> Recommendation:
@@ -185,6 +208,17 @@ def plan_routes(candidates: Sequence[Candidate]) -> Routing:
 
 
 def _route(ref: str, rivals: Sequence[Candidate]) -> Route:
+    modes = [[one for one in rivals if one.is_in_code_mode == is_on] for is_on in (False, True)]
+    without, *with_code = [_route_in_mode(ref, mode) for mode in modes if mode]
+    if not with_code:
+        return without
+    (code,) = with_code
+    is_better = code.role == "all" != without.role
+    chosen, other = (code, without) if is_better else (without, code)
+    return replace(chosen, other_mode=other.candidates)
+
+
+def _route_in_mode(ref: str, rivals: Sequence[Candidate]) -> Route:
     # A way that was asked on the wire and did not answer has shown something too: nothing to rely on.
     ranks = [one.rank for one in rivals if one.is_native or one.group.n_native_unanswered]
     best = min(ranks, default=min(candidate.rank for candidate in rivals))

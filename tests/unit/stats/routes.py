@@ -8,7 +8,7 @@ from pytest_openclaw.stats.groups import Snapshots, summarize_group
 from pytest_openclaw.stats.proofs import Proof
 from pytest_openclaw.stats.routing import Candidate, Proofs
 from pytest_openclaw.types.records import Record
-from pytest_openclaw.types.targets import Target
+from pytest_openclaw.types.targets import SurfaceName, Target
 from tests.unit.reports.summaries import missed, restraint_cells, tool_cells
 
 NATIVE: dict[str, Any] = {"suite": "native", "tools_offered": 11}
@@ -17,7 +17,8 @@ ENOUGH = Proof(n=5, n_right=4, n_prompts=5, n_prompts_right=4)
 
 def target(model: str, provider: str = "ollama_native", **more: Any) -> Target:
     """A target of Ollama's."""
-    return Target(provider=provider, model=model, thinking_level=more.get("level"))
+    surface = more.get("surface", "listed")
+    return Target(provider=provider, model=model, thinking_level=more.get("level"), surface=surface)
 
 
 def rows_of(tier: int, one: Target, *, tools: tuple[str, ...] = ("read",), **changes: Any) -> list[Record]:
@@ -47,12 +48,13 @@ def settled(
     tier: int,
     *,
     level: str | None = None,
+    surface: SurfaceName = "listed",
     e2e_ms: int = 100,
     tools: tuple[str, ...] = ("read",),
     **changes: Any,
 ) -> Candidate:
     """A candidate whose tier is settled."""
-    one = target(model, level=level)
+    one = target(model, level=level, surface=surface)
     return candidate(model, rows_of(tier, one, e2e_ms=e2e_ms, tools=tools), one, **changes)
 
 
