@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from typing import Any
 
 import pytest
@@ -98,23 +99,13 @@ def test_code_that_calls_nothing_is_no_call(real_openclaw: RealOpenClaw) -> None
     assert '"value":42' in reply.turns[0].results[0]
 
 
-class Waiting(ScriptedModel):
-    """A model that resumes a run of code by the id that it was given."""
-
-    def _answer(self, handler: Any) -> None:
-        super()._answer(handler)
-        said = json.dumps(self.asked[-1]["messages"])
-        if (at := said.find("cm_")) >= 0:
-            run_id = said[at : at + 39]
-            self._turns = [
-                turn
-                if isinstance(turn, str)
-                else [(name, text.replace("RUN_ID", run_id)) for name, text in turn]
-                for turn in self._turns
-            ]
+def wait_for_it(body: Any) -> list[tuple[str, str]]:
+    """A turn that resumes the run of code that the request's last result names."""
+    (result,) = re.findall(r"cm_[0-9a-f-]{36}", json.dumps(body["messages"]))
+    return [("wait", json.dumps({"runId": result}))]
 
 
-def test_code_works_in_a_world(real_openclaw: RealOpenClaw, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_code_works_in_a_world(real_openclaw: RealOpenClaw) -> None:
     """Code that yields and is resumed, a command of the world's shell, and an error of code: all are played."""
     asked = prompt(COPY, WORLD)
     copying = (
@@ -124,12 +115,10 @@ def test_code_works_in_a_world(real_openclaw: RealOpenClaw, monkeypatch: pytest.
     turns = [
         code("throw new Error('boom')"),
         code(copying),
-        [("wait", '{"runId": "RUN_ID"}')],
+        wait_for_it,
         code('return await exec({command: "cat copy.txt"})'),
         "Copied.",
     ]
-    monkeypatch.setattr(f"{__name__}.ScriptedModel", Waiting)
-
     reply = ask(real_openclaw, asked, *turns)
 
     assert reply.world is not None
