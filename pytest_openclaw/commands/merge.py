@@ -59,11 +59,13 @@ def run(arguments: argparse.Namespace) -> CommandResult:
     from pytest_openclaw.stats.summary import summary_to_json
     from pytest_openclaw.stored.merging import merge_parts
     from pytest_openclaw.stored.parts import read_part
+    from pytest_openclaw.stored.reading import RowIndex
     from pytest_openclaw.stored.rewriting import write_run
 
     into = new_run_path(arguments.into, arguments.runs_dir)
     paths = [path for name in arguments.runs for path in run_paths(name, arguments.runs_dir)]
-    parts = [read_part(path) for path in paths]
+    index = RowIndex()
+    parts = [read_part(path, index=index) for path in paths]
     merged = merge_parts(parts, arguments.prefer, allow_missing=arguments.allow_missing)
     now_ms = time.time_ns() // 1_000_000
     plugins, warnings = plugins_of(arguments.rootdir)
