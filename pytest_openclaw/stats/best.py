@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from pytest_openclaw.types.records import Record
     from pytest_openclaw.types.targets import Target
 
-_Place = tuple[str, str, int]
+_Outcomes = dict[tuple[str, str], tuple[tuple[str, str], dict[int, bool]]]
+"""By prompt the cluster that it belongs to, and whether each of its repeats ended right."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,23 +77,21 @@ def best_of(groups: Sequence[Group], records: Mapping[Target, Sequence[Record]])
     return Best(n_targets=len(compared), targets=[group.target.label for group in kept])
 
 
-def _outcomes(group: Group, records: Sequence[Record]) -> dict[_Place, tuple[tuple[str, str], bool]]:
-    """Return of each tool cell the prompt whose repeats it belongs to, and whether it ended right."""
-    return {
-        (record.suite, record.prompt_id, record.repeat): (cluster_of(record), did_right(record))
-        for record in calls_of(records, group.tool_use)
-    }
+def _outcomes(group: Group, records: Sequence[Record]) -> _Outcomes:
+    outcomes: _Outcomes = {}
+    for record in calls_of(records, group.tool_use):
+        _, repeats = outcomes.setdefault((record.suite, record.prompt_id), (cluster_of(record), {}))
+        repeats[record.repeat] = did_right(record)
+    return outcomes
 
 
-def _is_better(
-    one: Mapping[_Place, tuple[tuple[str, str], bool]],
-    other: Mapping[_Place, tuple[tuple[str, str], bool]],
-    level: float,
-) -> bool:
+def _is_better(one: _Outcomes, other: _Outcomes, level: float) -> bool:
     totals: Counter[tuple[str, str]] = Counter()
-    for place in one.keys() & other.keys():
-        cluster, is_right = one[place]
-        totals[cluster] += is_right - other[place][1]
+    for prompt in one.keys() & other.keys():
+        cluster, repeats = one[prompt]
+        others = other[prompt][1]
+        for repeat in repeats.keys() & others.keys():
+            totals[cluster] += repeats[repeat] - others[repeat]
     found = sign_flip([*totals.values()])
     return found.sign > 0 and found.p / 2 < level
 

@@ -34,7 +34,7 @@ SHARED = (
     ("tool_calls", "tool_call_count", "tools_tested", "harm_tools"),
     ("violation", "fault_message"),
 )  # fmt: skip
-"""Fields whose values are kept once for all rows that share them: of target, prompt, ending, calls, misses."""
+"""Fields whose values are kept once for all rows that share them: of target, prompt, ending, calls, miss."""
 LEFT_OUT: dict[str, Any] = {
     "raw_output": "", "parsed_output": None, "tool_call_details": (), "tool_notes": (), "extra": {},
 }  # fmt: skip

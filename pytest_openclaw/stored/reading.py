@@ -82,7 +82,7 @@ class RowIndex:
         self._files: list[Path] = []
         self._file_numbers = array("I")
         self._starts = array("q")
-        self._lengths = array("q")
+        self._lengths = array("I")
         self._opened: dict[int, BinaryIO] = {}
         self._definitions: dict[tuple[str, str], JsonObject] = {}
         weakref.finalize(self, _close_all, self._opened)
