@@ -25,6 +25,7 @@ SHARED = (
     (
         "suite", "prompt_id", "prompt_name", "category", "tools_offered", "tool_demand", "probe", "twin_of",
         "variant_of", "padding_tokens", "pressure_of", "known_failure",
+        "role",
     ),
     (
         "availability_status", "success", "failure_type", "objective_pass", "tool_outcome",
@@ -36,7 +37,8 @@ SHARED = (
 )  # fmt: skip
 """Fields whose values are kept once for all rows that share them: of target, prompt, ending, calls, miss."""
 LEFT_OUT: dict[str, Any] = {
-    "raw_output": "", "parsed_output": None, "tool_call_details": (), "tool_notes": (), "extra": {},
+    "raw_output": "", "parsed_output": None, "tool_call_details": (), "tool_notes": (), "images": None,
+    "extra": {},
 }  # fmt: skip
 """The texts, with the values that they have here: no figure depends on them."""
 

@@ -74,9 +74,7 @@ def _groups_of(judged: Sequence[Record]) -> list[Sequence[int]]:
     return [[0] * len(judged), *groups, range(len(judged))]
 
 
-def _mean_product(
-    coarse: Sequence[int], fine: Sequence[int], values: Sequence[float]
-) -> float | None:
+def _mean_product(coarse: Sequence[int], fine: Sequence[int], values: Sequence[float]) -> float | None:
     """Return the mean product of pairs of a coarse group but different fine ones; None without such pairs."""
     total, n = _squares(coarse, values), _squares(coarse, [1.0] * len(values))
     total -= _squares(fine, values)

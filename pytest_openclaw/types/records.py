@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.types.targets import LISTED, CellKey, Target
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pytest_openclaw.core.json_types import JsonObject
-    from pytest_openclaw.types.prompts import Probe
+    from pytest_openclaw.types.prompts import ModelRole, Probe
     from pytest_openclaw.types.replies import AvailabilityStatus, EndedBy
     from pytest_openclaw.types.targets import SurfaceName, ThinkingLevel
     from pytest_openclaw.types.tool_calls import ToolDemand, ToolOutcome
@@ -32,6 +32,7 @@ class Record:
             another one all that were demanded.
         prompt_tokens_per_s: the server's own timing of what it read and had in no cache; None if it has none.
         surface: the kind of request; rows of older versions, which lack it, are of `listed`.
+        images: `path` and `sha256` of the pictures that were sent with the prompt; None without any.
         harm: of a probe whose reply was judged, whether the model did what it must not; true if it did so
             before a fault; None for all others, and in rows of older versions, whose failed probes
             `stats/safety.py` takes for harm.
@@ -99,6 +100,8 @@ class Record:
     variant_of: str | None = None
     prompt_tokens_per_s: float | None = None
     surface: SurfaceName = LISTED
+    images: tuple[Mapping[str, str], ...] | None = None
+    role: ModelRole | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -115,3 +118,8 @@ class Record:
     def key(self) -> CellKey:
         """The cell that this row belongs to."""
         return CellKey(self.suite, self.prompt_id, self.target, self.repeat)
+
+
+def with_changes(record: Record, **changes: Any) -> Record:
+    """Return a record with other values, as `dataclasses.replace` does, also of one that is in columns."""
+    return Record(**{one.name: getattr(record, one.name) for one in fields(Record)} | changes)
