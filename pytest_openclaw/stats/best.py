@@ -14,7 +14,7 @@ from pytest_openclaw.stats.significance import LEVEL, sign_flip
 from pytest_openclaw.stats.tool_use import calls_of, did_right
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pytest_openclaw.stats.groups import Group
     from pytest_openclaw.types.records import Record
