@@ -166,7 +166,7 @@ def _sample(record: Record, definition: JsonObject) -> JsonObject:
             "usage": {**tokens, "total_tokens": sum(tokens.values())},
             "time": record.e2e_ms / 1000,
         },
-        "scores": {SCORE: _score(record)} if is_judged(record) else None,
+        "scores": {SCORE: _score(record, last)} if is_judged(record) else None,
         "metadata": {name: getattr(record, name) for name in _FIGURES},
         "started_at": _time(record.started_at_ms),
         "completed_at": _time(record.ended_at_ms),
@@ -175,10 +175,11 @@ def _sample(record: Record, definition: JsonObject) -> JsonObject:
     }
 
 
-def _score(record: Record) -> JsonObject:
+def _score(record: Record, last: JsonObject) -> JsonObject:
+    content = last["content"]
     return {
         "value": "C" if record.objective_pass else "I",
-        "answer": split_thinking(record.raw_output)[1],
+        "answer": content if isinstance(content, str) else content[-1]["text"],
         "explanation": record.violation or record.failure_type,
     }
 

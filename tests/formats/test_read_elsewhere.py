@@ -104,7 +104,7 @@ def test_inspect_reads_the_logs(exported: Any) -> None:
         "system", "user", "assistant", "tool", "user", "assistant",
     ]  # fmt: skip
     assert exchange.messages[2].tool_calls[0].arguments == {"path": "a"}
-    assert exchange.output.completion == "It says a."
+    assert exchange.output.completion == exchange.scores["passed"].answer == "It says a."
     assert broken.output.message.tool_calls[0].parse_error == "no JSON object: {broken"
     assert broken.scores is None
     assert b.samples[0].error.message == "timeout: no end within 300 s"
