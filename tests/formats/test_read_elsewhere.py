@@ -11,7 +11,7 @@ import pytest
 from pytest_openclaw.commands import main
 from tests.unit.stored.stored_runs import A, B, definition, row, store
 
-pytestmark = [pytest.mark.newest, pytest.mark.formats]
+pytestmark = [pytest.mark.nightly, pytest.mark.formats]
 
 CALL = {"id": "c1", "name": "read", "arguments": '{"path": "a"}', "result": "text of a", "problem": None}
 BROKEN = {**CALL, "id": None, "arguments": "{broken", "result": None}
