@@ -19,7 +19,7 @@ class ScriptedModel:
     """The server, while it is entered; each request gets the next turn, and the last one is repeated.
 
     A turn is a text, a list of calls `(name, arguments)` with the arguments as JSON text, a `Said`, an HTTP
-    status, or `HANG`. It is sent in the format of the requested path; see `model_wires.py`.
+    status, `HANG`, or a function that returns one of these for the request's body. It is sent in the format of the requested path; see `model_wires.py`.
     """
 
     HANG = object()
@@ -65,6 +65,8 @@ class ScriptedModel:
     def _answer(self, handler: BaseHTTPRequestHandler) -> None:
         body = json.loads(handler.rfile.read(int(handler.headers["Content-Length"])))
         turn = self._turns[min(len(self.asked), len(self._turns) - 1)]
+        if callable(turn):
+            turn = turn(body)
         self.asked.append(body)
         self.paths.append(handler.path)
         self.keys.append(handler.headers.get("Authorization"))

@@ -128,9 +128,11 @@ class AgentScratch:
 
 
 @contextmanager
-def scratch_folder(world: World | None = None, *, compiled: Path | None = None) -> Iterator[AgentScratch]:
-    """Create the folders of a call, and remove them at the end, except `compiled`."""
-    with new_folders("workspace", "home", "state", "tmp") as folder:
+def scratch_folder(
+    world: World | None = None, *, compiled: Path | None = None, within: Path | None = None
+) -> Iterator[AgentScratch]:
+    """Create the folders of a call, and remove them at the end, except `compiled`; see `new_folders`."""
+    with new_folders("workspace", "home", "state", "tmp", within=within) as folder:
         scratch = AgentScratch(folder, compiled)
         scratch.lay_out(world)
         yield scratch
