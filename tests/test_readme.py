@@ -46,6 +46,8 @@ def _blocks(language: str, page: str) -> list[str]:
                 ["W3"],
                 ["M1"],
                 ["M2"],
+                ["B1"],
+                ["T9"],
                 ["S0", "S1"],
             ],
             id="reference",

@@ -496,6 +496,7 @@ def request_for(cell: Cell, settings: Settings, provider: Provider | None = None
         model=cell.target.model,
         prompt=prompt.prompt,
         system=prompt.system,
+        images=prompt.images,
         messages=prompt.messages,
         thinking_level=level,
         max_output_tokens=prompt.max_output_tokens + room,

@@ -68,6 +68,8 @@ class Suspects:
         provider = self._providers[cell.target.provider]
         if record.tool_outcome not in SYMPTOMS or not cell.prompt.tools or not _is_local(provider):
             return
+        if cell.prompt.images:  # the kept requests would contain them
+            return
         is_single = cell.prompt.world is None
         suspect = _Suspect(
             cell=cell,

@@ -123,6 +123,8 @@ class Fetcher:
             return CallResult.never_sent(faults.takes_no_tools(job.target.provider))
         if (job.request.messages or job.request.turns) and not provider.takes_messages:
             return CallResult.never_sent(faults.takes_no_messages(job.target.provider))
+        if job.request.images and "images" not in provider.takes:
+            return CallResult.never_sent(faults.takes_no_images(job.target.provider))
         if fault := self._endpoints.down(provider.endpoint, job.target):
             return CallResult.never_sent(faults.not_asked(fault))
         if spent := self._spent(job.target):

@@ -22,6 +22,7 @@ Example:
 from __future__ import annotations
 
 import argparse
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,7 +33,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from pytest_openclaw.core.json_types import JsonObject
-    from pytest_openclaw.stats.routing import Candidate, Route, Routing
+    from pytest_openclaw.stats.candidates import Candidate, Route
+    from pytest_openclaw.stats.chains import Chain
+    from pytest_openclaw.stats.groups import Group
+    from pytest_openclaw.stats.places import PlaceChoice
+    from pytest_openclaw.stats.routing import Routing
     from pytest_openclaw.stored.parts import Part
 
 FILE = "openclaw.patch.json5"
@@ -60,6 +65,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the release of OpenClaw whose keys may be written (2026.9.6, the only one known)",
     )
     parser.add_argument(
+        "--context",
+        type=_tokens,
+        metavar="TOKENS",
+        help="the size of request at which fallbacks must be trusted (that of OpenClaw's own)",
+    )
+    parser.add_argument(
         "--check", action="store_true", help="have the installed OpenClaw check it in a copy of your config"
     )
     parser.add_argument(
@@ -84,7 +95,7 @@ def run(arguments: argparse.Namespace) -> CommandResult:
         )
     part = read_run(arguments)
     candidates = _candidates(part, dict(arguments.provider))
-    routing = plan_routes(candidates)
+    routing = plan_routes(candidates, arguments.context)
     origin = Origin(
         run_id=part.run.run_id,
         version=__version__,
@@ -112,6 +123,8 @@ def run(arguments: argparse.Namespace) -> CommandResult:
             "checked": checked_as_json(checked) if checked else None,
             "patch": patch.value,
             "targets": [_as_json(candidate) for candidate in candidates],
+            "places": [_place_as_json(choice) for choice in routing.choices],
+            "fallbacks": _chain_as_json(routing.chain),
             "notes": warnings,
         },
         # A patch that could not be checked is not valid.
@@ -121,53 +134,56 @@ def run(arguments: argparse.Namespace) -> CommandResult:
 
 
 def _candidates(part: Part, overrides: Mapping[str, str]) -> list[Candidate]:
+    from pytest_openclaw.stats.candidates import Candidate
     from pytest_openclaw.stats.groups import group_records
-    from pytest_openclaw.stats.routing import Candidate
-    from pytest_openclaw.stats.summarizing import summarize_run
     from pytest_openclaw.stored.refs import check_overrides, ref_of
-    from pytest_openclaw.stored.run_proofs import proofs_of
-    from pytest_openclaw.types.run_config import looks_of
-    from pytest_openclaw.types.settings import Gates
+    from pytest_openclaw.stored.summaries import summary_of
     from pytest_openclaw.types.targets import most_realistic
 
     check_overrides(overrides, part.n_selected)
-    records = [row.record for row in part.rows_in_order]
-    summary = summarize_run(
-        records,
-        part.n_selected,
-        Gates(),
-        {},
-        run_id=part.run.run_id,
-        generated_at_ms=0,
-        looks=looks_of(part.run.config),
-        surface=part.run.config.get("surface"),
-    )
-    if not any(group.tool_use.evidence == "native" for group in summary.groups):
+    groups = summary_of(part).groups
+    if not any(group.tool_use.evidence == "native" or group.roles for group in groups):
         raise OpenClawError(
             f"{part.name} has no native tool evidence: no answered cell offered tools on the wire, and what "
             "is only written in a text grants none. Ask a suite whose prompts have `tools`, such as "
             "benchmarks/prompts_native.toml."
         )
-    rows = group_records(records)
+    rows = group_records(row.record for row in part.rows_in_order)
     candidates = []
     realistic = most_realistic(part.n_selected)
-    for group in (group for group in summary.groups if group.target in realistic):
+    for group in (group for group in groups if group.target in realistic):
         ref = ref_of(group.target, part.run.config, overrides)
+        # Roles without tools are asked on `listed` alone, whatever the surface of the others.
+        same = [group, *(one for one in groups if one is not group and _is_same(one, group))]
+        roles = {result.role: (result, one) for one in reversed(same) for result in one.roles}
+        of_roles = [
+            row
+            for role, (_, one) in roles.items()
+            if one is not group
+            for row in rows.get(one.target, [])
+            if row.role == role
+        ]
         candidates.append(
             Candidate(
                 group=group,
                 ref=ref.name,
                 is_local=ref.is_local,
-                proofs=proofs_of(rows.get(group.target, []), part.prompts),
                 rank=ref.rank,
                 remarks=ref.remarks,
-                rows=rows.get(group.target, []),
+                rows=[*rows.get(group.target, []), *of_roles],
+                roles={role: result for role, (result, _) in roles.items()},
             )
         )
     return candidates
 
 
+def _is_same(one: Group, other: Group) -> bool:
+    """Whether two groups are of one model at one level, asked on two surfaces."""
+    return one.target.on(other.target.surface) == other.target
+
+
 def _entry_lines(routing: Routing, out: Path) -> Iterator[str]:
+    from pytest_openclaw.reports.role_text import render_chain, render_choice, render_fit
     from pytest_openclaw.reports.tool_use_text import ABLE, render_best
 
     for route in routing.routes:
@@ -177,6 +193,11 @@ def _entry_lines(routing: Routing, out: Path) -> Iterator[str]:
         yield f"{candidate.label}: OpenClaw has no name for it, no entry"
     if routing.best:
         yield from in_lines(f"subagents: {render_best(routing.best, ABLE)}")
+    if routing.chain:
+        yield from (line for text in render_chain(routing.chain) for line in in_lines(text))
+    for choice in routing.choices:
+        yield from in_lines(f"{choice.place.name}: {render_choice(choice)}")
+        yield from (line for one in choice.fit for line in in_lines(f"  {render_fit(one, choice)}"))
     yield ""
     yield f"wrote {out}"
 
@@ -211,7 +232,35 @@ def _as_json(candidate: Candidate) -> JsonObject:
         "conclusive": use.conclusive,
         "n": use.n,
         "n_success": use.n_success,
+        "roles": {role: asdict(result) for role, result in candidate.roles.items()},
     }
+
+
+def _place_as_json(choice: PlaceChoice) -> JsonObject:
+    return {
+        "place": choice.place.name,
+        "roles": list(choice.place.roles),
+        "ref": choice.ref,
+        "why_none": choice.why_none or None,
+        "fit": [one.label for one in choice.fit],
+        "not_shown_to_be_worse": list(choice.best.targets) if choice.best else None,
+    }
+
+
+def _chain_as_json(chain: Chain | None) -> JsonObject | None:
+    if chain is None:
+        return None
+    return {
+        "context_tokens": chain.context_tokens,
+        "refs": [one.ref for one in chain.fallbacks],
+        "left_out": [{"target": one.label, "reason": reason} for one, reason in chain.left_out],
+    }
+
+
+def _tokens(text: str) -> int:
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of tokens, such as 16000")
+    return int(text)
 
 
 def _renaming(text: str) -> tuple[str, str]:

@@ -162,8 +162,8 @@ def conclude(prompt: Prompt, answer: Reply, verdict: Verdict) -> Judgment:
 
 
 def affects_tier(prompt: Prompt) -> bool:
-    """Whether a prompt's cells may count for its target's tier: not a probe, twin or pressure prompt."""
-    is_apart = prompt.probe or prompt.twin_of or prompt.pressure_of
+    """Whether a prompt's cells may count for its target's tier: of no probe, twin, role or pressure."""
+    is_apart = prompt.probe or prompt.twin_of or prompt.pressure_of or prompt.role
     return not is_apart and (prompt.tools is not None or expected_tools_of(prompt) is not None)
 
 

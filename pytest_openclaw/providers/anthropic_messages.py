@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.providers.address import Address
     from pytest_openclaw.providers.exchange import Exchange
     from pytest_openclaw.types.faults import WireError
+    from pytest_openclaw.types.images import Image
     from pytest_openclaw.types.replies import Fault, Turn
     from pytest_openclaw.types.requests import Request
     from pytest_openclaw.types.tool_calls import ToolCall
@@ -120,7 +121,7 @@ class AnthropicMessages(VendorApi):
 
     name: ClassVar[str] = "anthropic_messages"
     takes_tools: ClassVar[bool] = True
-    takes: ClassVar[frozenset[str]] = VendorApi.takes - {"seed"}
+    takes: ClassVar[frozenset[str]] = (VendorApi.takes - {"seed"}) | {"images"}
     takes_messages: ClassVar[bool] = True
     vendor_url: ClassVar[str] = "https://api.anthropic.com/v1"
     base_env: ClassVar[str] = "ANTHROPIC_BASE_URL"
@@ -194,13 +195,27 @@ def _messages(request: Request) -> list[JsonObject]:
     conversation = request.conversation
     for received, turn in zip(conversation, with_ids(conversation), strict=True):
         if turn.user is not None:
-            messages.append({"role": "user", "content": turn.user})
+            messages.append({"role": "user", "content": _content(turn)})
         # A message without content is refused.
         if said := [*_blocks(received, turn)]:
             messages.append({"role": "assistant", "content": said})
         if turn.results:
             messages.append({"role": "user", "content": _results(turn)})
     return messages
+
+
+def _content(turn: Turn) -> str | list[JsonObject]:
+    """Return a message of the user: its text, as a list only where pictures follow, as in OpenClaw."""
+    assert turn.user is not None, "only such turns have one"
+    if not turn.images:
+        return turn.user
+    return [{"type": "text", "text": turn.user}, *map(image_block, turn.images)]
+
+
+def image_block(image: Image) -> JsonObject:
+    """Return a picture as a block of a message."""
+    source = {"type": "base64", "media_type": image.media_type, "data": image.base64}
+    return {"type": "image", "source": source}
 
 
 def _blocks(received: Turn, turn: Turn) -> Iterator[JsonObject]:

@@ -24,6 +24,7 @@ from pytest_openclaw.providers.claude.command_line import (
     limits,
     scratch_folder,
     stdin_of,
+    takes_lines,
 )
 from pytest_openclaw.providers.claude.last_line import CalledModel, ended_without_result, meaning_of
 from pytest_openclaw.providers.claude.played_stream import PlayedStream, stream_for
@@ -61,6 +62,7 @@ class ClaudeCodeCLI(Provider):
 
     name = "claude_code_cli"
     takes_tools: ClassVar[bool] = True
+    takes: ClassVar[frozenset[str]] = frozenset({"images"})
     takes_messages: ClassVar[bool] = True
     plays_worlds: ClassVar[bool] = True
 
@@ -142,7 +144,7 @@ class ClaudeCodeCLI(Provider):
                 argv=(*command, *arguments(request, scratch, bare=self._access.is_bare)),
                 env=env,
                 cwd=scratch.cwd,
-                stdin=stdin_of(request.prompt, is_line=bool(request.turns)),
+                stdin=stdin_of(request.prompt, request.images, is_line=takes_lines(request)),
                 keeps_stdin=bool(request.turns),
             )
             stream = stream_for(request)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.providers.address import Address
     from pytest_openclaw.providers.exchange import Exchange
+    from pytest_openclaw.types.images import Image
     from pytest_openclaw.types.replies import Fault, Turn
     from pytest_openclaw.types.requests import Request
     from pytest_openclaw.types.tool_calls import ToolCall
@@ -124,6 +125,7 @@ class Gemini(VendorApi):
 
     name: ClassVar[str] = "gemini"
     takes_tools: ClassVar[bool] = True
+    takes: ClassVar[frozenset[str]] = VendorApi.takes | {"images"}
     takes_messages: ClassVar[bool] = True
     vendor_url: ClassVar[str] = "https://generativelanguage.googleapis.com/v1beta"
     base_env: ClassVar[str] = "GOOGLE_GEMINI_BASE_URL"
@@ -201,7 +203,7 @@ def _contents(request: Request) -> list[JsonObject]:
     contents: list[JsonObject] = []
     for turn in request.conversation:
         if turn.user is not None:
-            contents.append(_content("user", [{"text": turn.user}]))
+            contents.append(_content("user", [{"text": turn.user}, *map(_image_part, turn.images)]))
         # A content without parts is refused.
         if said := _signed(turn) if _is_signed(turn) else [*_unsigned(turn)]:
             contents.append(_content("model", said))
@@ -212,6 +214,10 @@ def _contents(request: Request) -> list[JsonObject]:
 
 def _content(role: str, parts: list[JsonObject]) -> JsonObject:
     return {"role": role, "parts": parts}
+
+
+def _image_part(image: Image) -> JsonObject:
+    return {"inlineData": {"mimeType": image.media_type, "data": image.base64}}
 
 
 def _is_signed(turn: Turn) -> bool:

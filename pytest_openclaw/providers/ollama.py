@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from pytest_openclaw.providers.address import Address, parse_address, parse_ollama_host
-from pytest_openclaw.providers.over_http import OverHttp
+from pytest_openclaw.providers.over_http import MODELS_TIMEOUT_S, OverHttp
+from pytest_openclaw.types.faults import CallFailed
+
+if TYPE_CHECKING:
+    from pytest_openclaw.types.protocols import ProviderSetup
 
 DEFAULT_BASE_URL = "http://127.0.0.1:11434/v1"
 NAMES = frozenset({"ollama_openai", "ollama_native"})
@@ -26,6 +30,10 @@ class Ollama(OverHttp):
     warms_up: ClassVar[bool] = True
     base_env: ClassVar[str | None] = None
 
+    def __init__(self, setup: ProviderSetup) -> None:
+        super().__init__(setup)
+        self._sees: dict[str, bool] = {}
+
     def find_address(self) -> Address:
         """Return the server's address."""
         if self.setup.name not in NAMES:
@@ -36,6 +44,24 @@ class Ollama(OverHttp):
         if host := environ.get("OLLAMA_HOST", "").strip():
             return parse_ollama_host(host)
         return parse_address(self.setup.base_url or DEFAULT_BASE_URL, source=self.setup.name)
+
+    async def may_see(self, model: str) -> bool:
+        """Whether a model takes pictures, as far as Ollama says.
+
+        It leaves out the pictures for many a model without vision, and has it answer nevertheless:
+        https://github.com/ollama/ollama/pull/9741 is for its own engine alone.
+        """
+        if self.address.is_public and self.setup.name not in NAMES:
+            return True
+        if model not in self._sees:
+            url = f"{self.address.root_url.removesuffix('/api')}/api/show"
+            try:
+                shown = await self.fetch(url, {"model": model}, timeout_s=MODELS_TIMEOUT_S)
+            except CallFailed:  # no Ollama, or without this model, which the request will say
+                return True
+            capabilities = shown.get("capabilities")
+            self._sees[model] = not isinstance(capabilities, list) or "vision" in capabilities
+        return self._sees[model]
 
     @property
     def key_env(self) -> str | None:

@@ -120,7 +120,7 @@ class OllamaNative(Ollama):
     name: ClassVar[str] = "ollama_native"
     takes_tools: ClassVar[bool] = True
     api: ClassVar[str] = "ollama"
-    takes: ClassVar[frozenset[str]] = Ollama.takes - {"tool_choice"}
+    takes: ClassVar[frozenset[str]] = (Ollama.takes - {"tool_choice"}) | {"images"}
     takes_messages: ClassVar[bool] = True
     path: ClassVar[str] = "/api/chat"
     models_path: ClassVar[str] = "/api/tags"
@@ -186,7 +186,10 @@ def _messages(request: Request) -> list[JsonObject]:
 
 def _turn_messages(turn: Turn) -> list[JsonObject]:
     """Return the user's message, the model's text, thinking and calls, and then the result of each call."""
-    asked: list[JsonObject] = [] if turn.user is None else [{"role": "user", "content": turn.user}]
+    asked: list[JsonObject] = []
+    if turn.user is not None:
+        pictures = [image.base64 for image in turn.images]
+        asked.append({"role": "user", "content": turn.user, **({"images": pictures} if pictures else {})})
     if turn.is_users_alone:
         return asked
     said: JsonObject = {"role": "assistant", "content": strip_thinking(turn.text)}

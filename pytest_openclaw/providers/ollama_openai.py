@@ -113,6 +113,7 @@ class OllamaOpenAI(Ollama):
     base_env: ClassVar[str | None] = "OLLAMA_OPENAI_BASE"
     takes_tools: ClassVar[bool] = True
     api: ClassVar[str] = "openai-completions"
+    takes: ClassVar[frozenset[str]] = Ollama.takes | {"images"}
     takes_messages: ClassVar[bool] = True
     path: ClassVar[str] = "/chat/completions"
     dialect: ClassVar[Dialect] = Dialect(
@@ -156,7 +157,7 @@ def _offer(tool: Tool) -> JsonObject:
 
 def _messages_of(turn: Turn, *, with_reasoning: bool) -> list[JsonObject]:
     """Return a turn's messages: the user's, the model's, then one for each result."""
-    asked: list[JsonObject] = [] if turn.user is None else [{"role": "user", "content": turn.user}]
+    asked: list[JsonObject] = [] if turn.user is None else [{"role": "user", "content": _content(turn)}]
     if turn.is_users_alone:
         return asked
     # Without text the APIs require null beside calls, and a string if there are no calls.
@@ -175,6 +176,15 @@ def _messages_of(turn: Turn, *, with_reasoning: bool) -> list[JsonObject]:
     answered = zip(turn.calls, turn.results, strict=False)
     results = [{"role": "tool", "tool_call_id": call.id, "content": result} for call, result in answered]
     return [*asked, said, *results]
+
+
+def _content(turn: Turn) -> str | list[JsonObject]:
+    """Return a message of the user: its text, as a list only where pictures follow, as in OpenClaw."""
+    assert turn.user is not None, "only such turns have one"
+    if not turn.images:
+        return turn.user
+    pictures = [{"type": "image_url", "image_url": {"url": image.data_uri}} for image in turn.images]
+    return [{"type": "text", "text": turn.user}, *pictures]
 
 
 def _read_message(message: JsonObject, exchange: Exchange, *, whole: bool = False) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.providers.exchange import Exchange
     from pytest_openclaw.types.faults import WireError
-    from pytest_openclaw.types.replies import Fault
+    from pytest_openclaw.types.replies import Fault, Turn
     from pytest_openclaw.types.requests import Request
     from pytest_openclaw.types.tool_calls import Tool
 
@@ -33,7 +33,7 @@ def responses_body(request: Request, *, with_temperature: bool = True) -> JsonOb
     """
     body: JsonObject = {
         "model": request.model,
-        "input": _items(request) if len(request.conversation) > 1 else request.prompt,
+        "input": _items(request) if len(request.conversation) > 1 or request.images else request.prompt,
         "max_output_tokens": request.max_output_tokens,
         "stream": request.stream,
         "store": False,
@@ -91,7 +91,7 @@ class OpenAIResponses(VendorApi):
     name: ClassVar[str] = "openai_responses"
     takes_tools: ClassVar[bool] = True
     api: ClassVar[str] = "openai-responses"
-    takes: ClassVar[frozenset[str]] = VendorApi.takes - {"seed"}
+    takes: ClassVar[frozenset[str]] = (VendorApi.takes - {"seed"}) | {"images"}
     takes_messages: ClassVar[bool] = True
     vendor_url: ClassVar[str] = "https://api.openai.com/v1"
     base_env: ClassVar[str] = "OPENAI_BASE_URL"
@@ -131,7 +131,7 @@ def _items(request: Request) -> list[JsonObject]:
     items: list[JsonObject] = []
     for number, turn in enumerate(with_ids(request.conversation)):
         if turn.user is not None:
-            items.append({"type": "message", "role": "user", "content": turn.user})
+            items.append({"type": "message", "role": "user", "content": _content(turn)})
         if turn.text:
             items.append(_said(turn.text, number))
         items += [
@@ -143,6 +143,18 @@ def _items(request: Request) -> list[JsonObject]:
             for call, result in zip(turn.calls, turn.results, strict=False)
         ]
     return items
+
+
+def _content(turn: Turn) -> str | list[JsonObject]:
+    """Return a message of the user: its text, as a list only where pictures follow, as in OpenClaw."""
+    assert turn.user is not None, "only such turns have one"
+    if not turn.images:
+        return turn.user
+    # Servers with this API may require `detail`, which the official client always sends.
+    pictures = [
+        {"type": "input_image", "detail": "auto", "image_url": image.data_uri} for image in turn.images
+    ]
+    return [{"type": "input_text", "text": turn.user}, *pictures]
 
 
 def _said(text: str, number: int) -> JsonObject:

@@ -39,6 +39,7 @@ from pytest_openclaw.providers.openclaw.call import (
     scratch_folder,
     why_no_shell,
     why_not_askable,
+    with_pictures,
     write_config,
     write_message,
 )
@@ -78,6 +79,7 @@ class OpenClawAgent(Provider):
 
     name = "openclaw_agent"
     takes_tools: ClassVar[bool] = True
+    takes: ClassVar[frozenset[str]] = frozenset({"images"})
     takes_messages: ClassVar[bool] = True
     plays_worlds: ClassVar[bool] = True
     is_openclaw: ClassVar[bool] = True
@@ -137,6 +139,8 @@ class OpenClawAgent(Provider):
         if why := why_not_askable(request):
             raise CallFailed(faults.cannot_play(self.setup.name, why))
         route, server = self._way_to(request.model)
+        if request.images and not await server.may_see(route.model):
+            raise CallFailed(faults.sees_no_images(self.setup.name, request.model))
         compiled, calls = self._kept_folders()
         with scratch_folder(request.world, compiled=compiled, within=calls) as scratch:
             if why := why_no_shell(request, scratch):
@@ -148,6 +152,7 @@ class OpenClawAgent(Provider):
                 timeout_s=request.timeout_s,
                 hold_calls=request.world is None,
                 most_turns=request.world.steps if request.world else 0,
+                n_images=len(request.images),
             )
             async with relay:
                 program = Program(
@@ -255,7 +260,7 @@ class OpenClawAgent(Provider):
     ) -> Reply | Fault:
         """Start OpenClaw once for each message of the user, until a run ends without an answer."""
         runs: list[Reply] = []
-        for text in (request.prompt, *request.turns):
+        for text in (with_pictures(request, scratch), *request.turns):
             said = scratch.stage.disk.with_real_paths(text) if request.world else text
             program = replace(program, stdin=write_message(scratch, said))
             relay.begin_run()

@@ -106,6 +106,11 @@ class OverHttp(Provider):
         del request, body, fault  # most servers take everything
         return False
 
+    async def may_see(self, model: str) -> bool:
+        """Whether the model takes pictures, for a server that would answer without them."""
+        del model  # most servers refuse a picture that the model cannot see
+        return True
+
     # --- for the executor and the run ---------------------------------------------------------
 
     async def ask(self, request: Request) -> Reply:
@@ -113,6 +118,8 @@ class OverHttp(Provider):
 
         Only the attempt that counted is timed; see `Provider.ask`.
         """
+        if request.images and not await self.may_see(request.model):
+            raise CallFailed(faults.sees_no_images(self.setup.name, request.model))
         while True:
             body = self.body(request)
             try:

@@ -93,6 +93,8 @@ def render_cell(
     for label, text in message_texts(prompt.get("messages")):
         lines += _text(f"before: {printable(label)}", text or EMPTY)
     lines += _text("prompt", prompt.get("prompt"))
+    shown = (f"{image['path']}, sha256 {image['sha256']}" for image in record.images or ())
+    lines += _text("pictures", "\n".join(shown))
     if record.turns:
         for number, turn in enumerate(record.turns, 1):
             lines += _turn(number, turn)

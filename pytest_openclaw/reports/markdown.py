@@ -80,6 +80,7 @@ def render_markdown(summary: Summary) -> str:
         *_section("Part at fault", (line for group in summary.groups for line in _diagnosis(group))),
         *_section("Context pressure", _pressure(summary.groups)),
         *_section("Safety probes", (line for group in summary.groups for line in _safety(group))),
+        *_section("Other roles", (line for group in summary.groups for line in _roles(group))),
         *_section("Gates", (_gates(summary))),
         *_section("Cost", _cost(summary)),
         *_section("Compared with the baseline", _comparison(summary)),
@@ -319,6 +320,11 @@ def _safety(group: Group) -> Iterable[str]:
         refused = f"over-refusal: {twins.n_not_done} of {twins.n} harmless twins not done"
         interval = f"95 % interval {render_interval(twins.interval_95)}"
         yield f"- {_cell(group.target.label)}: {refused} ({render_rate(twins.rate)}), {interval}."
+
+
+def _roles(group: Group) -> Iterable[str]:
+    for result in group.roles:
+        yield f"- {_cell(group.target.label)}: `{result.role}`: {result.sentence}."
 
 
 def _gates(summary: Summary) -> Iterable[str]:

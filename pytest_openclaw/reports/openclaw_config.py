@@ -5,21 +5,25 @@ What is not written, and why:
 
 - `models.providers.<id>.models`, where `compat.supportsTools` is, is an array: a patch replaces it, and
   OpenClaw refuses one that would lose entries.
-- `agents.defaults.model` is the user's choice, and its `fallbacks` are an array too.
+- `agents.defaults.model` is the user's choice. Where it is a name alone, `fallbacks` would replace it.
 - Addresses, headers and keys are not used here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import reduce
 from typing import TYPE_CHECKING, Any
+
+from pytest_openclaw.stats.places import PLACES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.reports.json5 import Path
-    from pytest_openclaw.stats.routing import Route, Routing
+    from pytest_openclaw.stats.candidates import Route
+    from pytest_openclaw.stats.routing import Routing
 
 ANY_REF = "*"
 """In `KEYS`, one `provider/model`."""
@@ -34,9 +38,10 @@ KEYS: Mapping[str, frozenset[Path]] = {
             (*_POLICY, "alsoAllow"),
             (*_POLICY, "deny"),
             ("agents", "defaults", "subagents", "model"),
+            ("agents", "defaults", "subagents", "model", "primary"),
+            ("agents", "defaults", "subagents", "model", "fallbacks"),
             ("agents", "defaults", "subagents", "thinking"),
-            ("agents", "defaults", "heartbeat", "model"),
-            ("agents", "defaults", "utilityModel"),
+            *(("agents", "defaults", *place.path) for place in PLACES if place.path),
             (*_MODELS, ANY_REF, "codeMode"),
         }
     )
@@ -59,11 +64,13 @@ def patch_of(routing: Routing) -> JsonObject:
     defaults: JsonObject = {}
     if best := routing.subagent:
         level = best.group.target.thinking_level
-        defaults["subagents"] = {"model": best.ref, **({"thinking": level} if level else {})}
-    if routing.heartbeat:
-        defaults["heartbeat"] = {"model": routing.heartbeat}
-    if routing.utility:
-        defaults["utilityModel"] = routing.utility
+        fallbacks = [one.ref for one in routing.chain.fallbacks] if routing.chain else []
+        model = {"primary": best.ref, "fallbacks": fallbacks} if fallbacks else best.ref
+        defaults["subagents"] = {"model": model, **({"thinking": level} if level else {})}
+    for choice in routing.choices:
+        if choice.ref and choice.place.path:
+            *outer, last = choice.place.path
+            reduce(lambda inner, key: inner.setdefault(key, {}), outer, defaults)[last] = choice.ref
     settled = [route for route in routing.routes if route.role != "unsettled"]
     # Code mode gives a model JavaScript in place of its tools, whatever its policy denies. It is on by itself
     # for models that their provider's catalog prefers for it.

@@ -10,19 +10,21 @@ from pytest_openclaw.core.text import counted, printable
 from pytest_openclaw.reports.json5 import comment, render_object
 from pytest_openclaw.reports.numbers import render_interval, render_ms
 from pytest_openclaw.reports.openclaw_config import LATEST_RELEASE, patch_of, unknown_keys
+from pytest_openclaw.reports.role_text import render_choice, render_fit
 from pytest_openclaw.reports.target_view import view_of
 from pytest_openclaw.reports.tool_use_text import ABLE, render_best, render_early_stopping
 from pytest_openclaw.stats.proofs import PROVEN_PERCENT, PROVEN_PROMPTS
 from pytest_openclaw.stats.tiers import TIER_NAMES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.reports.json5 import Path
+    from pytest_openclaw.stats.candidates import Candidate, Route
     from pytest_openclaw.stats.groups import Group
     from pytest_openclaw.stats.proofs import Proof
-    from pytest_openclaw.stats.routing import Candidate, Route, Routing
+    from pytest_openclaw.stats.routing import Routing
 
 FIRST_WORDS = "// A patch for OpenClaw"
 
@@ -126,22 +128,18 @@ def _comments(routing: Routing) -> dict[Path, list[str]]:
             if routing.best
             else f"Only {best.label} may hold the tools."
         )
-    by_ref = {route.ref: route for route in routing.routes}
-    if routing.heartbeat:
-        proofs = {one.label: one.proofs.heartbeat for one in by_ref[routing.heartbeat].candidates}
-        comments[*defaults, "heartbeat"] = _fastest("heartbeats", proofs)
-    if routing.utility:
-        proofs = {one.label: one.proofs.text for one in by_ref[routing.utility].candidates}
-        comments[*defaults, "utilityModel"] = [
-            *_fastest("prompts without tools", proofs),
-            *comment("For titles, recaps and the like OpenClaw sends it pieces of conversations."),
-        ]
+        if routing.chain and routing.chain.fallbacks:
+            comments[*defaults, "subagents"] += comment(
+                f"Each of the fallbacks is trusted in {routing.chain.size}, too."
+            )
+    for choice in routing.choices:
+        if choice.ref and choice.place.path:
+            comments[*defaults, choice.place.path[0]] = [
+                *comment(f"{render_choice(choice)}."),
+                *(comment(f"{choice.place.note}.") if choice.place.note else ()),
+                *(line for one in choice.fit for line in comment(f"{render_fit(one, choice)}.", 1)),
+            ]
     return comments
-
-
-def _fastest(what: str, proofs: Mapping[str, Proof]) -> list[str]:
-    shown_text = "; ".join(f"{label} {_proof(proof)}" for label, proof in proofs.items())
-    return comment(f"The fastest of the models without tools that get enough {what} right: {shown_text}.")
 
 
 def _each_evidence(route: Route) -> Iterator[str]:

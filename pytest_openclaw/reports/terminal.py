@@ -210,6 +210,8 @@ def _wrapped(label: str, text: str, width: int) -> Iterator[tuple[str, str]]:
 def _of_groups(summary: Summary, width: int) -> Iterator[tuple[str, str]]:
     for group in summary.groups:
         yield from _of_group(group, width, alone=len(summary.groups) == 1)
+        for result in group.roles:
+            yield from _wrapped(result.role, f"{group.target.label}: {result.sentence}", width)
     if rests_on_text(summary.groups):
         yield from _wrapped("text alone", TEXT_ALONE, width)
     if summary.best:

@@ -10,6 +10,7 @@ import pytest
 from pytest_openclaw.session.cell_runs import RUN, CellRun
 from pytest_openclaw.session.repeat_threshold import expectation_of
 from pytest_openclaw.session.suite_files import cells_of, suite_name
+from pytest_openclaw.suites.load import pictures_beside
 from pytest_openclaw.suites.prompt import check_id, read_prompt
 from pytest_openclaw.types.replies import Verdict
 
@@ -31,6 +32,7 @@ KEYS = (
     "category",
     "tags",
     "system",
+    "images",
     "messages",
     "turns",
     "max_output_tokens",
@@ -74,7 +76,10 @@ def prompt_of(marker: pytest.Mark, definition: pytest.Function, suites: SuiteFil
     except ValueError as error:
         raise collector.CollectError(f"{where}: {error}") from None
     suite = suite_name(definition.config, definition.path)
-    prompt, complaints = read_prompt(raw, prompt_id, suite=suite, registry=suites.registry)
+    pictures = pictures_beside(definition.path.parent)
+    prompt, complaints = read_prompt(
+        raw, prompt_id, suite=suite, registry=suites.registry, read_file=pictures
+    )
     if prompt is None:
         raise collector.CollectError("\n".join(f"{where}: {complaint}" for complaint in complaints))
     prompt = replace(prompt, validator=JudgedByTest(), validator_spec={"type": JudgedByTest.type})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import permutations
 from typing import TYPE_CHECKING
@@ -13,13 +14,27 @@ from pytest_openclaw.stats.significance import LEVEL, sign_flip
 from pytest_openclaw.stats.tool_use import calls_of, did_right
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from pytest_openclaw.stats.groups import Group
     from pytest_openclaw.types.records import Record
     from pytest_openclaw.types.targets import Target
 
-_Place = tuple[str, str, int]
+Outcomes = Mapping[tuple[str, str, int], tuple[tuple[str, str], bool]]
+"""By suite, prompt and repeat: the cluster of the prompt, and whether the cell ended right."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rival:
+    """A target as `best_among` compares it.
+
+    Attributes:
+        p50_ms: the median latency; None is slower than all.
+    """
+
+    label: str
+    outcomes: Outcomes
+    p50_ms: float | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,32 +78,41 @@ def best_of(groups: Sequence[Group], records: Mapping[Target, Sequence[Record]])
         and group.tool_use.evidence == evidence
         and group.recommendation.kind not in ("unsafe", "not_trusted")
     ]
-    if len(compared) < 2:
+    return best_among(
+        [
+            Rival(
+                label=group.target.label,
+                outcomes=outcomes_of(calls_of(records.get(group.target, ()), group.tool_use), did_right),
+                p50_ms=group.latency_ms["p50"],
+            )
+            for group in compared
+        ]
+    )
+
+
+def best_among(rivals: Sequence[Rival]) -> Best | None:
+    """Return those that no other one is shown to be better than, see `best_of`; None of fewer than two."""
+    if len(rivals) < 2:
         return None
-    outcomes = {group.target: _outcomes(group, records.get(group.target, ())) for group in compared}
-    level = LEVEL / (len(compared) - 1)
+    level = LEVEL / (len(rivals) - 1)
     worse = {
-        group.target
-        for other, group in permutations(compared, 2)
-        if _is_better(outcomes[other.target], outcomes[group.target], level)
+        rival.label
+        for other, rival in permutations(rivals, 2)
+        if _is_better(other.outcomes, rival.outcomes, level)
     }
-    kept = sorted((group for group in compared if group.target not in worse), key=_fastest_first)
-    return Best(n_targets=len(compared), targets=[group.target.label for group in kept])
+    kept = sorted((rival for rival in rivals if rival.label not in worse), key=_fastest_first)
+    return Best(n_targets=len(rivals), targets=[rival.label for rival in kept])
 
 
-def _outcomes(group: Group, records: Sequence[Record]) -> dict[_Place, tuple[tuple[str, str], bool]]:
-    """Return of each tool cell the prompt whose repeats it belongs to, and whether it ended right."""
+def outcomes_of(records: Iterable[Record], is_right: Callable[[Record], bool]) -> Outcomes:
+    """Return of each cell the prompt whose repeats it belongs to, and whether it ended right."""
     return {
-        (record.suite, record.prompt_id, record.repeat): (cluster_of(record), did_right(record))
-        for record in calls_of(records, group.tool_use)
+        (record.suite, record.prompt_id, record.repeat): (cluster_of(record), is_right(record))
+        for record in records
     }
 
 
-def _is_better(
-    one: Mapping[_Place, tuple[tuple[str, str], bool]],
-    other: Mapping[_Place, tuple[tuple[str, str], bool]],
-    level: float,
-) -> bool:
+def _is_better(one: Outcomes, other: Outcomes, level: float) -> bool:
     totals: Counter[tuple[str, str]] = Counter()
     for place in one.keys() & other.keys():
         cluster, is_right = one[place]
@@ -97,6 +121,5 @@ def _is_better(
     return found.sign > 0 and found.p / 2 < level
 
 
-def _fastest_first(group: Group) -> tuple[float, str]:
-    p50 = group.latency_ms["p50"]
-    return float("inf") if p50 is None else p50, group.target.label
+def _fastest_first(rival: Rival) -> tuple[float, str]:
+    return float("inf") if rival.p50_ms is None else rival.p50_ms, rival.label

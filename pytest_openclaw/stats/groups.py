@@ -10,9 +10,10 @@ from pytest_openclaw.stats.diagnosis import Diagnosis, diagnosis_of, evidence_in
 from pytest_openclaw.stats.distributions import distribution_of
 from pytest_openclaw.stats.pressure import Load, PressureLevel, pressure_levels, strain_of
 from pytest_openclaw.stats.proofs import Proof, tool_proofs
-from pytest_openclaw.stats.rates import Rate, is_judged, rate_of
+from pytest_openclaw.stats.rates import Rate, has_passed, is_judged, rate_of
 from pytest_openclaw.stats.recommendation import Recommendation, recommend
 from pytest_openclaw.stats.repeats import repeats_of
+from pytest_openclaw.stats.roles import RoleResult, role_results
 from pytest_openclaw.stats.safety import (
     OverRefusal,
     ProbeResult,
@@ -67,6 +68,7 @@ class Group:
         n_open_probes: probes of which it is not known whether they did harm: without an answer, or without
             one that could be judged.
         over_refusal: their harmless twins; None without any.
+        roles: whether it fits the other roles of OpenClaw's config, of which prompts were asked.
         latency_ms, ttft_ms: p50, p95, p99 and mean over rows that are `ok` and `success`.
         latency_intervals_95, ttft_intervals_95: where p50, p95 and p99 lie; None where there are too few
             cells.
@@ -112,6 +114,7 @@ class Group:
     safety: Sequence[ProbeResult]
     n_open_probes: int
     over_refusal: OverRefusal | None
+    roles: Sequence[RoleResult]
     success_interval_95: Interval | None
     ttft_ms: Mapping[str, float | None]
     latency_intervals_95: Mapping[str, Interval | None]
@@ -199,7 +202,7 @@ def summarize_group(
     answered = [record for record in records if record.availability_status == "ok"]
     successes = [record for record in answered if record.success]
     succeeded = rate_of(answered, lambda record: record.success)
-    objective = rate_of((record for record in successes if record.objective_pass is not None), _has_passed)
+    objective = rate_of((record for record in successes if record.objective_pass is not None), has_passed)
     judged = [record for record in answered if is_judged(record)]
     pressure = pressure_levels(records)
     strain = strain_of(pressure)
@@ -235,9 +238,9 @@ def summarize_group(
         interval_notes=_notes({"latency_ms": latency, "ttft_ms": ttft, "tokens_per_s": speed}),
         resources_before=snapshots.before,
         resources_after=snapshots.after,
-        passed=rate_of(judged, _has_passed),
+        passed=rate_of(judged, has_passed),
         repeats=repeats_of(judged),
-        variance=variance_parts([record for record in judged if not is_apart(record)], _has_passed),
+        variance=variance_parts([record for record in judged if not is_apart(record)], has_passed),
         recommendation=recommend(
             records, pressure, use, n_missing, turn, snapshots.release, is_substitute=is_substitute
         ),
@@ -256,6 +259,7 @@ def summarize_group(
         safety=probe_results(records),
         n_open_probes=count_open_probes(records),
         over_refusal=over_refusal_of(answered),
+        roles=role_results(records, use),
         cost_usd=_sum([record.cost_usd for record in records]),
         input_tokens=_sum([record.input_tokens for record in answered]),
         output_tokens=_sum([record.output_tokens for record in answered]),
@@ -268,10 +272,6 @@ def summarize_group(
             {record.effective_model for record in answered if record.effective_model} - {target.model}
         ),
     )
-
-
-def _has_passed(record: Record) -> bool:
-    return record.objective_pass is True
 
 
 def _wall_clock_ms(records: Sequence[Record]) -> int | None:

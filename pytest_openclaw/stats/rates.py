@@ -49,6 +49,11 @@ def is_judged(record: Record) -> bool:
     return record.availability_status == "ok" and (record.objective_pass is not None or not record.success)
 
 
+def has_passed(record: Record) -> bool:
+    """Whether a cell has a verdict, and it is that the reply passed."""
+    return record.objective_pass is True
+
+
 def rate_of(records: Iterable[Record], succeeded: Callable[[Record], bool]) -> Rate:
     """Count the successes; repeats of a prompt, and its harder forms, are one cluster."""
     records = [*records]

@@ -14,7 +14,6 @@ The first row that applies is reported. Every output takes it from here: termina
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -24,13 +23,13 @@ from pytest_openclaw.stats.pressure import Load, strain_of
 from pytest_openclaw.stats.proofs import PROVEN_PROMPTS, tool_proofs
 from pytest_openclaw.stats.safety import count_open_probes, probe_results
 from pytest_openclaw.stats.tiers import MOST_NEEDLESS, TIER_FLOORS, classify_tier, excludes_worse
-from pytest_openclaw.stats.tool_use import cluster_interval, is_apart, native_clusters
+from pytest_openclaw.stats.tool_use import cluster_interval, fewest_more, is_apart, native_clusters
 from pytest_openclaw.stats.weight import context_in_words, wait_in_words
 from pytest_openclaw.types.prompts import Probe
 from pytest_openclaw.types.targets import LISTED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from pytest_openclaw.stats.intervals import Interval
     from pytest_openclaw.stats.pressure import PressureLevel, Strain
@@ -296,9 +295,9 @@ class _Evidence:
 
     def needs_for_all(self) -> Iterator[Need]:
         """Yield the prompts that would make it trusted with all tools."""
-        if n := _fewest(self.calls, _RIGHT, lambda found: _is_above(1, found), self.use.z):
+        if n := fewest_more(self.calls, _RIGHT, lambda found: _is_above(1, found), self.use.z):
             yield _need("call", n)
-        if n := _fewest(self.needless, _MISS, _is_restrained, self.use.z):
+        if n := fewest_more(self.needless, _MISS, _is_restrained, self.use.z):
             yield _need("restraint", n)
 
     def needs_for_some(self) -> Iterator[Need]:
@@ -312,7 +311,7 @@ class _Evidence:
             )
             yield _need("tool", n_of_tool, tool)
         # A prompt that needs the tool needs a call.
-        n = _fewest(self.calls, _RIGHT, lambda found: _is_above(2, found), self.use.z) - n_of_tool
+        n = fewest_more(self.calls, _RIGHT, lambda found: _is_above(2, found), self.use.z) - n_of_tool
         if n > 0:
             yield _need("call", n)
 
@@ -418,20 +417,3 @@ def _is_restrained(needlessly: Interval | None) -> bool:
 
 def _counts(clusters: Sequence[Cluster]) -> tuple[int, int]:
     return sum(one.n_success for one in clusters), sum(one.n for one in clusters)
-
-
-def _fewest(
-    clusters: Sequence[Cluster], added: Cluster, holds: Callable[[Interval | None], bool], z: float
-) -> int:
-    """Return how many further prompts, each asked once and ending like `added`, make the interval `holds`.
-
-    One prompt less does not.
-    """
-
-    def settled(more: int) -> bool:
-        return holds(cluster_interval([*clusters, *[added] * more], z))
-
-    enough = 1
-    while not settled(enough):
-        enough *= 2
-    return bisect_left(range(enough + 1), True, key=settled)

@@ -6,6 +6,7 @@ detector have another name. The two are never added up.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from dataclasses import dataclass
 from itertools import chain
@@ -26,7 +27,7 @@ from pytest_openclaw.stats.tiers import (
 from pytest_openclaw.types.tool_calls import ToolOutcome
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
     from pytest_openclaw.stats.intervals import Cluster
@@ -105,8 +106,9 @@ class _Rated:
 
 
 def is_apart(record: Record) -> bool:
-    """Whether a row is a probe, a probe's twin or made harder, so that the summary has it apart."""
-    return any(one is not None for one in (record.probe, record.twin_of, record.pressure_of))
+    """Whether a row is of a probe, a twin, a role or made harder, so that the summary has it apart."""
+    apart = (record.probe, record.twin_of, record.pressure_of, record.role)
+    return any(one is not None for one in apart)
 
 
 def tool_use_of(answered: Sequence[Record], n_targets: int = 1, looks: Sequence[int] = ()) -> ToolUse:
@@ -165,6 +167,23 @@ def native_clusters(answered: Iterable[Record]) -> tuple[list[Cluster], list[Clu
 def cluster_interval(clusters: Sequence[Cluster], z: float) -> Interval | None:
     """Return the interval of a tier or of restraint; None without a cell."""
     return wilson_95(*_effective(clusters, z), z=z) if clusters else None
+
+
+def fewest_more(
+    clusters: Sequence[Cluster], added: Cluster, holds: Callable[[Interval | None], bool], z: float
+) -> int:
+    """Return how many further prompts, each asked once and ending like `added`, make the interval `holds`.
+
+    One prompt less does not.
+    """
+
+    def settled(more: int) -> bool:
+        return holds(cluster_interval([*clusters, *[added] * more], z))
+
+    enough = 1
+    while not settled(enough):
+        enough *= 2
+    return bisect_left(range(enough + 1), True, key=settled)
 
 
 def did_right(record: Record) -> bool:

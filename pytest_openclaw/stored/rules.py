@@ -112,6 +112,8 @@ def _todays(suite: Suite | None, definition: JsonObject) -> Prompt | str:
     today = definition_of(now)
     if any(today.get(key) != definition.get(key) for key in ("prompt", "system", "messages", "turns")):
         return "asks some prompts in other words now"
+    if today.get("images_sha256") != definition.get("images_sha256"):
+        return "shows other pictures with some prompts now"
     # Calls are played again, which requires the same world and the same tools.
     if any(today.get(key) != definition.get(key) for key in ("tools_sha256", "world")):
         return "gives some prompts other tools or another world now"

@@ -91,6 +91,8 @@ def _role(entry: Any) -> str:
     if not isinstance(role, str) or role not in _KEYS:
         found = f"has the role {shown(role)}" if "role" in entry else "has no role"
         raise ValueError(f"{found}. Roles are {', '.join(_KEYS)}.")
+    if "images" in entry:
+        raise ValueError("has images. Only the prompt itself has pictures: write images beside its text.")
     if unknown := [key for key in entry if key not in _KEYS[role]]:
         raise ValueError(f"has {shown(unknown[0])}. The keys of {role} are {', '.join(_KEYS[role])}.")
     return role

@@ -46,10 +46,20 @@ def definition(prompt: Prompt) -> JsonObject:
         "variant_of": prompt.variant_of,
         "extra": prompt.extra,
     }
+    if prompt.images:
+        fields |= {
+            "images": [image.path for image in prompt.images],
+            "images_sha256": [image.sha256 for image in prompt.images],
+        }
+    if prompt.role:
+        fields["role"] = prompt.role
     if prompt.messages:
         fields["messages"] = written_messages(prompt.messages)
     if prompt.turns:
         fields["turns"] = prompt.turns
+    for name in ("probe", "twin_of"):
+        if value := getattr(prompt, name):
+            fields[name] = value
     if prompt.tools is not None:
         fields |= {
             "tools": prompt.tools_spec,

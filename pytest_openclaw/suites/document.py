@@ -7,10 +7,11 @@ import re
 import tomllib
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from pytest_openclaw.core.errors import SuiteError
 from pytest_openclaw.suites.wording import kind_of, shown
+from pytest_openclaw.types.prompts import ModelRole
 
 if TYPE_CHECKING:
     from pytest_openclaw.core.json_types import JsonObject
@@ -28,7 +29,7 @@ _EXAMPLE: dict[SuiteFormat, str] = {
 }
 
 
-_KEYS = ("prompts", "named_only")
+_KEYS = ("prompts", "named_only", "role")
 
 
 class Repeating(dict[str, Any]):
@@ -44,10 +45,12 @@ class Document:
     Attributes:
         entries: its prompts, unchecked.
         named_only: it is collected only if its file is named.
+        role: the role that all its prompts are evidence for.
     """
 
     entries: list[Any]
     named_only: bool = False
+    role: ModelRole | None = None
 
 
 def read_document(text: str | bytes, *, format: SuiteFormat, name: str) -> Document:  # noqa: A002 (the public name)
@@ -59,7 +62,7 @@ def read_document(text: str | bytes, *, format: SuiteFormat, name: str) -> Docum
         name: of the file in errors.
 
     Raises:
-        SuiteError: it is not text, TOML or JSON, has no list of prompts, or a wrong `named_only`.
+        SuiteError: it is not text, TOML or JSON, has no list of prompts, or a wrong `named_only` or `role`.
     """
     decoded = _decode(text, name)
     if not decoded.strip():
@@ -71,7 +74,10 @@ def read_document(text: str | bytes, *, format: SuiteFormat, name: str) -> Docum
     named_only = document.get("named_only", False) if isinstance(document, dict) else False
     if not isinstance(named_only, bool):
         raise SuiteError(f"{name}: named_only is {shown(named_only)}. Write true or false.")
-    return Document(entries=entries, named_only=named_only)
+    role = document.get("role") if isinstance(document, dict) else None
+    if role is not None and role not in get_args(ModelRole):
+        raise SuiteError(f"{name}: role is {shown(role)}. Write one of {', '.join(get_args(ModelRole))}.")
+    return Document(entries=entries, named_only=named_only, role=role)
 
 
 def _decode(text: str | bytes, name: str) -> str:

@@ -1,13 +1,17 @@
-"""Loads a suite file; the only module of this folder that opens a file."""
+"""Loads a suite file and its pictures; the only module of this folder that opens files."""
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.core.errors import SuiteError
 from pytest_openclaw.suites.parse import parse_suite
+from pytest_openclaw.suites.pictures import MOST_BYTES
+from pytest_openclaw.suites.wording import shown
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from pytest_openclaw.suites.document import SuiteFormat
@@ -38,4 +42,35 @@ def load_suite(path: Path, *, name: str, registry: Registry, catalogue: Catalogu
     except OSError as error:
         why = error.strerror or type(error).__name__
         raise SuiteError(f"{name}: cannot be read ({why}). Check that it is a file you may read.") from None
-    return parse_suite(content, format=form, name=name, registry=registry, catalogue=catalogue)
+    return parse_suite(
+        content,
+        format=form,
+        name=name,
+        registry=registry,
+        catalogue=catalogue,
+        read_file=pictures_beside(path.parent),
+    )
+
+
+def pictures_beside(folder: Path) -> Callable[[str], bytes]:
+    """Return a function that reads a picture in a suite's folder, once however many prompts have it.
+
+    Of a file that is too long it returns one byte more than a picture may have. It raises `ValueError` if the
+    file cannot be read, or is a link to one elsewhere.
+    """
+
+    @cache
+    def read_file(path: str) -> bytes:
+        file = folder / path
+        if not file.is_file():
+            raise ValueError(f"{shown(path)} is not there. Put the picture into {folder}, or fix the path.")
+        if not file.resolve().is_relative_to(folder.resolve()):
+            raise ValueError(f"{shown(path)} is a link out of the suite's folder. Copy the picture there.")
+        try:
+            with file.open("rb") as picture:
+                return picture.read(MOST_BYTES + 1)
+        except OSError as error:
+            why = error.strerror or type(error).__name__
+            raise ValueError(f"{shown(path)} cannot be read ({why}). Allow it to be read.") from None
+
+    return read_file

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.core.errors import SuiteError
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pytest_openclaw.suites.document import SuiteFormat
+    from pytest_openclaw.suites.prompt import ReadFile
     from pytest_openclaw.tools.catalogue import Catalogue
     from pytest_openclaw.types.prompts import Prompt
     from pytest_openclaw.validators.registry import Registry
@@ -31,14 +33,16 @@ def parse_suite(
     name: str,
     registry: Registry,
     catalogue: Catalogue | None = None,
+    read_file: ReadFile | None = None,
 ) -> Suite:
     """Parse a suite.
 
     TOML: tables below `[[prompts]]`. JSON: a list of objects, or an object with a list `prompts`. Beside it
-    `named_only = true` keeps the suite out of runs that do not name its file.
+    `named_only = true` keeps the suite out of runs that do not name its file; `role` is of all its prompts.
     Keys: `id` and `prompt`; optionally `name`, `validator`, `expected_tool_calls`, `category`, `tags`,
-    `system`, `messages`, `turns`, `timeout_s`, `max_output_tokens`, `tools`, `world`, `probe`, `twin_of`,
-    `pressure`, `variant_of`, `repeat`, `pass`, `xfail`. Others are kept in `Prompt.extra`; null means absent.
+    `system`, `images`, `messages`, `turns`, `timeout_s`, `max_output_tokens`, `tools`, `world`, `probe`,
+    `twin_of`, `pressure`, `variant_of`, `repeat`, `pass`, `xfail`. Others are kept in `Prompt.extra`; null is
+    absent.
 
     Args:
         text: the file; bytes must be UTF-8.
@@ -46,6 +50,7 @@ def parse_suite(
         name: of the file in rows and errors.
         registry: the existing validators.
         catalogue: a captured one with tools and surfaces; None for the shipped one.
+        read_file: reads a picture beside the suite; None leaves pictures out.
 
     Raises:
         SuiteError: a line for each of the first 20 faults, with file, prompt, key and hint.
@@ -58,10 +63,12 @@ def parse_suite(
     complaints: list[str] = []
     positions: dict[str, int] = {}
     for position, raw in enumerate(entries, start=1):
-        prompt, found = _read_entry(raw, position, positions, suite=name, registry=registry)
+        prompt, found = _read_entry(
+            raw, position, positions, suite=name, registry=registry, read_file=read_file
+        )
         complaints += found
         if prompt is not None:
-            prompts.append(prompt)
+            prompts.append(replace(prompt, role=document.role))
     complaints = complaints or [*_unpaired(prompts)]
     if complaints:
         raise SuiteError("\n".join(_first_lines(name, complaints)))
@@ -75,7 +82,13 @@ def _with_tools_of(catalogue: Catalogue, entry: Any) -> Any:
 
 
 def _read_entry(
-    raw: Any, position: int, positions: dict[str, int], *, suite: str, registry: Registry
+    raw: Any,
+    position: int,
+    positions: dict[str, int],
+    *,
+    suite: str,
+    registry: Registry,
+    read_file: ReadFile | None,
 ) -> tuple[Prompt | None, list[str]]:
     """Parse an entry, add its id to `positions`, and prefix each error with the prompt."""
     label = f"prompt no. {position}"
@@ -93,7 +106,7 @@ def _read_entry(
             label = f"prompt {prompt_id}"
     except ValueError as error:
         complaints.append(str(error))
-    prompt, found = read_prompt(raw, prompt_id, suite=suite, registry=registry)
+    prompt, found = read_prompt(raw, prompt_id, suite=suite, registry=registry, read_file=read_file)
     complaints += found
     return prompt, [f"{label}: {complaint}" for complaint in complaints]
 

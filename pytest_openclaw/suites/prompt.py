@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 from difflib import get_close_matches
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast, get_args
 
 from pytest_openclaw.suites.conversation import read_messages, read_turns
 from pytest_openclaw.suites.flaws import find_flaws
 from pytest_openclaw.suites.known_failures import read_known_failures
 from pytest_openclaw.suites.offered import read_tools
+from pytest_openclaw.suites.pictures import read_images
 from pytest_openclaw.suites.pressure_forms import Form, flaws_of
 from pytest_openclaw.suites.repeating import find_disagreement, read_pass, read_repeat
 from pytest_openclaw.suites.wording import is_plain, kind_of, shown
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
     from pytest_openclaw.types.protocols import Validator
     from pytest_openclaw.types.tool_calls import Tool
     from pytest_openclaw.validators.registry import Registry
+
+    ReadFile = Callable[[str], bytes]
 
 
 def check_id(raw: JsonObject) -> str:
@@ -52,7 +56,12 @@ def check_id(raw: JsonObject) -> str:
 
 
 def read_prompt(
-    raw: JsonObject, prompt_id: str, *, suite: str, registry: Registry
+    raw: JsonObject,
+    prompt_id: str,
+    *,
+    suite: str,
+    registry: Registry,
+    read_file: ReadFile | None = None,
 ) -> tuple[Prompt | None, list[str]]:
     """Return the prompt, or None and what is wrong, a sentence with its hint for each fault.
 
@@ -61,10 +70,11 @@ def read_prompt(
         prompt_id: its id, already checked; any text if the id was bad and only complaints are wanted.
         suite: the file, for `Prompt.suite`.
         registry: the validators there are.
+        read_file: reads a picture, as in `read_images`; None leaves pictures out, where nothing is sent.
     """
     if flaws := list(find_flaws(raw)):
         return None, flaws
-    values, complaints = _read_keys(raw)
+    values, complaints = _read_keys(raw, read_file)
     try:
         values["validator"] = build_validator(_validator_spec(raw), registry)
     except ValueError as error:
@@ -142,11 +152,14 @@ def _types_in(validator: Any) -> set[str]:
     return types
 
 
-def _read_keys(raw: JsonObject) -> tuple[dict[str, Any], list[str]]:
+def _read_keys(raw: JsonObject, read_file: ReadFile | None) -> tuple[dict[str, Any], list[str]]:
     """Return the keys that depend on no other, and an error for each malformed one."""
     values: dict[str, Any] = {}
     complaints = [] if "prompt" in raw else ['has no "prompt". Write the text that the model is asked.']
-    for key, read in _READERS.items():
+    readers = dict(_READERS)
+    if read_file is not None:
+        readers["images"] = partial(read_images, read_file=read_file)
+    for key, read in readers.items():
         if key not in raw or (raw[key] is None and key != "prompt"):
             continue
         try:
@@ -257,4 +270,4 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
     "xfail": read_known_failures,
 }
 _FIELDS = {"xfail": "known_failures"}
-_KNOWN = frozenset({"id", "validator", "pressure", *_READERS})
+_KNOWN = frozenset({"id", "validator", "pressure", "images", *_READERS})

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.types.replies import Timing
 
+NO_IMAGES = "no_image_input"
 FAILURE_TYPES: Mapping[str, str] = {
     "empty_response": "the model said nothing",
     "refusal": "the model refused, as the API says",
@@ -34,6 +35,7 @@ FAILURE_TYPES: Mapping[str, str] = {
     "stream_error": "the answer broke off or ended in an error after tokens; what arrived is kept",
     "malformed_response": "the answer is not of the form that its API promises, or is too long",
     "context_overflow": "the prompt does not fit into the model's context, or was cut to fit",
+    NO_IMAGES: "the model, or its server, takes no pictures; the prompt has some",
     "cli_error": "a command line program ended without an answer",
     "harness_error": "our own code, a validator or a plugin's provider broke, judging took too long, or a "
     "signal from outside ended a program",
@@ -147,6 +149,18 @@ def takes_no_messages(name: str) -> Fault:
     return _unsent(
         f"{name}: not asked: the prompt is part of a conversation, which this provider does not send. {hint}"
     )
+
+
+def takes_no_images(name: str) -> Fault:
+    """A prompt has pictures, and the provider would ask without them, which is another question."""
+    hint = "Ask another provider; one of your own sends request.images and has images in its takes."
+    return _unsent(f"{name}: not asked: the prompt has pictures, which this provider does not send. {hint}")
+
+
+def sees_no_images(name: str, model: str) -> Fault:
+    """A server would answer without the pictures of a prompt, because its model takes none."""
+    why = f"the server says that {model} takes no pictures. Ask a model with vision."
+    return replace(_unsent(f"{name}: not asked: {why}"), failure_type=NO_IMAGES)
 
 
 def cannot_play(name: str, why: str) -> Fault:
@@ -276,6 +290,18 @@ _CONTEXT = (
     "exceeds the maximum number of tokens allowed",
 )
 _FILTER = ("content_filter", "content_policy_violation", "responsibleaipolicyviolation")
+# Of a model without vision, in the words of llama.cpp (with status 500), OpenRouter (404), Ollama, vLLM,
+# LM Studio, OpenAI, Anthropic, Google and DeepSeek.
+_NO_IMAGE_INPUT = re.compile(
+    r"images? input (?:is not supported|modality is not enabled)"
+    r"|(?:not|n't) support (?:images?|vision)\b"
+    r"|missing data required for image input"
+    r"|no endpoints found that support image input"
+    r"|not a multimodal model"
+    r"|at most 0 image"
+    r"|image_url is only supported by certain models"
+    r"|unknown variant `?image_url"
+)
 _MOST_SERVED, _LONGEST_NAME = 8, 80
 _NO_MODEL = ("model_not_found", "model_not_available")
 _STATUS_OF_WORD: Mapping[str, int] = {
@@ -340,6 +366,9 @@ def refused_by_server(
     if "does not support tools" in words:
         message = f"{name}: {model} cannot be offered tools there: {said}"
         return Fault(failure_type="http_400", status="skipped_unavailable", message=message)
+    if _NO_IMAGE_INPUT.search(words):
+        message = f"{name}: {model} cannot be shown pictures there: {said}"
+        return Fault(failure_type=NO_IMAGES, status="skipped_unavailable", message=message)
     if "does not support thinking" in words:
         message = f"{name}: {model} has no thinking levels, so name it without one: {said}"
         return Fault(failure_type="http_400", status="skipped_unavailable", message=message, scope="target")

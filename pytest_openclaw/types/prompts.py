@@ -10,6 +10,7 @@ from pytest_openclaw.types.targets import CellKey
 
 if TYPE_CHECKING:
     from pytest_openclaw.core.json_types import JsonObject
+    from pytest_openclaw.types.images import Image
     from pytest_openclaw.types.protocols import Validator
     from pytest_openclaw.types.replies import Turn
     from pytest_openclaw.types.surface import Surface
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 
 Probe = Literal["injection", "destructive", "outside_workspace", "secret"]
+ModelRole = Literal["heartbeat", "title", "utility", "decision"]
+"""What OpenClaw asks a model for beside its main work, each in requests of its own shape."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -44,6 +47,7 @@ class Prompt:
         id: unique within its suite, such as `P1`.
         validator: the rule; `validator_spec` is the same as the author wrote it.
         expected_tool_calls: tools of which one must be invoked, unless the validator has a list itself.
+        images: pictures that are sent with `prompt`.
         messages: the conversation before `prompt`, with calls and their results.
         turns: messages of the user, each sent after the answer to the one before.
         timeout_s: seconds for one attempt, and for judging it; None means the run's `--openclaw-timeout`.
@@ -52,6 +56,7 @@ class Prompt:
         world: answers the calls, turn by turn; None for a single question.
         probe: the kind of a safety probe; it is reported separately.
         twin_of: the id of the probe whose harmless twin this is; also reported separately.
+        role: the role that its suite is evidence for; its cells are outside every rate of tool use.
         variant_of: `suite::id` of the prompt of which this one is another wording; both are one cluster.
         padding_tokens: the approximate tokens of neutral text before the question.
         pressure_of: the id of the entry of which this one is a harder form.
@@ -73,6 +78,7 @@ class Prompt:
     category: str | None = None
     tags: tuple[str, ...] = ()
     system: str | None = None
+    images: tuple[Image, ...] = ()
     messages: tuple[Turn, ...] = ()
     turns: tuple[str, ...] = ()
     max_output_tokens: int = DEFAULT_MAX_OUTPUT_TOKENS
@@ -82,6 +88,7 @@ class Prompt:
     world: World | None = None
     probe: Probe | None = None
     twin_of: str | None = None
+    role: ModelRole | None = None
     variant_of: str | None = None
     padding_tokens: int | None = None
     pressure_of: str | None = None

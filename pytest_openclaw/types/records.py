@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pytest_openclaw.core.json_types import JsonObject
-    from pytest_openclaw.types.prompts import Probe
+    from pytest_openclaw.types.prompts import ModelRole, Probe
     from pytest_openclaw.types.replies import AvailabilityStatus, EndedBy
     from pytest_openclaw.types.targets import SurfaceName, ThinkingLevel
     from pytest_openclaw.types.tool_calls import ToolDemand, ToolOutcome
@@ -32,6 +32,7 @@ class Record:
             another one all that were demanded.
         prompt_tokens_per_s: the server's own timing of what it read and had in no cache; None if it has none.
         surface: the kind of request; rows of older versions, which lack it, are of `listed`.
+        images: `path` and `sha256` of the pictures that were sent with the prompt; None without any.
         harm: of a probe whose reply was judged, whether the model did what it must not; true if it did so
             before a fault; None for all others, and in rows of older versions, whose failed probes
             `stats/safety.py` takes for harm.
@@ -99,6 +100,8 @@ class Record:
     variant_of: str | None = None
     prompt_tokens_per_s: float | None = None
     surface: SurfaceName = LISTED
+    images: tuple[Mapping[str, str], ...] | None = None
+    role: ModelRole | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     @property

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pytest_openclaw.core.json_types import JsonObject
+    from pytest_openclaw.types.images import Image
     from pytest_openclaw.types.tool_calls import Dispatched, ToolCall
     from pytest_openclaw.types.worlds import WorldState
 
@@ -46,6 +47,7 @@ class Turn:
     Attributes:
         user: a message of the user, which comes first; None if there is none. A turn with nothing else is
             this message alone.
+        images: pictures of the user's message.
         results: one text for each of `calls`; fewer if the exchange ended there.
         timing: of this turn alone.
         carried: blocks of the answer that its API requires unchanged in the next request, in that API's
@@ -62,6 +64,7 @@ class Turn:
     input_tokens: int | None = None
     output_tokens: int | None = None
     carried: tuple[JsonObject, ...] = field(default=(), repr=False)
+    images: tuple[Image, ...] = ()
 
     @property
     def is_users_alone(self) -> bool:

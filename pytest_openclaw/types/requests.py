@@ -12,6 +12,7 @@ from pytest_openclaw.types.worlds import most_turns
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from pytest_openclaw.types.images import Image
     from pytest_openclaw.types.targets import ThinkingLevel
     from pytest_openclaw.types.tool_calls import Tool
     from pytest_openclaw.types.worlds import World
@@ -35,6 +36,7 @@ class Request:
         tool_choice: `auto` leaves it to the model whether to call one; `required` has the API force a call,
             if it can.
         fields: further fields of the request, as its API names them; they have precedence.
+        images: pictures that belong to `prompt`.
         messages: the turns before `prompt`, with the results of their calls.
         history: the turns after `prompt`.
         turns: messages of the user, each to be sent after the answer to the one before.
@@ -58,6 +60,7 @@ class Request:
     listed_tools: tuple[Tool, ...] = ()
     tool_choice: ToolChoice = "auto"
     fields: Mapping[str, Any] = field(default_factory=dict)
+    images: tuple[Image, ...] = ()
     messages: tuple[Turn, ...] = ()
     history: tuple[Turn, ...] = ()
     turns: tuple[str, ...] = ()
@@ -79,4 +82,4 @@ class Request:
     @property
     def conversation(self) -> tuple[Turn, ...]:
         """All turns in order, with `prompt` as the user's message among them; the system text is not."""
-        return (*self.messages, Turn(user=self.prompt), *self.history)
+        return (*self.messages, Turn(user=self.prompt, images=self.images), *self.history)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from pytest_openclaw.types.prompts import ModelRole
 from pytest_openclaw.types.records import Record
 from pytest_openclaw.types.targets import Target
 from tests.unit.stats.routes import rows_of
@@ -24,14 +25,20 @@ PROVIDERS = {
 
 
 def store_run(path: Path, records: list[Record], **more: Any) -> Path:
-    """Store a run of these rows; prompts whose id begins with H have the tag of heartbeats."""
-    ids = dict.fromkeys(one.prompt_id for one in records)
-    prompts = [definition(one, tags=["heartbeat"] if one.startswith("H") else []) for one in ids]
+    """Store a run of these rows."""
+    roles = {one.prompt_id: one.role for one in records}
+    prompts = [definition(one, **({"role": role} if role else {})) for one, role in roles.items()]
     return store(path, records, prompts=prompts, providers=PROVIDERS, **more)
 
 
+def roles_of(one: Target, n: int = 6) -> list[Record]:
+    """Right rows of a target in all roles that a patch has a place for."""
+    roles: tuple[ModelRole, ...] = ("heartbeat", "title", "utility")
+    return [row(one, f"{role}-{number}", role=role) for role in roles for number in range(n)]
+
+
 def three_tiers(*, said: str = "", calls: tuple[str, ...] = ("read",)) -> list[Record]:
-    """Rows of a target of each tier, whose right cells test `calls`; the one of tier 3 answers heartbeats.
+    """Rows of a target of each tier, whose right cells test `calls`.
 
     Args:
         said: the reply of each.
@@ -47,5 +54,4 @@ def three_tiers(*, said: str = "", calls: tuple[str, ...] = ("read",)) -> list[R
         *rows_of(1, ABLE, **given),
         *rows_of(2, MIDDLING, **given),
         *rows_of(3, UNABLE, **given),
-        *(row(UNABLE, f"H{n}") for n in range(3)),
     ]

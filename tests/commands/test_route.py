@@ -11,7 +11,7 @@ import pytest
 
 from pytest_openclaw.commands import main
 from pytest_openclaw.types.records import Record
-from tests.commands.routed_runs import ABLE, MIDDLING, store_run, three_tiers
+from tests.commands.routed_runs import ABLE, MIDDLING, roles_of, store_run, three_tiers
 from tests.unit.reports.summaries import fault, pressed, tool_cells
 from tests.unit.stats.routes import rows_of
 from tests.unit.stored.stored_runs import SUITE, files_of, row
@@ -30,8 +30,6 @@ PATCH = {
     "agents": {
         "defaults": {
             "subagents": {"model": "ollama/qwen3:8b"},
-            "heartbeat": {"model": "lab/llama3.2:3b"},
-            "utilityModel": "lab/llama3.2:3b",
             "models": {"ollama/mid:7b": {"codeMode": False}, "lab/llama3.2:3b": {"codeMode": False}},
         }
     },
@@ -135,7 +133,7 @@ def test_the_user_gives_the_names(run: Path) -> None:
 
     patch = json5.loads((run / "openclaw.patch.json5").read_text("utf-8"))
     assert list(patch["tools"]["byProvider"]) == ["box/qwen3:8b", "box/mid:7b", "vllm/llama3.2:3b"]
-    assert patch["agents"]["defaults"]["heartbeat"] == {"model": "vllm/llama3.2:3b"}
+    assert patch["agents"]["defaults"]["subagents"] == {"model": "box/qwen3:8b"}
 
 
 def test_no_address_no_key_and_no_reply_is_written(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -167,23 +165,24 @@ def test_json_has_every_part(run: Path, capsys: pytest.CaptureFixture[str]) -> N
         "conclusive": True,
         "n": 40,
         "n_success": 4,
+        "roles": {},
     }
+    assert (data["places"], data["fallbacks"]) == ([], None)
 
 
 def test_an_unsafe_model_gets_no_tool(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The terminal names the tools with which it did harm, and no heartbeat is left to it."""
+    """The terminal names the tools with which it did harm, and no role is left to it."""
     given = {"suite": SUITE, "probe": "injection", "tools_offered": 11}
     harm = row(ABLE, "S1", **given, harm=True, harm_tools=("exec", "write"), objective_pass=False)
-    store_run(
-        Path("runs/harm"), [*rows_of(1, ABLE, suite=SUITE), harm, *(row(ABLE, f"H{n}") for n in range(3))]
-    )
+    store_run(Path("runs/harm"), [*rows_of(1, ABLE, suite=SUITE), harm, *roles_of(ABLE)])
 
     assert main(["route", "harm"]) == 0
 
-    assert capsys.readouterr().out.splitlines()[:3] == [
+    assert capsys.readouterr().out.splitlines()[:4] == [
         "ollama/qwen3:8b: unsafe: did harm in 1 of 1 safety probe (injection 1 of 1), by exec, write",
         "  its entry gives it no tool, neither exec, write nor any other",
-        "",
+        "heartbeat.model: no entry: no safe model with a name in OpenClaw fits heartbeat and may hold read",
+        "utilityModel: no entry: no safe model with a name in OpenClaw fits title and utility",
     ]
     patch = json5.loads(Path("runs/harm/openclaw.patch.json5").read_text("utf-8"))
     assert patch == {

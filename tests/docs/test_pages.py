@@ -25,8 +25,8 @@ from tests.docs.terminal import Terminal, follow, masked
 pytestmark = [pytest.mark.newest, pytest.mark.xdist_group("pages")]
 
 ROOT = DOCS.parent
-# Their commands are run in order, those with the embedded engine in test_followed_pages.py.
-FOLLOWED = {ROOT / "README.md", DOCS / "tutorial.md"}
+# Their commands are run in order: with the embedded engine in test_followed_pages.py, or in test_images_page.py.
+FOLLOWED = {ROOT / "README.md", DOCS / "tutorial.md", DOCS / "how-to/images.md"}
 PLUGINS = {DOCS / "how-to/validator.md", DOCS / "how-to/provider.md"}
 # Its output is compared with the commands in test_comparison_page.py.
 TESTED_APART = {DOCS / "comparison.md", DOCS / "how-to/route.md"}

@@ -20,6 +20,7 @@ TASKS = {
     "stop a merge that makes it worse": ("how-to/ci.md", "workflow|CI"),
     "write a suite": ("reference/suites.md", "suite"),
     "test a conversation of several turns": ("how-to/conversations.md", "conversation"),
+    "show pictures to a model": ("how-to/images.md", "picture"),
     "know the cost beforehand": ("how-to/cost.md", "cost"),
     "give the models to OpenClaw's config": ("how-to/route.md", "OpenClaw"),
     "share a result": ("how-to/share.md", "share"),

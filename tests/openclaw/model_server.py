@@ -64,6 +64,11 @@ class ScriptedModel:
 
     def _answer(self, handler: BaseHTTPRequestHandler) -> None:
         body = json.loads(handler.rfile.read(int(handler.headers["Content-Length"])))
+        if handler.path == "/api/show":  # a server with this model's facts, which are none
+            handler.send_response(404)
+            handler.send_header("Content-Length", "0")
+            handler.end_headers()
+            return
         turn = self._turns[min(len(self.asked), len(self._turns) - 1)]
         if callable(turn):
             turn = turn(body)

@@ -13,11 +13,13 @@ from pytest_openclaw.providers.openclaw_agent import OpenClawAgent
 from pytest_openclaw.suites.conversation import read_messages
 from pytest_openclaw.tools.catalogue import load_catalogue
 from pytest_openclaw.types.faults import CallFailed
+from pytest_openclaw.types.images import Image
 from pytest_openclaw.types.protocols import ProviderSetup
 from pytest_openclaw.types.replies import Reply
 from pytest_openclaw.types.requests import Request
 from pytest_openclaw.types.worlds import Command, World
 from tests.conftest import NO_OTHER_PLUGINS
+from tests.images import png
 from tests.openclaw.model_server import ScriptedModel
 
 pytestmark = [pytest.mark.openclaw_cli, pytest.mark.usefixtures("scratch")]
@@ -76,6 +78,28 @@ def test_a_prompt_is_answered(environ):
     assert _sent_tools(body) == []
     assert "Say hi." in str(body["messages"])
     assert "leaked" not in str(body)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    ("name", "turns"),
+    [
+        pytest.param("local/tiny", (), id="chat-completions"),
+        pytest.param("ollama/tiny", (), id="ollama"),
+        pytest.param("openai/tiny", (), id="openai"),
+        pytest.param("local/tiny", ("And now?",), id="session"),
+    ],
+)
+def test_pictures_of_the_prompt(environ, name, turns):
+    """OpenClaw sends the prompt's pictures, byte by byte, and leaves their paths behind the text."""
+    chart = Image(path="charts/a.png", media_type="image/png", data=png(width=64, height=64))
+    with ScriptedModel("Seven.", *("Eight." for _ in turns)) as model:
+        reply = _ask(environ, model, model=name, prompt="How many?", images=(chart,), turns=turns)
+
+        first, *_ = model.asked
+    assert reply.text == ("Eight." if turns else "Seven.")
+    assert chart.base64 in json.dumps(first)
+    assert "How many?\\n\\n./image-1.png" in json.dumps(first)
 
 
 @pytest.mark.nightly

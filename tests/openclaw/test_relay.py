@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Iterable
 from contextlib import suppress
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import example, given
@@ -47,10 +48,10 @@ def chunked(body: bytes) -> bytes:
     return request(body, content_length="", transfer_encoding="chunked")
 
 
-async def send(server: MisbehavingServer, data: bytes, cuts: Iterable[int]) -> Seen:
+async def send(server: MisbehavingServer, data: bytes, cuts: Iterable[int], n_images: int = 0) -> Seen:
     """Send the relay a request in pieces, without closing, and read its answer to the end."""
     setup = ProviderSetup(name="local", base_url=server.url)
-    async with Relay(OllamaOpenAI(setup), "tiny", name="local", timeout_s=60.0) as one:
+    async with Relay(OllamaOpenAI(setup), "tiny", name="local", timeout_s=60.0, n_images=n_images) as one:
         host, port = one.url.removeprefix("http://").split(":")
         reader, writer = await asyncio.open_connection(host, int(port))
         data = data.replace(b"TOKEN", one.token.encode())
@@ -65,11 +66,11 @@ async def send(server: MisbehavingServer, data: bytes, cuts: Iterable[int]) -> S
         return Seen(answer, server.total, one.received.fault, one.received.over.is_set())
 
 
-def sent(script: Script, data: bytes, cuts: Iterable[int] = ()) -> Seen:
+def sent(script: Script, data: bytes, cuts: Iterable[int] = (), n_images: int = 0) -> Seen:
     """Return the outcome of a request to a server that answers by this script."""
     with MisbehavingServer() as server:
         server.on("*", script)
-        return asyncio.run(send(server, data, cuts))
+        return asyncio.run(send(server, data, cuts, n_images))
 
 
 @pytest.mark.parametrize(
@@ -87,6 +88,29 @@ def test_a_request_is_passed_on(body: bytes) -> None:
     assert seen.answer.startswith(b"HTTP/1.1 200 OK\r\n")
     assert seen.answer.endswith(CHAT.end())
     assert (seen.n_passed_on, seen.fault, seen.is_over) == (1, None, False)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        pytest.param(
+            {"content": [{"type": "text", "text": "Hi"}, {"type": "image_url"}]}, id="chat-completions"
+        ),
+        pytest.param({"content": [{"type": "input_text"}, {"type": "input_image"}]}, id="responses"),
+        pytest.param({"content": "Hi", "images": ["aGk="]}, id="ollama"),
+    ],
+)
+def test_a_request_without_the_pictures_of_its_prompt(message: dict[str, Any]) -> None:
+    """OpenClaw goes on without a picture that it cannot load; that is another question, which is not asked."""
+    data = request(json.dumps({"model": "tiny", "messages": [{"role": "user", **message}]}).encode())
+
+    with_one, with_two = (sent(ANSWER, data, n_images=n_images) for n_images in (1, 2))
+
+    assert (with_one.n_passed_on, with_one.fault) == (1, None)
+    assert (with_two.n_passed_on, with_two.is_over) == (0, True)
+    assert with_two.fault is not None
+    assert with_two.fault.status == "skipped_unavailable"
+    assert with_two.fault.message == "local: not asked: this OpenClaw sends 1 of the prompt's 2 pictures."
 
 
 @pytest.mark.parametrize(

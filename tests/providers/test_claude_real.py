@@ -13,11 +13,13 @@ from pathlib import Path
 import pytest
 
 from pytest_openclaw.types.faults import CallFailed
+from pytest_openclaw.types.images import Image
 from pytest_openclaw.types.replies import Reply
 from pytest_openclaw.types.requests import Request
 from pytest_openclaw.types.tool_calls import ToolCall
 from tests.conftest import require_claude
 from tests.e2e.processes import children
+from tests.images import png
 from tests.providers.fake_claude import DUMMY_KEY, ask, provider_of
 from tests.providers.servers.messages import MessagesServer
 from tests.providers.servers.misbehaving import unused_port
@@ -70,6 +72,12 @@ def own_texts(body):
     return [block["text"] for block in blocks if not block["text"].startswith("<system-reminder>")]
 
 
+def blocks_of(message):
+    """The blocks of a message; a text alone is one."""
+    content = message["content"]
+    return [{"type": "text", "text": content}] if isinstance(content, str) else content
+
+
 def test_an_answer(environ):
     """The real CLI's stream becomes a reply, with our own TTFT and the server's counts."""
     with MessagesServer("ok") as server:
@@ -92,6 +100,28 @@ def test_with_a_key_home_is_neither_read_nor_written(environ, home):
     assert server.headers[0]["x-api-key"] == DUMMY_KEY
     assert body["system"][-1]["text"] == "Be brief."
     assert (body["tools"], body["max_tokens"], own_texts(body)) == ([], 1024, ["hi"])
+
+
+@pytest.mark.parametrize("turns", [(), ("And now?",)], ids=["alone", "before-a-turn"])
+def test_pictures_reach_the_server(environ, turns):
+    """The CLI passes on text and pictures of the prompt, byte by byte, and asks once for each message."""
+    chart = Image(path="chart.png", media_type="image/png", data=png())
+    with MessagesServer("ok") as server:
+        reply = ask(
+            environ | {"ANTHROPIC_BASE_URL": server.url}, prompt="/how many?", images=(chart,), turns=turns
+        )
+
+    assert isinstance(reply, Reply), reply
+    assert reply.text == "Hello from stub"
+    assert len(server.requests) == 1 + len(turns)
+    for body in server.requests:
+        (picture,) = [
+            block for one in body["messages"] for block in blocks_of(one) if block["type"] == "image"
+        ]
+        source = picture["source"]
+        assert (source["media_type"], source["data"]) == ("image/png", chart.base64)
+    first = [block for block in blocks_of(server.requests[0]["messages"][0]) if block["type"] == "text"]
+    assert [text for block in first if not (text := block["text"]).startswith("<system-")] == ["\n/how many?"]
 
 
 @pytest.mark.nightly

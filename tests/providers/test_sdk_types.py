@@ -14,9 +14,11 @@ from pytest_openclaw.providers.gemini import gemini_body
 from pytest_openclaw.providers.wire_errors import error_of_object
 from pytest_openclaw.tools.catalogue import load_catalogue
 from pytest_openclaw.types.faults import refused_by_server
+from pytest_openclaw.types.images import Image
 from pytest_openclaw.types.replies import Turn
 from pytest_openclaw.types.requests import Request
 from pytest_openclaw.types.tool_calls import Tool
+from tests.images import png
 from tests.providers import test_gemini as gemini
 from tests.providers.servers.apis import GEMINI, MESSAGES
 from tests.providers.test_anthropic_messages import CARRIED, LISTS, READ, READS, THINKS_AND_CALLS
@@ -28,6 +30,7 @@ pydantic = pytest.importorskip("pydantic")
 for part in ("fields", "main", "type_adapter"):
     pytest.importorskip(f"pydantic.{part}")
 
+CHART = Image(path="chart.png", media_type="image/png", data=png())
 HISTORY = (
     Turn(text="Let me look.", calls=(READS, LISTS), results=("alpha", ""), carried=CARRIED),
     Turn(text="Once more.", calls=(READS,), results=("beta",)),
@@ -40,6 +43,7 @@ REQUESTS = {
     "system": Request(model="m", prompt="Hi", system="Be brief."),
     "thinking": Request(model="m", prompt="Hi", thinking_level="low", max_output_tokens=2048),
     "tools": Request(model="m", prompt="Hi", tools=(READ, Tool(name="session_status"))),
+    "images": Request(model="m", prompt="Hi", images=(CHART,)),
     "conversation": Request(model="m", prompt="Hi", tools=(READ,), history=HISTORY),
     "messages": Request(model="m", prompt="Hi", tools=(READ,), messages=(Turn(user="Before."), *HISTORY[1:])),
 }
@@ -138,10 +142,11 @@ SIGNED = Turn(calls=(gemini.READS, gemini.LISTS), results=("alpha", ""), carried
     [
         Request(model="m", prompt="Hi", system="Be brief.", seed=3),
         Request(model="m", prompt="Hi", thinking_level="xhigh"),
+        Request(model="m", prompt="Hi", images=(CHART,)),
         Request(model="m", prompt="Hi", tools=(READ,), history=(PLAIN, SIGNED, Turn(user="Go on."))),
         Request(model="m", prompt="Hi", tools=(READ,), messages=(Turn(user="Before."), PLAIN)),
     ],
-    ids=["system", "thinking", "conversation", "messages"],
+    ids=["system", "thinking", "images", "conversation", "messages"],
 )
 def test_bodies_of_gemini(request_: Request, with_budget: bool) -> None:
     """Every field that is sent is one of the API's; the client's types allow no others."""

@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING
 from pytest_openclaw.core.private import write_private
 from pytest_openclaw.core.text import valid_text
 from pytest_openclaw.providers.address import Address, parse_address
+from pytest_openclaw.providers.anthropic_messages import image_block
 from pytest_openclaw.providers.claude.tools import tool_arguments, tool_environment
 from pytest_openclaw.providers.processes import find_program, new_folders
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from pytest_openclaw.types.images import Image
     from pytest_openclaw.types.protocols import ProviderSetup
     from pytest_openclaw.types.requests import Request
 
@@ -190,7 +192,7 @@ def arguments(request: Request, scratch: ClaudeScratch, *, bare: bool) -> tuple[
     """Return the CLI's arguments; the only text of the request among them is the model's name."""
     return (
         *_ARGUMENTS,
-        *(("--input-format", "stream-json") if request.turns else ()),
+        *(("--input-format", "stream-json") if takes_lines(request) else ()),
         *tool_arguments(request, scratch.folder),
         *(("--bare",) if bare else ()),
         *("--model", request.model),
@@ -209,15 +211,22 @@ def limits(request: Request) -> dict[str, str]:
     return limits if request.thinking_level else limits | {"MAX_THINKING_TOKENS": "0"}
 
 
-def stdin_of(text: str, *, is_line: bool = False) -> bytes:
+def takes_lines(request: Request) -> bool:
+    """Whether the CLI gets messages as lines of JSON: several of them, or one with pictures."""
+    return bool(request.turns or request.images)
+
+
+def stdin_of(text: str, images: Sequence[Image] = (), *, is_line: bool = False) -> bytes:
     """Return a message of the user for the CLI's input.
 
     Args:
         text: one that begins with `/` would be read as the CLI's own command.
-        is_line: whether it is one of several, each a line of JSON.
+        images: pictures of the message; only a line of JSON has them.
+        is_line: whether it is a line of JSON; several messages are.
     """
     text = valid_text(f"\n{text}" if text.startswith("/") else text)
     if not is_line:
         return text.encode()
-    line = {"type": "user", "message": {"role": "user", "content": text}}
+    content = [{"type": "text", "text": text}, *map(image_block, images)] if images else text
+    line = {"type": "user", "message": {"role": "user", "content": content}}
     return json.dumps(line).encode() + b"\n"

@@ -51,6 +51,8 @@ class LlamaCpp(OllamaOpenAI):
     """
 
     name: ClassVar[str] = "llama_cpp"
+    # Its weights are one file, and vision would be in a second one.
+    takes: ClassVar[frozenset[str]] = OllamaOpenAI.takes - {"images"}
 
     def __init__(self, setup: ProviderSetup) -> None:
         """Prepare the provider; the first request starts the engine.

@@ -24,6 +24,7 @@ from pytest_openclaw.tools.bridge import BRIDGE
 from pytest_openclaw.tools.paths import place_of
 from pytest_openclaw.tools.world.search import is_note
 from pytest_openclaw.types.targets import OPENCLAW
+from pytest_openclaw.types.worlds import World
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.types.protocols import ProviderSetup
     from pytest_openclaw.types.requests import Request
-    from pytest_openclaw.types.worlds import World
 
 COMMAND_ENV = "OPENCLAW_AGENT_COMMAND"
 #: tools that OpenClaw executes within the workspace, under `tools.fs.workspaceOnly`
@@ -170,6 +170,8 @@ def why_not_askable(request: Request) -> str:
         return "the prompt has a system text, and OpenClaw writes its system prompt itself."
     if request.world is None:
         return ""
+    if request.images and request.world != World():
+        return "its world would have the prompt's pictures as files, which OpenClaw reads from the workspace."
     offered = request.listed_tools or request.tools
     if loose := [tool.name for tool in offered if tool.name not in PLAYED]:
         names = ", ".join(loose[:3]) + (", …" if len(loose) > 3 else "")
@@ -200,7 +202,7 @@ def config_of(
         "id": route.model,
         "name": route.model,
         "reasoning": request.thinking_level is not None,
-        "input": ["text"],
+        "input": ["text", "image"] if request.images else ["text"],
         "cost": {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0},
         "contextWindow": CONTEXT_TOKENS,
         "maxTokens": request.max_output_tokens,
@@ -295,6 +297,20 @@ def write_message(scratch: AgentScratch, text: str) -> bytes:
     data = valid_text(text).encode()
     write_private(scratch.message, data)
     return data
+
+
+def with_pictures(request: Request, scratch: AgentScratch) -> str:
+    """Write the prompt's pictures into the workspace; return the prompt with their paths behind it.
+
+    OpenClaw has no argument for them. Where its model takes pictures, it loads those whose paths are in the
+    message, and leaves the paths there.
+    """
+    paths = []
+    for number, image in enumerate(request.images, 1):
+        name = f"image-{number}.{image.media_type.partition('/')[2]}"
+        (scratch.workspace / name).write_bytes(image.data)
+        paths.append(f"./{name}")
+    return "\n\n".join([request.prompt, *(["\n".join(paths)] if paths else [])])
 
 
 def write_config(scratch: AgentScratch, config: JsonObject) -> None:

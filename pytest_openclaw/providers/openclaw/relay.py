@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import httptools
 
+from pytest_openclaw.core.text import counted
 from pytest_openclaw.providers.exchange import Exchange
 from pytest_openclaw.providers.http import HttpEdge
 from pytest_openclaw.providers.json_values import objects_in, text_in
@@ -80,6 +81,8 @@ class Relay:
         timeout_s: seconds for each answer of the server.
         hold_calls: answers with calls are not forwarded, and end the run; those that look up tools are.
         most_turns: the most requests to forward; the run is over when another one arrives.
+        n_images: pictures that the first request must contain; OpenClaw goes on without one that it cannot
+            load.
     """
 
     def __init__(
@@ -91,12 +94,14 @@ class Relay:
         timeout_s: float,
         hold_calls: bool = False,
         most_turns: int = 0,
+        n_images: int = 0,
     ) -> None:
         self.received = RecordedRun()
         self.token = secrets.token_urlsafe(24)
         self._server, self._model = server, model
         self._timeout_s = timeout_s
         self._hold_calls, self._most_turns = hold_calls, most_turns
+        self._n_images = n_images
         self._edge = HttpEdge(name)
         self._n_known_messages = 0
         self._past: PastRun | None = None
@@ -201,13 +206,22 @@ class Relay:
         writer.write(past.answer_of(turn, self._model))
         await writer.drain()
 
+    def _why_not_shown(self, body: JsonObject) -> str:
+        """Return as a sentence that pictures are missing; empty if none is."""
+        n_sent = sum(map(_n_images_in, _messages(body)))
+        if n_sent >= self._n_images:
+            return ""
+        return f"this OpenClaw sends {n_sent} of the prompt's {counted(self._n_images, 'picture')}."
+
     async def _pass_on(self, body: JsonObject, writer: asyncio.StreamWriter) -> None:
         received = self.received
-        if why := past.why_not_sent(self._unchecked, [*_said_in(body)]):
+        why = past.why_not_sent(self._unchecked, [*_said_in(body)]) or self._why_not_shown(body)
+        if why:
             self._end(faults.cannot_play(self._edge.name, why))
             await _refuse(writer, 502)
             return
         self._unchecked.clear()
+        self._n_images = 0  # OpenClaw may leave them out of later requests
         if received.first_at is None:
             received.first_at = time.perf_counter()
         if not received.exchanges:  # a last request may offer no tools
@@ -403,6 +417,14 @@ def _results_in(messages: Sequence[JsonObject]) -> tuple[str, ...]:
         elif entry.get("role") == "assistant" or entry.get("type") == "function_call":
             break
     return tuple(reversed(results))
+
+
+def _n_images_in(message: JsonObject) -> int:
+    """Return the number of pictures in a message, in the format of any API."""
+    own = message.get("images")  # Ollama's
+    parts = objects_in(message.get("content"))
+    kinds = ("image", "image_url", "input_image")
+    return (len(own) if isinstance(own, list) else 0) + sum(part.get("type") in kinds for part in parts)
 
 
 def _text_of(content: Any) -> str:

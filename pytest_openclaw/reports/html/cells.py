@@ -170,6 +170,8 @@ def _prompt(definition: Mapping[str, Any], pool: TextPool) -> JsonObject:
 def _asked(definition: Mapping[str, Any]) -> str:
     """Return the prompt; of one that was padded to fill the context, the beginning and the end."""
     text = _text(definition.get("prompt"))
+    if isinstance(images := definition.get("images"), list):
+        text += f"\n\n[with {', '.join(map(_text, images))}]"
     left_out = len(text) - 2 * PADDING_CHARS
     if not definition.get("padding_tokens") or left_out <= 0:
         return text

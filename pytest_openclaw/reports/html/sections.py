@@ -9,7 +9,12 @@ from pytest_openclaw.reports.html.asked import asked_section
 from pytest_openclaw.reports.html.changes import changes_section
 from pytest_openclaw.reports.html.overview import findings_section, targets_section
 from pytest_openclaw.reports.html.times import repeats_section, times_section, unanswered_section
-from pytest_openclaw.reports.html.tooling import outcomes_section, pressure_section, safety_section
+from pytest_openclaw.reports.html.tooling import (
+    outcomes_section,
+    pressure_section,
+    roles_section,
+    safety_section,
+)
 
 if TYPE_CHECKING:
     from pytest_openclaw.core.json_types import JsonObject
@@ -28,6 +33,7 @@ def sections_of(run: ShownRun) -> list[JsonObject]:
         outcomes_section(groups),
         pressure_section(groups),
         safety_section(groups),
+        roles_section(groups),
         unanswered_section(groups),
         asked_section(run.config, run.inventory),
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.reports.html.pieces import Section, Table, named
-from pytest_openclaw.reports.numbers import render_interval, render_rate
+from pytest_openclaw.reports.numbers import render_interval, render_ms, render_rate
 from pytest_openclaw.reports.tool_use_text import (
     PRESSURE_HEAD,
     outcome_advice,
@@ -117,6 +117,38 @@ def safety_section(groups: Sequence[Group]) -> Section | None:
         title="Safety probes",
         intro="Safe of all that were judged. Where some were not, the fill is the share that was unsafe.",
         tables=[table for table in tables if table.rows],
+    )
+
+
+def roles_section(groups: Sequence[Group]) -> Section | None:
+    """Return what the targets have shown in the other roles of OpenClaw's config; None without any."""
+    results = [(group, result) for group in groups for result in group.roles]
+    rows = [
+        [
+            named(group.target),
+            result.role,
+            result.kind.replace("_", " "),
+            f"{result.n_right}/{result.n}",
+            render_interval(result.interval_95),
+            render_ms(result.p50_ms),
+        ]
+        for group, result in results
+    ]
+    if not rows:
+        return None
+    return Section(
+        id="roles",
+        title="Other roles of OpenClaw's config",
+        intro="Fit: 80 % of at least 3 prompts are right, and the whole interval is at 50 % or above.",
+        tables=[
+            Table(
+                caption="All roles that were asked about",
+                head=("target", "role", "is", "right", "95 %", "p50"),
+                rows=rows,
+                n_words=3,
+                fills=[[None, None, None, result.rate, None, None] for _, result in results],
+            )
+        ],
     )
 
 

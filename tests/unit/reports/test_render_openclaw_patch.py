@@ -15,11 +15,13 @@ from pytest_openclaw.core.json_types import JsonObject
 from pytest_openclaw.reports.json5 import comment, render_object
 from pytest_openclaw.reports.openclaw_config import KEYS, LATEST_RELEASE, patch_of, unknown_keys
 from pytest_openclaw.reports.openclaw_patch import Origin, Patch, check_command, render_patch
-from pytest_openclaw.stats.routing import Candidate, Proofs, plan_routes
+from pytest_openclaw.stats.candidates import Candidate
+from pytest_openclaw.stats.routing import plan_routes
+from pytest_openclaw.types.prompts import ModelRole
 from tests.searching import examples
 from tests.unit.reports.summaries import record
 from tests.unit.stats.routes import (
-    ENOUGH,
+    Share,
     as_text,
     candidate,
     capped,
@@ -31,7 +33,7 @@ from tests.unit.stats.routes import (
 )
 
 ORIGIN = Origin(run_id="20261121_233059", version="0.1.0")
-TEXT = Proofs(heartbeat=ENOUGH, text=ENOUGH)
+ROLES: dict[ModelRole, Share] = {"heartbeat": (12, 1), "title": (9, 0), "utility": (8, 0)}
 SEARCH = ["tool_search", "tool_describe", "tool_call", "tool_search_code"]
 
 
@@ -53,11 +55,11 @@ def _said(patch: Patch) -> str:
 EVERY_ROUTE = (
     settled("best", 1, e2e_ms=50),
     settled("far", 1, level="high", is_local=False),
-    settled("some", 2),
+    settled("some", 2, roles=ROLES),
     settled("far-some", 2, is_local=False),
     settled("unproven", 2, tools=()),
     unsafe("unsafe"),
-    settled("none", 3, proofs=TEXT),
+    settled("none", 3),
     unsettled("few"),
     as_text("text"),
     settled("nameless", 1, ref=None),
@@ -72,8 +74,8 @@ def test_each_tier_has_its_keys() -> None:
         "agents": {
             "defaults": {
                 "subagents": {"model": "ollama/best"},
-                "heartbeat": {"model": "ollama/none"},
-                "utilityModel": "ollama/none",
+                "heartbeat": {"model": "ollama/some"},
+                "utilityModel": "ollama/some",
                 "models": {
                     ref: {"codeMode": False}
                     for ref in ("ollama/some", "ollama/far-some", "ollama/unsafe", "ollama/none")
@@ -131,6 +133,19 @@ def test_a_subagent_has_the_measured_thinking_level() -> None:
     assert value["agents"]["defaults"]["subagents"] == {"model": "ollama/m", "thinking": "high"}
 
 
+LONG = (settled("a", 1, tokens=12_000), settled("b", 1, tokens=12_000))
+
+
+def test_a_chain_has_its_fallbacks_beside_the_model() -> None:
+    """The comment says at which size all of them are trusted."""
+    patch = _render(*LONG)
+
+    assert patch.value["agents"]["defaults"]["subagents"] == {
+        "model": {"primary": "ollama/a", "fallbacks": ["ollama/b"]}
+    }
+    assert "Each of the fallbacks is trusted in requests of OpenClaw's size, too." in _said(patch)
+
+
 # --- keys ---------------------------------------------------------------------------------------
 
 
@@ -152,7 +167,7 @@ def test_only_keys_of_the_release_are_written() -> None:
     """Every value of the patch has a path that the release knows, and all known ones are used."""
     places = {
         _place(path)
-        for one in (_render(*EVERY_ROUTE), _render(settled("m", 1, level="low")))
+        for one in (_render(*EVERY_ROUTE), _render(settled("m", 1, level="low")), _render(*LONG))
         for path in _walk(_read(one.text))
     }
 
@@ -223,11 +238,12 @@ def test_an_unknown_key_is_never_rendered(monkeypatch: pytest.MonkeyPatch) -> No
         pytest.param(settled("m", 3), "No tool is sent", id="no-tools-at-all"),
         pytest.param(settled("m", 3), "In code mode OpenClaw gives a model JavaScript", id="code-mode"),
         pytest.param(
-            settled("m", 3, proofs=TEXT),
-            "of the models without tools that get enough heartbeats right: ollama_native/m 4/5 of 5 prompts.",
+            settled("m", 2, roles=ROLES),
+            "ollama_native/m alone fits heartbeat. ollama_native/m: heartbeat fit: 12 of 13 cells right "
+            "(95 % interval 66.6 % to 98.6 %).",
             id="heartbeats",
         ),
-        pytest.param(settled("m", 3, proofs=TEXT), "sends it pieces of conversations", id="what-is-sent"),
+        pytest.param(settled("m", 3, roles=ROLES), "sends it pieces of conversations", id="what-is-sent"),
         pytest.param(
             unsettled("m"),
             "No entry for ollama/m: there is not enough evidence, so what you have now stays.",
@@ -331,7 +347,7 @@ def test_a_models_name_ends_no_comment(tier: int) -> None:
     assert not set(text) & {"\r", "\x1b"}
 
 
-SETTLED = {tier: settled("m", tier, proofs=TEXT) for tier in (1, 2, 3)}
+SETTLED = {tier: settled("m", tier, roles=ROLES) for tier in (1, 2, 3)}
 
 
 @examples(15)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from pytest_openclaw.stats.candidates import Candidate
 from pytest_openclaw.stats.groups import Snapshots, summarize_group
-from pytest_openclaw.stats.proofs import Proof
-from pytest_openclaw.stats.routing import Candidate, Proofs
+from pytest_openclaw.types.prompts import ModelRole
 from pytest_openclaw.types.records import Record
 from pytest_openclaw.types.targets import Target
-from tests.unit.reports.summaries import missed, restraint_cells, tool_cells
+from tests.unit.reports.summaries import missed, record, restraint_cells, tool_cells
 
 NATIVE: dict[str, Any] = {"suite": "native", "tools_offered": 11}
-ENOUGH = Proof(n=5, n_right=4, n_prompts=5, n_prompts_right=4)
+Share = tuple[int, int]
+"""Right and wrong prompts of a role."""
 
 
 def target(model: str, provider: str = "ollama_native", **more: Any) -> Target:
@@ -31,13 +32,35 @@ def rows_of(tier: int, one: Target, *, tools: tuple[str, ...] = ("read",), **cha
     ]
 
 
-def candidate(model: str, rows: list[Record], one: Target | None = None, **changes: Any) -> Candidate:
-    """A candidate with these rows, called `ollama/<model>` and served near by."""
+def role_rows(role: ModelRole, right: int, wrong: int, one: Target, **changes: Any) -> list[Record]:
+    """Judged rows of a role, each of a separate prompt."""
+    given = {"role": role, "suite": f"prompts_role_{role}.toml", **changes}
+    return [
+        *(record(one, prompt_id=f"A{n}", **given) for n in range(right)),
+        *(missed(one, prompt_id=f"B{n}", **given) for n in range(wrong)),
+    ]
+
+
+def candidate(
+    model: str,
+    rows: list[Record],
+    one: Target | None = None,
+    *,
+    roles: dict[ModelRole, Share] | None = None,
+    waits: int = 100,
+    **changes: Any,
+) -> Candidate:
+    """A candidate with these rows, called `ollama/<model>` and served near by; `waits` is the ms of its roles."""
+    one = one or target(model)
+    for role, (right, wrong) in (roles or {}).items():
+        rows = [*rows, *role_rows(role, right, wrong, one, e2e_ms=waits)]
+    group = summarize_group(one, rows, Snapshots(), n_targets=1)
     given = {
-        "group": summarize_group(one or target(model), rows, Snapshots(), n_targets=1),
+        "group": group,
         "ref": f"ollama/{model}",
         "is_local": True,
-        "proofs": Proofs(),
+        "rows": rows,
+        "roles": {result.role: result for result in group.roles},
     }
     return Candidate(**{**given, **changes})
 
@@ -49,11 +72,13 @@ def settled(
     level: str | None = None,
     e2e_ms: int = 100,
     tools: tuple[str, ...] = ("read",),
+    tokens: int = 2000,
     **changes: Any,
 ) -> Candidate:
-    """A candidate whose tier is settled."""
+    """A candidate whose tier is settled, by requests of so many tokens."""
     one = target(model, level=level)
-    return candidate(model, rows_of(tier, one, e2e_ms=e2e_ms, tools=tools), one, **changes)
+    rows = rows_of(tier, one, e2e_ms=e2e_ms, tools=tools, input_tokens=tokens)
+    return candidate(model, rows, one, **changes)
 
 
 def unsafe(model: str, **changes: Any) -> Candidate:

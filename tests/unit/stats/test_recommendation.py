@@ -16,10 +16,11 @@ from pytest_openclaw.reports.html.overview import targets_section
 from pytest_openclaw.reports.markdown import render_markdown
 from pytest_openclaw.reports.openclaw_config import patch_of
 from pytest_openclaw.reports.terminal import render_terminal
+from pytest_openclaw.stats.candidates import Candidate
 from pytest_openclaw.stats.groups import Group
 from pytest_openclaw.stats.pressure import Load
 from pytest_openclaw.stats.recommendation import Need, Recommendation
-from pytest_openclaw.stats.routing import Candidate, Proofs, plan_routes
+from pytest_openclaw.stats.routing import plan_routes
 from pytest_openclaw.stats.summary import summary_to_json
 from pytest_openclaw.types.records import Record
 from pytest_openclaw.types.settings import Gates
@@ -382,7 +383,7 @@ def _check_gates(found: Recommendation, rulings: dict[str, str], tier: int) -> N
 
 def _check_route(group: Group) -> None:
     found = group.recommendation
-    candidate = Candidate(group=group, ref="ollama/m", is_local=False, proofs=Proofs())
+    candidate = Candidate(group=group, ref="ollama/m", is_local=False)
     policy = patch_of(plan_routes([candidate])).get("tools", {}).get("byProvider", {}).get("ollama/m")
     expected: dict[str, Any] = {
         "unsafe": {"deny": ["*"]},

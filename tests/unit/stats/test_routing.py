@@ -6,11 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_openclaw.stats.proofs import Proof
-from pytest_openclaw.stats.routing import Candidate, Proofs, plan_routes
+from pytest_openclaw.stats.candidates import Candidate
+from pytest_openclaw.stats.routing import plan_routes
 from tests.unit.reports.summaries import cell, fault, restraint_cells
 from tests.unit.stats.routes import (
-    ENOUGH,
     NATIVE,
     as_text,
     candidate,
@@ -20,10 +19,6 @@ from tests.unit.stats.routes import (
     unsafe,
     unsettled,
 )
-
-HEARTBEATS = Proofs(heartbeat=ENOUGH)
-TEXT = Proofs(text=ENOUGH)
-BARELY = Proof(n=4, n_right=3, n_prompts=4, n_prompts_right=3)
 
 
 @pytest.mark.parametrize(
@@ -85,41 +80,6 @@ def test_a_target_that_is_shown_to_be_worse_is_not_chosen(n_missed: int, chosen:
     assert routing.subagent.ref == f"ollama/{chosen}"
     assert routing.best is not None
     assert routing.best.n_targets == 2
-
-
-def test_the_fastest_that_has_proven_it_answers_heartbeats() -> None:
-    """Among models without tools speed decides, after proof; each place is given for itself."""
-    routing = plan_routes(
-        [
-            settled("quick", 3, e2e_ms=10),
-            settled("slow", 3, e2e_ms=900, proofs=Proofs(heartbeat=ENOUGH, text=ENOUGH)),
-            settled("able", 3, e2e_ms=100, proofs=HEARTBEATS),
-            settled("barely", 3, e2e_ms=5, proofs=Proofs(heartbeat=BARELY, text=BARELY)),
-            settled("holder", 1, e2e_ms=1, proofs=HEARTBEATS),
-            unsafe("harmful", proofs=Proofs(heartbeat=ENOUGH, text=ENOUGH)),
-        ]
-    )
-
-    assert (routing.heartbeat, routing.utility) == ("ollama/able", "ollama/slow")
-
-
-def test_the_slowest_level_speaks_for_a_model() -> None:
-    """Heartbeats have no thinking level, so that all of a model's must do, and the slowest counts."""
-    both = [
-        settled("both", 3, proofs=TEXT, e2e_ms=10),
-        settled("both", 3, level="low", proofs=TEXT, e2e_ms=900),
-    ]
-    half = [settled("half", 3, proofs=TEXT, e2e_ms=10), settled("half", 3, level="low", e2e_ms=10)]
-
-    assert plan_routes([*both, settled("one", 3, proofs=TEXT, e2e_ms=100)]).utility == "ollama/one"
-    assert plan_routes([*half, *both]).utility == "ollama/both"
-
-
-def test_no_model_without_tools_gives_no_heartbeat() -> None:
-    """A model that may hold tools keeps its place, and none is set for heartbeats."""
-    routing = plan_routes([settled("a", 1, proofs=HEARTBEATS), unsettled("b", proofs=TEXT)])
-
-    assert (routing.heartbeat, routing.utility) == (None, None)
 
 
 @pytest.mark.parametrize(

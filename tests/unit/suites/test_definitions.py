@@ -8,6 +8,7 @@ from dataclasses import fields, replace
 import pytest
 
 from pytest_openclaw.suites import definition
+from pytest_openclaw.types.images import Image
 from pytest_openclaw.types.prompts import Prompt
 from pytest_openclaw.types.replies import Turn
 
@@ -34,11 +35,23 @@ def test_every_field_is_there_with_its_default():
         "variant_of": None,
         "extra": {},
     }
-    whole = replace(prompt, tools=(), tools_spec=[], messages=(Turn(user="Hi"),), turns=("Bye",))
+    image = Image(path="a.png", media_type="image/png", data=b"")
+    whole = replace(
+        prompt,
+        tools=(),
+        tools_spec=[],
+        messages=(Turn(user="Hi"),),
+        turns=("Bye",),
+        images=(image,),
+        role="title",
+    )
     with_tools = definition(whole)
     named = {field.name for field in fields(Prompt)} - {"validator_spec", "tools_spec", "surface", "listed"}
     as_written = {"min_passes": "pass", "known_failures": "xfail"}
-    assert set(with_tools) == {as_written.get(name, name) for name in named} | {"tools_sha256"}
+    assert set(with_tools) == {as_written.get(name, name) for name in named} | {
+        "tools_sha256",
+        "images_sha256",
+    }
 
 
 def test_it_equals_what_is_read_back():

@@ -1,0 +1,173 @@
+"""Prompts with pictures in whole sessions: rows, the run's files, changed pictures, and who does not see them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from base64 import b64encode
+from typing import Any
+
+import pytest
+
+from tests.images import png
+from tests.providers.servers.misbehaving import MisbehavingServer, Script
+from tests.providers.servers.ollama import OllamaServer, answer, done, lines, said
+
+pytestmark = pytest.mark.newest
+
+CHART = png(width=64, height=64, gray=10)
+SUITE = """
+[[prompts]]
+id = "I1"
+prompt = "How many circles?"
+images = ["charts/a.png"]
+validator = { type = "exact", value = "7" }
+
+[[prompts]]
+id = "P1"
+prompt = "Say 7."
+validator = { type = "exact", value = "7" }
+"""
+BENCHMARK = """
+import pytest
+
+@pytest.mark.openclaw(id="I2", prompt="How many squares?", images=["charts/a.png"])
+def test_squares(reply):
+    assert reply.text == "7"
+"""
+
+
+@pytest.fixture
+def gallery(project: Any) -> Any:
+    """A project with a suite that shows a picture."""
+    project.suite(SUITE)
+    (project.folder / "benchmarks" / "charts").mkdir()
+    (project.folder / "benchmarks" / "charts" / "a.png").write_bytes(CHART)
+    return project
+
+
+def sees(body: dict[str, Any]) -> Script:
+    """Answer by whether there is a picture, or the prompt has the answer in it."""
+    last = body["messages"][-1]
+    text = "7" if last.get("images") or "7" in last["content"] else "I see no picture."
+    return answer(lines(said(text), done())) if body["stream"] else Script.answer(done(content=text))
+
+
+def point_at(monkeypatch: pytest.MonkeyPatch, server: MisbehavingServer) -> None:
+    """Let Ollama's provider use this server."""
+    for name in ("http_proxy", "https_proxy", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    monkeypatch.setenv("OLLAMA_HOST", server.origin)
+
+
+def run(project: Any, monkeypatch: pytest.MonkeyPatch, *args: str, **more: Any) -> Any:
+    """Run the project with a model that sees."""
+    with OllamaServer(sees, {"m:latest": ["completion", "vision"]}) as server:
+        point_at(monkeypatch, server)
+        return project.run(*args, **{"models": "ollama_native/m", **more})
+
+
+@pytest.mark.under_workers
+def test_a_run_names_its_pictures_and_contains_none(gallery: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows and config.json have path and hash of each picture; no file of the run has the picture itself."""
+    (gallery.folder / "benchmarks" / "test_python.py").write_text(BENCHMARK, "utf-8")
+
+    session = run(gallery, monkeypatch)
+
+    session.outcomes(passed=3)
+    digest = hashlib.sha256(CHART).hexdigest()
+    shown = [{"path": "charts/a.png", "sha256": digest}]
+    assert {row["prompt_id"]: row["images"] for row in session.rows} == {"I1": shown, "I2": shown, "P1": None}
+    defined = {one["id"]: one.get("images_sha256") for one in session.load("config.json")["prompts"]}
+    assert defined == {"I1": [digest], "I2": [digest], "P1": None}
+    picture = b64encode(CHART)
+    files = [path for path in session.run_dir.rglob("*") if path.is_file()]
+    assert [path.name for path in files if picture[:40] in path.read_bytes()] == []
+
+
+def test_a_changed_picture_is_another_prompt(gallery: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run is not resumed with another picture of the same name; with the same picture it is."""
+    with OllamaServer(sees, {"m:latest": ["completion", "vision"]}) as server:
+        point_at(monkeypatch, server)
+        gallery.run("--openclaw-run-id=r", models="ollama_native/m")
+        same = gallery.run("--openclaw-resume=r", models=None)
+        (gallery.folder / "benchmarks" / "charts" / "a.png").write_bytes(png(width=64, height=64, gray=11))
+        n_asked = len(server.chats)
+
+        other = gallery.run("--openclaw-resume=r", models=None)
+
+        assert len(server.chats) == n_asked
+    same.outcomes(passed=2)
+    assert other.status == 4
+    assert "benchmarks/prompts_a.toml: prompt I1: its images_sha256 has changed" in other.text
+
+
+def test_a_changed_picture_is_not_compared(gallery: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A comparison sets the cells of a changed picture aside and names the prompt."""
+    run(gallery, monkeypatch, "--openclaw-run-id=before")
+    (gallery.folder / "benchmarks" / "charts" / "a.png").write_bytes(png(width=64, height=64, gray=11))
+
+    run(gallery, monkeypatch, "--openclaw-run-id=after", "--openclaw-baseline=before")
+
+    summary = gallery.folder / "runs" / "after" / "summary.json"
+    (apart,) = json.loads(summary.read_text("utf-8"))["comparison"]["set_aside"]
+    assert (apart["prompts"], "prompt" in str(apart)) == (["I1"], True)
+
+
+def test_a_picture_that_is_missing_is_a_collection_error(
+    gallery: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It names file, prompt, key and folder; nothing is asked."""
+    (gallery.folder / "benchmarks" / "charts" / "a.png").unlink()
+
+    with OllamaServer() as server:
+        point_at(monkeypatch, server)
+        session = gallery.run(models="ollama_native/m")
+
+    assert session.status == 2
+    assert 'prompts_a.toml: prompt I1: images no. 1 "charts/a.png" is not there.' in session.text
+    assert "Traceback" not in session.text
+    assert server.chats == []
+
+
+def test_a_provider_that_sends_no_pictures(gallery: Any) -> None:
+    """Its cells with pictures are not asked, with the reason; the others are."""
+    session = gallery.run(models="scripted/m")
+
+    session.outcomes(skipped=1, errors=1)
+    row = session.row("I1")
+    assert (row["availability_status"], row["attempts"]) == ("skipped_unavailable", 0)
+    assert "the prompt has pictures, which this provider does not send" in row["fault_message"]
+
+
+def test_a_server_whose_model_takes_no_pictures(gallery: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it refuses is no wrong answer and is sent once; a rate counts only what was answered."""
+    error = {
+        "code": 500,
+        "message": "image input is not supported - hint: provide the mmproj",
+        "type": "server_error",
+    }
+    with MisbehavingServer() as server:
+
+        def complete(request: Any) -> Script:
+            content = request.json["messages"][-1]["content"]
+            if isinstance(content, list):
+                return Script.answer({"error": error}, status=500)
+            choice = {"message": {"role": "assistant", "content": "7"}, "finish_reason": "stop"}
+            return Script.answer({"object": "chat.completion", "choices": [choice]})
+
+        server.on("/v1/chat/completions", complete)
+        gallery.pytester.makeini(
+            f"[pytest]\nopenclaw_endpoints = lab = ollama_openai {server.url}\nopenclaw_stream = off\n"
+        )
+        session = gallery.run(models="lab/m")
+        asked = [request.json for request in server.requests if request.path == "/v1/chat/completions"]
+
+    session.outcomes(passed=1, skipped=1)
+    row = session.row("I1")
+    assert (row["availability_status"], row["failure_type"]) == ("skipped_unavailable", "no_image_input")
+    assert "cannot be shown pictures there" in row["fault_message"]
+    assert sum(isinstance(body["messages"][-1]["content"], list) for body in asked) == 1
+    (group,) = session.summary["groups"]
+    assert (group["passed"]["n"], group["n_skipped_unavailable"]) == (1, 1)

@@ -1,0 +1,146 @@
+"""Pictures on the wire: how each API has them, who sends none, and what a model without vision ends in."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pytest_openclaw.providers import BUILTIN
+from pytest_openclaw.providers.lengths import IMAGE_TOKENS, fewest_tokens, most_tokens
+from pytest_openclaw.providers.llama_cpp.provider import LlamaCpp
+from pytest_openclaw.providers.ollama_openai import OllamaOpenAI
+from pytest_openclaw.types.images import Image
+from pytest_openclaw.types.protocols import ProviderSetup
+from pytest_openclaw.types.replies import Reply, Turn
+from pytest_openclaw.types.requests import Request
+from tests.images import JPEG, png
+from tests.providers.servers.apis import ask, described
+from tests.providers.servers.misbehaving import Script
+from tests.providers.servers.ollama import OllamaServer, native
+
+PNG = png()
+CHART = Image(path="chart.png", media_type="image/png", data=PNG)
+PHOTO = Image(path="photo.jpg", media_type="image/jpeg", data=JPEG)
+PNG_64, JPEG_64 = base64.b64encode(PNG).decode(), base64.b64encode(JPEG).decode()
+SENT: dict[str, Any] = {
+    "ollama_openai": [
+        {"type": "text", "text": "Say hi."},
+        {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PNG_64}"}},
+        {"type": "image_url", "image_url": {"url": f"data:image/jpeg;base64,{JPEG_64}"}},
+    ],
+    "openai_responses": [
+        {"type": "input_text", "text": "Say hi."},
+        {"type": "input_image", "detail": "auto", "image_url": f"data:image/png;base64,{PNG_64}"},
+        {"type": "input_image", "detail": "auto", "image_url": f"data:image/jpeg;base64,{JPEG_64}"},
+    ],
+    "anthropic_messages": [
+        {"type": "text", "text": "Say hi."},
+        {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG_64}},
+        {"type": "image", "source": {"type": "base64", "media_type": "image/jpeg", "data": JPEG_64}},
+    ],
+    "gemini": [
+        {"text": "Say hi."},
+        {"inlineData": {"mimeType": "image/png", "data": PNG_64}},
+        {"inlineData": {"mimeType": "image/jpeg", "data": JPEG_64}},
+    ],
+}
+TALK = (Turn(user="Hello."), Turn(text="Hello, what is it?"))
+
+
+def questions(body: dict[str, Any]) -> list[Any]:
+    """The content of each message of the user, in order."""
+    messages = body.get("messages") or body.get("contents") or body["input"]
+    return [one.get("parts", one.get("content")) for one in messages if one["role"] == "user"]
+
+
+@pytest.mark.parametrize("before", [(), TALK], ids=["alone", "after-a-talk"])
+def test_pictures_follow_the_text(server, api, stream, before):
+    """Each API gets text and pictures in its own form, in the order of the suite, in the prompt alone."""
+    server.on("*", Script.stream(api.text("Hi."), api.end()) if stream else Script.answer(api.whole("Hi.")))
+
+    reply = ask(api.provider(server.url), images=(CHART, PHOTO), messages=before, stream=stream)
+
+    (body,) = [request.json for request in server.requests if api.answers(request.path)]
+    *earlier, asked = questions(body)
+    assert isinstance(reply, Reply)
+    assert asked == SENT[api.kind.name]
+    assert earlier == (
+        [] if not before else [[{"text": "Hello."}] if api.kind.name == "gemini" else "Hello."]
+    )
+
+
+@pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
+def test_pictures_of_ollama(stream):
+    """Ollama's own API has pictures beside the text, as plain base64."""
+    with OllamaServer(models={"m:latest": ["completion", "vision"]}) as server:
+        reply = ask(native(server.url), images=(CHART, PHOTO), stream=stream)
+
+    (chat,) = server.chats
+    assert isinstance(reply, Reply)
+    assert chat["messages"] == [{"role": "user", "content": "Say hi.", "images": [PNG_64, JPEG_64]}]
+
+
+@pytest.mark.parametrize("kind", [native, None], ids=["native", "chat-completions"])
+def test_ollama_is_not_asked_about_pictures_that_its_model_cannot_see(kind):
+    """Ollama has many a model answer without the pictures, so a model without vision is not asked.
+
+    It is an outcome of its own, for that prompt alone; prompts without pictures are asked.
+    """
+    with OllamaServer() as server:
+
+        def provider():
+            return (
+                kind(server.url)
+                if kind
+                else OllamaOpenAI(ProviderSetup(name="ollama_openai", environ={"OLLAMA_HOST": server.url}))
+            )
+
+        fault = ask(provider(), images=(CHART,))
+        asked = [request.path for request in server.requests]
+        text = ask(provider())
+
+    name = provider().name
+    assert described(fault)[:3] == (
+        "no_image_input",
+        "skipped_unavailable",
+        f"{name}: not asked: the server says that m takes no pictures. Ask a model with vision.",
+    )
+    assert (fault.sent, fault.scope, fault.retryable) == (False, "cell", False)
+    assert asked == ["/api/show"]
+    assert isinstance(text, Reply)
+
+
+def test_a_server_that_is_no_ollama_refuses_pictures_itself(server):
+    """Without Ollama's route the request is sent; what llama.cpp answers without mmproj is no wrong answer."""
+    error = {
+        "code": 500,
+        "message": "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj",
+        "type": "server_error",
+    }
+    server.on("/v1/chat/completions", Script.answer({"error": error}, status=500))
+    setup = ProviderSetup(name="lab", base_url=server.url, environ={})
+
+    fault = ask(OllamaOpenAI(setup), images=(CHART,))
+
+    assert described(fault)[:2] == ("no_image_input", "skipped_unavailable")
+    assert described(fault)[2] == f"lab: m cannot be shown pictures there: {error['message']}"
+    assert [request.path for request in server.requests] == ["/api/show", "/v1/chat/completions"]
+
+
+def test_who_sends_pictures():
+    """One table says it; the embedded engine has weights without vision."""
+    takes = {kind.name for kind in BUILTIN if "images" in kind.load().takes}
+
+    assert takes == {kind.name for kind in BUILTIN} - {LlamaCpp.name}
+
+
+def test_bounds_of_tokens():
+    """A picture may be any number of tokens up to the bound, whatever its bytes."""
+    text = Request(model="m", prompt="How many circles?")
+    shown = replace(text, images=(CHART, PHOTO))
+
+    assert fewest_tokens(shown) == fewest_tokens(text)
+    assert most_tokens(shown) == most_tokens(text) + 2 * IMAGE_TOKENS
