@@ -55,7 +55,7 @@ COLORS = {
 
 
 def title_of(summary: Summary) -> str:
-    """Return the title, with the release of OpenClaw on whose tools and rules the answers rest, if it is one."""
+    """Return the title, with the release of OpenClaw on whose tools and rules all answers rest."""
     releases = {group.recommendation.release for group in summary.groups} - {None}
     named = f" {releases.pop()}" if len(releases) == 1 else ""
     return f"openclaw{named}: {QUESTION}"

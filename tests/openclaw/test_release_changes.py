@@ -60,9 +60,12 @@ def test_a_difference_is_named(cases: list[Case]) -> None:
     assert "direct: 11 tools, 9.2 KB as before: the same" in page
 
 
-def test_the_age_of_a_note_is_no_difference(cases: list[Case]) -> None:
-    """The score of a note depends on the minute in which a case was played."""
-    played = [{cases[0].id: _outcome(result=f'{{"score": {score}}}')} for score in ("0.12", "0.13e-2")]
+def test_the_minute_of_playing_is_no_difference(cases: list[Case]) -> None:
+    """The score of a note falls with its age, and a search takes another time each time."""
+    played = [
+        {cases[0].id: _outcome(result=f'{{"score": {score}, "searchMs": {ms}}}')}
+        for score, ms in (("0.12", 31), ("0.13e-2", 7))
+    ]
 
     change = releases.change_between(_catalogue("1.1.1"), _catalogue("2.2.2"), cases, played)
 

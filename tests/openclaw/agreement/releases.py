@@ -34,7 +34,7 @@ from tests.openclaw.real import RealOpenClaw
 PAGE = Path(__file__).parents[3] / "docs/releases.md"
 CHANGES = Path(__file__).with_name("changes.json")
 MOST_WORDS = 200
-_SCORE = re.compile(r'"score": [\d.e-]+')
+_TIMED = re.compile(r'("(?:score|\w+Ms)"): [\d.e-]+')
 _HEAD = """\
 # What changed for models
 
@@ -115,9 +115,9 @@ def _lacking(case: Case, older: Catalogue, newer: Catalogue) -> list[str]:
 
 
 def _timeless(outcome: Outcome) -> Outcome:
-    """Return an outcome without the scores of notes, which fall from minute to minute with the note's age."""
+    """Return an outcome without the scores of notes, which fall with the note's age, and without durations."""
     turns = tuple(
-        tuple(replace(call, result=_SCORE.sub('"score": 0', call.result)) for call in turn)
+        tuple(replace(call, result=_TIMED.sub(r"\1: 0", call.result)) for call in turn)
         for turn in outcome.turns
     )
     return replace(outcome, turns=turns)
