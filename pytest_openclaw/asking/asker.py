@@ -168,7 +168,8 @@ class Asker:
         self._n_steps += 1
         match message:
             case Taken():
-                self._take(message)
+                for token in message.tokens:
+                    self._take(token)
             case ClaimCells():
                 self._running.add(client)
                 for token in message.tokens:
@@ -211,7 +212,7 @@ class Asker:
     def _add(self, cell: PlannedCell) -> None:
         past, line = self._journal.past, self._line(cell)
         self._cells[cell.token] = cell
-        if cell.place in past.taken:
+        if cell.place in past.taken or cell.token in self._taken:
             self._taken.add(cell.token)
         elif cell.place in past.lost:
             lost = JobResult(token=cell.token, error=self._died)
@@ -270,8 +271,8 @@ class Asker:
     def _is_held(self, token: str) -> bool:
         return self._awaits_decisions and self._repeats.permit(self._cells[token]) == "wait"
 
-    def _take(self, taken: Taken) -> None:
-        token = taken.token
+    def _take(self, token: str) -> None:
+        self._taken.add(token)
         self._claims.pop(token, None)
         if (cell := self._cells.get(token)) is None:
             return
@@ -281,7 +282,6 @@ class Asker:
             self._add_notes(cell.target, sent.notes)
         line.queued.discard(token)
         line.wanted.pop(token, None)
-        self._taken.add(token)
         if not self._is_shut:
             self._journal.taken(cell.place)
             self._feed(line)

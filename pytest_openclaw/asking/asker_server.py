@@ -196,6 +196,7 @@ class _Connection(asyncio.Protocol):
         self._frames = Frames()
         self._is_trusted = not server.secret
         self._is_lost = asyncio.Event()
+        self._unsent: list[bytes] = []
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport), "a socket's transport"
@@ -221,8 +222,14 @@ class _Connection(asyncio.Protocol):
         self._server.lose(self)
 
     def deliver(self, message: FromAsker) -> None:
-        """Send a message; see `Client`."""
-        self._transport.write(framed(self._server.to_bytes(message)))
+        """Send a message, in one piece with others of this pass of the loop; see `Client`."""
+        if not self._unsent:
+            asyncio.get_running_loop().call_soon(self._send)
+        self._unsent.append(framed(self._server.to_bytes(message)))
+
+    def _send(self) -> None:
+        unsent, self._unsent = self._unsent, []
+        self._transport.write(b"".join(unsent))
 
     async def end(self, left: Left) -> None:
         """Send the last message, and wait until it is read."""
@@ -233,6 +240,7 @@ class _Connection(asyncio.Protocol):
 
     async def close(self) -> None:
         """Close the connection."""
+        self._send()
         self._transport.abort()
         await self._is_lost.wait()
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from math import inf
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.asking.clipping import bounded_fault, bounded_reply
+from pytest_openclaw.asking.clipping import bounded_fault, bounded_reply, with_changes
 from pytest_openclaw.asking.truncation import cut_prompt
 from pytest_openclaw.core.clock import epoch_ms
 from pytest_openclaw.core.errors import OpenClawError
@@ -132,7 +132,7 @@ def _tidy(reply: Reply) -> Reply:
         speed = getattr(reply, name)
         if speed is not None and not 0 < speed < inf:
             raise TypeError(f"Reply.{name} is a number above 0 or None, not {speed!r}")
-    valid = replace(
+    valid = with_changes(
         reply,
         text=valid_text(reply.text),
         raw=valid_text(reply.raw or reply.text),

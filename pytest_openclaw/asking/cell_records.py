@@ -6,7 +6,7 @@ from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.asking.clipping import clipped
-from pytest_openclaw.core.text import valid_value
+from pytest_openclaw.core.text import map_texts, valid_text
 from pytest_openclaw.judging.judge import conclude, tool_demand_of
 from pytest_openclaw.suites import known_failure_of
 from pytest_openclaw.tools.bridge import problem_of, reaching
@@ -80,8 +80,15 @@ def record_of(
     else:
         assert judgment is not None, "a reply is always judged"
         specific = _of_reply(ending.result, judgment, timing)
-    # A plugin's validator or a test's assertion may quote half a surrogate pair, which no file accepts.
-    return clipped(Record(**common, **redactor.value(valid_value(specific)), cut=ending.result.cut or None))
+
+    def clean(text: str) -> str:
+        # A plugin's validator or a test's assertion may quote half a surrogate pair, which no file accepts.
+        return redactor.text(valid_text(text))
+
+    written: dict[str, Any] = {
+        name: value if value is None else map_texts(value, clean) for name, value in specific.items()
+    }
+    return clipped(Record(**common, **written, cut=ending.result.cut or None))
 
 
 def payload_of(

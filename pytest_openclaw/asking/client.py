@@ -70,7 +70,7 @@ class _Side:
     Attributes:
         started: the process or thread that this process has started.
         died: how the last asker ended.
-        ended: the cells whose tests have ended since it died.
+        ended: the cells whose tests have ended, which it does not know yet.
         has_plan: whether the asker had the plan when this process connected; None before it has said so.
         is_set_up: it knows what this process knows.
         left: its last message.
@@ -83,7 +83,7 @@ class _Side:
     link: Link | None = None
     started: Any = None
     died: str | None = None
-    ended: list[Taken] = field(default_factory=list)
+    ended: list[str] = field(default_factory=list)
     has_plan: bool | None = None
     is_set_up: bool = False
     left: Left | None = None
@@ -168,7 +168,7 @@ class AskingClient:
         for side in self._sides:
             own = [token for token in new if self._cells[token].target.provider in side.providers]
             if own and side.link:
-                side.link.send(ClaimCells(tokens=own))
+                side.link.send(*_news(side), ClaimCells(tokens=own))
 
     def ask(self, token: str, cell: Cell, request: Request | None = None) -> CallResult:
         """Return how the cell's call ended; have it sent if it was not.
@@ -196,7 +196,9 @@ class AskingClient:
                 raise HostDied(side.died) if wanted_from else error from None
             try:
                 if link is not wanted_from:
-                    link.send(self._want(token, cell, request))
+                    if link.receive_arrived(partial(self._note, side)):
+                        continue
+                    link.send(*_news(side), self._want(token, cell, request))
                     wanted_from = link
                 link.receive(patience_s, partial(self._note, side))
             except HostDied as error:
@@ -222,11 +224,17 @@ class AskingClient:
         if (cell := self._cells.get(token)) is None:
             return
         side = self._side_of(cell)
-        taken = Taken(token=token, place=self._places.get(token, -1))
-        if side.link:
-            side.link.send(taken)
-        else:
-            side.ended.append(taken)
+        side.ended.append(token)
+        if side.link and len(side.ended) >= self._most_ended:
+            side.link.send(*_news(side))
+
+    @property
+    def _most_ended(self) -> int:
+        """How many tests may end before the asker learns of it, which keeps so many fewer replies ahead.
+
+        A worker says so when it claims its next cells.
+        """
+        return max(1, min(self._limits.values()) // 2) if self._membership.is_alone else 2
 
     def release(self, token: str) -> None:
         """Forget a cell whose test was interrupted, unless its reply has come and was not used."""
@@ -292,6 +300,7 @@ class AskingClient:
         if link is None:
             return {}
         try:
+            link.send(*_news(side))
             link.goodbye(partial(self._note, side))
         finally:
             link.close()
@@ -325,9 +334,7 @@ class AskingClient:
         return link
 
     def _set_up(self, side: _Side, link: Link) -> None:
-        for taken in side.ended:
-            link.send(taken)
-        side.ended.clear()
+        link.send(*_news(side))
         if not side.has_plan:
             for part in self._parts(side):
                 link.send(part)
@@ -468,6 +475,12 @@ class AskingClient:
 
     def _endpoint(self, cell: Cell) -> str:
         return self._providers[cell.target.provider].endpoint
+
+
+def _news(side: _Side) -> list[FromClient]:
+    """Return what the asker is to know before anything else, and note that it does."""
+    ended, side.ended = side.ended, []
+    return [Taken(tokens=ended)] if ended else []
 
 
 def host_thread_askers(providers: Mapping[str, Provider], shared_dir: Path, name: str) -> list[AskerThread]:

@@ -80,11 +80,17 @@ class _Cuts:
 # --- replies --------------------------------------------------------------------------------------
 
 
+def with_changes(reply: Reply, **changes: Any) -> Reply:
+    """Return the reply with these changes: itself if there are none, as a copy takes 15 µs."""
+    is_same = all(getattr(reply, name) == value for name, value in changes.items())
+    return reply if is_same else replace(reply, **changes)
+
+
 def bounded_reply(reply: Reply) -> Reply:
     """Return a reply without parts that are too long to be judged, with the missing bytes by field."""
     cuts = _Cuts(reply.cut)
     turns = tuple(_turn(turn, cuts) for turn in reply.turns)
-    return replace(
+    return with_changes(
         reply,
         text=_answer(reply.text, cuts),
         reasoning=cuts.text("reasoning", reply.reasoning, MAX_ANSWER_BYTES),

@@ -262,10 +262,15 @@ class Link:
         self._sending = threading.Lock()
         self._is_closed = False
 
-    def send(self, message: FromClient) -> None:
-        """Send a message, from any thread; that the asker has died is reported by `receive`."""
+    def send(self, *messages: FromClient) -> None:
+        """Send messages, from any thread; that the asker has died is reported by `receive`.
+
+        They go in one piece, because each one wakes the asker: 50 µs of this process.
+        """
+        if not messages:
+            return
         is_main = threading.current_thread() is threading.main_thread()
-        frame = framed(self._codec.dumps(message))
+        frame = b"".join(framed(self._codec.dumps(message)) for message in messages)
         # Half a frame would garble all that come after it.
         with whole_step if is_main else contextlib.nullcontext(), self._sending:
             if self._is_closed:
@@ -293,6 +298,20 @@ class Link:
                 raise HostDied(f"{self._who}{_CLOSED}")
         with whole_step:
             take(self._messages.popleft())
+
+    def receive_arrived(self, take: Callable[[FromAsker], None]) -> bool:
+        """Pass on the next message if it has arrived; return whether it has.
+
+        Raises:
+            HostDied: the asker has ended.
+        """
+        if not self._messages and self._is_readable(0.0) and not self._read(0.0):
+            raise HostDied(f"{self._who}{_CLOSED}")
+        if not self._messages:
+            return False
+        with whole_step:
+            take(self._messages.popleft())
+        return True
 
     def goodbye(self, take: Callable[[FromAsker], None]) -> None:
         """Say goodbye, and pass on what comes until the asker has answered that, within `CLOSING_S`."""

@@ -132,10 +132,9 @@ class Want:
 
 @dataclass(frozen=True, kw_only=True)
 class Taken:
-    """The test of a cell has ended, with its reply or without it."""
+    """The tests of these cells have ended, with their replies or without."""
 
-    token: str
-    place: int
+    tokens: Sequence[str]
 
 
 @dataclass(frozen=True, kw_only=True)

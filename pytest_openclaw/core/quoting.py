@@ -17,7 +17,7 @@ def shown(text: str) -> str:
     if len(text) > MAX_SHOWN_CHARS:
         half = (MAX_SHOWN_CHARS - 3) // 2
         text = f"{text[:half]}...{text[-half:]}"
-    return f'"{"".join(_printable(char) for char in text)}"'
+    return f'"{text if text.isprintable() else "".join(map(_printable, text))}"'
 
 
 def listed(texts: Iterable[object], none: str = "nothing") -> str:

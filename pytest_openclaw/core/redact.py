@@ -11,7 +11,6 @@ import logging
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pytest_openclaw.core.escapes import Span, stretches
@@ -66,12 +65,14 @@ class Redactor:
         """Return the text without secrets."""
         if len(text) < SHORTEST_SECRET:
             return text
+        found = [*keys_in(text), *(self._pieces_in(text, _LAYERS) if self.pieces else ())]
+        if not found:
+            return text
         shown, end = [], 0
-        found = chain(keys_in(text), self._pieces_in(text, _LAYERS) if self.pieces else ())
         for start, stop in _joined(found):
             shown += [text[end:start], HIDDEN]
             end = stop
-        return "".join([*shown, text[end:]]) if shown else text
+        return "".join([*shown, text[end:]])
 
     def value(self, value: Any) -> Any:
         """Return a JSON value, or tuples and mappings like one, with every text in it redacted."""

@@ -74,6 +74,8 @@ def _disarmed(found: re.Match[str]) -> str:
 
 def clip(text: str, max_bytes: int = MAX_TEXT_BYTES) -> str:
     """Cut `text` to at most `max_bytes` of UTF-8, on a boundary between characters."""
+    if 4 * len(text) <= max_bytes:  # no character has more bytes
+        return text
     encoded = text[:max_bytes].encode("utf-8", "replace")
     return encoded[:max_bytes].decode("utf-8", "ignore") if len(encoded) > max_bytes else text[:max_bytes]
 

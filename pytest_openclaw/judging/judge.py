@@ -138,7 +138,8 @@ def prepare(prompt: Prompt, reply: Reply) -> Reply:
     answer = reply if text == reply.text else replace(reply, text=text, raw=reply.raw or reply.text)
     if prompt.tools is not None:
         answer = _dispatched(prompt, answer, prompt.tools)
-    return replace(answer, tool_names=invoked_tools(answer))
+    names = invoked_tools(answer)
+    return answer if names == answer.tool_names else replace(answer, tool_names=names)
 
 
 def conclude(prompt: Prompt, answer: Reply, verdict: Verdict) -> Judgment:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import ipaddress
 from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from pytest_openclaw.core.errors import TargetError
@@ -25,12 +26,12 @@ class Address:
     base_url: str
     userinfo: str = field(default="", repr=False)
 
-    @property
+    @cached_property
     def is_loopback(self) -> bool:
         """Whether the server is on this machine."""
         return is_loopback(urlsplit(self.base_url).hostname or "")
 
-    @property
+    @cached_property
     def is_public(self) -> bool:
         """Whether the host is a full name or a public address, not one of a private network."""
         host = (urlsplit(self.base_url).hostname or "").rstrip(".")
@@ -39,12 +40,12 @@ class Address:
         except ValueError:
             return "." in host and not is_loopback(host)
 
-    @property
+    @cached_property
     def root_url(self) -> str:
         """The base URL without its `/v1`, the root of a server's own routes."""
         return self.base_url.removesuffix("/v1")
 
-    @property
+    @cached_property
     def server(self) -> str:
         """The common part of the addresses of one server's APIs; `localhost` becomes 127.0.0.1."""
         parts = urlsplit(self.root_url)
@@ -139,6 +140,7 @@ def is_loopback(host: str) -> bool:
     return (mapped or ip).is_loopback
 
 
+@lru_cache(maxsize=64)
 def origin_of(url: str) -> tuple[str, str, int | None]:
     """Return scheme, host and port of a URL, with the default port if it has none."""
     parts = urlsplit(url)

@@ -31,7 +31,9 @@ def with_ids(history: Sequence[Turn]) -> tuple[Turn, ...]:
         return id_
 
     return tuple(
-        replace(
+        turn
+        if turn.is_users_alone
+        else replace(
             turn,
             text=strip_thinking(turn.text),
             calls=tuple(

@@ -215,7 +215,9 @@ class _Listener:
             return
         soon = LINGER_TIMEOUT_S if whole or self.exchange.has_usage else USAGE_TIMEOUT_S
         latest = asyncio.get_running_loop().time() + soon
-        self.scope.reschedule(min(self.scope.when() or latest, latest))
+        when = self.scope.when()
+        if when is None or when > latest:
+            self.scope.reschedule(latest)
 
 
 async def _bounded(
@@ -226,16 +228,19 @@ async def _bounded(
     Raises:
         CallFailed: the body, or its stated length, is longer than `most_bytes`.
     """
-    too_much = faults.malformed(name, f"it is longer than {limits.mebibytes(most_bytes)}")
+
+    def too_much() -> CallFailed:
+        return CallFailed(faults.malformed(name, f"it is longer than {limits.mebibytes(most_bytes)}"))
+
     claimed = response.headers.get("content-length", "")
     if claimed.isdecimal() and int(claimed) > most_bytes:
-        raise CallFailed(too_much)
+        raise too_much()
     received = 0
     async with aclosing(pieces(response)) as chunks:
         async for chunk, arrived_at in chunks:
             received += len(chunk)
             if received > most_bytes:
-                raise CallFailed(too_much)
+                raise too_much()
             if copy is not None:
                 await copy.write(chunk)
             yield chunk, arrived_at

@@ -92,13 +92,16 @@ def read_chat(payload: JsonObject, exchange: Exchange) -> WireError | None:
         return error_of_object(error)
     if usage := object_in(payload.get("usage")) or object_in(groq.get("usage")):
         _read_usage(usage, exchange)
-    timings = object_in(payload.get("timings"))
-    if (
-        count_in(timings.get("predicted_n")) or 0
-    ) > 1:  # llama.cpp; the speed of a single token is meaningless
+    if timings := object_in(payload.get("timings")):
+        _read_timings(timings, exchange)
+    return None
+
+
+def _read_timings(timings: JsonObject, exchange: Exchange) -> None:
+    """Add llama.cpp's own speeds; that of a single token is meaningless."""
+    if (count_in(timings.get("predicted_n")) or 0) > 1:
         exchange.receive_speed(positive_in(timings.get("predicted_per_second")))
     exchange.receive_prompt_speed(positive_in(timings.get("prompt_per_second")))
-    return None
 
 
 def is_completion(payload: JsonObject) -> bool:
@@ -198,7 +201,8 @@ def _read_message(message: JsonObject, exchange: Exchange, *, whole: bool = Fals
     elif isinstance(content, list):
         for part in content:
             _read_part(part, exchange)
-    exchange.receive_refusal(text_in(message.get("refusal")))
+    if refusal := message.get("refusal"):
+        exchange.receive_refusal(text_in(refusal))
     for place, call in enumerate(objects_in(message.get("tool_calls"))):
         # In a whole message each entry is a call, regardless of its number and id.
         _read_call({**call, "index": place} if whole else call, exchange, whole=whole)

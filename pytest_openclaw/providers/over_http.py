@@ -193,7 +193,7 @@ class OverHttp(Provider):
         exchange = self.new_exchange(streaming=request.stream)
         reply = await listen(self._edge, call, self.dialect, exchange, timeout_s=request.timeout_s)
         # Only an exchange has a next request, which they are for.
-        return reply if request.is_exchange else replace(reply, carried=())
+        return replace(reply, carried=()) if reply.carried and not request.is_exchange else reply
 
     async def fetch(self, url: str, body: JsonObject | None = None, *, timeout_s: float) -> JsonObject:
         """Query the server about itself: GET, or POST with a body.

@@ -78,7 +78,7 @@ class EarlyStopping:
     def take(self, record: Record) -> Iterator[Decision]:
         """Add a row. A second row of a cell, as from a plugin that reruns tests, changes nothing."""
         target = record.target
-        if record.key not in self._known:
+        if target in self._n_missing and record.key not in self._known:
             self._known.add(record.key)
             self._records.setdefault(target, []).append(record)
             yield from self.leave_out(target, record.repeat)

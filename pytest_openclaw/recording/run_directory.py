@@ -36,6 +36,7 @@ class RunDirectory:
         self.path = path
         self._lock = lock_file(path / LOCK, timeout_s=0)
         self._results: int | None = None
+        self._results_path = str(path / RESULTS)
         self._is_new = True
 
     @classmethod
@@ -131,11 +132,14 @@ class RunDirectory:
         Raises:
             FileNotFoundError: it was removed or moved; a system keeps such a file until it is closed.
         """
-        results = self.path / RESULTS
-        with contextlib.suppress(OSError):
-            if os.path.samestat(opened, results.stat()):
+        try:
+            if os.path.samestat(opened, os.stat(self._results_path)):  # noqa: PTH116 - for each row
                 return
-        raise FileNotFoundError(errno.ENOENT, f"{RESULTS} was removed or moved during the run", str(results))
+        except OSError:
+            pass  # the same as another file
+        raise FileNotFoundError(
+            errno.ENOENT, f"{RESULTS} was removed or moved during the run", self._results_path
+        )
 
     def keep_rows(self, numbers: Container[int]) -> None:
         """Keep only these lines of `results.jsonl`, byte for byte and in their order.

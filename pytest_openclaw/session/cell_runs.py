@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.core.redact import Redactor
     from pytest_openclaw.judging.cell_result import CellResult
     from pytest_openclaw.recording.kept_cells import Replay
+    from pytest_openclaw.recording.selection import Selection
     from pytest_openclaw.types.faults import Outcome
     from pytest_openclaw.types.prompts import Cell
     from pytest_openclaw.types.records import Record
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 RUN = pytest.StashKey["CellRun"]()
 DIVIDED = pytest.StashKey[str]()
 """In pytest's config: the digest of the cells that the shards divide."""
+SELECTION: pytest.StashKey[Selection] = pytest.StashKey()
+"""In pytest's config: the cells of the items, once they are collected."""
 KEPT = pytest.StashKey["KeptCell"]()
 
 

@@ -13,7 +13,16 @@ import pytest
 from pytest_openclaw import options
 from pytest_openclaw.core import signals
 from pytest_openclaw.recording.selection import Selection
-from pytest_openclaw.session.cell_runs import DIVIDED, KEPT, RUN, CellRun, KeptCell, cell_of, run_of
+from pytest_openclaw.session.cell_runs import (
+    DIVIDED,
+    KEPT,
+    RUN,
+    SELECTION,
+    CellRun,
+    KeptCell,
+    cell_of,
+    run_of,
+)
 from pytest_openclaw.session.items import KeptFunction, SuiteFile
 from pytest_openclaw.session.python_benchmarks import BenchmarkRun, benchmark_cell, parametrize_reply
 from pytest_openclaw.session.repeat_threshold import defer, passed_strictly
@@ -121,6 +130,7 @@ class ExecutionHooks:
         self._cells = [cell_of(item) for item in session.items]
         own = self._session
         selection = Selection.of(self._cells, session.config.stash.get(DIVIDED, None))
+        session.config.stash[SELECTION] = selection
         self._coordinator.collected(selection, own.settings, own.providers, own.shared_dir, own.suites.files)
         if own.sends and any(run_of(item) for item in session.items):
             # Before any item runs: the asker must not take the first process that ends for the last one.

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import time
-from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
+
+import pytest
 
 from pytest_openclaw.recording.progress import Progress, Wait
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    import pytest
+    from collections.abc import Callable, Generator, Mapping
 
     from pytest_openclaw.recording.live_line import LiveLine
     from pytest_openclaw.types.protocols import Provider
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class ProgressDisplay:
-    """Shows nothing until a run starts on a terminal.
+    """Shows nothing until a run starts on a terminal; no other session has its hooks.
 
     Attributes:
         progress: what the line shows; None where there is none.
@@ -56,6 +55,7 @@ class ProgressDisplay:
             terminal,
             lambda width: progress.line(width, self._awaited(), self.wait_of),
         )
+        self._config.pluginmanager.register(_LineHooks(progress, self._line), "openclaw-progress")
 
     def note_wait(self, nodeid: str, why: str, seconds: float) -> None:
         """Show that a cell waits before it is sent again; any thread may call it."""
@@ -67,13 +67,35 @@ class ProgressDisplay:
         left_s = until - time.monotonic()
         return Wait(why=why, seconds=left_s) if left_s > 0 else None
 
-    @contextmanager
-    def away(self) -> Iterator[None]:
-        """Keep the line off the terminal while pytest writes there."""
-        with self._line.away() if self._line else nullcontext():
-            yield
-
     def stop(self) -> None:
         """Remove the line for good."""
         if self._line:
             self._line.stop()
+
+
+class _LineHooks:
+    """Keeps the line off the terminal while pytest writes there, and up to date."""
+
+    def __init__(self, progress: Progress, line: LiveLine) -> None:
+        self._progress = progress
+        self._line = line
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_logstart(self, nodeid: str) -> Generator[None, None, None]:
+        """Note that an item is awaited."""
+        self._progress.started(nodeid)
+        with self._line.away():
+            return (yield)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_logfinish(self, nodeid: str) -> Generator[None, None, None]:
+        """Note that an item is no longer awaited."""
+        self._progress.ended(nodeid)
+        with self._line.away():
+            return (yield)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_logreport(self) -> Generator[None, None, None]:
+        """Do nothing else."""
+        with self._line.away():
+            return (yield)

@@ -12,16 +12,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_openclaw.core.text import counted
-from pytest_openclaw.recording.selection import Selection
 from pytest_openclaw.session import ci
 from pytest_openclaw.session.cell_failures import CellFailures
-from pytest_openclaw.session.cell_runs import DIVIDED, cell_of
+from pytest_openclaw.session.cell_runs import SELECTION
 from pytest_openclaw.session.suite_files import hint_on_suites
 from pytest_openclaw.stored.resume import is_python
 from pytest_openclaw.types.payloads import PAYLOAD
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Callable
 
     from pytest_openclaw.session.plugin_session import PluginSession
     from pytest_openclaw.stats.summary import Summary
@@ -72,24 +71,7 @@ class ReportingHooks:
         """Start the run of the selected cells; under xdist they are known later."""
         stops = session.testsfailed and not session.config.option.continue_on_collection_errors
         if self.session.sends and not stops and self.take_last is None:
-            divided = session.config.stash.get(DIVIDED, None)
-            self._writer.begin(Selection.of([cell_of(item) for item in session.items], divided))
-
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_runtest_logstart(self, nodeid: str) -> Generator[None, None, None]:
-        """Note in the progress that an item is awaited, and erase the progress line while pytest writes."""
-        if progress := self._writer.display.progress:
-            progress.started(nodeid)
-        with self._writer.display.away():
-            return (yield)
-
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_runtest_logfinish(self, nodeid: str) -> Generator[None, None, None]:
-        """Note in the progress that an item is no longer awaited."""
-        if progress := self._writer.display.progress:
-            progress.ended(nodeid)
-        with self._writer.display.away():
-            return (yield)
+            self._writer.begin(session.config.stash[SELECTION])
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -100,12 +82,6 @@ class ReportingHooks:
         if payload and self.session.sends:
             self.failures.note(report, payload)
             self._writer.take(report, payload)
-
-    @pytest.hookimpl(wrapper=True, tryfirst=True, specname="pytest_runtest_logreport")
-    def pytest_runtest_logreport_keep_line_away(self) -> Generator[None, None, None]:
-        """Erase the progress line while pytest shows a report."""
-        with self._writer.display.away():
-            return (yield)
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int | pytest.ExitCode) -> None:
@@ -186,8 +162,10 @@ class ReportingHooks:
 
 def show_repeat(report: pytest.TestReport) -> None:
     """Show the id of a repeat unchanged: pytest 9.2 adds a bracket to `P1[…]-r2`."""
+    if not REPEAT.search(report.nodeid):
+        return
     parsed: Any = getattr(report, "id", None)
-    if parsed is not None and parsed.params is not None and REPEAT.search(report.nodeid):
+    if parsed is not None and parsed.params is not None:
         names = tuple(report.nodeid.removeprefix(f"{parsed.path}::").split("::"))
         vars(report)["_id"] = replace(parsed, names=names, params=None)
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 Probe = Literal["injection", "destructive", "outside_workspace", "secret"]
-ModelRole = Literal["heartbeat", "title", "utility", "decision"]
+ModelRole = Literal["heartbeat", "title", "utility", "decision", "image"]
 """What OpenClaw asks a model for beside its main work, each in requests of its own shape."""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import MISSING, fields
 from functools import cache
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.core.schema_check import compile_schema, shown
@@ -23,6 +24,8 @@ ROW_VERSION = 2
 
 _SEED_FIELDS = 22
 _FIELDS = tuple(field.name for field in fields(Record) if field.name != "extra")
+_SEED_NAMES, _OWN_NAMES = _FIELDS[:_SEED_FIELDS], _FIELDS[_SEED_FIELDS:]
+_values_of = attrgetter(*_FIELDS)
 _TUPLES = ("tool_calls", "tool_call_details", "turns", "images", "tool_notes", "harm_tools", "tools_tested")
 _NEEDED = tuple(
     one.name for one in fields(Record) if one.default is MISSING and one.default_factory is MISSING
@@ -32,12 +35,16 @@ _KEYS = frozenset((*_FIELDS, "record_type", "schema_version"))
 
 def to_row(record: Record) -> JsonObject:
     """Return the record as a row: the seed's fields in its order, then ours, then unknown ones."""
-    row: JsonObject = {"record_type": "result"}
-    for position, name in enumerate(_FIELDS):
-        if position == _SEED_FIELDS:
-            row["schema_version"] = ROW_VERSION
-        value = getattr(record, name)
-        row[name] = list(value) if isinstance(value, tuple) else value
+    values = _values_of(record)
+    row: JsonObject = {
+        "record_type": "result",
+        **dict(zip(_SEED_NAMES, values, strict=False)),
+        "schema_version": ROW_VERSION,
+        **dict(zip(_OWN_NAMES, values[len(_SEED_NAMES) :], strict=True)),
+    }
+    for name in _TUPLES:
+        if row[name] is not None:
+            row[name] = list(row[name])
     return {**row, **record.extra}
 
 

@@ -33,7 +33,7 @@ def store_run(path: Path, records: list[Record], **more: Any) -> Path:
 
 def roles_of(one: Target, n: int = 6) -> list[Record]:
     """Right rows of a target in all roles that a patch has a place for."""
-    roles: tuple[ModelRole, ...] = ("heartbeat", "title", "utility")
+    roles: tuple[ModelRole, ...] = ("heartbeat", "title", "utility", "image")
     return [row(one, f"{role}-{number}", role=role) for role in roles for number in range(n)]
 
 

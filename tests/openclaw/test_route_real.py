@@ -16,9 +16,11 @@ from pytest_openclaw.commands import main
 from pytest_openclaw.providers.openclaw.call import scratch_folder
 from pytest_openclaw.providers.openclaw.installed import OpenClaw, Printed
 from pytest_openclaw.tools.catalogue import load_catalogue
-from tests.commands.routed_runs import store_run, three_tiers
+from tests.commands import routed_runs
+from tests.commands.routed_runs import roles_of, store_run, three_tiers
 from tests.openclaw.model_server import ScriptedModel
 from tests.openclaw.real import RealOpenClaw
+from tests.unit.stats.routes import rows_of
 
 pytestmark = pytest.mark.openclaw_cli
 
@@ -158,6 +160,34 @@ def test_openclaw_checks_a_patch(
     files = [path for path in Path.home().rglob("*") if path.is_file()]
     assert {path: path.read_bytes() for path in files} == before
     assert {path.stat().st_mtime_ns for path in files} <= {1}
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    ("own", "fallbacks"),
+    [
+        pytest.param("ollama/mid:7b", None, id="a-name"),
+        pytest.param({"primary": "ollama/mid:7b", "fallbacks": ["lab/llama3.2:3b"]}, ["lab/llama3.2:3b"], id="both"),
+    ],
+)  # fmt: skip
+def test_the_model_for_pictures_is_applied(
+    openclaw: OpenClaw, run: Path, own: Any, fallbacks: list[str] | None
+) -> None:
+    """OpenClaw takes the place of the role `image`, in place of the user's own, whose fallbacks stay."""
+    store_run(Path("runs/roles"), [*rows_of(1, routed_runs.ABLE), *roles_of(routed_runs.ABLE)])
+    assert main(["route", "roles"]) == 0
+    config = _config()
+    config["agents"] = {"defaults": {"imageModel": own}}
+    openclaw.scratch.config.write_text(json.dumps(config), "utf-8")
+
+    applied = openclaw.run(
+        "config", "patch", "--file", str(Path("runs/roles/openclaw.patch.json5").absolute())
+    )
+    valid = openclaw.run("config", "validate", "--json")
+
+    assert (applied.exit_status, valid.exit_status) == (0, 0), applied.stderr + valid.stderr
+    image_model = json.loads(openclaw.scratch.config.read_text("utf-8"))["agents"]["defaults"]["imageModel"]
+    assert image_model == {"primary": ABLE, **({"fallbacks": fallbacks} if fallbacks else {})}
 
 
 # --- what the agent sends -------------------------------------------------------------------------

@@ -51,7 +51,7 @@ class Gate(Fake):
 
 def taken(room: Room, client: Receiver, token: str) -> None:
     """Let a test end."""
-    room.asker.receive(client, Taken(token=token, place=int(token.removeprefix("P").split()[0])))
+    room.asker.receive(client, Taken(tokens=[token]))
 
 
 def test_cells_are_sent_in_their_order_by_any_client(tmp_path: Path) -> None:

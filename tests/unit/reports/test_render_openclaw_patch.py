@@ -33,7 +33,7 @@ from tests.unit.stats.routes import (
 )
 
 ORIGIN = Origin(run_id="20261121_233059", version="0.1.0")
-ROLES: dict[ModelRole, Share] = {"heartbeat": (12, 1), "title": (9, 0), "utility": (8, 0)}
+ROLES: dict[ModelRole, Share] = {"heartbeat": (12, 1), "title": (9, 0), "utility": (8, 0), "image": (7, 0)}
 SEARCH = ["tool_search", "tool_describe", "tool_call", "tool_search_code"]
 
 
@@ -76,6 +76,7 @@ def test_each_tier_has_its_keys() -> None:
                 "subagents": {"model": "ollama/best"},
                 "heartbeat": {"model": "ollama/some"},
                 "utilityModel": "ollama/some",
+                "imageModel": {"primary": "ollama/some"},
                 "models": {
                     ref: {"codeMode": False}
                     for ref in ("ollama/some", "ollama/far-some", "ollama/unsafe", "ollama/none")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import get_args
 
 import pytest
 
 from pytest_openclaw.stats.candidates import Candidate
-from pytest_openclaw.stats.places import PLACES, PlaceChoice
+from pytest_openclaw.stats.places import PLACES, SUITES, PlaceChoice
 from pytest_openclaw.stats.routing import plan_routes
 from pytest_openclaw.types.prompts import ModelRole
 from tests.unit.stats.routes import Share, settled, unsafe, unsettled
@@ -105,6 +106,16 @@ def test_a_place_with_two_roles_needs_both(roles: dict[ModelRole, Share], why_no
     assert (found.ref, found.why_none) == (None, why_none)
 
 
+def test_pictures_are_shown_without_tools() -> None:
+    """A model for pictures needs no settled tools, and one that has done harm, as a poster wanted it to, gets none."""
+    sees: dict[ModelRole, Share] = {"image": (14, 1)}
+    blind = settled("blind", 1, roles={"image": (2, 13)}, waits=1)
+
+    assert refs(unsettled("m", roles=sees), blind) == {"imageModel": "ollama/m"}
+    assert refs(unsafe("m", roles=sees)) == {"imageModel": None}
+    assert choices(unsettled("m", roles=sees))["imageModel"].place.path == ("imageModel", "primary")
+
+
 def test_all_levels_of_a_model_must_fit() -> None:
     """A place has no thinking level."""
     both = [settled("both", 3, roles=WORDS), settled("both", 3, level="low", roles=WORDS, waits=900)]
@@ -122,8 +133,7 @@ def test_a_place_that_openclaw_lacks_is_said() -> None:
 
 
 def test_every_role_has_one_place() -> None:
-    """A role in two places would be chosen for twice, and one without a place never."""
-    from typing import get_args
-
+    """A role in two places would be chosen for twice, and one without a place never; each has a suite."""
+    assert {*SUITES} == {*get_args(ModelRole)}
     assert sorted(role for place in PLACES for role in place.roles) == sorted(get_args(ModelRole))
     assert all(place.path or place.why_none for place in PLACES)
