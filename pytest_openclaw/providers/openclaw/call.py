@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import tempfile
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -154,8 +155,9 @@ def why_no_shell(request: Request, scratch: AgentScratch) -> str:
         return ""
     if os.access(scratch.shell, os.X_OK):
         return ""
+    place = os.path.realpath(tempfile.gettempdir())
     return (
-        f"its world offers commands, and no program can be started in {scratch.folder.parent}. "
+        f"its world offers commands, and no program can be started in {place}. "
         "Set TMPDIR to a folder that is not mounted noexec."
     )
 

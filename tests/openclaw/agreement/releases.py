@@ -33,7 +33,7 @@ from tests.openclaw.real import RealOpenClaw
 
 PAGE = Path(__file__).parents[3] / "docs/releases.md"
 CHANGES = Path(__file__).with_name("changes.json")
-MOST_WORDS = 200
+MOST_WORDS, BEFORE = 200, 60
 _TIMED = re.compile(r'("(?:score|\w+Ms)"): [\d.e-]+')
 _HEAD = """\
 # What changed for models
@@ -161,9 +161,11 @@ def _compared(change: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _words(found: Iterable[tuple[str, str, str]], sides: tuple[str, str]) -> Iterator[str]:
-    """Yield each call whose result has other words, once."""
+    """Yield each call whose result has other words, once, from shortly before the first of them."""
     for name, one, other in dict.fromkeys(found):
-        first, second = (json.dumps(text, ensure_ascii=False)[:MOST_WORDS] for text in (one, other))
+        alike = next((n for n, both in enumerate(zip(one, other, strict=False)) if both[0] != both[1]), 0)
+        start = max(0, alike - BEFORE)
+        first, second = (json.dumps(text[start:], ensure_ascii=False)[:MOST_WORDS] for text in (one, other))
         yield f"the result of `{name}` is `{first}` in {sides[0]}, `{second}` in {sides[1]}"
 
 
