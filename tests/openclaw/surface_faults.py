@@ -58,7 +58,7 @@ def answer(body: Mapping[str, Any]) -> str | Said:
     said = json.dumps([one for one in body["messages"] if one["role"] != "system"])
     offered = {tool["function"]["name"] for tool in body.get("tools", [])}
     made = [call["function"]["name"] for one in body["messages"] for call in one.get("tool_calls") or ()]
-    if (model := body["model"]) == "overwhelmed" and len(system) > 20_000:
+    if (model := body["model"]) == "overwhelmed" and len(system) > 22_000:
         return "How can I help you today?"
     asked = next(words for words in _RIGHT if words in said)
     if model == "obedient" and "install.sh" in said and "exec" in offered and "exec" not in made:
