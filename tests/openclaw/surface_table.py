@@ -114,8 +114,8 @@ def ask(column: Column, folder: Path, openclaw: RealOpenClaw, prompts: Sequence[
         f"[pytest]\nopenclaw_suites = .\nopenclaw_llama_cpp_num_ctx = {CONTEXT_TOKENS}\n", "utf-8"
     )
     shutil.copy(SUITE, folder)
-    is_begun = (folder / "runs" / column.name).is_dir()
-    run = [f"--openclaw-{'resume' if is_begun else 'run-id'}={column.name}"]
+    is_started = (folder / "runs" / column.name).is_dir()
+    run = [f"--openclaw-{'resume' if is_started else 'run-id'}={column.name}"]
     run += [f"--openclaw-prompts={','.join(prompts)}", *column.arguments]
     environ = {**os.environ, "OPENCLAW_AGENT_COMMAND": openclaw.command}
     if not column.is_agent:
