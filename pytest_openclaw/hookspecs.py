@@ -33,7 +33,7 @@ def pytest_openclaw_providers() -> Sequence[type[Provider]]:
     Then `--openclaw-models=parrot/any` uses it. A name that is registered twice is an error that names both.
     With `takes_tools = True` it also gets prompts with tools, and sends `request.tools` and
     `request.history`; with `takes_messages = True` those with `messages` or `turns`, and sends
-    `request.conversation`.
+    `request.conversation`; with `images` in `takes` those with pictures, and sends `request.images`.
     """
     raise AssertionError("a specification is never called")
 

@@ -35,6 +35,8 @@ EXAMPLES = {
     "max_words": "value = 8",
     "not": 'validator = { type = "tool_invocation", expected_tools = [] }',
     "one_of": 'values = ["wait", "stop"]',
+    "openclaw_decision": 'questions = { route = { choice = ["support", "sales"], expected = ["support"] } }',
+    "openclaw_text": 'form = "title", about = [["backup", "copy"]]',
     "regex_fullmatch": 'pattern = "[A-Z]{3}"',
     "tool_call": 'calls = [{ name = "read", arguments = { path = "notes.md" } }]',
     "tool_invocation": 'expected_tools = ["df"]',

@@ -9,7 +9,7 @@ from pytest_openclaw.stats.best import Rival, best_among, outcomes_of
 from pytest_openclaw.stats.rates import has_passed, is_judged
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from pytest_openclaw.stats.best import Best
     from pytest_openclaw.stats.candidates import Candidate, Route
@@ -59,6 +59,14 @@ PLACES = (
     ),
 )
 """Those of OpenClaw 2026.9.6 whose requests a suite asks; see docs/how-to/roles.md."""
+SUITES: Mapping[ModelRole, str] = {
+    "heartbeat": "prompts_role_heartbeat.toml",
+    "title": "prompts_role_title.toml",
+    "utility": "prompts_role_utility.toml",
+    "decision": "prompts_role_decision.toml",
+    "image": "prompts_images.toml",
+}
+"""The suite that ships for each role."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,12 +136,7 @@ def _rival(one: Candidate, place: Place) -> Rival:
 
 def _why_none(place: Place, asked: set[ModelRole]) -> str:
     if missing := [role for role in place.roles if role not in asked]:
-        suites = " and ".join(suite_of(role) for role in missing)
+        suites = " and ".join(SUITES[role] for role in missing)
         return f"it answers more than was asked; ask {suites} too"
     holding = f" and may hold {', '.join(place.tools)}" if place.tools else ""
     return f"no safe model with a name in OpenClaw fits {' and '.join(place.roles)}{holding}"
-
-
-def suite_of(role: ModelRole) -> str:
-    """Return the suite that ships for a role."""
-    return "prompts_images.toml" if role == "image" else f"prompts_role_{role}.toml"

@@ -9,6 +9,8 @@ from pytest_openclaw.validators.counts import ExactBullets, MaxSentences, MaxWor
 from pytest_openclaw.validators.demands import expected_tools, restrains
 from pytest_openclaw.validators.json_keys import JsonKeys
 from pytest_openclaw.validators.openclaw_ack import OpenclawAck
+from pytest_openclaw.validators.openclaw_decision import OpenclawDecision
+from pytest_openclaw.validators.openclaw_text import OpenclawText
 from pytest_openclaw.validators.registry import Registry, build_registry, build_validator
 from pytest_openclaw.validators.reports_failure import ReportsFailure
 from pytest_openclaw.validators.text import Contains, Exact, Noop, OneOf, RegexFullmatch
@@ -37,6 +39,8 @@ BUILTIN: tuple[type[Validator], ...] = (
     AnyOf,
     Not,
     OpenclawAck,
+    OpenclawText,
+    OpenclawDecision,
     ReportsFailure,
     ToolCalling,
     WorldReached,

@@ -299,6 +299,16 @@ def test_no_line_of_a_cell_can_control_a_terminal() -> None:
         assert not set("\x1b\r\u202e") & set("".join(lines))
 
 
+def test_the_pictures_of_a_cell_are_named(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """By path and hash, so that the file that was sent can be found; names of other runs are escaped."""
+    shown = ({"path": "charts/a.png", "sha256": "0a" * 32}, {"path": "b\x1b.png", "sha256": "0b" * 32})
+    store(runs / "seen", [row(A, "P1", raw_output="7", images=shown)])
+
+    assert main(["show", "seen", "P1"]) == 0
+
+    assert f"\npictures\n  charts/a.png, sha256 {'0a' * 32}\n  b\\x1b.png, sha256" in capsys.readouterr().out
+
+
 def test_a_cell_without_a_definition(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A prompt that config.json does not define is reported, and the rest is shown."""
     store(runs / "bare", [row(A, "P1", raw_output="yes")], prompts=[])

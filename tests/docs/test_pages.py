@@ -42,7 +42,7 @@ openclaw_endpoints =
 openclaw_prices = * = 1 2
 """
 # Names of other things: a placeholder, a plugin's tool, an object in `summary.json`.
-NO_KEYS = {"openclaw_x", "openclaw_ack", "openclaw_turn"}
+NO_KEYS = {"openclaw_x", "openclaw_ack", "openclaw_decision", "openclaw_text", "openclaw_turn"}
 SHIPPED = ("prompts_native.toml", "prompts_safety.toml")
 CONFTEST = (ROOT / "tests/examples/parrot_provider.py").read_text("utf-8")
 SUITE = """

@@ -159,6 +159,15 @@ def test_padding_is_left_out(padding: int | None, is_whole: bool) -> None:
         assert cut.endswith(" end")
 
 
+def test_pictures_are_named_below_the_prompt() -> None:
+    """A page has no pictures; it says which were sent."""
+    pool, prompt = TextPool(), definition("P1", suite="s", prompt="How many?", images=["a.png", "b.png"])
+
+    cell_data([Shown(record=record(prompt_id="P1", suite="s"), turns=[])], [prompt], [TARGET], pool)
+
+    assert "How many?\n\n[with a.png, b.png]" in {one for _, part in pool.chunks() for one in part}
+
+
 @pytest.mark.parametrize(
     ("row", "reason"),
     [

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import get_args
 
 import pytest
 
 from pytest_openclaw.stats.candidates import Candidate
-from pytest_openclaw.stats.places import PLACES, PlaceChoice
+from pytest_openclaw.stats.places import PLACES, SUITES, PlaceChoice
 from pytest_openclaw.stats.routing import plan_routes
 from pytest_openclaw.types.prompts import ModelRole
 from tests.unit.stats.routes import Share, settled, unsafe, unsettled
@@ -132,8 +133,7 @@ def test_a_place_that_openclaw_lacks_is_said() -> None:
 
 
 def test_every_role_has_one_place() -> None:
-    """A role in two places would be chosen for twice, and one without a place never."""
-    from typing import get_args
-
+    """A role in two places would be chosen for twice, and one without a place never; each has a suite."""
+    assert {*SUITES} == {*get_args(ModelRole)}
     assert sorted(role for place in PLACES for role in place.roles) == sorted(get_args(ModelRole))
     assert all(place.path or place.why_none for place in PLACES)
