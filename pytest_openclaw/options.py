@@ -108,7 +108,8 @@ OPTIONS = (
     ),
     Option(
         "surface",
-        "Kind of requests: listed (a suite's own tools), openclaw (what OpenClaw sends), or both (listed).",
+        "Kinds of requests: listed (a suite's own tools), openclaw (what OpenClaw sends), openclaw-code (the "
+        "same in code mode, through openclaw_agent) (listed).",
         "NAME[,NAME…]",
         kind="list",
     ),

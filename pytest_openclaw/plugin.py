@@ -15,7 +15,7 @@ import pytest
 from pytest_openclaw import hookspecs, options
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Generator, Sequence
 
     from pytest_openclaw.providers import Builtin
     from pytest_openclaw.reports.builtin import Report
@@ -68,6 +68,28 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
         from pytest_openclaw.session.dry_run import lead_no_workers
 
         lead_no_workers(config)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True, specname="pytest_cmdline_main")
+def pytest_cmdline_main_in_whole_words() -> Generator[None, object, object]:
+    """Break what we refuse with between words."""
+    try:
+        return (yield)
+    except pytest.UsageError as error:
+        from pytest_openclaw.session.report_texts import in_whole_words
+
+        raise in_whole_words(error) from None
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True, specname="pytest_load_initial_conftests")
+def pytest_load_initial_conftests_in_whole_words() -> Generator[None, None, None]:
+    """Break what we refuse with between words; around pytest's capture, which hides the terminal."""
+    try:
+        return (yield)
+    except pytest.UsageError as error:
+        from pytest_openclaw.session.report_texts import in_whole_words
+
+        raise in_whole_words(error) from None
 
 
 @pytest.hookimpl(trylast=True)

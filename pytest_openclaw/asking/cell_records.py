@@ -146,6 +146,7 @@ def _of_reply(reply: Reply, judgment: Judgment, timing: Timing) -> dict[str, Any
                 "id": call.id,
                 "name": call.name,
                 "arguments": call.arguments,
+                **({"in_code": True} if call.in_code else {}),
                 **({"timed_out": True} if place in timed_out else {}),
             }
             for place, call in enumerate(reply.tool_calls)
@@ -192,6 +193,7 @@ def _turn(turn: Turn, problems: Mapping[ToolCall, Problem | None]) -> dict[str, 
                 "id": call.id,
                 "name": call.name,
                 "arguments": call.arguments,
+                **({"in_code": True} if call.in_code else {}),
                 "result": result,
                 "problem": problems.get(call),
             }

@@ -14,9 +14,10 @@ import os
 import sys
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from pytest_openclaw import __version__
+from pytest_openclaw.commands.result import for_stderr
 from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.core.installation import NAME
 from pytest_openclaw.core.text import inert, printable
@@ -54,16 +55,28 @@ def main(argv: Sequence[str] | None = None) -> int:
         _find_project(arguments)
         answer: CommandResult = command.run(arguments)
     except (OpenClawError, OSError) as error:
-        print(f"{parsers[arguments.command].prog}: {_in_words(error)}", file=sys.stderr)  # noqa: T201
+        _complain(parsers[arguments.command], _in_words(error))
         return REFUSED
     for warning in answer.warnings:
-        print(f"{parsers[arguments.command].prog}: {printable(warning)}", file=sys.stderr)  # noqa: T201
+        _complain(parsers[arguments.command], printable(warning))
     try:
         _show(answer, as_json=arguments.json)
     except BrokenPipeError:
         # The reader has closed the pipe; Python would report it again when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return answer.status
+
+
+class _WrappingParser(argparse.ArgumentParser):
+    """Breaks its messages between words."""
+
+    def error(self, message: str) -> NoReturn:
+        super().error(for_stderr(message, len(f"{self.prog}: error: ")))
+
+
+def _complain(parser: argparse.ArgumentParser, text: str) -> None:
+    start = f"{parser.prog}: "
+    print(f"{start}{for_stderr(text, len(start))}", file=sys.stderr)  # noqa: T201
 
 
 def _check_command(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
@@ -91,7 +104,7 @@ def load_command(name: str) -> ModuleType:
 
 
 def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
-    parser = argparse.ArgumentParser(
+    parser = _WrappingParser(
         prog=NAME,
         description="Works on runs of LLM benchmarks that pytest has measured; only watch calls models.",
         epilog="`<command> --help` shows an example. Benchmarks themselves are run by pytest.",
@@ -99,7 +112,7 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
     )
     parser.add_argument("--version", action="version", version=f"{NAME} {__version__}")
     listed = parser.add_subparsers(title="commands", dest="command", metavar="<command>")
-    parsers = {}
+    parsers: dict[str, argparse.ArgumentParser] = {}
     for name in COMMANDS:
         module = load_command(name)
         assert module.__doc__, "its docstring is a command's help"

@@ -11,7 +11,7 @@ may read those.
 
 With --all and no RUN, the page is of all runs in the folder: the rates of each
 target over time with their intervals, changes of its tier, and a link to each
-run. It can be filtered by target, suite and number of cells.
+run. It can be filtered by target, suite, surface and number of cells.
 
 Example:
   pytest-openclaw report last

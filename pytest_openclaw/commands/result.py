@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.core.errors import OpenClawError
+from pytest_openclaw.core.text import broken_between_words
 from pytest_openclaw.types.settings import parse_run_id
 
 if TYPE_CHECKING:
@@ -228,6 +229,16 @@ def catalogue_of(file: Path | None) -> Catalogue:
 def terminal_width() -> int:
     """Return the columns of the terminal; 80 in a file or a pipe, unless `COLUMNS` says otherwise."""
     return shutil.get_terminal_size().columns
+
+
+def for_stderr(text: str, used: int) -> str:
+    """Return a message with line breaks between words, if stderr is a terminal.
+
+    Args:
+        text: the message.
+        used: columns before it.
+    """
+    return broken_between_words(text, terminal_width() if sys.stderr.isatty() else None, used)
 
 
 def in_lines(sentence: str) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -123,3 +124,26 @@ def map_texts(value: Any, change: Callable[[str], str]) -> Any:
 def counted(n: int, what: str) -> str:
     """Return `1 run`, `2 runs`."""
     return f"{n} {what}" if n == 1 else f"{n} {what}s"
+
+
+def broken_between_words(text: str, width: int | None, used: int = 0) -> str:
+    """Return a message with line breaks, which a terminal would set within words.
+
+    Args:
+        text: the message; a line with room stays as it is.
+        width: columns of the terminal; None, of a file or a pipe, breaks nothing.
+        used: columns before the first line.
+    """
+    if width is None:
+        return text
+    lines: list[str] = []
+    for line in text.split("\n"):
+        taken = 0 if lines else used
+        if len(line) + taken <= width:
+            lines.append(line)
+            continue
+        wrapped = textwrap.wrap(
+            line, max(width, used + 1), initial_indent=" " * taken, break_on_hyphens=False
+        )
+        lines.append("\n".join(wrapped)[taken:])
+    return "\n".join(lines)

@@ -23,6 +23,7 @@ from pytest_openclaw.judging.tool_outcomes import (
 )
 from pytest_openclaw.tools import invoked_tools
 from pytest_openclaw.tools.bridge import reaching
+from pytest_openclaw.tools.code_mode import without_code
 from pytest_openclaw.tools.dispatch import dispatch
 from pytest_openclaw.tools.promoted import NOTE, promoted_calls
 from pytest_openclaw.tools.thinking import strip_thinking
@@ -132,12 +133,12 @@ def prepare(prompt: Prompt, reply: Reply) -> Reply:
     """Return the reply for validators and benchmarks: the answer alone, with its calls dispatched.
 
     `tool_names` is set. If tools were offered, so is `dispatched`, and `world` if there is one; calls that
-    OpenClaw makes from the text count like others.
+    OpenClaw makes from the text count like others. In code mode the calls are those that the code made.
     """
     text = strip_thinking(reply.text)
     answer = reply if text == reply.text else replace(reply, text=text, raw=reply.raw or reply.text)
     if prompt.tools is not None:
-        answer = _dispatched(prompt, answer, prompt.tools)
+        answer = _dispatched(prompt, without_code(answer, prompt.tools), prompt.tools)
     names = invoked_tools(answer)
     return answer if names == answer.tool_names else replace(answer, tool_names=names)
 

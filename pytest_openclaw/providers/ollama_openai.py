@@ -15,7 +15,7 @@ from pytest_openclaw.providers.ollama import Ollama
 from pytest_openclaw.providers.request_fields import chosen
 from pytest_openclaw.providers.wire_errors import error_in, error_of_object
 from pytest_openclaw.types.faults import WireError
-from pytest_openclaw.types.targets import LISTED, OPENCLAW, SurfaceName
+from pytest_openclaw.types.targets import LISTED
 
 if TYPE_CHECKING:
     from pytest_openclaw.core.json_types import JsonObject
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 _REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking")
 # Without these the question is the same. Some servers reject each field that they do not know.
 _OPTIONAL = ("think", "stream_options", "seed", "temperature", "top_p")
-_LIMIT: dict[SurfaceName, str] = {LISTED: "max_tokens", OPENCLAW: "max_completion_tokens"}
 _REJECTS = re.compile(r"support|extra|unknown|unrecogni[sz]ed|unexpected|permitted|allowed")
 # Mistral's, for an answer that the model's context ended
 _FINISH_REASON = {"model_length": "length"}
@@ -53,7 +52,7 @@ def chat_body(request: Request, *, with_reasoning: bool = False) -> JsonObject:
         "model": request.model,
         "messages": messages,
         **chosen(temperature=request.temperature, top_p=request.top_p, seed=request.seed),
-        _LIMIT[request.surface]: request.max_output_tokens,
+        "max_tokens" if request.surface == LISTED else "max_completion_tokens": request.max_output_tokens,
         "stream": request.stream,
     }
     if request.stream:

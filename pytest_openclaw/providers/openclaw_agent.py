@@ -36,6 +36,8 @@ from pytest_openclaw.providers.openclaw.call import (
     environment,
     find_command,
     is_session,
+    may_pass,
+    most_requests,
     scratch_folder,
     why_no_shell,
     why_not_askable,
@@ -43,6 +45,7 @@ from pytest_openclaw.providers.openclaw.call import (
     write_config,
     write_message,
 )
+from pytest_openclaw.providers.openclaw.code_calls import CodeCalls
 from pytest_openclaw.providers.openclaw.envelope import CalledAgent, find_envelope, read_envelope
 from pytest_openclaw.providers.openclaw.recorded_reply import (
     answering,
@@ -57,7 +60,7 @@ from pytest_openclaw.types import faults
 from pytest_openclaw.types.faults import CallFailed
 from pytest_openclaw.types.protocols import Provider, ProviderSetup
 from pytest_openclaw.types.replies import Fault
-from pytest_openclaw.types.targets import LISTED, OPENCLAW
+from pytest_openclaw.types.targets import LISTED, OPENCLAW_CODE
 from pytest_openclaw.types.worlds import World
 
 if TYPE_CHECKING:
@@ -144,13 +147,17 @@ class OpenClawAgent(Provider):
         with scratch_folder(request.world, compiled=self._compiled_folder()) as scratch:
             if why := why_no_shell(request, scratch):
                 raise CallFailed(faults.cannot_play(self.setup.name, why))
+            code = None
+            if request.surface == OPENCLAW_CODE:
+                code = CodeCalls(scratch.folder / "code", hold=request.world is None).lay_out()
             relay = Relay(
                 server,
                 route.model,
                 name=self.setup.name,
                 timeout_s=request.timeout_s,
-                hold_calls=request.world is None,
-                most_turns=request.world.steps if request.world else 0,
+                most_turns=most_requests(request),
+                may_pass=may_pass(request),
+                code=code,
                 n_images=len(request.images),
             )
             async with relay:
@@ -162,8 +169,17 @@ class OpenClawAgent(Provider):
                 outcome: Reply | Fault | None
                 outcome = await self._recall(program, scratch, relay, request, server, route)
                 if outcome is None:
-                    config = config_of(request, scratch, route=route, url=relay.url, token=relay.token)
-                    write_config(scratch, config)
+                    write_config(
+                        scratch,
+                        config_of(
+                            request,
+                            scratch,
+                            route=route,
+                            url=relay.url,
+                            token=relay.token,
+                            plugins=code.plugins if code else None,
+                        ),
+                    )
                     outcome = await self._hold(program, scratch, relay, request, server)
             if request.world is not None:
                 outcome = self._played(outcome, scratch.stage, request.world)
@@ -284,13 +300,13 @@ class OpenClawAgent(Provider):
         if received.fault is not None:  # models of another server may still be available
             scope = "target" if received.fault.scope == "endpoint" else received.fault.scope
             return replace(received.fault, scope=scope)
-        wanted = () if request.surface == OPENCLAW else request.tools
+        wanted = request.tools if request.surface == LISTED else ()
         lacking = [tool.name for tool in wanted if tool.name not in received.offered]
         if received.exchanges and lacking:
             why = f"this OpenClaw does not offer {', '.join(lacking[:3])} without a gateway."
             return faults.cannot_play(self.setup.name, why)
         if received.over.is_set():
-            return reply_of(received, None, request, began=began)
+            return reply_of(received, None, request, began=began, code=relay.code)
         envelope = find_envelope(valid_text(b"\n".join(lines).decode("utf-8", "replace")), running.stderr)
         if envelope is None:
             return self._without_result(running)
@@ -301,7 +317,10 @@ class OpenClawAgent(Provider):
             timeout_s=request.timeout_s,
         )
         result = read_envelope(envelope, called)
-        return result if isinstance(result, Fault) else reply_of(received, result, request, began=began)
+        relay.read_code_calls()
+        if isinstance(result, Fault):
+            return result
+        return reply_of(received, result, request, began=began, code=relay.code)
 
     def _played(self, outcome: Reply | Fault, stage: Stage, world: World) -> Reply | Fault:
         if broken := stage.what_broke():

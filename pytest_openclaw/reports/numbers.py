@@ -143,11 +143,18 @@ def whole_lines_of(text: str, width: int, indent: str = "") -> list[str]:
         indent: before each line but the first.
     """
     room = width - len(indent)
-    first, *rest = textwrap.wrap(one_line(text, LONGEST_SENTENCE), room) or [""]
+    first, *rest = textwrap.wrap(one_line(text, LONGEST_SENTENCE), room, break_on_hyphens=False) or [""]
     return [one_line(first, width), *(f"{indent}{one_line(line, room)}" for line in rest)]
 
 
 def lines_of(text: str, width: int) -> list[str]:
     """Return a foreign text as a few printable lines of at most `width` columns, broken between words."""
-    lines = textwrap.wrap(one_line(text, MOST_LINES * width), width, max_lines=MOST_LINES, placeholder=" …")
+    # An option is to be copied, so its hyphens are no places to break it.
+    lines = textwrap.wrap(
+        one_line(text, MOST_LINES * width),
+        width,
+        max_lines=MOST_LINES,
+        placeholder=" …",
+        break_on_hyphens=False,
+    )
     return [one_line(line, width) for line in lines] or [""]

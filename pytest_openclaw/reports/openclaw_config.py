@@ -73,9 +73,9 @@ def patch_of(routing: Routing) -> JsonObject:
             reduce(lambda inner, key: inner.setdefault(key, {}), outer, defaults)[last] = choice.ref
     settled = [route for route in routing.routes if route.role != "unsettled"]
     # Code mode gives a model JavaScript in place of its tools, whatever its policy denies. It is on by itself
-    # for models that their provider's catalog prefers for it.
-    if restrained := [route.ref for route in settled if route.role != "all" and _is_exact(route.ref)]:
-        defaults["models"] = {ref: {"codeMode": False} for ref in restrained}
+    # for models that their provider's catalog prefers for it, whether or not it was measured.
+    if exact := [route for route in settled if _is_exact(route.ref)]:
+        defaults["models"] = {route.ref: {"codeMode": route.has_code_mode} for route in exact}
     policies = {route.ref: _policy(route) for route in settled}
     return {
         **({"agents": {"defaults": defaults}} if defaults else {}),

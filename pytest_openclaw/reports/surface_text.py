@@ -1,14 +1,15 @@
-"""What OpenClaw's own request costs each model, in words: its cells on both surfaces, paired."""
+"""What OpenClaw's own request costs each model, in words: its cells there and on `listed`, paired."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.types.targets import OPENCLAW, OPENCLAW_ITSELF
+from pytest_openclaw.types.targets import OPENCLAW, OPENCLAW_CODE, OPENCLAW_ITSELF
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
+    from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.stats.compared_runs import Comparison
     from pytest_openclaw.stats.summary import Summary
 
@@ -16,25 +17,33 @@ HEADERS = ("target", "cells", "on listed", "on openclaw", "points", "95 %", "out
 
 
 def surface_note(summary: Summary) -> str:
-    """Return which request the tiers on `openclaw` rest on; empty if no target was asked there."""
+    """Return which requests the tiers of OpenClaw's surfaces rest on; empty if no target was asked there."""
     if summary.surface is None:
         return ""
-    providers = {group.target.provider for group in summary.groups if group.target.surface == OPENCLAW}
+    asked = {(group.target.surface, group.target.provider) for group in summary.groups}
+    providers = {provider for surface, provider in asked if surface == OPENCLAW}
+    notes = [_source(summary.surface, providers)] if providers else []
+    if any(surface == OPENCLAW_CODE for surface, _ in asked):
+        notes.append(f"{OPENCLAW_CODE} is what the installed OpenClaw sends itself in code mode")
+    return "; ".join(notes)
+
+
+def _source(surface: JsonObject, providers: Collection[str]) -> str:
     if providers == {OPENCLAW_ITSELF}:
         return "openclaw is the request that the installed OpenClaw sends itself"
-    captured = summary.surface["source"] == "captured"
+    captured = surface["source"] == "captured"
     source = "captured from the installed OpenClaw" if captured else "a substitute in our own words"
     itself = f"; {OPENCLAW_ITSELF} sends the installed OpenClaw's own" if OPENCLAW_ITSELF in providers else ""
-    return f"openclaw is the request of {summary.surface['release']}, {source}{itself}"
+    return f"openclaw is the request of {surface['release']}, {source}{itself}"
 
 
 def cost_rows(summary: Summary) -> Iterator[tuple[str, ...]]:
-    """Yield a row of `HEADERS` for each model that was asked on both surfaces."""
+    """Yield a row of `HEADERS` for each model on a surface of OpenClaw's that was asked on `listed`, too."""
     for one in summary.surface_cost.targets if summary.surface_cost else ():
         found = one.verdicts
         between = found.range_95
         yield (
-            one.base_target,
+            one.target if one.target.endswith(f"+{OPENCLAW_CODE}") else one.base_target,
             f"{found.n_cells}",
             f"{found.n_base}",
             f"{found.n_candidate}",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from itertools import chain, repeat
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_openclaw.core.text import counted, printable
 from pytest_openclaw.reports.columns import WIDTH
@@ -19,7 +19,7 @@ from pytest_openclaw.reports.numbers import (
 )
 from pytest_openclaw.reports.surface_text import cost_in_short, surface_note
 from pytest_openclaw.reports.target_view import view_of
-from pytest_openclaw.reports.terminal_table import render_table, tier_in
+from pytest_openclaw.reports.terminal_table import render_table, short_names, tier_in
 from pytest_openclaw.reports.tool_use_text import render_best, rests_on_text
 from pytest_openclaw.stats.groups import headline
 
@@ -36,6 +36,15 @@ LABEL_WIDTH = 18
 INDENT = "  "
 WIDE_TEXT, WIDEST_TEXT = 100, 120
 """Columns of sentences that have room for whole names, and that they take at most."""
+ANSWER_LINES = 5
+"""Sentences that need more than this have a line of all targets before them."""
+IN_SHORT = "in short: "
+KIND_WORDS = {
+    "trusted": "trusted with tools", "trusted_with": "trusted with some tools",
+    "not_enough_evidence": "not enough evidence", "not_trusted": "not trusted", "unsafe": "unsafe",
+}  # fmt: skip
+"""Of the line of all targets, in its order."""
+FINDINGS = ("context", "over-refusal", "flaky", "repeats")
 LONGEST_COMMAND = 4000
 LONGEST_COMPLAINT = 600
 RULINGS = {"failed": "gate FAILED", "no_verdict": "gate NO VERDICT", "passed": "gate passed"}
@@ -61,6 +70,7 @@ def render_terminal(
     notes: Iterable[tuple[str, str]] = (),
     *,
     width: int = WIDTH,
+    are_misses_shown: bool = False,
 ) -> list[str]:
     """Return the lines under the title: a sentence for each target, the table, the findings.
 
@@ -70,10 +80,11 @@ def render_terminal(
         resume: the command that continues the run; shown, on one line, if there is something left to ask.
         notes: further findings, each a label and a text; `next` is a command.
         width: columns of the terminal.
+        are_misses_shown: whether the missed cells have been listed above the title.
     """
     lines = [*_answers(summary.groups, min(width, WIDEST_TEXT)), "", *render_table(summary.groups, width)]
     text_width = min(width, WIDEST_TEXT) - LABEL_WIDTH
-    findings = [*_findings(summary, text_width)]
+    findings = [*_findings(summary, text_width, are_misses_shown=are_misses_shown)]
     for label, text in notes:
         # A command is copied from one line.
         is_command = label == "next"
@@ -87,12 +98,12 @@ def render_terminal(
 def colored(lines: Iterable[str], groups: Iterable[Group]) -> Iterator[list[tuple[str, dict[str, bool]]]]:
     """Yield each line of `render_terminal` in parts with markup: answers, tiers and labels are colored."""
     kinds = (group.recommendation.kind for group in headline(groups))
-    color, n_blank = "", 0
+    color, n_blank = "bold", 0
     for line in lines:
         n_blank += not line
         label = line[:LABEL_WIDTH].rstrip()
         if line and not n_blank:
-            if not line.startswith(INDENT):
+            if not line.startswith((INDENT, IN_SHORT)):
                 color = KIND_COLORS[next(kinds)]
             yield [(line, {color: True})]
         elif n_blank == 1 and (found := tier_in(line)):
@@ -116,7 +127,7 @@ def render_complaints(complaints: Sequence[str], width: int = WIDTH) -> list[str
     return lines
 
 
-def _findings(summary: Summary, width: int) -> Iterator[tuple[str, str]]:
+def _findings(summary: Summary, width: int, *, are_misses_shown: bool) -> Iterator[tuple[str, str]]:
     if summary.state == "interrupted":
         yield "interrupted", f"{summary.n_rows} of {summary.n_cells} cells have a row"
         if lost := summary.n_unrecorded_calls:
@@ -133,25 +144,56 @@ def _findings(summary: Summary, width: int) -> Iterator[tuple[str, str]]:
     yield from _of_comparison(summary, width)
     yield from _of_groups(summary, width)
     yield from _of_surface(summary, width)
-    if summary.missed and summary.n_answered:
+    is_alone = len(summary.groups) == 1
+    if summary.missed and summary.n_answered and not (is_alone and are_misses_shown):
         names = [missed.prompt_id for missed in summary.missed]
         count = f"{_prompts(len(names))}: "
-        label = "missed by all" if len(summary.groups) > 1 else "missed"
+        label = "missed" if is_alone else "missed by all"
         yield label, count + listed(names, width - len(count))
     if summary.known_failures:
         yield "known failures", _known_failures(summary, width)
     if summary.slowest:
         row = summary.slowest
-        where_and_when = f"{render_ms(row.e2e_ms)} on {row.target.label}"
-        yield from _wrapped("slowest", f"{row.prompt_id} {row.prompt_name}: {where_and_when}", width)
+        where = "" if is_alone else f" on {_names(summary.groups)[row.target.label]}"
+        text = f"{row.prompt_id} {row.prompt_name}: {render_ms(row.e2e_ms)}{where}"
+        yield from _wrapped("slowest", text, width)
     if cost := render_cost(summary.groups):
         yield from _wrapped("cost", cost, width)
 
 
 def _answers(groups: Iterable[Group], width: int) -> Iterator[str]:
-    """Yield each target's recommendation with its reason, as a sentence of a line or more."""
-    for group in headline(groups):
-        yield from whole_lines_of(f"{group.target.label}: {group.recommendation.sentence}", width, INDENT)
+    """Yield each target's recommendation with its reason, as a sentence of a line or more.
+
+    Where these are long, the first line says it of all targets in short.
+    """
+    asked = headline(groups)
+    sentences = [
+        line
+        for group in asked
+        for line in whole_lines_of(f"{group.target.label}: {group.recommendation.sentence}", width, INDENT)
+    ]
+    if len(asked) > 1 and len(sentences) > ANSWER_LINES:
+        yield from whole_lines_of(IN_SHORT + _in_short(asked, width), width, INDENT)
+    yield from sentences
+
+
+def _in_short(groups: Sequence[Group], width: int) -> str:
+    """Return the targets of each kind of recommendation, as many as two lines have room for."""
+    names = _names(groups)
+    found: dict[str, list[str]] = {}
+    for group in groups:
+        found.setdefault(group.recommendation.kind, []).append(names[group.target.label])
+    room = 2 * width // len(found)
+    return "; ".join(
+        f"{word}: {listed(found[kind], room - len(word))}"
+        for kind, word in KIND_WORDS.items()
+        if kind in found
+    )
+
+
+def _names(groups: Sequence[Group]) -> dict[str, str]:
+    labels = (group.target.label for group in groups)
+    return dict(zip(labels, short_names(groups), strict=True))
 
 
 def _by_reason(gates: Iterable[GateResult]) -> Iterator[tuple[str, list[GateResult]]]:
@@ -200,38 +242,65 @@ def _wrapped(label: str, text: str, width: int) -> Iterator[tuple[str, str]]:
     yield from (("", line) for line in rest)
 
 
+class _Finding(NamedTuple):
+    """A target's, with what is advised; `is_named` if the text has its name already."""
+
+    label: str
+    text: str
+    advice: str = ""
+    is_named: bool = False
+
+
 def _of_groups(summary: Summary, width: int) -> Iterator[tuple[str, str]]:
+    """Yield the findings of all targets by label, which is printed once."""
+    found: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    names = _names(summary.groups)
     for group in summary.groups:
-        yield from _of_group(group, width, alone=len(summary.groups) == 1)
-        for result in group.roles:
-            yield from _wrapped(result.role, f"{group.target.label}: {result.sentence}", width)
+        name = _shortened(names[group.target.label], width)
+        for label, text, advice, is_named in _of_group(group):
+            is_alone = is_named or len(summary.groups) == 1
+            found.setdefault((label, advice), []).append(("" if is_alone else f"{name}: ", text))
+    labels = [label for label, _ in found]
+    for (label, advice), entries in sorted(found.items(), key=lambda entry: labels.index(entry[0][0])):
+        yield from _of_label(label, advice, entries, width)
     if rests_on_text(summary.groups):
         yield from _wrapped("text alone", TEXT_ALONE, width)
     if summary.best:
-        best = whole_lines_of(render_best(summary.best), width)
+        best = whole_lines_of(render_best(summary.best, names=names), width)
         yield from zip(chain(["best with tools"], repeat("")), best, strict=False)
 
 
-def _of_group(group: Group, width: int, *, alone: bool) -> Iterator[tuple[str, str]]:
-    label, view = _shortened(group.target.label, width), view_of(group)
-    for finding in ("not tier 1", "not conclusive", "text alone"):
-        if text := view.notes.get(finding):
-            yield from _wrapped(finding, f"{label}: {text}", width)
+def _of_label(
+    label: str, advice: str, entries: Sequence[tuple[str, str]], width: int
+) -> Iterator[tuple[str, str]]:
+    """Yield what targets have in common: each on a line of its own, or counts together, and the advice."""
+    texts = [f"{name}{text}" for name, text in entries]
+    if advice:
+        texts = [f"{'; '.join(texts)};", advice]
+    labels = chain([label], repeat(""))
+    for text in texts:
+        for line in lines_of(text, width):
+            yield next(labels), line
+
+
+def _of_group(group: Group) -> Iterator[_Finding]:
+    view = view_of(group)
+    for label in ("not tier 1", "not conclusive", "text alone"):
+        if text := view.notes.get(label):
+            yield _Finding(label, text)
     if miss := view.miss:
-        yield miss.outcome, one_line(f"{label}: {miss.how_often};", width)
-        if miss.advice:
-            yield from _wrapped("", miss.advice, width)
-    for finding in ("context", "over-refusal", "flaky", "repeats"):
-        if text := view.notes.get(finding):
-            yield from _wrapped(finding, text if alone else f"{label}: {text}", width)
+        yield _Finding(miss.outcome, miss.how_often, miss.advice)
+    for label in FINDINGS:
+        if text := view.notes.get(label):
+            yield _Finding(label, text)
     if group.effective_models:
         models = f"{', '.join(group.effective_models)} instead of {group.target.label}"
-        yield "answered by", one_line(models, width)
+        yield _Finding("answered by", models, is_named=True)
     missing = group.n_total - group.n_ok
     if missing and group.n_ok:
         reason = next(iter(group.reasons.values()), "")
-        text = f"{counted(missing, 'cell')} of {group.target.label}: {reason}"
-        yield from _wrapped("not answered", text, width)
+        yield _Finding("not answered", f"{counted(missing, 'cell')}: {reason}")
+    yield from (_Finding(result.role, result.sentence) for result in group.roles)
 
 
 def _known_failures(summary: Summary, width: int) -> str:

@@ -32,7 +32,7 @@ def render_table(groups: Sequence[Group], width: int) -> Iterator[str]:
         width: columns of the terminal; no line is wider, if it has 40 or more.
     """
     prefix = _shared_provider(groups)
-    names = [group.target.label.removeprefix(prefix) for group in groups]
+    names = short_names(groups)
     head = f"{TARGET} {prefix}…" if prefix else TARGET
     answered = [(name, group) for name, group in zip(names, groups, strict=True) if group.n_ok]
     longest = max((columns(name) for name in (*names, head)), default=0)
@@ -65,6 +65,12 @@ def _lines(rows: Sequence[Sequence[str]], groups: Sequence[Group], width: int, l
         yield line
         if intervals := render_intervals(group.tool_use.interval_95, view_of(group).figures, width - 2):
             yield f"  {intervals}"
+
+
+def short_names(groups: Sequence[Group]) -> list[str]:
+    """Return the targets' names without the provider, if all of several targets have the same."""
+    prefix = _shared_provider(groups)
+    return [group.target.label.removeprefix(prefix) for group in groups]
 
 
 def _shared_provider(groups: Sequence[Group]) -> str:

@@ -10,7 +10,7 @@ from pytest_openclaw.stats.advice import advice_on
 from pytest_openclaw.stats.tool_use import OUTCOMES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pytest_openclaw.stats.best import Best
     from pytest_openclaw.stats.groups import Group
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from pytest_openclaw.types.tool_calls import ToolOutcome
 
 EVIDENCE = {"native": "on the wire", "text": "as text"}
-POSSIBLE, ABLE = "targets that are neither unsafe nor not trusted", "models that may hold the tools"
-"""The targets that a run compares, and the fewer ones that `route` compares: the best holds tools."""
+POSSIBLE, ABLE = "targets that are not ruled out", "models that may hold the tools"
+"""The targets that a run compares, all but unsafe and not trusted ones, and the fewer of `route`."""
 PRESSURE_HEAD = ("tools", "tokens before", "right", "95 %", "overflowed")
 
 
@@ -50,15 +50,21 @@ def render_early_stopping(use: ToolUse, what: str) -> str | None:
     return f"{cells}{others} {how} would settle {what}"
 
 
-def render_best(best: Best, compared: str = POSSIBLE) -> str:
-    """Say which of the compared targets may be the best, and which of them to choose."""
-    if len(best.targets) == 1:
-        return f"{best.fastest}, of {best.n_targets} {compared}; each of the others is shown to be worse"
-    names = f"{', '.join(best.targets[:-1])} and {best.targets[-1]}"
-    return (
-        f"{len(best.targets)} of {best.n_targets} {compared} are not shown to be worse than the best: "
-        f"{names}; {best.fastest} is the fastest of them"
-    )
+def render_best(best: Best, compared: str = POSSIBLE, names: Mapping[str, str] | None = None) -> str:
+    """Say which of the compared targets may be the best, and which of them to choose.
+
+    Args:
+        best: of a run.
+        compared: what these targets are.
+        names: label → a shorter name.
+    """
+    called = names or {}
+    fastest, *others = (called.get(label, label) for label in (best.fastest, *best.targets))
+    among = f", of {best.n_targets} {compared}" if len(others) < best.n_targets else ""
+    if len(others) == 1:
+        return f"{fastest}{among}: each other one is shown to be worse"
+    listed = f"{', '.join(others[:-1])} and {others[-1]}"
+    return f"{listed}{among}: none is shown to be worse than the best; {fastest} is the fastest"
 
 
 def render_cap(use: ToolUse) -> str | None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_openclaw.core.text import printable
+from pytest_openclaw.core.text import broken_between_words, printable
 from pytest_openclaw.options import SUITE_NAME
 from pytest_openclaw.session.repeat_threshold import SECTION
 from pytest_openclaw.types.payloads import KeptVerdict
@@ -50,6 +50,7 @@ class CellFailures:
     ) -> Generator[None, object, object]:
         """Show the lines in place of pytest's sections, and give pytest's counts their reports back."""
         stats = terminalreporter.stats
+        self._break_suite_errors(terminalreporter)
         self._whole = {kind: stats[kind] for kind in TITLES if kind in stats}
         if not self._config.getoption("no_summary", False):
             self._show(terminalreporter)
@@ -64,6 +65,11 @@ class CellFailures:
         terminalreporter.stats.update(self._whole)
         if self._config.option.reportchars == USUAL_REPORT_CHARS and self._style != "no":
             self._take_out(terminalreporter)
+
+    @property
+    def are_shown(self) -> bool:
+        """Whether the missed cells are listed above the answer; a gate's misses fail no test and are not."""
+        return bool(self._nodeids) and self._style != "no"
 
     @property
     def _style(self) -> str:
@@ -86,22 +92,27 @@ class CellFailures:
             # A fault's message ends in what to do, so nothing is left out of it.
             width = self._config.get_terminal_writer().fullwidth if kind == "failed" else None
             for report in reports:
-                terminal.write_line(in_one_line(report, width, only=self._only))
+                line = in_one_line(report, width, only=self._only)
+                terminal.write_line(broken_between_words(line, _width(terminal)))
             if kind == "failed":
                 first = reports[0].nodeid.rpartition("::")[2].partition("[")[0]
                 terminal.write_line(f"in full: pytest-openclaw show last {first}, or pytest -v")
 
     def _show_suite_errors(self, terminal: pytest.TerminalReporter) -> None:
         """Show what is wrong in a suite whatever `--tb` says: it is no traceback."""
-        errors = [
-            report
-            for report in terminal.stats.get("error", [])
-            if report.when == "collect" and SUITE_NAME.match(report.nodeid.rpartition("/")[2])
-        ]
+        errors = _suite_errors(terminal)
         if errors:
             terminal.write_sep("=", TITLES["error"])
         for report in errors:
             terminal.write_line(str(report.longrepr))
+
+    def _break_suite_errors(self, terminal: pytest.TerminalReporter) -> None:
+        """Set line breaks between words in what is wrong in a suite."""
+        for report in _suite_errors(terminal):
+            if isinstance(report.longrepr, str):  # from a worker
+                report.longrepr = broken_between_words(report.longrepr, _width(terminal))
+            elif isinstance(text := getattr(report.longrepr, "longrepr", None), str):
+                vars(report.longrepr)["longrepr"] = broken_between_words(text, _width(terminal))
 
     def _take_out(self, terminal: pytest.TerminalReporter) -> dict[str, list[pytest.TestReport]]:
         """Remove the cells from pytest's reports, and return them."""
@@ -112,6 +123,19 @@ class CellFailures:
                 taken[kind] = cells
                 terminal.stats[kind] = [report for report in reports if report.nodeid not in self._nodeids]
         return taken
+
+
+def _suite_errors(terminal: pytest.TerminalReporter) -> list[pytest.CollectReport]:
+    return [
+        report
+        for report in terminal.stats.get("error", [])
+        if report.when == "collect" and SUITE_NAME.match(report.nodeid.rpartition("/")[2])
+    ]
+
+
+def _width(terminal: pytest.TerminalReporter) -> int | None:
+    """Return the columns of the terminal; None of a file or a pipe."""
+    return terminal.config.get_terminal_writer().fullwidth if terminal.isatty else None
 
 
 def in_one_line(report: pytest.TestReport, width: int | None, *, only: str | None) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, NoReturn
 
 import pytest
@@ -159,13 +159,17 @@ class CellRun:
     def assert_passed(self, result: CellResult) -> None:
         """Fail the item if the model gave no usable answer, or the verdict is against it."""
         from pytest_openclaw.reports.failure import render_failure
+        from pytest_openclaw.types.replies import Reply
 
         if result.outcome.pytest != "failed":
             return
-        judgment, fault = result.judgment, result.fault
+        judgment, fault, sent = result.judgment, result.fault, result.call.result
+        reply = judgment.reply if judgment else None
+        if reply and isinstance(sent, Reply):  # the judged turns lack the code that the model ran
+            reply = replace(reply, turns=sent.turns)
         text = render_failure(
             result.cell,
-            judgment.reply if judgment else None,
+            reply,
             result.call.timing,
             what=(judgment and judgment.verdict.violation) or (fault.message if fault else None),
             failure_type=result.outcome.failure_type,

@@ -462,7 +462,7 @@ def _surfaces(config: pytest.Config) -> list[SurfaceName]:
     values, where = lookup(config, "surface")
     named = _split(values or ())
     if unknown := [name for name in named if name not in SURFACES]:
-        raise pytest.UsageError(f"{where}={unknown[0]}: give {' or '.join(SURFACES)}, or both with a comma")
+        raise pytest.UsageError(f"{where}={unknown[0]}: give {', '.join(SURFACES)}, or several with a comma")
     return [surface for surface in SURFACES if surface in named] or [LISTED]
 
 

@@ -17,7 +17,7 @@ from pytest_openclaw.suites import closest
 from pytest_openclaw.types.faults import CallFailed
 from pytest_openclaw.types.settings import INSTALLED, SAMPLING, Settings
 from pytest_openclaw.types.surface import SUBSTITUTE
-from pytest_openclaw.types.targets import LISTED, OPENCLAW
+from pytest_openclaw.types.targets import LISTED, OPENCLAW_CODE, OPENCLAW_ITSELF
 
 _OURS = re.compile("^(--openclaw-|openclaw_)")
 _PROMPTS = re.compile(rb"""^\s*\[\[prompts\]\]|"validator"\s*:""", re.MULTILINE)
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.stats.run_comparison import Measured
     from pytest_openclaw.types.protocols import Provider
     from pytest_openclaw.types.surface import Surface
-    from pytest_openclaw.types.targets import Target
+    from pytest_openclaw.types.targets import SurfaceName, Target
 
 
 def reject_names(unknown: Sequence[str], known: Collection[str], *, where: str = "") -> None:
@@ -102,12 +102,8 @@ def check_requests(settings: Settings, providers: Mapping[str, Provider]) -> Non
     usual = Settings()
     for target in settings.targets:
         provider = providers[target.provider]
-        own_loop = provider.plays_worlds and not provider.is_openclaw
-        if target.surface == OPENCLAW and (own_loop or not provider.takes_tools):
-            why = "runs tools by a request of its own" if own_loop else "sends no tools"
-            raise pytest.UsageError(
-                f"--openclaw-surface=openclaw: {target.provider} {why}; ask it on listed, in a run of its own"
-            )
+        if why := _why_not_on(target.surface, provider):
+            raise pytest.UsageError(f"--openclaw-surface={target.surface}: {target.provider} {why}")
         chosen = {name for name in SAMPLING if getattr(settings, name) != getattr(usual, name)}
         chosen -= {"request_fields"} if target.surface == LISTED else set(SAMPLING)
         if target.provider in settings.request_fields:
@@ -121,6 +117,20 @@ def check_requests(settings: Settings, providers: Mapping[str, Provider]) -> Non
             raise pytest.UsageError(
                 f"{where}: {target.provider} cannot send that; leave it out, or ask other providers"
             )
+
+
+def _why_not_on(surface: SurfaceName, provider: Provider) -> str:
+    """Return why a provider cannot ask on a surface, and what can; empty if it can."""
+    if surface == LISTED:
+        return ""
+    if surface == OPENCLAW_CODE and not provider.is_openclaw:
+        return (
+            "cannot run the code that code mode asks a model for; OpenClaw itself can: ask the model through "
+            f"{OPENCLAW_ITSELF}, such as {OPENCLAW_ITSELF}/ollama/qwen3:8b"
+        )
+    if provider.plays_worlds and not provider.is_openclaw:
+        return "runs tools by a request of its own; ask it on listed, in a run of its own"
+    return "" if provider.takes_tools else "sends no tools; ask it on listed, in a run of its own"
 
 
 def load_surface(settings: Settings, resumed: Path | None, *, may_capture: bool) -> Surface | None:

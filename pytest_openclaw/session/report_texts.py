@@ -3,19 +3,37 @@
 from __future__ import annotations
 
 import re
+import shutil
+import sys
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.core.text import map_texts, printable
+import pytest
+
+from pytest_openclaw.core.text import broken_between_words, map_texts, printable
 
 if TYPE_CHECKING:
     import warnings
-
-    import pytest
 
     from pytest_openclaw.core.redact import Redactor
 
 _COLOR = re.compile(r"(\x1b\[(?:[0-7]|[34][0-7])m)")
 """The codes with which pytest colors the level of a log record."""
+
+
+_ERROR = "ERROR: "
+"""What pytest writes before a usage error."""
+
+
+def in_whole_words(error: pytest.UsageError) -> pytest.UsageError:
+    """Return a usage error of ours with line breaks for the terminal; another one unchanged."""
+    place = error.__traceback__
+    while place and place.tb_next:
+        place = place.tb_next
+    is_ours = place and place.tb_frame.f_globals["__name__"].startswith("pytest_openclaw.")
+    if not is_ours or not sys.stderr.isatty():
+        return error
+    width = shutil.get_terminal_size().columns
+    return pytest.UsageError(*(broken_between_words(str(text), width, len(_ERROR)) for text in error.args))
 
 
 def make_printable(report: pytest.TestReport, config: pytest.Config) -> None:

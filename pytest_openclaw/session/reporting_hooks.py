@@ -146,7 +146,9 @@ class ReportingHooks:
             prices = Prices(session.providers, session.settings)
             notes = notes_on_cost(prices, summary, is_resumed=session.resumed is not None)
             command = writer.resume_command
-            lines = render_terminal(summary, str(where), command, notes, width=width)
+            lines = render_terminal(
+                summary, str(where), command, notes, width=width, are_misses_shown=self.failures.are_shown
+            )
             for parts in colored(lines, summary.groups):
                 for text, markup in parts:
                     terminalreporter.write(text, **markup)

@@ -9,7 +9,7 @@ from pytest_openclaw.core.text import counted
 from pytest_openclaw.stats.proofs import PROVEN_PERCENT, PROVEN_PROMPTS, proof_of
 from pytest_openclaw.stats.tool_use import NO_CALL_PROMPTS, did_right
 from pytest_openclaw.stats.weight import PROMPT_TOKENS, REPLY_TOKENS
-from pytest_openclaw.types.targets import OPENCLAW
+from pytest_openclaw.types.targets import LISTED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -98,7 +98,7 @@ def _needs_a_call(record: Record) -> bool:
 
 
 def _is_of(record: Record, context_tokens: int | None) -> bool:
-    if context_tokens is None and record.surface == OPENCLAW:
+    if context_tokens is None and record.surface != LISTED:
         return True
     return largest_request(record) >= (PROMPT_TOKENS if context_tokens is None else context_tokens)
 

@@ -154,7 +154,7 @@ class _Evidence:
         proven: OpenClaw's tools that distinct prompts have proven.
         use: the tool use of its tier.
         is_answered: whether any cell has a reply.
-        is_listed: whether no cell was asked as OpenClaw does.
+        surface: on which its cells were asked.
         strain: where calls drop below the tier of their rate; None if they do not.
     """
 
@@ -187,7 +187,7 @@ class _Evidence:
             if record.availability_status != "ok"
         )
         self._is_substitute = is_substitute
-        self.is_listed = all(record.surface == LISTED for record in answered)
+        self.surface = next((record.surface for record in answered if record.surface != LISTED), LISTED)
         self.is_text = any(record.tool_outcome and record.tools_offered is None for record in answered)
         strain = strain_of(pressure, TIER_FLOORS[classify_tier(*_counts(self.calls)) or 3])
         self.strain: Strain | None = strain if strain and strain.breaks_at != Load() else None
@@ -227,7 +227,7 @@ class _Evidence:
         if self.called is not None:
             n_right, n = _counts(self.calls)
             tier = f"Tier {self.use.tier}, {'' if self.use.conclusive else 'not '}conclusive"
-            where = "" if self.is_listed else " on the surface openclaw"
+            where = "" if self.surface == LISTED else f" on the surface {self.surface}"
             right = f"{n_right} of {n} cells that need a call went right{where}"
             yield Point(code="tier", text=f"{tier}: {right} ({self._shown(self.called)})")
         elif self.is_text:
@@ -288,7 +288,7 @@ class _Evidence:
 
     def surface_caveats(self) -> Iterator[Point]:
         """Yield a caveat if the calls were not asked for as OpenClaw does."""
-        if self.is_listed:
+        if self.surface == LISTED:
             yield Point(code="listed_surface", text="on listed tools only")
         elif self._is_substitute:
             yield Point(code="substitute_surface", text="on a substitute of OpenClaw's request")

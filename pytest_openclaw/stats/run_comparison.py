@@ -18,7 +18,7 @@ from pytest_openclaw.stats.pairing import Obstacle, Obstacles, pair_cells
 from pytest_openclaw.stats.rates import is_judged
 from pytest_openclaw.types.run_config import IDENTITY, PROMPTS, PROVIDERS, SETTINGS, UNWRITTEN, keys_to
 from pytest_openclaw.types.settings import ACROSS
-from pytest_openclaw.types.targets import OPENCLAW, SURFACES
+from pytest_openclaw.types.targets import LISTED
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -168,7 +168,7 @@ def common_targets(
     theirs, ours = base.targets, candidate.targets
     if "surface" in across:
         pairs = [(one, two) for two in ours for one in theirs if one != two and one.on(two.surface) == two]
-        return [(one, two) for one, two in pairs if one.surface == SURFACES[0]] or pairs
+        return [(one, two) for one, two in pairs if one.surface == LISTED] or pairs
     if common := [(target, target) for target in ours if target in theirs]:
         return common
     return [(*theirs, *ours)] if len(theirs) == len(ours) == 1 else []  # type: ignore[list-item]
@@ -227,7 +227,7 @@ def _settings(base: Measured, candidate: Measured, one: Target, other: Target) -
     """Say which settings differ that shape a request."""
     before, after = ({**UNWRITTEN, **run.config} for run in (base, candidate))
     yield from _differing(SETTINGS, "settings", before, after)
-    if OPENCLAW == one.surface == other.surface:
+    if one.surface == other.surface != LISTED:
         yield from _surface(base.config.get("surface") or {}, candidate.config.get("surface") or {})
     if one.provider == other.provider:
         before, after = (run.config["providers"].get(one.provider, {}) for run in (base, candidate))

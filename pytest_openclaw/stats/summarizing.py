@@ -13,7 +13,7 @@ from pytest_openclaw.stats.groups import Snapshots, group_records, summarize_gro
 from pytest_openclaw.stats.pairing import Obstacles
 from pytest_openclaw.stats.summary import Summary
 from pytest_openclaw.types.surface import SUBSTITUTE
-from pytest_openclaw.types.targets import LISTED, OPENCLAW, OPENCLAW_ITSELF
+from pytest_openclaw.types.targets import LISTED, OPENCLAW_ITSELF
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -91,9 +91,9 @@ def summarize_run(
 
 
 def _surface_cost(records: Sequence[Record], targets: Sequence[Target], run_id: str) -> ComparedRuns | None:
-    """Compare the cells of each target on `openclaw` with those on `listed`, pair by pair."""
-    pairs = [(one, one.on(OPENCLAW)) for one in targets if one.surface == LISTED]
-    both = [(one, other) for one, other in pairs if other in targets]
+    """Compare the cells of each target on a surface of OpenClaw with those on `listed`, pair by pair."""
+    pairs = [(one.on(LISTED), one) for one in targets if one.surface != LISTED]
+    both = [(one, other) for one, other in pairs if one in targets]
     if not both:
         return None
     found = compare_records(records, records, both, Obstacles(with_answering_model=False), baseline=run_id)

@@ -10,6 +10,7 @@ from pytest_openclaw.suites import definition as definition_of
 from pytest_openclaw.suites.prompt import read_prompt
 from pytest_openclaw.tools.dispatch import dispatch
 from pytest_openclaw.tools.thinking import strip_thinking
+from pytest_openclaw.types.targets import OPENCLAW_CODE
 from pytest_openclaw.types.tool_calls import ToolCall
 from pytest_openclaw.validators import BUILTIN
 from pytest_openclaw.validators.registry import build_registry
@@ -35,7 +36,7 @@ def open_record(record: Record, definition: JsonObject) -> Opened:
     answer = strip_thinking(record.raw_output)
     thinking = record.raw_output[: len(record.raw_output) - len(answer)]
     alone = _ONE_BLOCK.fullmatch(thinking)
-    tools = _tools_of(definition)
+    tools = None if record.surface == OPENCLAW_CODE else _tools_of(definition)
     return Opened(
         thinking=alone[2] if alone else thinking,
         answer=answer,

@@ -234,7 +234,7 @@ def _as_asked(prompt: Prompt, record: Record, part: Part) -> Prompt:
         raise OpenClawError(
             f"{part.name}: {SURFACE} is missing, with which {prompt.id} was asked; bring it back"
         )
-    return on_surface(prompt, part.surface)
+    return on_surface(prompt, part.surface, record.surface)
 
 
 def _reply(record: Record, text: str) -> Reply:
@@ -293,7 +293,12 @@ def _raw(turn: Turn) -> str:
 
 
 def _call(call: Mapping[str, Any]) -> ToolCall:
-    return ToolCall(name=call["name"], arguments=call["arguments"], id=call.get("id"))
+    return ToolCall(
+        name=call["name"],
+        arguments=call["arguments"],
+        id=call.get("id"),
+        in_code=call.get("in_code", False),
+    )
 
 
 def _broken(record: Record, prompt: Prompt, error: BaseException) -> Record:

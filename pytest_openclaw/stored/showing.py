@@ -15,6 +15,7 @@ from pytest_openclaw.tools.dispatch import dispatch
 from pytest_openclaw.tools.thinking import strip_thinking
 from pytest_openclaw.types.run_config import looks_of
 from pytest_openclaw.types.settings import Gates
+from pytest_openclaw.types.targets import OPENCLAW_CODE
 from pytest_openclaw.types.tool_calls import ToolCall
 
 if TYPE_CHECKING:
@@ -97,6 +98,7 @@ def shown_cell(record: Record, tools: tuple[Tool, ...] | None, before: Record | 
         tools: those that its prompt offered; None if they are not known.
         before: the same cell's row in the baseline.
     """
+    tools = None if record.surface == OPENCLAW_CODE else tools
     return Shown(
         record=record,
         turns=[_turn(turn, tools) for turn in record.turns] if record.turns else [_only_turn(record, tools)],

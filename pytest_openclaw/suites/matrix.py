@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.types.prompts import Prompt
     from pytest_openclaw.types.surface import Surface
-    from pytest_openclaw.types.targets import Target
+    from pytest_openclaw.types.targets import SurfaceName, Target
 
 
 def build_cells(
@@ -35,23 +35,26 @@ def build_cells(
         targets: in order.
         repeats: of each prompt that does not set its own number.
         of_tools_alone: of these, ask a prompt that does not affect a tier once.
-        surface: of the targets on `openclaw`, which are asked only what can be asked there.
+        surface: of the targets that are asked as OpenClaw asks, and only what can be asked there.
     """
     numbers = [
         prompt.repeat or (1 if of_tools_alone and not affects_tier(prompt) else repeats) for prompt in prompts
     ]
-    on_openclaw = [_on_openclaw(prompt, surface) for prompt in prompts]
+    asked = {
+        name: prompts if name == LISTED else [_on_openclaw(prompt, surface, name) for prompt in prompts]
+        for name in dict.fromkeys(target.surface for target in targets)
+    }
     return tuple(
         Cell(prompt=prompt, target=target, repeat=repeat, n_repeats=prompt.repeat or repeats)
         for target in targets
         for repeat in range(1, max(numbers, default=0) + 1)
-        for prompt, number in zip(prompts if target.surface == LISTED else on_openclaw, numbers, strict=True)
+        for prompt, number in zip(asked[target.surface], numbers, strict=True)
         if repeat <= number and prompt is not None
     )
 
 
-def _on_openclaw(prompt: Prompt, surface: Surface | None) -> Prompt | None:
-    return None if surface is None or why_not_on_openclaw(prompt) else on_surface(prompt, surface)
+def _on_openclaw(prompt: Prompt, surface: Surface | None, name: SurfaceName) -> Prompt | None:
+    return None if surface is None or why_not_on_openclaw(prompt) else on_surface(prompt, surface, name)
 
 
 def select_prompts(prompts: Sequence[Prompt], patterns: Sequence[str]) -> tuple[Prompt, ...]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from pytest_openclaw.types.settings import SERVER, THINKING_ROOM_TOKENS
 from pytest_openclaw.types.surface import surface_facts
-from pytest_openclaw.types.targets import OPENCLAW, OPENCLAW_ITSELF
+from pytest_openclaw.types.targets import LISTED, OPENCLAW_ITSELF
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -134,7 +134,7 @@ def temperature_of(config: JsonObject, target: Target) -> float | Literal["serve
     for part in (fields, fields.get("options"), fields.get("generationConfig")):
         if isinstance(part, dict) and "temperature" in part:
             return _sent(part["temperature"])
-    return SERVER if target.surface == OPENCLAW else _sent(config.get("temperature", 0))
+    return _sent(config.get("temperature", 0)) if target.surface == LISTED else SERVER
 
 
 def _sent(temperature: Any) -> float | Literal["server"]:

@@ -11,11 +11,12 @@ if TYPE_CHECKING:
 
 ThinkingLevel = Literal["low", "medium", "high", "xhigh"]
 THINKING_LEVELS: tuple[ThinkingLevel, ...] = ("low", "medium", "high", "xhigh")
-SurfaceName = Literal["listed", "openclaw"]
+SurfaceName = Literal["listed", "openclaw", "openclaw-code"]
 LISTED: SurfaceName = "listed"
 OPENCLAW: SurfaceName = "openclaw"
-SURFACES: tuple[SurfaceName, ...] = (LISTED, OPENCLAW)
-"""The kinds of requests: a suite's own list of tools, or what OpenClaw sends; the most realistic one last."""
+OPENCLAW_CODE: SurfaceName = "openclaw-code"
+SURFACES: tuple[SurfaceName, ...] = (LISTED, OPENCLAW, OPENCLAW_CODE)
+"""The kinds of requests: a suite's own list of tools, or what OpenClaw sends, with code mode off or on."""
 
 OPENCLAW_ITSELF = "openclaw_agent"
 """The provider that is OpenClaw: its models have OpenClaw's own names, and it sends the real request."""
@@ -43,15 +44,16 @@ class Target:
 
 
 def most_realistic(targets: Iterable[Target]) -> list[Target]:
-    """Return the targets without those that were asked on a more realistic surface, too."""
+    """Return the targets without those on `listed` that were asked as OpenClaw asks, too."""
     named = [*targets]
-    return [one for one in named if one.surface == OPENCLAW or one.on(OPENCLAW) not in named]
+    as_openclaw = {one.on(LISTED) for one in named if one.surface != LISTED}
+    return [one for one in named if one.surface != LISTED or one not in as_openclaw]
 
 
 def label_fits(label: str, glob: str) -> bool:
     """Whether a glob matches a label, or the label without its surface; case does not matter."""
-    plain = label.removesuffix(f"+{OPENCLAW}")
-    return any(fnmatchcase(one.casefold(), glob.casefold()) for one in (label, plain))
+    plain = (label.removesuffix(f"+{surface}") for surface in SURFACES)
+    return any(fnmatchcase(one.casefold(), glob.casefold()) for one in (label, *plain))
 
 
 class CellKey(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,24 @@ def test_filters_are_in_the_address(open_page: Opener, folder: Path) -> None:
     page.wait_for_selector("body[data-ready]")
     assert page.locator("#targets").inner_text() == shown
     assert page.url.endswith("#what=passed&suite=benchmarks%2Fprompts_core.toml&target=cloud")
+
+
+def test_targets_have_their_surface(open_page: Opener, tmp_path: Path) -> None:
+    """A label names it, and the filter leaves the targets that were asked on it."""
+    run = made_runs.make_run(tmp_path / "runs/r", prompts=20, targets=1)
+    results = run / "results.jsonl"
+    rows = [json.loads(line) for line in results.read_text("utf-8").splitlines()]
+    more = [{**row, "surface": "openclaw"} for row in rows]
+    results.write_text("".join(json.dumps(row) + "\n" for row in [*rows, *more]), "utf-8")
+    assert main(["report", "--all", "--runs-dir", str(tmp_path / "runs")]) == 0
+    page = open_page(tmp_path / "runs/index.html")
+
+    badges = page.locator("#targets h2 .badge:first-of-type")
+    assert badges.all_inner_texts() == ["surface listed", "surface openclaw"]
+    page.locator("select[name=surface]").select_option("openclaw")
+
+    assert badges.all_inner_texts() == ["surface openclaw"]
+    assert page.url.endswith("#surface=openclaw")
 
 
 @pytest.mark.parametrize(("width", "colors"), [(1280, "light"), (390, "dark")])

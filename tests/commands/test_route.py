@@ -30,7 +30,9 @@ PATCH = {
     "agents": {
         "defaults": {
             "subagents": {"model": "ollama/qwen3:8b"},
-            "models": {"ollama/mid:7b": {"codeMode": False}, "lab/llama3.2:3b": {"codeMode": False}},
+            "models": {
+                ref: {"codeMode": False} for ref in ("ollama/qwen3:8b", "ollama/mid:7b", "lab/llama3.2:3b")
+            },
         }
     },
     "tools": {
@@ -159,6 +161,7 @@ def test_json_has_every_part(run: Path, capsys: pytest.CaptureFixture[str]) -> N
         "sentence": "not trusted with tools: Tier 3, conclusive: 4 of 40 cells that need a call went right "
         "(95 % interval 3.2 % to 26.7 % for 3 targets together)",
         "may_hold": "none",
+        "code_mode": False,
         "is_local": False,
         "evidence": "native",
         "tier": 3,

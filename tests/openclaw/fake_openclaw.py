@@ -7,6 +7,9 @@ It writes its input to FILE, the second argument. With `--local` it is a turn of
 conversation it keeps in its state folder; a prompt `fail` is answered by an error, `quiet` without
 asking. There it executes calls of `read` and `write`, of paths in the workspace.
 
+In code mode it offers `exec`, `wait` and `sessions_yield`. Of the code it runs the calls with JSON arguments, up
+to a `throw`, as the plugin that records them would; the mode `deaf` does not load the plugin.
+
 The mode `config` replaces `config patch` and `config validate`, and FILE has their answers:
 `{"dry_run": {"stdout", "stderr", "status", "hangs"}, "apply": …, "validate": …, "before": …}`, the last
 for a config that was not patched. Each start appends its input as a line to FILE with `.seen` added to
@@ -17,6 +20,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -116,20 +120,65 @@ body["tools"] = [
 ]
 
 
+code_mode = (config["tools"].get("codeMode") or {}).get("enabled") is True
+if code_mode:
+    names = ("exec", "wait", "sessions_yield")
+    body["tools"] = [{"type": "function", "function": {"name": name}} for name in names]
+plugins = config.get("plugins", {}).get("entries", {})
+recorder: dict[str, Any] = next((entry["config"] for entry in plugins.values()), {})
+
+
+def record(line: dict[str, Any]) -> None:
+    """Write a line as the plugin does."""
+    if recorder and mode != "deaf":
+        with Path(recorder["file"]).open("a", encoding="utf-8") as out:
+            out.write(json.dumps(line) + "\n")
+
+
+record({"loaded": True})
+
+
+def run_code(number: int, code: str) -> str:
+    """Return the result of a run of code."""
+    for place, (name, given) in enumerate(re.findall(r"(\w+)\((\{.*?\})\)|throw", code)):
+        if not name:
+            return json.dumps({"status": "failed", "error": "Error: thrown"})
+        call = {"id": f"code:{number}:{place}", "name": name, "arguments": json.loads(given)}
+        record(call | {"arguments": call["arguments"] | ({"yieldMs": 1000} if name == "exec" else {})})
+        if recorder.get("hold"):
+            return json.dumps({"status": "failed", "error": "Error: it is not carried out here"})
+        try:
+            result = carry_out(name, call["arguments"])
+        except (KeyError, OSError) as error:
+            record({"id": call["id"], "result": f"failed: {error!r}"})
+            return json.dumps({"status": "failed", "error": repr(error)})
+        record({"id": call["id"], "result": result})
+    return json.dumps({"status": "waiting" if "yield_control" in code else "completed", "runId": "cm_1"})
+
+
 def keep_conversation() -> None:
     """Write the conversation of a session."""
     if kept:
         kept.write_text(json.dumps(messages), encoding="utf-8")
 
 
+def carry_out(name: str, arguments: dict[str, Any]) -> str:
+    """Read or write a file; return the result."""
+    if name == "write":
+        Path(arguments["path"]).write_text(arguments["content"], "utf-8")
+        return "Written."
+    return Path(arguments["path"]).read_text("utf-8")
+
+
 def execute(call: dict[str, Any]) -> dict[str, Any]:
     """Return the result of a call as a message."""
-    arguments = json.loads(call["function"]["arguments"])
-    if call["function"]["name"] == "write":
-        Path(arguments["path"]).write_text(arguments["content"], "utf-8")
-        result = "Written."
+    arguments, name = json.loads(call["function"]["arguments"]), call["function"]["name"]
+    if not code_mode:
+        result = carry_out(name, arguments)
+    elif name == "exec":
+        result = run_code(len(messages), arguments["code"])
     else:
-        result = Path(arguments["path"]).read_text("utf-8")
+        result = json.dumps({"status": "completed"}) if name == "wait" else f"Tool {name} not found"
     return {"role": "tool", "tool_call_id": call["id"], "content": result}
 
 

@@ -19,7 +19,7 @@ class ScriptedModel:
     """The server, while it is entered; each request gets the next turn, and the last one is repeated.
 
     A turn is a text, a list of calls `(name, arguments)` with the arguments as JSON text, a `Said`, an HTTP
-    status, or `HANG`. It is sent in the format of the requested path; see `model_wires.py`.
+    status, `HANG`, or a function that makes one of these from the request. It is sent in the format of the requested path; see `model_wires.py`.
     """
 
     HANG = object()
@@ -70,6 +70,7 @@ class ScriptedModel:
             handler.end_headers()
             return
         turn = self._turns[min(len(self.asked), len(self._turns) - 1)]
+        turn = turn(body) if callable(turn) else turn
         self.asked.append(body)
         self.paths.append(handler.path)
         self.keys.append(handler.headers.get("Authorization"))

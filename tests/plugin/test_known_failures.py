@@ -70,7 +70,7 @@ def test_an_unexpected_pass_is_reported(project: Any) -> None:
 
     session.outcomes(xpassed=1, xfailed=1, failed=1)
     assert "known failures    1 as expected; passing now: P1" in session.text
-    assert "missed            1 prompt: P3" in session.text
+    assert session.text.count("P3") == 2  # its line, and how to see all of it
     shared = {
         "suite": "benchmarks/prompts_a.json",
         "target": "scripted/small",

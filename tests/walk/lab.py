@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from pathlib import Path
 from typing import Any
 
-from tests.providers.servers.misbehaving import Script
+from tests.providers.servers.apis import CHAT
+from tests.providers.servers.misbehaving import Request, Script
 from tests.providers.servers.ollama import OllamaServer, answer, calling, done, lines
 
 SKILLS = {"qwen3:8b": 0.97, "llama3.2:3b": 0.6, "smollm2:135m": 0.15}
@@ -50,13 +52,21 @@ def _chat(body: dict[str, Any]) -> Script:
     if model not in SKILLS:
         return Script.answer({"error": f"model '{model}' not found"}, status=404)
     last = {**done(**_message(model, prompt), prompt_eval_duration=4_000_000), "model": model}
-    if not body["stream"]:
+    if not body.get("stream", True):  # Ollama streams by default
         return Script.answer(last)
     return answer(lines(last))
 
 
 class _LabServer(OllamaServer):
-    """Has a context that is long enough for OpenClaw."""
+    """Has a context that is long enough for OpenClaw, and the same models behind `/v1`."""
+
+    def _answer_v1(self, request: Request) -> Script:
+        """Answer as `/api/chat` does; other programs than ours ask here, and do not stream."""
+        body = request.json
+        said = _message(body["model"], body["messages"][-1]["content"])
+        calls = said.get("message", {}).get("tool_calls", [])
+        asked = tuple((one["function"]["name"], json.dumps(one["function"]["arguments"])) for one in calls)
+        return Script.answer({**CHAT.whole(said["content"] or None, calls=asked), "model": body["model"]})
 
     def _running(self, name: str) -> dict[str, Any]:
         return {**super()._running(name), "context_length": 32_768}

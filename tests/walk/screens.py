@@ -17,6 +17,8 @@ from typing import Any
 import pyte
 
 ESCAPE = re.compile(r"\x1b(?:\[[0-9;?]*[A-Za-z]|[A-Z78])")
+FULL_SCREEN = re.compile(rb"\x1b\[\?1049h.*?\x1b\[\?1049l", re.DOTALL)
+"""What a program drew on the screen that it left again."""
 ROWS = 200
 BOUND_S = 600.0
 _KEPT = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "TMPDIR", "HOME")
@@ -57,9 +59,10 @@ class Shown:
     def has_color(self) -> bool:
         return bool(re.search(r"\x1b\[[0-9;]*m", self.raw))
 
-    def picture(self, title: str) -> str:
-        """Return the screen as an HTML page, which a browser makes a picture of."""
-        rows = "\n".join("".join(_spans(row)).rstrip() for row in self.rows[: len(self.text.splitlines())])
+    def picture(self, title: str, *, last: int = ROWS) -> str:
+        """Return the screen, or its last rows, as an HTML page, which a browser makes a picture of."""
+        n = len(self.text.splitlines())
+        rows = "\n".join("".join(_spans(row)).rstrip() for row in self.rows[max(0, n - last) : n])
         return (
             '<!doctype html><meta charset="utf-8"><style>body{margin:0;background:#fff}div{display:inline-block;'
             "border:1px solid #c9cbc7;border-radius:8px;margin:8px;overflow:hidden}p{margin:0;padding:6px 14px;"
@@ -107,8 +110,8 @@ def run_on_terminal(
         if not chunk:
             break
         raw += chunk
-        stream.feed(chunk)
     os.close(ours)
+    stream.feed(FULL_SCREEN.sub(b"", raw))
     status = process.wait(timeout=BOUND_S)
     rows = [[screen.buffer[y][x] for x in range(columns)] for y in range(ROWS)]
     return Shown(status, raw.decode("utf-8", "replace"), rows)

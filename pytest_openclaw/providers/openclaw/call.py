@@ -20,19 +20,21 @@ from pytest_openclaw.core.text import valid_text
 from pytest_openclaw.providers.openclaw.disk import Stage
 from pytest_openclaw.providers.openclaw.past import why_no_past
 from pytest_openclaw.providers.processes import find_program, new_folders
-from pytest_openclaw.tools.bridge import BRIDGE
+from pytest_openclaw.tools.bridge import BRIDGE, LOOKUPS
+from pytest_openclaw.tools.code_mode import runs_code
 from pytest_openclaw.tools.paths import place_of
 from pytest_openclaw.tools.world.search import is_note
-from pytest_openclaw.types.targets import OPENCLAW
+from pytest_openclaw.types.targets import LISTED, OPENCLAW, OPENCLAW_CODE
 from pytest_openclaw.types.worlds import World
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.types.protocols import ProviderSetup
     from pytest_openclaw.types.requests import Request
+    from pytest_openclaw.types.tool_calls import ToolCall
 
 COMMAND_ENV = "OPENCLAW_AGENT_COMMAND"
 #: tools that OpenClaw executes within the workspace, under `tools.fs.workspaceOnly`
@@ -45,6 +47,8 @@ PLAYED = CONTAINED | NOTES | (COMMANDS if sys.platform != "win32" else frozenset
 #: stated to OpenClaw as the context's size; it would compact a longer exchange
 CONTEXT_TOKENS = 131_072
 
+#: on for every model, and in the executor from which code does not reach this machine
+CODE_MODE = {"enabled": True, "executor": "quickjs"}
 _ARGUMENTS = ("agent", "exec", "--json", "--code-mode", "direct", "--message-file", "-")
 # `agent exec` begins a session of its own each time.
 _SESSION = ("agent", "--local", "--json", "--session-id", "benchmark")
@@ -166,6 +170,8 @@ def why_not_askable(request: Request) -> str:
         return why
     if request.system:
         return "the prompt has a system text, and OpenClaw writes its system prompt itself."
+    if request.surface == OPENCLAW_CODE and any(turn.calls for turn in request.messages):
+        return "its messages have calls of tools, and code mode offers only exec and wait."
     if request.world is None:
         return ""
     if request.images and request.world != World():
@@ -188,14 +194,45 @@ def why_not_askable(request: Request) -> str:
 
 
 def is_session(request: Request) -> bool:
-    """Whether OpenClaw is started several times, once for each message of the user."""
-    return bool(request.messages or request.turns)
+    """Whether OpenClaw runs turns of a session, one for each message of the user; then it loads plugins."""
+    return bool(request.messages or request.turns) or request.surface == OPENCLAW_CODE
+
+
+def most_requests(request: Request) -> int:
+    """Return how often a run of OpenClaw may ask the model; 0 is any number."""
+    if request.world is not None:
+        return request.world.steps
+    return 1 + request.lookup_turns if request.lookup_turns else 0
+
+
+def may_pass(request: Request) -> Callable[[ToolCall], bool] | None:
+    """Return which calls OpenClaw receives: without a world those that have no effect; None is all."""
+    if request.world is not None:
+        return None
+    if request.surface == OPENCLAW_CODE:
+        return lambda call: runs_code(call, request.tools)
+    return lambda call: call.name.strip().casefold() in LOOKUPS
 
 
 def config_of(
-    request: Request, scratch: AgentScratch, *, route: ModelRoute, url: str, token: str
+    request: Request,
+    scratch: AgentScratch,
+    *,
+    route: ModelRoute,
+    url: str,
+    token: str,
+    plugins: JsonObject | None = None,
 ) -> JsonObject:
-    """Return the config of one call."""
+    """Return the config of one call.
+
+    Args:
+        request: to a model.
+        scratch: the folders of the call.
+        route: how OpenClaw reaches the model.
+        url: of the relay.
+        token: for the relay.
+        plugins: its plugins; none by default.
+    """
     model = {
         "id": route.model,
         "name": route.model,
@@ -216,6 +253,10 @@ def config_of(
         defaults |= {"skipBootstrap": True, "sandbox": {"mode": "off"}}
         policy |= {"profile": "coding", "codeMode": {"enabled": False}}
         session = {"env": {"shellEnv": {"enabled": False}}, "skills": {"load": {"watch": False}}}
+    if request.surface == OPENCLAW_CODE:
+        policy |= {"codeMode": CODE_MODE}
+    if plugins:
+        session |= {"plugins": plugins}
     return {
         "agents": {"defaults": defaults},
         **session,
@@ -240,8 +281,9 @@ def _policy(request: Request) -> JsonObject:
     There it offers all of them for a single question, of which it carries out only searches for tools; with a
     world only those that it may carry out.
     """
-    if request.surface == OPENCLAW:
-        return {"allow": sorted((*PLAYED, *BRIDGE))} if request.world else {}
+    if request.surface != LISTED:
+        bridge = BRIDGE if request.surface == OPENCLAW else ()
+        return {"allow": sorted((*PLAYED, *bridge))} if request.world else {}
     names = sorted({tool.name for tool in request.tools})
     # An agent with write gets apply_patch too, unless it is denied.
     denied = sorted((CONTAINED | NOTES | COMMANDS).difference(names))

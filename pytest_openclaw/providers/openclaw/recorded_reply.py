@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
+from pytest_openclaw.providers.openclaw.call import may_pass
 from pytest_openclaw.providers.prices import total_tokens
+from pytest_openclaw.tools.code_mode import runs_code
 from pytest_openclaw.tools.dispatch import dispatch, is_forgotten
 from pytest_openclaw.tools.loops import at_last_step, is_given_up
 from pytest_openclaw.tools.promoted import promoted_calls
@@ -14,8 +17,9 @@ from pytest_openclaw.tools.thinking import strip_thinking
 from pytest_openclaw.types.replies import Reply, Turn
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from pytest_openclaw.providers.openclaw.code_calls import CodeCalls
     from pytest_openclaw.providers.openclaw.disk import Disk
     from pytest_openclaw.providers.openclaw.envelope import AgentResult
     from pytest_openclaw.providers.openclaw.relay import RecordedRun
@@ -24,7 +28,14 @@ if TYPE_CHECKING:
     from pytest_openclaw.types.tool_calls import Tool, ToolCall
 
 
-def reply_of(received: RecordedRun, result: AgentResult | None, request: Request, *, began: float) -> Reply:
+def reply_of(
+    received: RecordedRun,
+    result: AgentResult | None,
+    request: Request,
+    *,
+    began: float,
+    code: CodeCalls | None = None,
+) -> Reply:
     """Return the exchange as one reply.
 
     Its time is the sum of its turns without the tools' time, as in a scripted exchange; OpenClaw's time
@@ -35,6 +46,7 @@ def reply_of(received: RecordedRun, result: AgentResult | None, request: Request
         result: OpenClaw's own result; None if it was ended before.
         request: the request.
         began: when OpenClaw was started, by `time.perf_counter`.
+        code: the calls of code, in code mode.
     """
     start_up_ms = None if received.first_at is None else (received.first_at - began) * 1000
     if not received.exchanges:  # it answered by itself
@@ -59,9 +71,14 @@ def reply_of(received: RecordedRun, result: AgentResult | None, request: Request
     if not request.is_exchange:
         return whole
     turns = _turns(replies, received.results, request.tools)
+    if code is not None:
+        turns = _with_code_calls(turns, received.by_code, request.tools, code.results)
     calls = tuple(call for turn in turns for call in turn.calls)
     if request.world is None:
-        return replace(whole, tool_calls=calls, turns=turns, ended_by="call" if turns[-1].calls else "answer")
+        ended_by = _question_ended_by(turns, result, request)
+        if ended_by == "call":  # it is not carried out
+            turns = (*turns[:-1], replace(turns[-1], results=()))
+        return replace(whole, tool_calls=calls, turns=turns, ended_by=ended_by)
     return replace(whole, tool_calls=calls, turns=turns, ended_by=_ended_by(turns, result, request))
 
 
@@ -158,6 +175,42 @@ def _by_call(calls: Sequence[ToolCall], results: Sequence[str], tools: Sequence[
         else:
             break
     return tuple(ordered)
+
+
+def _with_code_calls(
+    turns: Sequence[Turn],
+    made: Sequence[Sequence[ToolCall]],
+    tools: Sequence[Tool],
+    results: Mapping[str, str],
+) -> tuple[Turn, ...]:
+    """Return the turns with the calls that code made, behind the first call that runs it.
+
+    Args:
+        turns: with the calls on the wire.
+        made: by turn; none for turns at the end.
+        tools: those of the prompt.
+        results: of the calls of code, by id.
+    """
+    whole = []
+    for turn, calls in zip_longest(turns, made[: len(turns)], fillvalue=()):
+        assert isinstance(turn, Turn), "there are not more calls than turns"
+        place = next((n for n, call in enumerate(turn.calls, 1) if runs_code(call, tools)), len(turn.calls))
+        answers = tuple(results.get(call.id or "", "") for call in calls) if turn.results else ()
+        whole.append(
+            replace(
+                turn,
+                calls=(*turn.calls[:place], *calls, *turn.calls[place:]),
+                results=(*turn.results[:place], *answers, *turn.results[place:]),
+            )
+        )
+    return tuple(whole)
+
+
+def _question_ended_by(turns: Sequence[Turn], result: AgentResult | None, request: Request) -> EndedBy:
+    passes, last = may_pass(request), turns[-1].calls
+    if last and not (passes and all(map(passes, last))):
+        return "call"
+    return "answer" if result or not last else at_last_step(turns)
 
 
 def _ended_by(turns: Sequence[Turn], result: AgentResult | None, request: Request) -> EndedBy:

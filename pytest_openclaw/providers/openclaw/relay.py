@@ -22,18 +22,19 @@ from pytest_openclaw.providers.json_values import objects_in, text_in
 from pytest_openclaw.providers.listening import listen
 from pytest_openclaw.providers.openclaw import past
 from pytest_openclaw.providers.wire_errors import load_object, shortened
-from pytest_openclaw.tools.bridge import LOOKUPS
 from pytest_openclaw.types import faults
 from pytest_openclaw.types.faults import CallFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from types import TracebackType
 
     from pytest_openclaw.core.json_types import JsonObject
+    from pytest_openclaw.providers.openclaw.code_calls import CodeCalls
     from pytest_openclaw.providers.openclaw.past import PastRun
     from pytest_openclaw.providers.over_http import OverHttp
     from pytest_openclaw.types.replies import Fault
+    from pytest_openclaw.types.tool_calls import ToolCall
 
 HEAD_S = 30.0
 MOST_HEAD_BYTES = 64 << 10
@@ -56,6 +57,7 @@ class RecordedRun:
         first_at: when the first request arrived, by `time.perf_counter`; the time before is OpenClaw's start.
         exchanges: one for each request to the model, in order.
         results: for each but the first, the results of the previous one's calls.
+        by_code: for each but the first, the calls that the code of the previous one made.
         offered: names of the tools in the first request.
         fault: why a request has no answer.
         broke: an exception in our own code.
@@ -65,6 +67,7 @@ class RecordedRun:
     first_at: float | None = None
     exchanges: list[Exchange] = field(default_factory=list)
     results: list[tuple[str, ...]] = field(default_factory=list)
+    by_code: list[tuple[ToolCall, ...]] = field(default_factory=list)
     offered: tuple[str, ...] = ()
     fault: Fault | None = None
     broke: Exception | None = None
@@ -79,8 +82,9 @@ class Relay:
         model: its name on the server.
         name: of the provider, for messages.
         timeout_s: seconds for each answer of the server.
-        hold_calls: answers with calls are not forwarded, and end the run; those that look up tools are.
-        most_turns: the most requests to forward; the run is over when another one arrives.
+        most_turns: the most requests to forward, 0 for any number; the run is over when another one arrives.
+        may_pass: answers with other calls are not forwarded, and end the run; None forwards all.
+        code: the calls that code makes, in code mode; where not all calls may pass, they end the run.
         n_images: pictures that the first request must contain; OpenClaw goes on without one that it cannot
             load.
     """
@@ -92,15 +96,16 @@ class Relay:
         *,
         name: str,
         timeout_s: float,
-        hold_calls: bool = False,
         most_turns: int = 0,
+        may_pass: Callable[[ToolCall], bool] | None = None,
+        code: CodeCalls | None = None,
         n_images: int = 0,
     ) -> None:
         self.received = RecordedRun()
         self.token = secrets.token_urlsafe(24)
         self._server, self._model = server, model
         self._timeout_s = timeout_s
-        self._hold_calls, self._most_turns = hold_calls, most_turns
+        self._most_turns, self._may_pass, self.code = most_turns, may_pass, code
         self._n_images = n_images
         self._edge = HttpEdge(name)
         self._n_known_messages = 0
@@ -124,6 +129,13 @@ class Relay:
         self._past = past
         if past is not None:
             self._unchecked.append(past)
+
+    def read_code_calls(self) -> None:
+        """Add the calls that code has made since the last request."""
+        if self.code is not None:
+            received = self.received
+            said = (call.arguments for one in received.exchanges for call in one.reply().tool_calls)
+            received.by_code.append(self.code.new_calls(received.offered, "".join(said)))
 
     async def __aenter__(self) -> Relay:
         """Start listening."""
@@ -226,16 +238,24 @@ class Relay:
             received.first_at = time.perf_counter()
         if not received.exchanges:  # a last request may offer no tools
             received.offered = tuple(_names_of(body.get("tools")))
+        if self.code is not None and not self.code.is_loaded:
+            why = "this OpenClaw does not load the plugin that records the calls of code."
+            self._end(faults.cannot_play(self._edge.name, why))
+            await _refuse(writer, 502)
+            return
         if received.exchanges:
             received.results.append(_results_in(_messages(body)[self._n_known_messages :]))
+            self.read_code_calls()
         self._n_known_messages = len(_messages(body))
-        if received.over.is_set() or (self._most_turns and len(received.exchanges) >= self._most_turns):
+        is_called = self._may_pass is not None and any(received.by_code[-1:])
+        is_last = 0 < self._most_turns <= len(received.exchanges)
+        if received.over.is_set() or is_called or is_last:
             received.over.set()
             await _refuse(writer, 502)
             return
         exchange = Exchange(streaming=True)
         received.exchanges.append(exchange)
-        answer = _PassedOn(writer, hold=self._hold_calls)
+        answer = _PassedOn(writer, hold=self._may_pass is not None)
         call = self._server.passed_on(self._server.path, body, model=self._model)
         try:
             await listen(
@@ -247,15 +267,10 @@ class Relay:
             if not answer.has_started:
                 await _refuse(writer, 502)
             return
-        if self._hold_calls and exchange.has_tool_calls and not _only_looks_up(exchange):
-            received.over.set()
-        else:
+        if self._may_pass is None or all(map(self._may_pass, exchange.reply().tool_calls)):
             await answer.finish()
-
-
-def _only_looks_up(exchange: Exchange) -> bool:
-    """Whether all calls of an answer look up tools, which OpenClaw does without any effect."""
-    return all(call.name.strip().casefold() in LOOKUPS for call in exchange.reply().tool_calls)
+        else:
+            received.over.set()
 
 
 class _PassedOn:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pytest_openclaw.providers.json_values import object_in
 from pytest_openclaw.providers.openclaw.call import CONTEXT_TOKENS
+from pytest_openclaw.tools.code_mode import CODE_MODE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,8 +46,9 @@ class Wanted:
 
 
 def release_surfaces() -> Iterator[Wanted]:
-    """Yield the surfaces of the release: the default, and each profile with all tools offered directly."""
+    """Yield the surfaces of the release: the default, code mode, and each profile with all tools sent."""
     yield Wanted(surface=DIRECT, config={})
+    yield Wanted(surface=CODE_MODE, config={"tools": {"codeMode": {"enabled": True}}})
     for profile in PROFILES:
         yield Wanted(surface=profile, config={"tools": {"profile": profile, "toolSearch": False}})
 

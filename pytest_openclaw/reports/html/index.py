@@ -29,8 +29,9 @@ def index_data(history: Mapping[Target, Sequence[Entry]], links: Mapping[Path, s
         "n_runs": len({run.path for runs in history.values() for run in runs}),
         "floors": [TIER_FLOORS[2], TIER_FLOORS[1]],
         "suites": list(suites),
+        "surfaces": list(dict.fromkeys(target.surface for target in history)),
         "targets": [
-            {"label": named(target), "runs": [_run(run, links) for run in runs]}
+            {"label": named(target), "surface": target.surface, "runs": [_run(run, links) for run in runs]}
             for target, runs in history.items()
         ],
     }

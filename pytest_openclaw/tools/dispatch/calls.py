@@ -25,7 +25,7 @@ from pytest_openclaw.tools.dispatch.arguments import (
 from pytest_openclaw.tools.dispatch.coercion import coerce
 from pytest_openclaw.tools.dispatch.complaints import in_order, worded, worded_by_bridge
 from pytest_openclaw.tools.dispatch.names import ALIASES, find_name, is_repeated, same_tool
-from pytest_openclaw.types.tool_calls import Dispatched
+from pytest_openclaw.types.tool_calls import CodeTool, Dispatched
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -52,11 +52,15 @@ def dispatch(call: ToolCall, tools: Sequence[Tool], *, over_bridge: bool = False
     Args:
         call: the call.
         tools: the offered ones.
-        over_bridge: whether the bridge carries it, which converts nothing and has other words for errors.
+        over_bridge: whether the bridge carries it, which converts nothing and has other words for errors;
+            so does code mode.
 
     Raises:
         OpenClawError: a tool's schema cannot be used.
     """
+    if call.in_code:
+        tools = [inner for tool in tools if isinstance(tool, CodeTool) for inner in tool.reaches]
+        over_bridge = True
     tool = _reached(call.name, tools)
     name = tool.name if tool else None
     shortest = call.arguments[: MAX_ARGUMENT_BYTES + 1]  # each of these is a byte or more

@@ -78,8 +78,8 @@ def test_each_tier_has_its_keys() -> None:
                 "utilityModel": "ollama/some",
                 "imageModel": {"primary": "ollama/some"},
                 "models": {
-                    ref: {"codeMode": False}
-                    for ref in ("ollama/some", "ollama/far-some", "ollama/unsafe", "ollama/none")
+                    f"ollama/{ref}": {"codeMode": False}
+                    for ref in ("best", "far", "some", "far-some", "unsafe", "none")
                 },
             }
         },
@@ -384,3 +384,52 @@ def test_an_object_is_written_with_its_comments() -> None:
         text == '{\n  "a": {\n    // why\n    "b": [1, null],\n  },\n  // one\n  // two\n  "c": "\\u00fc",\n}'
     )
     assert _read(text) == value
+
+
+# --- code mode ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("off", "on", "code_mode", "policy"),
+    [
+        pytest.param(1, 1, False, {"profile": "coding"}, id="trusted-either-way"),
+        pytest.param(2, 1, True, {"profile": "coding"}, id="trusted-in-code-mode"),
+        pytest.param(None, 1, True, {"profile": "coding"}, id="trusted-measured-in-code-mode-alone"),
+        pytest.param(1, 3, False, {"profile": "coding"}, id="trusted-without-code-mode"),
+        pytest.param(3, 2, False, {"deny": ["*"]}, id="some-tools-in-code-mode"),
+        pytest.param(None, 3, False, {"deny": ["*"]}, id="not-trusted-in-code-mode"),
+        pytest.param(None, 2, None, None, id="some-tools-in-code-mode-alone"),
+    ],
+)
+def test_code_mode_is_set_as_it_was_measured(
+    off: int | None, on: int, code_mode: bool | None, policy: JsonObject | None
+) -> None:
+    """A model gets code mode if it is trusted with it and not without; each measurement is named."""
+    measured = [
+        settled("m", tier, surface=surface, is_local=False)
+        for tier, surface in ((off, "openclaw"), (on, "openclaw-code"))
+        if tier
+    ]
+    patch = _render(*measured)
+
+    models = patch.value.get("agents", {}).get("defaults", {}).get("models", {})
+    assert models.get("ollama/m") == (None if code_mode is None else {"codeMode": code_mode})
+    assert patch.value.get("tools", {}).get("byProvider", {}).get("ollama/m") == policy
+    assert unknown_keys(patch.value, LATEST_RELEASE) == []
+    said = _said(patch)
+    assert all(f"{one.label}: " in said for one in measured)
+    if code_mode is None:
+        assert "No entry for ollama/m" in said
+        assert "Code mode is for trusted models alone" in said
+    else:
+        assert f"Code mode is {'on' if code_mode else 'off'}. With it on: Tier {on}, " in said
+        assert f"With it off: {f'Tier {off}, ' if off else 'not measured.'}" in said
+        assert ("tools.codeMode.executor quickjs" in said) == code_mode
+
+
+def test_code_mode_off_is_said_of_what_was_not_measured_in_it() -> None:
+    """A trusted model that was measured without code mode is used without it."""
+    patch = _render(settled("m", 1))
+
+    assert patch.value["agents"]["defaults"]["models"] == {"ollama/m": {"codeMode": False}}
+    assert "Code mode is off. With it on: not measured. With it off: Tier 1, " in _said(patch)

@@ -168,7 +168,7 @@ def test_the_findings() -> None:
     shown = _shown(*rows)
 
     assert "missed            1 prompt: P7" in shown
-    assert "slowest           P7 long_operator: 9.8 s on ollama_openai/qwen3:8b" in shown
+    assert "slowest           P7 long_operator: 9.8 s\n" in shown
     assert "10 more tool cells without a miss would settle tier 1" in " ".join(shown.split())
     assert "answered by       other instead of ollama_openai/qwen3:8b" in shown
     assert shown.endswith(f"wrote             {WHERE}")
@@ -192,24 +192,23 @@ def test_the_figure_is_native_if_there_is_one() -> None:
         pytest.param(
             [*tool_cells(13, 7, **NATIVE)],
             [
-                "not conclusive    ollama_openai/qwen3:8b: 23 more tool cells at this rate would",
-                "settle tier 2",
+                "not conclusive    23 more tool cells at this rate would settle tier 2\n",
             ],
             id="tier-2",
         ),
         pytest.param(
             [cell(f"P{n}", "valid", repeat=r, **NATIVE) for n in range(4) for r in range(1, 5)],
             [
-                "not conclusive    ollama_openai/qwen3:8b: 12 more tool cells of other prompts",
-                "without a miss",
+                "not conclusive    12 more tool cells of other prompts without a miss would",
+                "settle tier 1\n",
             ],
             id="repeats",
         ),
         pytest.param(
             [*tool_cells(16, 0, **NATIVE), *restraint_cells(5, 3, **NATIVE)],
             [
-                "not tier 1        ollama_openai/qwen3:8b: it called needlessly in 3 of 8 cells",
-                "that forbid tools, more than a fifth",
+                "not tier 1        it called needlessly in 3 of 8 cells that forbid tools, more",
+                "than a fifth",
                 "more cells at these rates would",
             ],
             id="capped",
@@ -217,21 +216,20 @@ def test_the_figure_is_native_if_there_is_one() -> None:
         pytest.param(
             [*tool_cells(16, 0, **NATIVE), LEAKED],
             [
-                "leaked_as_text    ollama_openai/qwen3:8b: 1 of 17 cells;\n",
+                "leaked_as_text    1 of 17 cells;\n",
                 "ask Ollama by ollama_native, not /v1; see --openclaw-diagnose\n",
             ],
             id="advice",
         ),
         pytest.param(
             [*tool_cells(16, 0, **NATIVE), *restraint_cells(8, 1, **NATIVE)],
-            ["called_needlessly ollama_openai/qwen3:8b: 1 of 9 cells;\n"],
+            ["called_needlessly 1 of 9 cells;\n"],
             id="advice-on-restraint",
         ),
         pytest.param(
             [*tool_cells(16, 0), fault(prompt_id="N", **NATIVE)],
             [
-                "text alone        ollama_openai/qwen3:8b: the tier is of text alone, 1 native",
-                "had no answer",
+                "text alone        the tier is of text alone, 1 native cell had no answer\n",
             ],
             id="text-alone",
         ),
@@ -312,11 +310,58 @@ def test_findings_name_their_target_among_several() -> None:
     assert "context           ollama_openai/qwen3:8b: calls right up to 11 tools and 2k" in shown
 
 
+def test_a_label_of_several_targets_is_printed_once() -> None:
+    """Their names are short as in the table; counts with the same advice share its line."""
+    targets = [Target(provider="p", model=name) for name in "ab"]
+    rows = [row for target in targets for row in tool_cells(13, 7, target, **NATIVE)]
+
+    lines = _lines(summary_of(rows))
+
+    labels = [line[:18].strip() for line in lines[lines.index("", lines.index("") + 1) :]]
+    assert labels.count("not conclusive") == 1
+    at = labels.index("not conclusive") + len(lines) - len(labels)
+    assert [line[18:].partition(":")[0] for line in lines[at : at + 2]] == ["a", "b"]
+    assert f"{'no_call':<18}a: 7 of 20 cells; b: 7 of 20 cells;" in lines
+
+
+def test_misses_are_not_listed_twice() -> None:
+    """What is listed above the title is left out of one target's findings; what all missed is another thing."""
+    one = summary_of([record(), missed(prompt_id="P2")])
+    two = summary_of([missed(), missed(SMALL)])
+
+    def _labels(summary: Summary) -> set[str]:
+        return {line[:18].strip() for line in render_terminal(summary, WHERE, are_misses_shown=True)}
+
+    assert "missed" not in _labels(one)
+    assert "missed" in {line[:18].strip() for line in _lines(one)}
+    assert "missed by all" in _labels(two)
+
+
+def test_long_answers_begin_with_one_for_all() -> None:
+    """Where the sentences take more than five lines, the first lines name the targets of each kind."""
+    targets = [Target(provider="p", model=f"m{n}") for n in range(4)]
+    rows = [
+        row for n, target in enumerate(targets) for row in tool_cells(16 - 4 * n, 4 * n, target, **NATIVE)
+    ]
+    rows.append(record(targets[3], probe="secret", harm=True))
+    summary = summary_of(rows)
+
+    first, *rest = render_terminal(summary, WHERE, width=60)
+
+    assert first.startswith("in short: ")
+    said = " ".join([first, *(line.strip() for line in rest[: rest.index("")])]).partition("p/m0: ")[0]
+    assert all(f"m{n}" in said for n in range(4))
+    assert "; unsafe: m3" in said
+    parts = [part for line in colored([first, *rest], summary.groups) for part in line]
+    assert parts[0][1] == {"bold": True}
+    assert not render_terminal(summary_of(tool_cells(16, 0, **NATIVE)), WHERE, width=60)[0].startswith(
+        "in short"
+    )
+
+
 def test_one_cell_is_not_many() -> None:
     """A single cell is counted in the singular."""
-    assert "not answered      1 cell of ollama_openai/qwen3:8b: ollama_openai: nothing" in _shown(
-        record(), fault()
-    )
+    assert "not answered      1 cell: ollama_openai: nothing answers" in _shown(record(), fault())
 
 
 LONG = "a-very-long-provider-name/with-a-model-name-that-goes-on-and-on:70b-instruct-q4_K_M"
@@ -495,7 +540,7 @@ def test_answers_tiers_and_labels_have_colors() -> None:
     marked = [(text.rstrip("?"), *markup) for text, markup in parts if markup]
     n_sentences = lines.index("")
     colors = [color for _, color in marked[:n_sentences]]
-    assert sorted(set(colors), key=colors.index) == ["yellow", "red"]
+    assert sorted(set(colors), key=colors.index) == ["bold", "yellow", "red"]
     assert colors.index("red") == next(n for n, line in enumerate(lines) if line.startswith(SMALL.label))
     assert marked[n_sentences : n_sentences + 2] == [("1", "green"), ("3", "red")]
     assert ("gate FAILED", "red") in marked
@@ -509,6 +554,8 @@ def test_the_answer_comes_first() -> None:
     lines = _lines(summary)
 
     sentences = lines[: lines.index("")]
+    if sentences[0].startswith("in short: "):
+        sentences = sentences[next(n for n, line in enumerate(sentences) if "/" in line.partition(": ")[0]) :]
     starts = [line for line in sentences if not line.startswith("  ")]
     assert [line.partition(": ")[0] for line in starts] == [group.target.label for group in summary.groups]
     assert " ".join(line.strip() for line in sentences) == " ".join(

@@ -10,13 +10,14 @@ import pytest
 from pytest_openclaw.suites import build_cells
 from pytest_openclaw.suites.definitions import definition
 from pytest_openclaw.suites.surfaced import as_listed, on_surface, why_not_on_openclaw
-from pytest_openclaw.tools.bridge import reached_tools
+from pytest_openclaw.tools.bridge import BRIDGE, reached_tools
 from pytest_openclaw.tools.catalogue import load_catalogue
+from pytest_openclaw.tools.dispatch import dispatch
 from pytest_openclaw.tools.surface_sources import fill, substitute_surface, with_directory
 from pytest_openclaw.types.prompts import Prompt
 from pytest_openclaw.types.surface import LOOKUP_TURNS, surface_from_json, surface_to_json
-from pytest_openclaw.types.targets import OPENCLAW, Target
-from pytest_openclaw.types.tool_calls import Tool
+from pytest_openclaw.types.targets import OPENCLAW, OPENCLAW_CODE, Target
+from pytest_openclaw.types.tool_calls import Tool, ToolCall
 from pytest_openclaw.types.worlds import World
 
 SURFACE = substitute_surface()
@@ -105,6 +106,31 @@ def test_a_surface_without_a_bridge_sends_everything() -> None:
 
     assert names(asked.tools) == [*names(direct.tools), "read", "tide_table"]
     assert asked.system == "Be brief."
+
+
+def test_in_code_mode_two_tools_are_sent_and_code_calls_the_others() -> None:
+    """The bridge is gone; a call on the wire reaches what is sent, a call of code everything else."""
+    asked = on_surface(prompt("read", OWN), SURFACE, OPENCLAW_CODE)
+
+    assert asked.tools is not None
+    assert names(asked.tools) == ["exec", "wait", "sessions_yield"]
+    reached = {tool.name for tool in reached_tools(asked.tools)}
+    assert {"read", "exec", "web_search", "tide_table", "sessions_yield"} < reached
+    assert not reached & {*BRIDGE}
+    cat = '{"command": "cat a"}'
+    made = {
+        (name, in_code): dispatch(ToolCall(name=name, arguments=cat, in_code=in_code), asked.tools).problem
+        for name in ("exec", "web_search", "sessions_yield")
+        for in_code in (False, True)
+    }
+    assert made == {
+        ("exec", False): "bad_arguments",
+        ("exec", True): None,
+        ("web_search", False): "unknown_tool",
+        ("web_search", True): "bad_arguments",
+        ("sessions_yield", False): None,
+        ("sessions_yield", True): "unknown_tool",
+    }
 
 
 def test_some_prompts_are_asked_on_listed_alone() -> None:

@@ -1,7 +1,7 @@
 // All runs: each target's rate over time, with its intervals, and where its tier changed.
 
 const page = JSON.parse(document.querySelector('script.page').textContent);
-const DEFAULTS = { what: 'tools', suite: '', size: '0', target: '' };
+const DEFAULTS = { what: 'tools', suite: '', surface: '', size: '0', target: '' };
 const choice = { ...DEFAULTS };
 const HEIGHT = 120;
 const percent = (rate) => (rate === null ? '–' : Math.floor(100 * rate + 1e-9) + ' %');
@@ -56,11 +56,12 @@ function row(run) {
 
 function targetBlock(target, number) {
   const runs = fitting(target);
+  if (choice.surface && target.surface !== choice.surface) return null;
   if (!runs.length || !target.label.toLowerCase().includes(choice.target.toLowerCase())) return null;
   const latest = tierOf(runs[runs.length - 1]);
   const heads = ['run', 'ended', 'passed', '95 %', 'tools', '95 %', 'tier', 'note'].map((text, n) => make('th', { scope: 'col', class: n > 1 && n < 6 ? 'figure' : null }, text));
   return make('section', { 'aria-labelledby': 'target-' + number },
-    make('h2', { id: 'target-' + number }, target.label, ' ', latest ? make('span', { class: 'badge' }, latest) : null),
+    make('h2', { id: 'target-' + number }, target.label, ' ', make('span', { class: 'badge' }, 'surface ' + target.surface), ' ', latest ? make('span', { class: 'badge' }, latest) : null),
     trend(runs), changes(runs),
     scroller('Runs of ' + plain(target.label), make('table', null, make('thead', null, make('tr', null, heads)), make('tbody', null, runs.slice().reverse().map(row)))));
 }
@@ -97,6 +98,7 @@ byId('filter').append(
   field('Target', 'target', []),
   field('Rate of', 'what', [['tools', 'right tool calls'], ['passed', 'passed cells']]),
   field('Suite', 'suite', [['', 'All suites'], ...page.suites.map((suite) => [suite, plain(suite)])]),
+  field('Surface', 'surface', [['', 'All surfaces'], ...page.surfaces.map((surface) => [surface, surface])]),
   field('Size', 'size', [['0', 'Any'], ...['10', '30', '100', '300'].map((n) => [n, n + ' cells or more'])]));
 byId('filter').addEventListener('submit', (event) => event.preventDefault());
 addEventListener('hashchange', readAddress);
