@@ -29,7 +29,7 @@ FILE = "result.json"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `publish`."""
     add_run(parser)
-    parser.add_argument("--into", metavar="FILE", help=f"the file to write (RUN/{FILE})")
+    parser.add_argument("--into", metavar="FILE", help=f"the file to write, with its folder (RUN/{FILE})")
 
 
 def run(arguments: argparse.Namespace) -> CommandResult:
@@ -50,6 +50,7 @@ def run(arguments: argparse.Namespace) -> CommandResult:
     content = result_of(part, summary_of(part), time.time_ns() // 1_000_000)
     into = Path(arguments.into) if arguments.into else part.run.path / FILE
     text = render_result(content)
+    into.parent.mkdir(parents=True, exist_ok=True)
     write_over_ours(into, text, text[: text.index(",")], "result file")
     n_targets, n_prompts = len(content["targets"]), len(content["prompts"])
     size = f"{into.stat().st_size / 1e3:.0f} kB"

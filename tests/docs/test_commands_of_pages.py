@@ -1,0 +1,123 @@
+"""Commands on the pages that work on runs do their work, page by page, on runs with the names that the pages use."""
+
+from __future__ import annotations
+
+import shutil
+from itertools import chain
+from pathlib import Path
+
+import pytest
+
+from pytest_openclaw.commands import main
+from pytest_openclaw.suites.definitions import definition
+from pytest_openclaw.suites.load import load_suite
+from pytest_openclaw.types.targets import Target
+from pytest_openclaw.validators import BUILTIN
+from pytest_openclaw.validators.registry import build_registry
+from tests.docs.pages import commands_of
+from tests.docs.test_pages import FOLLOWED, NAMED, PAGES, ROOT
+from tests.unit.reports.summaries import record
+from tests.unit.stored.stored_runs import store
+
+pytestmark = pytest.mark.newest
+
+TARGET = Target(provider="ollama_native", model="qwen3:8b")
+SUITE = "benchmarks/prompts_small.toml"
+IDS = ["S0", "V1", *(f"P{n}" for n in range(1, 13))]
+WHOLE = (
+    "main", "again", "RUN", "RUN_OF_HOST1", "RUN_OF_HOST2",
+    "20260213_235930", "20261114_021700", "20261114_090000", "20261115_021700",
+)  # fmt: skip
+"""Runs of all prompts; `last` is one of them."""
+PARTS = ("shard-1", "shard-2"), ("JOB-1", "JOB-2"), ("shards/shard-core", "shards/shard-tools")
+"""Runs of half of the prompts each."""
+NEED_MORE = {
+    "capture-tools": "an installed OpenClaw: tests/openclaw",
+    "watch": "a server, again and again: tests of the command watch",
+    "--check": "an installed OpenClaw: tests/openclaw",
+}
+"""A word of a command → what it takes, and where it is run."""
+USUAL = (0, 1, 10)
+"""Exit statuses of a command that has done its work: a gate may fail, or have no verdict."""
+
+
+def _commands(page: Path) -> list[list[str]]:
+    named = {case.id: case.values[0] for case in NAMED}
+    prefix = f"{page.relative_to(ROOT)}:"
+    found = [words for name, words in named.items() if name is not None and name.startswith(prefix)]
+    return [
+        words[1:]
+        for words in found
+        if words[0] == "pytest-openclaw" and not any(word in NEED_MORE for word in words)
+    ]
+
+
+ASKED = [
+    pytest.param(commands, id=str(page.relative_to(ROOT)))
+    for page in PAGES
+    if page not in FOLLOWED and commands_of(page.read_text("utf-8")) and (commands := _commands(page))
+]
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A suite, runs of it in the folder of runs, and the files of CI's jobs beside it."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    (tmp_path / "benchmarks").mkdir()
+    text = "\n".join(
+        f'[[prompts]]\nid = "{one}"\nprompt = "Read {one}."\ntools = ["read"]\n'
+        'validator = { type = "tool_call", calls = [{ name = "read" }] }\n'
+        for one in IDS
+    )
+    (tmp_path / SUITE).write_text(text)
+    for name in WHOLE:
+        _store(Path("runs", name), IDS)
+    _store(Path("baseline/main"), IDS)
+    for first, second in PARTS:
+        for name, ids in ((first, IDS[:7]), (second, IDS[7:])):
+            _store(Path(name), ids)
+    return tmp_path
+
+
+def _store(path: Path, ids: list[str]) -> None:
+    registry = build_registry(("the package", validator) for validator in BUILTIN)
+    prompts = [
+        prompt
+        for prompt in load_suite(Path(SUITE), name=SUITE, registry=registry).prompts
+        if prompt.id in ids
+    ]
+    rows = [
+        record(
+            TARGET,
+            run_id=path.name,
+            prompt_id=one,
+            prompt_name=one,
+            suite=SUITE,
+            tools_offered=1,
+            tool_demand="call",
+            tool_outcome="valid",
+            tool_use_success=True,
+        )
+        for one in ids
+    ]
+    store(path, rows, prompts=[definition(prompt) for prompt in prompts])
+
+
+def _matching(folder: Path, word: str) -> list[str]:
+    """Expand a word as a shell does."""
+    return sorted(str(path.relative_to(folder)) for path in folder.glob(word)) if "*" in word else [word]
+
+
+@pytest.mark.parametrize("commands", ASKED)
+def test_the_commands_of_a_page_do_their_work(
+    project: Path, capsys: pytest.CaptureFixture[str], commands: list[list[str]]
+) -> None:
+    """In the order of the page: none refuses its arguments, or what the one before it has written."""
+    for words in commands:
+        if words[0] == "merge":  # a page has several examples for one result
+            shutil.rmtree(project / "runs/whole", ignore_errors=True)
+        expanded = chain.from_iterable(_matching(project, word) for word in words)
+        status = main([*expanded])
+        shown = capsys.readouterr()
+        assert status in USUAL, (words, shown.err)
