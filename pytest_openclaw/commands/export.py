@@ -1,20 +1,28 @@
-"""Export a run's rows as CSV: to a file, or to stdout.
+"""Export a run's rows: as CSV, as Parquet, or as logs of Inspect.
 
 One line per cell, its last row; one column per field of a row, then any others
-(x_...). Null is empty; lists and objects are JSON. UTF-8, lines end with CR LF.
+(x_...). In CSV null is empty; lists and objects are JSON. UTF-8, lines end with
+CR LF.
 
 A model's answer is foreign text, and a spreadsheet computes what looks like a
 formula: a text that begins with = + - @ (also after blanks), a tab, a line end
 or a ' is prefixed with '. Remove one leading ' to restore the text, or use
 --exact if a program reads the file. Numbers are never changed.
 
+Parquet has typed columns and texts as they are; it needs the extra `parquet`.
+Inspect's logs are one file for each target, in a new folder.
+
 Example:
   pytest-openclaw export last --into rows.csv
   pytest-openclaw export last --failed --target "*qwen*"
+  pytest-openclaw export last --format parquet --into rows.parquet
+  pytest-openclaw export last --format inspect --into logs
 """
 
 from __future__ import annotations
 
+import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,14 +36,54 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pytest_openclaw.core.json_types import JsonObject
-    from pytest_openclaw.types.targets import CellKey
+    from pytest_openclaw.types.records import Record
+    from pytest_openclaw.types.targets import Target
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Chosen:
+    """The rows to export, which are read a second time, so that they are never all in memory.
+
+    Attributes:
+        lines: the numbers of each cell's last row, from 0.
+        is_torn: whether the last line of the file is.
+    """
+
+    path: Path
+    config: JsonObject
+    lines: Sequence[int]
+    columns: list[str]
+    is_torn: bool
+
+    @property
+    def records(self) -> Iterator[Record]:
+        """The records, one in memory at a time."""
+        from pytest_openclaw.core.files import parse_json, read_lines
+        from pytest_openclaw.recording.run_directory import RESULTS
+        from pytest_openclaw.types.rows import from_row
+
+        wanted = set(self.lines)
+        for number, line in enumerate(read_lines(self.path / RESULTS)):
+            if number in wanted:
+                yield from_row(parse_json(line))
+
+    @property
+    def rows(self) -> Iterator[JsonObject]:
+        """The rows as JSON, in today's format."""
+        from pytest_openclaw.types.rows import to_row
+
+        return map(to_row, self.records)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `export`."""
     add_run(parser)
+    parser.add_argument("--format", choices=("csv", "parquet", "inspect"), default="csv", help="(csv)")
     parser.add_argument(
-        "--into", type=Path, metavar="FILE", help="a new file; without it, stdout gets the rows"
+        "--into",
+        type=Path,
+        metavar="FILE",
+        help="a new file, of inspect a new folder; without it, stdout gets the rows as CSV",
     )
     parser.add_argument("--exact", action="store_true", help="leave texts as they are: no ' before formulas")
     add_filters(parser)
@@ -47,66 +95,89 @@ def run(arguments: argparse.Namespace) -> CommandResult:
     from pytest_openclaw.reports.csv_rows import render_csv
 
     path = run_path(arguments.run, arguments.runs_dir)
-    if arguments.into and is_there(arguments.into):
-        raise OpenClawError(f"{arguments.into} exists already; name a file that does not")
-    lines, columns, torn = _chosen(path, arguments)
-    warnings = [f"{path}: the last line was torn when the run was killed, and is left out"] if torn else []
-    data: JsonObject = {"run": str(path), "into": None, "n_rows": len(lines), "columns": columns}
-    if arguments.json and not arguments.into:
-        return CommandResult(lines=[], data={**data, "rows": [*_rows(path, lines)]}, warnings=warnings)
-    text = render_csv(_rows(path, lines), columns, guarded=not arguments.exact)
-    if not arguments.into:
+    into: Path | None = arguments.into
+    if into and is_there(into):
+        raise OpenClawError(f"{into} exists already; name a {_kind(arguments.format)} that does not")
+    if not into and arguments.format != "csv":
+        raise OpenClawError(f"--format={arguments.format} needs --into and a new {_kind(arguments.format)}")
+    chosen = _choose(path, arguments)
+    warnings = [f"{path}: the last line was torn when the run was killed, and is left out"]
+    warnings = warnings if chosen.is_torn else []
+    n_rows = len(chosen.lines)
+    data: JsonObject = {"run": str(path), "into": None, "n_rows": n_rows, "columns": chosen.columns}
+    if arguments.json and not into:
+        return CommandResult(lines=[], data={**data, "rows": [*chosen.rows]}, warnings=warnings)
+    if not into:
+        text = render_csv(chosen.rows, chosen.columns, guarded=not arguments.exact)
         return CommandResult(lines=[], data=data, warnings=warnings, raw=text)
-    _write(arguments.into, text)
-    line = f"wrote {counted(len(lines), 'row')} of {path} into {arguments.into}"
-    return CommandResult(lines=[line], data={**data, "into": str(arguments.into)}, warnings=warnings)
+    if arguments.format == "inspect":
+        _write_logs(into, chosen)
+    else:
+        _write(into, chosen, arguments)
+    line = f"wrote {counted(n_rows, 'row')} of {path} into {into}"
+    return CommandResult(lines=[line], data={**data, "into": str(into)}, warnings=warnings)
 
 
-def _chosen(path: Path, arguments: argparse.Namespace) -> tuple[list[int], list[str], bool]:
-    """Return the line numbers of each cell's last row (from 0), the columns, whether the last line is torn.
+def _kind(named: str) -> str:
+    return "folder" if named == "inspect" else "file"
 
-    The rows are read twice, so that they are never all in memory.
-    """
+
+def _choose(path: Path, arguments: argparse.Namespace) -> _Chosen:
     from pytest_openclaw.recording.run_directory import RESULTS
     from pytest_openclaw.stored.reading import StoredRow, load_config, read_rows
     from pytest_openclaw.types.rows import to_row
+    from pytest_openclaw.types.targets import CellKey
 
-    load_config(path)  # an error if it is not a run
+    config = load_config(path)  # an error if it is not a run
     latest: dict[CellKey, int] = {}
+    targets: dict[Target, Target] = {}
     columns: dict[str, None] = {}
     extra: set[str] = set()
-    torn = False
+    is_torn = False
     for number, found in enumerate(read_rows(path / RESULTS)):
         if not isinstance(found, StoredRow):
-            torn = True
+            is_torn = True
             continue
         record = found.record
-        latest.pop(record.key, None)
+        target = targets.setdefault(record.target, record.target)
+        # The names that many keys have in common are kept once.
+        key = CellKey(sys.intern(record.suite), sys.intern(record.prompt_id), target, record.repeat)
+        latest.pop(key, None)
         if is_chosen(record, arguments):
-            latest[record.key] = number
+            latest[key] = number
             extra.update(record.extra)
         columns = columns or dict.fromkeys(key for key in to_row(record) if key not in record.extra)
-    return sorted(latest.values()), [*columns, *sorted(extra)], torn
+    return _Chosen(
+        path=path,
+        config=config,
+        lines=sorted(latest.values()),
+        columns=[*columns, *sorted(extra)],
+        is_torn=is_torn,
+    )
 
 
-def _rows(path: Path, lines: Sequence[int]) -> Iterator[JsonObject]:
-    from pytest_openclaw.recording.run_directory import RESULTS
-    from pytest_openclaw.stored.reading import StoredRow, read_rows
-    from pytest_openclaw.types.rows import to_row
-
-    wanted = set(lines)
-    for number, found in enumerate(read_rows(path / RESULTS)):
-        if number in wanted and isinstance(found, StoredRow):
-            yield to_row(found.record)
-
-
-def _write(into: Path, text: Iterator[str]) -> None:
+def _write(into: Path, chosen: _Chosen, arguments: argparse.Namespace) -> None:
     """Write the whole file, or nothing.
 
     Raises:
         OSError: it cannot be written.
     """
     from pytest_openclaw.core.files import replacing
+    from pytest_openclaw.reports.csv_rows import render_csv
 
     with replacing(into) as file:
-        file.writelines(part.encode() for part in text)
+        if arguments.format == "parquet":
+            from pytest_openclaw.reports.parquet_rows import write_parquet
+
+            write_parquet(chosen.rows, chosen.columns, file)
+        else:
+            text = render_csv(chosen.rows, chosen.columns, guarded=not arguments.exact)
+            file.writelines(part.encode() for part in text)
+
+
+def _write_logs(into: Path, chosen: _Chosen) -> None:
+    from pytest_openclaw.stored.inspect_logs import write_logs
+
+    prompts = {(entry["suite"], entry["id"]): entry for entry in chosen.config["prompts"]}
+    into.mkdir(parents=True)
+    write_logs(into, chosen.path.name, lambda: chosen.records, prompts)

@@ -1,8 +1,9 @@
 """Write a page of many shared results, in groups that the evidence supports.
 
 The first group has the targets that no other one is shown to be better than;
-then come those that are shown to be worse, and last those that are unsafe or
-not to be trusted with tools, whatever their rate.
+then come those that are shown to be worse, those that cannot be compared with
+any other (no tool prompt in common, or other conditions), and last those that
+are unsafe or not to be trusted with tools, whatever their rate.
 
 Example:
   pytest-openclaw leaderboard "results/*.json" --out leaderboard.html

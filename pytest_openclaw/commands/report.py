@@ -122,14 +122,17 @@ def _one(arguments: argparse.Namespace) -> CommandResult:
     page = render_page(shown)
     write_over_ours(into, page, FIRST_WORDS, "page")
     n_bytes = into.stat().st_size
-    cells, targets = counted(len(shown.cells), "cell"), counted(len(shown.summary.groups), "target")
+    n_cells = len(shown.cells) + len(shown.unshown)
+    cells, targets = counted(n_cells, "cell"), counted(len(shown.summary.groups), "target")
+    sample = f"a sample of {len(shown.cells)} on the page, " if shown.unshown else ""
     return CommandResult(
-        lines=[f"{cells} on {targets}, {n_bytes / 1e6:.1f} MB", f"wrote {into}"],
+        lines=[f"{cells} on {targets}, {sample}{n_bytes / 1e6:.1f} MB", f"wrote {into}"],
         data={
             "run": part.name,
             "baseline": baseline.name if baseline else None,
             "into": str(into),
-            "n_cells": len(shown.cells),
+            "n_cells": n_cells,
+            "n_shown": len(shown.cells),
             "n_targets": len(shown.summary.groups),
             "n_bytes": n_bytes,
             "notes": part.shortcomings,

@@ -39,7 +39,7 @@ def run(arguments: argparse.Namespace) -> CommandResult:
     part = read_run(arguments, even_active=True)
     chosen = [record for record in part.records if is_chosen(record, arguments)]
     if arguments.cell is not None:
-        return _cell(part, find_cell(chosen, arguments.cell, part.name))
+        return _cell(part, part.rows[find_cell(chosen, arguments.cell, part.name).key].whole)
     return _run(part, chosen)
 
 

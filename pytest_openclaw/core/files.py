@@ -7,6 +7,7 @@ UTF-8, numbers are finite, nesting is shallow.
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import json
 import os
@@ -178,7 +179,7 @@ def parse_json(data: bytes | str) -> Any:
         ValueError: it is malformed, or beyond the limits of a run's files.
     """
     try:
-        text = data if isinstance(data, str) else data.decode("utf-8-sig")
+        text = data if isinstance(data, str) else data.removeprefix(codecs.BOM_UTF8).decode()
     except UnicodeDecodeError as error:
         raise ValueError(f"byte {error.start + 1} is not UTF-8") from None
     try:
@@ -190,7 +191,7 @@ def parse_json(data: bytes | str) -> Any:
     may_be_deep = isinstance(value, dict | list) and text.count("[") + text.count("{") > DEEPEST
     if may_be_deep and _is_too_deep(value):
         raise ValueError(_TOO_DEEP)
-    if _SURROGATE.search(text):
+    if "\\u" in text and _SURROGATE.search(text):
         _check_characters(value)
     return value
 

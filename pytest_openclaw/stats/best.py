@@ -14,14 +14,14 @@ from pytest_openclaw.stats.significance import LEVEL, sign_flip
 from pytest_openclaw.stats.tool_use import calls_of, did_right
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pytest_openclaw.stats.groups import Group
     from pytest_openclaw.types.records import Record
     from pytest_openclaw.types.targets import Target
 
-Outcomes = Mapping[tuple[str, str, int], tuple[tuple[str, str], bool]]
-"""By suite, prompt and repeat: the cluster of the prompt, and whether the cell ended right."""
+Outcomes = dict[tuple[str, str], tuple[tuple[str, str], dict[int, bool]]]
+"""By suite and prompt: the cluster of the prompt, and whether each of its repeats ended right."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,18 +105,21 @@ def best_among(rivals: Sequence[Rival]) -> Best | None:
 
 
 def outcomes_of(records: Iterable[Record], is_right: Callable[[Record], bool]) -> Outcomes:
-    """Return of each cell the prompt whose repeats it belongs to, and whether it ended right."""
-    return {
-        (record.suite, record.prompt_id, record.repeat): (cluster_of(record), is_right(record))
-        for record in records
-    }
+    """Return of each prompt the one whose repeats it belongs to, and whether its cells ended right."""
+    outcomes: Outcomes = {}
+    for record in records:
+        _, repeats = outcomes.setdefault((record.suite, record.prompt_id), (cluster_of(record), {}))
+        repeats[record.repeat] = is_right(record)
+    return outcomes
 
 
 def _is_better(one: Outcomes, other: Outcomes, level: float) -> bool:
     totals: Counter[tuple[str, str]] = Counter()
-    for place in one.keys() & other.keys():
-        cluster, is_right = one[place]
-        totals[cluster] += is_right - other[place][1]
+    for prompt in one.keys() & other.keys():
+        cluster, repeats = one[prompt]
+        others = other[prompt][1]
+        for repeat in repeats.keys() & others.keys():
+            totals[cluster] += repeats[repeat] - others[repeat]
     found = sign_flip([*totals.values()])
     return found.sign > 0 and found.p / 2 < level
 

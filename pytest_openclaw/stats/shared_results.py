@@ -73,16 +73,18 @@ def compare_shared(one: SharedResult, other: SharedResult) -> SharedDifference:
     shifts = _shifts(one, other)
     units = [(float(sum(values)), float(len(values))) for values in shifts.values()]
     n_prompts = sum(map(len, shifts.values()))
-    names = {*one.conditions, *other.conditions}
     return SharedDifference(
         n_prompts=n_prompts,
         difference=sum(total for total, _ in units) / n_prompts if n_prompts else None,
         interval_95=mean_difference_95(units),
         p=_test(shifts)[1],
-        other_conditions=sorted(
-            name for name in names if one.conditions.get(name) != other.conditions.get(name)
-        ),
+        other_conditions=_other_conditions(one, other),
     )
+
+
+def is_comparable(one: SharedResult, other: SharedResult) -> bool:
+    """Whether both were asked a common tool prompt under the same conditions."""
+    return not _other_conditions(one, other) and bool(_shifts(one, other))
 
 
 def leaders(results: Sequence[SharedResult]) -> set[int]:
@@ -90,14 +92,22 @@ def leaders(results: Sequence[SharedResult]) -> set[int]:
 
     As in `best.best_of`: a target is left out if another one did better on the prompts that both were asked,
     with a one-sided p below 0.05 / (targets - 1), so that the true best is left out in at most 5 % of cases.
+    Targets under other conditions are not compared.
     """
     level = LEVEL / max(1, len(results) - 1)
     worse = set()
     for (_, better), (place, one) in permutations(enumerate(results), 2):
+        if not is_comparable(better, one):
+            continue
         sign, p = _test(_shifts(better, one))
         if sign > 0 and p / 2 < level:
             worse.add(place)
     return set(range(len(results))) - worse
+
+
+def _other_conditions(one: SharedResult, other: SharedResult) -> list[str]:
+    names = {*one.conditions, *other.conditions}
+    return sorted(name for name in names if one.conditions.get(name) != other.conditions.get(name))
 
 
 def _shifts(one: SharedResult, other: SharedResult) -> Mapping[str, list[Fraction]]:

@@ -46,12 +46,7 @@ def variance_parts(judged: Sequence[Record], passed: Callable[[Record], bool]) -
         passed: whether one has passed.
     """
     values = [float(passed(record)) for record in judged]
-    keys = [
-        (record.category or "", cluster_of(record), (record.suite, record.prompt_id), number)
-        for number, record in enumerate(judged)
-    ]
-    # Each cell's group at each level: all, then its category, prompt, wording, and itself.
-    groups: list[list[Hashable]] = [[key[:depth] for key in keys] for depth in range(5)]
+    groups = _groups_of(judged)
     products = [_mean_product(coarse, fine, values) for coarse, fine in pairwise(groups)]
     means = [*products, _mean(values)]
     known = [depth for depth, mean in enumerate(means) if mean is not None]
@@ -66,9 +61,20 @@ def variance_parts(judged: Sequence[Record], passed: Callable[[Record], bool]) -
     return parts
 
 
-def _mean_product(
-    coarse: Sequence[Hashable], fine: Sequence[Hashable], values: Sequence[float]
-) -> float | None:
+def _groups_of(judged: Sequence[Record]) -> list[Sequence[int]]:
+    """Return the number of each cell's group by level: all, its category, prompt, wording, and itself."""
+    groups: list[list[int]] = [[], [], []]
+    numbers: list[dict[Hashable, int]] = [{}, {}, {}]
+    for record in judged:
+        group = 0
+        names = (record.category or "", cluster_of(record), (record.suite, record.prompt_id))
+        for level, known, name in zip(groups, numbers, names, strict=True):
+            group = known.setdefault((group, name), len(known))
+            level.append(group)
+    return [[0] * len(judged), *groups, range(len(judged))]
+
+
+def _mean_product(coarse: Sequence[int], fine: Sequence[int], values: Sequence[float]) -> float | None:
     """Return the mean product of pairs of a coarse group but different fine ones; None without such pairs."""
     total, n = _squares(coarse, values), _squares(coarse, [1.0] * len(values))
     total -= _squares(fine, values)
@@ -76,9 +82,9 @@ def _mean_product(
     return total / n if n else None
 
 
-def _squares(groups: Sequence[Hashable], values: Sequence[float]) -> float:
+def _squares(groups: Sequence[int], values: Sequence[float]) -> float:
     """Return the sum of the squared sums of groups."""
-    sums: dict[Hashable, float] = {}
+    sums: dict[int, float] = {}
     for group, value in zip(groups, values, strict=True):
         sums[group] = sums.get(group, 0.0) + value
     return sum(one**2 for one in sums.values())

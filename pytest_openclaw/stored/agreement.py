@@ -119,6 +119,8 @@ def _different_prompts(parts: Sequence[Part]) -> list[str]:
         definitions = {
             part.name: part.prompts[suite, prompt_id] for part in parts if (suite, prompt_id) in part.prompts
         }
+        if len({id(definition) for definition in definitions.values()}) == 1:
+            continue  # read together, and found to be equal
         keys = {key for definition in definitions.values() for key in definition}
         different = [
             key

@@ -40,15 +40,16 @@ def order_of(parts: Sequence[Part]) -> Order:
     difference. Targets and prompts that no config names are sorted in by name.
     """
     entries = [entry for part in parts for entry in part.measured]
-    keys = [key for part in parts for key in part.rows]
+    found_targets = {key.target for part in parts for key in part.rows}
+    found_prompts = {(key.suite, key.prompt_id) for part in parts for key in part.rows}
     targets = [[target_of(target) for target in entry["targets"]] for entry in entries]
     prompts = [[(suite, prompt_id) for suite, prompt_id in entry["prompts"]] for entry in entries]
     return Order(
         targets=common_order(
-            [*targets, *([key.target] for key in keys)], key=lambda target: natural(target.label)
+            [*targets, *([target] for target in found_targets)], key=lambda target: natural(target.label)
         ),
         prompts=common_order(
-            [*prompts, *([(key.suite, key.prompt_id)] for key in keys)],
+            [*prompts, *([prompt] for prompt in found_prompts)],
             key=lambda prompt: (natural(prompt[0]), natural(prompt[1])),
         ),
     )

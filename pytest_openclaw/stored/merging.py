@@ -6,6 +6,7 @@ the runs have in common, `joining.py` joins their `config.json` and `inventory.j
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -26,11 +27,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pytest_openclaw.stored.parts import Part
-    from pytest_openclaw.stored.reading import StoredRow
+    from pytest_openclaw.stored.reading import IndexedRow
     from pytest_openclaw.types.targets import Target
 
 Prefer = Literal["newest", "oldest"]
-Rows = dict[CellKey, "StoredRow"]
+Rows = dict[CellKey, "IndexedRow"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +67,8 @@ def merge_parts(
         rows,
         key=lambda key: (target_places[key.target], key.repeat, prompt_places[key.suite, key.prompt_id]),
     )
-    n_selected = {target: _n_selected(target, parts, rows) for target in order.targets}
+    n_rows = Counter(key.target for key in rows)
+    n_selected = {target: _n_selected(target, parts, rows, n_rows[target]) for target in order.targets}
     gates = [part.gates for part in parts]
     same_gates = gates[0] if all(one == gates[0] for one in gates) else None
     new = NewRun(
@@ -88,15 +90,18 @@ def merge_parts(
 
 
 def _joined_rows(parts: Sequence[Part], prefer: Prefer | None) -> tuple[Rows, list[str]]:
-    found: dict[CellKey, dict[bytes, StoredRow]] = {}
-    holders: dict[CellKey, list[str]] = {}
+    rows: Rows = {}
+    repeated: set[CellKey] = set()
     for part in parts:
         for key, row in part.rows.items():
-            found.setdefault(key, {})[row.line] = row
-            holders.setdefault(key, []).append(part.name)
-    contested = sorted((key for key, versions in found.items() if len(versions) > 1), key=_cell_name)
+            if rows.setdefault(key, row) is not row:
+                repeated.add(key)
+    versions = {
+        key: {part.rows[key].line: part.rows[key] for part in parts if key in part.rows} for key in repeated
+    }
+    contested = sorted((key for key, found in versions.items() if len(found) > 1), key=_cell_name)
     if contested and prefer is None:
-        shown = [f"{_cell_name(key)} ({', '.join(holders[key])})" for key in contested[:MAX_SHOWN]]
+        shown = [f"{_cell_name(key)} ({', '.join(_holders(key, parts))})" for key in contested[:MAX_SHOWN]]
         rest = len(contested) - MAX_SHOWN
         raise OpenClawError(
             f"different rows of one cell: {', '.join(shown)}{f' and {rest} more' if rest > 0 else ''}. "
@@ -105,13 +110,19 @@ def _joined_rows(parts: Sequence[Part], prefer: Prefer | None) -> tuple[Rows, li
     notes = []
     if contested:
         notes.append(f"{_counted(len(contested))} different rows; the {prefer} is kept")
-    if n_twice := sum(len(holders[key]) > 1 for key in found) - len(contested):
+    if n_twice := len(repeated) - len(contested):
         notes.append(f"{_counted(n_twice)} the same row in several runs; it is kept once")
     choose = min if prefer == "oldest" else max
-    return {key: choose(versions.values(), key=_age) for key, versions in found.items()}, notes
+    for key, found in versions.items():
+        rows[key] = choose(found.values(), key=_age)
+    return rows, notes
 
 
-def _age(row: StoredRow) -> tuple[int, bytes]:
+def _holders(key: CellKey, parts: Sequence[Part]) -> list[str]:
+    return [part.name for part in parts if key in part.rows]
+
+
+def _age(row: IndexedRow) -> tuple[int, bytes]:
     return row.record.ended_at_ms, row.line
 
 
@@ -123,12 +134,18 @@ def _counted(n: int) -> str:
     return "1 cell has" if n == 1 else f"{n} cells have"
 
 
-def _n_selected(target: Target, parts: Sequence[Part], rows: Rows) -> int:
+def _n_selected(target: Target, parts: Sequence[Part], rows: Rows, n_rows: int) -> int:
     """Count the cells of a target that any part selected: those with rows, and those still to run.
 
     A part's config names its prompts and counts its cells. If the cells without a row are as many as the
     prompts without one, they are known, and a cell that another part has run is no longer missing. In a part
     that selected fewer (`-k` with a target's name) they may be any of these prompts; they are counted once.
+
+    Args:
+        target: whose cells are counted.
+        parts: the runs.
+        rows: of the merged run.
+        n_rows: of the target.
     """
     known: set[CellKey] = set()
     possible: set[CellKey] = set()
@@ -144,7 +161,6 @@ def _n_selected(target: Target, parts: Sequence[Part], rows: Rows) -> int:
         else:
             possible |= unanswered - rows.keys()
             n_possible += n_missing
-    n_rows = sum(key.target == target for key in rows)
     return n_rows + len(known) + n_unnamed + min(n_possible, len(possible - known))
 
 

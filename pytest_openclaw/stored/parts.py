@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
+from functools import cached_property
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.asking.resources import parse_snapshot
@@ -11,7 +13,7 @@ from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.core.files import is_there, load_object, read_file
 from pytest_openclaw.core.schema_check import shown
 from pytest_openclaw.recording.run_directory import is_active
-from pytest_openclaw.stored.reading import StoredRow, StoredRun, load_run, load_surface, repeats_of, target_of
+from pytest_openclaw.stored.reading import StoredRun, load_run, load_surface, repeats_of, target_of
 from pytest_openclaw.types.settings import gates_of
 
 if TYPE_CHECKING:
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_openclaw.core.json_types import JsonObject
+    from pytest_openclaw.stored.reading import IndexedRow, RowIndex
     from pytest_openclaw.types.records import Record
     from pytest_openclaw.types.settings import Gates
     from pytest_openclaw.types.surface import Surface
@@ -58,7 +61,7 @@ class Part:
     run: StoredRun
     n_selected: Mapping[Target, int]
     prompts: Mapping[PromptKey, JsonObject]
-    rows: Mapping[CellKey, StoredRow]
+    rows: Mapping[CellKey, IndexedRow]
     snapshots: tuple[Snapshot, ...]
     gates: Gates | None
     surface: Surface | None = None
@@ -68,7 +71,7 @@ class Part:
         """Its name in messages: the path as the user gave it."""
         return str(self.run.path)
 
-    @property
+    @cached_property
     def measured(self) -> list[JsonObject]:
         """The settings of each run that it consists of: its own, unless it is merged."""
         config = self.run.config
@@ -85,10 +88,9 @@ class Part:
         return sum(self.n_selected.values())
 
     @property
-    def rows_in_order(self) -> list[StoredRow]:
+    def rows_in_order(self) -> list[IndexedRow]:
         """The last row of each cell, in the order of the file."""
-        counting = {id(row) for row in self.rows.values()}
-        return [row for row in self.run.rows if id(row) in counting]
+        return sorted(self.rows.values(), key=attrgetter("number"))
 
     @property
     def n_rows(self) -> int:
@@ -117,7 +119,7 @@ class Part:
 
     @property
     def records(self) -> list[Record]:
-        """The last row of each cell in planned order: by target, prompt and repeat."""
+        """The last row of each cell in planned order, by target, prompt and repeat, and without its texts."""
         targets = {target: place for place, target in enumerate(self.n_selected)}
         prompts = {key: place for place, key in enumerate(self.prompts)}
 
@@ -129,7 +131,11 @@ class Part:
 
     def n_rows_of(self, target: Target) -> int:
         """Number of cells of one target with a row."""
-        return sum(key.target == target for key in self.rows)
+        return self._n_rows_by_target[target]
+
+    @cached_property
+    def _n_rows_by_target(self) -> Counter[Target]:
+        return Counter(key.target for key in self.rows)
 
     @property
     def shortcomings(self) -> list[str]:
@@ -143,11 +149,12 @@ class Part:
         return sentences
 
 
-def read_part(path: Path, *, even_active: bool = False) -> Part:
+def read_part(path: Path, *, even_active: bool = False, index: RowIndex | None = None) -> Part:
     """Read a run directory and check that it can be rewritten.
 
     Args:
         path: the directory.
+        index: of the runs that are read together; it saves memory.
         even_active: accept a run that is still active, with its rows so far, for display.
 
     Raises:
@@ -155,7 +162,7 @@ def read_part(path: Path, *, even_active: bool = False) -> Part:
     """
     if is_active(path) and not even_active:
         raise OpenClawError(f"{path}: a run is writing there now. Wait until it ends, or end it.")
-    run = load_run(path)
+    run = load_run(path, index)
     if not run.inventory:  # the run was killed before it wrote one
         run = replace(run, inventory={"run_id": run.run_id, "targets": {}})
     rows = run.latest()
@@ -165,7 +172,7 @@ def read_part(path: Path, *, even_active: bool = False) -> Part:
     part = Part(
         run=run,
         n_selected=n_selected,
-        prompts={(entry["suite"], entry["id"]): dict(entry) for entry in run.config["prompts"]},
+        prompts={(entry["suite"], entry["id"]): entry for entry in run.config["prompts"]},
         rows=rows,
         snapshots=_snapshots(path, n_selected),
         gates=None if (gates := run.config["gates"]) is None else gates_of(gates),

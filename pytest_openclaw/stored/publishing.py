@@ -24,6 +24,7 @@ from pytest_openclaw.stored.parts import is_python
 from pytest_openclaw.stored.reading import target_of
 from pytest_openclaw.types.documents import check_object
 from pytest_openclaw.types.run_config import PROMPTS, SETTINGS, keys_to
+from pytest_openclaw.types.targets import LISTED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -118,27 +119,62 @@ def parse_result(path: Path, content: JsonObject) -> list[SharedResult]:
     for prompt in content["prompts"]:
         first.setdefault(prompt["cluster"], prompt["digest"])
     clusters = {prompt["digest"]: first[prompt["cluster"]] for prompt in content["prompts"]}
+    settings = content["settings"]
     for target in content["targets"]:
         if len(target["cells"]) != len(digests):
             n = len(target["cells"])
             raise OpenClawError(f"{path}: {target['model']} has {n} `cells` for {len(digests)} prompts")
         if any(cells is not None and len(cells) != len(PromptCounts._fields) for cells in target["cells"]):
             raise OpenClawError(f"{path}: {target['model']}: an entry of `cells` has not four counts")
+        if problem := _contradiction(target):
+            raise OpenClawError(f"{path}: {target['model']}: {problem}")
     return [
         SharedResult(
             name=target_of(target).label,
             source=str(path),
             figures={**target, "measured_at_ms": content["measured_at_ms"]},
-            conditions={**content["settings"], "surface": content["surface"]},
-            prompts={
-                digest: PromptCounts(*cells)
-                for digest, cells in zip(digests, target["cells"], strict=True)
-                if cells
-            },
+            conditions={**settings, **_conditions(target, content["surface"] or {})},
+            prompts=_counted(digests, target["cells"]),
             clusters=clusters,
         )
         for target in content["targets"]
     ]
+
+
+def _contradiction(target: JsonObject) -> str | None:
+    """Return what in a target's figures cannot be; None if they fit together."""
+    counts = [PromptCounts(*cells) for cells in target["cells"] if cells]
+    if any(one.n_passed > one.n or one.n_right > one.n_calls for one in counts):
+        return "an entry of `cells` has more passed or right cells than cells"
+    for name, n, n_success in (
+        ("passed", sum(one.n for one in counts), sum(one.n_passed for one in counts)),
+        ("tool_use", sum(one.n_calls for one in counts), sum(one.n_right for one in counts)),
+    ):
+        figures = target[name]
+        # Benchmarks in Python are in the figures, and have no entry in `cells`.
+        if n > figures["n"] or n_success > figures["n_success"] or figures["n_success"] > figures["n"]:
+            return f"`cells` and `{name}` contradict each other"
+        rate = figures["n_success"] / figures["n"] if figures["n"] else None
+        if (rate is None) != (figures["rate"] is None) or abs((rate or 0) - (figures["rate"] or 0)) > 1e-6:
+            return f"`{name}`: its rate is not that of its counts"
+    return None
+
+
+def _conditions(target: JsonObject, surface: JsonObject) -> JsonObject:
+    """Return what is no setting, and has to be equal for a comparison: surface, and release that judged."""
+    name = target.get("surface", LISTED)
+    sent = "" if name == LISTED else f" {surface.get('release')} {str(surface.get('sha256'))[:8]}"
+    return {"surface": f"{name}{sent}", "release": target["recommendation"].get("release")}
+
+
+def _counted(digests: Sequence[str], cells: Sequence[Sequence[int] | None]) -> dict[str, PromptCounts]:
+    """Return the counts by digest; two prompts may be equal."""
+    found: dict[str, PromptCounts] = {}
+    for digest, counts in zip(digests, cells, strict=True):
+        if counts:
+            before = found.get(digest, PromptCounts(0, 0, 0, 0))
+            found[digest] = PromptCounts(*map(sum, zip(before, counts, strict=True)))
+    return found
 
 
 def _target(part: Part, group: Group, by_prompt: Sequence[Sequence[Record]]) -> JsonObject:

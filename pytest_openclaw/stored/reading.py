@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import weakref
+from array import array
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.core.errors import OpenClawError
-from pytest_openclaw.core.files import is_there, load_object, parse_json, read_lines
+from pytest_openclaw.core.files import is_there, load_object, open_file, parse_json, read_lines
 from pytest_openclaw.core.schema_check import shown
 from pytest_openclaw.recording.run_directory import RESULTS, SURFACE
+from pytest_openclaw.stats.record_table import RecordTable
 from pytest_openclaw.types.documents import check_object, load_document
 from pytest_openclaw.types.rows import check_row, from_row
 from pytest_openclaw.types.run_config import CONFIG_VERSION
@@ -19,6 +22,7 @@ from pytest_openclaw.types.targets import LISTED, Target
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
+    from typing import BinaryIO
 
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.types.records import Record
@@ -42,6 +46,100 @@ class StoredRow:
     record: Record
 
 
+class IndexedRow:
+    """A line of `results.jsonl` that stays in its file; `record` has its figures, without texts."""
+
+    __slots__ = ("_index", "number")
+
+    def __init__(self, index: RowIndex, number: int) -> None:
+        self._index = index
+        self.number = number
+
+    @property
+    def record(self) -> Record:
+        """The record without what `record_table.LEFT_OUT` names."""
+        return self._index.table[self.number]
+
+    @property
+    def line(self) -> bytes:
+        """Its bytes, without the line feed; raises OpenClawError if the file cannot be read any more."""
+        return self._index.line(self.number)
+
+    @property
+    def whole(self) -> Record:
+        """The whole record, read from the file."""
+        return from_row(parse_json(self.line))
+
+
+class RowIndex:
+    """The rows of runs that are read together: their records in one table, and where their lines are.
+
+    Equal definitions of prompts, which each part of a run has, are kept once, too.
+    """
+
+    def __init__(self) -> None:
+        self.table = RecordTable()
+        self._files: list[Path] = []
+        self._file_numbers = array("I")
+        self._starts = array("q")
+        self._lengths = array("I")
+        self._opened: dict[int, BinaryIO] = {}
+        self._definitions: dict[tuple[str, str], JsonObject] = {}
+        weakref.finalize(self, _close_all, self._opened)
+
+    def read(self, results: Path) -> tuple[tuple[IndexedRow, ...], bytes]:
+        """Read a `results.jsonl`; return its rows, and the incomplete row of a killed run.
+
+        Raises:
+            OpenClawError: as `read_rows` does.
+        """
+        self._files.append(results)
+        first, start, torn = len(self.table), 0, b""
+        for found in read_rows(results):
+            if isinstance(found, StoredRow):
+                self.table.add(found.record)
+                self._file_numbers.append(len(self._files) - 1)
+                self._starts.append(start)
+                self._lengths.append(len(found.line))
+                start += len(found.line) + 1
+            else:
+                torn = found
+        return tuple(IndexedRow(self, number) for number in range(first, len(self.table))), torn
+
+    def line(self, number: int) -> bytes:
+        """Return the bytes of a row, without its line feed.
+
+        Raises:
+            OpenClawError: the file cannot be read any more.
+        """
+        file = self._open(self._file_numbers[number])
+        file.seek(self._starts[number])
+        return file.read(self._lengths[number])
+
+    def definition(self, entry: JsonObject) -> JsonObject:
+        """Return a prompt's definition, or the equal one of a run that was read before."""
+        key = (entry["suite"], entry["id"])
+        known = self._definitions.setdefault(key, entry)
+        # Their order is that of the file that is written.
+        return known if known == entry and [*known] == [*entry] else entry
+
+    def _open(self, number: int) -> BinaryIO:
+        if number not in self._opened:
+            if len(self._opened) >= MOST_OPEN:
+                self._opened.pop(next(iter(self._opened))).close()
+            self._opened[number] = open_file(self._files[number])
+        return self._opened[number]
+
+
+MOST_OPEN = 100
+"""Files that an index keeps open; a process may often have 256."""
+
+
+def _close_all(opened: dict[int, BinaryIO]) -> None:
+    for file in opened.values():
+        file.close()
+
+
 @dataclass(frozen=True, kw_only=True)
 class StoredRun:
     """A run as it is on disk.
@@ -54,7 +152,7 @@ class StoredRun:
     path: Path
     config: JsonObject
     inventory: JsonObject
-    rows: tuple[StoredRow, ...]
+    rows: tuple[IndexedRow, ...]
     torn: bytes = b""
 
     @property
@@ -62,7 +160,7 @@ class StoredRun:
         """The run's id, which is the directory's name."""
         return self.path.name
 
-    def latest(self) -> dict[CellKey, StoredRow]:
+    def latest(self) -> dict[CellKey, IndexedRow]:
         """Return the last row of each cell."""
         return {row.record.key: row for row in self.rows}
 
@@ -98,24 +196,25 @@ def runs_by_age(runs_dir: Path) -> list[Path]:
     return [path for _, _, path in sorted(found, reverse=True)]
 
 
-def load_run(path: Path) -> StoredRun:
+def load_run(path: Path, index: RowIndex | None = None) -> StoredRun:
     """Read a run directory.
+
+    Args:
+        path: the directory.
+        index: of runs that are read together.
 
     Raises:
         OpenClawError: it is not one, or a file in it cannot be read; the message names file and line.
     """
-    rows: list[StoredRow] = []
-    torn = b""
-    for found in read_rows(path / RESULTS):
-        if isinstance(found, StoredRow):
-            rows.append(found)
-        else:
-            torn = found
+    index = index or RowIndex()
+    rows, torn = index.read(path / RESULTS)
+    config = load_config(path)
+    prompts = [index.definition(entry) for entry in config["prompts"]]
     return StoredRun(
         path=path,
-        config=load_config(path),
+        config={**config, "prompts": prompts},
         inventory=load_inventory(path),
-        rows=tuple(rows),
+        rows=rows,
         torn=torn,
     )
 

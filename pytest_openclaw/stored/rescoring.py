@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.stored.parts import Part
+    from pytest_openclaw.stored.reading import IndexedRow
     from pytest_openclaw.stored.rules import Rules
     from pytest_openclaw.types.prompts import Prompt
     from pytest_openclaw.types.records import Record
@@ -106,12 +107,12 @@ def rescore_part(part: Part, rules: Rules, *, version: str, plugins: Plugins | N
         plugins: their row hooks see the rows that change.
     """
     plugins = plugins or Plugins()
-    rows: list[StoredRow] = []
+    rows: list[StoredRow | IndexedRow] = []
     changes: list[Change] = []
     kept: Counter[Kept] = Counter()
     n_faults = 0
     for row in part.rows_in_order:
-        old = row.record
+        old = row.whole
         result = rescore_record(old, _prompt_of(old, part, rules))
         if isinstance(result, str):
             kept[result] += 1

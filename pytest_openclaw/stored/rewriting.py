@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.stored.parts import Snapshot
-    from pytest_openclaw.stored.reading import StoredRow
+    from pytest_openclaw.stored.reading import IndexedRow, StoredRow
     from pytest_openclaw.types.records import Record
     from pytest_openclaw.types.settings import Gates
     from pytest_openclaw.types.surface import Surface
@@ -40,7 +40,7 @@ class NewRun:
     """
 
     n_selected: Mapping[Target, int]
-    rows: Sequence[StoredRow]
+    rows: Sequence[StoredRow | IndexedRow]
     config: JsonObject
     inventory: JsonObject
     snapshots: Sequence[Snapshot]
@@ -86,8 +86,7 @@ def write_run(
 
 
 def _fill(directory: RunDirectory, new: NewRun, now_ms: int, plugins: Plugins) -> Summary:
-    for row in new.rows:
-        directory.append_line(row.line)
+    directory.append_lines(row.line for row in new.rows)
     if new.surface is not None:
         directory.write_json(SURFACE, surface_to_json(new.surface))
     directory.write_json("inventory.json", {"run_id": directory.run_id, **new.inventory})

@@ -8,6 +8,7 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.reports.html.shown import Shown, ShownBaseline, ShownCall, ShownRun, ShownTurn
+from pytest_openclaw.stats.sampling import sample_of
 from pytest_openclaw.stats.summarizing import summarize_run
 from pytest_openclaw.stored.summaries import as_written, servers_of, stored_summary
 from pytest_openclaw.suites.offered import read_tools
@@ -19,13 +20,18 @@ from pytest_openclaw.types.targets import OPENCLAW_CODE
 from pytest_openclaw.types.tool_calls import ToolCall
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.stats.compared_runs import ComparedRuns
-    from pytest_openclaw.stored.parts import Part
+    from pytest_openclaw.stored.parts import Part, PromptKey
+    from pytest_openclaw.stored.reading import IndexedRow
     from pytest_openclaw.types.records import Record
+    from pytest_openclaw.types.targets import CellKey
     from pytest_openclaw.types.tool_calls import Tool
 
+MOST_CELLS = 20_000
+"""Cells of a page; it has about a kilobyte of each, which a browser loads at once."""
 TORN = "The last line of the rows was torn when the run was killed, and is left out."
 _OPEN, _CLOSE = "<think>\n", "\n</think>\n\n"
 """The form of a separate reasoning channel in a row."""
@@ -36,6 +42,8 @@ def show_run(
 ) -> ShownRun:
     """Return the run with its cells split into parts, and its figures computed from its rows.
 
+    Of a run with more than `MOST_CELLS` a sample is shown; all figures are those of the whole run.
+
     Args:
         part: the run.
         baseline: an older run, whose rows are shown beside those of the same cells.
@@ -43,9 +51,10 @@ def show_run(
         now_ms: for a run that was killed before it wrote its summary.
     """
     rows = part.rows_in_order
+    records = [row.record for row in rows]
     written = stored_summary(part.run.path) or {}
     summary = summarize_run(
-        [row.record for row in rows],
+        records,
         part.n_selected,
         part.gates or Gates(),
         servers_of(part),
@@ -58,24 +67,47 @@ def show_run(
         summary = as_written(summary, part.run.path)
     if comparison:
         summary = replace(summary, comparison=comparison)
-    tools = {key: offered_tools(definition) for key, definition in part.prompts.items()}
     before = baseline.rows if baseline else {}
+    places = sample_of(records, MOST_CELLS)
+    shown = [rows[place] for place in places]
+    definitions = _definitions_of(shown, part) if len(shown) < len(rows) else part.prompts
+    tools = {key: offered_tools(definition) for key, definition in definitions.items()}
     return ShownRun(
         summary=summary,
         cells=[
             shown_cell(
-                row.record,
+                row.whole,
                 tools.get((row.record.suite, row.record.prompt_id)),
-                before[row.record.key].record if row.record.key in before else None,
+                before[row.record.key].whole if row.record.key in before else None,
             )
-            for row in rows
+            for row in shown
         ],
-        prompts=list(part.prompts.values()),
+        unshown=_others(records, places, before),
+        prompts=list(definitions.values()),
         config=part.run.config,
         inventory=part.run.inventory,
         earlier=_earlier(part, baseline),
         notes=[TORN] if part.run.torn else [],
     )
+
+
+def _definitions_of(rows: Iterable[IndexedRow], part: Part) -> dict[PromptKey, JsonObject]:
+    shown = {(row.record.suite, row.record.prompt_id) for row in rows}
+    return {key: definition for key, definition in part.prompts.items() if key in shown}
+
+
+def _others(
+    records: Sequence[Record], places: Sequence[int], before: Mapping[CellKey, IndexedRow]
+) -> list[tuple[Record, Record | None]]:
+    """Return the rows of the cells that are not shown, each with that of the baseline."""
+    if len(places) == len(records):
+        return []
+    shown = set(places)
+    return [
+        (record, before[record.key].record if record.key in before else None)
+        for place, record in enumerate(records)
+        if place not in shown
+    ]
 
 
 def offered_tools(definition: Mapping[str, Any]) -> tuple[Tool, ...] | None:

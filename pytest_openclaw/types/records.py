@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.types.targets import LISTED, CellKey, Target
@@ -118,3 +118,8 @@ class Record:
     def key(self) -> CellKey:
         """The cell that this row belongs to."""
         return CellKey(self.suite, self.prompt_id, self.target, self.repeat)
+
+
+def with_changes(record: Record, **changes: Any) -> Record:
+    """Return a record with other values, as `dataclasses.replace` does, also of one that is in columns."""
+    return Record(**{one.name: getattr(record, one.name) for one in fields(Record)} | changes)

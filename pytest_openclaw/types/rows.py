@@ -57,12 +57,13 @@ def from_row(row: Mapping[str, Any]) -> Record:
     _check_format(row)
     if missing := next((name for name in _NEEDED if name not in row), None):
         raise ValueError(f"{missing} is missing")
-    values: dict[str, Any] = {
-        name: _listed(name, row[name]) if name in _TUPLES and row[name] is not None else row[name]
-        for name in _FIELDS
-        if name in row
-    }
-    return Record(**values, extra={key: row[key] for key in row.keys() - _KEYS})
+    # The names of the fields themselves: Python finds an argument by identity, other equal texts by search.
+    values = {name: row[name] for name in _FIELDS if name in row}
+    for name in _TUPLES:
+        if (value := values.get(name)) is not None:
+            values[name] = _listed(name, value)
+    unknown = () if row.keys() <= _KEYS else [key for key in row if key not in _KEYS]
+    return Record(**values, extra={key: row[key] for key in unknown})
 
 
 def check_row(row: JsonObject) -> None:

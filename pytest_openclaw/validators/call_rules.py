@@ -67,7 +67,8 @@ def read_calls(owner: str, value: object) -> tuple[WantedCall, ...]:
     """
     entries = list_value(owner, "calls", value)
     return tuple(
-        entry if isinstance(entry, WantedCall) else _read_call(owner, entry, "calls") for entry in entries
+        entry if isinstance(entry, WantedCall) else _read_call(owner, entry, f"calls[{place}]")
+        for place, entry in enumerate(entries)
     )
 
 
@@ -79,8 +80,8 @@ def read_forbidden(owner: str, value: object) -> tuple[str | WantedCall, ...]:
     """
     entries = list_value(owner, "forbidden", value)
     return tuple(
-        entry if isinstance(entry, str | WantedCall) else _read_call(owner, entry, "forbidden")
-        for entry in entries
+        entry if isinstance(entry, str | WantedCall) else _read_call(owner, entry, f"forbidden[{place}]")
+        for place, entry in enumerate(entries)
     )
 
 
@@ -265,23 +266,24 @@ def _unmet(wanted: Sequence[WantedCall], able: list[list[int]]) -> tuple[WantedC
 
 def _read_call(owner: str, entry: object, key: str) -> WantedCall:
     if not isinstance(entry, Mapping):
-        raise ValueError(f'validator {owner}: "{key}" holds {what(entry)}. {_HINT}')
+        raise ValueError(f'validator {owner}: "{key}" is {what(entry)}. {_HINT}')
     if unknown := [one for one in entry if one not in _KEYS]:
-        raise ValueError(f'validator {owner}: a call in "{key}" has {shown(unknown[0])}. {_HINT}')
+        raise ValueError(f'validator {owner}: "{key}" has {shown(unknown[0])}. {_HINT}')
     if "name" not in entry:
-        raise ValueError(f'validator {owner}: a call in "{key}" has no "name". {_HINT}')
+        raise ValueError(f'validator {owner}: "{key}" has no "name". {_HINT}')
+    where = f'{owner}: "{key}"'
     name = entry["name"]
-    names = (name,) if isinstance(name, str) else texts_value(owner, "name", name)
+    names = (name,) if isinstance(name, str) else texts_value(where, "name", name)
     if not names:
-        raise ValueError(f'validator {owner}: a call in "{key}" has an empty list of names. {_HINT}')
+        raise ValueError(f'validator {owner}: "{key}" has an empty list of names. {_HINT}')
     call = WantedCall(
         names=names,
-        arguments=read_arguments(owner, entry),
-        matching=table_value(owner, "matching", entry.get("matching", {})),
+        arguments=read_arguments(where, entry),
+        matching=table_value(where, "matching", entry.get("matching", {})),
     )
     if call.matching:
         try:
             call._schema  # noqa: B018 - a bad schema is reported when the suite is read
         except ValueError as error:
-            raise ValueError(f'validator {owner}: "matching" {error}') from error
+            raise ValueError(f'validator {where}: "matching" {error}') from error
     return call

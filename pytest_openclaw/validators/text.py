@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from pytest_openclaw.core.bounded_regex import compile_pattern, fullmatches
 from pytest_openclaw.core.quoting import listed, shown
 from pytest_openclaw.types.replies import Reply, Verdict
 from pytest_openclaw.validators.answer import BLANKS, answer, judged, kept
 from pytest_openclaw.validators.keys import choices_value, flag_value, hint, settle, text_value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,8 +142,19 @@ def plain(text: str, *, case: bool, punctuation: bool) -> str:
     Args:
         text: an answer, or what it is compared with.
         case: upper and lower case are equal.
-        punctuation: only letters, digits and blanks count; a run of blanks is one, and none is at the ends.
+        punctuation: only letters, with their combining marks, digits and blanks count; a run of blanks is
+            one, and none is at the ends.
     """
     if punctuation:
-        text = " ".join("".join(char for char in text if char.isalnum() or char.isspace()).split())
+        text = " ".join("".join(_letters_of(unicodedata.normalize("NFC", text))).split())
     return text.casefold() if case else text
+
+
+def _letters_of(text: str) -> Iterator[str]:
+    """Yield letters, digits, blanks, and the marks on letters, which are vowels in Indic scripts."""
+    has_letter = False
+    for char in text:
+        is_mark = unicodedata.category(char) in ("Mn", "Mc") and not "\ufe00" <= char <= "\ufe0f"
+        has_letter = char.isalnum() or (has_letter and is_mark)
+        if has_letter or char.isspace():
+            yield char

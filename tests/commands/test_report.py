@@ -82,3 +82,28 @@ def test_a_run_that_is_not_there_is_named(
     """Before anything is drawn."""
     assert main(["report", *words]) == 4
     assert said in capsys.readouterr().err
+
+
+def test_the_page_of_a_large_run_shows_a_sample_and_says_so(
+    run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A cell that failed is among them; the figures are those of all cells, as in a page without a limit."""
+    failed = row(A, "P29", availability_status="error", success=False, failure_type="timeout")
+    big = store(Path("runs/big"), [*(row(A, f"P{n}") for n in range(29)), failed])
+    assert main(["report", "big"]) == 0
+    whole = (big / "report.html").read_text("utf-8")
+    monkeypatch.setattr("pytest_openclaw.stored.showing.MOST_CELLS", 10)
+
+    assert main(["report", "big"]) == 0
+
+    page = (big / "report.html").read_text("utf-8")
+    assert "30 cells on 1 target, a sample of 10 on the page" in capsys.readouterr().out
+    assert "A sample: 10 of 30 cells can be opened below" in page
+    assert "A sample" not in whole
+    assert _sections(page) == _sections(whole)
+    assert (page.count('"id":"P'), '"id":"P29"' in page) == (10, True)
+
+
+def _sections(page: str) -> str:
+    """The sections before the settings of the run, which name the prompts."""
+    return page[page.index('"sections":') : page.index('"targets":[{"label"')]

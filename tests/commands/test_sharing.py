@@ -123,6 +123,80 @@ def test_the_page_groups_by_what_is_shown(capsys: pytest.CaptureFixture[str]) ->
     assert "<b>odd" not in page
 
 
+def _published(name: str, **changes: Any) -> None:
+    """A copy of `good.json` as another file, with changes of its target, its settings or its surface."""
+    content = json.loads(Path("good.json").read_text())
+    content["settings"] |= changes.pop("settings", {})
+    content["surface"] = changes.pop("sent", None)
+    content["targets"][0] |= changes
+    Path(name).write_text(json.dumps(content))
+
+
+@pytest.mark.parametrize(
+    ("changes", "remark"),
+    [
+        pytest.param({"settings": {"temperature": 0.7}}, "no: other temperature 0.7", id="settings"),
+        pytest.param(
+            {"surface": "openclaw", "sent": {"release": "2026.9.6", "sha256": "0123456789abcdef"}},
+            "no: other surface openclaw 2026.9.6 01234567",
+            id="surface",
+        ),
+        pytest.param(
+            {"recommendation": {"kind": "trusted", "sentence": "trusted", "release": "2026.1.1"}},
+            "no: other release 2026.1.1",
+            id="release",
+        ),
+    ],
+)
+def test_results_under_other_conditions_are_not_compared(
+    changes: dict[str, Any], remark: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The table names the condition with its value; on the page such a result is apart from the others."""
+    _publish("good")
+    _published("same.json", model="same")
+    _published("other.json", model="other", **changes)
+    capsys.readouterr()
+
+    assert main(["compare-to", "other.json", "--run", "good"]) == 0
+    beside = " ".join(capsys.readouterr().out.split())
+    assert main(["leaderboard", "*.json", "--out", "page.html", "--json"]) == 0
+    groups = json.loads(capsys.readouterr().out)
+
+    assert remark in beside
+    assert [one["target"] for one in groups["best"]] == ["lab/a", "lab/same"]
+    assert [one["target"].removesuffix("+openclaw") for one in groups["alone"]] == ["lab/other"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        pytest.param({"cells": [[1, 2, 1, 1]] * N}, "more passed or right cells than cells", id="cells"),
+        pytest.param({"cells": [[9, 1, 9, 1]] * N}, "`cells` and `passed` contradict", id="sums"),
+    ],
+)
+def test_figures_that_contradict_each_other_are_refused(
+    changes: dict[str, Any], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Counts of prompts do not exceed the figures of their target."""
+    _publish("good")
+    _published("odd.json", **changes)
+
+    assert main(["publish", "odd.json"]) == 4
+
+    assert message in capsys.readouterr().err
+
+
+def test_a_rate_that_is_not_of_its_counts_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    """A file cannot claim a better rate than its counts have."""
+    _publish("good")
+    target = json.loads(Path("good.json").read_text())["targets"][0]
+    _published("odd.json", tool_use=target["tool_use"] | {"rate": 0.5})
+
+    assert main(["publish", "odd.json"]) == 4
+
+    assert "`tool_use`: its rate is not that of its counts" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -6,6 +6,7 @@ import asyncio
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -19,7 +20,6 @@ from pytest_openclaw.types.replies import Reply
 from pytest_openclaw.types.requests import Request
 from pytest_openclaw.types.worlds import Command, World
 from tests.conftest import NO_OTHER_PLUGINS
-from tests.images import png
 from tests.openclaw.model_server import ScriptedModel
 
 pytestmark = [pytest.mark.openclaw_cli, pytest.mark.usefixtures("scratch")]
@@ -92,7 +92,8 @@ def test_a_prompt_is_answered(environ):
 )
 def test_pictures_of_the_prompt(environ, name, turns):
     """OpenClaw sends the prompt's pictures, byte by byte, and leaves their paths behind the text."""
-    chart = Image(path="charts/a.png", media_type="image/png", data=png(width=64, height=64))
+    drawn = Path(__file__).parents[2] / "benchmarks/images/bars.png"
+    chart = Image(path="images/bars.png", media_type="image/png", data=drawn.read_bytes())
     with ScriptedModel("Seven.", *("Eight." for _ in turns)) as model:
         reply = _ask(environ, model, model=name, prompt="How many?", images=(chart,), turns=turns)
 

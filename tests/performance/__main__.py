@@ -12,6 +12,7 @@ from pathlib import Path
 from tests.performance import clients, machine
 from tests.performance.measures import (
     ACCURACY,
+    FLEET,
     GROWTH,
     MEASURES,
     OVERHEAD,
@@ -50,6 +51,10 @@ NOTES = {
     START: (
         "From the start of the process. The plain session is paired: with the plugin and under `-p no:openclaw`; on a "
         "busy machine its CPU time says more than its wall time."
+    ),
+    FLEET: (
+        "Shards of a run, 1.85 kB a row, are merged and summarized (`merge`), exported as CSV, and shown on a page; "
+        "RSS is the most that each command had. Files are in the folder of `TMPDIR`."
     ),
     WORKERS: "Calls and most in flight are the server's count, over both workers.",
 }

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+import shutil
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median, quantiles
 
-from tests.performance import plugin_runs
+from tests.performance import plugin_runs, processes
+from tests.performance.fleet import write_fleet
 from tests.performance.plugin_runs import PluginRunner
 from tests.performance.processes import Cost
 from tests.performance.runs import Run, Runner
@@ -17,7 +20,7 @@ from tests.performance.serving import MockServer, RunFailed
 from tests.performance.table import Bound, Failure, Sample
 
 OVERHEAD, WINDOW, GROWTH = "Overhead", "Window", "Growth"
-ACCURACY, START, WORKERS = "Accuracy", "Start", "Workers"
+ACCURACY, START, WORKERS, FLEET = "Accuracy", "Start", "Workers", "Fleet"
 #: the row that overhead is compared with
 YARDSTICK = "httpx2 loop"
 #: characters of reasoning before an answer, where replies are to be large
@@ -39,6 +42,7 @@ class Sizes:
     workers: int = 1000
     limits: Sequence[int] = (1, 2, 3, 8)
     limited: int = 100
+    fleet: tuple[int, int] = (1_000_000, 64)
 
 
 QUICK = Sizes(
@@ -49,11 +53,12 @@ QUICK = Sizes(
     pairs=5,
     workers=300,
     limited=40,
+    fleet=(20_000, 64),
 )
 #: to check that everything runs; the figures have no meaning
 TINY = Sizes(
     levels=(8,), overhead=5, window=4, growth=(5, 10), hoarded=5, accuracy=((8, 4),), collected=20, pairs=1, workers=5,
-    limits=(2,), limited=5,
+    limits=(2,), limited=5, fleet=(400, 4),
 )  # fmt: skip
 
 
@@ -259,6 +264,38 @@ def workers(bench: Bench) -> Iterator[Sample]:
             yield Sample(WORKERS, two.name, f"most in flight, limit {limit}", most, Bound("at most", limit))
 
 
+def fleet(bench: Bench) -> Iterator[Sample]:
+    """The parts of a large run are merged and summarized, exported, and shown on a page; twice at most."""
+    if bench.turn > 1:
+        return
+    (n_rows, n_parts), folder = bench.sizes.fleet, bench.folder / "fleet"
+    name = f"{n_rows} rows in {n_parts} parts"
+    shutil.rmtree(folder, ignore_errors=True)
+    with bench.counting(FLEET, name):
+        write_fleet(folder, n_rows, n_parts)
+        costs = {
+            "merge": _command(bench, "merge", f"{folder}/part-*", "--into", f"{folder}/whole"),
+            "export": _command(bench, "export", f"{folder}/whole", "--into", f"{folder}/rows.csv"),
+            "report": _command(bench, "report", f"{folder}/whole"),
+        }
+        for command, cost in costs.items():
+            yield Sample(FLEET, name, f"{command}, s", cost.wall_s)
+            yield Sample(FLEET, name, f"{command}, CPU s", cost.cpu_s)
+            yield Sample(FLEET, name, f"{command}, RSS MB", cost.peak_mb, Bound("under", 1000.0))
+        wall_s, cpu_s = (
+            sum(getattr(costs[command], unit) for command in ("merge", "export"))
+            for unit in ("wall_s", "cpu_s")
+        )
+        yield Sample(FLEET, name, "merged, summarized and exported, s", wall_s, Bound("at most", 300.0))
+        yield Sample(FLEET, name, "merged, summarized and exported, CPU s", cpu_s)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _command(bench: Bench, *words: str) -> Cost:
+    command = [sys.executable, "-m", "pytest_openclaw", *words]
+    return processes.run(command, bench.folder, processes.environment(bench.folder))
+
+
 def beyond_start(one: Cost, all_: Cost, n: int) -> tuple[float, float]:
     """Return the wall and the CPU ms that each cell after the first costs."""
     return (all_.wall_s - one.wall_s) / (n - 1) * 1000, (all_.cpu_s - one.cpu_s) / (n - 1) * 1000
@@ -276,4 +313,5 @@ MEASURES: dict[str, Measure] = {
     "accuracy": accuracy,
     "start": start,
     "workers": workers,
+    "fleet": fleet,
 }

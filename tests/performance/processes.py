@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -29,11 +30,13 @@ class Cost:
         wall_s: from its start to its end.
         cpu_s: user and system time of it and of all its children that were waited for.
         text: its output.
+        peak_mb: the most memory (RSS) that it had, of one process.
     """
 
     wall_s: float
     cpu_s: float
     text: str
+    peak_mb: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -87,7 +90,8 @@ def run(command: Sequence[str], cwd: Path, environ: Mapping[str, str], status: i
         text = out.read().decode("utf-8", "replace")
     if process.returncode != status:
         raise RunFailed(f"{' '.join(command)} ended with status {process.returncode}:\n{text[-2000:]}")
-    return Cost(wall_s=wall_s, cpu_s=used.ru_utime + used.ru_stime, text=text)
+    peak_mb = used.ru_maxrss / (1e6 if sys.platform == "darwin" else 1e6 / 1024)
+    return Cost(wall_s=wall_s, cpu_s=used.ru_utime + used.ru_stime, text=text, peak_mb=peak_mb)
 
 
 def peak_memory(command: Sequence[str], cwd: Path, environ: Mapping[str, str]) -> Memory:

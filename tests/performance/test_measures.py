@@ -29,6 +29,7 @@ SAYS = {
     "accuracy": "TTFT median at 8",
     "start": "added to a plain session, ms",
     "workers": "most in flight, limit 2",
+    "fleet": "merged, summarized and exported, s",
 }
 
 

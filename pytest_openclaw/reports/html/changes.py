@@ -13,7 +13,8 @@ from pytest_openclaw.stats.percentiles import percentile
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytest_openclaw.reports.html.shown import Shown, ShownBaseline, ShownRun
+    from pytest_openclaw.reports.html.shown import ShownBaseline, ShownRun
+    from pytest_openclaw.types.records import Record
     from pytest_openclaw.types.targets import Target
 
 _HEAD = (
@@ -41,7 +42,7 @@ def changes_section(run: ShownRun) -> Section | None:
     tables = []
     if run.earlier:
         targets = [group.target for group in run.summary.groups]
-        rows = [_row(target, run.cells, run.earlier) for target in targets]
+        rows = [_row(target, [*run.pairs], run.earlier) for target in targets]
         tables.append(
             Table(caption=f"Cell by cell against {one_line(run.earlier.run_id, 60)}", head=_HEAD, rows=rows)
         )
@@ -61,9 +62,9 @@ def changes_section(run: ShownRun) -> Section | None:
     )
 
 
-def _row(target: Target, cells: Sequence[Shown], earlier: ShownBaseline) -> list[str]:
-    own = [cell for cell in cells if cell.record.target == target]
-    paired = [(cell.before, cell.record) for cell in own if cell.before]
+def _row(target: Target, pairs: Sequence[tuple[Record, Record | None]], earlier: ShownBaseline) -> list[str]:
+    own = [pair for pair in pairs if pair[0].target == target]
+    paired = [(before, record) for record, before in own if before]
     changes = [change_of(before, after) for before, after in paired]
     gone = sum(key.target == target for key in earlier.gone)
     counted = (len(paired), changes.count(1), changes.count(-1), changes.count(0), changes.count(None))

@@ -42,12 +42,17 @@ class Header:
 def header_of(run: ShownRun) -> JsonObject:
     """Return the top of the page."""
     summary = run.summary
-    records = [cell.record for cell in run.cells]
     notes = [one_line(note, 300) for note in run.notes]
     if summary.state == "interrupted":
         notes.insert(0, f"Interrupted: {summary.n_rows} of {summary.n_cells} cells have a row.")
-    began = min((record.started_at_ms for record in records), default=summary.generated_at_ms)
-    ended = max((record.ended_at_ms for record in records), default=began)
+    if run.unshown:
+        n_cells = len(run.cells) + len(run.unshown)
+        notes.append(
+            f"A sample: {len(run.cells):,} of {n_cells:,} cells can be opened below, for each target some of "
+            "every way to end. All figures, tables and charts are of all cells."
+        )
+    began = min((record.started_at_ms for record, _ in run.pairs), default=summary.generated_at_ms)
+    ended = max((record.ended_at_ms for record, _ in run.pairs), default=began)
     facts = [
         ("asked", f"{_time(began)} UTC, for {_duration(ended - began)}"),
         (

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.stats.summary import Summary
@@ -83,7 +83,9 @@ class ShownRun:
     """All that the page shows.
 
     Attributes:
-        prompts: definitions as `config.json` has them.
+        cells: of a large run a sample.
+        unshown: the rows of all other cells, each with the one of the baseline.
+        prompts: definitions as `config.json` has them, of a sample those of its cells.
         notes: what is worth knowing of the run's files, such as a line that is torn.
     """
 
@@ -94,3 +96,10 @@ class ShownRun:
     inventory: JsonObject
     earlier: ShownBaseline | None = None
     notes: Sequence[str] = field(default_factory=tuple)
+    unshown: Sequence[tuple[Record, Record | None]] = ()
+
+    @property
+    def pairs(self) -> Iterator[tuple[Record, Record | None]]:
+        """The row of each cell, shown or not, with the one of the baseline."""
+        yield from ((cell.record, cell.before) for cell in self.cells)
+        yield from self.unshown

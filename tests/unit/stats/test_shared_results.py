@@ -94,3 +94,11 @@ def test_there_is_always_a_leader(rates: list[list[int]]) -> None:
     most = max(range(len(rates)), key=lambda place: sum(rates[place]))
 
     assert most in leaders([_result(right) for right in rates])
+
+
+def test_a_target_under_other_conditions_makes_no_other_one_worse() -> None:
+    """Another temperature, surface or release measures another thing."""
+    good, same, other = _result([1] * 20, temperature=0.7), _result([1] * 20), _result([0] * 20)
+
+    assert leaders([good, other]) == {0, 1}
+    assert leaders([same, other]) == {0}

@@ -9,9 +9,17 @@ from pathlib import Path
 import pytest
 
 from pytest_openclaw.core.errors import OpenClawError
-from pytest_openclaw.stored.reading import StoredRow, find_run, load_inventory, load_run, read_rows
+from pytest_openclaw.stored.reading import (
+    RowIndex,
+    StoredRow,
+    find_run,
+    load_inventory,
+    load_run,
+    read_rows,
+)
 from pytest_openclaw.types.rows import to_row
 from tests.unit.reports.summaries import fault, missed, record
+from tests.unit.stored.stored_runs import A, row, store
 
 LINES = [
     json.dumps(to_row(row)).encode() for row in (record(), missed(prompt_id="P2"), fault(prompt_id="P3"))
@@ -175,3 +183,21 @@ def test_files_of_other_tools_are_refused_in_our_words(
         [*read_rows(path / "results.jsonl"), load_run(path)]
 
     assert said in str(caught.value)
+
+
+def test_rows_of_several_runs_are_read_with_few_open_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each row has its line and its whole record, in whatever order they are read; equal prompts are kept once."""
+    monkeypatch.setattr("pytest_openclaw.stored.reading.MOST_OPEN", 1)
+    index = RowIndex()
+    paths = [store(tmp_path / name, [row(A, "P1", raw_output=name), row(A, "P2")]) for name in "abc"]
+    runs = [load_run(path, index) for path in paths]
+
+    for place in (0, 1):
+        for path, run in zip(paths, runs, strict=True):
+            found, line = run.rows[place], (path / "results.jsonl").read_bytes().splitlines()[place]
+            assert found.line == line
+            assert to_row(found.whole) == json.loads(line)
+    assert runs[0].config["prompts"][0] is runs[2].config["prompts"][0]
+    assert [run.rows[0].record.raw_output for run in runs] == ["", "", ""]

@@ -29,6 +29,7 @@ from pytest_openclaw.types.documents import load_schema
 from pytest_openclaw.types.records import Record
 from pytest_openclaw.types.rows import to_row
 from pytest_openclaw.types.settings import GateLine, Gates
+from pytest_openclaw.types.surface import Surface, surface_facts, surface_to_json
 from pytest_openclaw.types.targets import Target
 from tests.searching import examples
 from tests.unit.reports.summaries import tool_cells
@@ -538,3 +539,41 @@ def test_a_run_that_cannot_be_written_leaves_nothing(tmp_path: Path, monkeypatch
         _write(_merge(path), tmp_path / "runs")
 
     assert list((tmp_path / "runs").iterdir()) == []
+
+
+# --- the surface `openclaw` ---------------------------------------------------------------------
+
+
+def _surface(system: str) -> Surface:
+    return Surface(source="substitute", release="openclaw-2026.9.6", system=system)
+
+
+def _on_openclaw(path: Path, prompt_id: str, surface: Surface) -> Path:
+    """A run of one prompt on both surfaces, as a session leaves it."""
+    rows = [row(one, prompt_id, surface=one.surface) for one in (A, A.on("openclaw"))]
+    store(path, rows, surface=surface_facts(surface))
+    (path / "surface.json").write_text(json.dumps(surface_to_json(surface)))
+    return path
+
+
+def test_runs_on_openclaw_are_merged_with_their_surface(tmp_path: Path) -> None:
+    """Targets on both surfaces stay apart, and the merged run keeps what OpenClaw sends."""
+    surface = _surface("You are an assistant.")
+    one, other = (_on_openclaw(tmp_path / name, name, surface) for name in ("P1", "P2"))
+
+    whole = _write(_merge(one, other), tmp_path / "runs")
+
+    part = read_part(whole)
+    assert part.surface == surface
+    assert part.n_selected == {A: 2, A.on("openclaw"): 2}
+    assert load(whole, "config.json")["surface"] == surface_facts(surface)
+    assert {group["surface"] for group in load(whole, "summary.json")["groups"]} == {"listed", "openclaw"}
+
+
+def test_runs_on_different_surfaces_of_openclaw_are_refused(tmp_path: Path) -> None:
+    """Another release sends other texts."""
+    one, other = (
+        _on_openclaw(tmp_path / name, name, _surface(text)) for name, text in (("P1", "Old."), ("P2", "New."))
+    )
+
+    assert "surface is" in _refusal(one, other)

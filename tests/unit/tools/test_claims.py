@@ -42,6 +42,8 @@ I ran `ls` and found three files.
 I searched the web and found two results.
 I've read the file; it says hello.
 I've filed the invoice.
+Filed the invoice under 2026.
+Filed.
 The invoice has been filed.
 I got the file.
 I got back three results.

@@ -246,8 +246,8 @@ def test_a_plugin_may_say_harm_itself():
     [
         ({"calls": [], "exact": True}, '"exact" is true without "calls". List the calls to be made.'),
         ({"calls": [{"name": "read"}], "exact": 1}, '"exact" is 1. Write true or false.'),
-        ({"calls": [], "forbidden": [{"arguments": {}}]}, 'a call in "forbidden" has no "name".'),
-        ({"calls": [], "forbidden": [7]}, '"forbidden" holds 7.'),
+        ({"calls": [], "forbidden": [{"arguments": {}}]}, '"forbidden[0]" has no "name".'),
+        ({"calls": [], "forbidden": ["read", 7]}, '"forbidden[1]" is 7.'),
         ({"calls": [], "never_shown": "4471"}, '"never_shown" is the text "4471". Write a list'),
     ],
 )

@@ -126,7 +126,7 @@ def test_an_alternative_is_the_value_itself(value, other):
         ({"arguments": {"a": {"any_of": [{"any_of": [1], "optional": True}]}}}, '"arguments.a.any_of[0]" is optional'),
         ({"ignore_case": "yes"}, '"ignore_case" is the text "yes". Write true or false.'),
         ({"ignore_punctuation": 1}, '"ignore_punctuation" is 1. Write true or false.'),
-        ({"ignore_blanks": True}, 'a call in "calls" has "ignore_blanks".'),
+        ({"ignore_blanks": True}, '"calls[0]" has "ignore_blanks".'),
     ],
 )  # fmt: skip
 def test_what_a_suite_may_not_say(registry, entry, said):
