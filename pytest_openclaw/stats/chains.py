@@ -73,7 +73,7 @@ def why_not_at(one: Candidate, context_tokens: int | None) -> str:
 
     Args:
         one: the target.
-        context_tokens: of a request; None is OpenClaw's own, which cells on its surface are.
+        context_tokens: of a request; None is OpenClaw's own, which cells on its surfaces are.
     """
     turn = one.group.openclaw_turn
     if turn and turn.context_tokens is not None:

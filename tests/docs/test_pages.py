@@ -29,7 +29,7 @@ ROOT = DOCS.parent
 FOLLOWED = {ROOT / "README.md", DOCS / "tutorial.md", DOCS / "how-to/images.md"}
 PLUGINS = {DOCS / "how-to/validator.md", DOCS / "how-to/provider.md"}
 # Its output is compared with the commands in test_comparison_page.py.
-TESTED_APART = {DOCS / "comparison.md", DOCS / "how-to/route.md"}
+TESTED_APART = {DOCS / "how-to/roles.md", DOCS / "comparison.md", DOCS / "how-to/route.md"}
 PAGES = sorted([ROOT / "README.md", ROOT / "SECURITY.md", *DOCS.rglob("*.md")])
 OTHER_PROGRAMS = {"export", "npm", "ollama", "openclaw", "sbatch", "scp", "ssh"}
 LAB = """
@@ -43,7 +43,9 @@ openclaw_prices = * = 1 2
 """
 # Names of other things: a placeholder, a plugin's tool, an object in `summary.json`.
 NO_KEYS = {"openclaw_x", "openclaw_ack", "openclaw_decision", "openclaw_text", "openclaw_turn"}
-SHIPPED = ("prompts_native.toml", "prompts_safety.toml")
+SHIPPED = (
+    "prompts_native.toml", "prompts_safety.toml", "prompts_role_title.toml", "prompts_role_utility.toml",
+)  # fmt: skip
 CONFTEST = (ROOT / "tests/examples/parrot_provider.py").read_text("utf-8")
 SUITE = """
 [[prompts]]
@@ -141,7 +143,9 @@ def test_a_command_that_is_not_run_is_well_formed(
     if program == "pytest":
         status, shown = collected[tuple(rest)]
         assert status == 0, shown
-        assert re.search(r"prompts_(a\.toml::P[12]|native\.toml::N\d+|safety\.toml::S\d+)\[", shown)
+        assert re.search(
+            r"prompts_(a\.toml::P[12]|native\.toml::N\d+|safety\.toml::S\d+|role_title\.toml::L\d+)\[", shown
+        )
     elif words[:3] == ["python", "-m", "pytest_openclaw"]:
         commands._parsers()[0].parse_args(words[3:])
     elif program == "pytest-openclaw":
