@@ -26,10 +26,11 @@ def _surface(sections: dict[str, Any], **chosen: str) -> Any:
 
 
 def test_the_surfaces_of_the_release() -> None:
-    """The default, and each profile with all its tools at once."""
+    """The default, code mode, and each profile with all its tools at once."""
     found = {one.surface: one.config for one in release_surfaces()}
 
     assert found.pop("direct") == {}
+    assert found.pop("code-mode") == {"tools": {"codeMode": {"enabled": True}}}
     assert found == {
         name: {"tools": {"profile": name, "toolSearch": False}}
         for name in ("minimal", "messaging", "coding", "full")
