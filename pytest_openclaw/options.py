@@ -217,6 +217,11 @@ OPTIONS = (
         kind="list",
         where="ini",
     ),
+    Option(
+        "llama_cpp_num_ctx",
+        "Context length in tokens for llama_cpp (8192); the embedded model was trained for 8192.",
+        where="ini",
+    ),
     Option("claude_command", "The Claude CLI's command (claude).", where="ini"),
     Option(
         "ollama_num_ctx",

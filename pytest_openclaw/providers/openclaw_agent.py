@@ -91,7 +91,7 @@ class OpenClawAgent(Provider):
         super().__init__(setup)
         self._servers: dict[str, OverHttp] = {}
         self._version: str | None = None
-        self._compiled: tempfile.TemporaryDirectory[str] | None = None
+        self._kept: tempfile.TemporaryDirectory[str] | None = None
 
     @property
     def is_local(self) -> bool:
@@ -144,7 +144,8 @@ class OpenClawAgent(Provider):
         route, server = self._way_to(request.model)
         if request.images and not await server.may_see(route.model):
             raise CallFailed(faults.sees_no_images(self.setup.name, request.model))
-        with scratch_folder(request.world, compiled=self._compiled_folder()) as scratch:
+        compiled, calls = self._kept_folders()
+        with scratch_folder(request.world, compiled=compiled, within=calls) as scratch:
             if why := why_no_shell(request, scratch):
                 raise CallFailed(faults.cannot_play(self.setup.name, why))
             code = None
@@ -192,16 +193,24 @@ class OpenClawAgent(Provider):
         """Close connections and folders."""
         for server in self._servers.values():
             await server.aclose()
-        if self._compiled is not None:
-            self._compiled.cleanup()
-            self._compiled = None
+        if self._kept is not None:
+            self._kept.cleanup()
+            self._kept = None
 
     # --- how ----------------------------------------------------------------------------------
 
-    def _compiled_folder(self) -> Path:
-        if self._compiled is None:
-            self._compiled = tempfile.TemporaryDirectory(prefix="openclaw-", ignore_cleanup_errors=True)
-        return Path(self._compiled.name)
+    def _kept_folders(self) -> tuple[Path, Path]:
+        """Return the folder of Node's compile cache, and the one in which each call has its own.
+
+        OpenClaw's system prompt names the folders of a call. If they differed, a server's prompt cache would
+        end at the first of them, and each call would have to read most of the prompt again.
+        """
+        if self._kept is None:
+            self._kept = tempfile.TemporaryDirectory(prefix="openclaw-", ignore_cleanup_errors=True)
+        folders = Path(self._kept.name) / "compiled", Path(self._kept.name) / "calls"
+        for folder in folders:
+            folder.mkdir(exist_ok=True)
+        return folders
 
     def _way_to(self, name: str) -> tuple[ModelRoute, OverHttp]:
         """Return the route that OpenClaw uses for a model, and the real server."""

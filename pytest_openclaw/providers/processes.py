@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import os
 import shlex
 import shutil
@@ -25,7 +26,7 @@ if sys.platform == "win32":
     import psutil
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from pytest_openclaw.types.protocols import ProviderSetup
 
@@ -71,16 +72,41 @@ def find_program(setup: ProviderSetup, command: str, install: str) -> tuple[str,
 
 
 @contextlib.contextmanager
-def new_folders(*names: str) -> Iterator[Path]:
+def new_folders(*names: str, within: Path | None = None) -> Iterator[Path]:
     """Make a folder with these folders in it; remove it at the end.
 
     Its path is resolved, because OpenClaw compares paths in their real form.
+
+    Args:
+        *names: of the folders in it.
+        within: an existing folder; the new one then has the lowest number that is free there, so that
+            calls one after the other have the same path.
     """
-    with tempfile.TemporaryDirectory(prefix="openclaw-", ignore_cleanup_errors=True) as made:
-        folder = Path(made).resolve()
-        for name in names:
-            (folder / name).mkdir(FOLDER_MODE)
-        yield folder
+    if within is None:
+        made = tempfile.TemporaryDirectory(prefix="openclaw-", ignore_cleanup_errors=True)
+        with made as path:
+            yield _with_folders(Path(path), names)
+        return
+    numbered = _new_numbered(within)
+    try:
+        yield _with_folders(numbered, names)
+    finally:
+        shutil.rmtree(numbered, ignore_errors=True)
+
+
+def _new_numbered(within: Path) -> Path:
+    for number in itertools.count():
+        with contextlib.suppress(FileExistsError):
+            (within / str(number)).mkdir(FOLDER_MODE)
+            break
+    return within / str(number)
+
+
+def _with_folders(folder: Path, names: Iterable[str]) -> Path:
+    folder = folder.resolve()
+    for name in names:
+        (folder / name).mkdir(FOLDER_MODE)
+    return folder
 
 
 class Running(asyncio.SubprocessProtocol):

@@ -1,6 +1,6 @@
 """Sends requests over kept HTTP/1.1 connections, for many concurrent streams and accurate times.
 
-httpx2's client uses it, except with a proxy.
+It speaks httpx2's requests and responses; httpx2's client is used only with a proxy.
 """
 
 from __future__ import annotations

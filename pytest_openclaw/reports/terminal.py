@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.stats.groups import Group
     from pytest_openclaw.stats.summary import Summary
 
-TITLE = "openclaw: which model may hold the tools?"
+QUESTION = "which model may hold the tools?"
 NAME_WIDTH = 27
 LABEL_WIDTH = 18
 INDENT = "  "
@@ -61,6 +61,13 @@ COLORS = {
     "no verdict": "yellow", "worse": "red", "better": "green", "interrupted": "yellow",
 }  # fmt: skip
 """Of labels, where pytest uses colors."""
+
+
+def title_of(summary: Summary) -> str:
+    """Return the title, with the release of OpenClaw on whose tools and rules all answers rest."""
+    releases = {group.recommendation.release for group in summary.groups} - {None}
+    named = f" {releases.pop()}" if len(releases) == 1 else ""
+    return f"openclaw{named}: {QUESTION}"
 
 
 def render_terminal(

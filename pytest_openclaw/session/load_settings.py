@@ -297,6 +297,7 @@ def _across(text: str) -> frozenset[str]:
 def _provider_options(config: pytest.Config) -> dict[str, str]:
     options = {
         "claude_command": _read(config, "claude_command", str, ""),
+        "llama_cpp_num_ctx": _read(config, "llama_cpp_num_ctx", _context_tokens, ""),
         "ollama_num_ctx": _read(config, "ollama_num_ctx", _context_tokens, ""),
         "ollama_keep_alive": _read(config, "ollama_keep_alive", _duration, ""),
     }

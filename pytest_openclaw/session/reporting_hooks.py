@@ -133,7 +133,7 @@ class ReportingHooks:
         if summary is None or run is None or not (summary.n_rows or summary.gates):
             return
         from pytest_openclaw.providers.prices import Prices
-        from pytest_openclaw.reports.terminal import TITLE, colored, render_complaints, render_terminal
+        from pytest_openclaw.reports.terminal import colored, render_complaints, render_terminal, title_of
         from pytest_openclaw.session.spending import notes_on_cost
 
         page = run.directory.path / "summary.md"
@@ -142,7 +142,7 @@ class ReportingHooks:
         width = session.config.get_terminal_writer().fullwidth
         # In pytest 9 each plugin has to respect `--no-summary`; pytest 8 does not call this hook then.
         if not session.config.getoption("no_summary", False):
-            terminalreporter.write_sep("=", TITLE)
+            terminalreporter.write_sep("=", title_of(summary))
             prices = Prices(session.providers, session.settings)
             notes = notes_on_cost(prices, summary, is_resumed=session.resumed is not None)
             command = writer.resume_command

@@ -104,9 +104,11 @@ def turn_of(
         first, *others = turns
         prompt_tokens = round(median(turn.tokens for turn in turns))
         cold_ms = None if first.is_cached else first.ttft_ms
-        cached = [turn.ttft_ms for turn in others if turn.is_cached is not False]
+        cached = [
+            turn.ttft_ms for turn in (turns if first.is_cached else others) if turn.is_cached is not False
+        ]
         cached_ms = median(cached) if cached else None
-    if cold_ms is None and tokens_per_s is not None:
+    elif tokens_per_s is not None:  # not that of a prompt's rest behind the cache, which is read more slowly
         cold_ms = round(prompt_tokens / tokens_per_s * 1000)
     return OpenClawTurn(
         prompt_tokens=prompt_tokens,

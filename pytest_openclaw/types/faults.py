@@ -181,7 +181,7 @@ def context_too_small(
         exact: whether `prompt_tokens` was counted; else the prompt has so many or more.
     """
     size = f"{prompt_tokens} tokens" if exact else f"at least {prompt_tokens} tokens"
-    hint = "Shorten it, or ask a server with a longer context."
+    hint = "Shorten it, or set openclaw_llama_cpp_num_ctx in the ini."
     message = (
         f"{name}: not asked: the prompt has {size}, and {model}'s context holds {context_tokens}. {hint}"
     )

@@ -69,7 +69,7 @@ def test_a_run_is_its_summary_and_its_cells(runs: Path, capsys: pytest.CaptureFi
 
     answers, table, *_ = shown.split("\n\n")
     cells = shown.split("\n\ncell ")[1]
-    assert answers.startswith("lab/a: not enough evidence")
+    assert answers.startswith("in short: not enough evidence: a, b@low\nlab/a: not enough evidence")
     assert table.startswith("target ")
     assert [line.split()[0] for line in table.splitlines()[1:]] == ["a", "b@low"]
     assert [" ".join(line.split()) for line in cells.splitlines()] == [

@@ -18,6 +18,7 @@ import pytest
 from pytest_openclaw.commands import main
 from pytest_openclaw.core.run_once import lock_file
 from tests.conftest import NO_OTHER_PLUGINS, require_engine
+from tests.providers.servers.misbehaving import unused_port
 
 pytestmark = pytest.mark.newest
 
@@ -193,8 +194,9 @@ def test_a_changed_or_absent_server_has_no_verdict(
     server.version = "2.0"
     changed = main(ASK)
     shown_changed = capsys.readouterr().out
-    monkeypatch.setenv("OLLAMA_OPENAI_BASE", "http://127.0.0.1:9/v1")
-    away = main(ASK)
+    with unused_port() as port:
+        monkeypatch.setenv("OLLAMA_OPENAI_BASE", f"http://127.0.0.1:{port}/v1")
+        away = main(ASK)
     shown_away = capsys.readouterr().out
 
     assert (changed, away) == (10, 10)

@@ -289,7 +289,8 @@ def test_the_page_fits_eighty_columns(session: Ended) -> None:
     """The plugin's terminal lines are at most 80 columns wide and report the cells without a reply."""
     assert session.wide_lines == []
     for provider in ALL:
-        assert any(re.match(rf".{{18}}{provider}/.*: 1 cell: ", line) for line in session.page)
+        shortened = rf".{{18}}{provider[:12]}\S*/.*: 1 cell: "
+        assert any(re.match(shortened, line) for line in session.page)
 
 
 def test_workers_share_one_engine(project: Project, embedded_model: str) -> None:

@@ -60,6 +60,38 @@ def test_a_difference_is_named(cases: list[Case]) -> None:
     assert "direct: 11 tools, 9.2 KB as before: the same" in page
 
 
+def test_the_minute_of_playing_is_no_difference(cases: list[Case]) -> None:
+    """The score of a note falls with its age, and a search takes another time each time."""
+    played = [
+        {cases[0].id: _outcome(result=f'{{"score": {score}, "searchMs": {ms}}}')}
+        for score, ms in (("0.12", 31), ("0.13e-2", 7))
+    ]
+
+    change = releases.change_between(_catalogue("1.1.1"), _catalogue("2.2.2"), cases, played)
+
+    assert change["differences"] == {}
+
+
+def test_cases_with_a_tool_of_one_release_alone_are_counted(cases: list[Case]) -> None:
+    """They cannot be played in both, and the page says so."""
+    older, newer = _catalogue("1.1.1"), _catalogue("2.2.2")
+    older = replace(
+        older,
+        tools={name: tool for name, tool in older.tools.items() if name != "ls"},
+        surfaces={
+            name: tuple(tool for tool in sent if tool != "ls") for name, sent in older.surfaces.items()
+        },
+    )
+    with_ls = [case for case in all_cases() if "ls" in {tool.name for tool in case.prompt.tools or ()}]
+
+    change = releases.change_between(older, newer, cases, [{}, {}])
+
+    assert with_ls
+    assert change["lacking"] == {"ls": len(with_ls)}
+    page = releases.render([{**change, "played": [cases[0].id]}])
+    assert f"{len(with_ls)} further cases offer `ls`, which one of the two does not have." in page
+
+
 def test_without_a_case() -> None:
     """Two releases may be compared by what they send alone."""
     change = releases.change_between(_catalogue("1.1.1"), _catalogue("2.2.2"), [], [])

@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
+from pytest_openclaw.tools.catalogue import release_of
+
 pytestmark = pytest.mark.newest
 
 YES = {"type": "exact", "value": "yes"}
-TITLE = "openclaw: which model may hold the tools?"
+TITLE = "which model may hold the tools?"
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 MODELS = "scripted/a-model-with-quite-a-long-name:8b-instruct@low,scripted/another-model-with-a-long-name:3b"
 
@@ -58,6 +60,7 @@ def test_it_fits_80_columns_and_lists_gates_first(busy: Any) -> None:
 
     section = _section(text)
     assert [line for line in section if len(line) > 80] == []
+    assert section[0].strip("= ") == f"openclaw {release_of(None)}: {TITLE}"
     labels = [line[:18].rstrip() for line in section if not line.startswith(" ")]
     order = ["gate FAILED", "compared with", "worse", "not answered", "known failures", "slowest", "wrote"]
     assert [labels.index(label) for label in order] == sorted(labels.index(label) for label in order)

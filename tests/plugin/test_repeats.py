@@ -210,7 +210,6 @@ def test_passed_once_is_not_missed(project: Any) -> None:
     session = project.run("--openclaw-repeat=2", models="pupil/shaky")
 
     assert sorted(missed["prompt_id"] for missed in session.summary["missed_by_all"]) == ["T4", "T5"]
-    assert "2 prompts: T4, T5" in session.text
 
 
 @pytest.mark.parametrize("value", ["0", "-1", "x", "1.5"])

@@ -127,21 +127,21 @@ def pytest_openclaw_validators():
     return [Crashing]
 """
 
-# Loaded by the asker process, where it breaks the HTTP library.
+# Loaded by the asker process, where it breaks the transport.
 AT_START = """
-import httpx2
+from pytest_openclaw.providers.transport import Transport
 
-send = httpx2.AsyncClient.send
+send = Transport.handle_async_request
 
 
-async def broken(self, request, **keywords):
+async def broken(self, request):
     if b'"library-breaks"' in request.content or b"/library-breaks:" in request.url.raw_path:
         headers = request.headers.raw
         raise RuntimeError(f"broken with {headers}")
-    return await send(self, request, **keywords)
+    return await send(self, request)
 
 
-httpx2.AsyncClient.send = broken
+Transport.handle_async_request = broken
 """
 
 BENCHMARK = """

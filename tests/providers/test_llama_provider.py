@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import socket
 import threading
+from dataclasses import replace
 
 import pytest
 
@@ -97,7 +98,41 @@ def test_it_is_a_local_endpoint_of_its_own_that_warms_up(provider):
         "path": "/chat/completions",
         "context_tokens": 8192,
         "cache_prompt": False,
+        "cache_prompt_on_openclaw": True,
     }
+
+
+def test_body_turns_the_prompt_cache_on_for_openclaws_own_request_alone(provider):
+    """On `openclaw` the cache is on, because it is for OpenClaw, whose prompt begins alike each time."""
+    body = provider.body(replace(REQUEST, surface="openclaw"))
+
+    assert body["cache_prompt"] is True
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "context", "is_stretched"),
+    [
+        pytest.param("smollm2:135m", {}, 8192, False, id="as-trained"),
+        pytest.param("smollm2:135m", {"llama_cpp_num_ctx": "16384"}, 16384, True, id="longer-than-trained"),
+        pytest.param("model.gguf", {"llama_cpp_num_ctx": "16384"}, 16384, False, id="a-file-knows-its-own"),
+    ],
+)
+def test_the_ini_sets_the_context(tmp_path, monkeypatch, model, options, context, is_stretched):
+    """A context that is longer than that of the embedded model's training is stretched."""
+    monkeypatch.setattr(llama_cpp, "find_weights", lambda name: tmp_path / name)
+    started = []
+
+    async def acquire(spec, shared_dir, *, environ):
+        started.append(spec)
+        raise EngineError("this is enough.")
+
+    monkeypatch.setattr(llama_cpp, "acquire", acquire)
+    setup = ProviderSetup(name="llama_cpp", options=options, shared_dir=tmp_path)
+
+    fault_of(LlamaCpp(setup), replace(REQUEST, model=model))
+
+    assert LlamaCpp(setup).describe()["context_tokens"] == context
+    assert [(spec.context_tokens, spec.is_stretched) for spec in started] == [(context, is_stretched)]
 
 
 def test_body_turns_the_prompt_cache_off(provider):
@@ -263,7 +298,7 @@ def test_what_does_not_fit_is_not_asked(provider, engine, prompt, routes, size):
     )
     assert fault.message == (
         f"llama_cpp: not asked: the prompt has {size}, and smollm2:135m's context holds 8192. "
-        "Shorten it, or ask a server with a longer context."
+        "Shorten it, or set openclaw_llama_cpp_num_ctx in the ini."
     )
     assert asked_of(engine) == routes
 

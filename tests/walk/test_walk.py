@@ -19,7 +19,7 @@ pytest.importorskip("pty", reason="Windows has no pseudo-terminals of this kind"
 pytestmark = pytest.mark.newest
 
 LOOKS = [(60, True), (80, False), (80, True), (140, True), (60, False), (140, False)]
-TITLE = "openclaw: which model may hold the tools?"
+TITLE = "which model may hold the tools?"
 
 
 @pytest.fixture(scope="module")

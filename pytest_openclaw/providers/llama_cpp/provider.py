@@ -17,6 +17,7 @@ from pytest_openclaw.providers.llama_cpp.pool import Engines
 from pytest_openclaw.providers.llama_cpp.supervisor import CONTEXT_TOKENS, EngineHandle, EngineSpec, acquire
 from pytest_openclaw.providers.llama_cpp.weights import (
     EMBEDDED_MODEL,
+    EMBEDDED_TRAINED_TOKENS,
     embedded_model_is_installed,
     engine_version,
     find_weights,
@@ -26,6 +27,7 @@ from pytest_openclaw.providers.llama_cpp.weights import (
 from pytest_openclaw.providers.ollama_openai import OllamaOpenAI
 from pytest_openclaw.types import faults
 from pytest_openclaw.types.faults import CallFailed
+from pytest_openclaw.types.targets import OPENCLAW
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -44,7 +46,8 @@ POLL_S = 0.02
 class LlamaCpp(OllamaOpenAI):
     """The embedded model `smollm2:135m`, or any `.gguf` file by its path; one engine at a time.
 
-    The prompt cache is off, so that the time to first token includes reading the whole prompt.
+    The ini's `openclaw_llama_cpp_num_ctx` sets its context. The prompt cache is off, so that the time to
+    first token includes reading the whole prompt; on `openclaw` it is on, as it is for OpenClaw itself.
     """
 
     name: ClassVar[str] = "llama_cpp"
@@ -59,6 +62,7 @@ class LlamaCpp(OllamaOpenAI):
         """
         super().__init__(setup)
         self._token: str | None = None
+        self._context_tokens = int(setup.options.get("llama_cpp_num_ctx") or CONTEXT_TOKENS)
         self._engines = Engines(self._acquire)
 
     def find_address(self) -> Address:
@@ -87,15 +91,20 @@ class LlamaCpp(OllamaOpenAI):
 
     def describe(self) -> JsonObject:
         """The settings that shape the engine's answers, without its address, which differs in every run."""
-        return {"path": self.path, "context_tokens": CONTEXT_TOKENS, "cache_prompt": False}
+        return {
+            "path": self.path,
+            "context_tokens": self._context_tokens,
+            "cache_prompt": False,
+            "cache_prompt_on_openclaw": True,
+        }
 
     def key(self) -> str | None:
         """Return the running engine's own key, which is in no variable."""
         return self._token
 
     def body(self, request: Request) -> JsonObject:
-        """Return the JSON body for `request`, with the prompt cache off."""
-        return {**super().body(request), "cache_prompt": False}
+        """Return the JSON body for `request`; the prompt cache is on if the surface is OpenClaw's."""
+        return {**super().body(request), "cache_prompt": request.surface == OPENCLAW}
 
     async def ask(self, request: Request) -> Reply:
         """Start the model's engine if it is not running, and send the request once; see `Provider.ask`.
@@ -155,14 +164,14 @@ class LlamaCpp(OllamaOpenAI):
         Raises:
             CallFailed: it is too long, or the engine cannot count it.
         """
-        if most_tokens(request) < CONTEXT_TOKENS:
+        if most_tokens(request) < self._context_tokens:
             return
         tokens = fewest_tokens(request)
-        if exact := tokens < CONTEXT_TOKENS:
+        if exact := tokens < self._context_tokens:
             tokens = await self._count(request)
-        if tokens >= CONTEXT_TOKENS:
+        if tokens >= self._context_tokens:
             fault = faults.context_too_small(
-                self.setup.name, request.model, tokens, CONTEXT_TOKENS, exact=exact
+                self.setup.name, request.model, tokens, self._context_tokens, exact=exact
             )
             raise CallFailed(fault)
 
@@ -180,7 +189,7 @@ class LlamaCpp(OllamaOpenAI):
         return tokens
 
     async def _acquire(self, model: str) -> EngineHandle:
-        spec = EngineSpec(weights=find_weights(model), alias=model, template=template_for(model))
+        spec = engine_spec(model, context_tokens=self._context_tokens)
         return await acquire(spec, self.setup.shared_dir, environ=self.setup.environ)
 
     def _digest(self, model: str) -> str:
@@ -199,6 +208,22 @@ class LlamaCpp(OllamaOpenAI):
     def _died(self, fault: Fault) -> Fault:
         died = faults.engine_died(self.setup.name, "the embedded engine died while it was asked.", fault.raw)
         return replace(died, timing=fault.timing)
+
+
+def engine_spec(model: str, *, context_tokens: int, cache_prompt: bool = False) -> EngineSpec:
+    """Return the engine of a model; the embedded one can have more context than it was trained for.
+
+    Raises:
+        EngineError: there are no such weights.
+    """
+    return EngineSpec(
+        weights=find_weights(model),
+        alias=model,
+        template=template_for(model),
+        context_tokens=context_tokens,
+        trained_tokens=EMBEDDED_TRAINED_TOKENS if model == EMBEDDED_MODEL else None,
+        cache_prompt=cache_prompt,
+    )
 
 
 async def _is_dead(engine: EngineHandle) -> bool:

@@ -37,18 +37,28 @@ class EngineSpec:
         alias: the model's name in requests and replies, as the user wrote it.
         template: a chat template that replaces the one in the weights.
         context_tokens: the longest prompt and reply together.
+        trained_tokens: those for which the model was trained; None leaves that to the weights. A longer
+            context is stretched by YaRN.
+        cache_prompt: whether requests use the prompt cache that do not say so themselves.
     """
 
     weights: Path
     alias: str
     template: Path | None = None
     context_tokens: int = CONTEXT_TOKENS
+    trained_tokens: int | None = None
+    cache_prompt: bool = False
 
     @property
     def key(self) -> str:
         """A short text, equal in every process and different for other specs."""
-        parts = (str(self.weights), self.alias, str(self.template), str(self.context_tokens))
-        return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()[:12]
+        parts = (self.weights, self.alias, self.template, self.context_tokens, self.cache_prompt)
+        return hashlib.sha256("\0".join(map(str, parts)).encode("utf-8", "surrogateescape")).hexdigest()[:12]
+
+    @property
+    def is_stretched(self) -> bool:
+        """Whether the context is longer than that of the training."""
+        return self.trained_tokens is not None and self.context_tokens > self.trained_tokens
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,12 +163,15 @@ def _crashes(place: Path, known: JsonObject | None) -> int:
 
 def _arguments(spec: EngineSpec, ready_within_s: int) -> tuple[str, ...]:
     template = ("--chat-template", str(spec.template)) if spec.template else ()
+    stretched = ("--trained-context", str(spec.trained_tokens)) if spec.is_stretched else ()
     return (
         *("--model", str(spec.weights)),
         *("--alias", spec.alias),
         *("--context", str(spec.context_tokens)),
         *("--ready-within-s", str(ready_within_s)),
         *template,
+        *stretched,
+        *(("--cache-prompt",) if spec.cache_prompt else ()),
     )
 
 

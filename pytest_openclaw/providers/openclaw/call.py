@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import tempfile
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -132,9 +133,11 @@ class AgentScratch:
 
 
 @contextmanager
-def scratch_folder(world: World | None = None, *, compiled: Path | None = None) -> Iterator[AgentScratch]:
-    """Create the folders of a call, and remove them at the end, except `compiled`."""
-    with new_folders("workspace", "home", "state", "tmp") as folder:
+def scratch_folder(
+    world: World | None = None, *, compiled: Path | None = None, within: Path | None = None
+) -> Iterator[AgentScratch]:
+    """Create the folders of a call, and remove them at the end, except `compiled`; see `new_folders`."""
+    with new_folders("workspace", "home", "state", "tmp", within=within) as folder:
         scratch = AgentScratch(folder, compiled)
         scratch.lay_out(world)
         yield scratch
@@ -156,8 +159,9 @@ def why_no_shell(request: Request, scratch: AgentScratch) -> str:
         return ""
     if os.access(scratch.shell, os.X_OK):
         return ""
+    place = os.path.realpath(tempfile.gettempdir())
     return (
-        f"its world offers commands, and no program can be started in {scratch.folder.parent}. "
+        f"its world offers commands, and no program can be started in {place}. "
         "Set TMPDIR to a folder that is not mounted noexec."
     )
 

@@ -10,8 +10,11 @@ from __future__ import annotations
 import argparse
 import datetime
 import json
+import re
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -30,7 +33,8 @@ from tests.openclaw.real import RealOpenClaw
 
 PAGE = Path(__file__).parents[3] / "docs/releases.md"
 CHANGES = Path(__file__).with_name("changes.json")
-MOST_WORDS = 200
+MOST_WORDS, BEFORE = 200, 60
+_TIMED = re.compile(r'("(?:score|\w+Ms)"): [\d.e-]+')
 _HEAD = """\
 # What changed for models
 
@@ -64,6 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     older, newer = (_installed(folder.resolve()) for folder in (options.older, options.newer))
     catalogues = [_captured(one) for one in (older, newer)]
     cases = [case for case in all_cases() if any(fnmatchcase(case.id, one) for one in options.only)]
+    cases = [case for case in cases if not _lacking(case, *catalogues)]
     played = [] if options.surfaces else [_play(one, cases) for one in (older, newer)]
     keep_change(change_between(*catalogues, cases, played))
     PAGE.write_text(render(load_changes()), encoding="utf-8")
@@ -83,18 +88,39 @@ def change_between(
     """
     sides = _release(older), _release(newer)
     both = [case for case in cases if played and all(case.id in outcomes for outcomes in played)]
-    pairs = [(case, *(outcomes[case.id] for outcomes in played)) for case in both]
+    pairs = [(case, *(_timeless(outcomes[case.id]) for outcomes in played)) for case in both]
     return {
         "older": sides[0],
         "newer": sides[1],
         "surfaces": render_drift([*drifts_between(older, newer)]),
         "played": [case.id for case in both],
+        "lacking": _lacked(older, newer) if played else {},
         "differences": {
             case.id: [*differences(one, other, sides), *_words(other_words(one, other), sides)]
             for case, one, other in pairs
             if one != other
         },
     }
+
+
+def _lacked(older: Catalogue, newer: Catalogue) -> dict[str, int]:
+    """Count the cases that cannot be played in both, by the tools that one of the two releases does not have."""
+    found = Counter(", ".join(lacking) for case in all_cases() if (lacking := _lacking(case, older, newer)))
+    return dict(sorted(found.items()))
+
+
+def _lacking(case: Case, older: Catalogue, newer: Catalogue) -> list[str]:
+    """Return the tools of a case that are in one of the two releases alone."""
+    return sorted({tool.name for tool in case.prompt.tools or ()} & (older.tools.keys() ^ newer.tools.keys()))
+
+
+def _timeless(outcome: Outcome) -> Outcome:
+    """Return an outcome without the scores of notes, which fall with the note's age, and without durations."""
+    turns = tuple(
+        tuple(replace(call, result=_TIMED.sub(r"\1: 0", call.result)) for call in turn)
+        for turn in outcome.turns
+    )
+    return replace(outcome, turns=turns)
 
 
 def keep_change(change: Mapping[str, Any]) -> None:
@@ -122,7 +148,9 @@ def _compared(change: Mapping[str, Any]) -> Iterator[str]:
     played, differing = change["played"], change["differences"]
     if played:
         alike = len(played) - len(differing)
-        yield f"**{alike} of {len(played)} cases end alike**, word for word: {', '.join(f'`{one}`' for one in played)}.\n"
+        yield f"**{alike} of {len(played)} cases end alike**, word for word.\n"
+        for tools, number in change.get("lacking", {}).items():
+            yield f"{number} further cases offer `{tools}`, which one of the two does not have.\n"
         yield from (f"- `{name}`: {'; '.join(lines)}" for name, lines in differing.items())
         if differing:
             yield ""
@@ -133,9 +161,11 @@ def _compared(change: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _words(found: Iterable[tuple[str, str, str]], sides: tuple[str, str]) -> Iterator[str]:
-    """Yield each call whose result has other words, once."""
+    """Yield each call whose result has other words, once, from shortly before the first of them."""
     for name, one, other in dict.fromkeys(found):
-        first, second = (json.dumps(text, ensure_ascii=False)[:MOST_WORDS] for text in (one, other))
+        alike = next((n for n, both in enumerate(zip(one, other, strict=False)) if both[0] != both[1]), 0)
+        start = max(0, alike - BEFORE)
+        first, second = (json.dumps(text[start:], ensure_ascii=False)[:MOST_WORDS] for text in (one, other))
         yield f"the result of `{name}` is `{first}` in {sides[0]}, `{second}` in {sides[1]}"
 
 

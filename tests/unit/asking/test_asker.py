@@ -311,6 +311,22 @@ def test_the_next_asker_knows_what_the_last_one_did(tmp_path: Path) -> None:
     run(work())
 
 
+def test_what_has_ended_before_the_plan_is_not_sent(tmp_path: Path) -> None:
+    """A client says to the asker after a dead one first which tests have ended meanwhile."""
+
+    async def work() -> None:
+        provider = Fake(says("hi"))
+        room = Room(provider, tmp_path)
+        client = room.join()
+        taken(room, client, "P0")
+        room.plan(client, CELLS[:2], is_claimed=True)
+        await settle()
+
+        assert [request.prompt for request in provider.asked] == ["P1"]
+
+    run(work())
+
+
 def test_an_asker_that_ends_in_order_has_lost_nothing(tmp_path: Path) -> None:
     """Its unanswered requests are repeated by the next one, if a worker connects late."""
 

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from pytest_openclaw.asking.asker import ahead_of
 from pytest_openclaw.asking.asker_server import AskerServer
 from pytest_openclaw.asking.client import AskingClient
 from pytest_openclaw.asking.fetching import Fetcher
-from pytest_openclaw.asking.messages import JobResult, Left, Listed, RepeatDecision
+from pytest_openclaw.asking.messages import JobResult, Left, Listed, RepeatDecision, Taken
 from pytest_openclaw.core.errors import CellNotSent, HostDied
 from pytest_openclaw.core.signals import interrupt_main_thread, interrupted_by_signals
 from pytest_openclaw.types import faults
@@ -463,6 +464,30 @@ def test_cells_are_asked_ahead_in_their_order_and_no_further_than_allowed(opened
     # Concurrent requests may reach the provider in any order.
     assert all(abs(number - place) < limit for place, number in enumerate(asked))
     assert len(client.close()) == ahead_of(limit)
+
+
+def test_replies_that_have_arrived_take_one_message_for_several_tests(
+    opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A message wakes the asker; a test whose reply is there needs none, and two that have ended share one."""
+    client = opened(Fake(says("hi")), concurrency=Concurrency(everywhere=4))
+    cells = {str(number): cell(f"P{number}") for number in range(8)}
+    plan(client, cells)
+    side = client._sides[0]
+    link = client._ready(side)
+
+    def have_arrived() -> bool:
+        while link.receive_arrived(partial(client._note, side)):
+            pass
+        return len(client._received) == len(cells)
+
+    assert wait_until(have_arrived)
+    sent: list[Any] = []
+    monkeypatch.setattr(link, "send", lambda *messages: sent.extend(messages))
+    for token, one in cells.items():
+        take(client, token, one)
+
+    assert sent == [Taken(tokens=[f"{n}", f"{n + 1}"]) for n in range(0, 8, 2)]
 
 
 def test_what_may_not_be_asked_yet_holds_its_endpoint_up(opened: Open) -> None:

@@ -149,7 +149,8 @@ def on_openclaw(ttft_ms: int, cached: int | None, **changes: Any) -> Any:
         pytest.param([on_openclaw(40_000, 0), on_openclaw(900, 8900), on_openclaw(1100, 8900)], 40_000, 1000, "yes", id="cached"),
         pytest.param([on_openclaw(40_000, None), on_openclaw(1000, None)], 40_000, 1000, "yes", id="server-says-nothing"),
         pytest.param([on_openclaw(40_000, 0), on_openclaw(41_000, 0)], 40_000, None, "slow", id="no-cache"),
-        pytest.param([on_openclaw(900, 8900)], None, None, None, id="filled-before"),
+        pytest.param([on_openclaw(900, 8900)], None, 900, "yes", id="filled-before"),
+        pytest.param([on_openclaw(900, 8900, prompt_tokens_per_s=9.0)], None, 900, "yes", id="the-rest-says-nothing-of-the-whole"),
         pytest.param([on_openclaw(301_000, 0), on_openclaw(900, 8900)], 301_000, 900, "aborted", id="aborted"),
         pytest.param([on_openclaw(5000, 0, input_tokens=20_000, turns=({"input_tokens": 9000}, {}))], 5000, None, "yes", id="exchange"),
     ],
@@ -158,7 +159,7 @@ def test_a_turn_is_measured(
     rows: list[Any], cold_ms: int | None, cached_ms: int | None, bearable: str
 ) -> None:
     """The first cell on this surface is cold; later ones come from the cache, as in a session of OpenClaw."""
-    turn = turn_of([record(ttft_ms=1), *rows], None, None)
+    turn = turn_of([record(ttft_ms=1), *rows], prompt_speed(rows), None)
 
     assert turn is not None
     assert (turn.is_measured, turn.prompt_tokens) == (True, 9000)
