@@ -99,13 +99,14 @@ def _models(asked: list[dict[str, Any]], words: str) -> set[tuple[str, bool]]:
 async def _use(openclaw: OpenClaw, port: int, model: ScriptedModel) -> dict[str, Any]:
     """Start the gateway, ask it for a title and a heartbeat, and end it; return the title's answer."""
     done = asyncio.Event()
-    gateway = asyncio.create_task(openclaw.printed("gateway", "run", until=done.is_set))
+    start = ("gateway", "run", "--port", str(port))
+    gateway = asyncio.create_task(openclaw.printed(*start, until=done.is_set))
     where = ("--url", f"ws://127.0.0.1:{port}", "--token", TOKEN)
     params = json.dumps({"agentId": "main", "message": "The dishwasher shows error E24."})
     try:
         while not _listens(port):
             if gateway.done():  # a busy machine is too slow for its first lease
-                gateway = asyncio.create_task(openclaw.printed("gateway", "run", until=done.is_set))
+                gateway = asyncio.create_task(openclaw.printed(*start, until=done.is_set))
             await asyncio.sleep(1)
         title = await openclaw.printed(
             "gateway", "call", "sessions.title.prepare", "--json", "--params", params, *where
