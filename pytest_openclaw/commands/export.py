@@ -58,21 +58,26 @@ class _Chosen:
     @property
     def records(self) -> Iterator[Record]:
         """The records, one in memory at a time."""
+        from pytest_openclaw.types.rows import from_row
+
+        return map(from_row, self._stored)
+
+    @property
+    def rows(self) -> Iterator[JsonObject]:
+        """The rows as JSON, in today's format, one in memory at a time."""
+        from pytest_openclaw.types.rows import current_row
+
+        return map(current_row, self._stored)
+
+    @property
+    def _stored(self) -> Iterator[JsonObject]:
         from pytest_openclaw.core.files import parse_json, read_lines
         from pytest_openclaw.recording.run_directory import RESULTS
-        from pytest_openclaw.types.rows import from_row
 
         wanted = set(self.lines)
         for number, line in enumerate(read_lines(self.path / RESULTS)):
             if number in wanted:
-                yield from_row(parse_json(line))
-
-    @property
-    def rows(self) -> Iterator[JsonObject]:
-        """The rows as JSON, in today's format."""
-        from pytest_openclaw.types.rows import to_row
-
-        return map(to_row, self.records)
+                yield parse_json(line)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import permutations
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.stats.groups import headline
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pytest_openclaw.stats.groups import Group
+    from pytest_openclaw.stats.significance import Difference
     from pytest_openclaw.types.records import Record
     from pytest_openclaw.types.targets import Target
 
@@ -95,11 +96,11 @@ def best_among(rivals: Sequence[Rival]) -> Best | None:
     if len(rivals) < 2:
         return None
     level = LEVEL / (len(rivals) - 1)
-    worse = {
-        rival.label
-        for other, rival in permutations(rivals, 2)
-        if _is_better(other.outcomes, rival.outcomes, level)
-    }
+    worse = set()
+    for one, other in combinations(rivals, 2):
+        found = _compared(one.outcomes, other.outcomes)
+        if found.sign and found.p / 2 < level:
+            worse.add(other.label if found.sign > 0 else one.label)
     kept = sorted((rival for rival in rivals if rival.label not in worse), key=_fastest_first)
     return Best(n_targets=len(rivals), targets=[rival.label for rival in kept])
 
@@ -113,15 +114,15 @@ def outcomes_of(records: Iterable[Record], is_right: Callable[[Record], bool]) -
     return outcomes
 
 
-def _is_better(one: Outcomes, other: Outcomes, level: float) -> bool:
+def _compared(one: Outcomes, other: Outcomes) -> Difference:
+    """Test whether the first did better; the other way round only the sign is another."""
     totals: Counter[tuple[str, str]] = Counter()
     for prompt in one.keys() & other.keys():
         cluster, repeats = one[prompt]
         others = other[prompt][1]
         for repeat in repeats.keys() & others.keys():
             totals[cluster] += repeats[repeat] - others[repeat]
-    found = sign_flip([*totals.values()])
-    return found.sign > 0 and found.p / 2 < level
+    return sign_flip([*totals.values()])
 
 
 def _fastest_first(rival: Rival) -> tuple[float, str]:

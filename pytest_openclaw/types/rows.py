@@ -30,7 +30,8 @@ _TUPLES = ("tool_calls", "tool_call_details", "turns", "images", "tool_notes", "
 _NEEDED = tuple(
     one.name for one in fields(Record) if one.default is MISSING and one.default_factory is MISSING
 )
-_KEYS = frozenset((*_FIELDS, "record_type", "schema_version"))
+_ORDER = ("record_type", *_SEED_NAMES, "schema_version", *_OWN_NAMES)
+_KEYS = frozenset(_ORDER)
 
 
 def to_row(record: Record) -> JsonObject:
@@ -64,6 +65,16 @@ def from_row(row: Mapping[str, Any]) -> Record:
             values[name] = _listed(name, value)
     unknown = () if row.keys() <= _KEYS else [key for key in row if key not in _KEYS]
     return Record(**values, extra={key: row[key] for key in unknown})
+
+
+def current_row(row: JsonObject) -> JsonObject:
+    """Return a row that `check_row` accepts in today's format; one that has it is returned as it is.
+
+    Raises:
+        ValueError: as `from_row` does.
+    """
+    is_current = row.get("schema_version") == ROW_VERSION and tuple(row)[: len(_ORDER)] == _ORDER
+    return row if is_current else to_row(from_row(row))
 
 
 def check_row(row: JsonObject) -> None:

@@ -32,6 +32,17 @@ def test_what_is_clearly_worse_is_left_out() -> None:
     assert summary_of(rows).best == Best(n_targets=3, targets=["p/b", "p/a"])
 
 
+@pytest.mark.parametrize("order", [[A, B, C], [C, B, A], [B, C, A]])
+def test_the_order_of_targets_does_not_matter(order: list[Target]) -> None:
+    """Each pair is compared once, whichever of the two is the better one."""
+    n_right = {A: 38, B: 36, C: 20}
+
+    best = summary_of([one for target in order for one in _cells(target, n_right[target])]).best
+
+    assert best is not None
+    assert sorted(best.targets) == ["p/a", "p/b"]
+
+
 @pytest.mark.parametrize(
     ("best", "sentence"),
     [

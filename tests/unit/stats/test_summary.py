@@ -15,7 +15,7 @@ from pytest_openclaw.stats.intervals import Interval
 from pytest_openclaw.stats.summary import Summary, summary_to_json
 from pytest_openclaw.types.documents import load_schema
 from pytest_openclaw.types.records import Record
-from pytest_openclaw.types.rows import from_row, to_row
+from pytest_openclaw.types.rows import current_row, from_row, to_row
 from pytest_openclaw.types.settings import Gates
 from pytest_openclaw.types.targets import Target
 
@@ -66,6 +66,24 @@ def test_the_seed_fields_come_first() -> None:
         "objective_pass", "violation", "input_tokens", "output_tokens", "raw_output", "parsed_output",
         "tool_calls", "tool_call_count", "tool_use_success",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param({}, id="as it is written"),
+        pytest.param({"x_mine": [1]}, id="an unknown key"),
+        pytest.param({"schema_version": 1}, id="an older version"),
+        pytest.param({"role": ...}, id="a field is missing"),
+    ],
+)
+def test_a_stored_row_is_brought_to_the_format_of_a_record(change: dict[str, Any]) -> None:
+    """Its keys are in the same order, too, however the file has them."""
+    row = {key: value for key, value in {**to_row(_record()), **change}.items() if value is not ...}
+    backwards = dict(reversed(row.items()))
+
+    for stored in (row, backwards):
+        assert [*current_row(stored).items()] == [*to_row(from_row(stored)).items()]
 
 
 def test_unknown_keys_pass_through() -> None:
