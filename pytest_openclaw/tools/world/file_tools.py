@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.tools.paths import absolute
-from pytest_openclaw.tools.world.cutting import Place, read_part
 from pytest_openclaw.tools.world.edits import NotFoundError, replace_pieces, same_ends
 from pytest_openclaw.tools.world.patch import patch_files
+from pytest_openclaw.tools.world.shortening import ReadFrom, read_part
 from pytest_openclaw.tools.world.work import line_steps
 from pytest_openclaw.tools.world.workspace import ToolError, inside, text_of, whole_of
 
@@ -58,7 +58,7 @@ def read(workspace: Workspace, arguments: Mapping[str, Any]) -> str:
         more = f" Use offset={first + 1} to continue." if first < len(lines) else ""
         return f"Cursor {cursor} is at or beyond the end of line {first} ({length} characters).{more}"
     limit = whole_of(arguments, "limit", 0) or None
-    return read_part(lines, end, Place(first, cursor, limit))
+    return read_part(lines, end, ReadFrom(first, cursor, limit))
 
 
 def _place(arguments: Mapping[str, Any]) -> str:

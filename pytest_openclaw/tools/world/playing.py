@@ -23,10 +23,10 @@ from pytest_openclaw.tools.dispatch import CHECK_STEPS, dispatch, is_forgotten, 
 from pytest_openclaw.tools.dispatch.arguments import read_json
 from pytest_openclaw.tools.signatures import signature
 from pytest_openclaw.tools.world import file_tools
-from pytest_openclaw.tools.world.cutting import cut_result
 from pytest_openclaw.tools.world.failures import as_delivered, cut_text, failure_text, timeout_text
 from pytest_openclaw.tools.world.search import Memory, Web
 from pytest_openclaw.tools.world.shell import Exec
+from pytest_openclaw.tools.world.shortening import cut_result
 from pytest_openclaw.tools.world.word_search import rank
 from pytest_openclaw.tools.world.work import MOST_CALLS, OutOfWorkError, n_read, weight_of
 from pytest_openclaw.tools.world.workspace import ToolError, Workspace, error_text, pretty, text_of, whole_of

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.tools.world.cutting import MOST_RESULT_CHARS
+from pytest_openclaw.tools.world.shortening import MOST_RESULT_CHARS
 from pytest_openclaw.types.worlds import World
 
 NO_EDITS = "Missing required parameter: edits (received: path, edits=<array>). Supply correct parameters before retrying."
@@ -153,7 +153,7 @@ def test_a_long_file_is_read_in_parts(calls_in: Any) -> None:
 
 
 def test_a_long_line_is_read_in_parts(calls_in: Any) -> None:
-    """The parts, each begun where the one before it ended, are the line."""
+    """The parts, each started where the one before it ended, are the line."""
     line = "".join(chr(97 + n % 26) for n in range(40_000))
     call = calls_in(World(files={"wide": line}))
 
@@ -172,9 +172,9 @@ def test_a_long_line_is_read_in_parts(calls_in: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("last", "end"), [("Total: 7", "Total: 7"), ("7", "")], ids=["telling", "not-telling"]
+    ("last", "end"), [("Total: 7", "Total: 7"), ("7", "")], ids=["outcome", "no-outcome"]
 )
-def test_a_long_output_keeps_a_telling_end(calls_in: Any, last: str, end: str) -> None:
+def test_a_long_output_keeps_the_outcome(calls_in: Any, last: str, end: str) -> None:
     """A sum, an error or the end of an object is shown beside the beginning, and else the beginning alone."""
     call = calls_in(World(files={"long": "row of a table\n" * 2000 + last}))
 

@@ -19,7 +19,7 @@ MOST_PAGE_BYTES = 32_768
 MOST_PAGE_LINES = 2000
 MOST_PAGES = 4
 _LEFT_OUT = "\n\n⚠️ [... middle content omitted — showing head and tail ...]\n\n"
-_TELLING = re.compile(
+_SHOWS_OUTCOME = re.compile(
     r"\b(?:error|exception|failed|fatal|traceback|panic|stack trace|errno|exit code"
     r"|total|summary|result|complete|finished|done)\b|\}\s*\Z",
     re.ASCII,
@@ -32,7 +32,7 @@ def cut_mark(chars: int) -> str:
 
 
 def cut_result(text: str) -> str:
-    """Return a result as a model receives it: whole, its beginning, or its beginning and a telling end."""
+    """Return a result as a model receives it: whole, its beginning, or its beginning and end."""
     for most, n_end in CUTS:
         if len(text) > most:
             text = _cut(text, most, n_end)
@@ -41,7 +41,7 @@ def cut_result(text: str) -> str:
 
 def _cut(text: str, most: int, n_end: int) -> str:
     room = most - len(cut_mark(len(text) - most))
-    if _TELLING.search(text[-2000:].lower()):
+    if _SHOWS_OUTCOME.search(text[-2000:].lower()):
         kept = _head(text[: room - n_end - len(_LEFT_OUT)]) + _LEFT_OUT + _tail(text[-n_end:])
     else:
         kept = _head(text[:room])
@@ -64,7 +64,7 @@ def _tail(text: str) -> str:
 
 
 @dataclass(frozen=True)
-class Place:
+class ReadFrom:
     """A place in a file: a line from 1, a character of it from 0, and how many lines are wanted from it."""
 
     line: int
@@ -80,7 +80,7 @@ class Place:
         return f"\n\n[Read output capped at 32KB for this call. Use {at} to continue.]"
 
 
-def read_part(lines: Sequence[str], end: str, place: Place) -> str:
+def read_part(lines: Sequence[str], end: str, place: ReadFrom) -> str:
     """Return the part of a file from a place on; up to four pages, if no number of lines is wanted.
 
     Args:
@@ -104,7 +104,7 @@ def read_part(lines: Sequence[str], end: str, place: Place) -> str:
     return text + mark
 
 
-def _page(lines: Sequence[str], end: str, place: Place) -> tuple[str, Place | None]:
+def _page(lines: Sequence[str], end: str, place: ReadFrom) -> tuple[str, ReadFrom | None]:
     """Return a page, and where the next one begins if it was cut."""
     last = len(lines) if place.limit is None else min(len(lines), place.line - 1 + place.limit)
     wanted = list(lines[place.line - 1 : last])
@@ -113,22 +113,22 @@ def _page(lines: Sequence[str], end: str, place: Place) -> tuple[str, Place | No
     if len(wanted) <= MOST_PAGE_LINES and _fits(text + _limit_mark(lines, place)):
         return text, None
     marks = (
-        Place(place.line, place.cursor + len(wanted[0]), place.limit),
-        Place(len(lines) + 1, 0, place.limit),
+        ReadFrom(place.line, place.cursor + len(wanted[0]), place.limit),
+        ReadFrom(len(lines) + 1, 0, place.limit),
     )
     reserved = max(len(one.mark) for one in marks)
     room = min(MOST_RESULT_CHARS - reserved, len(_first_bytes(text, MOST_PAGE_BYTES - reserved)))
     if len(wanted[0]) > room:
-        return wanted[0][:room], Place(place.line, place.cursor + room, place.limit)
+        return wanted[0][:room], ReadFrom(place.line, place.cursor + room, place.limit)
     whole = text[:room].count("\n") + (room >= len(text) or text[room] == "\n")
     n = min(whole, MOST_PAGE_LINES, len(wanted))
     if n == len(wanted):
         return text[:room], None
     after = place.line + n
-    return "\n".join(wanted[:n]), Place(after, 0, None if place.limit is None else last - after + 1)
+    return "\n".join(wanted[:n]), ReadFrom(after, 0, None if place.limit is None else last - after + 1)
 
 
-def _limit_mark(lines: Sequence[str], place: Place) -> str:
+def _limit_mark(lines: Sequence[str], place: ReadFrom) -> str:
     """What follows all lines that were wanted, if the file has more."""
     left = 0 if place.limit is None else len(lines) - (place.line - 1 + place.limit)
     if left <= 0:
