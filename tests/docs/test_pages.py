@@ -35,17 +35,9 @@ OTHER_PROGRAMS = {"export", "npm", "ollama", "openclaw", "sbatch", "scp", "ssh"}
 LAB = """
 [pytest]
 openclaw_models = parrot/any
-openclaw_endpoints =
-    lab = ollama_openai http://127.0.0.1:9/v1
-    studio = ollama_openai http://127.0.0.1:9/v1
-    router = ollama_openai http://127.0.0.1:9/v1
-openclaw_prices = * = 1 2
 """
 # Names of other things: a placeholder, a plugin's tool, an object in `summary.json`.
 NO_KEYS = {"openclaw_x", "openclaw_ack", "openclaw_decision", "openclaw_text", "openclaw_turn"}
-SHIPPED = (
-    "prompts_native.toml", "prompts_safety.toml", "prompts_role_title.toml", "prompts_role_utility.toml",
-)  # fmt: skip
 CONFTEST = (ROOT / "tests/examples/parrot_provider.py").read_text("utf-8")
 SUITE = """
 [[prompts]]
@@ -64,7 +56,7 @@ def _name(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
 
-def _programs(command: Command) -> list[list[str]]:
+def programs(command: Command) -> list[list[str]]:
     """Return every program that a command line starts, with its arguments."""
     words = shlex.split(command.line, comments=True)
     parts: list[list[str]] = [[]]
@@ -84,7 +76,9 @@ NAMED = [
     for page in PAGES
     for command in commands_of(page.read_text("utf-8"))
     if command.elsewhere or page not in FOLLOWED | PLUGINS
-    for words in _programs(command)
+    for words in programs(command)
+    # All other sessions are run in test_sessions_of_pages.py.
+    if words[0] != "pytest" or (command.elsewhere and page not in FOLLOWED)
 ]
 
 
@@ -121,15 +115,12 @@ def collected(lab: Terminal) -> dict[tuple[str, ...], tuple[int, str]]:
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Terminal:
-    """A project with a run, with the endpoints that the pages name as providers."""
+    """A project with a run."""
     terminal = Terminal(tmp_path_factory.mktemp("lab"))
     terminal.write(File(path="pytest.ini", text=LAB))
     terminal.write(File(path="conftest.py", text=CONFTEST))
     terminal.write(File(path="benchmarks/prompts_a.toml", text=SUITE))
     done = terminal.run("pytest benchmarks")
-    # Suites that the pages name.
-    for name in SHIPPED:
-        (terminal.folder / "benchmarks" / name).write_bytes((ROOT / "benchmarks" / name).read_bytes())
     assert done.returncode == 0, done.stdout
     return terminal
 
@@ -143,9 +134,7 @@ def test_a_command_that_is_not_run_is_well_formed(
     if program == "pytest":
         status, shown = collected[tuple(rest)]
         assert status == 0, shown
-        assert re.search(
-            r"prompts_(a\.toml::P[12]|native\.toml::N\d+|safety\.toml::S\d+|role_title\.toml::L\d+)\[", shown
-        )
+        assert re.search(r"prompts_a\.toml::P[12]\[", shown)
     elif words[:3] == ["python", "-m", "pytest_openclaw"]:
         commands._parsers()[0].parse_args(words[3:])
     elif program == "pytest-openclaw":

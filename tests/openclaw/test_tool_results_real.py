@@ -232,3 +232,48 @@ def test_the_bridge_answers_as_openclaws_does(real_openclaw: RealOpenClaw, tmp_p
 
 def _text_alike(result: str) -> Any:
     return _alike(result) if result.startswith("{") else result
+
+
+LONG_FILES = {
+    "lines.txt": "".join(f"{n}\n" for n in range(1, 2501)),
+    "wide.txt": "".join(f"{n} {'x' * 100}\n" for n in range(1, 1001)),
+    "one.txt": f"{'y' * 60_000}\nend\n",
+    "middle.txt": "".join(f"{n} {'z' * 100}\n" for n in range(1, 161)),
+    "report.txt": "".join(f"{n} {'r' * 100}\n" for n in range(1, 201)) + "Total: 200 lines\n",
+    "long-report.txt": "".join(f"{n} {'l' * 100}\n" for n in range(1, 1001)) + "2 tests failed\n",
+}
+LONG: tuple[tuple[str, dict[str, Any]], ...] = (
+    *(("read", {"path": name}) for name in LONG_FILES),
+    ("read", {"path": "lines.txt", "limit": 10}),
+    ("read", {"path": "lines.txt", "limit": 2300}),
+    ("read", {"path": "wide.txt", "limit": 500}),
+    ("read", {"path": "wide.txt", "offset": 200}),
+    ("read", {"path": "one.txt", "offset": 1, "cursor": 15_915}),
+    ("read", {"path": "one.txt", "offset": 1, "cursor": 59_000}),
+    ("read", {"path": "one.txt", "offset": 1, "cursor": 60_000}),
+    *(("exec", {"command": f"cat {name}"}) for name in LONG_FILES),
+    ("exec", {"command": "cat one.txt; exit 3"}),
+    ("edit", {"path": "middle.txt", "edits": [{"oldText": "none", "newText": "some"}]}),
+)
+
+
+def test_long_results_are_cut_as_openclaw_cuts_them(real_openclaw: RealOpenClaw, tmp_path: Path) -> None:
+    """Files over the limit in lines and in bytes, and output of commands: word for word, marks included."""
+    for name, text in LONG_FILES.items():
+        (tmp_path / name).write_text(text)
+    turns = [[(name, json.dumps(arguments))] for name, arguments in LONG]
+    with ScriptedModel(*turns, "Done.", prompt_tokens=3000) as model:
+        _run(real_openclaw, tmp_path, model, tools={"allow": ["read", "exec", "edit"], "toolSearch": False})
+        received = _last_results(model)
+    known = load_catalogue().tools
+    playing = Playing(World(files=LONG_FILES), [known[name] for name in ("read", "exec", "edit")])
+
+    for (name, given), theirs in zip(LONG, received, strict=True):
+        ours = playing.answer(ToolCall(name=name, arguments=json.dumps(given)))
+        assert (name, given, ours) == (name, given, theirs.replace(str(tmp_path), "/workspace"))
+
+
+def _last_results(model: ScriptedModel) -> list[str]:
+    """The result of each call when it was new; OpenClaw shortens those of earlier turns."""
+    asked = [[one["content"] for one in body["messages"] if one["role"] == "tool"] for body in model.asked]
+    return [results[-1] for results in asked if results]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.tools.world.external import wrap_external
+from pytest_openclaw.tools.world.shortening import cut_mark
 from pytest_openclaw.tools.world.workspace import error_text
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def cut_text(text: str, chars: int) -> str:
     """Return the first characters of a result, and how many were cut off."""
     if len(text) <= chars:
         return text
-    return f"{text[:chars]}\n[... {len(text) - chars} more characters were cut off; ask for a smaller part]"
+    return text[:chars] + cut_mark(len(text) - chars)
 
 
 def _timed_out(tool: str, arguments: Mapping[str, Any]) -> str:

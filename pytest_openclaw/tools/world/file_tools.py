@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.tools.paths import absolute
 from pytest_openclaw.tools.world.edits import NotFoundError, replace_pieces, same_ends
 from pytest_openclaw.tools.world.patch import patch_files
+from pytest_openclaw.tools.world.shortening import ReadFrom, read_part
 from pytest_openclaw.tools.world.work import line_steps
 from pytest_openclaw.tools.world.workspace import ToolError, inside, text_of, whole_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from pytest_openclaw.tools.world.workspace import Workspace
 
-MOST_READ_CHARS = 12_000
-MOST_READ_LINES = 2000
+MOST_SHOWN_CHARS = 800
 MOST_ENTRIES = 500
 MOST_EDITS = 100
 _NO_EDITS = (
@@ -31,7 +28,7 @@ LONGEST_NAME = 64
 
 
 def read(workspace: Workspace, arguments: Mapping[str, Any]) -> str:
-    """Return a file, or the lines from `offset` on, at most `limit` of them."""
+    """Return a file, or `limit` lines from `offset` on, its first line from the character `cursor` on."""
     place = _place(arguments)
     path = absolute(place)
     text = workspace.text(place)
@@ -48,19 +45,20 @@ def read(workspace: Workspace, arguments: Mapping[str, Any]) -> str:
         return "File is empty (0 bytes)."
     workspace.work.spend(line_steps(text))
     lines = same_ends(text).split("\n")
-    end = [lines.pop()] if lines[-1] == "" else []
+    end = "\n" if lines[-1] == "" else ""
+    if end:
+        lines.pop()
     first = whole_of(arguments, "offset", 1)
     if first > len(lines):
         n = len(lines)
         return f"Offset {first} is beyond end of file ({n} lines total). Retry with offset <= {n}."
-    limit = whole_of(arguments, "limit", MOST_READ_LINES)
-    shown = _fitting(lines[first - 1 : first - 1 + min(limit, MOST_READ_LINES)])
-    left = len(lines) - (first - 1 + len(shown))
-    if not left:
-        return "\n".join([*shown, *end])
-    more = "1 more line" if left == 1 else f"{left} more lines"
-    shown.append(f"\n[{more} in file. Use offset={len(lines) - left + 1} to continue.]")
-    return "\n".join(shown)
+    cursor = whole_of(arguments, "cursor", 0, least=0)
+    length = len(lines[first - 1])
+    if cursor and cursor >= length:
+        more = f" Use offset={first + 1} to continue." if first < len(lines) else ""
+        return f"Cursor {cursor} is at or beyond the end of line {first} ({length} characters).{more}"
+    limit = whole_of(arguments, "limit", 0) or None
+    return read_part(lines, end, ReadFrom(first, cursor, limit))
 
 
 def _place(arguments: Mapping[str, Any]) -> str:
@@ -101,14 +99,6 @@ def _distance(one: str, other: str) -> int:
     return row[-1]
 
 
-def _fitting(lines: Sequence[str]) -> list[str]:
-    """As many whole lines as fit into one answer; of a longer first line its beginning."""
-    if lines and len(lines[0]) > MOST_READ_CHARS:
-        return [f"{lines[0][:MOST_READ_CHARS]} [the line goes on]"]
-    sizes = accumulate(len(line) + 1 for line in lines)
-    return [line for line, size in zip(lines, sizes, strict=True) if size <= MOST_READ_CHARS + 1]
-
-
 def write(workspace: Workspace, arguments: Mapping[str, Any]) -> str:
     """Put a text in place of what a file held."""
     place, content = _place(arguments), text_of(arguments, "content")
@@ -134,7 +124,7 @@ def edit(workspace: Workspace, arguments: Mapping[str, Any]) -> str:
         if len(pairs) > 1:
             raise
         plain = same_ends(text)
-        shown = plain if len(plain) <= MOST_READ_CHARS else f"{plain[:MOST_READ_CHARS]}\n... (truncated)"
+        shown = plain if len(plain) <= MOST_SHOWN_CHARS else f"{plain[:MOST_SHOWN_CHARS]}\n... (truncated)"
         raise ToolError(f"{error}\nCurrent file contents:\n{shown}") from None
     if changed == text:
         return f"No changes made to {path}. The replacement text is identical to the original."

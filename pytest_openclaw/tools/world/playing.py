@@ -26,6 +26,7 @@ from pytest_openclaw.tools.world import file_tools
 from pytest_openclaw.tools.world.failures import as_delivered, cut_text, failure_text, timeout_text
 from pytest_openclaw.tools.world.search import Memory, Web
 from pytest_openclaw.tools.world.shell import Exec
+from pytest_openclaw.tools.world.shortening import cut_result
 from pytest_openclaw.tools.world.word_search import rank
 from pytest_openclaw.tools.world.work import MOST_CALLS, OutOfWorkError, n_read, weight_of
 from pytest_openclaw.tools.world.workspace import ToolError, Workspace, error_text, pretty, text_of, whole_of
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from pytest_openclaw.types.tool_calls import Tool, ToolCall
     from pytest_openclaw.types.worlds import Answer, World
 
-MOST_RESULT_CHARS = 16_000
 MOST_QUERIES = 10
 SEARCH_STEPS = 500
 _TOO_MANY = "Too many tool calls. This one was not executed."
@@ -165,7 +165,7 @@ class Playing:
         except OutOfWorkError:
             self._timed_out.append(self._n_calls - 1)
             text = timeout_text(made)
-        return _bounded(valid_text(text))
+        return cut_result(valid_text(text))
 
     def _result(self, made: Dispatched) -> str:
         if not made.is_executed or made.tool is None or made.arguments is None:
@@ -365,12 +365,6 @@ def _queries(arguments: Mapping[str, Any]) -> list[tuple[str, int]]:
     if not queries:
         raise ToolError("provide query or queries.")
     return queries
-
-
-def _bounded(text: str) -> str:
-    if len(text) <= MOST_RESULT_CHARS:
-        return text
-    return f"{text[:MOST_RESULT_CHARS]}\n[{len(text) - MOST_RESULT_CHARS} more characters]"
 
 
 @lru_cache(maxsize=64)

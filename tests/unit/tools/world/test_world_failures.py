@@ -117,11 +117,12 @@ def test_a_result_is_cut_off() -> None:
     )
 
     assert (
-        call("read", path="a.txt") == "one two\n[... 11 more characters were cut off; ask for a smaller part]"
+        call("read", path="a.txt")
+        == "one two[... 11 more characters truncated; rerun with narrower args if needed]"
     )
     assert call("read", path="b.txt") == "B"
-    assert call("stock").startswith("12\n[... 3 more")
-    assert call("exec", command="cat a.txt && rm b.txt").startswith("one\n[... ")
+    assert call("stock").startswith("12[... 3 more")
+    assert call("exec", command="cat a.txt && rm b.txt").startswith("one[... ")
     assert call.playing.state.changed == ("b.txt",)
 
 

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from pytest_openclaw.tools.catalogue import load_catalogue
 from pytest_openclaw.tools.world import Playing, carried_out, final_state
-from pytest_openclaw.tools.world.playing import MOST_CALLS, MOST_RESULT_CHARS
+from pytest_openclaw.tools.world.playing import MOST_CALLS
+from pytest_openclaw.tools.world.shortening import MOST_RESULT_CHARS
 from pytest_openclaw.tools.world.workspace import ROOM_CHARS
 from pytest_openclaw.types.replies import Reply, Turn
 from pytest_openclaw.types.tool_calls import ToolCall
