@@ -77,7 +77,7 @@ def test_the_seed_fields_come_first() -> None:
         pytest.param({"role": ...}, id="a field is missing"),
     ],
 )
-def test_a_stored_row_is_brought_to_the_format_of_a_record(change: dict[str, Any]) -> None:
+def test_a_stored_row_has_the_form_that_its_record_has(change: dict[str, Any]) -> None:
     """Its keys are in the same order, too, however the file has them."""
     row = {key: value for key, value in {**to_row(_record()), **change}.items() if value is not ...}
     backwards = dict(reversed(row.items()))
