@@ -35,6 +35,7 @@ NEED_MORE = {
     "capture-tools": "an installed OpenClaw: tests/openclaw",
     "watch": "a server, again and again: tests of the command watch",
     "--check": "an installed OpenClaw: tests/openclaw",
+    "parquet": "the extra of that name: tests/formats",
 }
 """A word of a command → what it takes, and where it is run."""
 USUAL = (0, 1, 10)
@@ -105,8 +106,9 @@ def _store(path: Path, ids: list[str]) -> None:
 
 
 def _matching(folder: Path, word: str) -> list[str]:
-    """Expand a word as a shell does."""
-    return sorted(str(path.relative_to(folder)) for path in folder.glob(word)) if "*" in word else [word]
+    """Expand a word as a shell does, which keeps one without a match."""
+    found = folder.glob(word) if "*" in word else ()
+    return sorted(str(path.relative_to(folder)) for path in found) or [word]
 
 
 @pytest.mark.parametrize("commands", ASKED)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,21 @@ def exported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         return tmp_path / into
 
     return export
+
+
+@pytest.mark.parametrize("library", ["pandas", "duckdb"])
+def test_the_page_reads_parquet(
+    exported: Any, library: str, capsys: pytest.CaptureFixture[str], request: pytest.FixtureRequest
+) -> None:
+    """The program on the page prints the pass rate of each model."""
+    pytest.importorskip(library)
+    exported("parquet", "rows.parquet")
+    page = (request.config.rootpath / "docs/how-to/export.md").read_text("utf-8")
+    (program,) = (block for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if library in block)
+
+    exec(compile(program, "export.md", "exec"), {})
+
+    assert A.model in capsys.readouterr().out
 
 
 def test_pandas_reads_parquet(exported: Any) -> None:
