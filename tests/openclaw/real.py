@@ -5,9 +5,13 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from pytest_openclaw.providers.openclaw.call import scratch_folder
+from pytest_openclaw.providers.openclaw.installed import OpenClaw
 from tests.openclaw.install_openclaw import find_command
 
 FOLDER_ENV = "OPENCLAW_TEST_OPENCLAW_DIR"
@@ -48,3 +52,16 @@ def find_real_openclaw() -> RealOpenClaw | None:
     folder = os.environ.get(FOLDER_ENV)
     parts = find_command(Path(folder)) if folder else None
     return RealOpenClaw(Path(folder).resolve(), parts) if folder and parts else None
+
+
+@contextmanager
+def openclaw_apart(real: RealOpenClaw, *, patience_s: float, **more: str) -> Iterator[OpenClaw]:
+    """The real OpenClaw in folders of its own, with more variables in its environment."""
+    with scratch_folder() as scratch:
+        yield OpenClaw(
+            command=tuple(shlex.split(real.command)),
+            scratch=scratch,
+            environ=real.environ,
+            more={"OPENCLAW_CONFIG_PATH": str(scratch.config), "OPENCLAW_LOG_LEVEL": "silent", **more},
+            patience_s=patience_s,
+        )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import shlex
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,11 +12,10 @@ from typing import Any
 import pytest
 
 from pytest_openclaw.commands import main
-from pytest_openclaw.providers.openclaw.call import scratch_folder
 from pytest_openclaw.providers.openclaw.installed import OpenClaw
 from tests.commands.routed_runs import ABLE, MIDDLING, UNABLE, roles_of, store_run
 from tests.openclaw.model_server import ScriptedModel
-from tests.openclaw.real import RealOpenClaw
+from tests.openclaw.real import RealOpenClaw, openclaw_apart
 from tests.unit.stats.routes import rows_of
 from tests.unit.stored.stored_runs import SUITE
 
@@ -31,20 +29,14 @@ LONG: dict[str, Any] = {"suite": SUITE, "input_tokens": 12_000}
 @pytest.fixture
 def openclaw(real_openclaw: RealOpenClaw) -> Iterator[OpenClaw]:
     """The real OpenClaw, in folders of its own."""
-    with scratch_folder() as scratch:
-        yield OpenClaw(
-            command=tuple(shlex.split(real_openclaw.command)),
-            scratch=scratch,
-            environ=real_openclaw.environ,
-            more={
-                "OPENCLAW_CONFIG_PATH": str(scratch.config),
-                "OPENCLAW_LOG_LEVEL": "silent",
-                "OPENCLAW_GATEWAY_TOKEN": TOKEN,
-                "OPENCLAW_DISABLE_BONJOUR": "1",
-                "OPENCLAW_NO_RESPAWN": "1",
-            },
-            patience_s=500.0,
-        )
+    with openclaw_apart(
+        real_openclaw,
+        patience_s=500.0,
+        OPENCLAW_GATEWAY_TOKEN=TOKEN,
+        OPENCLAW_DISABLE_BONJOUR="1",
+        OPENCLAW_NO_RESPAWN="1",
+    ) as openclaw:
+        yield openclaw
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,13 +12,12 @@ from typing import Any
 import pytest
 
 from pytest_openclaw.commands import main
-from pytest_openclaw.providers.openclaw.call import scratch_folder
 from pytest_openclaw.providers.openclaw.installed import OpenClaw, Printed
 from pytest_openclaw.tools.catalogue import load_catalogue
 from tests.commands import routed_runs
 from tests.commands.routed_runs import roles_of, store_run, three_tiers
 from tests.openclaw.model_server import ScriptedModel
-from tests.openclaw.real import RealOpenClaw
+from tests.openclaw.real import RealOpenClaw, openclaw_apart
 from tests.unit.stats.routes import rows_of
 
 pytestmark = pytest.mark.openclaw_cli
@@ -34,14 +32,8 @@ KEY = "sk-live-4242424242424242"
 @pytest.fixture
 def openclaw(real_openclaw: RealOpenClaw) -> Iterator[OpenClaw]:
     """The real OpenClaw, in folders of its own."""
-    with scratch_folder() as scratch:
-        yield OpenClaw(
-            command=tuple(shlex.split(real_openclaw.command)),
-            scratch=scratch,
-            environ=real_openclaw.environ,
-            more={"OPENCLAW_CONFIG_PATH": str(scratch.config), "OPENCLAW_LOG_LEVEL": "silent"},
-            patience_s=200.0,
-        )
+    with openclaw_apart(real_openclaw, patience_s=200.0) as openclaw:
+        yield openclaw
 
 
 @pytest.fixture

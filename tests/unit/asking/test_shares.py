@@ -112,7 +112,7 @@ class _Somewhere(Provider):
         self._endpoint, self._is_local = endpoint, is_local
 
     async def ask(self, request: Request) -> Reply:
-        raise NotImplementedError
+        raise AssertionError("limits are divided without a request")
 
     @property
     def endpoint(self) -> str:
