@@ -290,8 +290,8 @@ class RunSession:
         return sorted(self.records, key=place)
 
     def _write_config(self) -> None:
-        if self._settings.surface is not None:
-            self.directory.write_json(SURFACE, surface_to_json(self._settings.surface))
+        if (surface := self._settings.surface) and not surface.missing:
+            self.directory.write_json(SURFACE, surface_to_json(surface))
         self.directory.write_json("config.json", self._config())
 
     def _config(self) -> JsonObject:
