@@ -139,13 +139,13 @@ def load_surface(settings: Settings, resumed: Path | None, *, may_capture: bool)
 
     If it cannot be captured, it is `missing`: other cells are asked, and a resumed run captures again.
     """
+    if all(target.surface == LISTED for target in settings.targets):
+        return None
     from pytest_openclaw.providers.openclaw.captured_once import NotCaptured, installed_catalogue
     from pytest_openclaw.stored.reading import load_surface as load_recorded
     from pytest_openclaw.tools.catalogue import read_catalogue
     from pytest_openclaw.tools.surface_sources import captured_surface, substitute_surface
 
-    if all(target.surface == LISTED for target in settings.targets):
-        return None
     source = settings.surface_from
     try:
         if resumed and (recorded := load_recorded(resumed)):
