@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shlex
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
+import socket
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -65,3 +67,32 @@ def openclaw_apart(real: RealOpenClaw, *, patience_s: float, **more: str) -> Ite
             more={"OPENCLAW_CONFIG_PATH": str(scratch.config), "OPENCLAW_LOG_LEVEL": "silent", **more},
             patience_s=patience_s,
         )
+
+
+@asynccontextmanager
+async def gateway(openclaw: OpenClaw, port: int) -> AsyncIterator[None]:
+    """The gateway of an OpenClaw, listening on a port of loopback while it is entered."""
+    done = asyncio.Event()
+    start = ("gateway", "run", "--port", str(port))
+    running = asyncio.create_task(openclaw.printed(*start, until=done.is_set))
+    try:
+        while not _listens(port):
+            if running.done():  # a busy machine is too slow for its first lease
+                running = asyncio.create_task(openclaw.printed(*start, until=done.is_set))
+            await asyncio.sleep(1)
+        yield
+    finally:
+        done.set()
+        await asyncio.gather(running, return_exceptions=True)
+
+
+def free_port() -> int:
+    """Return a port of loopback on which nothing listens."""
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as one:
+        return one.connect_ex(("127.0.0.1", port)) == 0
