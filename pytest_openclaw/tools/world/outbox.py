@@ -23,7 +23,7 @@ SENDS = frozenset({MESSAGE, "conversations_send", "conversations_turn", "session
 """Tools that send messages."""
 _ATTACHED = ("media", "attachments", "buffer")
 _TEXTS = ("message", "SendMessage", "content", "text")
-"""Names under which `message` takes the text; the other tools take the first alone."""
+"""Names under which `message` takes the text."""
 _CHANNEL = "telegram"
 _NUMBER = re.compile(r"-?\d+")
 
@@ -109,21 +109,25 @@ def _is_broadcast(arguments: Mapping[str, Any]) -> bool:
 
 
 def _targets(arguments: Mapping[str, Any]) -> tuple[str, ...]:
-    listed, missing = [arguments.get("target"), arguments.get("to")], "Action send requires a target."
-    if _is_broadcast(arguments):
-        listed, missing = arguments.get("targets") or [], "targets required"
-    targets = tuple(one.strip() for one in listed if isinstance(one, str) and one.strip())
+    is_broadcast = _is_broadcast(arguments)
+    listed = arguments.get("targets") if is_broadcast else [arguments.get("target"), arguments.get("to")]
+    named = [one for one in listed if isinstance(one, str)] if isinstance(listed, list) else []
+    targets = tuple(filter(None, map(str.strip, named)))
     if not targets:
-        raise ToolError(missing)
-    return targets if _is_broadcast(arguments) else targets[:1]
+        raise ToolError("targets required" if is_broadcast else "Action send requires a target.")
+    return targets if is_broadcast else targets[:1]
 
 
 def _why_empty(tool: str, arguments: Mapping[str, Any]) -> str:
     """Return why a call has nothing to send; empty if it has something."""
-    texts = [arguments.get(key) for key in (_TEXTS if tool == MESSAGE else _TEXTS[:1])]
-    if any(isinstance(text, str) and text.strip() for text in texts) or any(map(arguments.get, _ATTACHED)):
+    if any(map(arguments.get, _ATTACHED)):
         return ""
-    is_blank = tool == MESSAGE and isinstance(texts[0], str)
+    if tool != MESSAGE:
+        return "" if arguments.get("message") else "message required"
+    texts = [text for key in _TEXTS if isinstance(text := arguments.get(key), str)]
+    if any(map(str.strip, texts)):
+        return ""
+    is_blank = isinstance(arguments.get("message"), str)
     return "send requires text or media or location" if is_blank else "message required"
 
 

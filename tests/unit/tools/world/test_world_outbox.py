@@ -9,6 +9,7 @@ import pytest
 
 from pytest_openclaw.tools.catalogue import load_catalogue
 from pytest_openclaw.tools.world.outbox import chat_of
+from pytest_openclaw.types.tool_calls import Tool
 from pytest_openclaw.types.worlds import Answer, World
 from tests.unit.tools.world.conftest import Caller
 
@@ -77,6 +78,16 @@ def test_a_message_is_refused(given: dict[str, Any], error: str, answers: tuple[
     assert call.error("message", **made) == error
     assert call.error("tool_call", id="message", args=made) == error
     assert call.playing.state.sent == ()
+
+
+def test_a_suites_own_tool_may_take_anything() -> None:
+    """Arguments that the release's schema refuses are read as if they were not there."""
+    call = Caller(World(), (Tool(name="message"),))
+
+    for targets in (5, "@jonas", [5, None], {"a": 1}):
+        assert call.error("message", action="broadcast", targets=targets, message="Hi.") == "targets required"
+    assert call.error("message", target=5, message="Hi.") == "Action send requires a target."
+    assert call.error("message", target="@jonas", message=5) == "message required"
 
 
 def test_a_dry_run_sends_nothing() -> None:
