@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytest_openclaw.core.clock import epoch_ms
 from pytest_openclaw.core.signals import whole_step
@@ -13,11 +13,11 @@ from pytest_openclaw.recording.early_stopping import EarlyStopping
 from pytest_openclaw.recording.environment import EnvironmentSnapshots
 from pytest_openclaw.recording.plugins import Plugins
 from pytest_openclaw.recording.run_directory import SURFACE
+from pytest_openclaw.stats.record_table import RecordTable
 from pytest_openclaw.stats.run_comparison import Measured, compare_runs
 from pytest_openclaw.stats.spent import budget_of
 from pytest_openclaw.stats.summarizing import summarize_run
 from pytest_openclaw.stats.summary import Summary, summary_to_json
-from pytest_openclaw.stats.tool_use import bare_turns
 from pytest_openclaw.tools.catalogue import release_of
 from pytest_openclaw.types.payloads import LeftOut
 from pytest_openclaw.types.records import Record
@@ -111,6 +111,7 @@ class RunSession:
         plugins: their row hooks and reports; without any, the built-in reports are written.
 
     Attributes:
+        records: the rows so far; ten thousand replies of 64 KiB are kept on disk, not in memory.
         decisions: on the targets' repeats, oldest first; the run writer removes those it publishes.
 
     Raises:
@@ -128,7 +129,7 @@ class RunSession:
     ) -> None:
         self.directory = directory
         self.plan = plan
-        self.records: list[Record] = []
+        self.records = RecordTable()
         self.plugins = plugins or Plugins()
         self._settings = settings
         self._baseline = baseline
@@ -157,22 +158,13 @@ class RunSession:
         """Write the row of a payload to disk, then add its context."""
         assert isinstance(payload.outcome, Record), "a row is added"
         record = payload.outcome
-        measured: dict[str, Any] = {"run_id": self.directory.run_id, "host": payload.host or self.host}
+        measured = {"run_id": self.directory.run_id, "host": payload.host or self.host}
         row = to_row(record) | measured
-        # Ten thousand replies of 64 KiB are kept on disk, not in memory.
-        bare = replace(
-            record,
-            **measured,
-            raw_output="",
-            parsed_output=None,
-            tool_call_details=(),
-            turns=bare_turns(record.turns),
-        )
         with whole_step:  # otherwise an interrupt could leave a row out of the summary
             self.directory.append(row | self.plugins.added_keys(row))
-            self.records.append(bare)
-        self._snapshots.take(record.target, payload)
-        self._decide(self._early_stopping.take(bare))
+            kept = self.records.add(record, **measured)
+        self._snapshots.take(kept.target, payload)
+        self._decide(self._early_stopping.take(kept))
 
     def meet(self, host: str, facts: JsonObject) -> None:
         """Add another machine; see `EnvironmentSnapshots.meet`."""
@@ -257,9 +249,8 @@ class RunSession:
             self.directory.keep_rows(earlier.kept.lines)
         # They describe rows that may be replaced now.
         self.directory.remove("summary.json", *(report.name for report in self.plugins.reports))
-        self.records += earlier.kept.records
         for record in earlier.kept.records:
-            self.decisions += self._early_stopping.take(record)
+            self.decisions += self._early_stopping.take(self.records.add(record))
         prompts = {(prompt["suite"], prompt["id"]): prompt for prompt in earlier.config.get("prompts", ())}
         prompts |= {(prompt["suite"], prompt["id"]): prompt for prompt in self._prompts}
         self._prompts = list(prompts.values())

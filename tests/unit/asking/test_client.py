@@ -714,8 +714,9 @@ def test_what_a_plugin_raises_is_raised_here_and_the_next_cell_is_asked(
         ("text", "returns a Reply, not str"),
         (Reply(output_tokens="7"), r"Reply\.output_tokens is a whole number or None, not '7'"),  # type: ignore[arg-type]
         (Reply(input_tokens=-1), r"Reply\.input_tokens is a whole number or None, not -1"),
+        (Reply(cached_tokens=2**53 + 1), r"Reply\.cached_tokens is a whole number or None, not 90071"),
     ],
-    ids=["none", "text", "count-as-text", "negative"],
+    ids=["none", "text", "count-as-text", "negative", "too-large-for-a-row"],
 )
 def test_what_is_no_reply_is_said(opened: Open, answer: Any, message: str) -> None:
     """The message to a plugin that returns something else says what a provider returns."""
