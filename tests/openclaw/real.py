@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import shlex
 import shutil
 import socket
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pytest_openclaw.providers.openclaw.call import scratch_folder
 from pytest_openclaw.providers.openclaw.installed import OpenClaw
 from tests.openclaw.install_openclaw import find_command
 
 FOLDER_ENV = "OPENCLAW_TEST_OPENCLAW_DIR"
+GATEWAY_S = 600.0
+GATEWAY_TOKEN = "a-token-of-the-test"
 
 
 @dataclass(frozen=True)
@@ -84,6 +88,51 @@ async def gateway(openclaw: OpenClaw, port: int) -> AsyncIterator[None]:
     finally:
         done.set()
         await asyncio.gather(running, return_exceptions=True)
+
+
+def run_over_gateway(
+    openclaw: RealOpenClaw, url: str, prompt: str, *, until: Callable[[], bool] = lambda: True, **config: Any
+) -> None:
+    """Run one turn of an agent in a gateway.
+
+    Args:
+        openclaw: with the gateway.
+        url: base URL of the only model, by chat completions.
+        prompt: the user's message.
+        until: polled after the turn; the gateway ends when it is true.
+        **config: further parts of OpenClaw's config.
+    """
+    port = free_port()
+    limits = {"reasoning": False, "input": ["text"], "contextWindow": 131_072, "maxTokens": 1000}
+    server = {"baseUrl": url, "apiKey": "none", "api": "openai-completions"}
+    usual = {
+        "agents": {
+            "defaults": {"model": "local/scripted", "skipBootstrap": True, "heartbeat": {"every": "0m"}}
+        },
+        "models": {
+            "mode": "replace",
+            "providers": {"local": {**server, "models": [{"id": "scripted", "name": "scripted", **limits}]}},
+        },
+        "gateway": {
+            "mode": "local",
+            "bind": "loopback",
+            "port": port,
+            "auth": {"mode": "token", "token": GATEWAY_TOKEN},
+        },
+    }
+
+    async def run(agent: OpenClaw) -> None:
+        turn = ("agent", "--json", "--session-id", "benchmark", "--message", prompt)
+        async with gateway(agent, port):
+            done = await agent.printed(*turn)
+            assert done.exit_status == 0, done.stdout + done.stderr
+            while not until():
+                await asyncio.sleep(1)
+
+    own = {"OPENCLAW_GATEWAY_PORT": str(port), "OPENCLAW_GATEWAY_TOKEN": GATEWAY_TOKEN}
+    with openclaw_apart(openclaw, patience_s=GATEWAY_S, **own) as agent:
+        agent.scratch.config.write_text(json.dumps(usual | config), encoding="utf-8")
+        asyncio.run(asyncio.wait_for(run(agent), GATEWAY_S))
 
 
 def free_port() -> int:

@@ -11,7 +11,7 @@ from typing import Any
 from pytest_openclaw.tools.world.outbox import chat_of
 
 TOKEN = "123456:TEST"
-NOBODY, DOWN = "@nobody", "500"
+ABSENT, DOWN = "@absent", "500"
 """A name without a chat, and a chat for which the server fails."""
 NO_CHAT = "Bad Request: chat not found"
 FAILS = "Internal Server Error"
@@ -61,7 +61,7 @@ class Telegram:
     def _answer(self, method: str, given: dict[str, Any]) -> tuple[int, dict[str, Any]]:
         """Return the status, and the rest of the answer."""
         target = str(given.get("chat_id", ""))
-        if target == NOBODY:
+        if target == ABSENT:
             return 400, {"error_code": 400, "description": NO_CHAT}
         if target == DOWN:
             return 500, {"error_code": 500, "description": FAILS}

@@ -14,14 +14,13 @@ from pytest_openclaw.commands import main
 from pytest_openclaw.providers.openclaw.installed import OpenClaw
 from tests.commands.routed_runs import ABLE, MIDDLING, UNABLE, roles_of, store_run
 from tests.openclaw.model_server import ScriptedModel
-from tests.openclaw.real import RealOpenClaw, free_port, gateway, openclaw_apart
+from tests.openclaw.real import GATEWAY_TOKEN, RealOpenClaw, free_port, gateway, openclaw_apart
 from tests.unit.stats.routes import rows_of
 from tests.unit.stored.stored_runs import SUITE
 
 pytestmark = [pytest.mark.openclaw_cli, pytest.mark.nightly]
 
 BEATS, WORDS, MAIN = "ollama/qwen3:8b", "lab/llama3.2:3b", "ollama/main:7b"
-TOKEN = "a-token-of-the-test"
 LONG: dict[str, Any] = {"suite": SUITE, "input_tokens": 12_000}
 
 
@@ -31,7 +30,7 @@ def openclaw(real_openclaw: RealOpenClaw) -> Iterator[OpenClaw]:
     with openclaw_apart(
         real_openclaw,
         patience_s=500.0,
-        OPENCLAW_GATEWAY_TOKEN=TOKEN,
+        OPENCLAW_GATEWAY_TOKEN=GATEWAY_TOKEN,
         OPENCLAW_DISABLE_BONJOUR="1",
         OPENCLAW_NO_RESPAWN="1",
     ) as openclaw:
@@ -68,7 +67,7 @@ def _config(url: str, port: int) -> dict[str, Any]:
             "mode": "local",
             "bind": "loopback",
             "port": port,
-            "auth": {"mode": "token", "token": TOKEN},
+            "auth": {"mode": "token", "token": GATEWAY_TOKEN},
         },
         "agents": {"defaults": {"model": MAIN, "heartbeat": {"every": "12h", "target": "none"}}},
     }
@@ -83,7 +82,7 @@ def _models(asked: list[dict[str, Any]], words: str) -> set[tuple[str, bool]]:
 
 async def _use(openclaw: OpenClaw, port: int, model: ScriptedModel) -> dict[str, Any]:
     """Start the gateway, ask it for a title and a heartbeat, and end it; return the title's answer."""
-    where = ("--url", f"ws://127.0.0.1:{port}", "--token", TOKEN)
+    where = ("--url", f"ws://127.0.0.1:{port}", "--token", GATEWAY_TOKEN)
     params = json.dumps({"agentId": "main", "message": "The dishwasher shows error E24."})
     async with gateway(openclaw, port):
         title = await openclaw.printed(

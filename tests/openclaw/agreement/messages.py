@@ -8,7 +8,7 @@ from typing import Any
 from pytest_openclaw.tools.catalogue import CALL
 from pytest_openclaw.types.worlds import Answer
 from tests.openclaw.agreement.cases import DONE, Case, call, calls, own_case
-from tests.openclaw.telegram import DOWN, FAILS, NO_CHAT, NOBODY
+from tests.openclaw.telegram import ABSENT, DOWN, FAILS, NO_CHAT
 
 JONAS: dict[str, Any] = {"action": "send", "channel": "telegram", "target": "@jonas"}
 MADE: tuple[dict[str, Any], ...] = (
@@ -26,16 +26,16 @@ MADE: tuple[dict[str, Any], ...] = (
     {"channel": "telegram", "target": "@jonas", "message": "No action."},
     {"action": "broadcast", "target": "@jonas", "message": "To whom?"},
     {"action": "broadcast", "targets": ["@jonas"]},
-    {**JONAS, "target": NOBODY, "message": "Hello."},
+    {**JONAS, "target": ABSENT, "message": "Hello."},
     {**JONAS, "target": DOWN, "message": "Hello."},
-    {"action": "broadcast", "targets": [NOBODY], "message": "Hello."},
+    {"action": "broadcast", "targets": [ABSENT], "message": "Hello."},
 )
-_LOST = f"Telegram recipient {NOBODY} could not be resolved to a numeric chat ID (Call to 'getChat' failed! (400: {NO_CHAT}))"
+_LOST = f"Telegram recipient {ABSENT} could not be resolved to a numeric chat ID (Call to 'getChat' failed! (400: {NO_CHAT}))"
 _ANSWERS = (
     Answer(tool="message", matching={"properties": {"target": {"const": DOWN}}, "required": ["target"]}, error=f"Call to 'sendMessage' failed! (500: {FAILS})"),
     *(
         Answer(tool="message", matching={"properties": {key: {"const": value}}, "required": [key]}, error=_LOST)
-        for key, value in (("target", NOBODY), ("targets", [NOBODY]))
+        for key, value in (("target", ABSENT), ("targets", [ABSENT]))
     ),
 )  # fmt: skip
 _WANTS = {

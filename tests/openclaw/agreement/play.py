@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from typing import TYPE_CHECKING
 
 from pytest_openclaw.asking.attempt import ask_once
 from pytest_openclaw.asking.exchanges import hold_exchange
@@ -21,19 +19,13 @@ from pytest_openclaw.types.worlds import WorldState
 from tests.openclaw.agreement.cases import Case
 from tests.openclaw.agreement.outcomes import Outcome, outcome
 from tests.openclaw.model_server import ScriptedModel
-from tests.openclaw.real import RealOpenClaw, free_port, gateway, openclaw_apart
-from tests.openclaw.telegram import TOKEN as TELEGRAM_TOKEN
-from tests.openclaw.telegram import Telegram
-
-if TYPE_CHECKING:
-    from pytest_openclaw.core.json_types import JsonObject
-    from pytest_openclaw.providers.openclaw.installed import OpenClaw
+from tests.openclaw.real import RealOpenClaw, run_over_gateway
+from tests.openclaw.telegram import TOKEN, Telegram
 
 PATIENCE_S = 180.0
 MODEL = "scripted"
 # So many that no request looks truncated.
 TOKENS = 3000
-_TOKEN = "a-token-of-the-test"
 
 
 def play_ours(case: Case) -> Outcome:
@@ -72,49 +64,18 @@ def play_real(case: Case, openclaw: RealOpenClaw) -> Outcome:
 
 def _play_over_gateway(case: Case, openclaw: RealOpenClaw) -> Outcome:
     """Play a case by a turn that the gateway runs: it alone has channels, of which one is on loopback."""
-    port = free_port()
-    own = {"OPENCLAW_GATEWAY_PORT": str(port), "OPENCLAW_GATEWAY_TOKEN": _TOKEN}
-
-    async def ask(agent: OpenClaw) -> None:
-        async with gateway(agent, port):
-            done = await agent.printed(
-                "agent", "--json", "--session-id", "benchmark", "--message", case.prompt.prompt
-            )
-        assert done.exit_status == 0, done.stdout + done.stderr
-
-    with (
-        Telegram() as telegram,
-        ScriptedModel(*case.turns, prompt_tokens=TOKENS) as model,
-        openclaw_apart(openclaw, patience_s=3 * PATIENCE_S, **own) as agent,
-    ):
-        config = _gateway_config(case, model=model, telegram=telegram, port=port)
-        agent.scratch.config.write_text(json.dumps(config), encoding="utf-8")
-        asyncio.run(ask(agent))
-        return outcome(case.prompt, _reply_of(case, model, telegram))
-
-
-def _gateway_config(case: Case, *, model: ScriptedModel, telegram: Telegram, port: int) -> JsonObject:
-    limits: JsonObject = {"reasoning": False, "input": ["text"], "contextWindow": 131_072, "maxTokens": 1000}
-    server = {"baseUrl": model.url, "apiKey": "none", "api": "openai-completions"}
-    models = [{"id": MODEL, "name": MODEL, **limits}]
     is_bridged = any(tool.name == CALL for tool in case.prompt.tools or ())
-    bridged: JsonObject = {"profile": "full", "toolSearch": {"mode": "tools"}}
-    return {
-        "agents": {
-            "defaults": {"model": f"local/{MODEL}", "skipBootstrap": True, "heartbeat": {"every": "0m"}}
-        },
-        "models": {"mode": "replace", "providers": {"local": {**server, "models": models}}},
-        "tools": bridged if is_bridged else {"allow": [MESSAGE], "toolSearch": False},
-        "gateway": {
-            "mode": "local",
-            "bind": "loopback",
-            "port": port,
-            "auth": {"mode": "token", "token": _TOKEN},
-        },
-        "channels": {
-            "telegram": {"botToken": TELEGRAM_TOKEN, "apiRoot": telegram.url, "dmPolicy": "disabled"}
-        },
-    }
+    bridged = {"profile": "full", "toolSearch": {"mode": "tools"}}
+    with Telegram() as telegram, ScriptedModel(*case.turns, prompt_tokens=TOKENS) as model:
+        channel = {"botToken": TOKEN, "apiRoot": telegram.url, "dmPolicy": "disabled"}
+        run_over_gateway(
+            openclaw,
+            model.url,
+            case.prompt.prompt,
+            tools=bridged if is_bridged else {"allow": [MESSAGE], "toolSearch": False},
+            channels={"telegram": channel},
+        )
+        return outcome(case.prompt, _reply_of(case, model, telegram))
 
 
 def _reply_of(case: Case, model: ScriptedModel, telegram: Telegram) -> Reply:
