@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter, deque
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from pytest_openclaw.types.payloads import ReportPayload
     from pytest_openclaw.types.settings import Settings
     from pytest_openclaw.types.targets import CellKey, Target
+
+CONFIG = "config.json"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,13 +131,15 @@ class RunSession:
         plugins: Plugins | None = None,
     ) -> None:
         self.directory = directory
-        self.plan = plan
+        # The definitions of ten thousand prompts take 10 MB: from now on they are in `config.json` alone.
+        self.plan = replace(plan, prompts=(), cells=frozenset())
         self.records = RecordTable()
         self.plugins = plugins or Plugins()
         self._settings = settings
         self._baseline = baseline
         self._n_selected = plan.n_selected
-        self._prompts = list(plan.prompts)
+        prompts = {_identity(prompt): prompt for prompt in plan.prompts}
+        self._places = {identity: place for place, identity in enumerate(prompts)}
         self._snapshots = EnvironmentSnapshots(
             directory, plan.n_selected, release_of(Path(settings.catalogue) if settings.catalogue else None)
         )
@@ -144,15 +149,24 @@ class RunSession:
         self._diagnosed: set[Target] = set()
         self.decisions: deque[Decision] = deque()
         if earlier:
+            prompts = {_identity(prompt): prompt for prompt in earlier.config.get("prompts", ())} | prompts
             self._take_over(earlier)
+        self._fixed_prompts = {key for key, prompt in prompts.items() if prompt.get("repeat")}
         self.decisions += self._early_stopping.begin()
-        self._write_config()
+        if settings.surface is not None:
+            directory.write_json(SURFACE, surface_to_json(settings.surface))
+        self._write_config([*prompts.values()])
         self._snapshots.write()
 
     @property
     def host(self) -> str:
         """The name of this machine in rows."""
         return self._snapshots.host
+
+    @property
+    def suites(self) -> set[str]:
+        """The names of the selected cells' suites."""
+        return {suite for suite, _ in self._places}
 
     def add(self, payload: ReportPayload) -> None:
         """Write the row of a payload to disk, then add its context."""
@@ -227,7 +241,7 @@ class RunSession:
 
     def _n_fixed_missing(self, target: Target) -> int:
         """Count the fixed repeats of a target that have no row yet."""
-        fixed = {(prompt["suite"], prompt["id"]) for prompt in self._prompts if prompt.get("repeat")}
+        fixed = self._fixed_prompts
         n_rows = sum(one.target == target and (one.suite, one.prompt_id) in fixed for one in self.records)
         return max(0, self.plan.n_fixed(target) - n_rows)
 
@@ -237,7 +251,7 @@ class RunSession:
         now = Measured(
             run_id=self.directory.run_id,
             records=tuple(records),
-            config=self._config(),
+            config=self._config(self._definitions()),
             inventory=self._snapshots.inventory,
             n_selected=n_selected,
         )
@@ -251,20 +265,17 @@ class RunSession:
         self.directory.remove("summary.json", *(report.name for report in self.plugins.reports))
         for record in earlier.kept.records:
             self.decisions += self._early_stopping.take(self.records.add(record))
-        prompts = {(prompt["suite"], prompt["id"]): prompt for prompt in earlier.config.get("prompts", ())}
-        prompts |= {(prompt["suite"], prompt["id"]): prompt for prompt in self._prompts}
-        self._prompts = list(prompts.values())
         self._snapshots.take_over(earlier.inventory)
 
     def _decide(self, decisions: Iterable[Decision]) -> None:
         made = [*decisions]
         self.decisions += made
         if any(decision.ends for decision in made):
-            self._write_config()
+            self._write_config(self._definitions())
 
     def _in_order(self) -> list[Record]:
         """Return the rows in planned order; workers and resumed runs finish cells in any order."""
-        places = {(prompt["suite"], prompt["id"]): n for n, prompt in enumerate(self.plan.prompts)}
+        places = self._places
         targets = {target: n for n, target in enumerate(self._n_selected)}
 
         def place(record: Record) -> tuple[int, int, int, str, str]:
@@ -280,12 +291,14 @@ class RunSession:
 
         return sorted(self.records, key=place)
 
-    def _write_config(self) -> None:
-        if self._settings.surface is not None:
-            self.directory.write_json(SURFACE, surface_to_json(self._settings.surface))
-        self.directory.write_json("config.json", self._config())
+    def _write_config(self, prompts: Sequence[JsonObject]) -> None:
+        self.directory.write_json(CONFIG, self._config(prompts))
 
-    def _config(self) -> JsonObject:
+    def _definitions(self) -> Sequence[JsonObject]:
+        prompts: list[JsonObject] = json.loads((self.directory.path / CONFIG).read_bytes())["prompts"]
+        return prompts
+
+    def _config(self, prompts: Sequence[JsonObject]) -> JsonObject:
         # A settled target lacks no cells, whatever `n_cells` is.
         ended = {target: {"settled_after": repeat} for target, repeat in self._early_stopping.ended.items()}
         return {
@@ -302,5 +315,9 @@ class RunSession:
             "baseline": self._baseline and self._baseline.run_id,
             "across": sorted(self._settings.across),
             "p_value": self._settings.p_value,
-            "prompts": self._prompts,
+            "prompts": prompts,
         }
+
+
+def _identity(prompt: JsonObject) -> tuple[str, str]:
+    return prompt["suite"], prompt["id"]

@@ -545,6 +545,18 @@ def test_a_test_that_is_run_again_is_asked_again(opened: Open) -> None:
     assert len(provider.asked) == 2
 
 
+def test_a_planned_test_that_is_run_again_is_asked_again(opened: Open) -> None:
+    """The asker forgets a cell of a plain session with its test, and gets it from the client again."""
+    provider = Fake(says("hi"))
+    client = opened(provider, concurrency=Concurrency(everywhere=1))
+    cells = {str(number): cell(f"P{number}") for number in range(9)}
+    plan(client, cells)
+
+    assert all(isinstance(take(client, token, one).result, Reply) for token, one in cells.items())
+    assert isinstance(take(client, "0", cells["0"]).result, Reply)
+    assert [request.prompt for request in provider.asked] == [*(f"P{n}" for n in range(9)), "P0"]
+
+
 def test_what_was_answered_and_not_taken_is_handed_over_at_the_end(opened: Open) -> None:
     """Closing keeps the replies so far, in order, and abandons the rest."""
     came = threading.Event()
