@@ -1,8 +1,8 @@
 """`python -m tests.openclaw.agreement.releases OLDER NEWER`: what changed for models between two releases.
 
 OLDER and NEWER are folders that `install_openclaw.py` has filled. Captures the surfaces of both, plays cases of the
-agreement suite in both, and writes docs/releases.md from `changes.json` beside this file. What a release did is kept
-in its folder: a case is played again only if it has changed.
+agreement suite in both, and writes docs/releases.md from `changes.json` beside this file. What a release sent and did
+is kept in its folder: a case is played again only if it has changed.
 """
 
 from __future__ import annotations
@@ -180,9 +180,14 @@ def _installed(folder: Path) -> RealOpenClaw:
 
 
 def _captured(openclaw: RealOpenClaw) -> Catalogue:
-    found = capture({**openclaw.environ, "OPENCLAW_AGENT_COMMAND": openclaw.command})
-    today = datetime.datetime.now(datetime.UTC).date().isoformat()
-    return catalogue_in(gather(found.sent, release=f"openclaw-{found.release}", taken=today))
+    """Return what a release sends, captured once."""
+    kept = openclaw.folder / "surfaces.json"
+    if not kept.exists():
+        found = capture({**openclaw.environ, "OPENCLAW_AGENT_COMMAND": openclaw.command})
+        today = datetime.datetime.now(datetime.UTC).date().isoformat()
+        gathered = gather(found.sent, release=f"openclaw-{found.release}", taken=today)
+        kept.write_text(json.dumps(gathered, ensure_ascii=False), encoding="utf-8")
+    return catalogue_in(json.loads(kept.read_text("utf-8")))
 
 
 def _release(catalogue: Catalogue) -> str:
