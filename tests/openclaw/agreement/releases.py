@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_openclaw.commands.capture_tools import drifts_between
+from pytest_openclaw.core.text import counted
 from pytest_openclaw.providers.openclaw.capture import capture
 from pytest_openclaw.reports.drift_text import render_drift
 from pytest_openclaw.tools.captured import gather
@@ -150,7 +151,7 @@ def _compared(change: Mapping[str, Any]) -> Iterator[str]:
         alike = len(played) - len(differing)
         yield f"**{alike} of {len(played)} cases end alike**, word for word.\n"
         for tools, number in change.get("lacking", {}).items():
-            yield f"{number} further cases offer `{tools}`, which one of the two does not have.\n"
+            yield f"Not played, because only one of the two has `{tools}`: {counted(number, 'case')}.\n"
         yield from (f"- `{name}`: {'; '.join(lines)}" for name, lines in differing.items())
         if differing:
             yield ""
