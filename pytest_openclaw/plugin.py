@@ -147,7 +147,7 @@ def pytest_configure(config: pytest.Config) -> None:
 class PlainImports:
     """Loads our modules as Python does; it comes before pytest's own loader.
 
-    That one rewrites the assertions in all modules of a plugin's distribution, and ours check nothing of a user's.
+    That one rewrites the assertions in all modules of a plugin's package; ours check nothing of a user's.
     Where Python may not write byte code, as in many containers, it would take 0.5 s in each session.
     """
 
