@@ -8,6 +8,7 @@ import os
 import shlex
 import shutil
 import socket
+import subprocess
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -88,6 +89,45 @@ async def gateway(openclaw: OpenClaw, port: int) -> AsyncIterator[None]:
     finally:
         done.set()
         await asyncio.gather(running, return_exceptions=True)
+
+
+def run_agent(
+    openclaw: RealOpenClaw, folder: Path, url: str, *, context_tokens: int = 64_000, **config: Any
+) -> None:
+    """Run `openclaw agent exec` once.
+
+    Args:
+        openclaw: the program.
+        folder: the workspace; its state is in a folder of it.
+        url: base URL of the only model, by chat completions.
+        context_tokens: of the model.
+        **config: further parts of OpenClaw's config.
+    """
+    limits = {"reasoning": False, "input": ["text"], "contextWindow": context_tokens, "maxTokens": 500}
+    cost = {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0}
+    models = [{"id": "tiny", "name": "tiny", "cost": cost, **limits}]
+    server = {"baseUrl": url, "apiKey": "k", "api": "openai-completions", "models": models}
+    usual = {
+        "agents": {"defaults": {"workspace": str(folder), "model": {"primary": "local/tiny"}}},
+        "models": {"mode": "replace", "providers": {"local": server}},
+        "memory": {"search": {"provider": "none"}},
+        "update": {"checkOnStart": False},
+    }
+    file = folder / "openclaw.json"
+    file.write_text(json.dumps(usual | config))
+    own = {"HOME": str(folder), "OPENCLAW_STATE_DIR": str(folder / "state"), "OPENCLAW_NO_AUTO_UPDATE": "1"}
+    own |= {"OPENCLAW_DISABLE_BONJOUR": "1", "OPENCLAW_NO_RESPAWN": "1"}
+    own |= {"OPENCLAW_TELEMETRY_ENDPOINT": "http://127.0.0.1:9"}
+    folders = ("--config", str(file), "--cwd", str(folder))
+    done = subprocess.run(
+        [*openclaw.parts, "agent", "exec", "Go on.", "--json", *folders, "--model", "local/tiny"],
+        env=openclaw.environ | own,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        timeout=GATEWAY_S,
+    )
+    assert done.returncode == 0, done.stdout.decode()[-3000:]
 
 
 def run_over_gateway(

@@ -88,6 +88,7 @@ def own_case(
     files: Mapping[str, str] | None = None,
     commands: Sequence[Command] = (),
     answers: Sequence[Answer] = (),
+    pages: Mapping[str, str] | None = None,
     steps: int = 12,
     wants: Mapping[str, Any] | None = None,
 ) -> Case:
@@ -103,7 +104,13 @@ def own_case(
         validator=build_validator(spec, REGISTRY),
         validator_spec=spec,
         tools=tuple(known[tool] for tool in tools),
-        world=World(files=files or {}, commands=tuple(commands), answers=tuple(answers), steps=steps),
+        world=World(
+            files=files or {},
+            pages=pages or {},
+            commands=tuple(commands),
+            answers=tuple(answers),
+            steps=steps,
+        ),
     )
     return Case(id=name, about=about, prompt=prompt, turns=turns)
 
@@ -186,10 +193,11 @@ def why_not_real(prompt: Prompt) -> str:
 def all_cases() -> tuple[Case, ...]:
     """Return every case, each id once."""
     from tests.openclaw.agreement.endings import endings
+    from tests.openclaw.agreement.long_results import long_results
     from tests.openclaw.agreement.messages import messages
     from tests.openclaw.agreement.mistaken_calls import mistaken_calls
     from tests.openclaw.agreement.mistaken_files import mistaken_files
 
-    cases = (*suite_cases(), *mistaken_calls(), *mistaken_files(), *endings(), *messages())
+    cases = (*suite_cases(), *mistaken_calls(), *mistaken_files(), *endings(), *messages(), *long_results())
     assert len({case.id for case in cases}) == len(cases), "an id is there twice"
     return cases

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -24,15 +25,53 @@ JUSTIFIED = (
         '"observedAt": 0',
         "the moment at which OpenClaw looked at a note",
     ),
+    (
+        re.compile(r"(?:SECURITY NOTICE|CAUTION):.*?(?=(?:\\n|\n){3}(?:<<<|\[\[))", re.DOTALL),
+        "NOTICE",
+        "the words before a page, which are ours and as many characters",
+    ),
+    (
+        re.compile(
+            r'(?<=CONTENT id=\\")[0-9a-f]{16}|(?<=CONTENT id=")[0-9a-f]{16}|(?<=web-fetch-)[0-9a-f]{16}'
+        ),
+        "0" * 16,
+        "the ids of pages and of their files, which are random in OpenClaw",
+    ),
+    (
+        re.compile(r'"fetchedAt": "[^"]*"'),
+        '"fetchedAt": ""',
+        "the moment at which a page was fetched",
+    ),
+    (
+        re.compile(r'"tookMs": \d+'),
+        '"tookMs": 0',
+        "the time that a page took",
+    ),
+    (
+        re.compile(r"http://127\.0\.0\.1:\d{5}"),
+        "http://council.example",
+        "the address of the pages, which are on loopback",
+    ),
 )
 """Pattern, replacement, and why the text may differ: the only normalisation."""
 
 
+LONG_CHARS = 4000
+
+
 def alike(text: str) -> str:
-    """Return a text without the parts that may differ."""
+    """Return a text without the parts that may differ, shortened if it is long."""
     for pattern, replacement, _ in JUSTIFIED:
         text = pattern.sub(replacement, text)
-    return text
+    return shortened(text)
+
+
+def shortened(text: str) -> str:
+    """Return a text, of a long one its ends and a hash."""
+    if len(text) <= LONG_CHARS:
+        return text
+    digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+    return f"{text[:300]} … {len(text)} characters with the hash {digest} … {text[-300:]}"
 
 
 # --- outcomes -------------------------------------------------------------------------------------
@@ -109,7 +148,7 @@ def outcome(prompt: Prompt, result: Reply | Fault) -> Outcome:
         tool_outcome=judged.tool_outcome,
         ended=judged.reply.ended_by,
         turns=turns,
-        files=state.files if state else {},
+        files={path: shortened(text) for path, text in state.files.items()} if state else {},
     )
 
 

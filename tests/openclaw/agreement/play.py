@@ -3,6 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import re
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 from pytest_openclaw.asking.attempt import ask_once
 from pytest_openclaw.asking.exchanges import hold_exchange
@@ -13,19 +21,22 @@ from pytest_openclaw.tools.world.outbox import MESSAGE
 from pytest_openclaw.types.faults import CallFailed
 from pytest_openclaw.types.protocols import Provider, ProviderSetup
 from pytest_openclaw.types.replies import CallResult, Fault, Reply, Turn
-from pytest_openclaw.types.requests import Request
+from pytest_openclaw.types.requests import DEFAULT_CONTEXT_TOKENS, Request
 from pytest_openclaw.types.tool_calls import ToolCall
 from pytest_openclaw.types.worlds import WorldState
 from tests.openclaw.agreement.cases import Case
+from tests.openclaw.agreement.long_results import SITE, SPILLED
 from tests.openclaw.agreement.outcomes import Outcome, outcome
-from tests.openclaw.model_server import ScriptedModel
-from tests.openclaw.real import RealOpenClaw, run_over_gateway
+from tests.openclaw.model_server import Said, ScriptedModel
+from tests.openclaw.real import RealOpenClaw, run_agent, run_over_gateway
+from tests.openclaw.site import Site
 from tests.openclaw.telegram import TOKEN, Telegram
 
 PATIENCE_S = 180.0
 MODEL = "scripted"
 # So many that no request looks truncated.
 TOKENS = 3000
+_SPILLED_PATH = re.compile(r"/tmp/openclaw-web-fetch-[0-9a-f]{16}\.log")
 
 
 def play_ours(case: Case) -> Outcome:
@@ -39,7 +50,7 @@ def play_ours(case: Case) -> Outcome:
             await provider.aclose()
         return ending.result
 
-    with ScriptedModel(*case.turns, pause_s=0, prompt_tokens=TOKENS) as model:
+    with ScriptedModel(*_turns(case), pause_s=0, prompt_tokens=TOKENS) as model:
         return outcome(case.prompt, asyncio.run(ask(model.url)))
 
 
@@ -47,6 +58,8 @@ def play_real(case: Case, openclaw: RealOpenClaw) -> Outcome:
     """Play a case in the real agent."""
     if MESSAGE in {tool.name for tool in case.prompt.tools or ()}:
         return _play_over_gateway(case, openclaw)
+    if case.prompt.world and case.prompt.world.pages:
+        return _play_with_pages(case, openclaw)
 
     async def ask(url: str) -> Reply | Fault:
         own = {"OPENCLAW_AGENT_COMMAND": openclaw.command, "OPENCLAW_AGENT_BASE_URL": url}
@@ -75,11 +88,48 @@ def _play_over_gateway(case: Case, openclaw: RealOpenClaw) -> Outcome:
             tools=bridged if is_bridged else {"allow": [MESSAGE], "toolSearch": False},
             channels={"telegram": channel},
         )
-        return outcome(case.prompt, _reply_of(case, model, telegram))
+        sent = ({"tool": MESSAGE, "target": chat, "message": text} for chat, text in telegram.messages)
+        return outcome(case.prompt, _reply_of(case, model, WorldState(sent=tuple(sent))))
 
 
-def _reply_of(case: Case, model: ScriptedModel, telegram: Telegram) -> Reply:
-    """Return what the model was sent as an exchange, with what came out at the other end as its world."""
+def _play_with_pages(case: Case, openclaw: RealOpenClaw) -> Outcome:
+    """Play a case whose pages are on loopback; `read` may open the files beside the workspace."""
+    assert case.prompt.world is not None
+    pages = {url.removeprefix(SITE): text for url, text in case.prompt.world.pages.items()}
+    tools = {
+        "allow": [tool.name for tool in case.prompt.tools or ()],
+        "toolSearch": False,
+        "fs": {"workspaceOnly": False},
+        "web": {"fetch": {"ssrfPolicy": {"dangerouslyAllowPrivateNetwork": True}}},
+    }
+    with (
+        Site(pages) as site,
+        ScriptedModel(*_turns(case, site.url), prompt_tokens=TOKENS) as model,
+        tempfile.TemporaryDirectory() as folder,
+    ):
+        place = Path(folder).resolve()
+        run_agent(openclaw, place, model.url, context_tokens=DEFAULT_CONTEXT_TOKENS, tools=tools)
+        for path in {*_SPILLED_PATH.findall(json.dumps(model.asked))}:
+            Path(path).unlink(missing_ok=True)
+        return outcome(case.prompt, _reply_of(case, model, WorldState(files={})))
+
+
+def _turns(case: Case, site: str = SITE) -> Sequence[Any]:
+    """Return the turns as they are sent: of a path that is not known before, the last one that the model received."""
+
+    def sent(said: Said, body: Mapping[str, Any]) -> Said:
+        paths = _SPILLED_PATH.findall(json.dumps(body["messages"]))
+        path = paths[-1] if paths else SPILLED
+        made = tuple((name, text.replace(SITE, site).replace(SPILLED, path)) for name, text in said.calls)
+        return replace(said, calls=made)
+
+    if not (case.prompt.world and case.prompt.world.pages):
+        return case.turns
+    return [partial(sent, said) for said in case.turns]
+
+
+def _reply_of(case: Case, model: ScriptedModel, world: WorldState) -> Reply:
+    """Return what the model was sent as an exchange that has ended with this world."""
     asked = [[one["content"] for one in body["messages"] if one["role"] == "tool"] for body in model.asked]
     turns = [
         Turn(
@@ -94,9 +144,7 @@ def _reply_of(case: Case, model: ScriptedModel, telegram: Telegram) -> Reply:
         tool_calls=tuple(one for turn in turns for one in turn.calls),
         turns=tuple(turns),
         ended_by="answer",
-        world=WorldState(
-            sent=tuple({"tool": MESSAGE, "target": chat, "message": text} for chat, text in telegram.messages)
-        ),
+        world=world,
     )
 
 

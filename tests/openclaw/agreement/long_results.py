@@ -1,0 +1,64 @@
+"""Long results: files, output of commands, and web pages with the files in which OpenClaw keeps them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pytest_openclaw.types.worlds import Command
+from tests.openclaw.agreement.cases import DONE, Case, call, calls, own_case
+
+#: as long as an address on loopback, because it is part of a result that is cut
+SITE = "http://council.example"
+#: in a path: the file that the last result names
+SPILLED = "<spilled>"
+_CHINESE = "".join(chr(0x4E00 + n % 2000) for n in range(20_000))
+_FILES = {
+    "wide.txt": "".join(f"{n} {'x' * 100}\n" for n in range(1, 1001)),
+    "one.txt": f"{'y' * 60_000}\nend\n",
+    "report.txt": "".join(f"{n} {'r' * 100}\n" for n in range(1, 501)) + "Total: 500 lines\n",
+    "chinese.txt": "".join(f"{n} {_CHINESE[n : n + 60]}\n" for n in range(400)),
+}
+_PAGES = {
+    f"{SITE}/minutes": "".join(f"Item {n}: {'w' * 70}\n" for n in range(800)),
+    f"{SITE}/chinese": _CHINESE,
+}
+
+
+def long_results() -> Iterator[Case]:
+    """Yield the cases."""
+    yield own_case(
+        "long-read",
+        "files over the limits, in lines, in one line and in Chinese, and how each goes on",
+        *(calls(call("read", path=name)) for name in _FILES),
+        calls(call("read", path="wide.txt", offset=300), call("read", path="wide.txt", limit=900)),
+        calls(call("read", path="one.txt", offset=1, cursor=31_000)),
+        DONE,
+        files=_FILES,
+    )
+    huge = "".join(f"{n} {'h' * 90}\n" for n in range(2600)) + "All done: 2600\n"
+    yield own_case(
+        "long-exec",
+        "output over the limits, with and without an outcome, in Chinese, and of more than 200,000 characters",
+        *(calls(call("exec", command=f"cat {name}")) for name in _FILES),
+        calls(call("exec", command="cat one.txt; exit 3")),
+        calls(call("exec", command="make")),
+        DONE,
+        tools=("exec", "read"),
+        files=_FILES,
+        commands=(Command(pattern="make", output=huge),),
+    )
+    minutes = f"{SITE}/minutes"
+    yield own_case(
+        "long-fetch",
+        "pages over the limit, whole and in part, and the file of one, read from its beginning and from a line on",
+        calls(call("web_fetch", url=f"{SITE}/chinese")),
+        *(calls(call("web_fetch", url=minutes, maxChars=most)) for most in (100, 900, 5000)),
+        calls(call("web_fetch", url=minutes)),
+        calls(call("web_fetch", url=minutes)),
+        calls(call("read", path=SPILLED)),
+        calls(call("web_fetch", url=minutes, maxChars=6000)),
+        calls(call("read", path=SPILLED, offset=700, limit=20)),
+        DONE,
+        tools=("web_fetch", "read"),
+        pages=_PAGES,
+    )
