@@ -48,4 +48,4 @@ def test_what_is_kept_of_runs(plain_project: Any) -> None:
     assert (difference["n_cells"], difference["difference"], difference["n_worse"]) == (5, -0.6, 3)
     page = surface_table.render(table)
     assert "| passed | **5** | **2** |" in page
-    assert "| 4 | 4 → 2 | -50 | -100 to +45 | 2 | `valid` 4 → 2, `unknown_tool` 0 → 2 |" in page
+    assert "| 5 | 5 → 2 | -60 | -100 to +25 | 2 | `valid` 5 → 2, `unknown_tool` 0 → 3 |" in page
