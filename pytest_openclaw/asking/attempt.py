@@ -12,6 +12,7 @@ from pytest_openclaw.asking.clipping import bounded_fault, bounded_reply, with_c
 from pytest_openclaw.asking.truncation import cut_prompt
 from pytest_openclaw.core.clock import epoch_ms
 from pytest_openclaw.core.errors import OpenClawError
+from pytest_openclaw.core.schema_check import LARGEST
 from pytest_openclaw.core.text import valid_text
 from pytest_openclaw.providers.prices import usages_of
 from pytest_openclaw.types import faults
@@ -126,7 +127,7 @@ def _tidy(reply: Reply) -> Reply:
         raise TypeError(f"a provider's ask returns a Reply, not {type(reply).__name__}")
     for name in COUNTS:
         count = getattr(reply, name)
-        if count is not None and (not isinstance(count, int) or count < 0):
+        if count is not None and (not isinstance(count, int) or not 0 <= count <= LARGEST):
             raise TypeError(f"Reply.{name} is a whole number or None, not {count!r}")
     for name in SPEEDS:
         speed = getattr(reply, name)

@@ -53,8 +53,8 @@ def record_of(
         "suite": cell.prompt.suite,
         "category": cell.prompt.category,
         "repeat": cell.repeat,
-        "started_at_ms": timing.started_at_ms,
-        "ended_at_ms": timing.ended_at_ms,
+        "started_at_ms": round(timing.started_at_ms),
+        "ended_at_ms": round(timing.ended_at_ms),
         "e2e_ms": round(timing.e2e_ms),
         "ttft_ms": _whole(timing.ttft_ms),
         "ttfo_ms": _whole(timing.ttfo_ms),
@@ -85,10 +85,10 @@ def record_of(
         # A plugin's validator or a test's assertion may quote half a surrogate pair, which no file accepts.
         return redactor.text(valid_text(text))
 
-    written: dict[str, Any] = {
-        name: value if value is None else map_texts(value, clean) for name, value in specific.items()
-    }
-    return clipped(Record(**common, **written, cut=ending.result.cut or None))
+    for name, value in specific.items():
+        if value:
+            specific[name] = map_texts(value, clean)
+    return clipped(Record(**common, **specific, cut=ending.result.cut or None))
 
 
 def payload_of(
@@ -101,7 +101,8 @@ def payload_of(
         notes: new facts about targets; those of this cell's target are removed from it.
         redactor: removes secrets.
     """
-    return ReportPayload(outcome=record, **redactor.value(notes.pop(record.target, {})))
+    new = notes.pop(record.target, {}) if notes else {}
+    return ReportPayload(outcome=record, **redactor.value(new))
 
 
 def _of_fault(cell: Cell, fault: Fault, done: Judgment | None) -> dict[str, Any]:

@@ -123,7 +123,7 @@ class AskingClient:
         self._limits = endpoint_limits(providers, settings)
         self._plan: Sequence[Listed] = ()
         self._places: dict[str, int] = {}
-        self._cells: dict[str, Cell] = {}
+        self._further: dict[str, Cell] = {}
         self._claimed: set[str] = set()
         self._used: set[str] = set()
         self._received: dict[str, JobResult | NotSent] = {}
@@ -153,7 +153,6 @@ class AskingClient:
         """
         self._plan = cells
         self._places = {listed.token: place for place, listed in enumerate(cells)}
-        self._cells = {listed.token: listed.cell for listed in cells}
         self._limits = {**self._limits, **(limits or {})}
         if self._membership.is_alone:
             self._claimed = {listed.token for listed in cells if listed.is_ahead}
@@ -163,10 +162,10 @@ class AskingClient:
 
     def claim(self, tokens: Iterable[str]) -> None:
         """Have the replies of these cells, which this process runs next, sent as they arrive."""
-        new = [token for token in tokens if token not in self._claimed]
+        new = [token for token in tokens if token in self._places and token not in self._claimed]
         self._claimed.update(new)
         for side in self._sides:
-            own = [token for token in new if self._cells[token].target.provider in side.providers]
+            own = [token for token in new if self._is_of(token, side)]
             if own and side.link:
                 side.link.send(*_news(side), ClaimCells(tokens=own))
 
@@ -184,7 +183,8 @@ class AskingClient:
             HostDied: the asker has ended; what it was sending is lost.
             Exception: what a provider raised that is no `CallFailed`.
         """
-        self._cells.setdefault(token, cell)
+        if token not in self._places:
+            self._further[token] = cell
         side = self._side_of(cell)
         # A plugin's provider may hold the loop up as long as an attempt may take.
         patience_s = max(self._settings.timeout_s, cell.prompt.timeout_s or 0.0) + SILENCE_S
@@ -221,9 +221,9 @@ class AskingClient:
         self._received.pop(token, None)
         self._claimed.discard(token)
         self._used.discard(token)
-        if (cell := self._cells.get(token)) is None:
+        if token not in self._places and token not in self._further:
             return
-        side = self._side_of(cell)
+        side = self._side_of(self._cell_of(token))
         side.ended.append(token)
         if side.link and len(side.ended) >= self._most_ended:
             side.link.send(*_news(side))
@@ -293,7 +293,7 @@ class AskingClient:
             (token, one.ending) for token, one in left.items() if isinstance(one, JobResult) and one.ending
         ]
         ends.sort(key=lambda pair: self._places.get(pair[0], len(self._places)))
-        return [(self._cells[token], ending) for token, ending in ends]
+        return [(self._cell_of(token), ending) for token, ending in ends]
 
     def _close(self, side: _Side) -> Mapping[str, JobResult | NotSent]:
         link, side.link = side.link, None
@@ -385,15 +385,15 @@ class AskingClient:
 
     def _parts(self, side: _Side) -> Iterator[CellPlan]:
         own = [
-            self._planned(listed, place)
-            for place, listed in enumerate(self._plan)
-            if listed.cell.target.provider in side.providers
+            place for place, listed in enumerate(self._plan) if listed.cell.target.provider in side.providers
         ]
         endpoints = {name: provider.endpoint for name, provider in side.providers.items()}
         limits = {endpoint: self._limits[endpoint] for endpoint in endpoints.values()}
         for start in range(0, max(1, len(own)), _CELLS_A_PART):
             yield CellPlan(
-                cells=own[start : start + _CELLS_A_PART],
+                cells=[
+                    self._planned(self._plan[place], place) for place in own[start : start + _CELLS_A_PART]
+                ],
                 limits=limits,
                 endpoints=endpoints,
                 is_claimed=self._membership.is_alone,
@@ -414,8 +414,10 @@ class AskingClient:
         )
 
     def _want(self, token: str, cell: Cell, request: Request | None) -> Want:
-        known = token in self._places
-        planned = None if known else self._planned(Listed(token, cell, is_ahead=False), -1)
+        # In a plain session the asker forgets a cell when its test has ended.
+        known = token in (self._claimed if self._membership.is_alone else self._places)
+        place = self._places.get(token, -1)
+        planned = None if known else self._planned(Listed(token, cell, is_ahead=False), place)
         if planned and request:
             planned = replace(planned, request=request)
         return Want(token=token, cell=planned, is_again=token in self._used)
@@ -425,7 +427,7 @@ class AskingClient:
             case JobResult():
                 side.n_out = message.n_out
                 if message.notes:
-                    self.notes.setdefault(self._cells[message.token].target, {}).update(message.notes)
+                    self.notes.setdefault(self._cell_of(message.token).target, {}).update(message.notes)
                 self._count_spent(side, message.spent_usd)
                 self._received[message.token] = message
             case NotSent():
@@ -440,7 +442,7 @@ class AskingClient:
                 self._count_spent(side, message.spent_usd)
                 for result in message.results:
                     if result.notes:
-                        self.notes.setdefault(self._cells[result.token].target, {}).update(result.notes)
+                        self.notes.setdefault(self._cell_of(result.token).target, {}).update(result.notes)
 
     def _forget_asker(self, side: _Side, error: HostDied) -> None:
         """Forget an asker that has died; the next one says what is lost with it."""
@@ -470,8 +472,12 @@ class AskingClient:
     def _side_of(self, cell: Cell) -> _Side:
         return next(side for side in self._sides if cell.target.provider in side.providers)
 
+    def _cell_of(self, token: str) -> Cell:
+        place = self._places.get(token)
+        return self._further[token] if place is None else self._plan[place].cell
+
     def _is_of(self, token: str, side: _Side) -> bool:
-        return self._cells[token].target.provider in side.providers
+        return self._cell_of(token).target.provider in side.providers
 
     def _endpoint(self, cell: Cell) -> str:
         return self._providers[cell.target.provider].endpoint

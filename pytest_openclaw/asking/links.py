@@ -31,8 +31,6 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.asking.asker_process import make_asker
-from pytest_openclaw.asking.asker_server import AskerServer
 from pytest_openclaw.asking.frames import ByReference, Frames, framed
 from pytest_openclaw.asking.journal import note_start
 from pytest_openclaw.asking.messages import Goodbye, Left
@@ -81,6 +79,10 @@ class AskerThread:
         secret: str = "",
         codec: ByReference | None = None,
     ):
+        # Most sessions have an asker process, and then need no more than the client.
+        from pytest_openclaw.asking.asker_process import make_asker
+        from pytest_openclaw.asking.asker_server import AskerServer
+
         redactor = Redactor.of_run(providers.values(), os.environ)
         self._server = AskerServer(
             lambda hello: (make_asker(providers, hello), redactor), address, secret.encode(), codec

@@ -121,7 +121,7 @@ class Want:
     """A test waits for this cell.
 
     Attributes:
-        cell: the cell, if it is outside of the plan.
+        cell: the cell, if it is outside of the plan, or if the only client wants it again.
         is_again: the client has used a reply of this cell before; each call is a request of its own.
     """
 

@@ -63,7 +63,7 @@ class CellResult:
         timeout_s = prompt.timeout_s or timeout_s
         if isinstance(result, Fault):
             return replace(self, done=judge_done(prompt, result.turns, timeout_s=timeout_s))
-        return replace(self, judgment=judge(prompt, result, timeout_s=timeout_s))
+        return CellResult(cell=self.cell, call=self.call, judgment=judge(prompt, result, timeout_s=timeout_s))
 
     def judged_or_broken(self, timeout_s: float) -> CellResult:
         """Judge a cell whose test will no longer run; an error is only recorded in its row."""

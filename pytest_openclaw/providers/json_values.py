@@ -5,6 +5,8 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING, Any
 
+from pytest_openclaw.core.schema_check import LARGEST
+
 if TYPE_CHECKING:
     from pytest_openclaw.core.json_types import JsonObject
 
@@ -15,8 +17,8 @@ def text_in(value: Any) -> str:
 
 
 def count_in(value: Any) -> int | None:
-    """Return a whole number from 0 up; None for another value, also true and 1.0."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    """Return a whole number from 0 to 2**53, the most in a row; None for another value, also true and 1.0."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST else None
 
 
 def positive_in(value: Any) -> float | None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter, deque
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytest_openclaw.core.clock import epoch_ms
 from pytest_openclaw.core.signals import whole_step
@@ -13,11 +14,11 @@ from pytest_openclaw.recording.early_stopping import EarlyStopping
 from pytest_openclaw.recording.environment import EnvironmentSnapshots
 from pytest_openclaw.recording.plugins import Plugins
 from pytest_openclaw.recording.run_directory import SURFACE
+from pytest_openclaw.stats.record_table import RecordTable
 from pytest_openclaw.stats.run_comparison import Measured, compare_runs
 from pytest_openclaw.stats.spent import budget_of
 from pytest_openclaw.stats.summarizing import summarize_run
 from pytest_openclaw.stats.summary import Summary, summary_to_json
-from pytest_openclaw.stats.tool_use import bare_turns
 from pytest_openclaw.tools.catalogue import release_of
 from pytest_openclaw.types.payloads import LeftOut
 from pytest_openclaw.types.records import Record
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from pytest_openclaw.types.payloads import ReportPayload
     from pytest_openclaw.types.settings import Settings
     from pytest_openclaw.types.targets import CellKey, Target
+
+CONFIG = "config.json"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,6 +114,7 @@ class RunSession:
         plugins: their row hooks and reports; without any, the built-in reports are written.
 
     Attributes:
+        records: the rows so far; ten thousand replies of 64 KiB are kept on disk, not in memory.
         decisions: on the targets' repeats, oldest first; the run writer removes those it publishes.
 
     Raises:
@@ -127,13 +131,15 @@ class RunSession:
         plugins: Plugins | None = None,
     ) -> None:
         self.directory = directory
-        self.plan = plan
-        self.records: list[Record] = []
+        # The definitions of ten thousand prompts take 10 MB: from now on they are in `config.json` alone.
+        self.plan = replace(plan, prompts=(), cells=frozenset())
+        self.records = RecordTable()
         self.plugins = plugins or Plugins()
         self._settings = settings
         self._baseline = baseline
         self._n_selected = plan.n_selected
-        self._prompts = list(plan.prompts)
+        prompts = {_identity(prompt): prompt for prompt in plan.prompts}
+        self._places = {identity: place for place, identity in enumerate(prompts)}
         self._snapshots = EnvironmentSnapshots(
             directory, plan.n_selected, release_of(Path(settings.catalogue) if settings.catalogue else None)
         )
@@ -143,9 +149,13 @@ class RunSession:
         self._diagnosed: set[Target] = set()
         self.decisions: deque[Decision] = deque()
         if earlier:
+            prompts = {_identity(prompt): prompt for prompt in earlier.config.get("prompts", ())} | prompts
             self._take_over(earlier)
+        self._fixed_prompts = {key for key, prompt in prompts.items() if prompt.get("repeat")}
         self.decisions += self._early_stopping.begin()
-        self._write_config()
+        if settings.surface is not None:
+            directory.write_json(SURFACE, surface_to_json(settings.surface))
+        self._write_config([*prompts.values()])
         self._snapshots.write()
 
     @property
@@ -153,26 +163,22 @@ class RunSession:
         """The name of this machine in rows."""
         return self._snapshots.host
 
+    @property
+    def suites(self) -> set[str]:
+        """The names of the selected cells' suites."""
+        return {suite for suite, _ in self._places}
+
     def add(self, payload: ReportPayload) -> None:
         """Write the row of a payload to disk, then add its context."""
         assert isinstance(payload.outcome, Record), "a row is added"
         record = payload.outcome
-        measured: dict[str, Any] = {"run_id": self.directory.run_id, "host": payload.host or self.host}
+        measured = {"run_id": self.directory.run_id, "host": payload.host or self.host}
         row = to_row(record) | measured
-        # Ten thousand replies of 64 KiB are kept on disk, not in memory.
-        bare = replace(
-            record,
-            **measured,
-            raw_output="",
-            parsed_output=None,
-            tool_call_details=(),
-            turns=bare_turns(record.turns),
-        )
         with whole_step:  # otherwise an interrupt could leave a row out of the summary
             self.directory.append(row | self.plugins.added_keys(row))
-            self.records.append(bare)
-        self._snapshots.take(record.target, payload)
-        self._decide(self._early_stopping.take(bare))
+            kept = self.records.add(record, **measured)
+        self._snapshots.take(kept.target, payload)
+        self._decide(self._early_stopping.take(kept))
 
     def meet(self, host: str, facts: JsonObject) -> None:
         """Add another machine; see `EnvironmentSnapshots.meet`."""
@@ -235,7 +241,7 @@ class RunSession:
 
     def _n_fixed_missing(self, target: Target) -> int:
         """Count the fixed repeats of a target that have no row yet."""
-        fixed = {(prompt["suite"], prompt["id"]) for prompt in self._prompts if prompt.get("repeat")}
+        fixed = self._fixed_prompts
         n_rows = sum(one.target == target and (one.suite, one.prompt_id) in fixed for one in self.records)
         return max(0, self.plan.n_fixed(target) - n_rows)
 
@@ -245,7 +251,7 @@ class RunSession:
         now = Measured(
             run_id=self.directory.run_id,
             records=tuple(records),
-            config=self._config(),
+            config=self._config(self._definitions()),
             inventory=self._snapshots.inventory,
             n_selected=n_selected,
         )
@@ -257,23 +263,19 @@ class RunSession:
             self.directory.keep_rows(earlier.kept.lines)
         # They describe rows that may be replaced now.
         self.directory.remove("summary.json", *(report.name for report in self.plugins.reports))
-        self.records += earlier.kept.records
         for record in earlier.kept.records:
-            self.decisions += self._early_stopping.take(record)
-        prompts = {(prompt["suite"], prompt["id"]): prompt for prompt in earlier.config.get("prompts", ())}
-        prompts |= {(prompt["suite"], prompt["id"]): prompt for prompt in self._prompts}
-        self._prompts = list(prompts.values())
+            self.decisions += self._early_stopping.take(self.records.add(record))
         self._snapshots.take_over(earlier.inventory)
 
     def _decide(self, decisions: Iterable[Decision]) -> None:
         made = [*decisions]
         self.decisions += made
         if any(decision.ends for decision in made):
-            self._write_config()
+            self._write_config(self._definitions())
 
     def _in_order(self) -> list[Record]:
         """Return the rows in planned order; workers and resumed runs finish cells in any order."""
-        places = {(prompt["suite"], prompt["id"]): n for n, prompt in enumerate(self.plan.prompts)}
+        places = self._places
         targets = {target: n for n, target in enumerate(self._n_selected)}
 
         def place(record: Record) -> tuple[int, int, int, str, str]:
@@ -289,12 +291,14 @@ class RunSession:
 
         return sorted(self.records, key=place)
 
-    def _write_config(self) -> None:
-        if self._settings.surface is not None:
-            self.directory.write_json(SURFACE, surface_to_json(self._settings.surface))
-        self.directory.write_json("config.json", self._config())
+    def _write_config(self, prompts: Sequence[JsonObject]) -> None:
+        self.directory.write_json(CONFIG, self._config(prompts))
 
-    def _config(self) -> JsonObject:
+    def _definitions(self) -> Sequence[JsonObject]:
+        prompts: list[JsonObject] = json.loads((self.directory.path / CONFIG).read_bytes())["prompts"]
+        return prompts
+
+    def _config(self, prompts: Sequence[JsonObject]) -> JsonObject:
         # A settled target lacks no cells, whatever `n_cells` is.
         ended = {target: {"settled_after": repeat} for target, repeat in self._early_stopping.ended.items()}
         return {
@@ -311,5 +315,9 @@ class RunSession:
             "baseline": self._baseline and self._baseline.run_id,
             "across": sorted(self._settings.across),
             "p_value": self._settings.p_value,
-            "prompts": self._prompts,
+            "prompts": prompts,
         }
+
+
+def _identity(prompt: JsonObject) -> tuple[str, str]:
+    return prompt["suite"], prompt["id"]

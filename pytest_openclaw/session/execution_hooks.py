@@ -6,7 +6,7 @@ from collections import Counter
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from pytest_openclaw.types.targets import CellKey, Target
 
 _ENDED = {pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED}
-IN_CALL = pytest.StashKey[bool]()
 FAILED_SUBTEST = pytest.StashKey[pytest.CallInfo[None]]()
 
 
@@ -63,10 +62,11 @@ class ExecutionHooks:
         self._pytest_session: pytest.Session | None = None
         self._cells: list[Cell | None] = []
         self._is_planned = False
-        self._ahead: set[str] = set()
         self._last: dict[Target, str] = {}
         self._has_rows: set[Target] = set()
-        self._started: set[str] = set()
+        self._under_way = ""
+        self._in_call: pytest.Item | None = None
+        self._keywords: Mapping[str, Any] = {}
         self._in_hand: CellResult | None = None
         self._suspects: Suspects | None = None
 
@@ -108,7 +108,6 @@ class ExecutionHooks:
         """Put cells endpoint by endpoint, let an id in `-k` mean its prompt alone, and take the shard."""
         items[:] = [self._with_cell(item) for item in items]
         order_by_endpoint(self._session.providers, items)
-        name_prompts(items)
         with exact_ids(config, items):
             result = yield
         if shard := self._session.settings.shard:
@@ -183,8 +182,6 @@ class ExecutionHooks:
             if (run := run_of(item)) is None:
                 continue
             is_usable = may_send_ahead(item)
-            if is_usable:
-                self._ahead.add(item.nodeid)
             if place in places:
                 self._last[run.cell.target] = item.nodeid
             listed.append(Listed(item.nodeid, run.cell, is_ahead=is_usable and place in places))
@@ -201,7 +198,7 @@ class ExecutionHooks:
     ) -> Generator[None, object, object]:
         """Note where a target ends, for the snapshot after it; keep no reply longer than its item runs."""
         if cell_of(item) is not None:
-            self._started.add(item.nodeid)
+            self._under_way = item.nodeid
         run = run_of(item)
         if self._session.sends and self._pytest_session:
             self._claim(item, nextitem)
@@ -228,7 +225,7 @@ class ExecutionHooks:
             self._plan(item.session)
         if self._coordinator.given is None:
             return
-        tokens = [one.nodeid for one in (item, nextitem) if one is not None and one.nodeid in self._ahead]
+        tokens = [one.nodeid for one in (item, nextitem) if one and run_of(one) and may_send_ahead(one)]
         if tokens:
             self._connection.client.claim(tokens)
 
@@ -237,11 +234,11 @@ class ExecutionHooks:
         """Fail a Python benchmark whose answer is empty or refused, whatever it would assert."""
         if run := run_of(item):
             run.before_test()
-        item.stash[IN_CALL] = True
+        self._in_call = item
         try:
             return (yield)
         finally:
-            del item.stash[IN_CALL]
+            self._in_call = None
 
     # --- reporting ---
 
@@ -253,7 +250,8 @@ class ExecutionHooks:
         report = yield
         if cell_of(item) is None:
             return report
-        if IN_CALL in item.stash:  # the report of a subtest, which pytest makes before the test has ended
+        self._share_keywords(report)
+        if self._in_call is item:  # the report of a subtest, which pytest makes before the test has ended
             if report.failed:
                 item.stash.setdefault(FAILED_SUBTEST, call)
             self._clean(report)
@@ -282,7 +280,7 @@ class ExecutionHooks:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Make printable what was added to a cell's report since it was made, such as a subtest's output."""
-        if report.nodeid in self._started:
+        if report.nodeid == self._under_way:
             self._clean(report)
 
     @pytest.hookimpl(tryfirst=True)
@@ -290,6 +288,12 @@ class ExecutionHooks:
         """Make a warning printable before a worker sends it and the terminal shows it."""
         if any(self._cells):
             make_warning_printable(warning_message, self._parts.redactor)
+
+    def _share_keywords(self, report: pytest.TestReport) -> None:
+        """Have the reports of an item share their keywords: pytest keeps all reports to the end."""
+        if report.keywords == self._keywords:
+            report.keywords = self._keywords
+        self._keywords = report.keywords
 
     def _clean(self, report: pytest.TestReport) -> None:
         redact(report, self._parts.redactor)
@@ -424,22 +428,6 @@ def order_by_endpoint(providers: Mapping[str, Provider], collected: list[pytest.
     collected[:] = [next(ordered)[0] if cell_of(item) is not None else item for item in collected]
 
 
-def name_prompts(collected: list[pytest.Item]) -> None:
-    """Give every cell the words by which `-k` finds it: name, category, tags and the token of its id."""
-    from pytest_openclaw.suites import keyword_token
-
-    for item in collected:
-        if (cell := cell_of(item)) is not None:
-            prompt = cell.prompt
-            words = {
-                prompt.name,
-                prompt.category or "",
-                *prompt.tags,
-                keyword_token(base_id(prompt.id)),
-            }
-            item.extra_keyword_matches.update(words - {""})
-
-
 def keep_shard(config: pytest.Config, selected: list[pytest.Item], shard: Shard) -> None:
     """Deselect the cells of the other shards; other tests are run in each."""
     from pytest_openclaw.suites import digest_of_cells, shard_of
@@ -458,12 +446,21 @@ def keep_shard(config: pytest.Config, selected: list[pytest.Item], shard: Shard)
 
 @contextmanager
 def exact_ids(config: pytest.Config, collected: list[pytest.Item]) -> Iterator[None]:
-    """Let `-k P1` select the prompt P1 and never P10, while pytest evaluates the expression."""
-    from pytest_openclaw.suites import rewrite_keyword
-
+    """Let `-k` find a cell by its words, and by its prompt's id P1 but not P10, while pytest evaluates it."""
     keyword = config.option.keyword
-    ids = {base_id(cell.prompt.id) for item in collected if (cell := cell_of(item)) is not None}
-    config.option.keyword = rewrite_keyword(keyword, ids) if keyword else keyword
+    if not keyword:
+        yield
+        return
+    from pytest_openclaw.suites import keyword_token, rewrite_keyword
+
+    ids = set()
+    for item in collected:
+        if (cell := cell_of(item)) is not None:
+            prompt, prompt_id = cell.prompt, base_id(cell.prompt.id)
+            words = {prompt.name, prompt.category or "", *prompt.tags, keyword_token(prompt_id)}
+            item.extra_keyword_matches.update(words - {""})
+            ids.add(prompt_id)
+    config.option.keyword = rewrite_keyword(keyword, ids)
     try:
         yield
     finally:

@@ -42,10 +42,13 @@ class SuiteFile(pytest.File):
             yield kind.from_parent(self, name=name, nodeid=f"{self.nodeid}::{name}", held=held)
 
 
+MARK = pytest.mark.openclaw  # one for all items: pytest makes it anew each time
+
+
 class _SuiteItem(pytest.Item):
     def __init__(self, *, held: CellRun | KeptCell, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.add_marker(pytest.mark.openclaw)
+        self.add_marker(MARK)
         cell = held.cell
         if cell.prompt.known_failures and (known := _known_failure_of(cell)) is not None:
             self.add_marker(known)

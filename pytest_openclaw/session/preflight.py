@@ -135,13 +135,13 @@ def _why_not_on(surface: SurfaceName, provider: Provider) -> str:
 
 def load_surface(settings: Settings, resumed: Path | None, *, may_capture: bool) -> Surface | None:
     """Return the surface `openclaw`, captured if it has to be; None if no target is asked on it."""
+    if all(target.surface == LISTED for target in settings.targets):
+        return None
     from pytest_openclaw.providers.openclaw.captured_once import installed_catalogue
     from pytest_openclaw.stored.reading import load_surface as load_recorded
     from pytest_openclaw.tools.catalogue import read_catalogue
     from pytest_openclaw.tools.surface_sources import captured_surface, substitute_surface
 
-    if all(target.surface == LISTED for target in settings.targets):
-        return None
     source = settings.surface_from
     try:
         if resumed and (recorded := load_recorded(resumed)):

@@ -71,7 +71,10 @@ class ReportingHooks:
         """Start the run of the selected cells; under xdist they are known later."""
         stops = session.testsfailed and not session.config.option.continue_on_collection_errors
         if self.session.sends and not stops and self.take_last is None:
-            self._writer.begin(session.config.stash[SELECTION])
+            stash = session.config.stash
+            selection = stash[SELECTION]
+            del stash[SELECTION]  # it has the definition of every prompt
+            self._writer.begin(selection)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -153,8 +156,7 @@ class ReportingHooks:
                 for text, markup in parts:
                     terminalreporter.write(text, **markup)
                 terminalreporter.write_line("")
-        suites = {prompt["suite"] for prompt in run.plan.prompts}
-        files = {suite: session.config.rootpath / suite for suite in suites if not is_python(suite)}
+        files = {suite: session.config.rootpath / suite for suite in run.suites if not is_python(suite)}
         for line in ci.annotate(summary, files):
             terminalreporter.write_line(line)
         complaints = session.cell_parts.redactor.value(run.plugins.complaints)

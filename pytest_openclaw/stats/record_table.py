@@ -75,23 +75,32 @@ class RecordTable:
     def __iter__(self) -> Iterator[Record]:
         return map(self.__getitem__, range(len(self)))
 
-    def add(self, record: Record) -> None:
-        """Add a record; its number is the length of the table before."""
+    def add(self, record: Record, **measured: str) -> Record:
+        """Add a record, and return it as it is kept; its number is the length of the table before.
+
+        Args:
+            record: the record.
+            measured: its `run_id` and `host`, if they were not known when it was made.
+        """
         number = len(self)
         for column, value in zip(self._integers, _integers_of(record), strict=True):
             column.append(_NONE if value is None else value)
         for place, value in enumerate(_numbers_of(record)):
-            self._numbers[place].append(value if type(value) is float else float("nan"))
+            self._numbers[place].append(value if isinstance(value, float) else float("nan"))
             if type(value) is int:  # written as 0, not as 0.0, by another program
                 self._whole_numbers[place][number] = value
-        for shared, values_of in zip(self._shared, _shared_of, strict=True):
-            shared.add(values_of(record))
+        values = [values_of(record) for values_of in _shared_of]
+        if measured:
+            values[0] = tuple(map(measured.get, SHARED[0], values[0]))
+        for shared, shared_values in zip(self._shared, values, strict=True):
+            shared.add(shared_values)
         if len(self._targets) < len(self._shared[0].values):
             self._targets.append(self._known_targets.setdefault(record.target, record.target))
         if record.turns is not None:
             self._turns[number] = self._shared_turns(record.turns)
         if record.cut is not None:
             self._cuts[number] = record.cut
+        return self[number]
 
     def _shared_turns(self, turns: tuple[Any, ...]) -> tuple[Any, ...]:
         bare = bare_turns(turns) or ()

@@ -24,29 +24,26 @@ ROW_VERSION = 2
 
 _SEED_FIELDS = 22
 _FIELDS = tuple(field.name for field in fields(Record) if field.name != "extra")
-_SEED_NAMES, _OWN_NAMES = _FIELDS[:_SEED_FIELDS], _FIELDS[_SEED_FIELDS:]
 _values_of = attrgetter(*_FIELDS)
 _TUPLES = ("tool_calls", "tool_call_details", "turns", "images", "tool_notes", "harm_tools", "tools_tested")
 _NEEDED = tuple(
     one.name for one in fields(Record) if one.default is MISSING and one.default_factory is MISSING
 )
-_ORDER = ("record_type", *_SEED_NAMES, "schema_version", *_OWN_NAMES)
+_ORDER = ("record_type", *_FIELDS[:_SEED_FIELDS], "schema_version", *_FIELDS[_SEED_FIELDS:])
 _KEYS = frozenset(_ORDER)
 
 
 def to_row(record: Record) -> JsonObject:
     """Return the record as a row: the seed's fields in its order, then ours, then unknown ones."""
     values = _values_of(record)
-    row: JsonObject = {
-        "record_type": "result",
-        **dict(zip(_SEED_NAMES, values, strict=False)),
-        "schema_version": ROW_VERSION,
-        **dict(zip(_OWN_NAMES, values[len(_SEED_NAMES) :], strict=True)),
-    }
+    row = dict(
+        zip(_ORDER, ("result", *values[:_SEED_FIELDS], ROW_VERSION, *values[_SEED_FIELDS:]), strict=True)
+    )
     for name in _TUPLES:
         if row[name] is not None:
             row[name] = list(row[name])
-    return {**row, **record.extra}
+    row.update(record.extra)
+    return row
 
 
 def from_row(row: Mapping[str, Any]) -> Record:

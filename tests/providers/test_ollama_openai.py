@@ -252,8 +252,9 @@ def test_the_servers_own_timing_of_the_prompt():
         {},
         {"prompt_tokens": "11", "completion_tokens": True},
         {"prompt_tokens": -1, "completion_tokens": 1.5},
+        {"prompt_tokens": 2**53 + 1, "completion_tokens": 10**30},
     ],
-    ids=["null", "empty", "no-numbers", "no-counts"],
+    ids=["null", "empty", "no-numbers", "no-counts", "too-large-for-a-row"],
 )
 def test_counts_that_are_none(usage):
     """A missing or invalid count is None and never 0."""

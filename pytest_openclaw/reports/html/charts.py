@@ -90,7 +90,7 @@ def differences(title: str, points: Sequence[ChartPoint]) -> Chart:
 def times(title: str, points: Sequence[ChartPoint]) -> Chart:
     """Return times in milliseconds on a logarithmic axis: medians, and lines to the 95th percentile."""
     low = min(max(1.0, point.low) for point in points) / 1.1
-    high = max(point.high for point in points) * 1.1
+    high = max(1.0, *(point.high for point in points)) * 1.1
 
     def place(value: float) -> float:
         return math.log(max(1.0, value) / low) / math.log(high / low)

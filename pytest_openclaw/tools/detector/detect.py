@@ -39,6 +39,9 @@ _HASH = re.compile(rf"^[ \t]*#[ \t]+({_LOWER}){_END}([^\n]{{0,200}})", re.MULTIL
 _XML = re.compile(rf"<[Tt][Oo]{{2}}[Ll]>({_NAME})</[Tt][Oo]{{2}}[Ll]>")
 _BRACKET = re.compile(rf"\[(?:tool|TOOL):[ \t]*({_LOWER})\]")
 
+_MARK = re.compile(r"[`'\"$#<\[~]")
+"""One of them is in every match of these patterns, and in every fence; most short answers have none."""
+
 _WINDOW = 200
 _IDENTIFIER = re.compile(r"[._]|[a-z][A-Z]")
 _CONTRACTIONS = frozenset({"s", "t", "d", "m", "re", "ve", "ll"})
@@ -55,6 +58,8 @@ def detect_tools(text: str) -> tuple[str, ...]:
     apostrophe, a constant in capitals, a file name or identifier, a word of quoted prose, a shell
     comment, anything inside a thinking block.
     """
+    if not _MARK.search(text):
+        return ()
     fenced = read_fences(without_thinking(text))
     first: dict[str, int] = {}
     for place, name in chain(fenced.commands, _patterns(fenced.text)):

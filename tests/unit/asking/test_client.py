@@ -545,6 +545,18 @@ def test_a_test_that_is_run_again_is_asked_again(opened: Open) -> None:
     assert len(provider.asked) == 2
 
 
+def test_a_planned_test_that_is_run_again_is_asked_again(opened: Open) -> None:
+    """The asker forgets a cell of a plain session with its test, and gets it from the client again."""
+    provider = Fake(says("hi"))
+    client = opened(provider, concurrency=Concurrency(everywhere=1))
+    cells = {str(number): cell(f"P{number}") for number in range(9)}
+    plan(client, cells)
+
+    assert all(isinstance(take(client, token, one).result, Reply) for token, one in cells.items())
+    assert isinstance(take(client, "0", cells["0"]).result, Reply)
+    assert [request.prompt for request in provider.asked] == [*(f"P{n}" for n in range(9)), "P0"]
+
+
 def test_what_was_answered_and_not_taken_is_handed_over_at_the_end(opened: Open) -> None:
     """Closing keeps the replies so far, in order, and abandons the rest."""
     came = threading.Event()
@@ -714,8 +726,9 @@ def test_what_a_plugin_raises_is_raised_here_and_the_next_cell_is_asked(
         ("text", "returns a Reply, not str"),
         (Reply(output_tokens="7"), r"Reply\.output_tokens is a whole number or None, not '7'"),  # type: ignore[arg-type]
         (Reply(input_tokens=-1), r"Reply\.input_tokens is a whole number or None, not -1"),
+        (Reply(cached_tokens=2**53 + 1), r"Reply\.cached_tokens is a whole number or None, not 90071"),
     ],
-    ids=["none", "text", "count-as-text", "negative"],
+    ids=["none", "text", "count-as-text", "negative", "too-large-for-a-row"],
 )
 def test_what_is_no_reply_is_said(opened: Open, answer: Any, message: str) -> None:
     """The message to a plugin that returns something else says what a provider returns."""

@@ -70,6 +70,16 @@ def test_texts_are_left_out_and_turns_are_bare() -> None:
     assert {name: getattr(kept, name) for name in LEFT_OUT} == LEFT_OUT
 
 
+def test_the_run_and_its_machine_may_be_known_later() -> None:
+    """What is given beside a record is kept in its place, and the record is not changed."""
+    record = row(A, "P1", host=None)
+
+    kept = RecordTable().add(record, run_id="run_2", host="here")
+
+    assert (kept.run_id, kept.host, kept.key) == ("run_2", "here", record.key)
+    assert (record.run_id, record.host) != ("run_2", "here")
+
+
 def test_bounds_of_a_gate_change_a_row_in_columns() -> None:
     """The cell without an answer passes at best and fails at worst, as if it were a record."""
     lost = row(A, "P2", availability_status="error", success=False, failure_type="timeout", tool_demand=None)

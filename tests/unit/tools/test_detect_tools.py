@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_openclaw.tools import detect_tools
+from pytest_openclaw.tools.detector import detect
 
 NAME = re.compile(r"[a-z](?:[a-z0-9._-]{0,62}[a-z0-9_])?")
 
@@ -321,6 +322,16 @@ def test_names_match_the_grammar(text):
 
     assert all(NAME.fullmatch(name) for name in tools)
     assert len(set(tools)) == len(tools)
+
+
+@given(text=FRAGMENTS)
+def test_a_text_without_marks_is_skipped_rightly(text):
+    """The quick look for a mark finds no fewer tools than all patterns do."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(detect, "_MARK", re.compile(""))
+        found = detect_tools(text)
+
+    assert detect_tools(text) == found
 
 
 @given(text=FRAGMENTS.filter(lambda text: "<" not in text))
