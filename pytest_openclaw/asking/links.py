@@ -39,6 +39,7 @@ from pytest_openclaw.core.private import FILE_MODE, open_private
 from pytest_openclaw.core.redact import Redactor
 from pytest_openclaw.core.run_once import lock_file, read_json, write_json
 from pytest_openclaw.core.signals import how_it_ended, is_hurried, whole_step
+from pytest_openclaw.providers import is_built_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -146,7 +147,7 @@ _START = (
 
 def runs_in_process(provider: Provider) -> bool:
     """Whether another process could make this provider: it is built in, and sockets can be inherited."""
-    return os.name == "posix" and type(provider).__module__.startswith("pytest_openclaw.providers.")
+    return os.name == "posix" and is_built_in(provider)
 
 
 def start_process(listener: socket.socket, address: Path, secret: str) -> subprocess.Popen[bytes]:

@@ -46,7 +46,7 @@ _REDIRECTS = (301, 302, 303, 307, 308)
 _NO_WAY = (errno.ENETUNREACH, errno.EHOSTUNREACH, errno.EHOSTDOWN, errno.ETIMEDOUT, errno.EADDRNOTAVAIL)
 
 
-class Answer(Protocol):
+class HttpAnswer(Protocol):
     """An answer whose body is still arriving."""
 
     @property
@@ -81,7 +81,7 @@ class HttpEdge:
         self.name = name
         self._senders: dict[tuple[str, str, int | None], _Sender] = {}
 
-    async def open(self, call: Call, sent: Callable[[float], None] = lambda _: None) -> Answer:
+    async def open(self, call: Call, sent: Callable[[float], None] = lambda _: None) -> HttpAnswer:
         """Send the call and return its successful answer, which the caller reads and closes.
 
         Args:
@@ -112,7 +112,7 @@ class HttpEdge:
         for sender in senders.values():
             await sender.aclose()
 
-    async def _send(self, call: Call, request: Outgoing, sent: Callable[[float], None]) -> Answer:
+    async def _send(self, call: Call, request: Outgoing, sent: Callable[[float], None]) -> HttpAnswer:
         sending = Sending(sent)
         try:
             sender = self._sender(request.url)
@@ -155,7 +155,7 @@ class HttpEdge:
                 return faults.connection_lost(self.name, "closed by the server")
         return faults.malformed(self.name, f"no HTTP answer: {why}")
 
-    async def _refusal(self, call: Call, answer: Answer, url: str) -> Fault:
+    async def _refusal(self, call: Call, answer: HttpAnswer, url: str) -> Fault:
         head = answer.head
         if head.status in _REDIRECTS:
             error = faults.WireError(status=head.status, message=_redirect_text(head, url))
@@ -170,7 +170,7 @@ class HttpEdge:
 class _Sender(Protocol):
     """Sends requests to one origin."""
 
-    async def send(self, request: Outgoing, sending: Sending) -> Answer:
+    async def send(self, request: Outgoing, sending: Sending) -> HttpAnswer:
         """Return the answer, whose body is still to be read."""
         ...
 
@@ -186,12 +186,13 @@ class _Direct:
         self._transport = transport
         self.aclose = transport.aclose
 
-    async def send(self, request: Outgoing, sending: Sending) -> Answer:
+    async def send(self, request: Outgoing, sending: Sending) -> HttpAnswer:
         answer = await self._transport.send(request, sending)
         head = answer.head
         if "content-encoding" not in head.headers:
             return answer
-        return _ByHttpx2(httpx2.Response(head.status, headers=head.headers, stream=answer), head, answer)
+        headers = httpx2.Headers({"content-encoding": head.headers["content-encoding"]}, encoding="utf-8")
+        return _ByHttpx2(httpx2.Response(head.status, headers=headers, stream=answer), head, answer)
 
 
 class _ByProxy:
@@ -206,7 +207,7 @@ class _ByProxy:
         )
         self.aclose = self._client.aclose
 
-    async def send(self, request: Outgoing, sending: Sending) -> Answer:
+    async def send(self, request: Outgoing, sending: Sending) -> HttpAnswer:
         async def note(event: str, _: object) -> None:
             if event.startswith("connection."):
                 sending.over_new_connection = True
@@ -302,7 +303,7 @@ def _redirect_text(head: Head, url: str) -> str:
     return f"redirected to {where}, and no prompt or key is sent there. If it is right, name that address."
 
 
-async def _error_body(answer: Answer) -> bytes:
+async def _error_body(answer: HttpAnswer) -> bytes:
     """Return as much of an error's body as arrives soon; the status is known, so errors do not matter."""
     body = bytearray()
     try:

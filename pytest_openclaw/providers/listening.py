@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.providers.connection import Head
     from pytest_openclaw.providers.exchange import Exchange
-    from pytest_openclaw.providers.http import Answer, HttpEdge
+    from pytest_openclaw.providers.http import HttpAnswer, HttpEdge
     from pytest_openclaw.providers.http_call import Call, Dialect
     from pytest_openclaw.types.replies import Fault, Reply
 
@@ -129,7 +129,7 @@ class _Listener:
     dialect: Dialect
     exchange: Exchange
     scope: asyncio.Timeout
-    answer: Answer
+    answer: HttpAnswer
     copy: Copy | None
     is_done: bool = False
 
@@ -274,7 +274,7 @@ def _check_event(name: str, events: EventStream | LineStream) -> None:
 
 
 async def _whole_text(
-    answer: Answer,
+    answer: HttpAnswer,
     limit: _Limit,
     copy: Copy | None = None,
     receive_arrival: Callable[[float], None] = lambda _: None,

@@ -54,7 +54,7 @@ class Sending:
     """What is known of the sending of a request.
 
     Args:
-        sent: called with the time, by `time.perf_counter`, when the request was passed to the socket, and when
+        sent: called with the time, by `time.perf_counter`, when the request is passed to the socket; again if
             it is sent again.
 
     Attributes:

@@ -57,7 +57,8 @@ class OverOurs(httpx2.AsyncBaseTransport):
         answer = await self.ours.send(outgoing, request.extensions.get("sending", sending()))
         head = answer.head
         extensions = {"answer": answer, "reason_phrase": head.phrase.encode()}
-        return httpx2.Response(head.status, headers=head.headers, stream=answer, extensions=extensions)
+        headers = httpx2.Headers(head.headers, encoding="utf-8")
+        return httpx2.Response(head.status, headers=headers, stream=answer, extensions=extensions)
 
     async def aclose(self):
         """Close the connections."""
