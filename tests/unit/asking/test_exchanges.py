@@ -18,7 +18,9 @@ from pytest_openclaw.asking import attempt, exchanges, retry
 from pytest_openclaw.asking.client import AskingClient
 from pytest_openclaw.asking.messages import Listed
 from pytest_openclaw.core import bounded_regex
+from pytest_openclaw.judging import judge
 from pytest_openclaw.tools.catalogue import load_catalogue
+from pytest_openclaw.tools.world import final_state
 from pytest_openclaw.types import faults
 from pytest_openclaw.types.replies import CallResult, Fault, Reply, Timing
 from pytest_openclaw.types.requests import Request
@@ -276,6 +278,47 @@ def test_a_model_without_an_answer_is_asked_again(opened: Open, steps: list[Step
     assert (reply.ended_by, len(reply.turns)) == ("answer", len(asked))
     nudges = [turn.user for turn in provider.asked[-1].history if turn.user]
     assert len(nudges) == (len(asked) > 1 + bool(reply.tool_calls))
+
+
+def test_a_call_is_refused_where_tools_are_gone(opened: Open) -> None:
+    """As in OpenClaw: there is no tool of that name, nothing is done, and the model is asked again."""
+    provider = Script(calls(READ), SILENT, calls(WRITE, READ), calls(READ), Reply(text="one"))
+
+    ending = held(opened, provider)
+    reply = reply_of(ending)
+
+    assert [bool(request.tools) for request in provider.asked] == [True, True, False, False, False]
+    assert [turn.results for turn in reply.turns[2:]] == [
+        ("Tool write not found", "Tool read not found"),
+        ("Tool read not found",),
+        (),
+    ]
+    assert provider.asked[-1].history[-2].results == reply.turns[2].results
+    assert (reply.ended_by, reply.text) == ("answer", "one")
+    prompt = cell(tools=TOOLS, world=WORLD).prompt
+    judged = judge.prepare(prompt, reply)
+    assert [made.problem for made in judged.dispatched] == [None, *["unknown_tool"] * 3]
+    assert judged.world == final_state(WORLD, TOOLS, reply.tool_calls[:1])
+
+
+@pytest.mark.parametrize(
+    ("after", "ended_by"),
+    [
+        pytest.param([calls(READ), SILENT], "answer", id="empty"),
+        pytest.param([calls(READ), CUT], "answer", id="cut-off"),
+        pytest.param([CUT_CALLS], "answer", id="cut-off-call"),
+        pytest.param([calls(BROKEN)], "malformed_call", id="no-json"),
+    ],
+)
+def test_a_useless_turn_ends_the_run_where_tools_are_gone(
+    opened: Open, after: list[Step], ended_by: str
+) -> None:
+    """As in OpenClaw, which has asked for words alone."""
+    provider = Script(calls(READ), SILENT, *after, Reply(text="never"))
+
+    reply = reply_of(held(opened, provider))
+
+    assert (reply.ended_by, len(provider.asked)) == (ended_by, 2 + len(after))
 
 
 def test_a_turn_that_was_cut_off_is_not_carried_out(opened: Open) -> None:
