@@ -10,7 +10,7 @@ read yet stays in the asker, whose loop is never held up by that.
 
 Measured on 2 cores against a server that logs its own times (docs/performance.md): a median error of
 `ttft_ms` of 0.30 ms at 64 in flight, also while every validator burns 2 ms of CPU; a prototype that
-asked in a thread was 25 ms off then. The second process costs 0.5 ms of CPU a cell, beside the first.
+asked in a thread was 25 ms off then. The second process costs 0.2 ms of CPU a cell, beside the first.
 """
 
 from __future__ import annotations

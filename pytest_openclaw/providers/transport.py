@@ -1,6 +1,6 @@
 """Sends requests over kept HTTP/1.1 connections, for many concurrent streams and accurate times.
 
-It raises httpx2's errors. Its requests and responses are not used: together they take 45 µs of a call.
+It raises httpx2's errors. Without httpx2's requests and responses a call takes a fifth less CPU time.
 """
 
 from __future__ import annotations
