@@ -21,6 +21,7 @@ from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.providers.prices import total_tokens, total_usd
 from pytest_openclaw.types import faults
 from pytest_openclaw.types.replies import CallResult, Fault, Reply, Timing, Turn
+from pytest_openclaw.types.requests import DEFAULT_CONTEXT_TOKENS
 from pytest_openclaw.types.worlds import World
 
 if TYPE_CHECKING:
@@ -37,14 +38,20 @@ _Answered = tuple[tuple["ToolCall", ...], tuple[str, ...], "EndedBy | None"]
 PLAYING_S = 60.0
 
 
-async def hold_exchange(request: Request, ask: Callable[[Request], Awaitable[CallResult]]) -> CallResult:
+async def hold_exchange(
+    request: Request,
+    ask: Callable[[Request], Awaitable[CallResult]],
+    *,
+    context_tokens: int = DEFAULT_CONTEXT_TOKENS,
+) -> CallResult:
     """Ask until the exchange ends, and return one result for all of it.
 
     Args:
         request: with a world or with turns; its history grows from turn to turn.
         ask: asks once, with retries.
+        context_tokens: of the model, by which long results are cut.
     """
-    exchange = _Exchange(request)
+    exchange = _Exchange(request, context_tokens)
     while True:
         history = (*request.history, *exchange.received)
         ending = await ask(replace(request, history=history, tools=exchange.offered))
@@ -62,11 +69,12 @@ async def hold_exchange(request: Request, ask: Callable[[Request], Awaitable[Cal
 class _Exchange:
     """The exchange so far."""
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: Request, context_tokens: int) -> None:
         self.turns: list[Turn] = []
         self.received: list[Turn] = []  # as they are sent to the model
         self.offered = request.tools
         self._request = request
+        self._context_tokens = context_tokens
         # A single question has a world for looking up tools alone.
         self._world = request.world or World(steps=request.lookup_turns + 1)
         self._messages_left = [*request.turns]
@@ -81,7 +89,7 @@ class _Exchange:
         # Imported here: a run without worlds does not need these modules.
         from pytest_openclaw.tools.world import Playing
 
-        return Playing(self._world, self._request.tools)
+        return Playing(self._world, self._request.tools, context_tokens=self._context_tokens)
 
     def receive(self, ending: CallResult) -> None:
         """Add the result of one turn."""

@@ -27,10 +27,11 @@ from pytest_openclaw.tools.world.failures import as_delivered, cut_text, failure
 from pytest_openclaw.tools.world.outbox import MESSAGE, SENDS, Outbox, undelivered, with_delivery
 from pytest_openclaw.tools.world.search import Memory, Web
 from pytest_openclaw.tools.world.shell import Exec
-from pytest_openclaw.tools.world.shortening import cut_result
+from pytest_openclaw.tools.world.shortening import ResultLimits, cut_result
 from pytest_openclaw.tools.world.word_search import rank
 from pytest_openclaw.tools.world.work import MOST_CALLS, OutOfWorkError, n_read, weight_of
 from pytest_openclaw.tools.world.workspace import ToolError, Workspace, error_text, pretty, text_of, whole_of
+from pytest_openclaw.types.requests import DEFAULT_CONTEXT_TOKENS
 from pytest_openclaw.types.tool_calls import Dispatched
 from pytest_openclaw.types.worlds import WorldState
 
@@ -66,9 +67,12 @@ class Playing:
     Args:
         world: the state at the start.
         tools: the offered ones.
+        context_tokens: of the model, by which long results are cut; nothing else depends on it.
     """
 
-    def __init__(self, world: World, tools: Sequence[Tool]) -> None:
+    def __init__(
+        self, world: World, tools: Sequence[Tool], *, context_tokens: int = DEFAULT_CONTEXT_TOKENS
+    ) -> None:
         self._tools = tools
         self._answers = world.answers
         self._n_matching = [0] * len(world.answers)
@@ -76,12 +80,13 @@ class Playing:
         self._made: dict[ToolCall, Dispatched] = {}
         self._timed_out: list[int] = []
         self._awaits_child = False
+        self._limits = limits = ResultLimits(context_tokens)
         self._workspace = workspace = Workspace({**world.memory, **world.files})
         self._exec = Exec(workspace, world.commands, world.env)
         self._outbox = Outbox(workspace)
-        memory, web = Memory(workspace, world.memory), Web(world.pages, workspace.work)
+        memory, web = Memory(workspace, world.memory), Web(workspace, world.pages)
         self._played: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
-            "read": partial(file_tools.read, workspace),
+            "read": partial(file_tools.read, workspace, limits),
             "write": partial(file_tools.write, workspace),
             "edit": partial(file_tools.edit, workspace),
             "apply_patch": partial(file_tools.apply_patch, workspace),
@@ -132,14 +137,13 @@ class Playing:
     def state(self) -> WorldState:
         """The current state."""
         workspace = self._workspace
-        places = {**workspace.start, **workspace.files}
+        files = {place: text for place, text in workspace.files.items() if place not in workspace.spilled}
+        places = {**workspace.start, **files}
         return WorldState(
-            files=dict(workspace.files),
+            files=files,
             sent=tuple(self._outbox.sent),
             ran=tuple(self._exec.ran),
-            changed=tuple(
-                place for place in places if workspace.start.get(place) != workspace.files.get(place)
-            ),
+            changed=tuple(place for place in places if workspace.start.get(place) != files.get(place)),
             timed_out=tuple(self._timed_out),
         )
 
@@ -160,7 +164,7 @@ class Playing:
         except OutOfWorkError:
             self._timed_out.append(self._n_calls - 1)
             text = timeout_text(made)
-        return cut_result(valid_text(text))
+        return cut_result(valid_text(text), self._limits)
 
     def _result(self, made: Dispatched) -> str:
         if not made.is_executed or made.tool is None or made.arguments is None:

@@ -117,6 +117,22 @@ def test_an_exchange_goes_on_until_an_answer(opened: Open) -> None:
     assert {request.prompt for request in provider.asked} == {"P1"}
 
 
+@pytest.mark.parametrize("tokens", [8192, 128_000])
+def test_long_results_are_cut_for_the_context_of_the_provider(opened: Open, tokens: int) -> None:
+    """A file of 100,000 characters is read in parts that fit."""
+
+    class Sized(Script):
+        def context_tokens(self, request: Request) -> int:
+            return tokens
+
+    provider = Sized(calls(READ), Reply(text="Done."))
+    world = World(files={"a.txt": "word " * 20_000})
+
+    result = reply_of(held(opened, provider, world)).turns[0].results[0]
+
+    assert 0 <= min(tokens // 2, 32_000) - len(result) < 10
+
+
 def test_an_error_is_returned_and_can_be_fixed(opened: Open) -> None:
     """OpenClaw's refusal is returned as the call's result, and the exchange continues."""
     provider = Script(
