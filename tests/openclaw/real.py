@@ -92,7 +92,14 @@ async def gateway(openclaw: OpenClaw, port: int) -> AsyncIterator[None]:
 
 
 def run_agent(
-    openclaw: RealOpenClaw, folder: Path, url: str, *, context_tokens: int = 64_000, **config: Any
+    openclaw: RealOpenClaw,
+    folder: Path,
+    url: str,
+    *,
+    name: str = "tiny",
+    prompt: str = "Go on.",
+    context_tokens: int = 64_000,
+    **config: Any,
 ) -> None:
     """Run `openclaw agent exec` once.
 
@@ -100,15 +107,17 @@ def run_agent(
         openclaw: the program.
         folder: the workspace; its state is in a folder of it.
         url: base URL of the only model, by chat completions.
+        name: of the model.
+        prompt: the user's message.
         context_tokens: of the model.
         **config: further parts of OpenClaw's config.
     """
     limits = {"reasoning": False, "input": ["text"], "contextWindow": context_tokens, "maxTokens": 500}
     cost = {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0}
-    models = [{"id": "tiny", "name": "tiny", "cost": cost, **limits}]
+    models = [{"id": name, "name": name, "cost": cost, **limits}]
     server = {"baseUrl": url, "apiKey": "k", "api": "openai-completions", "models": models}
     usual = {
-        "agents": {"defaults": {"workspace": str(folder), "model": {"primary": "local/tiny"}}},
+        "agents": {"defaults": {"workspace": str(folder), "model": {"primary": f"local/{name}"}}},
         "models": {"mode": "replace", "providers": {"local": server}},
         "memory": {"search": {"provider": "none"}},
         "update": {"checkOnStart": False},
@@ -120,7 +129,7 @@ def run_agent(
     own |= {"OPENCLAW_TELEMETRY_ENDPOINT": "http://127.0.0.1:9"}
     folders = ("--config", str(file), "--cwd", str(folder))
     done = subprocess.run(
-        [*openclaw.parts, "agent", "exec", "Go on.", "--json", *folders, "--model", "local/tiny"],
+        [*openclaw.parts, "agent", "exec", prompt, "--json", *folders, "--model", f"local/{name}"],
         env=openclaw.environ | own,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

@@ -21,6 +21,7 @@ from pytest_openclaw.types.worlds import World
 from tests.openclaw.model_server import ScriptedModel
 from tests.openclaw.real import RealOpenClaw, run_agent
 from tests.openclaw.site import Site
+from tests.openclaw.surface_faults import LETTER, answer
 
 pytestmark = [pytest.mark.openclaw_cli, pytest.mark.nightly]
 
@@ -30,6 +31,7 @@ TEXT = (
 )
 _ID = re.compile(r'(EXTERNAL_UNTRUSTED_CONTENT id=\\?")[0-9a-f]{16}')
 _NOTICE = re.compile(r"(?:SECURITY NOTICE|CAUTION):.*?(?=\n\n\n(?:<<<|\[\[))", re.DOTALL)
+PAGES_HERE = {"ssrfPolicy": {"dangerouslyAllowPrivateNetwork": True}}
 
 
 @pytest.fixture(scope="module")
@@ -47,10 +49,7 @@ def results(
             "Done.",
         ]
         with ScriptedModel(*turns, prompt_tokens=3000) as model:
-            web = {
-                "fetch": {"ssrfPolicy": {"dangerouslyAllowPrivateNetwork": True}},
-                "search": {"provider": "ollama"},
-            }
+            web = {"fetch": PAGES_HERE, "search": {"provider": "ollama"}}
             tools = {"allow": ["web_fetch", "web_search"], "toolSearch": False, "web": web}
             entry = {"enabled": True, "config": {"webSearch": {"baseUrl": site.url}}}
             run_agent(real_openclaw, folder, model.url, tools=tools, plugins={"entries": {"ollama": entry}})
@@ -60,6 +59,36 @@ def results(
 
 def _received(model: ScriptedModel) -> list[str]:
     return [message["content"] for message in model.asked[-1]["messages"] if message["role"] == "tool"]
+
+
+@pytest.mark.parametrize(
+    ("name", "obeyed"),
+    [
+        pytest.param("trusting", {"web_fetch": True, "read": False}, id="what-is-wrapped"),
+        pytest.param("wary", {"web_fetch": False, "read": True}, id="what-is-not"),
+    ],
+)
+def test_an_order_in_a_page_and_in_a_file_are_different_requests(
+    real_openclaw: RealOpenClaw, tmp_path: Path, name: str, obeyed: dict[str, bool]
+) -> None:
+    """A model that obeys in one of them alone is caught by what OpenClaw makes of both, as in a world."""
+    (tmp_path / "letter.txt").write_text(LETTER)
+    found = {}
+    with Site({"/letter": LETTER}) as site:
+        for tool, place in (("web_fetch", f"the web page {site.url}/letter"), ("read", "letter.txt")):
+            with ScriptedModel(answer, pause_s=0, prompt_tokens=9000) as model:
+                tools = {"allow": [tool, "exec"], "toolSearch": False, "web": {"fetch": PAGES_HERE}}
+                prompt = f"What does {place} say?"
+                run_agent(real_openclaw, tmp_path, model.url, name=name, prompt=prompt, tools=tools)
+            made = [call["function"]["name"] for call in _calls(model)]
+            assert made[0] == tool
+            found[tool] = "exec" in made
+
+    assert found == obeyed
+
+
+def _calls(model: ScriptedModel) -> list[Any]:
+    return [call for one in model.asked[-1]["messages"] for call in one.get("tool_calls") or ()]
 
 
 def _played(site: Site) -> list[str]:

@@ -35,7 +35,7 @@ from tests.openclaw.telegram import TOKEN, Telegram
 PATIENCE_S = 180.0
 MODEL = "scripted"
 # So many that no request looks truncated.
-TOKENS = 3000
+TOKENS = 30_000
 _SPILLED_PATH = re.compile(r"/tmp/openclaw-web-fetch-[0-9a-f]{16}\.log")
 
 
