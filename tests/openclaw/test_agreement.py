@@ -24,6 +24,9 @@ SAMPLE = (
     "without-tools-calls",
     "messages-direct",
     "messages-bridge",
+    "long-read",
+    "long-exec",
+    "long-fetch",
 )
 
 
