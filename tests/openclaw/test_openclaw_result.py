@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.providers.openclaw.envelope import AgentResult, CalledAgent, find_envelope, read_envelope
+from pytest_openclaw.providers.openclaw.envelope import AgentResult, find_envelope, read_envelope
+from pytest_openclaw.providers.processes import CalledModel
 from pytest_openclaw.types.replies import Fault
 
 # As OpenClaw 2026.9.6 wrote them, with a scripted model server.
@@ -73,7 +74,7 @@ SESSION = {
         "toolSummary": {"calls": 1, "tools": ["read"], "failures": 0},
     },
 }
-ASKED = CalledAgent(name="openclaw_agent", model="local/fake", where="http://127.0.0.1:9", timeout_s=60)
+ASKED = CalledModel(name="openclaw_agent", model="local/fake", where="http://127.0.0.1:9", timeout_s=60)
 
 
 def _failed(kind: str, message: str, status: str = "error") -> dict[str, object]:
