@@ -53,7 +53,6 @@ HEAVY = {
     "psutil",
     "tabulate",
     "regex",
-    "filelock",
     "asyncio",
     "xdist",
     "genai_prices",
