@@ -149,16 +149,7 @@ def _turns(
     # Calls that OpenClaw makes from a text count like others.
     calls = [reply.tool_calls or promoted_calls(strip_thinking(reply.text), tools) for reply in replies]
     return tuple(
-        Turn(
-            text=reply.text,
-            reasoning=reply.reasoning,
-            calls=made,
-            results=() if result is None else _by_call(made, result, tools),
-            finish_reason=reply.finish_reason,
-            timing=reply.timing,
-            input_tokens=reply.input_tokens,
-            output_tokens=reply.output_tokens,
-        )
+        reply.as_turn(calls=made, results=() if result is None else _by_call(made, result, tools))
         for reply, made, result in zip(replies, calls, by_turn, strict=False)
     )
 
