@@ -139,6 +139,7 @@ class Fetcher:
         return await hold_exchange(
             job.request,
             lambda request: self._attempts(provider, replace(job, request=request), received),
+            context_tokens=provider.context_tokens(job.request),
         )
 
     async def _attempts(self, provider: Provider, job: PlannedCell, received: float) -> CallResult:

@@ -26,6 +26,7 @@ from pytest_openclaw.tools.catalogue import load_catalogue
 from pytest_openclaw.tools.code_mode import runs_code
 from pytest_openclaw.tools.paths import place_of
 from pytest_openclaw.tools.world.search import is_note
+from pytest_openclaw.types.requests import DEFAULT_CONTEXT_TOKENS
 from pytest_openclaw.types.targets import LISTED, OPENCLAW, OPENCLAW_CODE
 from pytest_openclaw.types.worlds import World
 
@@ -46,9 +47,6 @@ NOTES = frozenset({"memory_search", "memory_get"})
 #: tools that it executes with the program of SHELL; on Windows it uses another shell
 COMMANDS = frozenset({"exec", "process"})
 PLAYED = CONTAINED | NOTES | (COMMANDS if sys.platform != "win32" else frozenset())
-#: stated to OpenClaw as the context's size; it would compact a longer exchange
-CONTEXT_TOKENS = 131_072
-
 #: on for every model, and in the executor from which code does not reach this machine
 CODE_MODE = {"enabled": True, "executor": "quickjs"}
 _ARGUMENTS = ("agent", "exec", "--json", "--code-mode", "direct", "--message-file", "-")
@@ -263,7 +261,7 @@ def config_of(
         "reasoning": request.thinking_level is not None,
         "input": ["text", "image"] if request.images else ["text"],
         "cost": {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0},
-        "contextWindow": CONTEXT_TOKENS,
+        "contextWindow": DEFAULT_CONTEXT_TOKENS,
         "maxTokens": request.max_output_tokens,
     }
     server = {"baseUrl": url, "apiKey": token, "api": route.api, "models": [model]}

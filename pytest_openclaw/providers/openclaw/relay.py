@@ -60,6 +60,7 @@ class RecordedRun:
         results: for each but the first, the results of the previous one's calls.
         by_code: for each but the first, the calls that the code of the previous one made.
         offered: names of the tools in the first request.
+        offering: for each exchange, whether its request offered tools.
         fault: why a request has no answer.
         broke: an exception in our own code.
         over: set when the run should be ended.
@@ -70,6 +71,7 @@ class RecordedRun:
     results: list[tuple[str, ...]] = field(default_factory=list)
     by_code: list[tuple[ToolCall, ...]] = field(default_factory=list)
     offered: tuple[str, ...] = ()
+    offering: list[bool] = field(default_factory=list)
     fault: Fault | None = None
     broke: Exception | None = None
     over: asyncio.Event = field(default_factory=asyncio.Event)
@@ -262,6 +264,7 @@ class Relay:
             return
         exchange = Exchange(streaming=True)
         received.exchanges.append(exchange)
+        received.offering.append(bool(body.get("tools")))
         answer = _PassedOn(writer, hold=self._may_pass is not None)
         call = self._server.passed_on(self._server.path, body, model=self._model)
         try:
