@@ -147,7 +147,7 @@ def _of_reply(reply: Reply, judgment: Judgment, timing: Timing) -> dict[str, Any
                 "id": call.id,
                 "name": call.name,
                 "arguments": call.arguments,
-                **({"in_code": True} if call.in_code else {}),
+                **_marks(call),
                 **({"timed_out": True} if place in timed_out else {}),
             }
             for place, call in enumerate(reply.tool_calls)
@@ -182,6 +182,10 @@ def of_judgment(judgment: Judgment) -> dict[str, Any]:
     }
 
 
+def _marks(call: ToolCall) -> dict[str, bool]:
+    return {name: True for name in ("in_code", "unoffered") if getattr(call, name)}
+
+
 def _turn(turn: Turn, problems: Mapping[ToolCall, Problem | None]) -> dict[str, Any]:
     timing = turn.timing
     answered = chain(turn.results, repeat(None))
@@ -194,7 +198,7 @@ def _turn(turn: Turn, problems: Mapping[ToolCall, Problem | None]) -> dict[str, 
                 "id": call.id,
                 "name": call.name,
                 "arguments": call.arguments,
-                **({"in_code": True} if call.in_code else {}),
+                **_marks(call),
                 "result": result,
                 "problem": problems.get(call),
             }

@@ -4,8 +4,8 @@ A single question on the surface `openclaw` is one too: the model may look up to
 It ends at the answer to the user's last message, at the world's last step, or where OpenClaw would end the
 run: at a call whose arguments are not JSON, or at the eleventh call of an unknown tool. Where OpenClaw would
 send another request (`recovery.py`), it continues; each message of the user begins a run of OpenClaw. A
-successful `sessions_yield` ends the run like an answer: the next message is what it waits for. A turn is an
-ordinary attempt, with retries and its own timeout.
+successful `sessions_yield` ends the run like an answer: the next message is what it waits for, after the
+note that the model wrote for itself. A turn is an ordinary attempt, with retries and its own timeout.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.providers.prices import total_tokens, total_usd
 from pytest_openclaw.types import faults
 from pytest_openclaw.types.replies import CallResult, Fault, Reply, Timing, Turn
+from pytest_openclaw.types.requests import DEFAULT_CONTEXT_TOKENS
 from pytest_openclaw.types.worlds import World
 
 if TYPE_CHECKING:
@@ -37,14 +38,20 @@ _Answered = tuple[tuple["ToolCall", ...], tuple[str, ...], "EndedBy | None"]
 PLAYING_S = 60.0
 
 
-async def hold_exchange(request: Request, ask: Callable[[Request], Awaitable[CallResult]]) -> CallResult:
+async def hold_exchange(
+    request: Request,
+    ask: Callable[[Request], Awaitable[CallResult]],
+    *,
+    context_tokens: int = DEFAULT_CONTEXT_TOKENS,
+) -> CallResult:
     """Ask until the exchange ends, and return one result for all of it.
 
     Args:
         request: with a world or with turns; its history grows from turn to turn.
         ask: asks once, with retries.
+        context_tokens: of the model, by which long results are cut.
     """
-    exchange = _Exchange(request)
+    exchange = _Exchange(request, context_tokens)
     while True:
         history = (*request.history, *exchange.received)
         ending = await ask(replace(request, history=history, tools=exchange.offered))
@@ -62,15 +69,17 @@ async def hold_exchange(request: Request, ask: Callable[[Request], Awaitable[Cal
 class _Exchange:
     """The exchange so far."""
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: Request, context_tokens: int) -> None:
         self.turns: list[Turn] = []
         self.received: list[Turn] = []  # as they are sent to the model
         self.offered = request.tools
         self._request = request
+        self._context_tokens = context_tokens
         # A single question has a world for looking up tools alone.
         self._world = request.world or World(steps=request.lookup_turns + 1)
         self._messages_left = [*request.turns]
         self._message: str | None = None  # which the next turn answers
+        self._note: str | None = None  # which the model receives before the next message
         self._n_before = 0  # turns that answered earlier messages
         self._endings: list[CallResult] = []
         self._replies: list[Reply] = []
@@ -80,7 +89,7 @@ class _Exchange:
         # Imported here: a run without worlds does not need these modules.
         from pytest_openclaw.tools.world import Playing
 
-        return Playing(self._world, self._request.tools)
+        return Playing(self._world, self._request.tools, context_tokens=self._context_tokens)
 
     def receive(self, ending: CallResult) -> None:
         """Add the result of one turn."""
@@ -129,7 +138,9 @@ class _Exchange:
         if not self._messages_left:
             return False
         self._message = self._messages_left.pop(0)
-        self.received.append(Turn(user=self._message))
+        sent = [text for text in (self._note, self._message) if text is not None]
+        self.received += [Turn(user=text) for text in sent]
+        self._note = None
         self.offered = self._request.tools
         self._n_before = len(self.turns)
         self._playing.begin_run()
@@ -157,26 +168,30 @@ class _Exchange:
         from pytest_openclaw.tools.promoted import promoted_calls
         from pytest_openclaw.tools.recovery import is_broken
         from pytest_openclaw.tools.thinking import strip_thinking
-        from pytest_openclaw.tools.world import has_yielded
+        from pytest_openclaw.tools.world import yield_note
 
         tools, playing = self._request.tools, self._playing
-        playing.read_turn(reply.tool_calls)
+        native = reply.tool_calls
+        if tools and not self.offered:
+            native = tuple(replace(call, unoffered=True) for call in native)
+        playing.read_turn(native)
         run = self.turns[self._n_before :]
-        if is_given_up([*(turn.calls for turn in run), reply.tool_calls], playing.dispatched):
-            return reply.tool_calls, (), "loop"
-        calls = reply.tool_calls or promoted_calls(strip_thinking(reply.text), tools)
+        if is_given_up([*(turn.calls for turn in run), native], playing.dispatched):
+            return native, (), "loop"
+        calls = native or promoted_calls(strip_thinking(reply.text), self.offered)
         if not calls:
             return (), (), "answer"
         looks_up = all(is_lookup(playing.dispatched(call)) for call in calls)
         if self._request.lookup_turns and not looks_up:
             return calls, (), "call"
-        # OpenClaw executes no calls of a turn that was cut off, or that should have had only text.
-        is_left = reply.tool_calls and (reply.finish_reason == "length" or not self.offered)
+        # OpenClaw executes no calls of a turn that was cut off; a conversation of texts has no tools at all.
+        is_left = native and (reply.finish_reason == "length" or not tools)
         results = None if is_left else playing.answer_turn(calls)
         if results is None:
             return calls, (), "malformed_call" if is_broken(calls, playing.dispatched) else "answer"
         made = zip(map(playing.dispatched, calls), results, strict=True)
-        return calls, results, "answer" if has_yielded(made) else None
+        self._note = yield_note(made)
+        return calls, results, "answer" if self._note else None
 
     # --- the result ---
 

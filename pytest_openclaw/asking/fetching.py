@@ -29,6 +29,7 @@ from pytest_openclaw.types import faults
 from pytest_openclaw.types.faults import CallFailed
 from pytest_openclaw.types.replies import CallResult, Fault, Reply
 from pytest_openclaw.types.requests import Request
+from pytest_openclaw.types.targets import LISTED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -119,6 +120,9 @@ class Fetcher:
     async def _ask(
         self, provider: Provider, job: PlannedCell, received: float, notes: JsonObject
     ) -> CallResult:
+        surface = self._settings.surface
+        if surface and surface.missing and job.target.surface != LISTED:
+            return CallResult.never_sent(faults.surface_missing(job.target.provider, surface.missing))
         if job.request.tools and not provider.takes_tools:
             return CallResult.never_sent(faults.takes_no_tools(job.target.provider))
         if (job.request.messages or job.request.turns) and not provider.takes_messages:
@@ -135,6 +139,7 @@ class Fetcher:
         return await hold_exchange(
             job.request,
             lambda request: self._attempts(provider, replace(job, request=request), received),
+            context_tokens=provider.context_tokens(job.request),
         )
 
     async def _attempts(self, provider: Provider, job: PlannedCell, received: float) -> CallResult:

@@ -35,9 +35,10 @@ from pytest_openclaw.asking.frames import ByReference, Frames, framed
 from pytest_openclaw.asking.journal import note_start
 from pytest_openclaw.asking.messages import Goodbye, Left
 from pytest_openclaw.core.errors import HostDied
+from pytest_openclaw.core.locks import LockFile
 from pytest_openclaw.core.private import FILE_MODE, open_private
 from pytest_openclaw.core.redact import Redactor
-from pytest_openclaw.core.run_once import lock_file, read_json, write_json
+from pytest_openclaw.core.run_once import read_json, write_json
 from pytest_openclaw.core.signals import how_it_ended, is_hurried, whole_step
 
 if TYPE_CHECKING:
@@ -183,7 +184,7 @@ def connect(place: Path, start: Callable[[socket.socket, Path, str], Any]) -> tu
     """
     if connected := _dial(place):
         return connected, None
-    with lock_file(place.with_suffix(".lock")):
+    with LockFile(place.with_suffix(".lock")):
         if connected := _dial(place):
             return connected, None
         listener, where = _listen(place)

@@ -14,15 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psutil
-from filelock import Timeout
 
+from pytest_openclaw.core.locks import LockFile
 from pytest_openclaw.core.private import FILE_MODE, FOLDER_MODE
-from pytest_openclaw.core.run_once import lock_file
 
 if TYPE_CHECKING:
     from types import TracebackType
-
-    from filelock import FileLock
 
 _PREFIX = "pytest-openclaw-"
 _MEMBER = "member-"
@@ -39,7 +36,7 @@ class SharedDir:
     """
 
     path: Path
-    owner: FileLock | None = None
+    owner: LockFile | None = None
     member: Path | None = None
 
     @classmethod
@@ -50,7 +47,7 @@ class SharedDir:
         """
         _sweep()
         path = Path(tempfile.mkdtemp(prefix=_PREFIX))
-        owner = lock_file(path / _OWNER)
+        owner = LockFile(path / _OWNER)
         owner.acquire()
         return cls(path=path, owner=owner)
 
@@ -103,9 +100,9 @@ class SharedDir:
 def _sweep() -> None:
     for mark in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*/{_OWNER}"):
         # A folder of another user cannot be opened, and another one may just have been removed.
-        with contextlib.suppress(Timeout, OSError):
+        with contextlib.suppress(OSError):
             if _is_private(mark.parent) and time.time() - mark.stat().st_mtime > _NEW_S:
-                with lock_file(mark, timeout_s=0):  # its owner has ended
+                with LockFile(mark, timeout_s=0):  # its owner has ended
                     shutil.rmtree(mark.parent, ignore_errors=True)
 
 

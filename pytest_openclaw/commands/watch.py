@@ -120,10 +120,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> CommandResult:
     """Ask once and compare; or change or show the state."""
-    from filelock import Timeout
-
     from pytest_openclaw.core.files import check_regular
-    from pytest_openclaw.core.run_once import lock_file
+    from pytest_openclaw.core.locks import LockFile
 
     runs_dir: Path = arguments.runs_dir
     if arguments.status:
@@ -132,11 +130,11 @@ def run(arguments: argparse.Namespace) -> CommandResult:
     lock = runs_dir / f".{arguments.name}.watch.lock"
     check_regular(lock)
     try:
-        with lock_file(lock, timeout_s=0):
+        with LockFile(lock, timeout_s=0):
             if arguments.acknowledge or arguments.new_baseline is not None:
                 return _change(arguments)
             return _ask_and_compare(arguments)
-    except Timeout:
+    except TimeoutError:
         text = "no verdict: the earlier invocation is still under way; nothing was asked. Ask less often."
         data = {"watch": arguments.name, "word": "no_verdict"}
         return CommandResult(lines=[text], data=data, status=STATUS["no_verdict"])

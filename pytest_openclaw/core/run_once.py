@@ -13,9 +13,8 @@ import os
 import re
 from typing import TYPE_CHECKING, cast
 
-from filelock import FileLock, Timeout
-
-from pytest_openclaw.core.private import FILE_MODE, write_private
+from pytest_openclaw.core.locks import LockFile
+from pytest_openclaw.core.private import write_private
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -35,25 +34,20 @@ def once(shared_dir: Path, name: str, make: Callable[[], JsonObject]) -> JsonObj
         make: returns plain JSON. Its exception is raised here; nothing is saved, and the next process tries.
     """
     path = path_of(shared_dir, name)
-    with lock_file(path.with_suffix(".lock")):
+    with LockFile(path.with_suffix(".lock")):
         kept = read_json(path)
         return kept if kept is not None else _keep(path, make())
-
-
-def lock_file(path: Path, *, timeout_s: float = -1) -> FileLock:
-    """Return a lock that no other user can take; a negative `timeout_s` waits without a limit."""
-    return FileLock(path, timeout_s, mode=FILE_MODE)
 
 
 @contextlib.asynccontextmanager
 async def locked(path: Path) -> AsyncIterator[None]:
     """Hold the lock file at `path`; waits without blocking the event loop, and without a limit."""
-    lock = lock_file(path)
+    lock = LockFile(path, timeout_s=0)
     while True:
         try:
-            lock.acquire(blocking=False)
+            lock.acquire()
             break
-        except Timeout:
+        except TimeoutError:
             await asyncio.sleep(_POLL_S)
     try:
         yield

@@ -144,6 +144,11 @@ class OllamaNative(Ollama):
         """The address, the route, the key's variable and the options of each request."""
         return {**super().describe(), "num_ctx": self._num_ctx, "keep_alive": self._keep_alive}
 
+    def context_tokens(self, request: Request) -> int:
+        """Return the context that the request asks for."""
+        sets_it = "num_ctx" in object_in(request.fields.get("options"))
+        return (None if sets_it else self._num_ctx) or super().context_tokens(request)
+
     def body(self, request: Request) -> JsonObject:
         """Return the JSON body for `request`."""
         return ollama_body(

@@ -9,7 +9,7 @@ with chat completions. OpenClaw reaches them through `openclaw/relay.py`, which 
 results; times are the model's, without OpenClaw's start.
 
 OpenClaw writes its own system prompt, and sends no temperature. Tools are OpenClaw's tools with the prompt's
-names, with OpenClaw's descriptions.
+names, with OpenClaw's descriptions. Those that it does not have are added by `openclaw/agent_plugin.py`.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from pytest_openclaw.providers.ollama_native import OllamaNative
 from pytest_openclaw.providers.ollama_openai import OllamaOpenAI
 from pytest_openclaw.providers.openai_responses import OpenAIResponses
 from pytest_openclaw.providers.openclaw import past
+from pytest_openclaw.providers.openclaw.agent_plugin import lay_out_plugin
 from pytest_openclaw.providers.openclaw.call import (
     ModelRoute,
     arguments,
@@ -38,6 +39,7 @@ from pytest_openclaw.providers.openclaw.call import (
     is_session,
     may_pass,
     most_requests,
+    own_tools,
     scratch_folder,
     why_no_shell,
     why_not_askable,
@@ -150,7 +152,9 @@ class OpenClawAgent(Provider):
                 raise CallFailed(faults.cannot_play(self.setup.name, why))
             code = None
             if request.surface == OPENCLAW_CODE:
-                code = CodeCalls(scratch.folder / "code", hold=request.world is None).lay_out()
+                code = CodeCalls(scratch.folder / "calls.jsonl", hold=request.world is None)
+            own = own_tools(request)
+            plugins = lay_out_plugin(scratch.folder / "plugin", own, code)
             relay = Relay(
                 server,
                 route.model,
@@ -160,6 +164,8 @@ class OpenClawAgent(Provider):
                 may_pass=may_pass(request),
                 code=code,
                 n_images=len(request.images),
+                # In code mode its prompt lists some of the tools; code finds the others.
+                own_tools=[] if code else [tool.name for tool in own],
             )
             async with relay:
                 program = Program(
@@ -178,7 +184,7 @@ class OpenClawAgent(Provider):
                             route=route,
                             url=relay.url,
                             token=relay.token,
-                            plugins=code.plugins if code else None,
+                            plugins=plugins,
                         ),
                     )
                     outcome = await self._hold(program, scratch, relay, request, server)

@@ -13,7 +13,7 @@ from pytest_openclaw.core.errors import TargetError
 from pytest_openclaw.providers.address import Address, parse_address
 from pytest_openclaw.providers.exchange import Exchange
 from pytest_openclaw.providers.http_call import Call, Dialect
-from pytest_openclaw.providers.json_values import objects_in
+from pytest_openclaw.providers.json_values import object_in, objects_in
 from pytest_openclaw.providers.request_fields import with_fields
 from pytest_openclaw.types import faults
 from pytest_openclaw.types.faults import CallFailed
@@ -112,6 +112,11 @@ class OverHttp(Provider):
         return True
 
     # --- for the executor and the run ---------------------------------------------------------
+
+    def context_tokens(self, request: Request) -> int:
+        """Return the context that the request's own fields ask Ollama for, or the usual one."""
+        num_ctx = object_in(request.fields.get("options")).get("num_ctx")
+        return num_ctx if isinstance(num_ctx, int) and num_ctx > 0 else super().context_tokens(request)
 
     async def ask(self, request: Request) -> Reply:
         """Send the request; again without what its server refuses, and so from then on.

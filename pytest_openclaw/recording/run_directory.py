@@ -9,12 +9,10 @@ import os
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from filelock import Timeout
-
 from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.core.files import check_regular, is_there, open_regular, read_lines, replacing
 from pytest_openclaw.core.json_lines import line_of
-from pytest_openclaw.core.run_once import lock_file
+from pytest_openclaw.core.locks import LockFile
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable
@@ -37,7 +35,7 @@ class RunDirectory:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._lock = lock_file(path / LOCK, timeout_s=0)
+        self._lock = LockFile(path / LOCK, timeout_s=0)
         self._results: int | None = None
         self._results_path = str(path / RESULTS)
         self._is_new = True
@@ -78,10 +76,10 @@ class RunDirectory:
         return self.path.name
 
     def __enter__(self) -> RunDirectory:
-        check_regular(self.path / LOCK)  # opening the lock file truncates it
+        check_regular(self.path / LOCK)
         try:
             self._lock.acquire()
-        except Timeout:
+        except TimeoutError:
             raise OpenClawError(taken(self.path) if self._is_new else living(self.path)) from None
         try:
             if not self._is_new:
@@ -260,9 +258,9 @@ def is_active(path: Path) -> bool:
     if not is_there(lock):  # the lock file of an active run exists while it is locked
         return False
     try:
-        with lock_file(lock, timeout_s=0):
+        with LockFile(lock, timeout_s=0):
             return False
-    except Timeout:
+    except TimeoutError:
         return True
 
 

@@ -153,8 +153,8 @@ class RunSession:
             self._take_over(earlier)
         self._fixed_prompts = {key for key, prompt in prompts.items() if prompt.get("repeat")}
         self.decisions += self._early_stopping.begin()
-        if settings.surface is not None:
-            directory.write_json(SURFACE, surface_to_json(settings.surface))
+        if (surface := settings.surface) and not surface.missing:
+            directory.write_json(SURFACE, surface_to_json(surface))
         self._write_config([*prompts.values()])
         self._snapshots.write()
 

@@ -41,6 +41,8 @@ def cost_rows(summary: Summary) -> Iterator[tuple[str, ...]]:
     """Yield a row of `HEADERS` for each model on a surface of OpenClaw's that was asked on `listed`, too."""
     for one in summary.surface_cost.targets if summary.surface_cost else ():
         found = one.verdicts
+        if not found.n_cells:  # none has an answer on both
+            continue
         between = found.range_95
         yield (
             one.target if one.target.endswith(f"+{OPENCLAW_CODE}") else one.base_target,

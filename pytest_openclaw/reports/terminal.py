@@ -232,10 +232,11 @@ def _of_comparison(summary: Summary, width: int) -> Iterator[tuple[str, str]]:
 
 def _of_surface(summary: Summary, width: int) -> Iterator[tuple[str, str]]:
     """Yield what OpenClaw's own request costs each model, and where it comes from."""
-    for target, text in cost_in_short(summary):
+    costs = [*cost_in_short(summary)]
+    for target, text in costs:
         yield from _wrapped("surface", f"{_shortened(target, width)}: {text}", width)
     if note := surface_note(summary):
-        yield from _wrapped("" if summary.surface_cost else "surface", note, width)
+        yield from _wrapped("" if costs else "surface", note, width)
 
 
 def _shortened(name: str, width: int) -> str:

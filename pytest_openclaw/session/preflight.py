@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -134,10 +135,13 @@ def _why_not_on(surface: SurfaceName, provider: Provider) -> str:
 
 
 def load_surface(settings: Settings, resumed: Path | None, *, may_capture: bool) -> Surface | None:
-    """Return the surface `openclaw`, captured if it has to be; None if no target is asked on it."""
+    """Return the surface `openclaw`, captured if it has to be; None if no target is asked on it.
+
+    If it cannot be captured, it is `missing`: other cells are asked, and a resumed run captures again.
+    """
     if all(target.surface == LISTED for target in settings.targets):
         return None
-    from pytest_openclaw.providers.openclaw.captured_once import installed_catalogue
+    from pytest_openclaw.providers.openclaw.captured_once import NotCaptured, installed_catalogue
     from pytest_openclaw.stored.reading import load_surface as load_recorded
     from pytest_openclaw.tools.catalogue import read_catalogue
     from pytest_openclaw.tools.surface_sources import captured_surface, substitute_surface
@@ -152,6 +156,8 @@ def load_surface(settings: Settings, resumed: Path | None, *, may_capture: bool)
             return captured_surface(read_catalogue(Path(source)))
         catalogue = installed_catalogue(os.environ, may_capture=may_capture, required=source == INSTALLED)
         return substitute_surface() if catalogue is None else captured_surface(catalogue)
+    except NotCaptured as error:
+        return replace(substitute_surface(), missing=str(error))
     except (OpenClawError, OSError, ValueError) as error:
         raise pytest.UsageError(f"--openclaw-surface-from={source or INSTALLED}: {error}") from None
 

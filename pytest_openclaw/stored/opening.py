@@ -10,8 +10,8 @@ from pytest_openclaw.suites import definition as definition_of
 from pytest_openclaw.suites.prompt import read_prompt
 from pytest_openclaw.tools.dispatch import dispatch
 from pytest_openclaw.tools.thinking import strip_thinking
+from pytest_openclaw.types.rows import call_of
 from pytest_openclaw.types.targets import OPENCLAW_CODE
-from pytest_openclaw.types.tool_calls import ToolCall
 from pytest_openclaw.validators import BUILTIN
 from pytest_openclaw.validators.registry import build_registry
 
@@ -48,7 +48,7 @@ def _opened(call: Mapping[str, Any], tools: tuple[Tool, ...] | None) -> JsonObje
     opened = {"name": call["name"], "arguments": call["arguments"], "problem": None, "told": None}
     if tools is None:
         return opened
-    made = dispatch(ToolCall(name=call["name"], arguments=call["arguments"], id=call.get("id")), tools)
+    made = dispatch(call_of(call), tools)
     text = "\n".join([*([made.message] if made.message else []), *made.notes])
     return {**opened, "problem": made.problem, "told": text or None}
 

@@ -31,10 +31,9 @@ from pytest_openclaw.suites import known_failure_of
 from pytest_openclaw.suites.surfaced import on_surface
 from pytest_openclaw.types import faults
 from pytest_openclaw.types.replies import Reply, Timing, Turn, Verdict
-from pytest_openclaw.types.rows import to_row
+from pytest_openclaw.types.rows import call_of, to_row
 from pytest_openclaw.types.settings import Gates
 from pytest_openclaw.types.targets import LISTED
-from pytest_openclaw.types.tool_calls import ToolCall
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -249,7 +248,7 @@ def _reply(record: Record, text: str) -> Reply:
     return Reply(
         text=text,
         raw=record.raw_output,
-        tool_calls=tuple(_call(call) for call in record.tool_call_details),
+        tool_calls=tuple(call_of(call) for call in record.tool_call_details),
         finish_reason=record.finish_reason,
         effective_model=record.effective_model,
         timing=timing,
@@ -281,7 +280,7 @@ def _turn(turn: Mapping[str, Any]) -> Turn:
         user=turn.get("user"),
         text=turn["text"],
         reasoning=turn.get("reasoning") or "",
-        calls=tuple(_call(call) for call in calls),
+        calls=tuple(call_of(call) for call in calls),
         results=tuple(result for call in calls if (result := call.get("result")) is not None),
         finish_reason=turn.get("finish_reason"),
         input_tokens=turn.get("input_tokens"),
@@ -291,15 +290,6 @@ def _turn(turn: Mapping[str, Any]) -> Turn:
 
 def _raw(turn: Turn) -> str:
     return f"{_THINKING}{turn.reasoning}{_ANSWER}{turn.text}" if turn.reasoning else turn.text
-
-
-def _call(call: Mapping[str, Any]) -> ToolCall:
-    return ToolCall(
-        name=call["name"],
-        arguments=call["arguments"],
-        id=call.get("id"),
-        in_code=call.get("in_code", False),
-    )
 
 
 def _broken(record: Record, prompt: Prompt, error: BaseException) -> Record:

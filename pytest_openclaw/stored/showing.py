@@ -14,10 +14,10 @@ from pytest_openclaw.stored.summaries import as_written, servers_of, stored_summ
 from pytest_openclaw.suites.offered import read_tools
 from pytest_openclaw.tools.dispatch import dispatch
 from pytest_openclaw.tools.thinking import strip_thinking
+from pytest_openclaw.types.rows import call_of
 from pytest_openclaw.types.run_config import looks_of
 from pytest_openclaw.types.settings import Gates
 from pytest_openclaw.types.targets import OPENCLAW_CODE
-from pytest_openclaw.types.tool_calls import ToolCall
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -178,9 +178,7 @@ def _calls(calls: Iterable[Mapping[str, Any]], tools: tuple[Tool, ...] | None) -
             arguments=call["arguments"],
             result=call.get("result"),
             problem=call.get("problem"),
-            dispatched=None
-            if tools is None
-            else dispatch(ToolCall(name=call["name"], arguments=call["arguments"], id=call.get("id")), tools),
+            dispatched=None if tools is None else dispatch(call_of(call), tools),
         )
         for call in calls
     ]

@@ -47,6 +47,8 @@ def is_looping(turns: Sequence[Turn]) -> bool:
 def is_given_up(calls: Sequence[Sequence[ToolCall]], dispatched: Callable[[ToolCall], Dispatched]) -> bool:
     """Whether OpenClaw ends its run at a turn, because it and earlier ones only called one unknown tool.
 
+    It does not count calls where it offers no tools.
+
     Args:
         calls: those of each turn; those of the last one are not executed yet.
         dispatched: returns what OpenClaw would make of a call.
@@ -55,6 +57,8 @@ def is_given_up(calls: Sequence[Sequence[ToolCall]], dispatched: Callable[[ToolC
     if len(last) <= MOST_UNKNOWN or not all(last):
         return False
     made = [call for turn in last for call in turn]
+    if any(call.unoffered for call in made):
+        return False
     names = {_plain(call.name) for call in made}
     return len(names) == 1 and all(dispatched(call).problem == "unknown_tool" for call in made)
 

@@ -3,7 +3,9 @@
 After a call whose arguments are not JSON, it repeats the request without that turn. After an answer without
 visible text, it reports that to the model and asks for text. Of a turn that was cut off, no call is executed;
 if it has no visible text either, the model is asked for text, without tools, but only if calls were answered
-before. Observed on the released program; docs/agreement.md has the cases.
+before. If it calls a tool there, it receives that there is none of that name, and is asked again; an answer
+without visible text, or a call that is not JSON, then ends the run. Observed on the released program;
+docs/agreement.md has the cases.
 """
 
 from __future__ import annotations
@@ -69,11 +71,11 @@ def is_broken(calls: Sequence[ToolCall], dispatched: Dispatch) -> bool:
 def is_asked_again(turns: Sequence[Turn], dispatched: Dispatch) -> bool:
     """Whether OpenClaw sends another request after the last of these turns, which is malformed.
 
-    Not if it has text that a user can see, or was cut off; nor if since the start, or the last repetition, a
-    tool with side effects was called, or the last call was an error.
+    Not if it has text that a user can see, was cut off, or had to be text alone; nor if since the start, or
+    the last repetition, a tool with side effects was called, or the last call was an error.
     """
     *before, last = turns
-    if _is_visible(last) or _is_cut(last):
+    if _is_visible(last) or _is_cut(last) or _calls_nothing(last):
         return False
     if sum(is_broken(turn.calls, dispatched) for turn in before) >= MOST_BROKEN:
         return False
@@ -87,7 +89,7 @@ def nudge(turns: Sequence[Turn], dispatched: Dispatch) -> Nudge | None:
     That turn is an answer, or was cut off, so that its calls are not executed.
     """
     *before, last = turns
-    if not _is_empty(last) or _is_visible(last):
+    if not _is_empty(last) or _is_visible(last) or any(map(_calls_nothing, before)):
         return None
     n_empty = 0
     while before and _is_empty(before[-1]):
@@ -97,6 +99,11 @@ def nudge(turns: Sequence[Turn], dispatched: Dispatch) -> Nudge | None:
         most = 1 if _is_cut(last) else MOST_WORDS
         return Nudge(words=_WORDS_ALONE, with_tools=False) if n_empty < most else None
     return Nudge(words=_GO_ON, with_tools=True) if n_empty < MOST_EMPTY and not _is_cut(last) else None
+
+
+def _calls_nothing(turn: Turn) -> bool:
+    """Whether a turn that had to be text alone has calls nevertheless."""
+    return any(call.unoffered for call in turn.calls)
 
 
 def _is_cut(turn: Turn) -> bool:

@@ -168,6 +168,13 @@ def cannot_play(name: str, why: str) -> Fault:
     return _unsent(f"{name}: not asked: {why}")
 
 
+def surface_missing(name: str, why: str) -> Fault:
+    """What OpenClaw sends is not known, because the installed one could not be captured."""
+    hint = "Resume the run to capture it again; --openclaw-surface-from=substitute needs no capture."
+    what = f"the request of the installed OpenClaw could not be captured: {why.rstrip('.')}"
+    return _unsent(f"{name}: not asked: {what}. {hint}", "cli_error", status="error")
+
+
 def context_too_small(
     name: str, model: str, prompt_tokens: int, context_tokens: int, *, exact: bool
 ) -> Fault:

@@ -9,7 +9,7 @@ from typing import ClassVar, Protocol, runtime_checkable
 
 from pytest_openclaw.core.json_types import JsonObject
 from pytest_openclaw.types.replies import Reply, Verdict
-from pytest_openclaw.types.requests import Request
+from pytest_openclaw.types.requests import DEFAULT_CONTEXT_TOKENS, Request
 
 
 @runtime_checkable
@@ -116,6 +116,11 @@ class Provider(Protocol):
     def describe(self) -> JsonObject:
         """Return the settings that shape a request, for `config.json`, such as the address; never a key."""
         return {}
+
+    def context_tokens(self, request: Request) -> int:
+        """Return the context that a request gets, by which long results of its calls are cut."""
+        del request  # most providers cannot set it
+        return DEFAULT_CONTEXT_TOKENS
 
     async def models(self) -> tuple[str, ...]:
         """Return the names of the served models, for `*` in a target spec.

@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 
 
 DEFAULT_MAX_OUTPUT_TOKENS = 1024
+DEFAULT_CONTEXT_TOKENS = 128_000
+"""The context of a model whose provider names none.
+
+OpenClaw 2026.9.6 writes it for a server of one's own (`CUSTOM_PROVIDER_DEFAULT_CONTEXT_WINDOW_TOKENS`).
+"""
 ToolChoice = Literal["auto", "required"]
 
 

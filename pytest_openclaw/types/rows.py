@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_openclaw.core.schema_check import compile_schema, shown
 from pytest_openclaw.types.documents import load_schema, refuse_misfit
 from pytest_openclaw.types.records import Record
+from pytest_openclaw.types.tool_calls import ToolCall
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -72,6 +73,17 @@ def current_row(row: JsonObject) -> JsonObject:
     """
     is_current = row.get("schema_version") == ROW_VERSION and tuple(row)[: len(_ORDER)] == _ORDER
     return row if is_current else to_row(from_row(row))
+
+
+def call_of(entry: Mapping[str, Any]) -> ToolCall:
+    """Return a call of a row, from `tool_call_details` or from a turn."""
+    return ToolCall(
+        name=entry["name"],
+        arguments=entry["arguments"],
+        id=entry.get("id"),
+        in_code=entry.get("in_code", False),
+        unoffered=entry.get("unoffered", False),
+    )
 
 
 def check_row(row: JsonObject) -> None:

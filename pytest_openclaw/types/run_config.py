@@ -53,7 +53,7 @@ SETTINGS: Mapping[str, Rule] = {
     "tool_choice": Rule("equal", "equal", "settings", "shapes the request"),
     "request_fields": Rule("equal", "equal", "settings", "shapes the request"),
     "thinking_room_tokens": Rule("equal", "equal", "settings", "shapes the request"),
-    "surface": Rule("equal", "equal", "free", "shapes requests on `openclaw`; compared by target"),
+    "surface": Rule("once", "equal", "free", "shapes requests on `openclaw`; compared by target"),
     "stream": Rule("equal", "equal", "settings", "shapes the request"),
     "timeout_s": Rule("free", "noted", "noted", "how many slow cells end as timeouts; no verdict"),
     "repeat": Rule("grows", "free", "free", "how often a prompt is asked"),

@@ -35,6 +35,8 @@ class Surface:
         deferred: those behind the bridge.
         api: OpenClaw's name of the API with which it was captured.
         fields: of a request of that API, beside those that every request has.
+        missing: why the wanted surface could not be captured; then this one takes its place in the cells' ids
+            alone, and none of them is asked. Empty if it is the wanted one.
     """
 
     source: SurfaceSource
@@ -47,11 +49,12 @@ class Surface:
     deferred: tuple[Tool, ...] = ()
     api: str = ""
     fields: Mapping[str, Any] = field(default_factory=dict)
+    missing: str = ""
 
     @cached_property
     def sha256(self) -> str:
         """A hash of everything that is sent."""
-        sent = {**asdict(self), "source": None, "release": None}
+        sent = {**surface_to_json(self), "source": None, "release": None}
         return hashlib.sha256(json.dumps(sent, sort_keys=True).encode()).hexdigest()
 
     @property
@@ -62,11 +65,12 @@ class Surface:
 
 def surface_to_json(surface: Surface) -> JsonObject:
     """Return the surface as in a run's `surface.json`."""
-    return {
+    data = {
         **asdict(surface),
         "tools": [*map(asdict, surface.tools)],
         "deferred": [*map(asdict, surface.deferred)],
     }
+    return data if surface.missing else {key: value for key, value in data.items() if key != "missing"}
 
 
 def surface_from_json(data: Mapping[str, Any]) -> Surface:
@@ -80,8 +84,8 @@ def surface_from_json(data: Mapping[str, Any]) -> Surface:
 
 
 def surface_facts(surface: Surface | None) -> JsonObject | None:
-    """Return what `config.json` says of the surface; None if no target is asked on it."""
-    if surface is None:
+    """Return what `config.json` says of the surface; None if no target is asked on it, or it is missing."""
+    if surface is None or surface.missing:
         return None
     return {
         "source": surface.source,

@@ -58,12 +58,14 @@ class ToolCall:
 
     Attributes:
         in_code: the call was made by code that the model ran in code mode.
+        unoffered: the request that it answers offered no tools any more, so that it reaches none.
     """
 
     name: str
     arguments: str = ""
     id: str | None = None
     in_code: bool = False
+    unoffered: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

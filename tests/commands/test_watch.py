@@ -16,7 +16,7 @@ from typing import Any, cast
 import pytest
 
 from pytest_openclaw.commands import main
-from pytest_openclaw.core.run_once import lock_file
+from pytest_openclaw.core.locks import LockFile
 from tests.conftest import NO_OTHER_PLUGINS, require_engine
 from tests.providers.servers.misbehaving import unused_port
 
@@ -223,7 +223,7 @@ def test_a_new_baseline(project: Path, capsys: pytest.CaptureFixture[str]) -> No
 
 def test_overlapping_invocations_ask_nothing(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The second one says so, with the status of no verdict."""
-    with lock_file(project / "runs/.watch.watch.lock"):
+    with LockFile(project / "runs/.watch.watch.lock"):
         assert main(ASK) == 10
 
     assert "the earlier invocation is still under way; nothing was asked" in capsys.readouterr().out

@@ -39,7 +39,8 @@ Current date: 2026-11-22
 
 def main(mode: str, file: str, *words: str) -> int:
     """Do what the arguments demand."""
-    config_file = Path(os.environ["OPENCLAW_CONFIG_PATH"])
+    given = words[words.index("--config") + 1] if "--config" in words else os.environ["OPENCLAW_CONFIG_PATH"]
+    config_file = Path(given)
     config = json.loads(config_file.read_text("utf-8")) if config_file.exists() else {}
     with Path(file).open("a", encoding="utf-8") as seen:
         start = {"words": words, "config": config, "environ": dict(os.environ), "cwd": str(Path.cwd())}

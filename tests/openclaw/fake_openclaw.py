@@ -8,7 +8,8 @@ conversation it keeps in its state folder; a prompt `fail` is answered by an err
 asking. There it executes calls of `read` and `write`, of paths in the workspace.
 
 In code mode it offers `exec`, `wait` and `sessions_yield`. Of the code it runs the calls with JSON arguments, up
-to a `throw`, as the plugin that records them would; the mode `deaf` does not load the plugin.
+to a `throw`, as the plugin that records them would. The plugin's tools are offered where the config allows them;
+with `alsoAllow` they are listed in a tool's description. The mode `deaf` does not load the plugin.
 
 The mode `config` replaces `config patch` and `config validate`, and FILE has their answers:
 `{"dry_run": {"stdout", "stderr", "status", "hangs"}, "apply": …, "validate": …, "before": …}`, the last
@@ -115,22 +116,24 @@ kept = (
 messages = json.loads(kept.read_text("utf-8")) if kept and kept.exists() else []
 messages.append({"role": "user", "content": prompt})
 body = {"model": server["models"][0]["id"], "messages": messages, "stream": True}
+plugins = [entry["config"] for entry in config.get("plugins", {}).get("entries", {}).values()]
+lost = [tool["name"] for one in plugins for tool in one["tools"] if mode == "deaf"]
+recorder: dict[str, Any] = next((one["calls"] for one in plugins if "calls" in one and mode != "deaf"), {})
+policy = config["tools"]
+code_mode = (policy.get("codeMode") or {}).get("enabled") is True
+bridge = ["tool_search", "tool_describe", "tool_call"] if "alsoAllow" in policy else []
+names = ["exec", "wait", "sessions_yield"] if code_mode else policy.get("allow", bridge)
+reached = ", ".join(name for name in policy.get("alsoAllow", ()) if name not in lost)
 body["tools"] = [
-    {"type": "function", "function": {"name": name}} for name in config["tools"].get("allow", [])
+    {"type": "function", "function": {"name": name, "description": reached}}
+    for name in names
+    if name not in lost
 ]
-
-
-code_mode = (config["tools"].get("codeMode") or {}).get("enabled") is True
-if code_mode:
-    names = ("exec", "wait", "sessions_yield")
-    body["tools"] = [{"type": "function", "function": {"name": name}} for name in names]
-plugins = config.get("plugins", {}).get("entries", {})
-recorder: dict[str, Any] = next((entry["config"] for entry in plugins.values()), {})
 
 
 def record(line: dict[str, Any]) -> None:
     """Write a line as the plugin does."""
-    if recorder and mode != "deaf":
+    if recorder:
         with Path(recorder["file"]).open("a", encoding="utf-8") as out:
             out.write(json.dumps(line) + "\n")
 

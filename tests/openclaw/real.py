@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import os
 import shlex
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
+import socket
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pytest_openclaw.providers.openclaw.call import scratch_folder
 from pytest_openclaw.providers.openclaw.installed import OpenClaw
 from tests.openclaw.install_openclaw import find_command
 
 FOLDER_ENV = "OPENCLAW_TEST_OPENCLAW_DIR"
+GATEWAY_S = 600.0
+GATEWAY_TOKEN = "a-token-of-the-test"
 
 
 @dataclass(frozen=True)
@@ -65,3 +71,77 @@ def openclaw_apart(real: RealOpenClaw, *, patience_s: float, **more: str) -> Ite
             more={"OPENCLAW_CONFIG_PATH": str(scratch.config), "OPENCLAW_LOG_LEVEL": "silent", **more},
             patience_s=patience_s,
         )
+
+
+@asynccontextmanager
+async def gateway(openclaw: OpenClaw, port: int) -> AsyncIterator[None]:
+    """The gateway of an OpenClaw, listening on a port of loopback while it is entered."""
+    done = asyncio.Event()
+    start = ("gateway", "run", "--port", str(port))
+    running = asyncio.create_task(openclaw.printed(*start, until=done.is_set))
+    try:
+        while not _listens(port):
+            if running.done():  # a busy machine is too slow for its first lease
+                running = asyncio.create_task(openclaw.printed(*start, until=done.is_set))
+            await asyncio.sleep(1)
+        yield
+    finally:
+        done.set()
+        await asyncio.gather(running, return_exceptions=True)
+
+
+def run_over_gateway(
+    openclaw: RealOpenClaw, url: str, prompt: str, *, until: Callable[[], bool] = lambda: True, **config: Any
+) -> None:
+    """Run one turn of an agent in a gateway.
+
+    Args:
+        openclaw: with the gateway.
+        url: base URL of the only model, by chat completions.
+        prompt: the user's message.
+        until: polled after the turn; the gateway ends when it is true.
+        **config: further parts of OpenClaw's config.
+    """
+    port = free_port()
+    limits = {"reasoning": False, "input": ["text"], "contextWindow": 131_072, "maxTokens": 1000}
+    server = {"baseUrl": url, "apiKey": "none", "api": "openai-completions"}
+    usual = {
+        "agents": {
+            "defaults": {"model": "local/scripted", "skipBootstrap": True, "heartbeat": {"every": "0m"}}
+        },
+        "models": {
+            "mode": "replace",
+            "providers": {"local": {**server, "models": [{"id": "scripted", "name": "scripted", **limits}]}},
+        },
+        "gateway": {
+            "mode": "local",
+            "bind": "loopback",
+            "port": port,
+            "auth": {"mode": "token", "token": GATEWAY_TOKEN},
+        },
+    }
+
+    async def run(agent: OpenClaw) -> None:
+        turn = ("agent", "--json", "--session-id", "benchmark", "--message", prompt)
+        async with gateway(agent, port):
+            done = await agent.printed(*turn)
+            assert done.exit_status == 0, done.stdout + done.stderr
+            while not until():
+                await asyncio.sleep(1)
+
+    own = {"OPENCLAW_GATEWAY_PORT": str(port), "OPENCLAW_GATEWAY_TOKEN": GATEWAY_TOKEN}
+    with openclaw_apart(openclaw, patience_s=GATEWAY_S, **own) as agent:
+        agent.scratch.config.write_text(json.dumps(usual | config), encoding="utf-8")
+        asyncio.run(asyncio.wait_for(run(agent), GATEWAY_S))
+
+
+def free_port() -> int:
+    """Return a port of loopback on which nothing listens."""
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as one:
+        return one.connect_ex(("127.0.0.1", port)) == 0

@@ -21,6 +21,9 @@ SAMPLE = (
     "written-bracket",
     "json-one-of-two",
     "loop-found-out",
+    "without-tools-calls",
+    "messages-direct",
+    "messages-bridge",
 )
 
 

@@ -106,7 +106,7 @@ def test_code_mode_is_on_with_the_plugin_that_records_calls(tmp_path: Path) -> N
     assert seen["config"]["tools"]["codeMode"] == {"enabled": True, "executor": "quickjs"}
     assert "allow" not in seen["config"]["tools"]
     (entry,) = seen["config"]["plugins"]["entries"].values()
-    assert entry["config"]["hold"] is True
+    assert entry["config"]["calls"]["hold"] is True
 
 
 @pytest.mark.parametrize(

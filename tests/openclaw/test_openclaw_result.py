@@ -8,8 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_openclaw.providers.exchange import Exchange
 from pytest_openclaw.providers.openclaw.envelope import AgentResult, CalledAgent, find_envelope, read_envelope
+from pytest_openclaw.providers.openclaw.recorded_reply import reply_of
+from pytest_openclaw.providers.openclaw.relay import RecordedRun
+from pytest_openclaw.tools.catalogue import load_catalogue
 from pytest_openclaw.types.replies import Fault
+from pytest_openclaw.types.requests import Request
+from pytest_openclaw.types.worlds import World
 
 # As OpenClaw 2026.9.6 wrote them, with a scripted model server.
 CLEAN = """{
@@ -251,3 +257,35 @@ def test_a_turn_of_a_session_without_an_answer() -> None:
 
     assert isinstance(result, AgentResult)
     assert result.text == ""
+
+
+def test_calls_without_offered_tools_are_marked() -> None:
+    """OpenClaw answers them like those of an unknown tool, and makes no call of a text there."""
+    run = RecordedRun(first_at=1.0, results=[("one",), (), ("Tool read not found",), ()])
+    for text, is_call, offers in (
+        ("", True, True),
+        ("", False, True),
+        ("", True, False),
+        ('[read]\n{"path": "a.txt"}\n[/read]', False, False),
+        ("Done.", False, False),
+    ):
+        exchange = Exchange(streaming=True)
+        exchange.receive_text(text)
+        if is_call:
+            exchange.receive_tool_call(key=0, name="read", arguments='{"path": "a.txt"}')
+        exchange.receive_end("stop")
+        run.exchanges.append(exchange)
+        run.offering.append(offers)
+    request = Request(model="m", prompt="p", tools=load_catalogue().surface("direct"), world=World())
+
+    reply = reply_of(run, None, request, began=0.0)
+
+    assert [[(call.name, call.unoffered) for call in turn.calls] for turn in reply.turns] == [
+        [("read", False)],
+        [],
+        [("read", True)],
+        [],
+        [],
+    ]
+    assert [call.unoffered for call in reply.tool_calls] == [False, True]
+    assert reply.turns[2].results == ("Tool read not found",)

@@ -89,7 +89,7 @@ def test_cases_with_a_tool_of_one_release_alone_are_counted(cases: list[Case]) -
     assert with_ls
     assert change["lacking"] == {"ls": len(with_ls)}
     page = releases.render([{**change, "played": [cases[0].id]}])
-    assert f"{len(with_ls)} further cases offer `ls`, which one of the two does not have." in page
+    assert f"Not played, because only one of the two has `ls`: {len(with_ls)} cases." in page
 
 
 def test_without_a_case() -> None:

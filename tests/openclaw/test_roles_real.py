@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,14 +14,13 @@ from pytest_openclaw.commands import main
 from pytest_openclaw.providers.openclaw.installed import OpenClaw
 from tests.commands.routed_runs import ABLE, MIDDLING, UNABLE, roles_of, store_run
 from tests.openclaw.model_server import ScriptedModel
-from tests.openclaw.real import RealOpenClaw, openclaw_apart
+from tests.openclaw.real import GATEWAY_TOKEN, RealOpenClaw, free_port, gateway, openclaw_apart
 from tests.unit.stats.routes import rows_of
 from tests.unit.stored.stored_runs import SUITE
 
 pytestmark = [pytest.mark.openclaw_cli, pytest.mark.nightly]
 
 BEATS, WORDS, MAIN = "ollama/qwen3:8b", "lab/llama3.2:3b", "ollama/main:7b"
-TOKEN = "a-token-of-the-test"
 LONG: dict[str, Any] = {"suite": SUITE, "input_tokens": 12_000}
 
 
@@ -32,7 +30,7 @@ def openclaw(real_openclaw: RealOpenClaw) -> Iterator[OpenClaw]:
     with openclaw_apart(
         real_openclaw,
         patience_s=500.0,
-        OPENCLAW_GATEWAY_TOKEN=TOKEN,
+        OPENCLAW_GATEWAY_TOKEN=GATEWAY_TOKEN,
         OPENCLAW_DISABLE_BONJOUR="1",
         OPENCLAW_NO_RESPAWN="1",
     ) as openclaw:
@@ -69,16 +67,10 @@ def _config(url: str, port: int) -> dict[str, Any]:
             "mode": "local",
             "bind": "loopback",
             "port": port,
-            "auth": {"mode": "token", "token": TOKEN},
+            "auth": {"mode": "token", "token": GATEWAY_TOKEN},
         },
         "agents": {"defaults": {"model": MAIN, "heartbeat": {"every": "12h", "target": "none"}}},
     }
-
-
-def _free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
 
 
 def _models(asked: list[dict[str, Any]], words: str) -> set[tuple[str, bool]]:
@@ -90,16 +82,9 @@ def _models(asked: list[dict[str, Any]], words: str) -> set[tuple[str, bool]]:
 
 async def _use(openclaw: OpenClaw, port: int, model: ScriptedModel) -> dict[str, Any]:
     """Start the gateway, ask it for a title and a heartbeat, and end it; return the title's answer."""
-    done = asyncio.Event()
-    start = ("gateway", "run", "--port", str(port))
-    gateway = asyncio.create_task(openclaw.printed(*start, until=done.is_set))
-    where = ("--url", f"ws://127.0.0.1:{port}", "--token", TOKEN)
+    where = ("--url", f"ws://127.0.0.1:{port}", "--token", GATEWAY_TOKEN)
     params = json.dumps({"agentId": "main", "message": "The dishwasher shows error E24."})
-    try:
-        while not _listens(port):
-            if gateway.done():  # a busy machine is too slow for its first lease
-                gateway = asyncio.create_task(openclaw.printed(*start, until=done.is_set))
-            await asyncio.sleep(1)
+    async with gateway(openclaw, port):
         title = await openclaw.printed(
             "gateway", "call", "sessions.title.prepare", "--json", "--params", params, *where
         )
@@ -109,21 +94,13 @@ async def _use(openclaw: OpenClaw, port: int, model: ScriptedModel) -> dict[str,
         assert sent.exit_status == 0, sent.stdout + sent.stderr
         while not _models(model.asked, "Look after the oven."):
             await asyncio.sleep(1)
-    finally:
-        done.set()
-        await asyncio.gather(gateway, return_exceptions=True)
     answer: dict[str, Any] = json.loads(title.stdout)
     return answer
 
 
-def _listens(port: int) -> bool:
-    with socket.socket() as one:
-        return one.connect_ex(("127.0.0.1", port)) == 0
-
-
 def test_requests_of_a_role_go_to_its_model(openclaw: OpenClaw, patch: Path) -> None:
     """The patch is applied and valid; a title is asked for without tools, a heartbeat with those of its entry."""
-    port = _free_port()
+    port = free_port()
     with ScriptedModel('Title: "Broken dishwasher"\nIt is broken.') as model:
         openclaw.scratch.config.write_text(json.dumps(_config(model.url, port)), "utf-8")
         applied = openclaw.run("config", "patch", "--file", str(patch))

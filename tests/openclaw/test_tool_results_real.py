@@ -266,7 +266,8 @@ def test_long_results_are_cut_as_openclaw_cuts_them(real_openclaw: RealOpenClaw,
         _run(real_openclaw, tmp_path, model, tools={"allow": ["read", "exec", "edit"], "toolSearch": False})
         received = _last_results(model)
     known = load_catalogue().tools
-    playing = Playing(World(files=LONG_FILES), [known[name] for name in ("read", "exec", "edit")])
+    tools = [known[name] for name in ("read", "exec", "edit")]
+    playing = Playing(World(files=LONG_FILES), tools, context_tokens=64_000)
 
     for (name, given), theirs in zip(LONG, received, strict=True):
         ours = playing.answer(ToolCall(name=name, arguments=json.dumps(given)))

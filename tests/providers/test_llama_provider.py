@@ -132,6 +132,7 @@ def test_the_ini_sets_the_context(tmp_path, monkeypatch, model, options, context
     fault_of(LlamaCpp(setup), replace(REQUEST, model=model))
 
     assert LlamaCpp(setup).describe()["context_tokens"] == context
+    assert LlamaCpp(setup).context_tokens(REQUEST) == context
     assert [(spec.context_tokens, spec.is_stretched) for spec in started] == [(context, is_stretched)]
 
 

@@ -239,6 +239,26 @@ def test_keep_alive_is_sent_as_the_api_reads_it(server, written, sent):
     assert body["options"]["num_ctx"] == 8192
 
 
+@pytest.mark.parametrize(
+    ("options", "fields", "context"),
+    [
+        pytest.param({}, {}, 128_000, id="unknown"),
+        pytest.param({"ollama_num_ctx": "8192"}, {}, 8192, id="ini"),
+        pytest.param({}, {"options": {"num_ctx": 16_384}}, 16_384, id="surface"),
+        pytest.param(
+            {"ollama_num_ctx": "8192"}, {"options": {"num_ctx": 16_384}}, 16_384, id="surface-first"
+        ),
+        pytest.param({"ollama_num_ctx": "8192"}, {"options": {"num_ctx": None}}, 128_000, id="removed"),
+        pytest.param({"ollama_num_ctx": "8192"}, {"options": {"top_k": 1}}, 8192, id="other-options"),
+    ],
+)
+def test_the_context_is_the_one_that_is_asked_for(server, options, fields, context):
+    """It is the server's `num_ctx`; fields of the surface or the endpoint have precedence, as in the body."""
+    request = Request(model="m", prompt="Hi", fields=fields)
+
+    assert native(server.origin, options=options).context_tokens(request) == context
+
+
 def test_the_request_on_the_wire(server):
     """The body goes to the route at the root, with the key in its header."""
     server.on("/api/chat", answer(lines(said("Hi."), done())))

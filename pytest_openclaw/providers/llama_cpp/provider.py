@@ -98,6 +98,11 @@ class LlamaCpp(OllamaOpenAI):
             "cache_prompt_on_openclaw": True,
         }
 
+    def context_tokens(self, request: Request) -> int:
+        """Return the engine's context."""
+        del request  # it is the same for all
+        return self._context_tokens
+
     def key(self) -> str | None:
         """Return the running engine's own key, which is in no variable."""
         return self._token

@@ -22,20 +22,22 @@ from pytest_openclaw.providers.openclaw.disk import Stage
 from pytest_openclaw.providers.openclaw.past import why_no_past
 from pytest_openclaw.providers.processes import find_program, new_folders
 from pytest_openclaw.tools.bridge import BRIDGE, LOOKUPS
+from pytest_openclaw.tools.catalogue import load_catalogue
 from pytest_openclaw.tools.code_mode import runs_code
 from pytest_openclaw.tools.paths import place_of
 from pytest_openclaw.tools.world.search import is_note
+from pytest_openclaw.types.requests import DEFAULT_CONTEXT_TOKENS
 from pytest_openclaw.types.targets import LISTED, OPENCLAW, OPENCLAW_CODE
 from pytest_openclaw.types.worlds import World
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.types.protocols import ProviderSetup
     from pytest_openclaw.types.requests import Request
-    from pytest_openclaw.types.tool_calls import ToolCall
+    from pytest_openclaw.types.tool_calls import Tool, ToolCall
 
 COMMAND_ENV = "OPENCLAW_AGENT_COMMAND"
 #: tools that OpenClaw executes within the workspace, under `tools.fs.workspaceOnly`
@@ -45,9 +47,6 @@ NOTES = frozenset({"memory_search", "memory_get"})
 #: tools that it executes with the program of SHELL; on Windows it uses another shell
 COMMANDS = frozenset({"exec", "process"})
 PLAYED = CONTAINED | NOTES | (COMMANDS if sys.platform != "win32" else frozenset())
-#: stated to OpenClaw as the context's size; it would compact a longer exchange
-CONTEXT_TOKENS = 131_072
-
 #: on for every model, and in the executor from which code does not reach this machine
 CODE_MODE = {"enabled": True, "executor": "quickjs"}
 _ARGUMENTS = ("agent", "exec", "--json", "--code-mode", "direct", "--message-file", "-")
@@ -180,26 +179,45 @@ def why_not_askable(request: Request) -> str:
         return ""
     if request.images and request.world != World():
         return "its world would have the prompt's pictures as files, which OpenClaw reads from the workspace."
-    offered = request.listed_tools or request.tools
-    if loose := [tool.name for tool in offered if tool.name not in PLAYED]:
-        names = ", ".join(loose[:3]) + (", …" if len(loose) > 3 else "")
+    if own := own_tools(request):
         return (
-            f"its world offers {names}, which the real agent would carry out beyond a folder of files. "
+            f"its world offers {_names(own)}, which OpenClaw does not have; "
+            "they are added to it for single questions alone."
+        )
+    offered = request.listed_tools or request.tools
+    if loose := [tool for tool in offered if tool.name not in PLAYED]:
+        return (
+            f"its world offers {_names(loose)}, "
+            "which the real agent would carry out beyond a folder of files. "
             f"It plays worlds of {', '.join(sorted(PLAYED))}."
         )
     searched = NOTES.intersection(tool.name for tool in offered)
-    if searched and (loose := [note for note in request.world.memory if not is_note(place_of(note))]):
+    if searched and (odd := [note for note in request.world.memory if not is_note(place_of(note))]):
         return (
-            f"its world has the note {loose[0]}, and OpenClaw takes only MEMORY.md and memory/*.md for notes."
+            f"its world has the note {odd[0]}, and OpenClaw takes only MEMORY.md and memory/*.md for notes."
         )
     if request.world.answers:
         return "its world answers tools by a script, and the real agent carries them out."
     return ""
 
 
+def _names(tools: Sequence[Tool]) -> str:
+    return ", ".join(tool.name for tool in tools[:3]) + (", …" if len(tools) > 3 else "")
+
+
+def own_tools(request: Request) -> tuple[Tool, ...]:
+    """Return the tools of the prompt that OpenClaw does not have, which our plugin adds to it.
+
+    Of those that it has, it offers its own.
+    """
+    listed = request.tools if request.surface == LISTED else request.listed_tools
+    return tuple(tool for tool in listed if tool.name not in load_catalogue().tools)
+
+
 def is_session(request: Request) -> bool:
     """Whether OpenClaw runs turns of a session, one for each message of the user; then it loads plugins."""
-    return bool(request.messages or request.turns) or request.surface == OPENCLAW_CODE
+    has_plugin = request.surface == OPENCLAW_CODE or bool(own_tools(request))
+    return has_plugin or bool(request.messages or request.turns)
 
 
 def most_requests(request: Request) -> int:
@@ -235,7 +253,7 @@ def config_of(
         route: how OpenClaw reaches the model.
         url: of the relay.
         token: for the relay.
-        plugins: its plugins; none by default.
+        plugins: the part of the config that loads them; none by default.
     """
     model = {
         "id": route.model,
@@ -243,7 +261,7 @@ def config_of(
         "reasoning": request.thinking_level is not None,
         "input": ["text", "image"] if request.images else ["text"],
         "cost": {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0},
-        "contextWindow": CONTEXT_TOKENS,
+        "contextWindow": DEFAULT_CONTEXT_TOKENS,
         "maxTokens": request.max_output_tokens,
     }
     server = {"baseUrl": url, "apiKey": token, "api": route.api, "models": [model]}
@@ -255,7 +273,7 @@ def config_of(
     session: JsonObject = {}
     if is_session(request):  # what `agent exec` adds by itself
         defaults |= {"skipBootstrap": True, "sandbox": {"mode": "off"}}
-        policy |= {"profile": "coding", "codeMode": {"enabled": False}}
+        policy = {"profile": "coding", "codeMode": {"enabled": False}, **policy}
         session = {"env": {"shellEnv": {"enabled": False}}, "skills": {"load": {"watch": False}}}
     if request.surface == OPENCLAW_CODE:
         policy |= {"codeMode": CODE_MODE}
@@ -285,13 +303,18 @@ def _policy(request: Request) -> JsonObject:
     There it offers all of them for a single question, of which it carries out only searches for tools; with a
     world only those that it may carry out.
     """
+    own = [tool.name for tool in own_tools(request)]
     if request.surface != LISTED:
         bridge = BRIDGE if request.surface == OPENCLAW else ()
-        return {"allow": sorted((*PLAYED, *bridge))} if request.world else {}
+        if request.world:
+            return {"allow": sorted((*PLAYED, *bridge))}
+        return {"alsoAllow": own} if own else {}
     names = sorted({tool.name for tool in request.tools})
     # An agent with write gets apply_patch too, unless it is denied.
     denied = sorted((CONTAINED | NOTES | COMMANDS).difference(names))
-    return {**({"allow": names, "deny": denied} if names else {"deny": ["*"]}), "toolSearch": False}
+    # Any other profile has none of a plugin's tools, also of those that are allowed.
+    whole = {"profile": "full"} if own else {}
+    return {**whole, **({"allow": names, "deny": denied} if names else {"deny": ["*"]}), "toolSearch": False}
 
 
 def arguments(request: Request, scratch: AgentScratch, *, route: ModelRoute) -> tuple[str, ...]:

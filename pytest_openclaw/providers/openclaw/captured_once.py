@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 _NAME = "--openclaw-surface"
 
 
+class NotCaptured(OpenClawError):
+    """The installed OpenClaw does not start, sends nothing, or sends what is not known."""
+
+
 def installed_catalogue(
     environ: Mapping[str, str], *, may_capture: bool, required: bool = False
 ) -> Catalogue | None:
@@ -36,7 +40,8 @@ def installed_catalogue(
         required: raise an error where there is no OpenClaw.
 
     Raises:
-        OpenClawError: OpenClaw does not start or sends nothing, or is required and not installed.
+        NotCaptured: it cannot be captured now.
+        OpenClawError: it is required and not installed, or the cached catalog cannot be read.
         OSError: the cache cannot be written.
     """
     try:
@@ -65,7 +70,10 @@ def cache_folder(environ: Mapping[str, str]) -> Path:
 
 
 def _capture_into(file: Path, environ: Mapping[str, str]) -> None:
-    found = capture(environ)
+    try:
+        found = capture(environ)
+    except OpenClawError as error:
+        raise NotCaptured(str(error)) from error
     release = f"openclaw-{found.release}"
     data = gather(found.sent, release=release, taken=f"{datetime.now(UTC):%Y-%m-%d}")
     file.parent.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)

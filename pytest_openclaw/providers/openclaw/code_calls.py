@@ -1,6 +1,6 @@
 """The calls that a model's code makes in OpenClaw's code mode, which it does not send to the model.
 
-A plugin of OpenClaw, `call_recorder.js`, writes each call before OpenClaw checks and executes it, and its
+Our plugin of OpenClaw, `agent_plugin.js`, writes each call before OpenClaw checks and executes it, and its
 result. For a single question it refuses all of them, so that nothing is carried out.
 """
 
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.providers.json_values import object_in, text_in
@@ -19,23 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection
     from pathlib import Path
 
-    from pytest_openclaw.core.json_types import JsonObject
-
 # OpenClaw adds it to a command of code, so that a slow one does not use up the time of its run.
 _ADDED = "yieldMs"
-_ID = "call-recorder"
-_DESCRIPTION = "Writes the calls that code makes to a file."
-_MANIFEST: JsonObject = {
-    "id": _ID,
-    "name": "Call recorder",
-    "description": _DESCRIPTION,
-    "configSchema": {
-        "type": "object",
-        "additionalProperties": False,
-        "properties": {"file": {"type": "string"}, "hold": {"type": "boolean"}},
-    },
-}
-_PACKAGE = {"name": _ID, "version": "1.0.0", "type": "module", "openclaw": {"extensions": ["./index.js"]}}
 
 
 @dataclass
@@ -43,36 +27,20 @@ class CodeCalls:
     """The calls of one session, read while OpenClaw runs.
 
     Attributes:
-        folder: of the plugin and its file.
+        file: in which the plugin writes them.
         hold: no call is executed.
         results: by the id of a call.
     """
 
-    folder: Path
+    file: Path
     hold: bool
     results: dict[str, str] = field(default_factory=dict)
     _n_read_bytes: int = 0
 
     @property
-    def plugins(self) -> JsonObject:
-        """The part of OpenClaw's config that loads the plugin."""
-        entry = {"enabled": True, "config": {"file": str(self._file), "hold": self.hold}}
-        return {"load": {"paths": [str(self._plugin)]}, "entries": {_ID: entry}}
-
-    def lay_out(self) -> CodeCalls:
-        """Write the plugin."""
-        plugin = self._plugin
-        plugin.mkdir(parents=True)
-        script = resources.files("pytest_openclaw.providers.openclaw").joinpath("call_recorder.js")
-        plugin.joinpath("index.js").write_text(script.read_text("utf-8"), "utf-8")
-        plugin.joinpath("openclaw.plugin.json").write_text(json.dumps(_MANIFEST), "utf-8")
-        plugin.joinpath("package.json").write_text(json.dumps(_PACKAGE), "utf-8")
-        return self
-
-    @property
     def is_loaded(self) -> bool:
         """Whether OpenClaw has loaded the plugin; if not, its calls would be executed and not be seen."""
-        return self._file.is_file() and self._file.stat().st_size > 0
+        return self.file.is_file() and self.file.stat().st_size > 0
 
     def new_calls(self, sent: Collection[str], code: str) -> tuple[ToolCall, ...]:
         """Return the calls since the last time, in order.
@@ -93,18 +61,10 @@ class CodeCalls:
                 calls.append(ToolCall(name=name, arguments=said, id=text_in(line.get("id")), in_code=True))
         return tuple(calls)
 
-    @property
-    def _plugin(self) -> Path:
-        return self.folder / "plugin"
-
-    @property
-    def _file(self) -> Path:
-        return self.folder / "calls.jsonl"
-
     def _new_lines(self) -> list[dict[str, Any]]:
-        if not self._file.is_file():
+        if not self.file.is_file():
             return []
-        with self._file.open("rb") as file:
+        with self.file.open("rb") as file:
             file.seek(self._n_read_bytes)
             data = file.read()
         whole = data[: data.rfind(b"\n") + 1]

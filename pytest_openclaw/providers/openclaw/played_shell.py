@@ -12,11 +12,11 @@ import re
 import shlex
 import sys
 import traceback
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.core.errors import OpenClawError
+from pytest_openclaw.core.locks import LockFile
 from pytest_openclaw.core.text import valid_text
 from pytest_openclaw.providers.mcp_tools import broken_file, load_offer
 from pytest_openclaw.providers.openclaw.disk import Played, Stage
@@ -25,11 +25,8 @@ from pytest_openclaw.tools.world.shell import MISUSE, Exec, Ran
 from pytest_openclaw.tools.world.work import OutOfWorkError
 from pytest_openclaw.tools.world.workspace import ToolError
 
-if sys.platform != "win32":
-    import fcntl
-
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
 NOT_PLAYED, OUTPUT_CLOSED, TIMED_OUT = 126, 141, 124
 # Shell options with an argument.
@@ -62,7 +59,7 @@ def play(stage: Stage, command: str, folder: str) -> Ran:
     _, world = load_offer(stage.world_file.read_text("utf-8"))
     assert world is not None, "it is laid out with its world"
     disk = stage.disk
-    with _alone(stage.lock_file):
+    with LockFile(stage.lock_file):
         played = Played.load(stage.played_file, world)
         workspace = disk.load(played)
         shell = Exec(workspace, world.commands, world.env)
@@ -134,14 +131,3 @@ def _print(ran: Ran) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OUTPUT_CLOSED
     return ran.code
-
-
-@contextmanager
-def _alone(file: Path) -> Iterator[None]:
-    """Lock out other commands of the world; the lock ends with the process."""
-    with file.open("a") as held:
-        if (
-            sys.platform != "win32"
-        ):  # on Windows no world with commands is played, because OpenClaw uses another shell
-            fcntl.flock(held, fcntl.LOCK_EX)
-        yield

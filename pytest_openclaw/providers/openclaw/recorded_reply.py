@@ -52,7 +52,11 @@ def reply_of(
     if not received.exchanges:  # it answered by itself
         text = result.text if result else ""
         return Reply(text=text, raw=text, effective_model=result.model if result else None)
-    replies = [exchange.reply() for exchange in received.exchanges]
+    offered = [request.tools if offers else () for offers in received.offering]
+    replies = [
+        exchange.reply() if tools or not request.tools else _without_tools(exchange.reply())
+        for exchange, tools in zip(received.exchanges, offered, strict=True)
+    ]
     last = replies[-1]
     # The model's text has precedence over OpenClaw's version of it.
     text = last.text or (result.text if result else "")
@@ -70,7 +74,7 @@ def reply_of(
     )
     if not request.is_exchange:
         return whole
-    turns = _turns(replies, received.results, request.tools)
+    turns = _turns(replies, received.results, offered)
     if code is not None:
         turns = _with_code_calls(turns, received.by_code, request.tools, code.results)
     calls = tuple(call for turn in turns for call in turn.calls)
@@ -142,12 +146,20 @@ def with_world_paths(reply: Reply, disk: Disk) -> Reply:
     )
 
 
+def _without_tools(reply: Reply) -> Reply:
+    """Mark the calls of a reply whose request offered no tools."""
+    return replace(reply, tool_calls=tuple(replace(call, unoffered=True) for call in reply.tool_calls))
+
+
 def _turns(
-    replies: Sequence[Reply], results: Sequence[tuple[str, ...]], tools: Sequence[Tool]
+    replies: Sequence[Reply], results: Sequence[tuple[str, ...]], offered: Sequence[Sequence[Tool]]
 ) -> tuple[Turn, ...]:
     by_turn = [*results, *[None] * (len(replies) - len(results))]
     # Calls that OpenClaw makes from a text count like others.
-    calls = [reply.tool_calls or promoted_calls(strip_thinking(reply.text), tools) for reply in replies]
+    calls = [
+        reply.tool_calls or promoted_calls(strip_thinking(reply.text), tools)
+        for reply, tools in zip(replies, offered, strict=True)
+    ]
     return tuple(
         Turn(
             text=reply.text,
@@ -159,7 +171,7 @@ def _turns(
             input_tokens=reply.input_tokens,
             output_tokens=reply.output_tokens,
         )
-        for reply, made, result in zip(replies, calls, by_turn, strict=False)
+        for reply, made, result, tools in zip(replies, calls, by_turn, offered, strict=False)
     )
 
 

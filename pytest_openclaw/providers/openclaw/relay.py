@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import json
 import secrets
 import time
 from dataclasses import dataclass, field
@@ -59,6 +60,7 @@ class RecordedRun:
         results: for each but the first, the results of the previous one's calls.
         by_code: for each but the first, the calls that the code of the previous one made.
         offered: names of the tools in the first request.
+        offering: for each exchange, whether its request offered tools.
         fault: why a request has no answer.
         broke: an exception in our own code.
         over: set when the run should be ended.
@@ -69,6 +71,7 @@ class RecordedRun:
     results: list[tuple[str, ...]] = field(default_factory=list)
     by_code: list[tuple[ToolCall, ...]] = field(default_factory=list)
     offered: tuple[str, ...] = ()
+    offering: list[bool] = field(default_factory=list)
     fault: Fault | None = None
     broke: Exception | None = None
     over: asyncio.Event = field(default_factory=asyncio.Event)
@@ -87,6 +90,8 @@ class Relay:
         code: the calls that code makes, in code mode; where not all calls may pass, they end the run.
         n_images: pictures that the first request must contain; OpenClaw goes on without one that it cannot
             load.
+        own_tools: names of the suite's own tools, which the first request must offer, or list in its system
+            text; OpenClaw goes on without one that it does not take.
     """
 
     def __init__(
@@ -100,13 +105,14 @@ class Relay:
         may_pass: Callable[[ToolCall], bool] | None = None,
         code: CodeCalls | None = None,
         n_images: int = 0,
+        own_tools: Sequence[str] = (),
     ) -> None:
         self.received = RecordedRun()
         self.token = secrets.token_urlsafe(24)
         self._server, self._model = server, model
         self._timeout_s = timeout_s
         self._most_turns, self._may_pass, self.code = most_turns, may_pass, code
-        self._n_images = n_images
+        self._n_images, self._own_tools = n_images, own_tools
         self._edge = HttpEdge(name)
         self._n_known_messages = 0
         self._past: PastRun | None = None
@@ -219,11 +225,14 @@ class Relay:
         await writer.drain()
 
     def _why_not_shown(self, body: JsonObject) -> str:
-        """Return as a sentence that pictures are missing; empty if none is."""
+        """Return as a sentence that pictures or tools of the prompt are missing; empty if none is."""
         n_sent = sum(map(_n_images_in, _messages(body)))
-        if n_sent >= self._n_images:
-            return ""
-        return f"this OpenClaw sends {n_sent} of the prompt's {counted(self._n_images, 'picture')}."
+        if n_sent < self._n_images:
+            return f"this OpenClaw sends {n_sent} of the prompt's {counted(self._n_images, 'picture')}."
+        known = json.dumps([body.get("tools"), body.get("instructions"), *_system_texts(body)])
+        missing = ", ".join([name for name in self._own_tools if name not in known][:3])
+        plugin = "the plugin that adds the prompt's tools"
+        return f"this OpenClaw does not take {missing} from {plugin}." if missing else ""
 
     async def _pass_on(self, body: JsonObject, writer: asyncio.StreamWriter) -> None:
         received = self.received
@@ -233,7 +242,7 @@ class Relay:
             await _refuse(writer, 502)
             return
         self._unchecked.clear()
-        self._n_images = 0  # OpenClaw may leave them out of later requests
+        self._n_images, self._own_tools = 0, ()  # OpenClaw may leave them out of later requests
         if received.first_at is None:
             received.first_at = time.perf_counter()
         if not received.exchanges:  # a last request may offer no tools
@@ -255,6 +264,7 @@ class Relay:
             return
         exchange = Exchange(streaming=True)
         received.exchanges.append(exchange)
+        received.offering.append(bool(body.get("tools")))
         answer = _PassedOn(writer, hold=self._may_pass is not None)
         call = self._server.passed_on(self._server.path, body, model=self._model)
         try:
@@ -415,6 +425,10 @@ def _said_in(body: JsonObject) -> Iterator[tuple[str, str]]:
             yield "tool", _text_of(entry.get("output"))
         else:
             yield text_in(entry.get("role")), _text_of(entry.get("content"))
+
+
+def _system_texts(body: JsonObject) -> list[str]:
+    return [text for role, text in _said_in(body) if role in ("system", "developer")]
 
 
 def _results_in(messages: Sequence[JsonObject]) -> tuple[str, ...]:

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.providers.json_values import object_in
-from pytest_openclaw.providers.openclaw.call import CONTEXT_TOKENS
 from pytest_openclaw.tools.code_mode import CODE_MODE
+from pytest_openclaw.types.requests import DEFAULT_CONTEXT_TOKENS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,7 +60,7 @@ def whole_config(wanted: Wanted, scratch: AgentScratch, url: str) -> JsonObject:
         "name": wanted.model,
         "reasoning": False,
         "input": ["text"],
-        "contextWindow": CONTEXT_TOKENS,
+        "contextWindow": DEFAULT_CONTEXT_TOKENS,
         "maxTokens": 8192,
     }
     model = {**usual, **wanted.abilities, "cost": {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0}}

@@ -61,6 +61,7 @@ def dispatch(call: ToolCall, tools: Sequence[Tool], *, over_bridge: bool = False
     if call.in_code:
         tools = [inner for tool in tools if isinstance(tool, CodeTool) for inner in tool.reaches]
         over_bridge = True
+    tools = () if call.unoffered else tools
     tool = _reached(call.name, tools)
     name = tool.name if tool else None
     shortest = call.arguments[: MAX_ARGUMENT_BYTES + 1]  # each of these is a byte or more

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 from pytest_openclaw.tools.paths import absolute
 from pytest_openclaw.tools.world.edits import NotFoundError, replace_pieces, same_ends
 from pytest_openclaw.tools.world.patch import patch_files
-from pytest_openclaw.tools.world.shortening import ReadFrom, read_part
+from pytest_openclaw.tools.world.shortening import ReadFrom, read_part, units
 from pytest_openclaw.tools.world.work import line_steps
 from pytest_openclaw.tools.world.workspace import ToolError, inside, text_of, whole_of
 
 if TYPE_CHECKING:
+    from pytest_openclaw.tools.world.shortening import ResultLimits
     from pytest_openclaw.tools.world.workspace import Workspace
 
 MOST_SHOWN_CHARS = 800
@@ -27,9 +28,11 @@ MOST_NAMES = 100
 LONGEST_NAME = 64
 
 
-def read(workspace: Workspace, arguments: Mapping[str, Any]) -> str:
+def read(workspace: Workspace, limits: ResultLimits, arguments: Mapping[str, Any]) -> str:
     """Return a file, or `limit` lines from `offset` on, its first line from the character `cursor` on."""
-    place = _place(arguments)
+    path = text_of(arguments, "path")
+    # Only a config restricts OpenClaw's `read` to the workspace, and spilled files are beside it.
+    place = path if path in workspace.spilled else _place(arguments)
     path = absolute(place)
     text = workspace.text(place)
     if text is None:
@@ -53,12 +56,12 @@ def read(workspace: Workspace, arguments: Mapping[str, Any]) -> str:
         n = len(lines)
         return f"Offset {first} is beyond end of file ({n} lines total). Retry with offset <= {n}."
     cursor = whole_of(arguments, "cursor", 0, least=0)
-    length = len(lines[first - 1])
+    length = units(lines[first - 1])
     if cursor and cursor >= length:
         more = f" Use offset={first + 1} to continue." if first < len(lines) else ""
         return f"Cursor {cursor} is at or beyond the end of line {first} ({length} characters).{more}"
     limit = whole_of(arguments, "limit", 0) or None
-    return read_part(lines, end, ReadFrom(first, cursor, limit))
+    return read_part(lines, end, ReadFrom(first, cursor, limit), limits)
 
 
 def _place(arguments: Mapping[str, Any]) -> str:

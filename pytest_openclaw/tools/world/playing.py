@@ -24,12 +24,14 @@ from pytest_openclaw.tools.dispatch.arguments import read_json
 from pytest_openclaw.tools.signatures import signature
 from pytest_openclaw.tools.world import file_tools
 from pytest_openclaw.tools.world.failures import as_delivered, cut_text, failure_text, timeout_text
+from pytest_openclaw.tools.world.outbox import MESSAGE, SENDS, Outbox, undelivered, with_delivery
 from pytest_openclaw.tools.world.search import Memory, Web
 from pytest_openclaw.tools.world.shell import Exec
-from pytest_openclaw.tools.world.shortening import cut_result
+from pytest_openclaw.tools.world.shortening import ResultLimits, cut_result
 from pytest_openclaw.tools.world.word_search import rank
 from pytest_openclaw.tools.world.work import MOST_CALLS, OutOfWorkError, n_read, weight_of
 from pytest_openclaw.tools.world.workspace import ToolError, Workspace, error_text, pretty, text_of, whole_of
+from pytest_openclaw.types.requests import DEFAULT_CONTEXT_TOKENS
 from pytest_openclaw.types.tool_calls import Dispatched
 from pytest_openclaw.types.worlds import WorldState
 
@@ -52,13 +54,7 @@ _PLAIN: Mapping[str, str] = {
     "progress_card": "Progress card updated (rev 1)",
     "get_goal": pretty({"status": "missing"}),
 }
-_SENDS: Mapping[str, str] = {
-    "message": "message",
-    "conversations_send": "message",
-    "conversations_turn": "message",
-    "sessions_send": "message",
-}
-"""Tools that send messages, and the argument with the text."""
+_WAITED = "[Context: the turn before this one ended on purpose, by sessions_yield, to wait for an event.]"
 _NO_CHILD = "Nothing to wait for: no child of this turn is still at work. If the task is done, answer."
 
 
@@ -71,22 +67,26 @@ class Playing:
     Args:
         world: the state at the start.
         tools: the offered ones.
+        context_tokens: of the model, by which long results are cut; nothing else depends on it.
     """
 
-    def __init__(self, world: World, tools: Sequence[Tool]) -> None:
+    def __init__(
+        self, world: World, tools: Sequence[Tool], *, context_tokens: int = DEFAULT_CONTEXT_TOKENS
+    ) -> None:
         self._tools = tools
         self._answers = world.answers
         self._n_matching = [0] * len(world.answers)
         self._n_calls = 0
         self._made: dict[ToolCall, Dispatched] = {}
         self._timed_out: list[int] = []
-        self._sent: list[Mapping[str, Any]] = []
         self._awaits_child = False
+        self._limits = limits = ResultLimits(context_tokens)
         self._workspace = workspace = Workspace({**world.memory, **world.files})
         self._exec = Exec(workspace, world.commands, world.env)
-        memory, web = Memory(workspace, world.memory), Web(world.pages, workspace.work)
+        self._outbox = Outbox(workspace)
+        memory, web = Memory(workspace, world.memory), Web(workspace, world.pages)
         self._played: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
-            "read": partial(file_tools.read, workspace),
+            "read": partial(file_tools.read, workspace, limits),
             "write": partial(file_tools.write, workspace),
             "edit": partial(file_tools.edit, workspace),
             "apply_patch": partial(file_tools.apply_patch, workspace),
@@ -137,14 +137,13 @@ class Playing:
     def state(self) -> WorldState:
         """The current state."""
         workspace = self._workspace
-        places = {**workspace.start, **workspace.files}
+        files = {place: text for place, text in workspace.files.items() if place not in workspace.spilled}
+        places = {**workspace.start, **files}
         return WorldState(
-            files=dict(workspace.files),
-            sent=tuple(self._sent),
+            files=files,
+            sent=tuple(self._outbox.sent),
             ran=tuple(self._exec.ran),
-            changed=tuple(
-                place for place in places if workspace.start.get(place) != workspace.files.get(place)
-            ),
+            changed=tuple(place for place in places if workspace.start.get(place) != files.get(place)),
             timed_out=tuple(self._timed_out),
         )
 
@@ -165,7 +164,7 @@ class Playing:
         except OutOfWorkError:
             self._timed_out.append(self._n_calls - 1)
             text = timeout_text(made)
-        return cut_result(valid_text(text))
+        return cut_result(valid_text(text), self._limits)
 
     def _result(self, made: Dispatched) -> str:
         if not made.is_executed or made.tool is None or made.arguments is None:
@@ -187,6 +186,8 @@ class Playing:
         result = self._play(inner.tool, valid_value(dict(inner.arguments)))
         self._workspace.work.spend(len(result) // 50)
         details = read_json(result)
+        if inner.tool == MESSAGE and isinstance(details, dict):
+            details = dict(with_delivery(details))
         return pretty(
             {
                 "tool": {"id": name, "name": inner.tool, "source": "openclaw"},
@@ -202,6 +203,8 @@ class Playing:
         scripted = self._scripted(tool, arguments)
         if scripted is None:
             return self._carry_out(tool, arguments)
+        if scripted.error is not None and tool == MESSAGE:
+            return undelivered(arguments, scripted.error)
         if scripted.error is not None:
             raise ToolError(as_delivered(tool, scripted.error))
         if scripted.fails is not None:
@@ -211,10 +214,10 @@ class Playing:
 
     def _carry_out(self, tool: str, arguments: Mapping[str, Any], result: str | None = None) -> str:
         """Return what a tool returns, or `result` in its place if it would not refuse to send a message."""
-        if tool in _SENDS:
-            n_sent = len(self._sent)
-            returned = self._send(tool, arguments)
-            return returned if result is None or len(self._sent) == n_sent else result
+        if tool in SENDS:
+            n_sent = len(self._outbox.sent)
+            returned = self._outbox.send(tool, arguments)
+            return returned if result is None or len(self._outbox.sent) == n_sent else result
         if result is not None:
             # OpenClaw announces no result of a child that is to be collected.
             if tool == "sessions_spawn" and arguments.get("collect") is not True:
@@ -248,19 +251,6 @@ class Playing:
         schema = _schema(json.dumps(answer.matching, sort_keys=True))
         with self._workspace.work.patterns(), within_steps(CHECK_STEPS):
             return schema.violation(dict(arguments)) is None
-
-    def _send(self, tool: str, arguments: Mapping[str, Any]) -> str:
-        if arguments.get("dryRun") is True:
-            return pretty({"status": "ok", "dryRun": True})
-        if not any(arguments.get(key) for key in (_SENDS[tool], "media", "attachments", "buffer")):
-            raise ToolError(f"{_SENDS[tool]} required")
-        if tool == "sessions_send" and not (arguments.get("sessionKey") or arguments.get("label")):
-            return pretty({"status": "error", "error": "Either sessionKey or label is required"})
-        size = len(json.dumps(arguments))
-        self._workspace.work.spend(size // 50)
-        self._workspace.take_room(size)
-        self._sent.append({"tool": tool, **arguments})
-        return pretty({"status": "ok", "messageId": f"m{len(self._sent)}"})
 
     def _yield(self, _: Mapping[str, Any]) -> str:
         if not self._awaits_child:
@@ -333,9 +323,20 @@ def answered_calls(reply: Reply) -> dict[int, ToolCall]:
     return answered
 
 
-def has_yielded(made: Iterable[tuple[Dispatched, str]]) -> bool:
-    """Whether one of these calls, each with its result, ends the run because its model waits for a child."""
-    return any(call.tool == "sessions_yield" and _status_of(result) == "yielded" for call, result in made)
+def yield_note(made: Iterable[tuple[Dispatched, str]]) -> str | None:
+    """Return what a model that ended its run to wait for a child receives before the child's result.
+
+    It is the model's own note, and why the run had ended; None if no call yielded.
+
+    Args:
+        made: the calls of a turn, each with its result.
+    """
+    for call, result in made:
+        if call.tool == "sessions_yield" and _status_of(result) == "yielded":
+            note = (call.arguments or {}).get("message")
+            own = note.strip() if isinstance(note, str) else ""
+            return f"{own or 'Turn yielded.'}\n\n{_WAITED}"
+    return None
 
 
 def _status_of(result: str) -> object:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.tools.paths import place_of
-from pytest_openclaw.tools.world.external import wrap_external
+from pytest_openclaw.tools.world.external import wrap_external, wrap_part
+from pytest_openclaw.tools.world.shortening import LEAST_FETCHED_UNITS, MOST_FETCHED_UNITS, units
 from pytest_openclaw.tools.world.word_search import rank
 from pytest_openclaw.tools.world.work import line_steps
 from pytest_openclaw.tools.world.workspace import ToolError, pretty, text_of, whole_of
@@ -13,7 +15,6 @@ from pytest_openclaw.tools.world.workspace import ToolError, pretty, text_of, wh
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pytest_openclaw.tools.world.work import Work
     from pytest_openclaw.tools.world.workspace import Workspace
 
 MOST_SNIPPETS = 20
@@ -111,9 +112,11 @@ def _paragraphs(text: str) -> list[tuple[int, int, str]]:
 class Web:
     """The pages of a world; there are no others. Results have OpenClaw's keys, and their prose is wrapped."""
 
-    def __init__(self, pages: Mapping[str, str], work: Work) -> None:
+    def __init__(self, workspace: Workspace, pages: Mapping[str, str]) -> None:
+        self._workspace = workspace
+        self._work = workspace.work
         self._pages = pages
-        self._work = work
+        self._fetched: set[tuple[str, str, int]] = set()
 
     def search(self, arguments: Mapping[str, Any]) -> str:
         """Return the pages that share words with the query."""
@@ -142,7 +145,7 @@ class Web:
         )
 
     def fetch(self, arguments: Mapping[str, Any]) -> str:
-        """Return the text of a page."""
+        """Return the text of a page, of a long one its beginning and the path of a file with all of it."""
         url = _text_of(arguments, "url")
         if not url.strip().lower().startswith(("http://", "https://")):
             raise _failed("Invalid URL: must be http or https")
@@ -152,27 +155,52 @@ class Web:
         if text is None:
             detail = wrap_external("Not Found", _FETCHED, with_notice=True)
             raise _failed(f"Web fetch failed (404): {detail}")
-        most = min(PAGE_CHARS, whole_of(arguments, "maxChars", PAGE_CHARS))
-        mode = arguments.get("extractMode")
-        self._work.spend(most // 50)
-        shown = wrap_external(text[:most], _FETCHED, with_notice=True)
+        wanted_units = whole_of(arguments, "maxChars", MOST_FETCHED_UNITS, least=LEAST_FETCHED_UNITS)
+        most = min(MOST_FETCHED_UNITS, wanted_units)
+        mode = "text" if arguments.get("extractMode") == "text" else "markdown"
+        self._work.spend(max(most, len(text)) // 50)
+        shown, is_cut = wrap_part(text, _FETCHED, most)
+        spill: Mapping[str, Any] = {}
+        if is_cut:
+            spill = self._spill(text)
+            shown = _with_footer(text, shown, spill["path"], most)
+        is_known = (wanted, mode, most) in self._fetched
+        self._fetched.add((wanted, mode, most))
         return pretty(
             {
                 "url": url,
                 "finalUrl": url,
                 "contentType": "text/plain",
                 "status": 200,
-                "extractMode": mode if mode == "text" else "markdown",
+                "extractMode": mode,
                 "extractor": "raw",
                 "externalContent": _stamp("web_fetch"),
-                "truncated": len(text) > most,
-                "length": len(shown),
-                "rawLength": len(text),
+                "truncated": is_cut,
+                "length": units(shown),
+                "rawLength": units(text),
+                **({"spill": spill} if spill else {}),
                 "fetchedAt": _FETCHED_AT,
                 "tookMs": _TOOK_MS,
                 "text": shown,
+                **({"cached": True} if is_known else {}),
             }
         )
+
+    def _spill(self, text: str) -> Mapping[str, Any]:
+        """Write a page, wrapped, into a file beside the workspace; its name is random in OpenClaw."""
+        place = f"/tmp/openclaw-web-fetch-{hashlib.sha256(text.encode()).hexdigest()[:16]}.log"  # noqa: S108
+        self._workspace.spill(place, wrap_external(text, _FETCHED, with_notice=True))
+        return {"path": place, "chars": units(text)}
+
+
+def _with_footer(text: str, shown: str, path: str, most: int) -> str:
+    """Return the shown part of a page and the path of its file (`spillWebFetchContent` in `web-fetch`)."""
+    named = f"Full output: {path}"
+    footer = f"\n\n[Showing truncated web_fetch content. {named}.]"
+    if len(footer) <= most:
+        return wrap_part(text, _FETCHED, most - len(footer))[0] + footer
+    compact = f"[{named}]"
+    return compact if len(compact) <= most else shown
 
 
 def _failed(text: str) -> ToolError:

@@ -33,6 +33,7 @@ from pytest_openclaw.tools.world.shell_syntax import (
     Simple,
     read_script,
 )
+from pytest_openclaw.tools.world.shortening import kept_output
 from pytest_openclaw.tools.world.workspace import ToolError, text_of
 
 if TYPE_CHECKING:
@@ -91,7 +92,8 @@ class Exec:
             return f'workdir "{workdir}" is unavailable or not a directory: command was not executed.'
         env = arguments.get("env")
         ran = self.run(command, folder, env if isinstance(env, dict) else {})
-        output = ran.output.rstrip("\n") or "(no output)"
+        discarded, kept = kept_output(ran.output)
+        output = discarded + (kept.strip() or "(no output)")
         if not ran.code:
             return output
         return f"{output}\n\n{_ENDED.get(ran.code, f'(Command exited with code {ran.code})')}"

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     Program = Callable[["Process"], str]
 
-MOST_OUTPUT_CHARS = 200_000
 _MISUSES = {"grep": 2, "ls": 2, "sort": 2, "test": 2, "[": 2, "env": 125, "diff": 2}
 """Exit codes for unknown options; others have 1."""
 
@@ -45,7 +44,7 @@ class Collected:
 
     def __init__(self) -> None:
         self._texts: list[str] = []
-        self._left = MOST_OUTPUT_CHARS
+        self._left = MOST_TEXT_CHARS
 
     def write(self, text: str) -> None:
         """Keep what fits."""

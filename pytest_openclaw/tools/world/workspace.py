@@ -51,6 +51,7 @@ class Workspace:
         for place in (*self.files, *self.folders):
             self.folders.update(folders_above(place))
         self.start, self.start_folders = dict(self.files), frozenset(self.folders)
+        self.spilled: set[str] = set()
         self.work = Work()
         self._entries: dict[str, list[str]] = {}
         self._room = max(0, min(ROOM_CHARS, MOST_CHARS - sum(map(len, self.files.values()))))
@@ -105,6 +106,13 @@ class Workspace:
         if place not in self.files:
             self._add(place)
         self.files[place] = text
+
+    def spill(self, place: str, text: str) -> None:
+        """Keep a text that OpenClaw itself writes beside the workspace: it takes no room and is no change."""
+        self.folders.update(folders_above(place))
+        self._entries.clear()
+        self.files[place] = text
+        self.spilled.add(place)
 
     def make_folder(self, place: str) -> None:
         """Make a folder and those above it; raises as `put` does."""

@@ -18,7 +18,7 @@ from pytest_openclaw.suites.conversation import written_messages
 from pytest_openclaw.tools.catalogue import load_catalogue
 from pytest_openclaw.types.prompts import Prompt, Suite
 from pytest_openclaw.types.requests import Request
-from pytest_openclaw.types.worlds import Command, World
+from pytest_openclaw.types.worlds import Answer, Command, World
 from pytest_openclaw.validators import BUILTIN, build_registry
 from pytest_openclaw.validators.registry import build_validator
 from tests.openclaw.model_server import Said
@@ -87,6 +87,7 @@ def own_case(
     tools: Sequence[str] = ("read", "write", "edit", "ls"),
     files: Mapping[str, str] | None = None,
     commands: Sequence[Command] = (),
+    answers: Sequence[Answer] = (),
     steps: int = 12,
     wants: Mapping[str, Any] | None = None,
 ) -> Case:
@@ -102,7 +103,7 @@ def own_case(
         validator=build_validator(spec, REGISTRY),
         validator_spec=spec,
         tools=tuple(known[tool] for tool in tools),
-        world=World(files=files or {}, commands=tuple(commands), steps=steps),
+        world=World(files=files or {}, commands=tuple(commands), answers=tuple(answers), steps=steps),
     )
     return Case(id=name, about=about, prompt=prompt, turns=turns)
 
@@ -185,9 +186,10 @@ def why_not_real(prompt: Prompt) -> str:
 def all_cases() -> tuple[Case, ...]:
     """Return every case, each id once."""
     from tests.openclaw.agreement.endings import endings
+    from tests.openclaw.agreement.messages import messages
     from tests.openclaw.agreement.mistaken_calls import mistaken_calls
     from tests.openclaw.agreement.mistaken_files import mistaken_files
 
-    cases = (*suite_cases(), *mistaken_calls(), *mistaken_files(), *endings())
+    cases = (*suite_cases(), *mistaken_calls(), *mistaken_files(), *endings(), *messages())
     assert len({case.id for case in cases}) == len(cases), "an id is there twice"
     return cases

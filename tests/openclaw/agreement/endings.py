@@ -13,6 +13,7 @@ OPEN = calls(call("open", path="a"))
 def endings() -> Iterator[Case]:
     """Yield the cases."""
     yield from _endings()
+    yield from _without_tools()
     yield from _written()
 
 
@@ -172,6 +173,39 @@ def _endings() -> Iterator[Case]:
     yield own_case(
         "loop-in-a-turn", "the same call five times in a turn", calls(*[READ] * 5), DONE, files=FILES
     )
+
+
+def _without_tools() -> Iterator[Case]:
+    """Calls where OpenClaw asks for words alone, after a call and an answer without text."""
+    written = '[write]\n{"path": "n.txt", "content": "x"}\n[END_TOOL_REQUEST]'
+    write = call("write", path="n.txt", content="x")
+    for name, about, *after in (
+        ("call", "the same call", calls(READ), DONE),
+        ("calls", "a write and other calls, turn by turn", calls(write), calls(call("ls"), READ), DONE),
+        ("beside-text", "words beside a call", Said(text="Let me look.", calls=(READ,)), DONE),
+        ("odd", "a name that no tool can have", calls(call("re ad", path="a.txt")), DONE),
+        ("written", "a call written in brackets", says(written), DONE),
+        ("broken", "arguments that are cut off", calls(("read", '{"path": "a.t')), DONE),
+        ("empty", "a call, then an empty answer again", calls(READ), says(""), DONE),
+        (
+            "length",
+            "a call, then nothing came before the output limit",
+            calls(READ),
+            Said(finish="length"),
+            DONE,
+        ),
+        ("length-call", "a call whose finish_reason is length", Said(calls=(READ,), finish="length"), DONE),
+        ("again", "the same call again and again", calls(READ)),
+    ):
+        yield own_case(
+            f"without-tools-{name}",
+            f"a call, an empty answer, and without tools {about}",
+            calls(READ),
+            says(""),
+            *after,
+            files=FILES,
+            steps=16,
+        )
 
 
 def _written() -> Iterator[Case]:

@@ -21,7 +21,8 @@ A world is played by our own loop, which answers a model's calls by OpenClaw's r
 ([Ask through OpenClaw itself](how-to/openclaw.md)). This page says how far both come to the same, against one
 scripted model on loopback that plays good and bad turns. Each case goes once through our loop, asked over HTTP, and once
 through the real `openclaw agent exec`, or for several messages of the user through one session of
-`openclaw agent --local`.
+`openclaw agent --local`. Calls of `message` go through OpenClaw's gateway to a server with Telegram's API on
+loopback, and the validator counts as sent what arrives there.
 """
 _COMPARED = """\
 A case agrees if all of this is the same: the verdict of the cell and how its use of tools is classed, the number of

@@ -1,8 +1,8 @@
 """`python -m tests.openclaw.agreement.releases OLDER NEWER`: what changed for models between two releases.
 
 OLDER and NEWER are folders that `install_openclaw.py` has filled. Captures the surfaces of both, plays cases of the
-agreement suite in both, and writes docs/releases.md from `changes.json` beside this file. What a release did is kept
-in its folder: a case is played again only if it has changed.
+agreement suite in both, and writes docs/releases.md from `changes.json` beside this file. What a release sent and did
+is kept in its folder: a case is played again only if it has changed.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_openclaw.commands.capture_tools import drifts_between
+from pytest_openclaw.core.text import counted
 from pytest_openclaw.providers.openclaw.capture import capture
 from pytest_openclaw.reports.drift_text import render_drift
 from pytest_openclaw.tools.captured import gather
@@ -150,7 +151,7 @@ def _compared(change: Mapping[str, Any]) -> Iterator[str]:
         alike = len(played) - len(differing)
         yield f"**{alike} of {len(played)} cases end alike**, word for word.\n"
         for tools, number in change.get("lacking", {}).items():
-            yield f"{number} further cases offer `{tools}`, which one of the two does not have.\n"
+            yield f"Not played, because only one of the two has `{tools}`: {counted(number, 'case')}.\n"
         yield from (f"- `{name}`: {'; '.join(lines)}" for name, lines in differing.items())
         if differing:
             yield ""
@@ -180,9 +181,14 @@ def _installed(folder: Path) -> RealOpenClaw:
 
 
 def _captured(openclaw: RealOpenClaw) -> Catalogue:
-    found = capture({**openclaw.environ, "OPENCLAW_AGENT_COMMAND": openclaw.command})
-    today = datetime.datetime.now(datetime.UTC).date().isoformat()
-    return catalogue_in(gather(found.sent, release=f"openclaw-{found.release}", taken=today))
+    """Return what a release sends, captured once."""
+    kept = openclaw.folder / "surfaces.json"
+    if not kept.exists():
+        found = capture({**openclaw.environ, "OPENCLAW_AGENT_COMMAND": openclaw.command})
+        today = datetime.datetime.now(datetime.UTC).date().isoformat()
+        gathered = gather(found.sent, release=f"openclaw-{found.release}", taken=today)
+        kept.write_text(json.dumps(gathered, ensure_ascii=False), encoding="utf-8")
+    return catalogue_in(json.loads(kept.read_text("utf-8")))
 
 
 def _release(catalogue: Catalogue) -> str:

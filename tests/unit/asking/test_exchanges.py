@@ -18,7 +18,9 @@ from pytest_openclaw.asking import attempt, exchanges, retry
 from pytest_openclaw.asking.client import AskingClient
 from pytest_openclaw.asking.messages import Listed
 from pytest_openclaw.core import bounded_regex
+from pytest_openclaw.judging import judge
 from pytest_openclaw.tools.catalogue import load_catalogue
+from pytest_openclaw.tools.world import final_state
 from pytest_openclaw.types import faults
 from pytest_openclaw.types.replies import CallResult, Fault, Reply, Timing
 from pytest_openclaw.types.requests import Request
@@ -113,6 +115,22 @@ def test_an_exchange_goes_on_until_an_answer(opened: Open) -> None:
     assert second.history == reply.turns[:1]
     assert third.history == reply.turns[:2]
     assert {request.prompt for request in provider.asked} == {"P1"}
+
+
+@pytest.mark.parametrize("tokens", [8192, 128_000])
+def test_long_results_are_cut_for_the_context_of_the_provider(opened: Open, tokens: int) -> None:
+    """A file of 100,000 characters is read in parts that fit."""
+
+    class Sized(Script):
+        def context_tokens(self, request: Request) -> int:
+            return tokens
+
+    provider = Sized(calls(READ), Reply(text="Done."))
+    world = World(files={"a.txt": "word " * 20_000})
+
+    result = reply_of(held(opened, provider, world)).turns[0].results[0]
+
+    assert 0 <= min(tokens // 2, 32_000) - len(result) < 10
 
 
 def test_an_error_is_returned_and_can_be_fixed(opened: Open) -> None:
@@ -276,6 +294,47 @@ def test_a_model_without_an_answer_is_asked_again(opened: Open, steps: list[Step
     assert (reply.ended_by, len(reply.turns)) == ("answer", len(asked))
     nudges = [turn.user for turn in provider.asked[-1].history if turn.user]
     assert len(nudges) == (len(asked) > 1 + bool(reply.tool_calls))
+
+
+def test_a_call_is_refused_where_tools_are_gone(opened: Open) -> None:
+    """As in OpenClaw: there is no tool of that name, nothing is done, and the model is asked again."""
+    provider = Script(calls(READ), SILENT, calls(WRITE, READ), calls(READ), Reply(text="one"))
+
+    ending = held(opened, provider)
+    reply = reply_of(ending)
+
+    assert [bool(request.tools) for request in provider.asked] == [True, True, False, False, False]
+    assert [turn.results for turn in reply.turns[2:]] == [
+        ("Tool write not found", "Tool read not found"),
+        ("Tool read not found",),
+        (),
+    ]
+    assert provider.asked[-1].history[-2].results == reply.turns[2].results
+    assert (reply.ended_by, reply.text) == ("answer", "one")
+    prompt = cell(tools=TOOLS, world=WORLD).prompt
+    judged = judge.prepare(prompt, reply)
+    assert [made.problem for made in judged.dispatched] == [None, *["unknown_tool"] * 3]
+    assert judged.world == final_state(WORLD, TOOLS, reply.tool_calls[:1])
+
+
+@pytest.mark.parametrize(
+    ("after", "ended_by"),
+    [
+        pytest.param([calls(READ), SILENT], "answer", id="empty"),
+        pytest.param([calls(READ), CUT], "answer", id="cut-off"),
+        pytest.param([CUT_CALLS], "answer", id="cut-off-call"),
+        pytest.param([calls(BROKEN)], "malformed_call", id="no-json"),
+    ],
+)
+def test_a_useless_turn_ends_the_run_where_tools_are_gone(
+    opened: Open, after: list[Step], ended_by: str
+) -> None:
+    """As in OpenClaw, which has asked for words alone."""
+    provider = Script(calls(READ), SILENT, *after, Reply(text="never"))
+
+    reply = reply_of(held(opened, provider))
+
+    assert (reply.ended_by, len(provider.asked)) == (ended_by, 2 + len(after))
 
 
 def test_a_turn_that_was_cut_off_is_not_carried_out(opened: Open) -> None:

@@ -260,10 +260,41 @@ def test_a_yield_ends_the_turn(hold: Hold) -> None:
 
     assert (len(provider.asked), reply.ended_by, reply.text) == (3, "answer", "19 words.")
     assert provider.asked[-1].history[-1] == Turn(user="The child: 19.")
+    assert [turn.user for turn in reply.turns] == [None, None, "The child: 19."]
     assert [json.loads(text)["status"] for turn in reply.turns for text in turn.results] == [
         "accepted",
         "yielded",
     ]
+
+
+@pytest.mark.parametrize(
+    ("given", "note"),
+    [
+        pytest.param({"message": "Write the number down."}, "Write the number down.", id="note"),
+        pytest.param({"message": "  "}, "Turn yielded.", id="blank"),
+        pytest.param({}, "Turn yielded.", id="none"),
+    ],
+)
+def test_a_yielding_model_receives_its_own_note(hold: Hold, given: dict[str, str], note: str) -> None:
+    """As in OpenClaw, before the child's result and with the reason why the turn had ended."""
+    wait = ("sessions_yield", given)
+    _, provider = yielded(
+        hold,
+        calls(SPAWN),
+        calls(wait),
+        Reply(text="19."),
+        Reply(text="Yes."),
+        turns=("The child: 19.", "Sure?"),
+    )
+
+    *_, waiting, noted, message = provider.asked[2].history
+    assert [call.name for call in waiting.calls] == ["sessions_yield"]
+    assert noted.is_users_alone
+    assert (noted.user or "").split("\n\n")[0] == note
+    assert "sessions_yield" in (noted.user or "").split("\n\n")[1]
+    assert message == Turn(user="The child: 19.")
+    assert provider.asked[3].history[: len(provider.asked[2].history)] == provider.asked[2].history
+    assert provider.asked[3].history[-1] == Turn(user="Sure?")
 
 
 def test_a_yield_without_a_further_message_ends_the_exchange(hold: Hold) -> None:

@@ -182,7 +182,13 @@ _TURNS = st.lists(
         text=_TEXTS,
         reasoning=_TEXTS,
         calls=st.lists(
-            st.builds(ToolCall, name=st.just("read"), arguments=st.just("{}"), id=st.none() | st.just("c")),
+            st.builds(
+                ToolCall,
+                name=st.just("read"),
+                arguments=st.just("{}"),
+                id=st.none() | st.just("c"),
+                unoffered=st.booleans(),
+            ),
             max_size=2,
         ).map(tuple),
         results=st.just(("one", "two")),

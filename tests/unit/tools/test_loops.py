@@ -95,3 +95,10 @@ def test_when_openclaw_gives_up(names: Sequence[Sequence[str]], given_up: bool) 
     calls = [[ToolCall(name=name, arguments="{}") for name in made] for made in names]
 
     assert is_given_up(calls, partial(dispatch, tools=TOOLS)) is given_up
+
+
+def test_calls_where_no_tool_is_offered_are_not_counted() -> None:
+    """OpenClaw answers each of them, to the last step."""
+    one = ToolCall(name="open", arguments="{}", unoffered=True)
+
+    assert not is_given_up([[one]] * (MOST_UNKNOWN + 1), partial(dispatch, tools=TOOLS))

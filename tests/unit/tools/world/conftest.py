@@ -48,8 +48,8 @@ WORLD = World(
 class Caller:
     """Calls tools in one world, as a model would."""
 
-    def __init__(self, world: World = WORLD, tools: tuple[Tool, ...] = TOOLS) -> None:
-        self.playing = Playing(world, tools)
+    def __init__(self, world: World = WORLD, tools: tuple[Tool, ...] = TOOLS, **more: Any) -> None:
+        self.playing = Playing(world, tools, **more)
 
     def __call__(self, tool: str, **arguments: Any) -> str:
         return self.playing.answer(ToolCall(name=tool, arguments=json.dumps(arguments)))

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import pytest
 
-from pytest_openclaw.tools.world.shortening import MOST_RESULT_CHARS
 from pytest_openclaw.types.worlds import World
 
 NO_EDITS = "Missing required parameter: edits (received: path, edits=<array>). Supply correct parameters before retrying."
@@ -139,53 +137,6 @@ def test_edits_are_all_or_nothing(call: Any) -> None:
         == "Successfully replaced 3 block(s) in /workspace/notes.md."
     )
     assert call.files["notes.md"] == "eggs\nmilk\n"
-
-
-def test_a_long_file_is_read_in_parts(calls_in: Any) -> None:
-    """An answer is short enough for a small model, and says where to continue."""
-    call = calls_in(World(files={"long": "\n".join(f"line {n}" for n in range(5000))}))
-
-    first = call("read", path="long")
-    assert len(first) <= MOST_RESULT_CHARS
-    offset = int(first.rsplit("offset=", 1)[1].split()[0])
-    assert f"line {offset - 2}\n" in first
-    assert call("read", path="long", offset=offset).startswith(f"line {offset - 1}\n")
-
-
-def test_a_long_line_is_read_in_parts(calls_in: Any) -> None:
-    """The parts, each started where the one before it ended, are the line."""
-    line = "".join(chr(97 + n % 26) for n in range(40_000))
-    call = calls_in(World(files={"wide": line}))
-
-    parts, cursor = [], 0
-    while True:
-        part, _, mark = call("read", path="wide", cursor=cursor).partition("\n\n[")
-        parts.append(part)
-        if not mark:
-            break
-        cursor = int(re.findall(r"offset=1, cursor=(\d+)", mark)[0])
-
-    assert ("".join(parts), len(parts)) == (line, 3)
-    assert call("read", path="wide", cursor=40_000) == (
-        "Cursor 40000 is at or beyond the end of line 1 (40000 characters)."
-    )
-
-
-@pytest.mark.parametrize(
-    ("last", "end"), [("Total: 7", "Total: 7"), ("7", "")], ids=["outcome", "no-outcome"]
-)
-def test_a_long_output_keeps_the_outcome(calls_in: Any, last: str, end: str) -> None:
-    """A sum, an error or the end of an object is shown beside the beginning, and else the beginning alone."""
-    call = calls_in(World(files={"long": "row of a table\n" * 2000 + last}))
-
-    shown = call.sh("cat long")
-    body, _, mark = shown.rpartition("[... ")
-
-    assert len(shown) <= MOST_RESULT_CHARS
-    assert body.startswith("row of a table\n")
-    assert ("middle content omitted" in body) == bool(end)
-    assert body.endswith(end or "row of a table")
-    assert int(mark.split()[0]) == 30_000 + len(last) - len(body)
 
 
 def test_what_changed_is_known(call: Any) -> None:

@@ -1,0 +1,67 @@
+"""Messages: delivered, refused by the tool or by the channel, sent directly and through the bridge."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from pytest_openclaw.tools.catalogue import CALL
+from pytest_openclaw.types.worlds import Answer
+from tests.openclaw.agreement.cases import DONE, Case, call, calls, own_case
+from tests.openclaw.telegram import ABSENT, DOWN, FAILS, NO_CHAT
+
+JONAS: dict[str, Any] = {"action": "send", "channel": "telegram", "target": "@jonas"}
+MADE: tuple[dict[str, Any], ...] = (
+    {**JONAS, "message": "Hello."},
+    {"action": "send", "target": "4242", "message": "No channel."},
+    {"action": "send", "to": "@jonas", "text": "Other names."},
+    {**JONAS, "message": "Not really.", "dryRun": True},
+    {"action": "broadcast", "channel": "telegram", "targets": ["@jonas", "@miranda"], "message": "To both."},
+    {"action": "broadcast", "targets": ["@jonas", "@miranda"], "message": "Not really.", "dryRun": True},
+    {"action": "send", "channel": "telegram", "message": "To whom?"},
+    {"action": "send", "targets": ["@jonas"], "message": "To whom?"},
+    JONAS,
+    {**JONAS, "message": " "},
+    {**JONAS, "caption": "A caption alone."},
+    {"channel": "telegram", "target": "@jonas", "message": "No action."},
+    {"action": "broadcast", "target": "@jonas", "message": "To whom?"},
+    {"action": "broadcast", "targets": ["@jonas"]},
+    {**JONAS, "target": ABSENT, "message": "Hello."},
+    {**JONAS, "target": DOWN, "message": "Hello."},
+    {"action": "broadcast", "targets": [ABSENT], "message": "Hello."},
+)
+_LOST = f"Telegram recipient {ABSENT} could not be resolved to a numeric chat ID (Call to 'getChat' failed! (400: {NO_CHAT}))"
+_ANSWERS = (
+    Answer(tool="message", matching={"properties": {"target": {"const": DOWN}}, "required": ["target"]}, error=f"Call to 'sendMessage' failed! (500: {FAILS})"),
+    *(
+        Answer(tool="message", matching={"properties": {key: {"const": value}}, "required": [key]}, error=_LOST)
+        for key, value in (("target", ABSENT), ("targets", [ABSENT]))
+    ),
+)  # fmt: skip
+_WANTS = {
+    "calls": [{"name": "message"}],
+    "sent": [{"tool": "message", "contains": [text]} for text in ("Hello.", "No channel.", "Other names.")],
+}
+
+
+def messages() -> Iterator[Case]:
+    """Yield the cases."""
+    for name, about, tools, made in (
+        ("direct", "sent by `message`", ("message",), [call("message", **given) for given in MADE]),
+        (
+            "bridge",
+            "sent by `message` through the bridge",
+            (CALL, "message"),
+            [call(CALL, id="message", args=given) for given in MADE],
+        ),
+    ):
+        yield own_case(
+            f"messages-{name}",
+            f"messages {about}: delivered, refused by the tool, refused by the channel",
+            *(calls(one) for one in made),
+            DONE,
+            tools=tools,
+            answers=_ANSWERS,
+            steps=len(made) + 1,
+            wants=_WANTS,
+        )

@@ -1,0 +1,82 @@
+"""Telegram's API on loopback, in so far as OpenClaw's gateway uses it to send messages."""
+
+from __future__ import annotations
+
+import json
+import threading
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from pytest_openclaw.tools.world.outbox import chat_of
+
+TOKEN = "123456:TEST"
+ABSENT, DOWN = "@absent", "500"
+"""A name without a chat, and a chat for which the server fails."""
+NO_CHAT = "Bad Request: chat not found"
+FAILS = "Internal Server Error"
+_POLL_S = 5.0
+
+
+class Telegram:
+    """The server, while it is entered.
+
+    Attributes:
+        messages: chat and text of each message that it took.
+    """
+
+    def __enter__(self) -> Telegram:
+        self.messages: list[tuple[str, str]] = []
+        self._gone = threading.Event()
+        telegram = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                status, answer = telegram._answer(self.path.rpartition("/")[2], json.loads(body or b"{}"))
+                said = json.dumps({"ok": status == 200, **answer}).encode()
+                with suppress(ConnectionError):  # the gateway may have ended meanwhile
+                    self.send_response(status)
+                    self.send_header("Content-Type", "application/json")
+                    self.send_header("Content-Length", str(len(said)))
+                    self.end_headers()
+                    self.wfile.write(said)
+
+            def do_GET(self) -> None:
+                self.do_POST()
+
+            def log_message(self, *args: object) -> None:
+                return
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._gone.set()
+        self._server.shutdown()
+        self._server.server_close()
+
+    def _answer(self, method: str, given: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        """Return the status, and the rest of the answer."""
+        target = str(given.get("chat_id", ""))
+        if target == ABSENT:
+            return 400, {"error_code": 400, "description": NO_CHAT}
+        if target == DOWN:
+            return 500, {"error_code": 500, "description": FAILS}
+        if method == "getUpdates":
+            self._gone.wait(_POLL_S)
+            return 200, {"result": []}
+        if method == "getMe":
+            return 200, {"result": {"id": 123456, "is_bot": True, "first_name": "B", "username": "b_bot"}}
+        chat = {"id": int(chat_of(target)) if target else 0, "type": "private", "first_name": target}
+        if method == "getChat":
+            return 200, {"result": chat}
+        if method == "sendMessage":
+            self.messages.append((target, given["text"]))
+            number = len(self.messages)
+            return 200, {
+                "result": {"message_id": number, "date": 1_795_000_000, "chat": chat, "text": given["text"]}
+            }
+        return 200, {"result": True}

@@ -1,0 +1,66 @@
+"""Tools of a suite's own in the real OpenClaw: offered on `listed`, found over the bridge, functions of code."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from pytest_openclaw.judging.judge import judge
+from pytest_openclaw.types.replies import Reply
+from pytest_openclaw.types.targets import LISTED, OPENCLAW, OPENCLAW_CODE, SurfaceName
+from tests.openclaw.real import RealOpenClaw
+from tests.openclaw.test_own_tools import CALLS, WEATHER, ask, prompt, request
+
+pytestmark = [pytest.mark.openclaw_cli, pytest.mark.nightly]
+
+TURNS: dict[SurfaceName, list[Any]] = {
+    LISTED: [],
+    OPENCLAW: [[("tool_search", '{"query": "weather"}')], [("tool_describe", '{"id": "get_weather"}')]],
+    OPENCLAW_CODE: [[("exec", json.dumps({"code": 'return await catalog.search("weather")'}))]],
+}
+
+
+@pytest.mark.parametrize("surface", [LISTED, OPENCLAW, OPENCLAW_CODE])
+def test_the_agent_offers_the_prompts_own_tools(real_openclaw: RealOpenClaw, surface: SurfaceName) -> None:
+    """The model sees the suite's description and schema, where it finds tools; its call is judged, not made."""
+    asked = prompt(surface)
+
+    reply, bodies = ask(
+        real_openclaw.command,
+        request(asked, surface),
+        *TURNS[surface],
+        [CALLS[surface]],
+        "Done.",
+        **real_openclaw.environ,
+    )
+
+    assert isinstance(reply, Reply), reply
+    assert judge(asked, reply).tool_outcome == "valid"
+    assert len(bodies) == 1 + len(TURNS[surface])
+    assert WEATHER.description in json.dumps(bodies[-1])
+    if surface == LISTED:
+        offered = {tool["function"]["name"]: tool["function"] for tool in bodies[0]["tools"]}
+        assert sorted(offered) == ["get_weather", "read"]
+        assert offered["get_weather"]["parameters"] == WEATHER.parameters
+    if surface == OPENCLAW:
+        described = json.loads(reply.turns[1].results[0])
+        assert described["parameters"] == WEATHER.parameters
+
+
+@pytest.mark.parametrize("surface", [LISTED, OPENCLAW])
+def test_a_wrong_call_of_such_a_tool_is_the_models_fault(
+    real_openclaw: RealOpenClaw, surface: SurfaceName
+) -> None:
+    """Arguments that the suite's schema refuses are bad arguments, on both surfaces."""
+    asked = prompt(surface)
+    name, arguments = CALLS[surface]
+    wrong = arguments.replace('"city"', '"town"')
+
+    reply, _ = ask(
+        real_openclaw.command, request(asked, surface), [(name, wrong)], "Sorry.", **real_openclaw.environ
+    )
+
+    assert isinstance(reply, Reply), reply
+    assert judge(asked, reply).tool_outcome == "bad_arguments"

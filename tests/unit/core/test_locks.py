@@ -1,0 +1,104 @@
+"""Lock files, between processes and within one."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from pytest_openclaw.core.locks import LockFile
+
+HOLDER = """
+import sys
+from pathlib import Path
+from pytest_openclaw.core.locks import LockFile
+
+with LockFile(Path(sys.argv[1])):
+    print("held", flush=True)
+    sys.stdin.readline()
+"""
+
+
+@pytest.mark.parametrize("ends", ["lets go", "is killed"])
+def test_another_process_has_it_until_it_ends(tmp_path: Path, ends: str) -> None:
+    """A lock of a living process cannot be taken; afterwards it can, also if that was killed."""
+    path = tmp_path / "x.lock"
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as holder:
+        assert holder.stdout
+        assert holder.stdout.readline().strip() == b"held"
+        with pytest.raises(TimeoutError, match=r"x\.lock is locked"):
+            LockFile(path, timeout_s=0).acquire()
+        if ends == "is killed":
+            holder.kill()
+        else:
+            holder.communicate(b"\n")
+        holder.wait()
+
+    with LockFile(path, timeout_s=0):
+        assert path.exists()
+
+
+def test_one_that_waits_gets_it(tmp_path: Path) -> None:
+    """Without a time limit a second holder waits until the first one lets go."""
+    first, second = LockFile(tmp_path / "x.lock"), LockFile(tmp_path / "x.lock")
+    first.acquire()
+    waiting = threading.Thread(target=second.acquire)
+    waiting.start()
+    waiting.join(0.1)
+    was_waiting = waiting.is_alive()
+    first.release()
+    waiting.join(60)
+
+    assert (was_waiting, waiting.is_alive()) == (True, False)
+    with pytest.raises(TimeoutError):
+        LockFile(tmp_path / "x.lock", timeout_s=0.05).acquire()
+    second.release()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows cannot remove an open file")
+def test_a_file_that_was_removed_is_made_anew(tmp_path: Path) -> None:
+    """A holder that removes the file before it lets go leaves one lock for those that wait, not two."""
+    path = tmp_path / "x.lock"
+    first, second = LockFile(path), LockFile(path)
+    first.acquire()
+    waiting = threading.Thread(target=second.acquire)
+    waiting.start()
+    path.unlink()
+    first.release()
+    waiting.join(60)
+
+    with pytest.raises(TimeoutError):
+        LockFile(path, timeout_s=0).acquire()
+    second.release()
+
+
+@pytest.mark.skipif(not hasattr(os, "O_NOFOLLOW"), reason="the system has no such flag")
+def test_a_link_is_refused(tmp_path: Path) -> None:
+    """A link in the place of the file is not followed."""
+    (tmp_path / "x.lock").symlink_to(tmp_path / "elsewhere")
+
+    with pytest.raises(OSError, match="symbolic link"):
+        LockFile(tmp_path / "x.lock").acquire()
+
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_letting_go_twice_is_no_error(tmp_path: Path) -> None:
+    """What was never taken, or was let go before, can be let go, and is free then."""
+    lock, other = LockFile(tmp_path / "x.lock"), LockFile(tmp_path / "x.lock", timeout_s=0)
+    lock.release()
+    with lock:
+        lock.release()
+        other.acquire()
+        other.release()
+
+    other.acquire()
+    with pytest.raises(TimeoutError):
+        LockFile(tmp_path / "x.lock", timeout_s=0).acquire()
+    other.release()

@@ -1,0 +1,180 @@
+"""Messages of a world: what is kept, and what the model receives, directly and through the bridge."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from pytest_openclaw.tools.catalogue import load_catalogue
+from pytest_openclaw.tools.world.outbox import chat_of
+from pytest_openclaw.types.tool_calls import Tool
+from pytest_openclaw.types.worlds import Answer, World
+from tests.unit.tools.world.conftest import Caller
+
+KNOWN = load_catalogue().tools
+TOOLS = (KNOWN["message"], KNOWN["conversations_send"], KNOWN["tool_call"])
+HELLO = {"action": "send", "channel": "telegram", "target": "@jonas", "message": "Hello."}
+NO_CHAT = "Bad Request: chat not found"
+
+
+def caller(*answers: Answer) -> Caller:
+    """Return a caller in a world with these answers."""
+    return Caller(World(answers=answers), TOOLS)
+
+
+def delivered(number: int, target: str) -> dict[str, Any]:
+    """The result of a message that was taken."""
+    return {"ok": True, "messageId": str(number), "chatId": chat_of(target), "receipt": {}}
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        pytest.param({}, id="plain"),
+        pytest.param({"channel": None}, id="no-channel"),
+        pytest.param({"target": "telegram:@Jonas"}, id="target-with-channel"),
+        pytest.param({"target": None, "to": "@jonas"}, id="to"),
+        pytest.param({"message": None, "text": "Hello."}, id="text"),
+        pytest.param({"message": None, "media": "cat.png"}, id="media-alone"),
+    ],
+)
+def test_a_message_is_taken(given: dict[str, Any]) -> None:
+    """It has a number, its chat another one, and the call is in the state as it was made."""
+    call, made = caller(), {key: value for key, value in (HELLO | given).items() if value is not None}
+
+    assert json.loads(call("message", **made)) == delivered(1, "@jonas")
+    assert json.loads(call("message", **made)) == delivered(2, "@jonas")
+    assert call.playing.state.sent == ({"tool": "message", **made},) * 2
+
+
+def test_a_chat_has_one_number() -> None:
+    """The same for all spellings of a name; a number is its own."""
+    assert chat_of("@Jonas") == chat_of(" telegram:@jonas ") == chat_of("jonas") != chat_of("@mira")
+    assert chat_of("-100123") == chat_of("telegram:-100123") == "-100123"
+
+
+@pytest.mark.parametrize(
+    ("given", "error"),
+    [
+        pytest.param({"target": None}, "Action send requires a target.", id="no-target"),
+        pytest.param({"target": " "}, "Action send requires a target.", id="blank-target"),
+        pytest.param({"target": None, "targets": ["@jonas"]}, "Action send requires a target.", id="targets"),
+        pytest.param({"target": None, "message": None}, "Action send requires a target.", id="neither"),
+        pytest.param({"message": None}, "message required", id="no-text"),
+        pytest.param({"message": None, "caption": "A cat."}, "message required", id="caption-alone"),
+        pytest.param({"message": " "}, "send requires text or media or location", id="blank-text"),
+        pytest.param({"action": "broadcast"}, "targets required", id="broadcast-without-targets"),
+    ],
+)
+@pytest.mark.parametrize(
+    "answers", [(), (Answer(tool="message", error=NO_CHAT),)], ids=["played", "scripted"]
+)
+def test_a_message_is_refused(given: dict[str, Any], error: str, answers: tuple[Answer, ...]) -> None:
+    """The tool looks at target and text before it sends anything, whatever the channel would say."""
+    call, made = caller(*answers), {key: value for key, value in (HELLO | given).items() if value is not None}
+
+    assert call.error("message", **made) == error
+    assert call.error("tool_call", id="message", args=made) == error
+    assert call.playing.state.sent == ()
+
+
+def test_a_suites_own_tool_may_take_anything() -> None:
+    """Arguments that the release's schema refuses are read as if they were not there."""
+    call = Caller(World(), (Tool(name="message"),))
+
+    for targets in (5, "@jonas", [5, None], {"a": 1}):
+        assert call.error("message", action="broadcast", targets=targets, message="Hi.") == "targets required"
+    assert call.error("message", target=5, message="Hi.") == "Action send requires a target."
+    assert call.error("message", target="@jonas", message=5) == "message required"
+
+
+def test_a_dry_run_sends_nothing() -> None:
+    """Its result says where the message would go."""
+    call = caller()
+    shown = {
+        "channel": "telegram",
+        "to": "telegram:@jonas",
+        "via": "direct",
+        "mediaUrl": None,
+        "dryRun": True,
+    }
+
+    assert json.loads(call("message", **HELLO, dryRun=True)) == shown
+    (result,) = json.loads(
+        call("message", action="broadcast", targets=["@jonas"], message="Hello.", dryRun=True)
+    )["results"]
+    assert (result["payload"], result["to"]) == (shown, "telegram:@jonas")
+    assert call.playing.state.sent == ()
+
+
+def test_a_broadcast_is_one_call_with_a_result_for_each_target() -> None:
+    """All have the number of the first one's message, as in the release."""
+    call = caller()
+    made = {"action": "broadcast", "targets": ["@jonas", "@mira"], "message": "Hello."}
+
+    results = json.loads(call("message", **made))["results"]
+
+    assert [(one["to"], one["ok"], one["payload"]) for one in results] == [
+        ("telegram:@jonas", True, delivered(1, "@jonas")),
+        ("telegram:@mira", True, delivered(1, "@jonas")),
+    ]
+    assert call.playing.state.sent == ({"tool": "message", **made},)
+
+
+@pytest.mark.parametrize(
+    ("given", "state"),
+    [
+        pytest.param(HELLO, None, id="sent"),
+        pytest.param({**HELLO, "dryRun": True}, ("dryRun", None), id="dry-run"),
+        pytest.param({"action": "broadcast", "targets": ["a"], "message": "Hi."}, ("settled", "1"), id="all"),
+        pytest.param({"action": "broadcast", "targets": ["a"]}, ("failed", None), id="none"),
+    ],
+)
+def test_the_bridge_says_what_became_of_it(
+    given: dict[str, Any], state: tuple[str, str | None] | None
+) -> None:
+    """Beside the tool's own result, which stays as it is; a single message needs no more."""
+    result = json.loads(caller()("tool_call", id="message", args=given))["result"]
+
+    details = dict(result["details"])
+    became = details.pop("messageDelivery", None)
+    assert details == json.loads(result["content"][0]["text"])
+    assert (became and (became["status"], became.get("primaryPlatformMessageId"))) == state
+
+
+def test_a_scripted_result_through_the_bridge_is_as_the_suite_has_it() -> None:
+    """Also one that looks like a broadcast's and is none."""
+    for text in ('{"results": [1]}', '{"results": [{"ok": true, "payload": 1}], "n": 1}'):
+        call = caller(Answer(tool="message", result=text))
+
+        details = json.loads(call("tool_call", id="message", args=HELLO))["result"]["details"]
+
+        assert {key: details[key] for key in json.loads(text)} == json.loads(text)
+
+
+def test_what_the_channel_refuses_is_queued() -> None:
+    """OpenClaw reports no error but a message that it keeps; in a broadcast, each target has the error."""
+    call = caller(Answer(tool="message", error=NO_CHAT))
+
+    queued = json.loads(call("message", **HELLO))
+    (failed,) = json.loads(call("message", action="broadcast", targets=["@jonas"], message="Hi."))["results"]
+
+    assert (queued["status"], queued["delivered"]) == ("delivery_queued", False)
+    assert queued["message"].startswith(f"Delivery is pending: OutboundDeliveryError: {NO_CHAT}. ")
+    assert failed == {
+        "channel": "telegram",
+        "to": "@jonas",
+        "ok": False,
+        "error": f"OutboundDeliveryError: {NO_CHAT}",
+    }
+    assert json.loads(call("tool_call", id="message", args=HELLO))["result"]["details"] == queued
+    assert call.playing.state.sent == ()
+
+
+def test_other_tools_that_send_fail_with_an_error() -> None:
+    """Only `message` goes through a channel that keeps what it cannot deliver."""
+    call = caller(Answer(tool="conversations_send", error="gone"))
+
+    assert call.error("conversations_send", conversationRef=f"conv_{'0' * 32}", message="Hi.") == "gone"
