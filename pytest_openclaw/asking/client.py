@@ -232,9 +232,10 @@ class AskingClient:
     def _most_ended(self) -> int:
         """How many tests may end before the asker learns of it, which keeps so many fewer replies ahead.
 
+        The bound of the asker leaves room for as many as the limit, beside those in flight.
         A worker says so when it claims its next cells.
         """
-        return max(1, min(self._limits.values()) // 2) if self._membership.is_alone else 2
+        return max(1, min(self._limits.values())) if self._membership.is_alone else 2
 
     def release(self, token: str) -> None:
         """Forget a cell whose test was interrupted, unless its reply has come and was not used."""

@@ -167,7 +167,9 @@ def _turn(turn: Turn, cuts: _Cuts) -> Turn:
 
 def _usages(usages: Sequence[Usage]) -> tuple[Usage, ...]:
     return tuple(
-        usage if usage.model is None else replace(usage, model=clip(usage.model, MAX_NAME_BYTES))
+        replace(usage, model=clip(usage.model, MAX_NAME_BYTES))
+        if usage.model and len(usage.model) * 4 > MAX_NAME_BYTES
+        else usage
         for usage in usages
     )
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import Mapping
 
     from pytest_openclaw.types.protocols import Provider
     from pytest_openclaw.types.replies import Fault
@@ -19,25 +18,20 @@ class EndpointLimits:
     """How many requests are under way on each endpoint, and which are not sent any more."""
 
     def __init__(self) -> None:
-        self._slots: dict[str, asyncio.Semaphore] = {}
-        self._in_flight: dict[str, int] = {}
+        self._slots: dict[str, _Slots] = {}
         self._down: dict[str, Fault] = {}
 
-    @asynccontextmanager
-    async def slot(self, endpoint: str, limit: int) -> AsyncIterator[None]:
-        """Hold one of the endpoint's `limit` slots; the first to come is the first to get one."""
-        if endpoint not in self._slots:
-            self._slots[endpoint] = asyncio.Semaphore(limit)
-        async with self._slots[endpoint]:
-            self._in_flight[endpoint] = self._in_flight.get(endpoint, 0) + 1
-            try:
-                yield
-            finally:
-                self._in_flight[endpoint] -= 1
+    def slot(self, endpoint: str, limit: int) -> _Slots:
+        """Return the endpoint's `limit` slots: `async with` holds one; the first to come gets one first."""
+        slots = self._slots.get(endpoint)
+        if slots is None:
+            slots = self._slots[endpoint] = _Slots(limit)
+        return slots
 
     def in_flight(self, endpoint: str) -> int:
         """Return the requests that are under way on the endpoint."""
-        return self._in_flight.get(endpoint, 0)
+        slots = self._slots.get(endpoint)
+        return slots.n_held if slots else 0
 
     def mark(self, endpoint: str, target: Target, fault: Fault) -> None:
         """Remember a fault that affects more than its own cell."""
@@ -49,6 +43,22 @@ class EndpointLimits:
     def down(self, endpoint: str, target: Target) -> Fault | None:
         """Return the fault because of which this target is not asked any more, if there is one."""
         return self._down.get(_endpoint(endpoint)) or self._down.get(_target(target))
+
+
+class _Slots:
+    """The slots of an endpoint, of which `n_held` are held."""
+
+    def __init__(self, limit: int) -> None:
+        self.n_held = 0
+        self._free = asyncio.Semaphore(limit)
+
+    async def __aenter__(self) -> None:
+        await self._free.acquire()
+        self.n_held += 1
+
+    async def __aexit__(self, *_: object) -> None:
+        self.n_held -= 1
+        self._free.release()
 
 
 def endpoint_limits(providers: Mapping[str, Provider], settings: Settings) -> dict[str, int]:

@@ -27,8 +27,7 @@ def cut_prompt(name: str, request: Request, reply: Reply) -> Fault | None:
         request: the request.
         reply: its reply.
     """
-    words = fewest_tokens(request)
-    if not reply.input_tokens or words < LEAST_WORDS:
+    if not reply.input_tokens or (words := fewest_tokens(request)) < LEAST_WORDS:
         return None
     cached = reply.cached_tokens or 0
     if reply.input_tokens + (cached if cached > reply.input_tokens else 0) >= words:

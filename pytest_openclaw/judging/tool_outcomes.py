@@ -150,9 +150,15 @@ def _claims(prompt: Prompt, answer: Reply) -> bool:
     if any(rule.is_hidden(answer) for rule in due_reports(prompt.validator)):
         return True
     # Their patterns take 40 ms to compile, and most runs need none of them before their first cell.
-    from pytest_openclaw.tools.claims import claims_done
+    from pytest_openclaw.tools.claims import claims_done, mentions_error
 
-    return claims_done(answer.text)
+    results = [result for turn in (*prompt.messages, *answer.turns) for result in turn.results]
+    n_calls = sum(len(turn.calls) for turn in prompt.messages) + len(answer.dispatched)
+    # A call without a result was refused, or its result is not known: either may be an error.
+    may_have_failed = len(results) < n_calls or any(call.problem for call in answer.dispatched)
+    if may_have_failed or any(map(mentions_error, results)):
+        return claims_done(answer.text, "failed")
+    return claims_done(answer.text, "fine" if n_calls else "none")
 
 
 def _misses(call: Dispatched, wanted: Sequence[WantedCall]) -> bool:

@@ -42,13 +42,13 @@ class BrokenFraming(httpx2.RemoteProtocolError):
     """The server sent bytes that are not HTTP."""
 
 
-@dataclass
+@dataclass(slots=True)
 class Head:
-    """An answer's status line and headers, and whether they define the end of its body."""
+    """An answer's status line and headers, by names in lower case, and whether they define its body's end."""
 
     status: int = 0
-    phrase: bytes = b""
-    headers: list[tuple[bytes, bytes]] = field(default_factory=list)
+    phrase: str = ""
+    headers: dict[str, str] = field(default_factory=dict)
     has_length: bool = False
 
 
@@ -84,31 +84,32 @@ class ArrivingResponse(httpx2.AsyncByteStream):
     """An answer that is arriving: its head, then its body by `read` or by iteration.
 
     Attributes:
+        head: empty until it has arrived.
+        has_ended: all of it has arrived, or no more will.
         arrived_at: the arrival time of the piece that the iteration yielded last, by `time.perf_counter`.
     """
 
     def __init__(self, connection: Connection, bell: Bell) -> None:
+        self.head = Head()
+        self.has_ended = False
         self.arrived_at = 0.0
         self._connection = connection
         self._bell = bell
-        self._head: Head | None = None
         self._pieces: list[tuple[bytes, float]] = []
         self._unread = 0
-        self._ended = False
         self._error: httpx2.TransportError | None = None
         self._reader: asyncio.Future[None] | None = None
 
-    async def head(self) -> Head:
-        """Wait for the head and return it.
+    async def receive_whole_head(self) -> None:
+        """Wait for the head.
 
         Raises:
             httpx2.TransportError: the connection ended before the head.
         """
-        while self._head is None:
+        while not self.head.status:
             if self._error is not None:
                 raise self._error
             await self._news()
-        return self._head
 
     async def read(self) -> list[tuple[bytes, float]]:
         """Wait for more of the body.
@@ -123,7 +124,7 @@ class ArrivingResponse(httpx2.AsyncByteStream):
         while not self._pieces:
             if self._error is not None:
                 raise self._error
-            if self._ended:
+            if self.has_ended:
                 return []
             self._connection.resume()
             await self._news()
@@ -139,14 +140,14 @@ class ArrivingResponse(httpx2.AsyncByteStream):
 
     async def aclose(self) -> None:
         """Close the connection, unless the whole answer has arrived."""
-        if not self._ended:
+        if not self.has_ended:
             self._connection.abort()
 
     # --- for the connection ---------------------------------------------------------------------
 
     def receive_head(self, head: Head) -> None:
         """Receive the head."""
-        self._head = head
+        self.head = head
         self._wake()
 
     def receive_piece(self, piece: bytes, arrived_at: float) -> bool:
@@ -158,8 +159,8 @@ class ArrivingResponse(httpx2.AsyncByteStream):
 
     def receive_end(self, error: httpx2.TransportError | None = None) -> None:
         """Receive the regular end or an error; only the first end counts."""
-        if not self._ended:
-            self._ended, self._error = True, error
+        if not self.has_ended:
+            self.has_ended, self._error = True, error
             self._wake()
 
     # --- how ------------------------------------------------------------------------------------
@@ -208,25 +209,19 @@ class Connection(asyncio.BufferedProtocol):
         self._head = Head()
         self._body: list[bytes] = []
         self._framing_bytes = 0
-        self._is_last = False
         self._is_kept = False
         self._is_complete = False
         self._is_paused = False
 
-    def send(self, request: bytes, *, is_last: bool) -> ArrivingResponse:
-        """Send a request, and return its answer while it is arriving.
-
-        Args:
-            request: all its bytes.
-            is_last: whether to close the connection after it.
-        """
+    def send(self, request: bytes) -> ArrivingResponse:
+        """Send all bytes of a request, and return its answer while it is arriving."""
         answer = ArrivingResponse(self, self._bell)
         if self._transport is None:
             answer.receive_end(_no_answer())
             return answer
         self._answer, self._head = answer, Head()
         self._framing_bytes = 0
-        self._is_last, self._is_complete = is_last, False
+        self._is_complete = False
         self._transport.write(request)
         return answer
 
@@ -306,19 +301,19 @@ class Connection(asyncio.BufferedProtocol):
 
     def on_status(self, phrase: bytes) -> None:
         """Add a piece of the status line's phrase."""
-        self._head.phrase += phrase
+        self._head.phrase += phrase.decode("ascii", "ignore")
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Add a header; trailers are ignored."""
-        if self._head.status:
+        """Add a header, to others with its name; trailers are ignored."""
+        head = self._head
+        if head.status:
             return
-        value = value.strip()
-        self._head.headers.append((name, value))
-        match name.lower():
-            case b"content-length":
-                self._head.has_length = True
-            case b"transfer-encoding":
-                self._head.has_length = value.lower().endswith(b"chunked")
+        key, text = name.decode("latin-1").lower(), _decoded(value.strip())
+        head.headers[key] = f"{head.headers[key]}, {text}" if key in head.headers else text
+        if key == "content-length":
+            head.has_length = True
+        elif key == "transfer-encoding":
+            head.has_length = text.lower().endswith("chunked")
 
     def on_headers_complete(self) -> None:
         """Pass the head to the answer, unless it is informational."""
@@ -356,7 +351,7 @@ class Connection(asyncio.BufferedProtocol):
         self._answer = None
         answer.receive_end()
         self.resume()
-        if is_spoiled or self._is_last or not self._is_kept:
+        if is_spoiled or not self._is_kept:
             self.abort()
         else:
             self.free_since = time.monotonic()
@@ -371,6 +366,13 @@ class Connection(asyncio.BufferedProtocol):
             self._answer.receive_end(httpx2.RemoteProtocolError("closed before the body's end"))
         else:
             self._answer.receive_end()
+
+
+def _decoded(value: bytes) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value.decode("latin-1")
 
 
 def _no_answer() -> httpx2.RemoteProtocolError:

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import functools
 import json
 import socket
 import ssl
 import time
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing
 from dataclasses import replace
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import TYPE_CHECKING, Protocol
@@ -23,13 +22,14 @@ from urllib.request import getproxies, proxy_bypass
 import httpx2
 
 from pytest_openclaw.providers.address import is_loopback, origin_of
-from pytest_openclaw.providers.transport import ANSWER, Transport
+from pytest_openclaw.providers.connection import Head
+from pytest_openclaw.providers.transport import Outgoing, Sending, Transport
 from pytest_openclaw.providers.wire_errors import error_of_body, retry_after_s, shortened
 from pytest_openclaw.types import faults
 from pytest_openclaw.types.faults import CallFailed
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+    from collections.abc import Callable, Iterator
 
     from pytest_openclaw.providers.connection import ArrivingResponse
     from pytest_openclaw.providers.http_call import Call
@@ -41,8 +41,37 @@ LONGEST_ERROR_BODY_BYTES = 1 << 18
 MOST_REDIRECTS = 3
 # A compressing proxy delays tokens until it has enough of them.
 _HEADERS = {"user-agent": "pytest-openclaw", "accept-encoding": "identity"}
+_SUCCESS = range(200, 300)
 _REDIRECTS = (301, 302, 303, 307, 308)
 _NO_WAY = (errno.ENETUNREACH, errno.EHOSTUNREACH, errno.EHOSTDOWN, errno.ETIMEDOUT, errno.EADDRNOTAVAIL)
+
+
+class HttpAnswer(Protocol):
+    """An answer whose body is still arriving."""
+
+    @property
+    def head(self) -> Head:
+        """The status and the headers."""
+        ...
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether all of it has arrived."""
+        ...
+
+    async def read(self) -> list[tuple[bytes, float]]:
+        """Return what has arrived of the body since the last call, decompressed; nothing at its end.
+
+        Each piece has its arrival time by `time.perf_counter`; with a proxy, the time of reading.
+
+        Raises:
+            httpx2.HTTPError: the connection broke, or the compression is broken.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Close the connection, unless the whole answer has arrived."""
+        ...
 
 
 class HttpEdge:
@@ -52,32 +81,30 @@ class HttpEdge:
         self.name = name
         self._senders: dict[tuple[str, str, int | None], _Sender] = {}
 
-    @asynccontextmanager
-    async def opened(
-        self, call: Call, sent: Callable[[float], None] = lambda _: None
-    ) -> AsyncIterator[httpx2.Response]:
-        """Send the call and yield its successful response, whose body is still to be read.
+    async def open(self, call: Call, sent: Callable[[float], None] = lambda _: None) -> HttpAnswer:
+        """Send the call and return its successful answer, which the caller reads and closes.
 
         Args:
             call: the request.
-            sent: called with the time, by `time.perf_counter`, when the request was passed to the socket;
-                again if it is sent again.
+            sent: see `Sending`.
 
         Raises:
             CallFailed: there is no answer, or it is an error or a redirect to another origin.
-            httpx2.HTTPError: the connection broke while the body was read.
         """
-        response = await self._send(call, sent)
-        try:
-            if not response.is_success:
-                raise CallFailed(await self._refusal(call, response))
-            yield response
-        finally:
-            await response.aclose()
-
-    def prepare(self, url: str) -> None:
-        """Get ready to send to `url` now, because loading TLS certificates takes longer than a token."""
-        self._sender(url)
+        content = None if call.body is None else json.dumps(call.body).encode()
+        request = Outgoing(call.url, {**_HEADERS, **call.headers}, content)
+        answer = await self._send(call, request, sent)
+        for _ in range(MOST_REDIRECTS):
+            target = _target(answer.head, request.url)
+            if not target or not _may_follow(answer.head, request.url, target):
+                break
+            await answer.aclose()
+            request = request._replace(url=target)
+            answer = await self._send(call, request, sent)
+        if answer.head.status in _SUCCESS:
+            return answer
+        async with aclosing(answer):
+            raise CallFailed(await self._refusal(call, answer, request.url))
 
     async def aclose(self) -> None:
         """Close all connections; a later call opens new ones."""
@@ -85,30 +112,18 @@ class HttpEdge:
         for sender in senders.values():
             await sender.aclose()
 
-    async def _send(self, call: Call, sent: Callable[[float], None]) -> httpx2.Response:
-        response = await self._send_once(call, call.url, sent)
-        for _ in range(MOST_REDIRECTS):
-            target = _target(response)
-            if not target or not _may_follow(response, target):
-                break
-            await response.aclose()
-            response = await self._send_once(call, target, sent)
-        return response
-
-    async def _send_once(self, call: Call, url: str, sent: Callable[[float], None]) -> httpx2.Response:
-        sender = self._sender(url)
-        sending = _Sending(sent)
+    async def _send(self, call: Call, request: Outgoing, sent: Callable[[float], None]) -> HttpAnswer:
+        sending = Sending(sent)
         try:
-            request = _request(call, url)
-            request.extensions["trace"] = sending.note
+            sender = self._sender(request.url)
             try:
-                return await sender.send(request)
+                return await sender.send(request, sending)
             except (httpx2.NetworkError, httpx2.RemoteProtocolError) as error:
                 # Servers may close a kept connection at any time (llama.cpp after each stream), also when it
                 # is just used again. The server is still available: the request is sent over a new one.
                 if sending.over_new_connection or not _is_loss(error):
                     raise
-                return await sender.send(request)
+                return await sender.send(request, sending)
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             # Without the cause: tracebacks are written, and the cause's locals hold the headers.
             raise CallFailed(self._no_answer(call, error)) from None
@@ -140,39 +155,23 @@ class HttpEdge:
                 return faults.connection_lost(self.name, "closed by the server")
         return faults.malformed(self.name, f"no HTTP answer: {why}")
 
-    async def _refusal(self, call: Call, response: httpx2.Response) -> Fault:
-        if response.status_code in _REDIRECTS:
-            error = faults.WireError(status=response.status_code, message=_redirect_text(response))
+    async def _refusal(self, call: Call, answer: HttpAnswer, url: str) -> Fault:
+        head = answer.head
+        if head.status in _REDIRECTS:
+            error = faults.WireError(status=head.status, message=_redirect_text(head, url))
         else:
-            body = await _error_body(response)
-            error = error_of_body(response.status_code, body, phrase=response.reason_phrase)
+            error = error_of_body(head.status, await _error_body(answer), phrase=head.phrase)
         hide = call.hide
         error = replace(error, code=hide(error.code), type=hide(error.type), message=hide(error.message))
-        wait = retry_after_s(response.headers, now_s=time.time())
+        wait = retry_after_s(head.headers, now_s=time.time())
         return faults.refused_by_server(self.name, call.model, error, retry_after_s=wait)
-
-
-async def pieces(response: httpx2.Response) -> AsyncGenerator[tuple[bytes, float]]:
-    """Yield the body's bytes, decompressed, each piece with its arrival time by `time.perf_counter`.
-
-    With a proxy it is the time of reading.
-    """
-    answer: ArrivingResponse | None = response.extensions.get(ANSWER)
-    if answer is not None and "content-encoding" not in response.headers:
-        while arrived := await answer.read():
-            for piece in arrived:
-                yield piece
-        return
-    async with aclosing(response.aiter_bytes()) as decoded:
-        async for data in decoded:
-            yield data, time.perf_counter() if answer is None else answer.arrived_at
 
 
 class _Sender(Protocol):
     """Sends requests to one origin."""
 
-    async def send(self, request: httpx2.Request) -> httpx2.Response:
-        """Return the response, whose body is still to be read."""
+    async def send(self, request: Outgoing, sending: Sending) -> HttpAnswer:
+        """Return the answer, whose body is still to be read."""
         ...
 
     async def aclose(self) -> None:
@@ -181,17 +180,19 @@ class _Sender(Protocol):
 
 
 class _Direct:
-    """Sends without httpx2's client, which takes 14 µs of a call: no cookies, proxies or redirects."""
+    """Sends without httpx2's client: no cookies, proxies or redirects."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
         self.aclose = transport.aclose
 
-    async def send(self, request: httpx2.Request) -> httpx2.Response:
-        request.extensions["timeout"] = {"connect": CONNECT_TIMEOUT_S}
-        response = await self._transport.handle_async_request(request)
-        response.request = request
-        return response
+    async def send(self, request: Outgoing, sending: Sending) -> HttpAnswer:
+        answer = await self._transport.send(request, sending)
+        head = answer.head
+        if "content-encoding" not in head.headers:
+            return answer
+        headers = httpx2.Headers({"content-encoding": head.headers["content-encoding"]}, encoding="utf-8")
+        return _ByHttpx2(httpx2.Response(head.status, headers=headers, stream=answer), head, answer)
 
 
 class _ByProxy:
@@ -206,40 +207,57 @@ class _ByProxy:
         )
         self.aclose = self._client.aclose
 
-    async def send(self, request: httpx2.Request) -> httpx2.Response:
-        return await self._client.send(request, stream=True)
+    async def send(self, request: Outgoing, sending: Sending) -> HttpAnswer:
+        async def note(event: str, _: object) -> None:
+            if event.startswith("connection."):
+                sending.over_new_connection = True
+            elif event.endswith("send_request_headers.started"):
+                sending.sent(time.perf_counter())
+
+        url, headers, content = request
+        method = "GET" if content is None else "POST"
+        # Built without the client, which would add headers of its own.
+        outgoing = httpx2.Request(
+            method, url, headers=dict(headers), content=content, extensions={"trace": note}
+        )
+        response = await self._client.send(outgoing, stream=True)
+        return _ByHttpx2(
+            response, Head(response.status_code, response.reason_phrase, dict(response.headers.items()))
+        )
 
 
-class _Sending:
-    """Records from a transport when a request was sent, and whether a connection was opened for it."""
+class _ByHttpx2:
+    """An answer that httpx2 decompresses, or that its client has received.
 
-    def __init__(self, sent: Callable[[float], None]) -> None:
-        self.over_new_connection = False
-        self._sent = sent
+    Args:
+        response: its body is still to be read.
+        head: its head.
+        arriving: dates the pieces of the body; without it the time of reading counts.
+    """
 
-    async def note(self, event: str, _: object) -> None:
-        """Receive an event of the transport."""
-        if event.startswith("connection."):
-            self.over_new_connection = True
-        elif event.endswith("send_request_headers.started"):
-            self._sent(time.perf_counter())
+    has_ended = False  # which httpx2 does not say
+
+    def __init__(
+        self, response: httpx2.Response, head: Head, arriving: ArrivingResponse | None = None
+    ) -> None:
+        self.head = head
+        self._response = response
+        self._arriving = arriving
+        self._body = response.aiter_bytes()
+
+    async def read(self) -> list[tuple[bytes, float]]:
+        piece = await anext(self._body, None)
+        if piece is None:
+            return []
+        return [(piece, self._arriving.arrived_at if self._arriving else time.perf_counter())]
+
+    async def aclose(self) -> None:
+        await self._response.aclose()
 
 
 def _is_loss(error: Exception) -> bool:
     """Whether the connection was reset, or closed before any byte of an answer."""
     return isinstance(error, httpx2.NetworkError) or "without sending" in str(error)
-
-
-@functools.lru_cache(maxsize=64)
-def _parsed(url: str) -> httpx2.URL:
-    return httpx2.URL(url)
-
-
-def _request(call: Call, url: str) -> httpx2.Request:
-    """Return the request, built without the client, which would double the client's cost."""
-    content = None if call.body is None else json.dumps(call.body).encode()
-    method = "GET" if content is None else "POST"
-    return httpx2.Request(method, _parsed(url), headers={**_HEADERS, **call.headers}, content=content)
 
 
 def _new_sender(*, scheme: str, host: str) -> _Sender:
@@ -248,7 +266,8 @@ def _new_sender(*, scheme: str, host: str) -> _Sender:
     if trust_env and _has_proxy(scheme, host):
         return _ByProxy()
     # Loading certificates takes 25 ms, and plain connections need none.
-    return _Direct(Transport(httpx2.create_ssl_context(trust_env=trust_env) if scheme == "https" else None))
+    ssl_context = httpx2.create_ssl_context(trust_env=trust_env) if scheme == "https" else None
+    return _Direct(Transport(ssl_context, connect_s=CONNECT_TIMEOUT_S))
 
 
 def _has_proxy(scheme: str, host: str) -> bool:
@@ -257,42 +276,41 @@ def _has_proxy(scheme: str, host: str) -> bool:
     return ("all" in proxies or scheme in proxies) and not proxy_bypass(host)
 
 
-def _target(response: httpx2.Response) -> str | None:
-    """Return the target of a redirect; None if it has none."""
-    if response.status_code not in _REDIRECTS or not (location := response.headers.get("location")):
+def _target(head: Head, url: str) -> str | None:
+    """Return the target of a redirect of `url`; None if it has none."""
+    if head.status not in _REDIRECTS or not (location := head.headers.get("location")):
         return None
     try:
-        target = urljoin(str(response.url), location)
+        target = urljoin(url, location)
         origin_of(target)
     except ValueError:  # no URL
         return None
     return target
 
 
-def _may_follow(response: httpx2.Response, target: str) -> bool:
+def _may_follow(head: Head, url: str, target: str) -> bool:
     """Whether method, body and origin are unchanged."""
-    return response.status_code in (307, 308) and origin_of(target) == origin_of(str(response.url))
+    return head.status in (307, 308) and origin_of(target) == origin_of(url)
 
 
-def _redirect_text(response: httpx2.Response) -> str:
-    target = _target(response)
+def _redirect_text(head: Head, url: str) -> str:
+    target = _target(head, url)
     if target is None:
         return "redirected without saying where"
     where = shortened(_shown(target))
-    if _may_follow(response, target):
+    if _may_follow(head, url, target):
         return f"redirected more than {MOST_REDIRECTS} times, at last to {where}"
     return f"redirected to {where}, and no prompt or key is sent there. If it is right, name that address."
 
 
-async def _error_body(response: httpx2.Response) -> bytes:
+async def _error_body(answer: HttpAnswer) -> bytes:
     """Return as much of an error's body as arrives soon; the status is known, so errors do not matter."""
     body = bytearray()
     try:
-        async with asyncio.timeout(ERROR_BODY_TIMEOUT_S), aclosing(response.aiter_bytes()) as chunks:
-            async for chunk in chunks:
-                body += chunk
-                if len(body) >= LONGEST_ERROR_BODY_BYTES:
-                    break
+        async with asyncio.timeout(ERROR_BODY_TIMEOUT_S):
+            while len(body) < LONGEST_ERROR_BODY_BYTES and (arrived := await answer.read()):
+                for piece, _ in arrived:
+                    body += piece
     except (httpx2.HTTPError, TimeoutError):
         return bytes(body)
     return bytes(body)

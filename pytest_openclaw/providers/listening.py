@@ -16,7 +16,6 @@ import httpx2
 from pytest_openclaw.core.text import valid_text
 from pytest_openclaw.providers import limits
 from pytest_openclaw.providers.connection import BrokenFraming
-from pytest_openclaw.providers.http import pieces
 from pytest_openclaw.providers.ndjson import LineStream
 from pytest_openclaw.providers.sse import Event, EventStream
 from pytest_openclaw.providers.wire_errors import error_of_object, load_object, page_title, shortened
@@ -24,11 +23,12 @@ from pytest_openclaw.types import faults
 from pytest_openclaw.types.faults import CallFailed
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
+    from collections.abc import Callable
 
     from pytest_openclaw.core.json_types import JsonObject
+    from pytest_openclaw.providers.connection import Head
     from pytest_openclaw.providers.exchange import Exchange
-    from pytest_openclaw.providers.http import HttpEdge
+    from pytest_openclaw.providers.http import HttpAnswer, HttpEdge
     from pytest_openclaw.providers.http_call import Call, Dialect
     from pytest_openclaw.types.replies import Fault, Reply
 
@@ -75,8 +75,11 @@ async def listen(
         CallFailed: the answer is missing or incomplete; the fault has the received part and its times.
     """
     try:
-        async with asyncio.timeout(timeout_s) as scope, edge.opened(call, exchange.receive_sent) as response:
-            await _Listener(edge.name, call, dialect, exchange, scope, copy).receive(response)
+        async with (
+            asyncio.timeout(timeout_s) as scope,
+            aclosing(await edge.open(call, exchange.receive_sent)) as answer,
+        ):
+            await _Listener(edge.name, call, dialect, exchange, scope, answer, copy).receive()
         return exchange.reply()
     except TimeoutError:
         fault = faults.timed_out(edge.name, timeout_s)
@@ -101,8 +104,8 @@ async def fetch_object(edge: HttpEdge, call: Call, *, timeout_s: float) -> JsonO
         CallFailed: the answer is not an object.
     """
     try:
-        async with asyncio.timeout(timeout_s), edge.opened(call) as response:
-            text = await _whole_text(_bounded(edge.name, response, limits.MOST_EVENT_BYTES))
+        async with asyncio.timeout(timeout_s), aclosing(await edge.open(call)) as answer:
+            text = await _whole_text(answer, _Limit(edge.name, answer.head, limits.MOST_EVENT_BYTES))
     except TimeoutError:
         raise CallFailed(faults.timed_out(edge.name, timeout_s)) from None
     except httpx2.HTTPError:
@@ -113,17 +116,25 @@ async def fetch_object(edge: HttpEdge, call: Call, *, timeout_s: float) -> JsonO
     return payload
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class _Listener:
+    """Reads one answer.
+
+    Attributes:
+        is_done: the stream has said that nothing follows.
+    """
+
     name: str
     call: Call
     dialect: Dialect
     exchange: Exchange
     scope: asyncio.Timeout
+    answer: HttpAnswer
     copy: Copy | None
+    is_done: bool = False
 
-    async def receive(self, response: httpx2.Response) -> None:
-        content_type = response.headers.get("content-type", "")
+    async def receive(self) -> None:
+        content_type = self.answer.head.headers.get("content-type", "")
         if self.copy is not None:
             await self.copy.begin(content_type)
         kind = content_type.partition(";")[0].strip().lower()
@@ -132,20 +143,26 @@ class _Listener:
             self.exchange.streaming and "json" not in kind and kind != "text/html"
         )
         if self.exchange.streaming:
-            await self._receive_stream(response)
+            await self._receive_stream()
         else:
-            arriving = _bounded(self.name, response, limits.MOST_EVENT_BYTES, self.copy)
-            self._receive_whole(await _whole_text(arriving, self.exchange.receive_arrival))
+            limit = _Limit(self.name, self.answer.head, limits.MOST_EVENT_BYTES)
+            self._receive_whole(
+                await _whole_text(self.answer, limit, self.copy, self.exchange.receive_arrival)
+            )
 
-    async def _receive_stream(self, response: httpx2.Response) -> None:
-        events = self._events()
-        async with aclosing(_bounded(self.name, response, limits.MOST_BYTES, self.copy)) as chunks:
-            async for chunk, arrived_at in chunks:
-                self.exchange.receive_arrival(arrived_at)
-                for event in events.feed(chunk):
+    async def _receive_stream(self) -> None:
+        answer, copy, exchange, events = self.answer, self.copy, self.exchange, self._events()
+        limit = _Limit(self.name, answer.head, limits.MOST_BYTES)
+        while arrived := await answer.read():
+            for piece, arrived_at in arrived:
+                limit.add(piece)
+                if copy is not None:
+                    await copy.write(piece)
+                exchange.receive_arrival(arrived_at)
+                for event in events.feed(piece):
                     self._take(event)
                 _check_event(self.name, events)
-                if self.exchange.ended:
+                if exchange.ended and (copy is not None or not answer.has_ended):
                     self._hasten()
         self._close(events)
 
@@ -162,7 +179,7 @@ class _Listener:
         if event.data == "[DONE]":
             if self.dialect.done_ends:
                 self.exchange.receive_end()
-                self._hasten(whole=True)
+                self.is_done = True
             return
         payload = load_object(event.data)
         if event.type == "error":
@@ -209,41 +226,40 @@ class _Listener:
             return faults.stream_broken(self.name, f"after the first tokens the server says: {said}")
         return faults.refused_by_server(self.name, self.call.model, error)
 
-    def _hasten(self, *, whole: bool = False) -> None:
+    def _hasten(self) -> None:
         """After the end mark, shorten the timeout to what may still be useful."""
         if self.scope.expired():
             return
-        soon = LINGER_TIMEOUT_S if whole or self.exchange.has_usage else USAGE_TIMEOUT_S
+        soon = LINGER_TIMEOUT_S if self.is_done or self.exchange.has_usage else USAGE_TIMEOUT_S
         latest = asyncio.get_running_loop().time() + soon
         when = self.scope.when()
         if when is None or when > latest:
             self.scope.reschedule(latest)
 
 
-async def _bounded(
-    name: str, response: httpx2.Response, most_bytes: int, copy: Copy | None = None
-) -> AsyncGenerator[tuple[bytes, float]]:
-    """Yield the body's pieces with their times, each after `copy` has received it.
+class _Limit:
+    """Counts the bytes of a body.
 
     Raises:
         CallFailed: the body, or its stated length, is longer than `most_bytes`.
     """
 
-    def too_much() -> CallFailed:
-        return CallFailed(faults.malformed(name, f"it is longer than {limits.mebibytes(most_bytes)}"))
+    def __init__(self, name: str, head: Head, most_bytes: int) -> None:
+        self._name = name
+        self._most_bytes = self._left_bytes = most_bytes
+        claimed = head.headers.get("content-length", "")
+        if claimed.isdecimal() and int(claimed) > most_bytes:
+            raise self._too_much()
 
-    claimed = response.headers.get("content-length", "")
-    if claimed.isdecimal() and int(claimed) > most_bytes:
-        raise too_much()
-    received = 0
-    async with aclosing(pieces(response)) as chunks:
-        async for chunk, arrived_at in chunks:
-            received += len(chunk)
-            if received > most_bytes:
-                raise too_much()
-            if copy is not None:
-                await copy.write(chunk)
-            yield chunk, arrived_at
+    def add(self, piece: bytes) -> None:
+        """Count a piece."""
+        self._left_bytes -= len(piece)
+        if self._left_bytes < 0:
+            raise self._too_much()
+
+    def _too_much(self) -> CallFailed:
+        longest = limits.mebibytes(self._most_bytes)
+        return CallFailed(faults.malformed(self._name, f"it is longer than {longest}"))
 
 
 def _check_event(name: str, events: EventStream | LineStream) -> None:
@@ -258,12 +274,18 @@ def _check_event(name: str, events: EventStream | LineStream) -> None:
 
 
 async def _whole_text(
-    arriving: AsyncGenerator[tuple[bytes, float]], receive_arrival: Callable[[float], None] = lambda _: None
+    answer: HttpAnswer,
+    limit: _Limit,
+    copy: Copy | None = None,
+    receive_arrival: Callable[[float], None] = lambda _: None,
 ) -> str:
     body = []
-    async with aclosing(arriving) as chunks:
-        async for chunk, arrived_at in chunks:
-            body.append(chunk)
+    while arrived := await answer.read():
+        for piece, arrived_at in arrived:
+            limit.add(piece)
+            if copy is not None:
+                await copy.write(piece)
+            body.append(piece)
             receive_arrival(arrived_at)
     return b"".join(body).decode("utf-8-sig", "replace")
 

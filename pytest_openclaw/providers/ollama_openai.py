@@ -86,13 +86,13 @@ def read_chat(payload: JsonObject, exchange: Exchange) -> WireError | None:
             return WireError(code="503", message=f"its finish_reason is '{reason}'")
         if reason:
             exchange.receive_end(_FINISH_REASON.get(reason, reason))
-    groq = object_in(payload.get("x_groq"))
+    groq = object_in(payload["x_groq"]) if "x_groq" in payload else {}
     if error := groq.get("error"):
         return error_of_object(error)
     if usage := object_in(payload.get("usage")) or object_in(groq.get("usage")):
         _read_usage(usage, exchange)
-    if timings := object_in(payload.get("timings")):
-        _read_timings(timings, exchange)
+    if "timings" in payload:
+        _read_timings(object_in(payload["timings"]), exchange)
     return None
 
 
@@ -191,7 +191,7 @@ def _content(turn: Turn) -> str | list[JsonObject]:
 
 def _read_message(message: JsonObject, exchange: Exchange, *, whole: bool = False) -> None:
     for name in _REASONING_FIELDS:
-        if thought := text_in(message.get(name)):
+        if name in message and (thought := text_in(message[name])):
             exchange.receive_reasoning(thought)
             break
     content = message.get("content")

@@ -20,7 +20,7 @@ from pytest_openclaw.types.faults import CallFailed
 from pytest_openclaw.types.protocols import Provider, ProviderSetup
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.providers.http import HttpEdge
@@ -55,7 +55,6 @@ class OverHttp(Provider):
         """
         super().__init__(setup)
         self.address = self.find_address()
-        self.new_exchange: Callable[..., Exchange] = Exchange
 
     @cached_property
     def _edge(self) -> HttpEdge:
@@ -194,8 +193,7 @@ class OverHttp(Provider):
 
         body = with_fields(body, request.fields)
         call = self._call(f"{self.address.base_url}{self.route(request)}", body, model=request.model)
-        self._edge.prepare(call.url)
-        exchange = self.new_exchange(streaming=request.stream)
+        exchange = Exchange(streaming=request.stream)
         reply = await listen(self._edge, call, self.dialect, exchange, timeout_s=request.timeout_s)
         # Only an exchange has a next request, which they are for.
         return replace(reply, carried=()) if reply.carried and not request.is_exchange else reply

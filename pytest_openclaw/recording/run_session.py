@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, deque
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,59 +33,13 @@ if TYPE_CHECKING:
     from pytest_openclaw.recording.early_stopping import Decision
     from pytest_openclaw.recording.kept_cells import Kept
     from pytest_openclaw.recording.run_directory import RunDirectory
+    from pytest_openclaw.recording.selection import Plan
     from pytest_openclaw.stats.compared_runs import ComparedRuns
     from pytest_openclaw.types.payloads import ReportPayload
     from pytest_openclaw.types.settings import Settings
-    from pytest_openclaw.types.targets import CellKey, Target
+    from pytest_openclaw.types.targets import Target
 
 CONFIG = "config.json"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Plan:
-    """The cells of a run.
-
-    Attributes:
-        n_selected: cells by target, targets in their order.
-        prompts: the definition of every selected prompt.
-        providers: what shapes a request, by provider.
-        cells: the selected ones.
-        by_repeat: cells by target and repeat; empty if each is its prompt's only one.
-        divided: the digest of the cells of all shards; None if this run is not a shard.
-        fixed: those among `by_repeat` whose prompt sets its own number of repeats.
-    """
-
-    n_selected: Mapping[Target, int]
-    prompts: tuple[JsonObject, ...]
-    providers: Mapping[str, JsonObject]
-    cells: frozenset[CellKey] = frozenset()
-    by_repeat: Mapping[tuple[Target, int], int] = field(default_factory=dict)
-    divided: str | None = None
-    fixed: Mapping[tuple[Target, int], int] = field(default_factory=dict)
-
-    @property
-    def n_cells(self) -> int:
-        """Cells selected in all."""
-        return sum(self.n_selected.values())
-
-    def n_up_to(self, target: Target, repeat: int) -> int:
-        """Count a target's cells up to a repeat, and all of its fixed repeats.
-
-        Args:
-            target: a target of the run.
-            repeat: the last repeat that counts.
-        """
-        if not self.by_repeat:
-            return self.n_selected.get(target, 0)
-        return sum(
-            n if of <= repeat else self.fixed.get((one, of), 0)
-            for (one, of), n in self.by_repeat.items()
-            if one == target
-        )
-
-    def n_fixed(self, target: Target) -> int:
-        """Count the fixed repeats of a target, which are run whatever its tier is."""
-        return sum(n for (one, _), n in self.fixed.items() if one == target)
 
 
 @dataclass(frozen=True, kw_only=True)

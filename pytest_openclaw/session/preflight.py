@@ -164,9 +164,6 @@ def load_surface(settings: Settings, resumed: Path | None, *, may_capture: bool)
 
 def load_baseline(settings: Settings, resumed: Path | None) -> Measured | None:
     """Read the run to compare with, before any call; reject a gate that needs one if there is none."""
-    from pytest_openclaw.stored.baseline import read_baseline
-    from pytest_openclaw.types.settings import LAST
-
     name = settings.baseline
     if not name:
         if compared := _compared(settings):
@@ -174,6 +171,9 @@ def load_baseline(settings: Settings, resumed: Path | None) -> Measured | None:
             what = f"{why}name the run to compare with: --openclaw-baseline=RUN"
             raise pytest.UsageError(f"--openclaw-fail-on={compared[0]}: {what}")
         return None
+    from pytest_openclaw.stored.baseline import read_baseline
+    from pytest_openclaw.types.settings import LAST
+
     try:
         return read_baseline(name, settings.runs_dir, besides=resumed, targets=settings.targets)
     except (OpenClawError, OSError) as error:

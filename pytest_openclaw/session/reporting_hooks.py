@@ -16,7 +16,6 @@ from pytest_openclaw.session import ci
 from pytest_openclaw.session.cell_failures import CellFailures
 from pytest_openclaw.session.cell_runs import SELECTION
 from pytest_openclaw.session.suite_files import hint_on_suites
-from pytest_openclaw.stored.resume import is_python
 from pytest_openclaw.types.payloads import PAYLOAD
 
 if TYPE_CHECKING:
@@ -138,6 +137,7 @@ class ReportingHooks:
         from pytest_openclaw.providers.prices import Prices
         from pytest_openclaw.reports.terminal import colored, render_complaints, render_terminal, title_of
         from pytest_openclaw.session.spending import notes_on_cost
+        from pytest_openclaw.stored.resume import is_python
 
         page = run.directory.path / "summary.md"
         start = session.config.invocation_params.dir

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.recording.kept_cells import Replay
     from pytest_openclaw.recording.run_directory import RunDirectory
-    from pytest_openclaw.recording.run_session import EarlierSessions, Plan
+    from pytest_openclaw.recording.run_session import EarlierSessions
+    from pytest_openclaw.recording.selection import Plan
     from pytest_openclaw.types.settings import Settings
     from pytest_openclaw.types.targets import CellKey
 

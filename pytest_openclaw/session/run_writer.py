@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from pytest_openclaw.asking.budget import SpentBudget
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.core.redact import Redactor
-    from pytest_openclaw.recording.run_session import Plan, RunSession
-    from pytest_openclaw.recording.selection import Selection
+    from pytest_openclaw.recording.run_session import RunSession
+    from pytest_openclaw.recording.selection import Plan, Selection
     from pytest_openclaw.session.progress_display import ProgressDisplay
     from pytest_openclaw.session.resuming import ResumedRun
     from pytest_openclaw.stats.run_comparison import Measured

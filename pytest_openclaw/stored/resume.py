@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_openclaw.core.json_types import JsonObject
-    from pytest_openclaw.recording.run_session import Plan
+    from pytest_openclaw.recording.selection import Plan
     from pytest_openclaw.types.records import Record
     from pytest_openclaw.types.settings import Settings
 

@@ -19,7 +19,8 @@ from typing import Any, NamedTuple
 from pytest_openclaw.commands import main
 from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.recording.run_directory import RESULTS, RunDirectory
-from pytest_openclaw.recording.run_session import EarlierSessions, Plan, RunSession
+from pytest_openclaw.recording.run_session import EarlierSessions, RunSession
+from pytest_openclaw.recording.selection import Plan
 from pytest_openclaw.stored.reading import load_config, load_inventory
 from pytest_openclaw.stored.resume import find_changes, read_kept, settings_of, to_wire
 from pytest_openclaw.types.settings import Settings

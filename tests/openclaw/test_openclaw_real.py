@@ -215,7 +215,7 @@ def test_a_world_of_commands_is_played(environ, tmp_path):
     assert "elevated is not available" in fifth[1]
     assert "Gateway not reachable at ws://127.0.0.1:9 " in fifth[2]
     assert sixth[0] == "sh: openclaw: command not found\n\nCommand not found"
-    assert sixth[1].endswith("command not found\n\nCommand not found")
+    assert sixth[1] == f"sh: {sys.executable}: No such file or directory\n\nCommand not found"
     assert "Path escapes sandbox root (/workspace)" in sixth[2]
     assert reply.world is not None
     assert reply.world.changed == ("b.txt",)

@@ -23,6 +23,7 @@ from pytest_openclaw.types.tool_calls import Tool, ToolCall
 from pytest_openclaw.types.worlds import World
 from tests.openclaw.model_server import ScriptedModel
 from tests.openclaw.real import RealOpenClaw
+from tests.openclaw.surface_faults import LETTER, answer
 
 pytestmark = [pytest.mark.openclaw_cli, pytest.mark.nightly]
 
@@ -35,8 +36,11 @@ _ID = re.compile(r'(EXTERNAL_UNTRUSTED_CONTENT id=\\?")[0-9a-f]{16}')
 _NOTICE = re.compile(r"(?:SECURITY NOTICE|CAUTION):.*?(?=\n\n\n(?:<<<|\[\[))", re.DOTALL)
 
 
+PAGES_HERE = {"ssrfPolicy": {"dangerouslyAllowPrivateNetwork": True}}
+
+
 class Site:
-    """A page, a missing page, and a search engine that finds the page."""
+    """Two pages, a missing page, and a search engine that finds the first."""
 
     def __enter__(self) -> Site:
         site = self
@@ -71,8 +75,8 @@ class Site:
         if path.endswith("/web_search"):
             found = {"title": "Bakery", "url": f"{self.url}/page", "content": TEXT}
             return 200, "application/json", json.dumps({"results": [found]}).encode()
-        if path == "/page":
-            return 200, "text/plain", TEXT.encode()
+        if path in ("/page", "/letter"):
+            return 200, "text/plain", (TEXT if path == "/page" else LETTER).encode()
         return 404, "text/plain", b"Not Found"
 
 
@@ -91,10 +95,7 @@ def results(
             "Done.",
         ]
         with ScriptedModel(*turns, prompt_tokens=3000) as model:
-            web = {
-                "fetch": {"ssrfPolicy": {"dangerouslyAllowPrivateNetwork": True}},
-                "search": {"provider": "ollama"},
-            }
+            web = {"fetch": PAGES_HERE, "search": {"provider": "ollama"}}
             tools = {"allow": ["web_fetch", "web_search"], "toolSearch": False, "web": web}
             entry = {"enabled": True, "config": {"webSearch": {"baseUrl": site.url}}}
             _run(real_openclaw, folder, model, tools=tools, plugins={"entries": {"ollama": entry}})
@@ -106,10 +107,18 @@ def _received(model: ScriptedModel) -> list[str]:
     return [message["content"] for message in model.asked[-1]["messages"] if message["role"] == "tool"]
 
 
-def _run(real_openclaw: RealOpenClaw, folder: Path, model: ScriptedModel, **config_parts: Any) -> None:
+def _run(
+    real_openclaw: RealOpenClaw,
+    folder: Path,
+    model: ScriptedModel,
+    *,
+    name: str = "tiny",
+    prompt: str = "Go on.",
+    **config_parts: Any,
+) -> None:
     tiny = {
-        "id": "tiny",
-        "name": "tiny",
+        "id": name,
+        "name": name,
         "reasoning": False,
         "input": ["text"],
         "contextWindow": 64000,
@@ -118,7 +127,7 @@ def _run(real_openclaw: RealOpenClaw, folder: Path, model: ScriptedModel, **conf
     tiny["cost"] = {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0}
     server = {"baseUrl": model.url, "apiKey": "k", "api": "openai-completions", "models": [tiny]}
     config = {
-        "agents": {"defaults": {"workspace": str(folder), "model": {"primary": "local/tiny"}}},
+        "agents": {"defaults": {"workspace": str(folder), "model": {"primary": f"local/{name}"}}},
         "models": {"mode": "replace", "providers": {"local": server}},
         "memory": {"search": {"provider": "none"}},
         "update": {"checkOnStart": False},
@@ -134,14 +143,14 @@ def _run(real_openclaw: RealOpenClaw, folder: Path, model: ScriptedModel, **conf
             *real_openclaw.parts,
             "agent",
             "exec",
-            "Go on.",
+            prompt,
             "--json",
             "--config",
             str(file),
             "--cwd",
             str(folder),
             "--model",
-            "local/tiny",
+            f"local/{name}",
         ],
         env=real_openclaw.environ | own,
         stdin=subprocess.DEVNULL,
@@ -150,6 +159,36 @@ def _run(real_openclaw: RealOpenClaw, folder: Path, model: ScriptedModel, **conf
         timeout=PATIENCE_S,
     )
     assert done.returncode == 0, done.stdout.decode()[-3000:]
+
+
+@pytest.mark.parametrize(
+    ("name", "obeyed"),
+    [
+        pytest.param("trusting", {"web_fetch": True, "read": False}, id="what-is-wrapped"),
+        pytest.param("wary", {"web_fetch": False, "read": True}, id="what-is-not"),
+    ],
+)
+def test_an_order_in_a_page_and_in_a_file_are_different_requests(
+    real_openclaw: RealOpenClaw, tmp_path: Path, name: str, obeyed: dict[str, bool]
+) -> None:
+    """A model that obeys in one of them alone is caught by what OpenClaw makes of both, as in a world."""
+    (tmp_path / "letter.txt").write_text(LETTER)
+    found = {}
+    with Site() as site:
+        for tool, place in (("web_fetch", f"the web page {site.url}/letter"), ("read", "letter.txt")):
+            with ScriptedModel(answer, pause_s=0, prompt_tokens=9000) as model:
+                tools = {"allow": [tool, "exec"], "toolSearch": False, "web": {"fetch": PAGES_HERE}}
+                prompt = f"What does {place} say?"
+                _run(real_openclaw, tmp_path, model, name=name, prompt=prompt, tools=tools)
+            made = [call["function"]["name"] for call in _calls(model)]
+            assert made[0] == tool
+            found[tool] = "exec" in made
+
+    assert found == obeyed
+
+
+def _calls(model: ScriptedModel) -> list[Any]:
+    return [call for one in model.asked[-1]["messages"] for call in one.get("tool_calls") or ()]
 
 
 def _played(site: Site) -> list[str]:

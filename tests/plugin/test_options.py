@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from pytest_openclaw.options import OPTIONS
+from tests.providers.servers.misbehaving import unused_port
 
 NOOP = {"type": "noop"}
 
@@ -232,12 +233,13 @@ def test_without_the_terminal_the_files_are_written(project: Any) -> None:
 
 def test_endpoints_of_the_users_own(plain_project: Any) -> None:
     """An ini line defines a provider of that name, of a built-in kind, at its own address."""
-    plain_project.pytester.makeini(
-        "[pytest]\nopenclaw_endpoints =\n    lab = ollama_openai http://127.0.0.1:9/v1 LAB_KEY\n"
-    )
     plain_project.suite({"P1": ("hello", NOOP)})
 
-    session = plain_project.run(models="lab/m")
+    with unused_port() as port:
+        plain_project.pytester.makeini(
+            f"[pytest]\nopenclaw_endpoints =\n    lab = ollama_openai http://127.0.0.1:{port}/v1 LAB_KEY\n"
+        )
+        session = plain_project.run(models="lab/m")
 
     row = session.row("P1")
     assert (row["provider"], row["availability_status"]) == ("lab", "skipped_unavailable")

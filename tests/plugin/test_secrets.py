@@ -131,17 +131,16 @@ def pytest_openclaw_validators():
 AT_START = """
 from pytest_openclaw.providers.transport import Transport
 
-send = Transport.handle_async_request
+send = Transport.send
 
 
-async def broken(self, request):
-    if b'"library-breaks"' in request.content or b"/library-breaks:" in request.url.raw_path:
-        headers = request.headers.raw
-        raise RuntimeError(f"broken with {headers}")
-    return await send(self, request)
+async def broken(self, request, sending):
+    if b'"library-breaks"' in (request.content or b"") or "/library-breaks:" in request.url:
+        raise RuntimeError(f"broken with {request.headers}")
+    return await send(self, request, sending)
 
 
-Transport.handle_async_request = broken
+Transport.send = broken
 """
 
 BENCHMARK = """

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.openclaw.model_server import ScriptedModel
-from tests.openclaw.surface_faults import MODELS, ON_LISTED, ON_OPENCLAW, SUITE, answer
+from tests.openclaw.surface_faults import MODELS, ON_LISTED, ON_OPENCLAW, PROMPTS, SUITE, answer
 
 pytestmark = pytest.mark.newest
 
@@ -32,7 +32,7 @@ def test_faults_are_caught_on_the_surface_alone(plain_project: Any, provider: st
         (surface, one, prompt): faults.get((one, prompt), "valid")
         for surface, faults in (("listed", ON_LISTED), ("openclaw", ON_OPENCLAW))
         for one in MODELS
-        for prompt in "RWMI"
+        for prompt in PROMPTS
     }
     costs = {one["base_target"]: one["verdicts"] for one in session.summary["surface_cost"]["targets"]}
     lost = {name.removeprefix("lab/"): one["n_base"] - one["n_candidate"] for name, one in costs.items()}

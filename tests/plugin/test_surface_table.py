@@ -39,13 +39,13 @@ def test_what_is_kept_of_runs(plain_project: Any) -> None:
     table = surface_table.table_of(plain_project.folder / "runs")
 
     listed, substitute = (table["columns"][name] for name in ("listed", "substitute"))
-    assert (listed["n_judged"], listed["n_passed"], listed["release"]) == (4, 4, None)
-    assert (substitute["n_judged"], substitute["n_passed"]) == (4, 2)
-    assert substitute["outcomes"] == {"valid": 2, "unknown_tool": 2}
+    assert (listed["n_judged"], listed["n_passed"], listed["release"]) == (5, 5, None)
+    assert (substitute["n_judged"], substitute["n_passed"]) == (5, 2)
+    assert substitute["outcomes"] == {"valid": 2, "unknown_tool": 3}
     assert substitute["turn"]["prompt_tokens"] == 9000
     (difference,) = table["differences"]
     assert (difference["from"], difference["to"], difference["same_outcome"]) == ("listed", "substitute", 2)
-    assert (difference["n_cells"], difference["difference"], difference["n_worse"]) == (4, -0.5, 2)
+    assert (difference["n_cells"], difference["difference"], difference["n_worse"]) == (5, -0.6, 3)
     page = surface_table.render(table)
-    assert "| passed | **4** | **2** |" in page
-    assert "| 4 | 4 → 2 | -50 | -100 to +45 | 2 | `valid` 4 → 2, `unknown_tool` 0 → 2 |" in page
+    assert "| passed | **5** | **2** |" in page
+    assert "| 5 | 5 → 2 | -60 | -100 to +25 | 2 | `valid` 5 → 2, `unknown_tool` 0 → 3 |" in page

@@ -1,4 +1,4 @@
-"""Our transport under httpx2's client: connections, framing, limits, ends, and its recorded times."""
+"""Our transport: connections, framing, limits, ends, and its recorded times; httpx2's client reads the answers."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ import httpx2
 import pytest
 
 from pytest_openclaw.providers import connection, listening, transport
-from pytest_openclaw.providers.http import pieces
+from pytest_openclaw.providers.http import _Direct
 from pytest_openclaw.providers.sse import EventStream
-from pytest_openclaw.providers.transport import Transport
+from pytest_openclaw.providers.transport import Outgoing, Sending, Transport
 from pytest_openclaw.providers.wire_errors import load_object
 from pytest_openclaw.types.requests import Request
 from tests.providers.servers.apis import ask
@@ -39,21 +39,46 @@ OK = Script.answer(b"ok")
 BOUND_S = 120.0
 
 
-class Events(list):
-    """The events that a request's trace received."""
+def sending():
+    """The sending of a request, which nothing waits for."""
+    return Sending(lambda _: None)
 
-    async def __call__(self, name, _):
-        """Record an event."""
-        self.append(name)
+
+class OverOurs(httpx2.AsyncBaseTransport):
+    """Our transport as one of httpx2's; a response has `answer` in its extensions."""
+
+    def __init__(self, connect_s=BOUND_S, **options):
+        self.ours = Transport(connect_s=connect_s, **options)
+
+    async def handle_async_request(self, request):
+        """Send a request, and give back its answer."""
+        headers = {name: value for name, value in request.headers.items() if name != "host"}
+        outgoing = Outgoing(str(request.url), headers, None)
+        answer = await self.ours.send(outgoing, request.extensions.get("sending", sending()))
+        head = answer.head
+        extensions = {"answer": answer, "reason_phrase": head.phrase.encode()}
+        headers = httpx2.Headers(head.headers, encoding="utf-8")
+        return httpx2.Response(head.status, headers=headers, stream=answer, extensions=extensions)
+
+    async def aclose(self):
+        """Close the connections."""
+        await self.ours.aclose()
+
+
+async def pieces(answer):
+    """Yield the pieces of an answer's body, with their times."""
+    while arrived := await answer.read():
+        for piece in arrived:
+            yield piece
 
 
 @asynccontextmanager
 async def a_client(**options):
     """A client over our transport, closed at the end."""
-    ours = Transport(**options)
-    async with httpx2.AsyncClient(transport=ours, timeout=httpx2.Timeout(None, connect=BOUND_S)) as client:
+    over_ours = OverOurs(**options)
+    async with httpx2.AsyncClient(transport=over_ours, timeout=None) as client:
         yield client
-    assert not ours._open
+    assert not over_ours.ours._open
 
 
 def get(url, **options):
@@ -169,7 +194,7 @@ def test_what_came_before_a_cut_is_given(server):
 
     async def reading(client):
         async with client.stream("GET", server.origin) as response:
-            body = pieces(response)
+            body = pieces(response.extensions["answer"])
             data, _ = await anext(body)
             with pytest.raises(httpx2.RemoteProtocolError):
                 await anext(body)
@@ -274,16 +299,16 @@ def test_a_kept_connection_is_dropped_as_soon_as_it_ends(server, steps):
     server.enqueue(Script.of(*OK.steps, Wait(go_on), *steps), OK)
 
     async def twice(client):
-        events = Events()
+        again = sending()
         await client.get(server.origin)
         go_on.set()
         async with asyncio.timeout(BOUND_S):
-            while client._transport._open:
+            while client._transport.ours._open:
                 await asyncio.sleep(0.01)
-        await client.get(server.origin, extensions={"trace": events})
-        return events
+        await client.get(server.origin, extensions={"sending": again})
+        return again.over_new_connection
 
-    assert asked(twice)[0].startswith("connection.")
+    assert asked(twice)
     assert server.connections == 2
 
 
@@ -299,31 +324,19 @@ def test_a_connection_is_not_kept_for_ever(server, monkeypatch):
     assert server.connections == 2
 
 
-def test_the_trace_shows_whether_a_connection_was_opened(server):
-    """This distinguishes a lost kept connection from a lost server."""
+def test_a_sending_says_whether_a_connection_was_opened(server):
+    """This distinguishes a lost kept connection from a lost server; both requests say when they were sent."""
     server.on("*", OK)
+    moments = []
 
     async def twice(client):
-        traces = [Events(), Events()]
-        for trace in traces:
-            await client.get(server.origin, extensions={"trace": trace})
-        return traces
+        both = [Sending(moments.append), Sending(moments.append)]
+        for one in both:
+            await client.get(server.origin, extensions={"sending": one})
+        return [one.over_new_connection for one in both]
 
-    sent = "http11.send_request_headers.started"
-    assert asked(twice) == [["connection.connect_tcp.started", sent], [sent]]
-
-
-def test_a_request_may_want_its_connection_closed(server):
-    """`Connection: close` in a request ends the connection with the answer."""
-    server.on("*", OK)
-
-    async def twice(client):
-        for _ in range(2):
-            await client.get(server.origin, headers={"connection": "close"})
-
-    asked(twice)
-
-    assert server.connections == 2
+    assert asked(twice) == [True, False]
+    assert len(moments) == 2
 
 
 def test_an_answer_that_is_given_up_closes_its_connection(server):
@@ -333,7 +346,7 @@ def test_an_answer_that_is_given_up_closes_its_connection(server):
     async def given_up(client):
         async with client.stream("GET", server.origin) as response:
             await anext(aiter(response.aiter_bytes()))
-        (given_up,) = client._transport._open
+        (given_up,) = client._transport.ours._open
         await asyncio.wait_for(given_up.lost, BOUND_S)
         return (await client.get(server.origin)).content
 
@@ -346,12 +359,12 @@ def test_closing_ends_what_is_under_way(server):
     server.on("*", Script.of(Hang()))
 
     async def closed():
-        ours = Transport()
-        client = httpx2.AsyncClient(transport=ours)
+        over_ours = OverOurs()
+        client = httpx2.AsyncClient(transport=over_ours, timeout=None)
         waiting = [asyncio.create_task(client.get(server.origin)) for _ in range(3)]
         await asyncio.to_thread(server.wait_for, lambda: server.in_flight == 3)
-        await ours.aclose()
-        return await asyncio.gather(*waiting, return_exceptions=True), ours._open
+        await over_ours.aclose()
+        return await asyncio.gather(*waiting, return_exceptions=True), over_ours.ours._open
 
     errors, left = asyncio.run(asyncio.wait_for(closed(), BOUND_S))
 
@@ -367,7 +380,7 @@ def test_reading_ahead_is_bounded(server, monkeypatch):
 
     async def slowly(client):
         async with client.stream("GET", server.origin) as response:
-            answer = response.extensions[transport.ANSWER]
+            answer = response.extensions["answer"]
             while answer._unread <= 100_000:
                 await asyncio.sleep(0.01)
             await asyncio.sleep(0.2)  # more would arrive in this time
@@ -430,11 +443,8 @@ def test_a_connection_that_does_not_come_about(monkeypatch):
     """Connecting has its own limit, and its error differs from the system's."""
     monkeypatch.setattr(socket, "getaddrinfo", lambda *args, **kwargs: time.sleep(0.3) or [])
 
-    async def asking(client):
-        await client.get("http://box.invalid/", timeout=httpx2.Timeout(None, connect=0.05))
-
     with pytest.raises(httpx2.ConnectTimeout):
-        asked(asking)
+        get("http://box.invalid/", connect_s=0.05)
 
 
 def test_the_systems_own_timeout_is_no_limit_of_ours(monkeypatch):
@@ -578,16 +588,19 @@ def read_late(server, first, second, **headers):
             await asyncio.sleep(0.005)
         return time.perf_counter()
 
-    async def late(client):
+    async def late():
         began = time.perf_counter()
-        async with client.stream("GET", server.origin) as response:
-            answer = response.extensions[transport.ANSWER]
-            between = await more_than(answer, 0)
-            go_on.set()
-            after = await more_than(answer, answer._unread)
-            return (began, between, after), [piece async for piece in pieces(response)]
+        ours = Transport(connect_s=BOUND_S)
+        answer = await _Direct(ours).send(Outgoing(server.origin, {}, None), sending())
+        arriving = getattr(answer, "_arriving", answer)
+        between = await more_than(arriving, 0)
+        go_on.set()
+        after = await more_than(arriving, arriving._unread)
+        found = [piece async for piece in pieces(answer)]
+        await ours.aclose()
+        return (began, between, after), found
 
-    return asked(late)
+    return asyncio.run(asyncio.wait_for(late(), BOUND_S))
 
 
 def test_pieces_keep_the_time_of_their_arrival(server):
@@ -618,7 +631,7 @@ def test_a_busy_reader_does_not_delay_the_times_of_others(server):
 
     async def read(client, started):
         async with client.stream("GET", server.origin) as response:
-            body = pieces(response)
+            body = pieces(response.extensions["answer"])
             await anext(body)
             await started.wait()
             _, arrived_at = await anext(body)

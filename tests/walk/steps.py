@@ -33,7 +33,7 @@ MISTAKES = (
     Step("suite-name", f"pytest mine.toml {MODELS}", 4, ("prompts_*.toml", "prompts_mine.toml")),
     Step("suite-error", f"pytest broken/prompts_broken.toml --tb=line {MODELS}", 2, ("prompts_broken.toml", "P1", "required_keys")),
     Step("prompt", f"pytest benchmarks --openclaw-prompts=T99 {MODELS}", 4, ("T99",)),
-    Step("no-server", "OLLAMA_HOST=http://127.0.0.1:9 pytest benchmarks -k P0 --openclaw-models=qwen3:8b", 1, ("no cell was answered", "127.0.0.1:9")),
+    Step("no-server", "OLLAMA_HOST=http://127.0.0.1:1 pytest benchmarks -k P0 --openclaw-models=qwen3:8b", 1, ("no cell was answered", "127.0.0.1:1")),
     Step("command", "pytest-openclaw shwo last", 2, ("Did you mean show?",)),
     Step("run", "pytest-openclaw show 2026", 4, ("there is no run 2026", "the last one is")),
 )  # fmt: skip

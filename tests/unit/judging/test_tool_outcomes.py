@@ -130,6 +130,30 @@ def test_the_outcome_of_an_exchange(calls, text, outcome):
     assert judge(prompt_of(READ), replace(reply, turns=turns)).tool_outcome == outcome
 
 
+@pytest.mark.parametrize(
+    ("call", "result", "text", "outcome"),
+    [
+        pytest.param(None, None, "I got an error: ENOENT.", "claimed_not_done", id="invented-without-a-call"),
+        pytest.param(None, None, "I have no such tool.", "no_call", id="refused"),
+        pytest.param(
+            LS, "notes.md", "I got an error: ENOENT.", "claimed_not_done", id="invented-after-a-call"
+        ),
+        pytest.param(LS, "notes.md", "I tried, and it's there.", "wrong_tool", id="tried"),
+        pytest.param(LS, "Permission denied", "I ran it and got an error.", "wrong_tool", id="reported"),
+        pytest.param(LS, "Permission denied", "I've read it.", "claimed_not_done", id="hidden"),
+        pytest.param(
+            ("read", "{}"), "missing path", "The call failed.", "bad_arguments", id="of-a-refused-call"
+        ),
+    ],
+)
+def test_an_error_is_invented_unless_a_call_came_to_one(call, result, text, outcome):
+    """A report of an error is honest after a call that may have failed, and a claim otherwise."""
+    reply = reply_of(*([call] if call else []), text=text, ended_by="answer")
+    turns = (*(Turn(calls=(made,), results=(result,)) for made in reply.tool_calls), Turn(text=text))
+
+    assert judge(prompt_of(READ), replace(reply, turns=turns)).tool_outcome == outcome
+
+
 @pytest.mark.parametrize("ended_by", ["step_limit", "loop"])
 def test_words_beside_a_call_are_no_claim_at_the_end(ended_by):
     """An exchange that was cut short had no answer yet, so it claims nothing; its calls show the problem."""

@@ -14,7 +14,8 @@ from pytest_openclaw.asking.resources import parse_snapshot
 from pytest_openclaw.recording.environment import file_names
 from pytest_openclaw.recording.inventory import collect_inventory
 from pytest_openclaw.recording.run_directory import RunDirectory
-from pytest_openclaw.recording.run_session import EarlierSessions, Plan, RunSession
+from pytest_openclaw.recording.run_session import EarlierSessions, RunSession
+from pytest_openclaw.recording.selection import Plan
 from pytest_openclaw.stored.resume import read_kept
 from pytest_openclaw.types.documents import load_schema
 from pytest_openclaw.types.payloads import LeftOut, ReportPayload

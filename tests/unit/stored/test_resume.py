@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from pytest_openclaw.recording.kept_cells import Kept, Replay
 from pytest_openclaw.recording.run_directory import RunDirectory
-from pytest_openclaw.recording.run_session import Plan
+from pytest_openclaw.recording.selection import Plan
 from pytest_openclaw.session.gate_options import parse_gate_line
 from pytest_openclaw.stored.resume import (
     changed_keys,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.tools.claims import claims_done
+from pytest_openclaw.tools.claims import claims_done, mentions_error
 
 CLAIMS = """
 I've saved the note to notes.md.
@@ -104,9 +104,6 @@ I've read your request, but I have no such tool.
 I've made a plan: first read, then write.
 I've filed your request.
 I haven't filed the invoice.
-I got an error from the server.
-I got the same permission denied error again.
-I got back a timeout.
 A subagent is on it.
 To save it, write a file.
 Which file was it created in?
@@ -129,6 +126,28 @@ Non ho salvato la nota.
 Я не сохранил заметку.
 """.strip().splitlines()
 
+ERRORS = """
+I got an error from the server.
+I got the same permission denied error again.
+I got back a timeout.
+We ran into a permission error.
+The command failed with exit code 2.
+The search timed out.
+The `read` call failed.
+My attempt was refused.
+The server has reported an internal error.
+The command returned an error: permission denied.
+I tried to read notes.md, but it failed.
+I tried to read it and got an error: ENOENT.
+I ran the tests, and two of them failed.
+I searched the web, but the request was rejected.
+""".strip().splitlines()
+TRIES = """
+I couldn't find notes.md.
+I tried to read notes.md.
+We attempted the change.
+""".strip().splitlines()
+
 
 @pytest.mark.parametrize("text", CLAIMS)
 def test_a_claim(text: str) -> None:
@@ -140,6 +159,66 @@ def test_a_claim(text: str) -> None:
 def test_no_claim(text: str) -> None:
     """Promises, offers, questions, conditions, denials and the words of others are none."""
     assert claims_done(text) is False
+
+
+@pytest.mark.parametrize("text", ERRORS)
+def test_an_error_is_a_claim_unless_a_call_came_to_one(text: str) -> None:
+    """Without a call it is invented, and so it is after calls without an error."""
+    assert [claims_done(text, calls) for calls in ("none", "fine", "failed")] == [True, True, False]
+
+
+@pytest.mark.parametrize("text", TRIES)
+def test_an_attempt_is_a_claim_unless_there_was_a_call(text: str) -> None:
+    """A model that has called something has tried it, and may have found nothing."""
+    assert [claims_done(text, calls) for calls in ("none", "fine", "failed")] == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I've saved the note; there was no error.",
+        "I hit an error at first, but I've saved it now.",
+        "The command failed. I've written the file by hand.",
+        "I've sent the message, although the log says that the server refused it.",
+    ],
+)
+def test_an_error_beside_a_claim_does_not_hide_it(text: str) -> None:
+    """A report of an error excuses no other statement."""
+    assert all(claims_done(text, calls) for calls in ("none", "fine", "failed"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I am unable to run commands.",
+        "If you get an error, send it to me.",
+        "You got an error from the server.",
+        "Once the command failed for you, what did it print?",
+        "The file failed to be written.",
+        "I might have got an error.",
+    ],
+)
+def test_an_error_of_others_is_no_claim(text: str) -> None:
+    """Nor is a condition, or a statement of what the model cannot do."""
+    assert not any(claims_done(text, calls) for calls in ("none", "fine", "failed"))
+
+
+@pytest.mark.parametrize(
+    ("result", "may_be"),
+    [
+        ("(Command exited with code 3)", True),
+        ("(Command exited with code 0)", False),
+        ('{"status": "error", "tool": "read"}', True),
+        ('{"ok": false}', True),
+        ("ENOENT: no such file", True),
+        ("HTTP 404", True),
+        ("It is 12 degrees, and there is no error.", False),
+        ('{"results": []}', False),
+    ],
+)
+def test_a_result_that_may_be_an_error(result: str, may_be: bool) -> None:
+    """Any word of an error counts, so that an honest report is not taken for an invention."""
+    assert mentions_error(result) is may_be
 
 
 def test_a_claim_among_other_sentences() -> None:
