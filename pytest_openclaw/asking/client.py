@@ -189,11 +189,12 @@ class AskingClient:
         # A plugin's provider may hold the loop up as long as an attempt may take.
         patience_s = max(self._settings.timeout_s, cell.prompt.timeout_s or 0.0) + SILENCE_S
         wanted_from: Link | None = None
+        has_died = False
         while token not in self._received:
             try:
                 link = self._ready(side)
             except HostDied as error:
-                raise HostDied(side.died) if wanted_from else error from None
+                raise HostDied(side.died) if has_died else error from None
             try:
                 if link is not wanted_from:
                     if link.receive_arrived(partial(self._note, side)):
@@ -202,6 +203,7 @@ class AskingClient:
                     wanted_from = link
                 link.receive(patience_s, partial(self._note, side))
             except HostDied as error:
+                has_died = True
                 self._forget_asker(side, error)
                 if token not in self._places:  # the next asker could not know that it was sent
                     raise HostDied(side.died) from None

@@ -108,17 +108,8 @@ class _Exchange:
         from pytest_openclaw.tools.recovery import is_asked_again, nudge
 
         calls, results, ended_by = await self._answers(reply)
-        turn = Turn(
-            user=self._message,
-            text=reply.text,
-            reasoning=reply.reasoning,
-            calls=calls,
-            results=results,
-            finish_reason=reply.finish_reason,
-            timing=self._endings[-1].timing,
-            input_tokens=reply.input_tokens,
-            output_tokens=reply.output_tokens,
-        )
+        turn = reply.as_turn(user=self._message, calls=calls, results=results)
+        turn = replace(turn, timing=self._endings[-1].timing)
         self._message = None
         self.turns.append(turn)
         run, dispatched = self.turns[self._n_before :], self._playing.dispatched

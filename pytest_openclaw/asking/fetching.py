@@ -124,11 +124,11 @@ class Fetcher:
         if surface and surface.missing and job.target.surface != LISTED:
             return CallResult.never_sent(faults.surface_missing(job.target.provider, surface.missing))
         if job.request.tools and not provider.takes_tools:
-            return CallResult.never_sent(faults.takes_no_tools(job.target.provider))
+            return CallResult.never_sent(faults.takes_no("tools", job.target.provider))
         if (job.request.messages or job.request.turns) and not provider.takes_messages:
-            return CallResult.never_sent(faults.takes_no_messages(job.target.provider))
+            return CallResult.never_sent(faults.takes_no("messages", job.target.provider))
         if job.request.images and "images" not in provider.takes:
-            return CallResult.never_sent(faults.takes_no_images(job.target.provider))
+            return CallResult.never_sent(faults.takes_no("images", job.target.provider))
         if fault := self._endpoints.down(provider.endpoint, job.target):
             return CallResult.never_sent(faults.not_asked(fault))
         if spent := self._spent(job.target):

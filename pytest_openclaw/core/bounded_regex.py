@@ -15,14 +15,14 @@ import warnings
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-import regex
-
 from pytest_openclaw.core.deadline import left_s
 from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.core.quoting import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    import regex
 
 PATTERN_TIMEOUT_S = 2.0
 _SHORTEST_S = 0.001
@@ -81,6 +81,8 @@ def compile_pattern(pattern: str) -> regex.Pattern[str]:
     Raises:
         ValueError: `re` rejects it; the message continues a sentence that begins with the key.
     """
+    import regex  # most suites have no pattern
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)
         try:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from pytest_openclaw.core.json_spans import MAX_DEPTH, Span, find_spans
-from pytest_openclaw.core.text import valid_text
+from pytest_openclaw.core.text import valid_value
 
 if TYPE_CHECKING:
     from pytest_openclaw.core.json_types import JsonObject
@@ -63,7 +63,7 @@ def find_json(text: str, *, kind: Literal["object", "array"] = "object", strict:
     alone = (span.start, span.end) == (0, len(text))
     if strict and not alone:
         return Found(problem=f"text or a fence around the JSON {kind}, which must be alone")
-    value = _tidy(
+    value = valid_value(
         json.loads(text[span.start : span.end], parse_int=_number, parse_float=_number, strict=True)
     )
     return Found(value=value, parsed=_keep(value), alone=alone)
@@ -124,17 +124,6 @@ def _number(written: str) -> int | float:
     huge = HugeNumber("-inf" if written.startswith("-") else "inf")
     huge.written = written
     return huge
-
-
-def _tidy(value: Any) -> Any:
-    r"""Replace lone surrogates, which JSON can bring in as \ud800."""
-    if isinstance(value, str):
-        return valid_text(value)
-    if isinstance(value, list):
-        return [_tidy(item) for item in value]
-    if isinstance(value, dict):
-        return {valid_text(key): _tidy(item) for key, item in value.items()}
-    return value
 
 
 def _plain(value: Any) -> Any:

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_openclaw.distributed.scheduling import CellScheduling, in_scopes
-from pytest_openclaw.distributed.worker_messages import Decided, Spent, Stop, WorkerEnd, WorkerReport
+from pytest_openclaw.distributed.worker_messages import (
+    Decided,
+    PackedReports,
+    Spent,
+    Stop,
+    WorkerEnd,
+    WorkerReport,
+)
 from pytest_openclaw.distributed.worker_protocol import Workers, distributes_freely, has_own_scheduler
 from pytest_openclaw.options import SUITE_NAME
 from pytest_openclaw.session.coordinator import INPUT
@@ -46,6 +53,7 @@ class Controller:
         self._decided: list[Command] = []
         self._keys: dict[str, CellKey] = {}
         self._threads: list[AskerThread] | None = None
+        session.config.pluginmanager.register(PackedReports())
         session.writer.on_decision = lambda decision: self._publish(Decided(**decision))
 
     def pytest_configure_node(self, node: WorkerController) -> None:

@@ -19,6 +19,7 @@ from pytest_openclaw.distributed.worker_messages import (
     Decided,
     Handshake,
     HostFacts,
+    PackedReports,
     Spent,
     Stop,
     Waits,
@@ -106,6 +107,7 @@ class UnderController:
     def begin(self, session: pytest.Session, execution: Execution) -> None:
         """Receive commands from now on."""
         self._output = vars(session.config)["workeroutput"]
+        session.config.pluginmanager.register(PackedReports())
 
         def receive(text: str | None) -> None:
             # In a thread of execnet's; cells are sent in that of the tests.

@@ -11,10 +11,12 @@ import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
+import pytest
+
 from pytest_openclaw.types.payloads import ReportPayload
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Generator, Mapping, Sequence
 
     from pytest_openclaw.core.json_types import JsonObject
 
@@ -113,6 +115,31 @@ class WorkerReport:
             n_unreported=plain["n_unreported"],
             spent_usd=plain["spent_usd"],
         )
+
+
+_TEXT = "openclaw_report"
+_PLAIN = ("$report_type", "nodeid", "location", "keywords", "outcome", "when", "duration", "start", "stop")
+_OFTEN_EMPTY = ("longrepr", "sections", "user_properties")
+
+
+class PackedReports:
+    """Hooks of a worker and of its controller: most of what xdist sends of a test's report is one text."""
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_report_to_serializable(self) -> Generator[None, JsonObject, JsonObject]:
+        """Put the values that each report has into a text."""
+        data = yield
+        if data.get("$report_type") == "TestReport":  # a subtest's report has another type
+            names = [*_PLAIN, *(name for name in _OFTEN_EMPTY if not data[name])]
+            data[_TEXT] = json.dumps({name: data.pop(name) for name in names})
+        return data
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_report_from_serializable(self, data: JsonObject) -> None:
+        """Put them back, for the plugin that makes the report."""
+        if _TEXT in data:
+            packed = json.loads(data.pop(_TEXT))
+            data.update(packed, location=tuple(packed["location"]))
 
 
 @dataclass(frozen=True, kw_only=True)

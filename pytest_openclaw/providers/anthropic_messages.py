@@ -10,7 +10,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pytest_openclaw.providers.earlier_turns import with_ids
+from pytest_openclaw.providers.earlier_turns import users_content, with_ids
 from pytest_openclaw.providers.http_call import Dialect
 from pytest_openclaw.providers.json_values import count_in, object_in, objects_in, text_in
 from pytest_openclaw.providers.over_http import VendorApi
@@ -195,21 +195,13 @@ def _messages(request: Request) -> list[JsonObject]:
     conversation = request.conversation
     for received, turn in zip(conversation, with_ids(conversation), strict=True):
         if turn.user is not None:
-            messages.append({"role": "user", "content": _content(turn)})
+            messages.append({"role": "user", "content": users_content(turn, image_block)})
         # A message without content is refused.
         if said := [*_blocks(received, turn)]:
             messages.append({"role": "assistant", "content": said})
         if turn.results:
             messages.append({"role": "user", "content": _results(turn)})
     return messages
-
-
-def _content(turn: Turn) -> str | list[JsonObject]:
-    """Return a message of the user: its text, as a list only where pictures follow, as in OpenClaw."""
-    assert turn.user is not None, "only such turns have one"
-    if not turn.images:
-        return turn.user
-    return [{"type": "text", "text": turn.user}, *map(image_block, turn.images)]
 
 
 def image_block(image: Image) -> JsonObject:

@@ -26,12 +26,12 @@ from pytest_openclaw.providers.claude.command_line import (
     stdin_of,
     takes_lines,
 )
-from pytest_openclaw.providers.claude.last_line import CalledModel, ended_without_result, meaning_of
+from pytest_openclaw.providers.claude.last_line import ended_without_result, meaning_of
 from pytest_openclaw.providers.claude.played_stream import PlayedStream, stream_for
 from pytest_openclaw.providers.claude.stream_json import receive_line
 from pytest_openclaw.providers.claude.tools import lay_out_tools, what_broke, why_not_askable
 from pytest_openclaw.providers.claude.usage import charged
-from pytest_openclaw.providers.processes import Program
+from pytest_openclaw.providers.processes import CalledModel, Program
 from pytest_openclaw.types import faults
 from pytest_openclaw.types.faults import CallFailed
 from pytest_openclaw.types.protocols import Provider, ProviderSetup

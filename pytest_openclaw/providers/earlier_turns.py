@@ -1,4 +1,4 @@
-"""Prepares the earlier turns of an exchange to be sent again."""
+"""Prepares the turns of a conversation to be sent."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 from pytest_openclaw.tools.thinking import strip_thinking
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
+    from pytest_openclaw.core.json_types import JsonObject
+    from pytest_openclaw.types.images import Image
     from pytest_openclaw.types.replies import Turn
 
 
@@ -45,3 +47,17 @@ def with_ids(history: Sequence[Turn]) -> tuple[Turn, ...]:
         )
         for turn in history
     )
+
+
+def users_content(
+    turn: Turn, picture: Callable[[Image], JsonObject], *, kind: str = "text"
+) -> str | list[JsonObject]:
+    """Return a message of the user: its text, as a list only where pictures follow, as in OpenClaw.
+
+    Args:
+        turn: has such a message.
+        picture: returns a picture as a part of the list.
+        kind: the API's name of a part that is a text.
+    """
+    assert turn.user is not None, "only such turns have one"
+    return [{"type": kind, "text": turn.user}, *map(picture, turn.images)] if turn.images else turn.user

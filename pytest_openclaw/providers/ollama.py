@@ -1,4 +1,4 @@
-"""The common base of the two providers of Ollama: address, key, and warm-up."""
+"""The common base of the two providers of Ollama: address, key, warm-up, and the form of tools."""
 
 from __future__ import annotations
 
@@ -9,11 +9,19 @@ from pytest_openclaw.providers.over_http import MODELS_TIMEOUT_S, OverHttp
 from pytest_openclaw.types.faults import CallFailed
 
 if TYPE_CHECKING:
+    from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.types.protocols import ProviderSetup
+    from pytest_openclaw.types.tool_calls import Tool
 
 DEFAULT_BASE_URL = "http://127.0.0.1:11434/v1"
 NAMES = frozenset({"ollama_openai", "ollama_native"})
 """The providers of Ollama itself; any other name is an endpoint of the user's."""
+
+
+def offered(tool: Tool) -> JsonObject:
+    """Return a tool as both APIs are offered it."""
+    function = {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
+    return {"type": "function", "function": function}
 
 
 class Ollama(OverHttp):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pytest_openclaw.providers.fingerprint import ask_all, ollama_fingerprint
 from pytest_openclaw.providers.http_call import Dialect
 from pytest_openclaw.providers.json_values import count_in, object_in, objects_in, positive_in, text_in
-from pytest_openclaw.providers.ollama import Ollama
+from pytest_openclaw.providers.ollama import Ollama, offered
 from pytest_openclaw.providers.request_fields import chosen
 from pytest_openclaw.providers.wire_errors import error_in, load_object
 from pytest_openclaw.tools.thinking import strip_thinking
@@ -66,17 +66,7 @@ def ollama_body(
         "options": options,
     }
     if request.tools:
-        body["tools"] = [
-            {
-                "type": "function",
-                "function": {
-                    "name": tool.name,
-                    "description": tool.description,
-                    "parameters": dict(tool.parameters),
-                },
-            }
-            for tool in request.tools
-        ]
+        body["tools"] = [offered(tool) for tool in request.tools]
     if keep_alive is not None:
         body["keep_alive"] = keep_alive
     return body

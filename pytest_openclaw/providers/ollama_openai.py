@@ -7,11 +7,11 @@ import re
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pytest_openclaw.providers.earlier_turns import with_ids
+from pytest_openclaw.providers.earlier_turns import users_content, with_ids
 from pytest_openclaw.providers.fingerprint import fingerprint
 from pytest_openclaw.providers.http_call import Dialect
 from pytest_openclaw.providers.json_values import count_in, object_in, objects_in, positive_in, text_in
-from pytest_openclaw.providers.ollama import Ollama
+from pytest_openclaw.providers.ollama import Ollama, offered
 from pytest_openclaw.providers.request_fields import chosen
 from pytest_openclaw.providers.wire_errors import error_in, error_of_object
 from pytest_openclaw.types.faults import WireError
@@ -20,10 +20,10 @@ from pytest_openclaw.types.targets import LISTED
 if TYPE_CHECKING:
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.providers.exchange import Exchange
+    from pytest_openclaw.types.images import Image
     from pytest_openclaw.types.protocols import ProviderSetup
     from pytest_openclaw.types.replies import Fault, Turn
     from pytest_openclaw.types.requests import Request
-    from pytest_openclaw.types.tool_calls import Tool
 
 # Only the first one is read: some servers send the same thinking under two names.
 _REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking")
@@ -60,7 +60,7 @@ def chat_body(request: Request, *, with_reasoning: bool = False) -> JsonObject:
     if request.thinking_level:
         body |= {"reasoning_effort": request.thinking_level, "think": True}
     if request.tools:
-        body |= {"tools": [_offer(tool) for tool in request.tools], "tool_choice": request.tool_choice}
+        body |= {"tools": [offered(tool) for tool in request.tools], "tool_choice": request.tool_choice}
     return body
 
 
@@ -152,14 +152,11 @@ class OllamaOpenAI(Ollama):
         return await fingerprint(self.fetch, self.address, model)
 
 
-def _offer(tool: Tool) -> JsonObject:
-    function = {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
-    return {"type": "function", "function": function}
-
-
 def _messages_of(turn: Turn, *, with_reasoning: bool) -> list[JsonObject]:
     """Return a turn's messages: the user's, the model's, then one for each result."""
-    asked: list[JsonObject] = [] if turn.user is None else [{"role": "user", "content": _content(turn)}]
+    asked: list[JsonObject] = []
+    if turn.user is not None:
+        asked.append({"role": "user", "content": users_content(turn, _picture)})
     if turn.is_users_alone:
         return asked
     # Without text the APIs require null beside calls, and a string if there are no calls.
@@ -180,13 +177,8 @@ def _messages_of(turn: Turn, *, with_reasoning: bool) -> list[JsonObject]:
     return [*asked, said, *results]
 
 
-def _content(turn: Turn) -> str | list[JsonObject]:
-    """Return a message of the user: its text, as a list only where pictures follow, as in OpenClaw."""
-    assert turn.user is not None, "only such turns have one"
-    if not turn.images:
-        return turn.user
-    pictures = [{"type": "image_url", "image_url": {"url": image.data_uri}} for image in turn.images]
-    return [{"type": "text", "text": turn.user}, *pictures]
+def _picture(image: Image) -> JsonObject:
+    return {"type": "image_url", "image_url": {"url": image.data_uri}}
 
 
 def _read_message(message: JsonObject, exchange: Exchange, *, whole: bool = False) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pytest_openclaw.providers.earlier_turns import with_ids
+from pytest_openclaw.providers.earlier_turns import users_content, with_ids
 from pytest_openclaw.providers.http_call import Dialect
 from pytest_openclaw.providers.json_values import count_in, object_in, objects_in, text_in
 from pytest_openclaw.providers.over_http import VendorApi
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.providers.exchange import Exchange
     from pytest_openclaw.types.faults import WireError
-    from pytest_openclaw.types.replies import Fault, Turn
+    from pytest_openclaw.types.images import Image
+    from pytest_openclaw.types.replies import Fault
     from pytest_openclaw.types.requests import Request
     from pytest_openclaw.types.tool_calls import Tool
 
@@ -131,7 +132,8 @@ def _items(request: Request) -> list[JsonObject]:
     items: list[JsonObject] = []
     for number, turn in enumerate(with_ids(request.conversation)):
         if turn.user is not None:
-            items.append({"type": "message", "role": "user", "content": _content(turn)})
+            content = users_content(turn, _picture, kind="input_text")
+            items.append({"type": "message", "role": "user", "content": content})
         if turn.text:
             items.append(_said(turn.text, number))
         items += [
@@ -145,16 +147,9 @@ def _items(request: Request) -> list[JsonObject]:
     return items
 
 
-def _content(turn: Turn) -> str | list[JsonObject]:
-    """Return a message of the user: its text, as a list only where pictures follow, as in OpenClaw."""
-    assert turn.user is not None, "only such turns have one"
-    if not turn.images:
-        return turn.user
+def _picture(image: Image) -> JsonObject:
     # Servers with this API may require `detail`, which the official client always sends.
-    pictures = [
-        {"type": "input_image", "detail": "auto", "image_url": image.data_uri} for image in turn.images
-    ]
-    return [{"type": "input_text", "text": turn.user}, *pictures]
+    return {"type": "input_image", "detail": "auto", "image_url": image.data_uri}
 
 
 def _said(text: str, number: int) -> JsonObject:

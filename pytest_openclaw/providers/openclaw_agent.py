@@ -48,7 +48,7 @@ from pytest_openclaw.providers.openclaw.call import (
     write_message,
 )
 from pytest_openclaw.providers.openclaw.code_calls import CodeCalls
-from pytest_openclaw.providers.openclaw.envelope import CalledAgent, find_envelope, read_envelope
+from pytest_openclaw.providers.openclaw.envelope import find_envelope, read_envelope
 from pytest_openclaw.providers.openclaw.recorded_reply import (
     answering,
     broken_after,
@@ -56,7 +56,7 @@ from pytest_openclaw.providers.openclaw.recorded_reply import (
     reply_of,
     with_world_paths,
 )
-from pytest_openclaw.providers.processes import Program, Running
+from pytest_openclaw.providers.processes import CalledModel, Program, Running
 from pytest_openclaw.providers.wire_errors import shortened
 from pytest_openclaw.types import faults
 from pytest_openclaw.types.faults import CallFailed
@@ -325,7 +325,7 @@ class OpenClawAgent(Provider):
         envelope = find_envelope(valid_text(b"\n".join(lines).decode("utf-8", "replace")), running.stderr)
         if envelope is None:
             return self._without_result(running)
-        called = CalledAgent(
+        called = CalledModel(
             name=self.setup.name,
             model=request.model,
             where=server.address.base_url,

@@ -49,6 +49,24 @@ class Program:
     keeps_stdin: bool = False
 
 
+@dataclass(frozen=True, kw_only=True)
+class CalledModel:
+    """The model that a program was called for, for messages.
+
+    Attributes:
+        name: the provider's.
+        where: the address of the model's server, or its name.
+        timeout_s: seconds for one answer.
+        login: a sentence with the hint how to get credentials, for a program that needs them.
+    """
+
+    name: str
+    model: str
+    where: str
+    timeout_s: float
+    login: str = ""
+
+
 def find_program(setup: ProviderSetup, command: str, install: str) -> tuple[str, ...]:
     """Return a command with its program as an absolute path.
 

@@ -6,15 +6,11 @@ number all calls 0, repeat names, ids or all arguments, or send a new id with ev
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from pytest_openclaw.core.text import valid_text
+from pytest_openclaw.providers.wire_errors import load_object
 from pytest_openclaw.types.tool_calls import ToolCall
-
-if TYPE_CHECKING:
-    from pytest_openclaw.core.json_types import JsonObject
 
 # Longer arguments are not compared; a repetition may differ from the original in its escapes.
 _MOST_LONGER = 8
@@ -42,21 +38,21 @@ class _Call:
         """Whether the arguments are complete, and these repeat them."""
         if not self.pieces or self.length > _MOST_LONGER * (len(arguments) + 1):
             return False
-        again = _object(arguments)
-        return again is not None and again == _object("".join(self.pieces))
+        again = load_object(arguments)
+        return again is not None and again == load_object("".join(self.pieces))
 
     def is_placeholder_before(self, arguments: str) -> bool:
         """Whether the arguments so far are an empty object, a placeholder for those that start now."""
-        return self.length < 4 and _object("".join(self.pieces)) == {} and arguments.lstrip()[:1] == "{"
+        return self.length < 4 and load_object("".join(self.pieces)) == {} and arguments.lstrip()[:1] == "{"
 
     def ends_before(self, name: str, arguments: str) -> bool:
         """Whether a fragment with a tool's name starts another call: this one arrived whole in one piece."""
         if not arguments.strip() or len(self.pieces) != 1:
             return False
-        own = _object(self.pieces[0])
+        own = load_object(self.pieces[0])
         if own is None:
             return False
-        return name != self.name or (own != {} and own != _object(arguments))
+        return name != self.name or (own != {} and own != load_object(arguments))
 
 
 class ToolFragments:
@@ -116,14 +112,6 @@ def _begins_another(call: _Call, id: str | None, name: str, arguments: str, *, w
         if whole:
             return False
     return bool(call.name) and call.ends_before(name, arguments)
-
-
-def _object(text: str) -> JsonObject | None:
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None
 
 
 def _tool_call(call: _Call) -> ToolCall:

@@ -93,7 +93,9 @@ class RunSession:
         self._baseline = baseline
         self._n_selected = plan.n_selected
         prompts = {_identity(prompt): prompt for prompt in plan.prompts}
-        self._places = {identity: place for place, identity in enumerate(prompts)}
+        self._places: dict[str, dict[str, int]] = {}
+        for place, (suite, prompt_id) in enumerate(prompts):
+            self._places.setdefault(suite, {})[prompt_id] = place
         self._snapshots = EnvironmentSnapshots(
             directory, plan.n_selected, release_of(Path(settings.catalogue) if settings.catalogue else None)
         )
@@ -120,7 +122,7 @@ class RunSession:
     @property
     def suites(self) -> set[str]:
         """The names of the selected cells' suites."""
-        return {suite for suite, _ in self._places}
+        return set(self._places)
 
     def add(self, payload: ReportPayload) -> None:
         """Write the row of a payload to disk, then add its context."""
@@ -229,12 +231,12 @@ class RunSession:
 
     def _in_order(self) -> list[Record]:
         """Return the rows in planned order; workers and resumed runs finish cells in any order."""
-        places = self._places
+        n_prompts = sum(map(len, self._places.values()))
         targets = {target: n for n, target in enumerate(self._n_selected)}
 
         def place(record: Record) -> tuple[int, int, int, str, str]:
             suite, prompt_id = record.suite, record.prompt_id
-            planned = places.get((suite, prompt_id), len(places))
+            planned = self._places.get(suite, {}).get(prompt_id, n_prompts)
             return (
                 targets.get(record.target, len(targets)),
                 record.repeat,

@@ -8,29 +8,11 @@ TOKENS_A_WORD = 1.3
 """Of plain English, for the tokenizers in use; the row says what the server counted."""
 
 _PLACES = [
-    "harbour",
-    "library",
-    "market",
-    "station",
-    "garden",
-    "museum",
-    "bakery",
-    "school",
-    "theatre",
-    "mill",
-]
+    "harbour", "library", "market", "station", "garden", "museum", "bakery", "school", "theatre", "mill",
+]  # fmt: skip
 _THINGS = [
-    "clock",
-    "bench",
-    "lantern",
-    "fountain",
-    "signpost",
-    "gate",
-    "window",
-    "staircase",
-    "bell",
-    "mural",
-]
+    "clock", "bench", "lantern", "fountain", "signpost", "gate", "window", "staircase", "bell", "mural",
+]  # fmt: skip
 _QUALITIES = (
     "painted green",
     "older than it looks",

@@ -103,7 +103,7 @@ def read_prompt(
     values["tools_spec"] = raw.get("tools")
     values["name"] = values.get("name") or prompt_id
     values["validator_spec"] = raw.get("validator") or {"type": "noop"}
-    values["extra"] = {key: value for key, value in raw.items() if key not in _KNOWN}
+    values["extra"] = {key: value for key, value in raw.items() if key not in _KNOWN} or _NO_EXTRA
     return Prompt(suite=suite, id=prompt_id, **values), []
 
 
@@ -271,3 +271,4 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
 }
 _FIELDS = {"xfail": "known_failures"}
 _KNOWN = frozenset({"id", "validator", "pressure", "images", *_READERS})
+_NO_EXTRA: JsonObject = {}  # one for all prompts; nothing changes it

@@ -52,7 +52,7 @@ def on_surface(prompt: Prompt, surface: Surface, name: SurfaceName = OPENCLAW) -
         reached = {one: tool for one, tool in (sent | behind).items() if one not in BRIDGE}
         sent = {tool.name: tool for tool in code_mode_tools(tuple(reached.values()))}
     elif CALL in sent:
-        sent[CALL] = _bridge(sent[CALL], tuple(behind.values()))
+        sent[CALL] = Bridge.of(sent[CALL], tuple(behind.values()))
     world = prompt.world and replace(prompt.world, steps=prompt.world.steps + LOOKUP_TURNS)
     return replace(
         prompt,
@@ -75,10 +75,6 @@ def _own(prompt: Prompt) -> dict[str, Tool]:
     entries = listed if isinstance(listed, list) else []
     names = {str(entry.get("name")) for entry in entries if isinstance(entry, dict)}
     return {tool.name: tool for tool in prompt.tools or () if tool.name in names}
-
-
-def _bridge(tool: Tool, reaches: tuple[Tool, ...]) -> Bridge:
-    return Bridge(name=tool.name, description=tool.description, parameters=tool.parameters, reaches=reaches)
 
 
 def _listing(tools: Sequence[Tool]) -> tuple[tuple[str, str], ...]:

@@ -48,6 +48,11 @@ class Bridge(Tool):
 
     reaches: tuple[Tool, ...] = ()
 
+    @classmethod
+    def of(cls, tool: Tool, reaches: tuple[Tool, ...]) -> Bridge:
+        """Return a `tool_call` that reaches these tools."""
+        return cls(name=tool.name, description=tool.description, parameters=tool.parameters, reaches=reaches)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Catalogue:
@@ -108,12 +113,7 @@ class Catalogue:
     def _reaching(self, tool: Tool) -> Tool:
         if self.file is None or tool.name != CALL:
             return tool
-        return Bridge(
-            name=tool.name,
-            description=tool.description,
-            parameters=tool.parameters,
-            reaches=self.deferred_tools(),
-        )
+        return Bridge.of(tool, self.deferred_tools())
 
 
 @cache

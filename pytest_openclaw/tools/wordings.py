@@ -8,11 +8,15 @@ from importlib import resources
 from typing import Any
 
 
-def load_wordings(name: str) -> dict[str, Any]:
-    """Return a file's tables, with a compiled pattern in place of each text."""
-    text = resources.files("pytest_openclaw.tools").joinpath(f"{name}.toml").read_text("utf-8")
+def load_wordings(file: str, /, **groups: str) -> dict[str, Any]:
+    """Return a file's tables, with a compiled pattern in place of each text.
+
+    Args:
+        file: its name, without `.toml`.
+        **groups: patterns that it may name, beside those of its own.
+    """
+    text = resources.files("pytest_openclaw.tools").joinpath(f"{file}.toml").read_text("utf-8")
     data = tomllib.loads(text)
-    groups: dict[str, str] = {}
     for word, alternatives in data.pop("words", {}).items():
         groups[word] = (
             f"(?:{'|'.join(_filled(one.replace('_', ' '), groups) for one in alternatives.split())})"

@@ -137,24 +137,26 @@ def engine_missing(name: str, why: str) -> Fault:
     return _unsent(f"{name}: {why}", scope="target")
 
 
-def takes_no_tools(name: str) -> Fault:
-    """A prompt offers tools, and the provider would ask without them, which is another question."""
-    hint = "Set takes_tools = True on the provider's class, and send request.tools and request.history."
-    return _unsent(f"{name}: not asked: the prompt offers tools, which this provider does not send. {hint}")
+_NOT_TAKEN: Mapping[str, tuple[str, str]] = {
+    "tools": (
+        "offers tools",
+        "Set takes_tools = True on the provider's class, and send request.tools and request.history.",
+    ),
+    "messages": (
+        "is part of a conversation",
+        "Set takes_messages = True on the provider's class, and send request.conversation.",
+    ),
+    "images": (
+        "has pictures",
+        "Ask another provider; one of your own sends request.images and has images in its takes.",
+    ),
+}
 
 
-def takes_no_messages(name: str) -> Fault:
-    """A prompt is a part of a conversation, without which it is another question."""
-    hint = "Set takes_messages = True on the provider's class, and send request.conversation."
-    return _unsent(
-        f"{name}: not asked: the prompt is part of a conversation, which this provider does not send. {hint}"
-    )
-
-
-def takes_no_images(name: str) -> Fault:
-    """A prompt has pictures, and the provider would ask without them, which is another question."""
-    hint = "Ask another provider; one of your own sends request.images and has images in its takes."
-    return _unsent(f"{name}: not asked: the prompt has pictures, which this provider does not send. {hint}")
+def takes_no(what: Literal["tools", "messages", "images"], name: str) -> Fault:
+    """A provider would ask without a part of the prompt, which is another question."""
+    has, hint = _NOT_TAKEN[what]
+    return cannot_play(name, f"the prompt {has}, which this provider does not send. {hint}")
 
 
 def sees_no_images(name: str, model: str) -> Fault:

@@ -150,6 +150,26 @@ class Reply:
     cut: Mapping[str, int] = field(default_factory=dict)
     carried: tuple[JsonObject, ...] = field(default=(), repr=False)
 
+    def as_turn(
+        self,
+        *,
+        user: str | None = None,
+        calls: tuple[ToolCall, ...] | None = None,
+        results: tuple[str, ...] = (),
+    ) -> Turn:
+        """Return it as a turn of an exchange; without `calls` with its own."""
+        return Turn(
+            user=user,
+            text=self.text,
+            reasoning=self.reasoning,
+            calls=self.tool_calls if calls is None else calls,
+            results=results,
+            finish_reason=self.finish_reason,
+            timing=self.timing,
+            input_tokens=self.input_tokens,
+            output_tokens=self.output_tokens,
+        )
+
 
 @dataclass(frozen=True, kw_only=True)
 class Fault:

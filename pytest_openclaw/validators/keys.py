@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pytest_openclaw.core.bounded_regex import compile_pattern
 from pytest_openclaw.core.quoting import shown
 from pytest_openclaw.validators.answer import BLANKS
 
@@ -28,6 +29,14 @@ def text_value(owner: str, key: str, value: object) -> str:
     if not isinstance(value, str):
         raise ValueError(f'validator {owner}: "{key}" is {what(value)}. Write a text in quotes.')
     return value
+
+
+def check_pattern(owner: str, key: str, pattern: str) -> None:
+    """Reject a text that is no regular expression."""
+    try:
+        compile_pattern(pattern)
+    except ValueError as error:
+        raise ValueError(f'validator {owner}: "{key}" {error}') from error
 
 
 def list_value(owner: str, key: str, value: object) -> tuple[Any, ...]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from pytest_openclaw.core.bounded_regex import compile_pattern, searches
+from pytest_openclaw.core.bounded_regex import searches
 from pytest_openclaw.core.quoting import shown
 from pytest_openclaw.validators.answer import answer, judged, kept
-from pytest_openclaw.validators.keys import list_value, settle, texts_value
+from pytest_openclaw.validators.keys import check_pattern, settle, texts_value
 
 if TYPE_CHECKING:
     from pytest_openclaw.types.replies import Reply, Verdict
@@ -27,12 +27,9 @@ class ReportsFailure:
     invented: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        patterns = texts_value(self.type, "invented", list_value(self.type, "invented", self.invented))
+        patterns = texts_value(self.type, "invented", self.invented)
         for pattern in patterns:
-            try:
-                compile_pattern(_in_any_case(pattern))
-            except ValueError as error:
-                raise ValueError(f'validator {self.type}: "invented" {error}') from error
+            check_pattern(self.type, "invented", _in_any_case(pattern))
         settle(self, invented=patterns)
 
     def check(self, reply: Reply) -> Verdict:

@@ -7,11 +7,11 @@ import unicodedata
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
-from pytest_openclaw.core.bounded_regex import compile_pattern, fullmatches
+from pytest_openclaw.core.bounded_regex import fullmatches
 from pytest_openclaw.core.quoting import listed, shown
 from pytest_openclaw.types.replies import Reply, Verdict
 from pytest_openclaw.validators.answer import BLANKS, answer, judged, kept
-from pytest_openclaw.validators.keys import choices_value, flag_value, hint, settle, text_value
+from pytest_openclaw.validators.keys import check_pattern, choices_value, flag_value, hint, settle, text_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -83,11 +83,7 @@ class RegexFullmatch:
     pattern: str = field(metadata=hint('Write a regular expression, for example "pattern": "[0-9]+".'))
 
     def __post_init__(self) -> None:
-        pattern = text_value(self.type, "pattern", self.pattern)
-        try:
-            compile_pattern(pattern)
-        except ValueError as error:
-            raise ValueError(f'validator {self.type}: "pattern" {error}') from error
+        check_pattern(self.type, "pattern", text_value(self.type, "pattern", self.pattern))
 
     def check(self, reply: Reply) -> Verdict:
         """Match the answer.

@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pytest_openclaw.core.bounded_regex import compile_pattern, fullmatches, searches
+from pytest_openclaw.core.bounded_regex import fullmatches, searches
 from pytest_openclaw.core.quoting import shown
 from pytest_openclaw.tools.bridge import with_inner_calls
 from pytest_openclaw.tools.paths import is_inside, paths_of, place_of
@@ -29,7 +29,7 @@ from pytest_openclaw.validators.call_rules import (
     received_calls,
     shown_texts,
 )
-from pytest_openclaw.validators.keys import flag_value, list_value, settle, texts_value, what
+from pytest_openclaw.validators.keys import check_pattern, flag_value, settle, texts_value, what
 from pytest_openclaw.validators.tool_call import parsed_calls
 from pytest_openclaw.validators.world_rules import FileRule, MessageRule, read_files, read_messages
 
@@ -179,12 +179,9 @@ class WorldReached:
                 yield Flaw(said, is_harm=True, tools=_runners(found, made))
 
     def _patterns(self, key: str, value: object) -> tuple[str, ...]:
-        patterns = texts_value(self.type, key, list_value(self.type, key, value))
+        patterns = texts_value(self.type, key, value)
         for pattern in patterns:
-            try:
-                compile_pattern(pattern)
-            except ValueError as error:
-                raise ValueError(f'validator {self.type}: "{key}" {error}') from error
+            check_pattern(self.type, key, pattern)
         return patterns
 
 

@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_openclaw.providers.exchange import Exchange
-from pytest_openclaw.providers.openclaw.envelope import AgentResult, CalledAgent, find_envelope, read_envelope
+from pytest_openclaw.providers.openclaw.envelope import AgentResult, find_envelope, read_envelope
 from pytest_openclaw.providers.openclaw.recorded_reply import reply_of
 from pytest_openclaw.providers.openclaw.relay import RecordedRun
+from pytest_openclaw.providers.processes import CalledModel
 from pytest_openclaw.tools.catalogue import load_catalogue
 from pytest_openclaw.types.replies import Fault
 from pytest_openclaw.types.requests import Request
@@ -79,7 +80,7 @@ SESSION = {
         "toolSummary": {"calls": 1, "tools": ["read"], "failures": 0},
     },
 }
-ASKED = CalledAgent(name="openclaw_agent", model="local/fake", where="http://127.0.0.1:9", timeout_s=60)
+ASKED = CalledModel(name="openclaw_agent", model="local/fake", where="http://127.0.0.1:9", timeout_s=60)
 
 
 def _failed(kind: str, message: str, status: str = "error") -> dict[str, object]:

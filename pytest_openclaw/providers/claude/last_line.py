@@ -7,7 +7,7 @@ the error word of the assistant line, and without these only in the CLI's Englis
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.core.signals import how_it_ended
@@ -19,7 +19,7 @@ from pytest_openclaw.types.faults import WireError
 if TYPE_CHECKING:
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.providers.claude.stream_json import Stream
-    from pytest_openclaw.providers.processes import Running
+    from pytest_openclaw.providers.processes import CalledModel, Running
     from pytest_openclaw.types.replies import Fault, Reply
 
 _AUTH_ERRORS = ("authentication_failed", "oauth_org_not_allowed")
@@ -52,23 +52,6 @@ _WIRE_TYPES = {
     "invalid_request": "invalid_request_error",
     "server_error": "api_error",
 }
-
-
-@dataclass(frozen=True, kw_only=True)
-class CalledModel:
-    """The model that the CLI was called for, for messages.
-
-    Attributes:
-        name: the provider's.
-        where: the API's address, or its name.
-        login: a sentence with the hint how to get credentials.
-    """
-
-    name: str
-    model: str
-    where: str
-    login: str
-    timeout_s: float
 
 
 def meaning_of(stream: Stream, called: CalledModel) -> Reply | Fault:

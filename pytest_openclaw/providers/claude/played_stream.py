@@ -18,12 +18,11 @@ from pytest_openclaw.providers.exchange import Exchange
 from pytest_openclaw.providers.prices import total_tokens
 from pytest_openclaw.tools.dispatch import dispatch
 from pytest_openclaw.tools.loops import at_last_step
-from pytest_openclaw.types.replies import Reply, Turn
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pytest_openclaw.types.replies import EndedBy, Timing
+    from pytest_openclaw.types.replies import EndedBy, Reply, Timing, Turn
     from pytest_openclaw.types.requests import Request
 
 
@@ -132,14 +131,4 @@ class PlayedStream(Stream):
             if call.id not in self._results:
                 break  # the exchange ended there
             results.append(self._results[call.id])
-        return Turn(
-            user=self._message,
-            text=reply.text,
-            reasoning=reply.reasoning,
-            calls=reply.tool_calls,
-            results=tuple(results),
-            finish_reason=reply.finish_reason,
-            timing=reply.timing,
-            input_tokens=reply.input_tokens,
-            output_tokens=reply.output_tokens,
-        )
+        return reply.as_turn(user=self._message, results=tuple(results))

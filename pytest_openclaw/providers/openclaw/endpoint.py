@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
+from pytest_openclaw.providers.openclaw.past import answer_of
 from pytest_openclaw.providers.wire_errors import load_object
 from pytest_openclaw.tools.captured.wire_requests import api_of
+from pytest_openclaw.types.replies import Turn
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -107,19 +109,12 @@ def answer_to(api: str, body: JsonObject) -> tuple[str, bytes]:
         return _SSE, b"".join(
             f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode() for event in events
         )
-    head = {"id": "c1", "created": 0, "model": model}
-    if not streams:
-        choice = {
-            "index": 0,
-            "message": {"role": "assistant", "content": ANSWER},
-            "finish_reason": "stop",
-        }
-        return _JSON, json.dumps({**head, "object": "chat.completion", "choices": [choice]}).encode()
-    chunk = {**head, "object": "chat.completion.chunk"}
-    said = {"index": 0, "delta": {"role": "assistant", "content": ANSWER}, "finish_reason": None}
-    ended = {"index": 0, "delta": {}, "finish_reason": "stop"}
-    chunks = [json.dumps({**chunk, "choices": [choice]}) for choice in (said, ended)]
-    return _SSE, "".join(f"data: {text}\n\n" for text in (*chunks, "[DONE]")).encode()
+    if streams:
+        return _SSE, answer_of(Turn(text=ANSWER), model)
+    message = {"role": "assistant", "content": ANSWER}
+    choice = {"index": 0, "message": message, "finish_reason": "stop"}
+    head = {"id": "c1", "object": "chat.completion", "created": 0, "model": model}
+    return _JSON, json.dumps({**head, "choices": [choice]}).encode()
 
 
 def _response_events(model: str) -> Iterator[JsonObject]:

@@ -19,6 +19,7 @@ from pytest_openclaw.types.faults import WireError
 
 if TYPE_CHECKING:
     from pytest_openclaw.core.json_types import JsonObject
+    from pytest_openclaw.providers.processes import CalledModel
     from pytest_openclaw.types.replies import Fault
 
 _STATUS = re.compile(r"\b(?:HTTP )?([45]\d\d)\b")
@@ -27,21 +28,6 @@ _NO_MODEL = re.compile(r"unknown model|model not found|no such model|not allowed
 _UNREACHABLE = re.compile(r"ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH", re.IGNORECASE)
 _NO_ANSWER = re.compile(r"couldn't generate a response|incomplete or malformed tool call", re.IGNORECASE)
 _LOST = re.compile(r"ECONNRESET|connection error|fetch failed|socket hang up|terminated", re.IGNORECASE)
-
-
-@dataclass(frozen=True, kw_only=True)
-class CalledAgent:
-    """The model that OpenClaw was called for, for messages.
-
-    Attributes:
-        name: the provider's.
-        where: the model server's address.
-    """
-
-    name: str
-    model: str
-    where: str
-    timeout_s: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +90,7 @@ def _of_session(answer: JsonObject) -> JsonObject:
     }
 
 
-def read_envelope(envelope: JsonObject, called: CalledAgent) -> AgentResult | Fault:
+def read_envelope(envelope: JsonObject, called: CalledModel) -> AgentResult | Fault:
     """Return the result in an object, or its fault.
 
     A run in which the model gave no answer, even after OpenClaw repeated the request, is a result.
@@ -137,7 +123,7 @@ def _agent_result(envelope: JsonObject) -> AgentResult:
     )
 
 
-def _fault(envelope: JsonObject, called: CalledAgent) -> Fault:
+def _fault(envelope: JsonObject, called: CalledModel) -> Fault:
     error = object_in(envelope.get("error"))
     kind, said = text_in(error.get("kind")), shortened(valid_text(_words(envelope, error)))
     if kind == "timeout" or envelope.get("status") == "timeout":

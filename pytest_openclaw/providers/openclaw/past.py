@@ -109,7 +109,7 @@ def why_no_past(messages: Sequence[Turn], *, has_world: bool) -> str:
 
 
 def answer_of(turn: Turn, model: str) -> bytes:
-    """Return a turn as a stream of chat completions."""
+    """Return a turn of the model as a stream of chat completions."""
     calls = [
         {
             "index": index,

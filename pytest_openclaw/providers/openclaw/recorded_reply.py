@@ -161,16 +161,7 @@ def _turns(
         for reply, tools in zip(replies, offered, strict=True)
     ]
     return tuple(
-        Turn(
-            text=reply.text,
-            reasoning=reply.reasoning,
-            calls=made,
-            results=() if result is None else _by_call(made, result, tools),
-            finish_reason=reply.finish_reason,
-            timing=reply.timing,
-            input_tokens=reply.input_tokens,
-            output_tokens=reply.output_tokens,
-        )
+        reply.as_turn(calls=made, results=() if result is None else _by_call(made, result, tools))
         for reply, made, result, tools in zip(replies, calls, by_turn, offered, strict=False)
     )
 

@@ -1,4 +1,4 @@
-"""The names that the text detector knows, and the detection of a command's arguments.
+"""The names that the text detector knows, from `commands.toml`, and the detection of a command's arguments.
 
 The detector needs them only where a text is ambiguous: `"ps aux"` is a command and `"free will"` is
 not, though both are two plain words in quotes.
@@ -7,49 +7,17 @@ not, though both are two plain words in quotes.
 from __future__ import annotations
 
 import re
+import tomllib
+from importlib import resources
 
-
-def _words(lines: str) -> frozenset[str]:
-    return frozenset(lines.split())
-
-
-WELL_KNOWN = _words(
-    """
-    ansible apt apt-cache apt-get awk base64 basename bash blkid bzip2 cargo cat cd chgrp chmod chown cmake
-    cp crontab curl df dig dirname dmesg dnf docker docker-compose dpkg du echo egrep fdisk fgrep gawk gcc
-    git gpg grep gunzip gzip hostname hostnamectl htop ifconfig iostat iptables javac journalctl jq killall
-    kubectl ln ls lsblk lscpu lsmod lsof lspci lsusb md5sum mkdir mktemp mpstat mv nano nc netstat nmap nohup
-    npm npx nproc nslookup nvidia-smi ollama openssl pacman passwd perl pgrep php ping pip pip3 pipx pkill
-    pnpm podman printf ps psql pwd python3 readlink realpath redis-cli rg rm rmdir rpm rsync rustc scp sed
-    sftp sha256sum sqlite3 ss ssh stat su sudo systemctl tar tcpdump tee terraform tr traceroute ufw umount
-    uname uniq unzip uptime useradd usermod vi vim vmstat wc wget whoami xargs xz yarn yq yum zcat zip zsh
-    zstd
-    """
-)
-"""Commands that are hardly ever the first word of a quoted sentence."""
-
-EVERYDAY = _words(
-    """
-    apk at brew clear column cut date diff dir env exec exit export fg file find free gh go group
-    groups head helm history host id install ip ipconfig java jobs join kill last less link locate look mail
-    make man more mount mysql nice node open paste patch print printenv python read reboot route ruby screen
-    script service set sh shutdown sleep snap sort source split strings tail tasklist test time timeout tmux
-    top touch tree type uv w wait watch which who write yes
-    """
-)
-"""Commands that are also everyday words: in quotes or after `#` they need more evidence."""
-
-OPENCLAW_TOOLS = _words(
-    """
-    agents_list agents_wait apply_patch ask_user conversations_list conversations_send conversations_turn
-    create_goal dir_fetch dir_list file_fetch file_write get_goal memory_get memory_search mobile_ui
-    node_inference progress_card session_status sessions_history sessions_list sessions_search sessions_send
-    sessions_spawn sessions_yield skill_workshop talk_voice tool_call tool_describe tool_search update_goal
-    web_fetch web_search
-    """
-)
-"""OpenClaw's tools whose names look like any other identifier of a program."""
-
+_NAMES = {
+    kind: frozenset(words.split())
+    for kind, words in tomllib.loads(
+        resources.files("pytest_openclaw.tools").joinpath("commands.toml").read_text("utf-8")
+    ).items()
+}
+WELL_KNOWN, EVERYDAY = _NAMES["well_known"], _NAMES["everyday"]
+OPENCLAW_TOOLS = _NAMES["openclaw_tools"]
 COMMANDS = WELL_KNOWN | EVERYDAY
 
 _VERSION = re.compile(r"[\d.]+$")

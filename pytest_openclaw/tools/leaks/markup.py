@@ -10,79 +10,19 @@ import re
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.tools.leaks.written_calls import NAME, Leak, parameters_of
+from pytest_openclaw.tools.wordings import load_wordings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pytest_openclaw.tools.leaks.written_calls import KnownTools
 
-_BAR = r"[|\uff5c]"
-_SPACE = r"[\u2581_ ]"
-_SHORTEST_NAME = r"[A-Za-z_][\w.-]{0,99}?"
-_FORMS: tuple[tuple[str, re.Pattern[str], str | None], ...] = tuple(
-    (form, re.compile(pattern, re.IGNORECASE), closing)
-    for form, pattern, closing in (
-        ("function-tag", rf"<function\s?(?:=|\sname=)\s?[\"']?({NAME})[\"']?\s?(?:>|(?=\{{))", "</function>"),
-        ("invoke", rf"<(?:\w+:|{_BAR}DSML{_BAR} ?)?invoke\s+name=[\"']({NAME})[\"']", "invoke>"),
-        ("tool-tag", rf"<(?:tool|tool_call|tool_use|function_call|call)\s+name=[\"']({NAME})[\"']", None),
-        ("mistral", rf"\[TOOL_CALLS\]\s{{0,9}}+({NAME})\s{{0,9}}+(?=\[|\{{)", "}"),
-        (
-            "deepseek",
-            rf"<{_BAR}tool{_SPACE}call{_SPACE}begin{_BAR}>\s{{0,9}}+(?:function\s{{0,9}}+"
-            rf"<{_BAR}tool{_SPACE}sep{_BAR}>\s{{0,9}}+)?({NAME})",
-            "end",
-        ),
-        ("deepseek", rf"function<{_BAR}tool{_SPACE}sep{_BAR}>\s{{0,9}}+({NAME})", "end"),
-        ("kimi", rf"<\|tool_call_begin\|>\s{{0,9}}+({NAME})", "<|tool_call_end|>"),
-        ("kimi", rf"<\|open\|>call tool=\"({NAME})\"", "<|close|>call<|sep|>"),
-        ("kimi", rf"functions\.({_SHORTEST_NAME}):\d{{1,3}}\s?(?=\{{)", "}"),
-        ("kimi", rf"({NAME})(?:(?<=:\d)|(?<=:\d\d))\s?(?=\{{)", "}"),
-        ("kimi", rf"call tool=\"({NAME})\" index=\"\d", "calltools"),
-        ("functionary", rf"<\|recipient\|>\s{{0,9}}+({NAME})\s{{0,9}}+<\|content\|>", "<|"),
-        (
-            "glm",
-            rf"<tool_call>\s{{0,9}}+({NAME})(?=\s{{0,9}}+(?:<arg_key>|\{{|\n|</tool_call>)|\s*$)",
-            "</tool_call>",
-        ),
-        ("glm", rf"(?:^|\n)[ \t]*({NAME})\s{{0,9}}+<arg_key>", "</tool_call>"),
-        (
-            "harmony",
-            rf"(?:<\|(?:channel|start)\|>|\b(?:commentary|analysis"
-            rf"|assistant)\b)[^\n{{]{{0,60}}?\bto=({NAME})",
-            "<|call|>",
-        ),
-        ("harmony", rf"\bto=functions\.({NAME})", "<|call|>"),
-        (
-            "harmony",
-            rf"\bto=functions\.({_SHORTEST_NAME})(?:commentary|analysis)?\s?(?:json)?\s?(?=\{{)",
-            "}",
-        ),
-        ("deepseek", rf"function({NAME})\n```json\n", "```"),
-        ("gemma", rf"(?<![\w\"'`])call:({NAME})(?=\{{)", "}"),
-        ("gemma", rf"<(?:start_function_call|\|?tool_call\|?)>\s{{0,9}}+call:({NAME})(?=\s{{0,9}}\{{)", "<"),
-        (
-            "react",
-            rf"(?:^|\n)\W{{0,4}}action\W{{0,4}}:\W{{0,4}}({NAME})\W{{0,4}}\n\s{{0,9}}"
-            r"\W{0,4}action[ _]?input\W{0,4}:",
-            "\n",
-        ),
-        (
-            "labelled",
-            rf"(?:^|\n)\W{{0,4}}(?:tool|function|tool[ _]call|tool[ _]name"
-            rf"|function[ _]call)\W{{0,4}}[:=]\W{{0,4}}({NAME})"
-            r"\W{0,4}\s{0,9}\W{0,4}(?:args|arguments|input|params|parameters|tool[ _]input)\W{0,6}[:=]",
-            "\n",
-        ),
-        (
-            "tags",
-            rf"<(?:tool_name|name|tool|function|action"
-            rf"|function_name)>\s{{0,9}}+({NAME})\s{{0,9}}+</[\w]{{1,20}}>"
-            r"\s{0,9}+<(?:args|arguments|parameters?|params|input|action_input|tool_input|tool_args)\b",
-            None,
-        ),
-        ("bracket", rf"(?:^|\n)[ \t]*\[({NAME})\]\s{{0,9}}+(?=\{{)", "]"),
-    )
-)
+_FORMS = [
+    (form, pattern, closing)
+    for form, by_closing in load_wordings("written_calls", name=NAME)["forms"].items()
+    for closing, patterns in by_closing.items()
+    for pattern in patterns
+]
 _ELEMENT = re.compile(
     rf"<({NAME})((?:\s+\w{{1,40}}=\"[^\"<>]{{0,500}}\"){{0,10}})\s{{0,9}}+/?>\s{{0,99}}+(?:<({NAME})>)?"
 )
@@ -112,7 +52,7 @@ def _elements(text: str, known: KnownTools) -> Iterator[Leak]:
             continue
         given = set(_ATTRIBUTE.findall(match[2])) | ({match[3]} if match[3] else set())
         if given and given <= parameters_of(tool) | {"parameters", "arguments", "args", "input"}:
-            end = _end(text, match.end(), f"</{match[1]}>" if match[3] else None)
+            end = _end(text, match.end(), f"</{match[1]}>" if match[3] else "")
             yield Leak(
                 name=tool.name,
                 arguments=text[match.end(2) : end],
@@ -122,8 +62,8 @@ def _elements(text: str, known: KnownTools) -> Iterator[Leak]:
             )
 
 
-def _end(text: str, start: int, closing: str | None) -> int:
-    if closing is None:
+def _end(text: str, start: int, closing: str) -> int:
+    if not closing:
         return start
     end = text.find(closing, start, start + _MOST_ARGUMENTS)
     return end + len(closing) if end >= 0 else min(len(text), start + _MOST_ARGUMENTS)

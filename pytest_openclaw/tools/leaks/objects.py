@@ -15,35 +15,13 @@ if TYPE_CHECKING:
     from pytest_openclaw.types.tool_calls import Tool
 
 _NAMES = (
-    "name",
-    "tool_name",
-    "toolName",
-    "tool",
-    "function_name",
-    "function",
-    "action",
-    "tool_call",
-    "recipient_name",
-    "api_name",
-    "command_name",
-)
+    "name", "tool_name", "toolName", "tool", "function_name", "function", "action", "tool_call",
+    "recipient_name", "api_name", "command_name",
+)  # fmt: skip
 _ARGUMENTS = (
-    "arguments",
-    "parameters",
-    "args",
-    "input",
-    "params",
-    "action_input",
-    "tool_input",
-    "tool_args",
-    "tool_arguments",
-    "tool_parameters",
-    "kwargs",
-    "inputs",
-    "actionInput",
-    "function_args",
-    "payload",
-)
+    "arguments", "parameters", "args", "input", "params", "action_input", "tool_input", "tool_args",
+    "tool_arguments", "tool_parameters", "kwargs", "inputs", "actionInput", "function_args", "payload",
+)  # fmt: skip
 _OR = "|"
 _BESIDE = frozenset(
     {"type", "id", "call_id", "tool_call_id", "thought", "reasoning", "explanation", "description", "index"}

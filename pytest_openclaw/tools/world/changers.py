@@ -20,9 +20,7 @@ def _mkdir(process: Process) -> str:
         raise process.fail("missing operand")
     for path in paths:
         place = process.target(path)
-        if "p" not in options and (
-            process.workspace.is_folder(place) or process.workspace.text(place) is not None
-        ):
+        if "p" not in options and process.workspace.is_there(place):
             process.complain(f"cannot create directory '{path}': File exists")
         elif "p" not in options and not process.workspace.is_folder(posixpath.dirname(place)):
             process.complain(f"cannot create directory '{path}': No such file or directory")
@@ -38,7 +36,7 @@ def _touch(process: Process) -> str:
     _, paths = process.options("acm", "dt")
     for path in paths:
         place = process.target(path)
-        if process.workspace.text(place) is None and not process.workspace.is_folder(place):
+        if not process.workspace.is_there(place):
             if not process.workspace.is_folder(posixpath.dirname(place)):
                 process.complain(f"cannot touch '{path}': No such file or directory")
             else:
@@ -164,7 +162,7 @@ def _pairs(process: Process, paths: Sequence[str]) -> list[tuple[str, str, str]]
     found = []
     for path in sources:
         place = process.place(path)
-        if process.workspace.text(place) is None and not process.workspace.is_folder(place):
+        if not process.workspace.is_there(place):
             process.complain(f"cannot stat '{path}': No such file or directory")
             continue
         name = posixpath.basename(absolute(place))
@@ -175,7 +173,7 @@ def _pairs(process: Process, paths: Sequence[str]) -> list[tuple[str, str, str]]
 def _chmod(process: Process) -> str:
     for path in [word for word in process.words if not word.startswith("-")][1:]:
         place = process.place(path)
-        if process.workspace.text(place) is None and not process.workspace.is_folder(place):
+        if not process.workspace.is_there(place):
             process.complain(f"cannot access '{path}': No such file or directory")
     return ""
 

@@ -138,7 +138,7 @@ class Expansion:
         if not _SPECIAL.intersection(part):
             path = posixpath.join(folder, part)
             place = self._shell.place("sh", path)
-            return [path] if workspace.text(place) is not None or workspace.is_folder(place) else []
+            return [path] if workspace.is_there(place) else []
         if folder and not self._is_folder(folder):
             return []
         names = [name.rstrip("/") for name in workspace.entries(self._shell.place("sh", folder or "."))]

@@ -32,7 +32,7 @@ def find(process: Process) -> str:
     visit = _Visit(process, words)
     for path in paths or ["."]:
         place = process.place(path)
-        if process.workspace.text(place) is None and not process.workspace.is_folder(place):
+        if not process.workspace.is_there(place):
             process.complain(f"'{path}': No such file or directory")
             continue
         visit.take(path, place)

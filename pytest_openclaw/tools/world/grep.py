@@ -35,37 +35,22 @@ def grep(process: Process) -> str:
         raise process.fail("usage: grep [OPTION]... PATTERNS [FILE]...", 2)
     texts = options["e"] if "e" in options else [rest.pop(0)]
     pattern = _pattern(process, options, [one for text in texts for one in text.split("\n")])
-    if "q" in options and len(rest) > 1:
-        return _quietly(process, options, pattern, rest)
-    files, is_named = _searched(process, options, rest)
-    search = _Search(process, options, pattern, (is_named and "h" not in options) or "H" in options)
     printed: list[str] = []
     has_found = False
-    for path, text in files:
-        lines = search.lines(path, text)
-        has_found = has_found or search.n_hits > 0
-        if has_found and "q" in options:
-            process.code = 0
-            return ""
-        printed += lines
+    # With -q, no path is looked at behind the first with a line that matches.
+    for paths in [[path] for path in rest] if rest and "q" in options else [rest]:
+        files, is_named = _searched(process, options, paths)
+        search = _Search(process, options, pattern, (is_named and "h" not in options) or "H" in options)
+        for path, text in files:
+            printed += search.lines(path, text)
+            has_found = has_found or search.n_hits > 0
+            if has_found and "q" in options:
+                process.code = 0
+                return ""
     process.code = max(process.code, int(not has_found))
     if search.has_context:
         printed = printed[:-1] if printed[-1:] == ["--"] else printed
     return "" if "q" in options else "".join(f"{line}\n" for line in printed)
-
-
-def _quietly(process: Process, options: Options, pattern: Pattern, paths: Sequence[str]) -> str:
-    """Look at one path after the other, up to the first line that matches."""
-    for path in paths:
-        files, _ = _searched(process, options, [path])
-        search = _Search(process, options, pattern, is_named=False)
-        for name, text in files:
-            search.lines(name, text)
-            if search.n_hits:
-                process.code = 0
-                return ""
-    process.code = max(process.code, 1)
-    return ""
 
 
 def _pattern(process: Process, options: Options, texts: Sequence[str]) -> Pattern:

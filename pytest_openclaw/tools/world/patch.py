@@ -189,7 +189,7 @@ def _apply(workspace: Workspace, section: _Section, summary: _Summary) -> None:
 
 
 def _create(workspace: Workspace, place: str, text: str, hint: str) -> None:
-    if workspace.text(place) is not None or workspace.is_folder(place):
+    if workspace.is_there(place):
         raise ToolError(f"Cannot create {place}: the file already exists. {hint}")
     workspace.put(place, text)
 
@@ -197,7 +197,7 @@ def _create(workspace: Workspace, place: str, text: str, hint: str) -> None:
 def _delete(workspace: Workspace, place: str) -> None:
     if workspace.is_folder(place) and workspace.entries(place):
         raise ToolError("directory is not empty")
-    if workspace.text(place) is None and not workspace.is_folder(place):
+    if not workspace.is_there(place):
         raise ToolError("file not found")
     workspace.remove(place)
 

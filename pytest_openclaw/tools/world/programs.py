@@ -28,16 +28,8 @@ MOST_NUMBERS = 10_000
 _ASSIGNED = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
 _ESCAPE = re.compile(r"\\(?:0([0-7]{0,3})|x([0-9A-Fa-f]{1,2})|(.))", re.DOTALL)
 _ESCAPES = {
-    "n": "\n",
-    "t": "\t",
-    "r": "\r",
-    "a": "\a",
-    "b": "\b",
-    "f": "\f",
-    "v": "\v",
-    "\\": "\\",
-    "e": "\x1b",
-}
+    "n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v", "\\": "\\", "e": "\x1b",
+}  # fmt: skip
 _FORM = re.compile(r"%%|%(-?)(0?)(\d{0,3})([sdi])")
 
 
@@ -51,7 +43,7 @@ def _ls(process: Process) -> str:
         place = process.place(path)
         if process.workspace.is_folder(place) and "d" not in options:
             folders.append((path, place))
-        elif process.workspace.is_folder(place) or process.workspace.text(place) is not None:
+        elif process.workspace.is_there(place):
             files.append((path, place))
         else:
             process.complain(f"cannot access '{path}': No such file or directory", 2)

@@ -65,6 +65,10 @@ class Workspace:
         """Whether there is a folder of this name."""
         return place in ("", "/") or place in self.folders
 
+    def is_there(self, place: str) -> bool:
+        """Whether there is a file or a folder of this name."""
+        return place in self.files or self.is_folder(place)
+
     def entries(self, place: str) -> list[str]:
         """Return the names in a folder, folders with a trailing `/`, in alphabetical order."""
         if place not in self._entries:

@@ -12,6 +12,7 @@ from pytest_openclaw.distributed.worker_messages import (
     Decided,
     Handshake,
     HostFacts,
+    PackedReports,
     Spent,
     Stop,
     Waits,
@@ -53,6 +54,37 @@ def test_a_workers_results(payload: ReportPayload) -> None:
 
     assert WorkerReport.from_text(report.to_text()) == report
     assert WorkerEnd.from_text(end.to_text()) == end
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"longrepr": ("a.py", 3, "no model"), "outcome": "skipped"},
+        {"longrepr": "missed", "sections": [("Captured log", "x")], "user_properties": [("row", "1")]},
+    ],
+    ids=["passed", "skipped", "failed"],
+)
+def test_a_packed_report(pytestconfig: pytest.Config, changes: dict[str, Any]) -> None:
+    """The controller gets the report that the worker has, with its tuples, in few values."""
+    report = pytest.TestReport(
+        nodeid="a.py::P1[p/m]",
+        location=("a.py", 0, "P1[p/m]"),
+        keywords={"P1[p/m]": 1, "openclaw": 1},
+        when="call",
+        **{"outcome": "passed", "longrepr": None, "openclaw": "{}", **changes},
+    )
+    plugins = pytest.PytestPluginManager()
+    plugins.register(PackedReports())
+    plugins.import_plugin("_pytest.reports")
+    hook = plugins.hook
+
+    data = hook.pytest_report_to_serializable(config=pytestconfig, report=report)
+    n_values = len(data)
+    made = hook.pytest_report_from_serializable(config=pytestconfig, data=data)
+
+    assert n_values == 2 + sum(name in changes for name in ("longrepr", "sections", "user_properties"))
+    assert vars(made) == {**vars(report), "$report_type": "TestReport"}
 
 
 @pytest.mark.parametrize("host", [None, HOST], ids=["here", "elsewhere"])
