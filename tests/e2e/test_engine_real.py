@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 import signal
 import subprocess
@@ -307,9 +308,11 @@ async def ask_while_killing(provider, pid):
 async def is_processing(provider):
     """Whether the engine is working on a reply."""
     call = provider._call(f"{provider.address.root_url}/slots", None)
-    async with provider._edge.opened(call) as response:
-        await response.aread()
-        return response.json()[0]["is_processing"]
+    body = b""
+    async with contextlib.aclosing(await provider._edge.open(call)) as answer:
+        while pieces := await answer.read():
+            body += b"".join(piece for piece, _ in pieces)
+    return json.loads(body)[0]["is_processing"]
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
