@@ -344,6 +344,7 @@ from tests.unit.tools.world.conftest import Caller
 from tests.unit.tools.world.test_world_playing import everything_that_can_be_played
 play = everything_that_can_be_played()
 Caller()("read", path="notes.md")  # loads the JSON Schema library
+Caller().sh("free")  # loads the library for patterns
 REFUSED = ("open", "os.", "subprocess.", "socket.", "shutil.", "pathlib.", "glob.", "tempfile.", "ctypes.",
            "urllib.", "http.", "ftplib.", "smtplib.", "pty.", "mmap.", "sqlite3.", "import")
 seen = []
