@@ -8,7 +8,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.performance import processes
@@ -17,7 +18,7 @@ from tests.performance.processes import Cost, Memory
 from tests.performance.runs import Run, Times
 from tests.performance.serving import MockServer, RunFailed
 
-# A validator that burns 2 ms of this thread's CPU time, to see whether it delays other clocks.
+# A validator that burns CPU time of this thread, to see whether it delays other clocks.
 BURNING = """
 import time
 from dataclasses import dataclass
@@ -32,7 +33,7 @@ class ExactAfterWork:
     value: str
 
     def check(self, reply):
-        end = time.thread_time() + 0.002
+        end = time.thread_time() + MS / 1000
         while time.thread_time() < end:
             pass
         return Verdict(passed=reply.text == self.value)
@@ -72,31 +73,33 @@ class PluginRunner:
         folder: where projects may be made.
         server: who is asked.
         words: further words of the command line.
-        burning: whether every validator burns 2 ms of CPU.
+        burnt_ms: the CPU time that every validator burns.
+        environ: added to the environment.
     """
 
     folder: Path
     server: MockServer
     words: tuple[str, ...] = ()
-    burning: bool = False
+    burnt_ms: int = 0
+    environ: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
         """Its row in the table."""
-        burns = "validators burn 2 ms" if self.burning else ""
+        burns = f"validators burn {self.burnt_ms} ms" if self.burnt_ms else ""
         return ", ".join(filter(None, ("pytest-openclaw", " ".join(self.words), burns)))
 
     def run(self, n: int, concurrency: int, behavior: str = "") -> Run:
         """Run a session; see `Runner.run`."""
-        project, base = Project(self.folder, n, self.burning), self.server.base(behavior)
+        project, base = Project(self.folder, n, self.burnt_ms), self.server.base(behavior)
         project.forget()
         command = project.command(concurrency, *self.words)
-        cost = processes.run(command, project.path, project.environ(base))
+        cost = processes.run(command, project.path, {**project.environ(base), **self.environ})
         return self._check(project, base, cost)
 
     def peak_memory(self, n: int, concurrency: int, behavior: str = "") -> Memory:
         """Run a session for its memory alone; raises as `run`."""
-        project, base = Project(self.folder, n, self.burning), self.server.base(behavior)
+        project, base = Project(self.folder, n, self.burnt_ms), self.server.base(behavior)
         project.forget()
         memory = processes.peak_memory(project.command(concurrency), project.path, project.environ(base))
         self._check(project, base, Cost(0.0, 0.0, ""))
@@ -104,7 +107,7 @@ class PluginRunner:
 
     def first_row_s(self, n: int) -> float:
         """Return the seconds from the start of the process to its first row on disk; raises as `run`."""
-        project, base = Project(self.folder, n, self.burning), self.server.base()
+        project, base = Project(self.folder, n, self.burnt_ms), self.server.base()
         project.forget()
         with tempfile.TemporaryFile() as out:
             began = time.perf_counter()
@@ -147,25 +150,25 @@ class Project:
 
     folder: Path
     n: int
-    burning: bool = False
+    burnt_ms: int = 0
 
     @property
     def path(self) -> Path:
         """Where it is; it is made when it is first asked for."""
-        path = self.folder / f"{'burning' if self.burning else 'plain'}-{self.n}"
+        path = self.folder / f"cells-{self.n}-{self.burnt_ms}"
         if path.exists():
             return path
         path.mkdir()
         (path / "pytest.ini").write_text("[pytest]\n")
-        rule = "exact_after_work" if self.burning else "exact"
+        rule = "exact_after_work" if self.burnt_ms else "exact"
         prompts = [
             {"id": item, "prompt": prompt_of(item), "validator": {"type": rule, "value": answer_to(item)}}
             for item in items(self.n)
         ]
         self.suite.parent.mkdir()
         self.suite.write_text(json.dumps(prompts))
-        if self.burning:
-            (path / "conftest.py").write_text(BURNING)
+        if self.burnt_ms:
+            (path / "conftest.py").write_text(BURNING.replace("MS", str(self.burnt_ms)))
         return path
 
     @property
@@ -220,11 +223,13 @@ def collecting_s(folder: Path, n: int) -> float:
     return cost.wall_s
 
 
-def plain_session(folder: Path, *words: str) -> Cost:
+def plain_session(folder: Path, *words: str, environ: Mapping[str, str] | None = None) -> Cost:
     """Return what a session takes in a project that has one test and no benchmark."""
     project = folder / "plain"
     if not project.exists():
         project.mkdir()
         (project / "pytest.ini").write_text("[pytest]\n")
         (project / "test_one.py").write_text("def test_one():\n    assert True\n")
-    return processes.run(pytest_command(*words), project, processes.environment(folder))
+    return processes.run(
+        pytest_command(*words), project, {**processes.environment(folder), **(environ or {})}
+    )
