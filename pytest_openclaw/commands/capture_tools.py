@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -67,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> CommandResult:
     """Capture, save, compare."""
     from pytest_openclaw.providers.openclaw.capture import capture
-    from pytest_openclaw.reports.drift_text import drift_to_json, render_drift
+    from pytest_openclaw.reports.drift_text import render_drift
     from pytest_openclaw.tools.captured import gather
     from pytest_openclaw.tools.catalogue import catalogue_in
 
@@ -102,7 +102,7 @@ def run(arguments: argparse.Namespace) -> CommandResult:
             "sha256": now.sha256,
             "against": before.source,
             "has_changed": has_changed,
-            "surfaces": [drift_to_json(drift) for drift in drifts],
+            "surfaces": [asdict(drift) for drift in drifts],
             "deferred": {"added": deferred[0], "removed": deferred[1]},
             "notes": notes,
         },

@@ -11,7 +11,6 @@ from pytest_openclaw.reports.numbers import shorten
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.stats.drift import Drift, ToolChange
 
 WIDTH = 80
@@ -43,34 +42,6 @@ def render_drift(drifts: Sequence[Drift]) -> list[str]:
             lines += listed(f"as in {first}", names)
         lines += listed("other sections of the system prompt", drift.sections)
     return lines
-
-
-def drift_to_json(drift: Drift) -> JsonObject:
-    """Return the changes of one surface as JSON."""
-    return {
-        "surface": drift.surface,
-        "beside": drift.beside,
-        "n_tools": drift.n_tools,
-        "added": list(drift.added),
-        "removed": list(drift.removed),
-        "changed": [
-            {
-                "name": change.name,
-                "added": list(change.added),
-                "removed": list(change.removed),
-                "retyped": {path: list(forms) for path, forms in change.retyped.items()},
-                "required": list(change.required),
-                "optional": list(change.optional),
-                "reworded": change.reworded,
-            }
-            for change in drift.changed
-        ],
-        "reordered": drift.reordered,
-        "fields": {name: list(values) for name, values in drift.fields.items()},
-        "n_bytes": list(drift.n_bytes),
-        "n_prompt_bytes": list(drift.n_prompt_bytes),
-        "sections": list(drift.sections),
-    }
 
 
 def shown_field(value: str | None) -> str:

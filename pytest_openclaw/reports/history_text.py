@@ -16,7 +16,7 @@ from pytest_openclaw.reports.numbers import (
     render_time,
 )
 from pytest_openclaw.reports.target_view import Figure, render_intervals
-from pytest_openclaw.stats.intervals import Interval
+from pytest_openclaw.stats.intervals import stored_interval
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -115,7 +115,7 @@ def _row(run: Entry) -> tuple[str, ...]:
         run.path.name,
         render_time(run.ended_at_ms, "%Y-%m-%d") if run.ended_at_ms else DASH,
         f"{passed['n_success']}/{passed['n']}{'*' if run.has_other_prompts else ''}" if passed["n"] else DASH,
-        render_interval(_interval(passed["interval_95"])),
+        render_interval(stored_interval(passed["interval_95"])),
         *(figure.short for figure in _figures(group).values()),
         render_tier(use["tier"], use["conclusive"]),
         f"{use['n_success']}/{use['n']}" if use["n"] else "",
@@ -125,14 +125,10 @@ def _row(run: Entry) -> tuple[str, ...]:
 
 def _intervals(run: Entry, width: int) -> str:
     """Return those of the figures in the row; p95 and TTFT are not among them."""
-    return render_intervals(_interval(run.group["tool_use"]["interval_95"]), _figures(run.group), width)
+    return render_intervals(stored_interval(run.group["tool_use"]["interval_95"]), _figures(run.group), width)
 
 
 def _figures(group: Mapping[str, Any]) -> dict[str, Figure]:
-    speed = Figure(group["tokens_per_s"], _interval(group["tokens_per_s_interval_95"]), render_count)
-    latency = Figure(group["latency_ms"]["p50"], _interval(group["latency_intervals_95"]["p50"]))
+    speed = Figure(group["tokens_per_s"], stored_interval(group["tokens_per_s_interval_95"]), render_count)
+    latency = Figure(group["latency_ms"]["p50"], stored_interval(group["latency_intervals_95"]["p50"]))
     return {"p50": latency, "tok/s": speed}
-
-
-def _interval(stored: Mapping[str, float] | None) -> Interval | None:
-    return Interval(low=stored["low"], high=stored["high"]) if stored else None

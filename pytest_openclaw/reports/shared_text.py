@@ -16,7 +16,7 @@ from pytest_openclaw.reports.numbers import (
     render_time,
     whole_lines_of,
 )
-from pytest_openclaw.stats.intervals import Interval
+from pytest_openclaw.stats.intervals import stored_interval
 from pytest_openclaw.stats.shared_results import (
     SharedDifference,
     SharedResult,
@@ -145,7 +145,7 @@ def _row(one: SharedResult, difference: SharedDifference | None) -> tuple[str, .
     return (
         one.name,
         f"{use['n_success']}/{use['n']}" if use["n"] else DASH,
-        render_interval(_interval(use["interval_95"])),
+        render_interval(stored_interval(use["interval_95"])),
         render_tier(use["tier"], use["conclusive"]),
         render_ms(one.figures["latency_ms"]["p50"]),
         _points(difference),
@@ -201,7 +201,7 @@ def _page_row(one: SharedResult, usual: Mapping[str, object]) -> str:
     others = [name for name in differing if name not in ("surface", "release")]
     cells = (
         f"{use['n_success']}/{use['n']}" if use["n"] else DASH,
-        render_interval(_interval(use["interval_95"])),
+        render_interval(stored_interval(use["interval_95"])),
         render_tier(use["tier"], use["conclusive"]),
         KINDS[figures["recommendation"]["kind"]],
         figures["kind"],
@@ -220,7 +220,3 @@ def _page_row(one: SharedResult, usual: Mapping[str, object]) -> str:
 
 def _by_rate(one: SharedResult) -> tuple[float, str]:
     return -(one.figures["tool_use"]["rate"] or 0.0), one.name
-
-
-def _interval(stored: Mapping[str, float] | None) -> Interval | None:
-    return Interval(low=stored["low"], high=stored["high"]) if stored else None

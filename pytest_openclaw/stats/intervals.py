@@ -7,7 +7,7 @@ from math import floor, inf, sqrt
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 Z_95 = 1.959963984540054
 """The 97.5th percentile of the standard normal distribution."""
@@ -19,6 +19,11 @@ class Interval:
 
     low: float
     high: float
+
+
+def stored_interval(stored: Mapping[str, float] | None) -> Interval | None:
+    """Return an interval of `summary.json`."""
+    return Interval(low=stored["low"], high=stored["high"]) if stored else None
 
 
 class Cluster(NamedTuple):

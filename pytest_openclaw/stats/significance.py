@@ -43,38 +43,7 @@ def sign_flip(totals: Sequence[int], kind: PValue = "exact") -> Difference:
         totals: of each prompt, how many more of its cells passed in the candidate than in the baseline.
         kind: of the p.
     """
-    weights = [abs(total) for total in totals if total]
-    found = sum(totals)
-    if not found:
-        return Difference(0, 1.0)
-    unit = gcd(*weights)
-    weights = [weight // unit for weight in weights]
-    if len(weights) * sum(weights) > MOST_EXACT_BITS:
-        tail = 1 - _NORMAL.cdf((abs(found) / unit - 1) / sqrt(sum(weight**2 for weight in weights)))
-    else:
-        least = abs(found) // unit
-        tail = _share_at_least(weights, least)
-        if kind == "mid":  # all sums are even, or all are odd
-            tail = (tail + _share_at_least(weights, least + 2)) / 2
-    return Difference(1 if found > 0 else -1, min(1.0, 2 * tail))
-
-
-def _share_at_least(weights: Sequence[int], least: int) -> float:
-    """Return in which share of all choices of signs the weights sum up to `least` or more.
-
-    How many choices lead to which sum is counted for all sums at once, in one whole number: each sum has a
-    endpoint of its bits that is wide enough for all choices, so that a shift moves every count to the next
-    sum.
-    """
-    endpoint = len(weights) + 1
-    choices = 1
-    for weight in weights:
-        choices += choices << (weight * endpoint)
-    # A weight that keeps its sign adds it once to the positive part; the whole sum is twice that, less all.
-    positive = (sum(weights) + least + 1) // 2
-    # The remainder by all ones adds up the endpoints, as the remainder by nine does with digits.
-    count = (choices >> (positive * endpoint)) % ((1 << endpoint) - 1)
-    return count / (1 << len(weights))
+    return exchange([(total, 0) for total in totals], kind)
 
 
 def exchange(prompts: Sequence[Sequence[int]], kind: PValue = "exact") -> Difference:
@@ -83,6 +52,9 @@ def exchange(prompts: Sequence[Sequence[int]], kind: PValue = "exact") -> Differ
     Where nothing has changed, any of the runs could as well have been the candidate, prompt by prompt.
     With one baseline this is `sign_flip`. Whole runs are exchanged and never single cells, because the cells
     of one prompt in one run may end alike.
+
+    How many choices lead to which sum is counted for all sums at once, in one whole number: each sum has a
+    place of its bits that is wide enough for all choices, so that a shift moves every count to another sum.
 
     Args:
         prompts: of each, how many cells passed in the candidate, then in each baseline with the same cells.
@@ -119,7 +91,8 @@ def exchange(prompts: Sequence[Sequence[int]], kind: PValue = "exact") -> Differ
 
 
 def _count_from(choices: int, least: int, bits: int) -> int:
-    """Return how many choices have a sum of `least` or more; see `_share_at_least`."""
+    """Return how many choices have a sum of `least` or more."""
+    # The remainder by all ones adds up the places, as the remainder by nine does with digits.
     return (choices >> (least * bits)) % ((1 << bits) - 1)
 
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.reports.numbers import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.reports.html.shown import ShownRun
 
@@ -23,24 +20,11 @@ _RULINGS = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class Header:
-    """The top of the page.
-
-    Attributes:
-        ruling: of all gates together, in a word; `not_gated` without any.
-        facts: the lines under the title, name and value.
-    """
-
-    run_id: str
-    ruling: str
-    said: str
-    facts: Sequence[tuple[str, str]]
-    notes: Sequence[str]
-
-
 def header_of(run: ShownRun) -> JsonObject:
-    """Return the top of the page."""
+    """Return the top of the page.
+
+    `ruling` is of all gates together, in a word; `facts` are the lines under the title, name and value.
+    """
     summary = run.summary
     notes = [one_line(note, 300) for note in run.notes]
     if summary.state == "interrupted":
@@ -60,15 +44,13 @@ def header_of(run: ShownRun) -> JsonObject:
             f"{summary.n_rows:,} on {len(summary.groups)} target{'' if len(summary.groups) == 1 else 's'}",
         ),
     ]
-    return asdict(
-        Header(
-            run_id=one_line(summary.run_id, 80),
-            ruling=summary.verdict,
-            said=_RULINGS[summary.verdict],
-            facts=facts,
-            notes=notes,
-        )
-    )
+    return {
+        "run_id": one_line(summary.run_id, 80),
+        "ruling": summary.verdict,
+        "said": _RULINGS[summary.verdict],
+        "facts": facts,
+        "notes": notes,
+    }
 
 
 def _time(ms: int) -> str:

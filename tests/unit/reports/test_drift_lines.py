@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 
-from pytest_openclaw.reports.drift_text import drift_to_json, render_drift
+from pytest_openclaw.reports.drift_text import render_drift
 from pytest_openclaw.stats.drift import Drift, ToolChange
 
 CHANGE = ToolChange(
@@ -125,7 +125,7 @@ def test_long_lists_of_values_are_shortened() -> None:
 
 def test_it_is_json() -> None:
     """It has every field, including those without a change."""
-    drift = json.loads(json.dumps(drift_to_json(DRIFT)))
+    drift = json.loads(json.dumps(asdict(DRIFT)))
 
     assert drift["changed"][0]["retyped"]["mode"] == ["string a|b", "string a"]
     assert drift["fields"]["seed"] == [None, "1"]
