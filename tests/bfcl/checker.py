@@ -22,7 +22,7 @@ from tests.bfcl.scripted_replies import BfclReply
 
 VERSION = "2026.3.23"
 NOT_NEEDED = {
-    "dotenv", "openai", "overrides", "pandas", "requests", "tenacity", "tqdm",
+    "dotenv", "filelock", "openai", "overrides", "pandas", "requests", "tenacity", "tqdm",
     "tree_sitter", "tree_sitter_java", "tree_sitter_javascript",
 }  # fmt: skip
 MODEL = "any"
