@@ -113,7 +113,8 @@ def overhead(bench: Bench) -> Iterator[Sample]:
     for level in levels:
         for runner in bench.rows(*bench.peers):
             with bench.counting(OVERHEAD, f"{runner.name} at {level}"):
-                alone.setdefault(runner.name, []).append(runner.run(1, level).cost)
+                one = runner.run(1, level).cost
+                alone.setdefault(runner.name, []).append(one)
                 all_[runner.name, level] = runner.run(n, level).cost
     for name, costs in alone.items():
         yield Sample(OVERHEAD, name, "one cell alone, s", middle(costs).wall_s)
