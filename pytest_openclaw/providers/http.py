@@ -252,6 +252,7 @@ class _ByHttpx2:
         return [(piece, self._arriving.arrived_at if self._arriving else time.perf_counter())]
 
     async def aclose(self) -> None:
+        await self._body.aclose()
         await self._response.aclose()
 
 
