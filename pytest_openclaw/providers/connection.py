@@ -209,19 +209,25 @@ class Connection(asyncio.BufferedProtocol):
         self._head = Head()
         self._body: list[bytes] = []
         self._framing_bytes = 0
+        self._is_last = False
         self._is_kept = False
         self._is_complete = False
         self._is_paused = False
 
-    def send(self, request: bytes) -> ArrivingResponse:
-        """Send all bytes of a request, and return its answer while it is arriving."""
+    def send(self, request: bytes, *, is_last: bool) -> ArrivingResponse:
+        """Send a request, and return its answer while it is arriving.
+
+        Args:
+            request: all its bytes.
+            is_last: whether to close the connection after it.
+        """
         answer = ArrivingResponse(self, self._bell)
         if self._transport is None:
             answer.receive_end(_no_answer())
             return answer
         self._answer, self._head = answer, Head()
         self._framing_bytes = 0
-        self._is_complete = False
+        self._is_last, self._is_complete = is_last, False
         self._transport.write(request)
         return answer
 
@@ -351,7 +357,7 @@ class Connection(asyncio.BufferedProtocol):
         self._answer = None
         answer.receive_end()
         self.resume()
-        if is_spoiled or not self._is_kept:
+        if is_spoiled or self._is_last or not self._is_kept:
             self.abort()
         else:
             self.free_since = time.monotonic()

@@ -41,7 +41,8 @@ class Outgoing(NamedTuple):
     """A request.
 
     Attributes:
-        headers: without `Host` and `Content-Length`.
+        headers: names in lower case, without `host` and `content-length`. With `connection: close` the request is
+            the last one on its connection.
         content: the body; None is a GET, other requests are a POST.
     """
 
@@ -98,7 +99,7 @@ class Transport:
             sending.over_new_connection = True
             connection = await self._connected(place.origin)
         sending.sent(time.perf_counter())
-        answer = connection.send(data)
+        answer = connection.send(data, is_last=request.headers.get("connection") == "close")
         try:
             await answer.receive_whole_head()
         except BaseException:

@@ -339,6 +339,19 @@ def test_a_sending_says_whether_a_connection_was_opened(server):
     assert len(moments) == 2
 
 
+def test_a_request_may_want_its_connection_closed(server):
+    """`Connection: close` in a request ends the connection with the answer."""
+    server.on("*", OK)
+
+    async def twice(client):
+        for _ in range(2):
+            await client.get(server.origin, headers={"connection": "close"})
+
+    asked(twice)
+
+    assert server.connections == 2
+
+
 def test_an_answer_that_is_given_up_closes_its_connection(server):
     """The remaining bytes must not be mistaken for the next answer."""
     server.enqueue(Script.stream(b"first", Hang()), OK)
