@@ -41,8 +41,8 @@ class Outgoing(NamedTuple):
     """A request.
 
     Attributes:
-        headers: names in lower case, without `host` and `content-length`. With `connection: close` the request is
-            the last one on its connection.
+        headers: names in lower case, without `host` and `content-length`. With `connection: close` the
+            request is the last one on its connection.
         content: the body; None is a GET, other requests are a POST.
     """
 
