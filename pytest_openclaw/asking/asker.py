@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
@@ -371,9 +371,9 @@ class Asker:
         assert sent.job_result is not None, "the call has ended"
         sent.notes = self._notes.pop(sent.cell.target, {})
         spent_usd = self._fetcher.budget.here_usd
-        return replace(sent.job_result, notes=sent.notes, n_out=self.n_out, spent_usd=spent_usd)
+        return sent.job_result._replace(notes=sent.notes, n_out=self.n_out, spent_usd=spent_usd)
 
-    def _add_notes(self, target: Target, notes: JsonObject) -> None:
+    def _add_notes(self, target: Target, notes: JsonObject | None) -> None:
         if notes:
             self._notes.setdefault(target, {}).update(notes)
 

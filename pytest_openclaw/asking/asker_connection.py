@@ -47,3 +47,8 @@ class AskerConnection:
     def close(self) -> list[tuple[Cell, CallResult]]:
         """Disconnect; return what was answered and no test has taken, the first time."""
         return self._client.close() if self._client else []
+
+    def let_go(self) -> None:
+        """Wait for the closed client's processes."""
+        if self._client:
+            self._client.let_go()

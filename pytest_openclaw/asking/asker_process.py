@@ -17,7 +17,6 @@ from pytest_openclaw.asking.fetching import Fetcher
 from pytest_openclaw.asking.journal import Journal
 from pytest_openclaw.core.clock import count_from
 from pytest_openclaw.core.redact import Redactor
-from pytest_openclaw.providers.over_http import OverHttp
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,6 +39,8 @@ def main(descriptor: int, address: str, secret: str) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _outlive)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    # Now, while the session loads its own modules: at the first request it would hold up the others.
+    importlib.import_module("pytest_openclaw.providers.listening")
     asyncio.run(_serve(socket.socket(fileno=descriptor), Path(address), secret.encode()))
 
 
@@ -48,7 +49,9 @@ def _outlive(number: int, frame: FrameType | None) -> None:
 
 
 async def _serve(listener: socket.socket, address: Path, secret: bytes) -> None:
-    await AskerServer(_make, address, secret).serve(listener)
+    parent = os.getppid()  # it may take minutes to collect before it greets
+    server = AskerServer(_make, address, secret, is_awaited=lambda: os.getppid() == parent)
+    await server.serve(listener)
 
 
 def _make(hello: Hello) -> tuple[Asker, Redactor]:
@@ -57,6 +60,7 @@ def _make(hello: Hello) -> tuple[Asker, Redactor]:
     # Few of its objects are in circles, and each search for them holds up the times of what arrives.
     gc.freeze()
     gc.set_threshold(_NEW_OBJECTS)
+    gc.enable()
     return make_asker(providers, hello), Redactor.of_run(providers.values(), os.environ)
 
 
@@ -68,11 +72,7 @@ def make_asker(providers: Mapping[str, Provider], hello: Hello) -> Asker:
 
 
 def _made(makings: Mapping[str, tuple[str, str, ProviderSetup]]) -> dict[str, Provider]:
-    providers: dict[str, Provider] = {
+    return {
         name: getattr(importlib.import_module(module), kind)(setup)
         for name, (module, kind, setup) in makings.items()
     }
-    if any(isinstance(provider, OverHttp) for provider in providers.values()):
-        # Now, while tests are collected: at the first request it would hold up the others.
-        importlib.import_module("pytest_openclaw.providers.listening")
-    return providers

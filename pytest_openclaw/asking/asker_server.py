@@ -11,7 +11,6 @@ import contextlib
 import pickle
 import socket
 import traceback
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.asking.frames import Frames, framed
@@ -40,6 +39,7 @@ class AskerServer:
             Without one, the socket is the connection of the only client.
         secret: the first frame of a client, where any user of the machine could connect.
         codec: for clients in this process. Others get pickled messages, without secrets.
+        is_awaited: whether a first client may still come, asked every `LINGER_S`.
     """
 
     def __init__(
@@ -48,7 +48,9 @@ class AskerServer:
         address: Path | None,
         secret: bytes = b"",
         codec: ByReference | None = None,
+        is_awaited: Callable[[], bool] = lambda: False,
     ) -> None:
+        self._is_awaited = is_awaited
         self._make = make
         self._address = address
         self.secret = secret
@@ -156,7 +158,7 @@ class AskerServer:
             case JobResult():
                 return self._redacted(message)
             case Left():
-                return replace(message, results=[self._redacted(result) for result in message.results])
+                return message._replace(results=[self._redacted(result) for result in message.results])
         return message
 
     def _redacted(self, result: JobResult) -> JobResult:
@@ -167,7 +169,7 @@ class AskerServer:
             broke = AskingBroke(redactor.text(f"{type(error).__name__}: {error}"))
             broke.add_note(redactor.text("".join(traceback.format_exception(error))))
             error = broke
-        return replace(result, error=error, notes=redactor.value(result.notes))
+        return result._replace(error=error, notes=redactor.value(result.notes))
 
     def _forget(self, connection: _Connection) -> None:
         assert self._asker is not None, "a client greets first"
@@ -181,6 +183,9 @@ class AskerServer:
         self._waiting = asyncio.get_running_loop().call_later(patience_s, self._give_up_missing)
 
     def _give_up_missing(self) -> None:
+        if self._asker is None and self._is_awaited():
+            self._wait_for_missing()
+            return
         self._n_missing = 0
         if self._asker:
             self._asker.awaits_client = False
@@ -252,4 +257,4 @@ def _pickled(message: FromAsker) -> bytes:
         if not isinstance(message, JobResult):
             raise
         broke = AskingBroke(f"the reply cannot be sent to another process: {type(error).__name__}: {error}")
-        return pickle.dumps(replace(message, ending=None, error=broke))
+        return pickle.dumps(message._replace(ending=None, error=broke))

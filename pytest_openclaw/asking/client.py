@@ -18,7 +18,6 @@ from pytest_openclaw.asking.links import (
     exit_reason,
     own_thread,
     runs_in_process,
-    start_process,
 )
 from pytest_openclaw.asking.messages import (
     CellPlan,
@@ -38,6 +37,7 @@ from pytest_openclaw.asking.messages import (
     Want,
     Welcome,
 )
+from pytest_openclaw.asking.starting import place_of, start_process
 from pytest_openclaw.core.clock import anchor_s
 from pytest_openclaw.core.errors import CellNotSent, HostDied
 from pytest_openclaw.types.requests import Request
@@ -102,6 +102,7 @@ class AskingClient:
         settings: timeouts, retries, streaming, limits.
         shared_dir: the run's folder on this machine.
         membership: who else uses the asker.
+        early: the process that this one has started for it already.
         on_wait: receives a token and why its cell waits.
     """
 
@@ -112,6 +113,7 @@ class AskingClient:
         shared_dir: Path,
         membership: Membership | None = None,
         *,
+        early: subprocess.Popen[bytes] | None = None,
         on_wait: Callable[[Waiting], None] = lambda _: None,
     ) -> None:
         self.notes: dict[Target, JsonObject] = {}
@@ -119,7 +121,7 @@ class AskingClient:
         self._membership = membership or Membership()
         self._on_wait = on_wait
         self._providers = providers
-        self._sides = _sides(providers, shared_dir, self._membership.name)
+        self._sides = _sides(providers, shared_dir, self._membership.name, early)
         self._limits = endpoint_limits(providers, settings)
         self._plan: Sequence[Listed] = ()
         self._places: dict[str, int] = {}
@@ -137,6 +139,7 @@ class AskingClient:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+        self.let_go()
 
     def start(self) -> None:
         """Connect; what that starts takes a moment."""
@@ -298,6 +301,12 @@ class AskingClient:
         ends.sort(key=lambda pair: self._places.get(pair[0], len(self._places)))
         return [(self._cell_of(token), ending) for token, ending in ends]
 
+    def let_go(self) -> None:
+        """Wait for the processes that this one has started and that have been closed; they end meanwhile."""
+        for side in self._sides:
+            if isinstance(side.started, subprocess.Popen):
+                _let_go(side.started)
+
     def _close(self, side: _Side) -> Mapping[str, JobResult | NotSent]:
         link, side.link = side.link, None
         if link is None:
@@ -309,8 +318,6 @@ class AskingClient:
             link.close()
         if isinstance(side.started, AskerThread) and side.left:
             side.started.wait()
-        elif isinstance(side.started, subprocess.Popen):
-            _let_go(side.started)
         if side.left is None:  # it has died, or has not answered
             return {token: one for token, one in self._received.items() if self._is_of(token, side)}
         return {one.token: one for one in side.left.results}
@@ -364,7 +371,8 @@ class AskingClient:
         except OSError as error:
             raise HostDied(f"the side that asks cannot be started: {error}") from error
         side.link, side.started = link, started or side.started
-        side.has_plan, side.is_set_up = None, False
+        # One that other processes use may have it from them.
+        side.has_plan, side.is_set_up = False if self._membership.is_alone else None, False
         # It may still be starting.
         link.longest_send_s = self._settings.timeout_s + SILENCE_S
         link.send(self._hello(side))
@@ -422,7 +430,7 @@ class AskingClient:
         place = self._places.get(token, -1)
         planned = None if known else self._planned(Listed(token, cell, is_ahead=False), place)
         if planned and request:
-            planned = replace(planned, request=request)
+            planned = planned._replace(request=request)
         return Want(token=token, cell=planned, is_again=token in self._used)
 
     def _note(self, side: _Side, message: FromAsker) -> None:
@@ -568,15 +576,21 @@ def _named(text: str, model: str) -> str:
     return text.replace("<model>", model)
 
 
-def _sides(providers: Mapping[str, Provider], shared_dir: Path, name: str) -> list[_Side]:
+def _sides(
+    providers: Mapping[str, Provider],
+    shared_dir: Path,
+    name: str,
+    early: subprocess.Popen[bytes] | None = None,
+) -> list[_Side]:
     """Return the askers of these providers; an endpoint belongs to one, which keeps its limit."""
     in_thread = {one.endpoint for one in providers.values() if not runs_in_process(one)}
     sides = []
     for in_process in (True, False):
         own = {n: one for n, one in providers.items() if (one.endpoint not in in_thread) == in_process}
         if own:
-            place = shared_dir / f"asker-{'process' if in_process else 'thread'}-{name}"
-            sides.append(_Side(place=place, providers=own, in_process=in_process))
+            place = place_of(shared_dir, name, in_process=in_process)
+            started = early if in_process else None
+            sides.append(_Side(place=place, providers=own, in_process=in_process, started=started))
     return sides
 
 

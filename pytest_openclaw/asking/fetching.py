@@ -138,7 +138,7 @@ class Fetcher:
             return await self._attempts(provider, job, received)
         return await hold_exchange(
             job.request,
-            lambda request: self._attempts(provider, replace(job, request=request), received),
+            lambda request: self._attempts(provider, job._replace(request=request), received),
             context_tokens=provider.context_tokens(job.request),
         )
 

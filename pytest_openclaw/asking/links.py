@@ -17,15 +17,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import os
 import pickle
-import secrets
 import select
 import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
 from collections import deque
@@ -34,11 +31,11 @@ from typing import TYPE_CHECKING, Any
 from pytest_openclaw.asking.frames import ByReference, Frames, framed
 from pytest_openclaw.asking.journal import note_start
 from pytest_openclaw.asking.messages import Goodbye, Left
+from pytest_openclaw.asking.starting import address_of, start
 from pytest_openclaw.core.errors import HostDied
 from pytest_openclaw.core.locks import LockFile
-from pytest_openclaw.core.private import FILE_MODE, open_private
 from pytest_openclaw.core.redact import Redactor
-from pytest_openclaw.core.run_once import read_json, write_json
+from pytest_openclaw.core.run_once import read_json
 from pytest_openclaw.core.signals import how_it_ended, is_hurried, whole_step
 from pytest_openclaw.providers import is_built_in
 
@@ -55,9 +52,6 @@ _POLL_S = 1.0
 _LOOK_S = 0.1
 _RECEIVE_BYTES = 1 << 18
 _LONGEST_POLL_MS = 2**31 - 1
-_LONGEST_PATH = 100
-"""Bytes of a Unix socket's path; the kernels allow 104 to 108."""
-_BACKLOG = 128
 ASKER = "the process that asks"
 _CLOSED = " has ended."
 
@@ -139,42 +133,13 @@ def own_thread(place: Path, providers: Mapping[str, Provider]) -> tuple[Link, As
 # --- over a socket ------------------------------------------------------------------------------
 
 
-# The process must find the modules that this process finds, whatever put them on its path.
-_START = (
-    "import sys, json; sys.path[:] = json.loads(sys.argv[1]);"
-    "from pytest_openclaw.asking.asker_process import main; main(int(sys.argv[2]), *sys.argv[3:])"
-)
-
-
 def runs_in_process(provider: Provider) -> bool:
     """Whether another process could make this provider: it is built in, and sockets can be inherited."""
     return os.name == "posix" and is_built_in(provider)
 
 
-def start_process(listener: socket.socket, address: Path, secret: str) -> subprocess.Popen[bytes]:
-    """Start an asker in a process of its own.
-
-    Raises:
-        OSError: it cannot be started.
-    """
-    places = json.dumps([str(one) for one in sys.path])
-    with open_private(address.with_suffix(".log"), "ab") as log:
-        return subprocess.Popen(  # noqa: S603 - this interpreter
-            [sys.executable, "-c", _START, places, str(listener.fileno()), str(address), secret],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            pass_fds=[listener.fileno()],
-        )
-
-
-def connect(place: Path, start: Callable[[socket.socket, Path, str], Any]) -> tuple[Link, Any]:
-    """Connect to the asker at `place`; start it if there is none.
-
-    Args:
-        place: a path in the run's shared folder, without a suffix; equal for all that share an asker.
-        start: starts one, from a listening socket, the file with its address, and the secret; returns what it
-            has started.
+def connect(place: Path, starter: Callable[[socket.socket, Path, str], Any]) -> tuple[Link, Any]:
+    """Connect to the asker at `place`; start it by `starter` if there is none; see `start`.
 
     Returns:
         The link, and what was started.
@@ -188,43 +153,14 @@ def connect(place: Path, start: Callable[[socket.socket, Path, str], Any]) -> tu
     with LockFile(place.with_suffix(".lock")):
         if connected := _dial(place):
             return connected, None
-        listener, where = _listen(place)
-        with listener:
-            note_start(place.with_suffix(".journal"))
-            address = _address(place)
-            started = start(listener, address, where.get("secret", ""))
-            pid = started.pid if isinstance(started, subprocess.Popen) else None
-            # Connections wait in the listener's queue until the asker is ready for them.
-            write_json(address, {**where, "pid": pid})
-            if connected := _dial(place):
-                return connected, started
+        started = start(place, starter)
+        if connected := _dial(place):
+            return connected, started
     raise HostDied("the asker has ended before it could be reached")
 
 
-def _address(place: Path) -> Path:
-    return place.with_suffix(".json")
-
-
-def _listen(place: Path) -> tuple[socket.socket, dict[str, Any]]:
-    """Return a listening socket, and how to reach it."""
-    path = str(place.with_suffix(".sock"))
-    if hasattr(socket, "AF_UNIX") and len(os.fsencode(path)) <= _LONGEST_PATH:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(path)  # noqa: PTH108 - of an asker that died
-        listener = socket.socket(socket.AF_UNIX)
-        listener.bind(path)
-        os.chmod(path, FILE_MODE)  # noqa: PTH101
-        where: dict[str, Any] = {"path": path}
-    else:
-        # Any user of the machine could connect here; only this one can read the secret.
-        listener = socket.create_server(("127.0.0.1", 0))
-        where = {"port": listener.getsockname()[1], "secret": secrets.token_hex(16)}
-    listener.listen(_BACKLOG)
-    return listener, where
-
-
 def _dial(place: Path) -> Link | None:
-    where = read_json(_address(place))
+    where = read_json(address_of(place))
     if where is None:
         return None
     is_unix = "path" in where

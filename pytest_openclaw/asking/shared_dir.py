@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import psutil
-
 from pytest_openclaw.core.locks import LockFile
 from pytest_openclaw.core.private import FILE_MODE, FOLDER_MODE
 
@@ -75,6 +73,8 @@ class SharedDir:
     def remove(self) -> None:
         """Leave the folder, and remove it with its content; missing files are no error."""
         if self.member:
+            import psutil
+
             self.member.unlink(missing_ok=True)
             # The mark of a killed process.
             pids = (int(path.name.removeprefix(_MEMBER)) for path in self.path.glob(f"{_MEMBER}*"))

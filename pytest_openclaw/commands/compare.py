@@ -18,7 +18,7 @@ Example:
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.commands.result import (
@@ -62,7 +62,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> CommandResult:
     """Compare, and show everything."""
     from pytest_openclaw.reports.comparison_text import render_comparison
-    from pytest_openclaw.stats.compared_runs import comparison_to_json
     from pytest_openclaw.stats.gates import overall
     from pytest_openclaw.stats.run_comparison import compare_runs, named_targets, parse_across
     from pytest_openclaw.stats.summarizing import summarize_run
@@ -105,7 +104,7 @@ def run(arguments: argparse.Namespace) -> CommandResult:
             ),
         ],
         data={
-            **(comparison_to_json(compared) or {}),
+            **asdict(compared),
             "candidate": candidate.run_id,
             "gates": [
                 {"target": gate.target, "ruling": gate.ruling, "reason": gate.reason}

@@ -84,7 +84,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> CommandResult:
     """Apply the gates, and show each of them."""
-    from pytest_openclaw.stats.compared_runs import comparison_to_json
     from pytest_openclaw.stats.run_comparison import parse_across
     from pytest_openclaw.stored.baseline import read_baseline, read_measured
     from pytest_openclaw.stored.gating import apply_gates
@@ -115,7 +114,7 @@ def run(arguments: argparse.Namespace) -> CommandResult:
             "verdict": summary.verdict,
             "gates": [asdict(gate) for gate in summary.gates],
             "unmatched_gates": list(summary.unmatched_gates),
-            "comparison": comparison_to_json(summary.comparison),
+            "comparison": summary.comparison and asdict(summary.comparison),
             "wrote": arguments.write,
             "notes": part.shortcomings,
         },

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_openclaw.asking.starting import OWN
 from pytest_openclaw.distributed.scheduling import CellScheduling, in_scopes
 from pytest_openclaw.distributed.worker_messages import (
     Decided,
@@ -69,7 +70,7 @@ class Controller:
         from pytest_openclaw.asking.client import host_thread_askers
 
         session = self._session
-        threads = host_thread_askers(session.providers, session.shared_dir, "here")
+        threads = host_thread_askers(session.providers, session.shared_dir, OWN)
         if threads:
             stack = ExitStack()
             session.config.add_cleanup(stack.close)

@@ -12,6 +12,7 @@ import pytest
 
 from pytest_openclaw.asking.messages import Membership
 from pytest_openclaw.asking.shares import reaches
+from pytest_openclaw.asking.starting import OWN
 from pytest_openclaw.core.run_once import once
 from pytest_openclaw.distributed.worker_messages import (
     Assigned,
@@ -60,7 +61,7 @@ class UnderController:
 
     def membership(self, providers: Mapping[str, Provider]) -> Membership:
         """Return which asker this worker uses: that of its machine, for what its environment reaches."""
-        name = "here"
+        name = OWN
         if not self.given.is_here:
             described = json.dumps(describe(providers), sort_keys=True)
             name = hashlib.sha256(described.encode()).hexdigest()[:8]

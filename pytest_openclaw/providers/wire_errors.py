@@ -7,7 +7,6 @@ import json
 import math
 import re
 from dataclasses import replace
-from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.core.text import valid_text
@@ -122,6 +121,8 @@ def retry_after_s(headers: Mapping[str, str], *, now_s: float) -> float | None:
     asked = headers.get("retry-after")
     if (wait := _number(asked)) is not None or not asked:
         return wait
+    from email.utils import parsedate_to_datetime  # it loads 3 ms of mail
+
     try:
         return max(0.0, parsedate_to_datetime(asked).timestamp() - now_s)
     except (ValueError, OverflowError):

@@ -15,7 +15,6 @@ from pytest_openclaw.recording.environment import EnvironmentSnapshots
 from pytest_openclaw.recording.plugins import Plugins
 from pytest_openclaw.recording.run_directory import SURFACE
 from pytest_openclaw.stats.record_table import RecordTable
-from pytest_openclaw.stats.run_comparison import Measured, compare_runs
 from pytest_openclaw.stats.spent import budget_of
 from pytest_openclaw.stats.summarizing import summarize_run
 from pytest_openclaw.stats.summary import Summary, summary_to_json
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.recording.run_directory import RunDirectory
     from pytest_openclaw.recording.selection import Plan
     from pytest_openclaw.stats.compared_runs import ComparedRuns
+    from pytest_openclaw.stats.run_comparison import Measured
     from pytest_openclaw.types.payloads import ReportPayload
     from pytest_openclaw.types.settings import Settings
     from pytest_openclaw.types.targets import Target
@@ -204,6 +204,8 @@ class RunSession:
     def _compared(self, records: Sequence[Record], n_selected: Mapping[Target, int]) -> ComparedRuns | None:
         if self._baseline is None:
             return None
+        from pytest_openclaw.stats.run_comparison import Measured, compare_runs
+
         now = Measured(
             run_id=self.directory.run_id,
             records=tuple(records),

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING
 
 from pytest_openclaw.asking.asker_connection import AskerConnection
 from pytest_openclaw.asking.budget import SpentBudget
+from pytest_openclaw.asking.links import runs_in_process
 from pytest_openclaw.asking.shared_dir import SharedDir
 from pytest_openclaw.core.clock import count_from
 from pytest_openclaw.core.redact import Redactor
 from pytest_openclaw.core.signals import interrupted_by_signals
 from pytest_openclaw.session import preflight
 from pytest_openclaw.session.cell_runs import CellParts
+from pytest_openclaw.session.early_start import lists_only
 from pytest_openclaw.session.load_settings import load_settings
 from pytest_openclaw.session.plugin_session import PluginSession
 from pytest_openclaw.session.progress_display import ProgressDisplay
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.recording.kept_cells import Replay
     from pytest_openclaw.session.coordinator import Coordinator, WorkerInput
+    from pytest_openclaw.session.early_start import EarlyStart
     from pytest_openclaw.session.resuming import ResumedRun
     from pytest_openclaw.stats.run_comparison import Measured
     from pytest_openclaw.types.protocols import Provider
@@ -45,18 +48,6 @@ if TYPE_CHECKING:
     from pytest_openclaw.types.targets import CellKey
 
     MakeProviders = Callable[[Settings, Path], Mapping[str, Provider]]
-
-# Options of pytest with which no test is run.
-LISTING = (
-    "collectonly",
-    "help",
-    "markers",
-    "showfixtures",
-    "show_fixtures_per_test",
-    "cacheshow",
-    "setuponly",
-    "setupplan",
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,8 +62,15 @@ class _Checked:
     baseline: Measured | None = None
 
 
-def compose(config: pytest.Config, coordinator: Coordinator) -> PluginSession | None:
+def compose(
+    config: pytest.Config, coordinator: Coordinator, early: EarlyStart | None
+) -> PluginSession | None:
     """Return the session's parts; None if it has no target.
+
+    Args:
+        config: pytest's.
+        coordinator: gives this process its items.
+        early: what has been started; None in an xdist worker.
 
     Files and connections are closed when pytest is unconfigured.
 
@@ -88,7 +86,7 @@ def compose(config: pytest.Config, coordinator: Coordinator) -> PluginSession | 
         return None
     stack = ExitStack()
     config.add_cleanup(stack.close)
-    sends = not (settings.dry_run or any(getattr(config.option, name, None) for name in LISTING))
+    sends = not lists_only(config)
     if given is None:
         settings = replace(settings, surface=preflight.load_surface(settings, path, may_capture=sends))
 
@@ -96,7 +94,7 @@ def compose(config: pytest.Config, coordinator: Coordinator) -> PluginSession | 
         return make_providers(classes, settings, shared_dir)
 
     if given or not (sends or settings.dry_run):
-        shared_dir = _shared_dir(given, stack)
+        shared_dir = _shared_dir(given, early, stack)
         checked = _Checked(
             settings=settings,
             suites=SuiteFiles(config, settings),
@@ -104,8 +102,9 @@ def compose(config: pytest.Config, coordinator: Coordinator) -> PluginSession | 
             providers=make(settings, shared_dir),
         )
     else:
-        checked = _check(config, settings, path, make, stack, sends=sends)
-    return _assemble(config, coordinator, checked, stack, sends=sends)
+        assert early, "a worker is given its settings"
+        checked = _check(config, settings, path, make, early.shared_dir, stack, sends=sends)
+    return _assemble(config, coordinator, checked, early, stack, sends=sends)
 
 
 def _settings(
@@ -127,6 +126,7 @@ def _check(
     settings: Settings,
     path: Path | None,
     make: MakeProviders,
+    shared_dir: Path,
     stack: ExitStack,
     *,
     sends: bool,
@@ -138,7 +138,6 @@ def _check(
         preflight.check_run_name(settings, path)
     preflight.check_plugins(config)
     preflight.check_prompt_ids(settings, suites)
-    shared_dir = _shared_dir(None, stack)
     providers = make(settings, shared_dir)
     resumed = baseline = None
     if path:
@@ -163,9 +162,17 @@ def _check(
 
 
 def _assemble(
-    config: pytest.Config, coordinator: Coordinator, checked: _Checked, stack: ExitStack, *, sends: bool
+    config: pytest.Config,
+    coordinator: Coordinator,
+    checked: _Checked,
+    early: EarlyStart | None,
+    stack: ExitStack,
+    *,
+    sends: bool,
 ) -> PluginSession:
     settings, providers, given = checked.settings, checked.providers, coordinator.given
+    if early and not any(map(runs_in_process, providers.values())):
+        early.end_asker()
     redactor = Redactor.of_run(providers.values(), os.environ)
     budget = SpentBudget(settings.budget_usd)
     interruptible = cache(lambda: stack.enter_context(interrupted_by_signals()))
@@ -173,7 +180,7 @@ def _assemble(
     def connect() -> AskingClient:
         stack.enter_context(redactor.over_logs())
         interruptible()
-        return _client(checked, coordinator, on_wait)
+        return _client(checked, coordinator, early, on_wait)
 
     connection = AskerConnection(connect)
     display = ProgressDisplay(config, providers, connection.awaited)
@@ -204,6 +211,7 @@ def _assemble(
     def close() -> None:
         connection.close()
         writer.close()
+        connection.let_go()
 
     config.add_cleanup(close)
     kept = _kept(given) if given else checked.resumed.kept if checked.resumed else {}
@@ -223,12 +231,13 @@ def _assemble(
     )
 
 
-def _shared_dir(given: WorkerInput | None, stack: ExitStack) -> Path:
+def _shared_dir(given: WorkerInput | None, early: EarlyStart | None, stack: ExitStack) -> Path:
     """Return the run's shared folder: the controller's, or one of the workers of another machine."""
     from pytest_openclaw.recording.inventory import machine_id
 
-    if given is None:
-        return stack.enter_context(SharedDir.create()).path
+    if early:
+        return early.shared_dir
+    assert given, "a worker is given a folder"
     if (machine := machine_id()) != given.machine:
         return stack.enter_context(SharedDir.join(f"{given.run} {machine}")).path
     return Path(given.shared_dir)
@@ -240,8 +249,19 @@ def _kept(given: WorkerInput) -> Mapping[CellKey, Replay]:
     return from_wire(given.kept) if given.kept else {}
 
 
-def _client(checked: _Checked, coordinator: Coordinator, on_wait: Callable[[Waiting], None]) -> AskingClient:
+def _client(
+    checked: _Checked,
+    coordinator: Coordinator,
+    early: EarlyStart | None,
+    on_wait: Callable[[Waiting], None],
+) -> AskingClient:
     from pytest_openclaw.asking.client import AskingClient
 
-    membership = coordinator.membership(checked.providers)
-    return AskingClient(checked.providers, checked.settings, checked.shared_dir, membership, on_wait=on_wait)
+    return AskingClient(
+        checked.providers,
+        checked.settings,
+        checked.shared_dir,
+        coordinator.membership(checked.providers),
+        early=early.asker if early else None,
+        on_wait=on_wait,
+    )

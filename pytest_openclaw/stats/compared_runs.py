@@ -7,7 +7,7 @@ what a user asks, so a prompt counts once, however often it was repeated.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.stats.intervals import Interval
@@ -19,7 +19,6 @@ from pytest_openclaw.stats.verdict_changes import Recheck, VerdictChange, verdic
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.stats.pairing import Obstacles, Pair, Paired
     from pytest_openclaw.stats.significance import PValue
     from pytest_openclaw.types.records import Record
@@ -155,21 +154,6 @@ def compare_paired(
         set_aside=set_aside,
         notes=notes,
     )
-
-
-def comparison_to_json(compared: ComparedRuns | None) -> JsonObject | None:
-    """Return the comparison as in `summary.json`."""
-    if compared is None:
-        return None
-    return {
-        "baseline": compared.baseline,
-        "targets": [
-            {**asdict(one), "outcomes": [*map(asdict, one.outcomes)], "notes": list(one.notes)}
-            for one in compared.targets
-        ],
-        "set_aside": [{**asdict(one), "prompts": list(one.prompts)} for one in compared.set_aside],
-        "notes": list(compared.notes),
-    }
 
 
 def comparison_from_json(data: Mapping[str, Any]) -> ComparedRuns:

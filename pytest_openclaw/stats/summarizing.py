@@ -6,11 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.stats.best import best_of
-from pytest_openclaw.stats.compared_runs import compare_records
 from pytest_openclaw.stats.findings import known_failures, missed_by_all, slowest
 from pytest_openclaw.stats.gates import check_gates, overall, unmatched
 from pytest_openclaw.stats.groups import Snapshots, group_records, summarize_group
-from pytest_openclaw.stats.pairing import Obstacles
 from pytest_openclaw.stats.summary import Summary
 from pytest_openclaw.types.surface import SUBSTITUTE
 from pytest_openclaw.types.targets import LISTED, OPENCLAW_ITSELF
@@ -96,5 +94,8 @@ def _surface_cost(records: Sequence[Record], targets: Sequence[Target], run_id: 
     both = [(one, other) for one, other in pairs if one in targets]
     if not both:
         return None
+    from pytest_openclaw.stats.compared_runs import compare_records
+    from pytest_openclaw.stats.pairing import Obstacles
+
     found = compare_records(records, records, both, Obstacles(with_answering_model=False), baseline=run_id)
     return replace(found, set_aside=())  # such as the prompts without tools

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Literal
 
-from pytest_openclaw.stats.compared_runs import comparison_to_json
 from pytest_openclaw.stats.groups import Group, group_to_json
 
 if TYPE_CHECKING:
@@ -106,7 +105,7 @@ def summary_to_json(summary: Summary) -> JsonObject:
         "missed_by_all": [asdict(missed) for missed in summary.missed],
         "known_failures": [asdict(known) for known in summary.known_failures],
         "best": summary.best and asdict(summary.best),
-        "comparison": comparison_to_json(summary.comparison),
+        "comparison": summary.comparison and asdict(summary.comparison),
         "surface": summary.surface,
-        "surface_cost": comparison_to_json(summary.surface_cost),
+        "surface_cost": summary.surface_cost and asdict(summary.surface_cost),
     }

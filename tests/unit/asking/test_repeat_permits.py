@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 
 from pytest_openclaw.asking.messages import PlannedCell, RepeatDecision
 from pytest_openclaw.asking.repeat_permits import RepeatPermits
@@ -80,7 +79,7 @@ def test_what_cannot_wait_goes_on() -> None:
 def test_fixed_repeats_never_wait() -> None:
     """A prompt's own number is neither ended by a conclusive tier nor delayed, and changes no order."""
     repeats, (first, second, third) = RepeatPermits(), _cells(3)
-    own = [replace(one, is_fixed_repeat=True) for one in (third, first, second)]
+    own = [one._replace(is_fixed_repeat=True) for one in (third, first, second)]
     repeats.plan([*own, first, second, third])
 
     repeats.receive(_decision(1, "it is settled"))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 from pytest_openclaw.reports.comparison_text import details_of, in_short
-from pytest_openclaw.stats.compared_runs import comparison_from_json, comparison_to_json
+from pytest_openclaw.stats.compared_runs import comparison_from_json
 from pytest_openclaw.stats.outcome_changes import OutcomeChange
 from pytest_openclaw.types.records import Record
 from pytest_openclaw.types.tool_calls import ToolOutcome
@@ -47,7 +49,7 @@ def test_a_comparison_keeps_them_in_json() -> None:
     """As everything else of it."""
     compared = compare(_cells(("valid", 8)), _cells(("no_call", 8)))
 
-    assert comparison_from_json(comparison_to_json(compared) or {}) == compared
+    assert comparison_from_json(asdict(compared)) == compared
     assert compared.targets[0].outcomes[1] == OutcomeChange(
         outcome="no_call", n_cells=8, n_base=0, n_candidate=8, p_adjusted=compared.targets[0].outcomes[1].p_adjusted, word="more",
     )  # fmt: skip

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import pytest
 
-from pytest_openclaw.stats.compared_runs import comparison_from_json, comparison_to_json
+from pytest_openclaw.stats.compared_runs import comparison_from_json
 from pytest_openclaw.stats.gates import GateResult
 from pytest_openclaw.stats.summarizing import summarize_run
 from pytest_openclaw.stats.verdict_changes import Recheck
@@ -113,7 +113,7 @@ def test_asking_again_can_withdraw_a_loss(again: str, ruling: str, reason: str) 
     assert reason in result.reason
     verdicts = comparison.targets[0].verdicts
     assert (verdicts.word, verdicts.n_candidate) == ("worse", 3)
-    assert comparison_from_json(comparison_to_json(comparison) or {}) == comparison
+    assert comparison_from_json(asdict(comparison)) == comparison
 
 
 def test_gains_are_not_asked_again() -> None:
