@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import TYPE_CHECKING, Any
 
+from pytest_openclaw.session.option_values import matching, number, on_off
 from pytest_openclaw.suites.wording import closest, shown
 from pytest_openclaw.types.settings import GATE_SWITCHES, LOSS, REGRESSION, GateLine, loss_limit
 
@@ -11,41 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 _FORM = "Write for example `ollama_openai/*: min-pass-rate=0.9 require-tier=off`."
-
-
-def rate(text: str) -> float:
-    """Return a rate.
-
-    Raises:
-        ValueError: it is not from 0 to 1.
-    """
-    value = _number(text)
-    if value is None or not 0 <= value <= 1:
-        raise ValueError("give a rate from 0 to 1, for example 0.9")
-    return value
-
-
-def tier(text: str) -> int:
-    """Return a tier.
-
-    Raises:
-        ValueError: there is no such tier.
-    """
-    if text not in {"1", "2", "3"}:
-        raise ValueError("give tier 1, 2 or 3")
-    return int(text)
-
-
-def milliseconds(text: str) -> float:
-    """Return a duration.
-
-    Raises:
-        ValueError: it is not a duration.
-    """
-    value = _number(text)
-    if value is None or not 0 < value < float("inf"):
-        raise ValueError("give milliseconds greater than 0, for example 5000")
-    return value
 
 
 def fail_on(text: str) -> str:
@@ -61,18 +28,12 @@ def fail_on(text: str) -> str:
     return f"{LOSS}{limit:.10g}"
 
 
-def _number(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None
-
-
+_RATE = number(lambda rate: 0 <= rate <= 1, "give a rate from 0 to 1, for example 0.9")
 GATES: Mapping[str, Callable[[str], Any]] = {
-    "min-pass-rate": rate,
-    "min-tool-rate": rate,
-    "require-tier": tier,
-    "max-p95-ms": milliseconds,
+    "min-pass-rate": _RATE,
+    "min-tool-rate": _RATE,
+    "require-tier": matching("[123]", int, "give tier 1, 2 or 3"),
+    "max-p95-ms": number(lambda ms: 0 < ms < inf, "give milliseconds greater than 0, for example 5000"),
     "fail-on": fail_on,
 }
 """The parser of each gate's value; options and ini lines use the same names."""
@@ -114,13 +75,7 @@ def parse_gate_line(line: str) -> GateLine:
         if field in changes:
             raise ValueError(f"{target}: {name} is set twice; keep one.")
         try:
-            changes[field] = _switch(text) if field in GATE_SWITCHES else parse_gate(name, text)
+            changes[field] = on_off(text) if field in GATE_SWITCHES else parse_gate(name, text)
         except ValueError as error:
             raise ValueError(f"{target}: {word}: {error}") from None
     return GateLine(target=target, changes=changes)
-
-
-def _switch(text: str) -> bool:
-    if text not in {"on", "off"}:
-        raise ValueError("give on or off")
-    return text == "on"

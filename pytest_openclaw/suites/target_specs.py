@@ -30,7 +30,7 @@ def parse_targets(
     *,
     providers: Collection[str],
     default_providers: Sequence[str],
-    default_levels: Sequence[ThinkingLevel | None],
+    default_levels: Sequence[ThinkingLevel | None] = (None,),
     default_surfaces: Sequence[SurfaceName] = (LISTED,),
 ) -> tuple[Target, ...]:
     """Return the targets that the specs name, in their order, each once.
@@ -43,15 +43,13 @@ def parse_targets(
     Args:
         specs: one or more each, separated by commas; blanks around them do not count.
         providers: the names of the existing providers.
-        default_providers: what a spec without a provider is crossed with.
-        default_levels: what a spec without a level is crossed with; empty, None and `none` mean no level.
+        default_providers: what a spec without a provider is crossed with, each of them in `providers`.
+        default_levels: what a spec without a level is crossed with; None means no level.
         default_surfaces: what a spec without a surface is crossed with.
 
     Raises:
-        TargetError: a spec names no model or cannot be a name; an unknown provider or level.
+        TargetError: a spec names no model or cannot be a name.
     """
-    levels = _known_levels(default_levels)
-    _check_providers(default_providers, providers)
     targets: list[Target] = []
     for given in specs:
         for spec in given.split(","):
@@ -60,7 +58,7 @@ def parse_targets(
             chosen = default_providers if provider is None else [provider]
             if not chosen:
                 raise TargetError(f"{shown(model)}: no provider is set. Write provider/{model}.")
-            wanted = levels if level is None else (level,)
+            wanted = default_levels if level is None else [level]
             targets += [
                 Target(provider=p, model=model, thinking_level=w, surface=s)
                 for p in chosen
@@ -102,9 +100,6 @@ def _is_spec(model: str) -> bool:
     return is_whole and not _split_surface(model)[1] and is_plain(model) and inert(model) == model
 
 
-# The texts about specs avoid the word "provider": it marks those about `--openclaw-providers`.
-
-
 def _split_spec(
     spec: str, given: str, providers: Collection[str]
 ) -> tuple[str | None, str, ThinkingLevel | None]:
@@ -142,23 +137,3 @@ def _split_surface(spec: str) -> tuple[str, SurfaceName | None]:
         if spec.endswith(f"+{surface}"):
             return spec.removesuffix(f"+{surface}"), surface
     return spec, None
-
-
-def _check_providers(names: Sequence[str], providers: Collection[str]) -> None:
-    for name in names:
-        if name not in providers:
-            there_are = ", ".join(sorted(providers)) or "none"
-            raise TargetError(
-                f"there is no provider {shown(name)}; there are: {there_are}.{closest(name, providers)}"
-            )
-
-
-def _known_levels(levels: Sequence[str | None]) -> tuple[ThinkingLevel | None, ...]:
-    known: dict[str | None, ThinkingLevel | None] = {level: level for level in THINKING_LEVELS}
-    known |= {None: None, "none": None}
-    for level in levels:
-        if level not in known:
-            raise TargetError(
-                f"there is no thinking level {shown(level)}. Write low, medium, high, xhigh or none."
-            )
-    return tuple(dict.fromkeys(known[level] for level in levels)) or (None,)
