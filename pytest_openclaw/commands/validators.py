@@ -55,7 +55,7 @@ def run(arguments: argparse.Namespace) -> CommandResult:
     from pytest_openclaw.commands.project import project_or_builtin
 
     project, warnings = project_or_builtin(arguments.rootdir)
-    listed = [*project.validators.types.values()]
+    listed = [*project.validators.values()]
     return CommandResult(
         lines=[line for validator in listed for line in _lines(validator)],
         data={"validators": [_as_json(validator) for validator in listed]},

@@ -21,7 +21,7 @@ from pytest_openclaw.core.bounded_regex import searches
 from pytest_openclaw.core.deadline import left_s, within
 from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.core.json_text import HugeNumber, identity
-from pytest_openclaw.core.quoting import shown
+from pytest_openclaw.core.quoting import shortened, shown
 
 if TYPE_CHECKING:
     from jsonschema import ValidationError
@@ -61,7 +61,7 @@ class BoundedSchema:
             OpenClawError: the schema recurses endlessly or cannot be decided within 10 s.
         """
         found = next(iter(self.errors(value, limit=1)), None)
-        return None if found is None else f"{found.json_path}: {_short(found.message)}"
+        return None if found is None else f"{found.json_path}: {shortened(found.message)}"
 
     def errors(self, value: Any, *, limit: int) -> tuple[ValidationError, ...]:
         """Return the first violations, in the order of the schema's keywords; raises as `violation` does."""
@@ -93,7 +93,7 @@ def _check_form(schema: Mapping[str, Any]) -> None:
             warnings.simplefilter("ignore", FutureWarning)
             Draft202012Validator.check_schema(schema)
     except SchemaError as error:
-        why = f"is no JSON Schema: {error.json_path}: {_short(error.message)}."
+        why = f"is no JSON Schema: {error.json_path}: {shortened(error.message)}."
         raise ValueError(f"{why} Fix it by Draft 2020-12.") from error
     except (RecursionError, OverflowError) as error:
         raise ValueError(f"is no JSON Schema that can be judged: {error}.") from error
@@ -190,10 +190,6 @@ def _additional_properties(
 def _unique_items(_: Any, wanted: bool, instance: Any, _schema: object) -> Errors:
     if wanted and isinstance(instance, list) and len({identity(item) for item in instance}) < len(instance):
         yield _violation("an item is more than once in the array")
-
-
-def _short(message: str) -> str:
-    return shown(message)[1:-1]
 
 
 def _violation(message: str) -> ValidationError:

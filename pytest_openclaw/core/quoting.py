@@ -14,10 +14,15 @@ MAX_LISTED = 50
 
 def shown(text: str) -> str:
     """Quote a text for a message: one line, printable, shortened in the middle to 80 characters."""
+    return f'"{shortened(text)}"'
+
+
+def shortened(text: str) -> str:
+    """Return a text for a message as `shown` does, without quotes."""
     if len(text) > MAX_SHOWN_CHARS:
         half = (MAX_SHOWN_CHARS - 3) // 2
         text = f"{text[:half]}...{text[-half:]}"
-    return f'"{text if text.isprintable() else "".join(map(_printable, text))}"'
+    return text if text.isprintable() else "".join(map(_printable, text))
 
 
 def listed(texts: Iterable[object], none: str = "nothing") -> str:

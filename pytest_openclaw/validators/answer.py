@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from pytest_openclaw.core.json_text import find_json
 from pytest_openclaw.core.text import valid_text
 from pytest_openclaw.types.replies import Reply, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from pytest_openclaw.core.json_types import JsonObject
 
@@ -47,6 +48,19 @@ def kept(text: str) -> JsonObject:
 def judged(passed: bool, violation: str, parsed: JsonObject | None = None) -> Verdict:
     """Return a verdict, with the violation only if it failed."""
     return Verdict(passed=passed, violation=None if passed else violation, parsed=parsed)
+
+
+def judged_json(
+    text: str,
+    complaint: Callable[[Any], str | None],
+    *,
+    kind: Literal["object", "array"] = "object",
+    strict: bool,
+) -> Verdict:
+    """Return the verdict on the one JSON object, or array, in an answer; `complaint` finds its violation."""
+    found = find_json(text, kind=kind, strict=strict)
+    violation = found.problem or complaint(found.value)
+    return Verdict(passed=violation is None, violation=violation, parsed=found.parsed)
 
 
 def judged_flaws(flaws: Sequence[Flaw], parsed: JsonObject | None, *, forbids: bool) -> Verdict:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pytest_openclaw.core.json_schema import BoundedSchema
 from pytest_openclaw.core.quoting import listed, shown
 from pytest_openclaw.tools.bridge import LOOKUPS, inner_call, with_inner_calls
 from pytest_openclaw.tools.dispatch import same_tool
 from pytest_openclaw.validators.answer import Flaw, each_once
-from pytest_openclaw.validators.keys import flag_value, list_value, table_value, texts_value, what
+from pytest_openclaw.validators.keys import flag_value, list_value, settle, table_value, texts_value, what
 from pytest_openclaw.validators.wanted_arguments import WantedArguments, read_arguments
 
 if TYPE_CHECKING:
@@ -59,30 +60,36 @@ class WantedCall:
         return BoundedSchema(self.matching)
 
 
-def read_calls(owner: str, value: object) -> tuple[WantedCall, ...]:
-    """Return the calls that a suite requires.
+@dataclass(frozen=True, kw_only=True)
+class CallRule(ABC):
+    """A validator of native calls, with the keys that all of them have."""
 
-    Raises:
-        ValueError: a key is malformed; the message names validator and key, with a hint.
-    """
-    entries = list_value(owner, "calls", value)
-    return tuple(
-        entry if isinstance(entry, WantedCall) else _read_call(owner, entry, f"calls[{place}]")
-        for place, entry in enumerate(entries)
-    )
+    type: ClassVar[str]
+    calls: tuple[WantedCall, ...] = ()
+    ordered: bool = False
+    exact: bool = False
+    forbidden: tuple[str | WantedCall, ...] = ()
 
+    def __post_init__(self) -> None:
+        settle(
+            self,
+            calls=_read_calls(self.type, "calls", self.calls, WantedCall),
+            forbidden=_read_calls(self.type, "forbidden", self.forbidden, (str, WantedCall)),
+        )
+        flag_value(self.type, "ordered", self.ordered)
+        if flag_value(self.type, "exact", self.exact) and not self.calls:
+            raise ValueError(
+                f'validator {self.type}: "exact" is true without "calls". List the calls to be made.'
+            )
 
-def read_forbidden(owner: str, value: object) -> tuple[str | WantedCall, ...]:
-    """Return what is forbidden: names of tools, or calls with certain arguments.
+    @property
+    def demands(self) -> bool:
+        """Whether tools have to do something."""
+        return bool(self.calls)
 
-    Raises:
-        ValueError: a key is malformed; the message names validator and key, with a hint.
-    """
-    entries = list_value(owner, "forbidden", value)
-    return tuple(
-        entry if isinstance(entry, str | WantedCall) else _read_call(owner, entry, f"forbidden[{place}]")
-        for place, entry in enumerate(entries)
-    )
+    @abstractmethod
+    def flaws(self, reply: Reply) -> Iterator[Flaw]:
+        """Yield the flaws of the calls and of their effects."""
 
 
 def find_calls(
@@ -105,13 +112,6 @@ def find_calls(
 def called_tool(call: Dispatched) -> str:
     """Return the offered tool that a call reaches, or otherwise the name in the call."""
     return call.tool or call.call.name
-
-
-def check_exact(owner: str, value: object, calls: object) -> bool:
-    """Return whether no other calls are allowed; an empty list of calls implies it."""
-    if flag_value(owner, "exact", value) and not calls:
-        raise ValueError(f'validator {owner}: "exact" is true without "calls". List the calls to be made.')
-    return value is True
 
 
 def forbidden_calls(
@@ -262,6 +262,14 @@ def _unmet(wanted: Sequence[WantedCall], able: list[list[int]]) -> tuple[WantedC
         return False
 
     return tuple(wanted[rule] for rule in range(len(wanted)) if not place(rule, set()))
+
+
+def _read_calls(owner: str, key: str, value: object, ready: type | tuple[type, ...]) -> tuple[Any, ...]:
+    """Return the calls of a list, read unless they are `ready`."""
+    return tuple(
+        entry if isinstance(entry, ready) else _read_call(owner, entry, f"{key}[{place}]")
+        for place, entry in enumerate(list_value(owner, key, value))
+    )
 
 
 def _read_call(owner: str, entry: object, key: str) -> WantedCall:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
-from pytest_openclaw.core.quoting import shown
+from pytest_openclaw.core.json_text import to_text
+from pytest_openclaw.core.quoting import shortened
 from pytest_openclaw.types.protocols import Validator
 from pytest_openclaw.types.replies import Reply, Verdict
 from pytest_openclaw.validators.answer import each_once, judged
@@ -88,7 +88,7 @@ class Not:
         inner = self.validator.check(reply)
         if inner.passed is None:
             return Verdict(passed=None)
-        found = f": found {_short(inner.parsed)}" if inner.parsed else ""
+        found = f": found {shortened(to_text(inner.parsed))}" if inner.parsed else ""
         violation = f"{self.validator.type} must not pass, and does{found}"
         verdict = judged(not inner.passed, violation, inner.parsed)
         if inner.harm is not None:  # an inverted rule about harm is a task
@@ -119,7 +119,3 @@ def _with_harm(verdict: Verdict, parts: list[Verdict], enough: Callable[[Iterabl
 
 def _parsed(owner: str, verdicts: list[Verdict]) -> JsonObject:
     return {owner: [verdict.parsed for verdict in verdicts]}
-
-
-def _short(parsed: JsonObject) -> str:
-    return shown(json.dumps(parsed, ensure_ascii=False))[1:-1]

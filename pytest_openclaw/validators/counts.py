@@ -19,42 +19,42 @@ MARKERS = ("-", "*", "+", "\u2022")
 
 
 @dataclass(frozen=True, kw_only=True)
-class MaxWords:
+class _AtMost:
+    type: ClassVar[str]
+    value: int = field(metadata=hint(_HINT))
+    at_least: int = 0
+
+    def __post_init__(self) -> None:
+        settle(self, **_limits(self.type, self.value, self.at_least))
+
+    def _judged(self, number: int, word: str) -> Verdict:
+        violation = _violation(number, word, self.at_least, f"at most {self.value} allowed")
+        return judged(self.at_least <= number <= self.value, violation, {f"{word}s": number})
+
+
+@dataclass(frozen=True, kw_only=True)
+class MaxWords(_AtMost):
     """At most `value` words, and with `at_least` no fewer than that.
 
     A word is a run of non-space characters.
     """
 
     type: ClassVar[str] = "max_words"
-    value: int = field(metadata=hint(_HINT))
-    at_least: int = 0
-
-    def __post_init__(self) -> None:
-        settle(self, **_limits(self.type, self.value, self.at_least))
 
     def check(self, reply: Reply) -> Verdict:
         """Count the words."""
-        words = len(answer(reply).split())
-        violation = _violation(words, "word", self.at_least, f"at most {self.value} allowed")
-        return judged(self.at_least <= words <= self.value, violation, {"words": words})
+        return self._judged(len(answer(reply).split()), "word")
 
 
 @dataclass(frozen=True, kw_only=True)
-class MaxSentences:
+class MaxSentences(_AtMost):
     """At most `value` sentences, and with `at_least` no fewer than that."""
 
     type: ClassVar[str] = "max_sentences"
-    value: int = field(metadata=hint(_HINT))
-    at_least: int = 0
-
-    def __post_init__(self) -> None:
-        settle(self, **_limits(self.type, self.value, self.at_least))
 
     def check(self, reply: Reply) -> Verdict:
         """Count the sentences."""
-        sentences = count_sentences(answer(reply))
-        violation = _violation(sentences, "sentence", self.at_least, f"at most {self.value} allowed")
-        return judged(self.at_least <= sentences <= self.value, violation, {"sentences": sentences})
+        return self._judged(count_sentences(answer(reply)), "sentence")
 
 
 @dataclass(frozen=True, kw_only=True)

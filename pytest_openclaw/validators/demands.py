@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, TypeGuard
+from typing import TYPE_CHECKING
 
-from pytest_openclaw.validators.call_rules import ANY
+from pytest_openclaw.validators.call_rules import ANY, CallRule
 from pytest_openclaw.validators.combine import AllOf, AnyOf, Not
 from pytest_openclaw.validators.reports_failure import ReportsFailure
 from pytest_openclaw.validators.tool_invocation import ToolInvocation
@@ -21,34 +21,6 @@ CALL_RULES = frozenset({"tool_call", "world"})
 """The types of validators that judge native calls."""
 
 
-class CallRule(Protocol):
-    """A validator of one of `CALL_RULES`."""
-
-    @property
-    def type(self) -> str:
-        """Its name in a suite."""
-
-    @property
-    def calls(self) -> tuple[WantedCall, ...]:
-        """The required calls."""
-
-    @property
-    def forbidden(self) -> tuple[str | WantedCall, ...]:
-        """The forbidden calls."""
-
-    @property
-    def demands(self) -> bool:
-        """Whether tools have to do something."""
-
-    def flaws(self, reply: Reply) -> Iterator[Flaw]:
-        """Yield the flaws of the calls and of their effects."""
-
-
-def is_call_rule(validator: object) -> TypeGuard[CallRule]:
-    """Whether a validator judges native calls."""
-    return getattr(validator, "type", None) in CALL_RULES
-
-
 def expected_tools(validator: Validator) -> tuple[str, ...] | None:
     """Return the tools that a validator expects, each once; empty means any, None that it expects none.
 
@@ -56,7 +28,7 @@ def expected_tools(validator: Validator) -> tuple[str, ...] | None:
     """
     if isinstance(validator, ToolInvocation):
         return tuple(dict.fromkeys(validator.expected_tools))
-    if is_call_rule(validator):
+    if isinstance(validator, CallRule):
         return tuple(dict.fromkeys(_names(validator.calls))) if validator.demands else None
     if not isinstance(validator, AllOf | AnyOf):
         return None
@@ -72,7 +44,7 @@ def restrains(validator: object) -> bool:
     """Whether a validator forbids all calls: by itself or within an `all_of`."""
     if isinstance(validator, AllOf):
         return any(restrains(part) for part in validator.validators)
-    if is_call_rule(validator):
+    if isinstance(validator, CallRule):
         return not validator.calls and (validator.type == "tool_call" or ANY in validator.forbidden)
     inner = validator.validator if isinstance(validator, Not) else None
     return isinstance(inner, ToolInvocation) and not inner.expected_tools
@@ -80,7 +52,7 @@ def restrains(validator: object) -> bool:
 
 def call_rules(validator: object) -> tuple[CallRule, ...]:
     """Return the rules about native calls in a validator."""
-    if is_call_rule(validator):
+    if isinstance(validator, CallRule):
         return (validator,)
     if isinstance(validator, AllOf | AnyOf):
         return tuple(rule for part in validator.validators for rule in call_rules(part))
@@ -111,11 +83,11 @@ def due_reports(validator: object) -> tuple[ReportsFailure, ...]:
         return (validator,)
     if isinstance(validator, AllOf):
         return tuple(rule for part in validator.validators for rule in due_reports(part))
-    return due_reports(getattr(validator, "answer", None)) if is_call_rule(validator) else ()
+    return due_reports(getattr(validator, "answer", None)) if isinstance(validator, CallRule) else ()
 
 
 def _flaws(validator: object, reply: Reply) -> list[Flaw] | None:
-    if is_call_rule(validator):
+    if isinstance(validator, CallRule):
         return [*validator.flaws(reply)]
     if not isinstance(validator, AllOf | AnyOf):
         return None

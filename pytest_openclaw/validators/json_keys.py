@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pytest_openclaw.core.json_text import find_json, same, to_text
-from pytest_openclaw.core.quoting import listed, shown
-from pytest_openclaw.validators.answer import answer, judged
+from pytest_openclaw.core.json_text import same, to_text
+from pytest_openclaw.core.quoting import listed, shortened, shown
+from pytest_openclaw.validators.answer import answer, judged_json
 from pytest_openclaw.validators.keys import (
     flag_value,
     hint,
@@ -48,11 +48,7 @@ class JsonKeys:
 
     def check(self, reply: Reply) -> Verdict:
         """Find the object and judge its keys; the first violation counts."""
-        found = find_json(answer(reply), strict=self.strict)
-        if found.problem:
-            return judged(False, found.problem)
-        violation = self._violation(found.value)
-        return judged(violation is None, violation or "", found.parsed)
+        return judged_json(answer(reply), self._violation, strict=self.strict)
 
     def _violation(self, found: Mapping[str, Any]) -> str | None:
         for key in self.required_keys:
@@ -75,7 +71,7 @@ def _broken_rule(rule: Mapping[str, Any], value: Any) -> str | None:
 
 
 def _written(value: Any) -> str:
-    return shown(value) if isinstance(value, str) else shown(to_text(value))[1:-1]
+    return shown(value) if isinstance(value, str) else shortened(to_text(value))
 
 
 def _check_rule(key: str, rule: object) -> None:

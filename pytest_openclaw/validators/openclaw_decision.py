@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
-from pytest_openclaw.core.json_text import find_json
 from pytest_openclaw.core.quoting import listed, shown
-from pytest_openclaw.validators.answer import BLANKS, answer, judged
+from pytest_openclaw.validators.answer import BLANKS, answer, judged_json
 from pytest_openclaw.validators.keys import hint, list_value, settle, table_value, texts_value, what
 
 if TYPE_CHECKING:
@@ -44,11 +43,7 @@ class OpenclawDecision:
 
     def check(self, reply: Reply) -> Verdict:
         """Judge as OpenClaw checks a decision, then compare it with what is expected."""
-        found = find_json(_without_fence(answer(reply)), strict=True)
-        if found.problem:
-            return judged(False, found.problem)
-        violation = self._violation(found.value)
-        return judged(violation is None, violation or "", found.parsed)
+        return judged_json(_without_fence(answer(reply)), self._violation, strict=True)
 
     def _violation(self, answers: Mapping[str, Any]) -> str | None:
         if answers.keys() != self.questions.keys():

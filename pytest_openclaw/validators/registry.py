@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from difflib import get_close_matches
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
 from pytest_openclaw.core.errors import SuiteError
@@ -20,11 +18,8 @@ if TYPE_CHECKING:
 _RESEMBLANCE = 0.8
 
 
-@dataclass(frozen=True, kw_only=True)
-class Registry:
-    """The validators that a suite can name, by `type`."""
-
-    types: Mapping[str, type[Validator]]
+Registry = Mapping[str, "type[Validator]"]
+"""The validators that a suite can name, by `type`."""
 
 
 def build_registry(claims: Iterable[tuple[str, type[Validator]]]) -> Registry:
@@ -47,7 +42,7 @@ def build_registry(claims: Iterable[tuple[str, type[Validator]]]) -> Registry:
             )
         types[name] = validator
         claimants[name] = claimant
-    return Registry(types=MappingProxyType(types))
+    return types
 
 
 def build_validator(spec: object, registry: Registry) -> Validator:
@@ -77,17 +72,17 @@ def build_validator(spec: object, registry: Registry) -> Validator:
 
 
 def _class_of(spec: Mapping[str, Any], registry: Registry) -> type[Validator]:
-    known = f"Known types: {', '.join(sorted(registry.types))}."
+    known = f"Known types: {', '.join(sorted(registry))}."
     if "type" not in spec:
         raise ValueError(f'the validator has no "type". {known}')
     name = spec["type"]
     if not isinstance(name, str):
         raise ValueError(f'the validator\'s "type" is {what(name)}. {known}')
-    if name not in registry.types:
-        close = get_close_matches(name.lower(), registry.types, n=1)
+    if name not in registry:
+        close = get_close_matches(name.lower(), registry, n=1)
         hint = f" Did you mean {shown(close[0])}?" if close else ""
         raise ValueError(f"there is no validator type {shown(name)}.{hint} {known}")
-    return registry.types[name]
+    return registry[name]
 
 
 def _check_keys(cls: type[Validator], spec: Mapping[str, Any], fields: list[dataclasses.Field[Any]]) -> None:

@@ -9,19 +9,17 @@ from pytest_openclaw.core.quoting import listed
 from pytest_openclaw.tools.bridge import inner_call, with_inner_calls
 from pytest_openclaw.validators.answer import Flaw, each_once, judged_flaws
 from pytest_openclaw.validators.call_rules import (
+    CallRule,
     WantedCall,
     called_tool,
-    check_exact,
     extra_calls,
     find_calls,
     forbidden_calls,
     missing,
-    read_calls,
-    read_forbidden,
     received_calls,
     shown_texts,
 )
-from pytest_openclaw.validators.keys import flag_value, hint, settle, texts_value
+from pytest_openclaw.validators.keys import hint, settle, texts_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -32,7 +30,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ToolCalling:
+class ToolCalling(CallRule):
     """Each of `calls` has its own matching call that OpenClaw would execute; none of `forbidden` is made.
 
     An empty list of `calls` requires that nothing is called. With `ordered` the calls come in this
@@ -45,25 +43,11 @@ class ToolCalling:
     calls: tuple[WantedCall, ...] = field(
         metadata=hint('List the calls, for example "calls": [{"name": "read"}]; an empty list forbids any.')
     )
-    ordered: bool = False
-    exact: bool = False
-    forbidden: tuple[str | WantedCall, ...] = ()
     never_shown: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        settle(
-            self,
-            calls=read_calls(self.type, self.calls),
-            ordered=flag_value(self.type, "ordered", self.ordered),
-            exact=check_exact(self.type, self.exact, self.calls),
-            forbidden=read_forbidden(self.type, self.forbidden),
-            never_shown=texts_value(self.type, "never_shown", self.never_shown),
-        )
-
-    @property
-    def demands(self) -> bool:
-        """Whether something has to be called."""
-        return bool(self.calls)
+        super().__post_init__()
+        settle(self, never_shown=texts_value(self.type, "never_shown", self.never_shown))
 
     def check(self, reply: Reply) -> Verdict:
         """Compare the calls with the required ones; the first flaw is the violation."""

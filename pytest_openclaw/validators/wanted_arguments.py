@@ -9,7 +9,7 @@ from posixpath import normpath
 from typing import Any
 
 from pytest_openclaw.core.json_text import same
-from pytest_openclaw.core.quoting import shown
+from pytest_openclaw.core.quoting import shortened, shown
 from pytest_openclaw.validators.answer import BLANKS
 from pytest_openclaw.validators.keys import flag_value, list_value, table_value
 from pytest_openclaw.validators.text import plain
@@ -156,7 +156,7 @@ def _wanted(value: Any) -> str:
 
 
 def _short(value: Any) -> str:
-    return shown(json.dumps(value, ensure_ascii=False, default=_as_written))[1:-1]
+    return shortened(json.dumps(value, ensure_ascii=False, default=_as_written))
 
 
 def _as_written(value: AnyValue) -> dict[str, Any]:

@@ -8,9 +8,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pytest_openclaw.core.json_schema import BoundedSchema
-from pytest_openclaw.core.json_text import find_json, same, to_text
-from pytest_openclaw.core.quoting import shown
-from pytest_openclaw.validators.answer import answer, judged
+from pytest_openclaw.core.json_text import same, to_text
+from pytest_openclaw.core.quoting import shortened
+from pytest_openclaw.validators.answer import answer, judged_json
 from pytest_openclaw.validators.keys import flag_value, hint, table_value, what
 
 if TYPE_CHECKING:
@@ -48,13 +48,17 @@ class JsonEquals:
 
     def check(self, reply: Reply) -> Verdict:
         """Find the JSON and compare it."""
-        found = find_json(
-            answer(reply), kind="object" if isinstance(self.value, dict) else "array", strict=self.strict
+        return judged_json(
+            answer(reply),
+            self._difference,
+            kind="object" if isinstance(self.value, dict) else "array",
+            strict=self.strict,
         )
-        if found.problem:
-            return judged(False, found.problem)
-        violation = f"{_short(found.value)} does not equal {_short(self.value)}"
-        return judged(same(found.value, self.value), violation, found.parsed)
+
+    def _difference(self, found: Any) -> str | None:
+        if same(found, self.value):
+            return None
+        return f"{shortened(to_text(found))} does not equal {shortened(to_text(self.value))}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,16 +93,9 @@ class JsonSchema:
         Raises:
             OpenClawError: the schema recurses without end, or cannot be decided in time.
         """
-        found = find_json(
+        return judged_json(
             answer(reply),
+            self._bounded.violation,
             kind="array" if self.schema.get("type") == "array" else "object",
             strict=self.strict,
         )
-        if found.problem:
-            return judged(False, found.problem)
-        violation = self._bounded.violation(found.value)
-        return judged(violation is None, violation or "", found.parsed)
-
-
-def _short(value: Any) -> str:
-    return shown(to_text(value))[1:-1]

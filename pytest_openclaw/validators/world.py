@@ -16,16 +16,13 @@ from pytest_openclaw.types.replies import Verdict
 from pytest_openclaw.types.worlds import WorldState
 from pytest_openclaw.validators.answer import Flaw, each_once, judged_flaws
 from pytest_openclaw.validators.call_rules import (
-    WantedCall,
+    CallRule,
     called_tool,
-    check_exact,
     extra_calls,
     find_calls,
     forbidden_calls,
     holds,
     missing,
-    read_calls,
-    read_forbidden,
     received_calls,
     shown_texts,
 )
@@ -49,7 +46,7 @@ _WHY = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class WorldReached:
+class WorldReached(CallRule):
     """A scripted exchange did its task; every key that is set must hold.
 
     `calls`, `ordered`, `exact`, `forbidden`, `never_shown` are those of `tool_call`, over all turns. `files`
@@ -61,10 +58,6 @@ class WorldReached:
 
     type: ClassVar[str] = "world"
     nested: ClassVar[tuple[str, ...]] = ("answer",)
-    calls: tuple[WantedCall, ...] = ()
-    ordered: bool = False
-    exact: bool = False
-    forbidden: tuple[str | WantedCall, ...] = ()
     files: Mapping[str, FileRule] = field(default_factory=dict)
     sent: tuple[MessageRule, ...] | None = None
     never_sent: tuple[str, ...] = ()
@@ -75,12 +68,9 @@ class WorldReached:
     answer: Validator | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         settle(
             self,
-            calls=read_calls(self.type, self.calls),
-            ordered=flag_value(self.type, "ordered", self.ordered),
-            exact=check_exact(self.type, self.exact, self.calls),
-            forbidden=read_forbidden(self.type, self.forbidden),
             files=read_files(self.type, self.files),
             sent=None if self.sent is None else read_messages(self.type, self.sent),
             never_sent=texts_value(self.type, "never_sent", self.never_sent),
@@ -94,16 +84,11 @@ class WorldReached:
                 f'validator {self.type}: "answer" is {what(self.answer)}.'
                 ' Write one validator, for example {"type": "contains", "value": "done"}.'
             )
-        if self.asks_nothing:
+        if self.answer is None and not (self.demands or self._forbids or self.files):
             raise ValueError(
                 f"validator {self.type} asks for nothing, so any reply would pass."
                 ' Say what must be there, for example "files": {"notes.md": {"contains": ["milk"]}}.'
             )
-
-    @property
-    def asks_nothing(self) -> bool:
-        """Whether no key could fail."""
-        return not (self.demands or self._forbids or self.files) and self.answer is None
 
     @property
     def demands(self) -> bool:
