@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.asking.clipping import clipped
 from pytest_openclaw.core.text import map_texts, valid_text
-from pytest_openclaw.judging.judge import conclude, tool_demand_of
+from pytest_openclaw.judging.judge import conclude
+from pytest_openclaw.judging.tool_outcomes import tool_demand_of
 from pytest_openclaw.suites import known_failure_of
 from pytest_openclaw.tools.bridge import problem_of, reaching
 from pytest_openclaw.tools.dispatch import dispatch

@@ -60,18 +60,12 @@ def fullmatches(pattern: str, text: str) -> bool:
     Raises:
         OpenClawError: it cannot be decided within 2 s, or the remaining time, or the available memory.
     """
-    compiled = compile_pattern(pattern)
-    return _decide(
-        lambda patience_s: compiled.fullmatch(text, concurrent=True, timeout=patience_s), pattern, text
-    )
+    return _decide(compile_pattern(pattern).fullmatch, pattern, text)
 
 
 def searches(pattern: str, text: str) -> bool:
     """Whether the pattern matches somewhere in the text; raises as `fullmatches` does."""
-    compiled = compile_pattern(pattern)
-    return _decide(
-        lambda patience_s: compiled.search(text, concurrent=True, timeout=patience_s), pattern, text
-    )
+    return _decide(compile_pattern(pattern).search, pattern, text)
 
 
 @lru_cache(maxsize=256)
@@ -93,11 +87,11 @@ def compile_pattern(pattern: str) -> regex.Pattern[str]:
             raise ValueError(why) from error
 
 
-def _decide(match: Callable[[float], object], pattern: str, text: str) -> bool:
+def _decide(match: Callable[..., object], pattern: str, text: str) -> bool:
     # Without remaining time, most patterns can still be decided quickly.
     patience_s = max(_SHORTEST_S, min(PATTERN_TIMEOUT_S, left_s()))
     try:
-        return match(patience_s) is not None
+        return match(text, concurrent=True, timeout=patience_s) is not None
     except (TimeoutError, MemoryError) as error:
         raise OpenClawError(
             f"the pattern {shown(pattern)} cannot be decided on a reply of {len(text)} characters within"

@@ -7,14 +7,12 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from pytest_openclaw.core.files import LONGEST_NUMBER
 from pytest_openclaw.core.json_spans import MAX_DEPTH, Span, find_spans
 from pytest_openclaw.core.text import valid_value
 
 if TYPE_CHECKING:
     from pytest_openclaw.core.json_types import JsonObject
-
-_LONGEST_INTEGER = 308
-"""Digits; every integer up to this length is also a finite double."""
 
 
 class HugeNumber(float):
@@ -38,13 +36,11 @@ class Found:
         value: the object or array; strings are valid UTF-8, numbers beyond a double `HugeNumber`s.
         parsed: the same for `parsed_output`, fit for `json.dumps(allow_nan=False)`: huge numbers are
             texts, an array is under `array`.
-        alone: there is nothing else in the answer.
         problem: why there is no value, as a violation.
     """
 
     value: Any = None
     parsed: JsonObject | None = None
-    alone: bool = False
     problem: str | None = None
 
 
@@ -60,13 +56,12 @@ def find_json(text: str, *, kind: Literal["object", "array"] = "object", strict:
     if problem := _problem(text, spans, kind):
         return Found(problem=problem)
     span = spans[0]
-    alone = (span.start, span.end) == (0, len(text))
-    if strict and not alone:
+    if strict and (span.start, span.end) != (0, len(text)):
         return Found(problem=f"text or a fence around the JSON {kind}, which must be alone")
     value = valid_value(
         json.loads(text[span.start : span.end], parse_int=_number, parse_float=_number, strict=True)
     )
-    return Found(value=value, parsed=_keep(value), alone=alone)
+    return Found(value=value, parsed=_keep(value))
 
 
 def same(left: Any, right: Any) -> bool:
@@ -116,7 +111,7 @@ def _place(text: str, position: int) -> str:
 
 def _number(written: str) -> int | float:
     is_integer = written.lstrip("-").isdigit()
-    if is_integer and len(written) <= _LONGEST_INTEGER:
+    if is_integer and len(written) <= LONGEST_NUMBER:
         return int(written)
     value = math.inf if is_integer else float(written)
     if math.isfinite(value):

@@ -35,8 +35,9 @@ def once(shared_dir: Path, name: str, make: Callable[[], JsonObject]) -> JsonObj
     """
     path = path_of(shared_dir, name)
     with LockFile(path.with_suffix(".lock")):
-        kept = read_json(path)
-        return kept if kept is not None else _keep(path, make())
+        if not path.exists():
+            write_json(path, make())
+        return _load(path)
 
 
 @contextlib.asynccontextmanager
@@ -58,9 +59,13 @@ async def locked(path: Path) -> AsyncIterator[None]:
 def read_json(path: Path) -> JsonObject | None:
     """Return the object that `write_json` wrote to `path`; None if there is none."""
     try:
-        return cast("JsonObject", json.loads(path.read_text("utf-8")))
+        return _load(path)
     except FileNotFoundError:
         return None
+
+
+def _load(path: Path) -> JsonObject:
+    return cast("JsonObject", json.loads(path.read_text("utf-8")))
 
 
 def write_json(path: Path, value: JsonObject) -> None:
@@ -68,13 +73,6 @@ def write_json(path: Path, value: JsonObject) -> None:
     unfinished = path.with_suffix(f".{os.getpid()}.tmp")
     write_private(unfinished, json.dumps(value, ensure_ascii=False).encode())
     unfinished.replace(path)
-
-
-def _keep(path: Path, value: JsonObject) -> JsonObject:
-    write_json(path, value)
-    return cast(
-        "JsonObject", json.loads(path.read_text("utf-8"))
-    )  # the first process gets the same value as the others
 
 
 def path_of(shared_dir: Path, name: str) -> Path:

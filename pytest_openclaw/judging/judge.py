@@ -15,12 +15,7 @@ from pytest_openclaw.core.deadline import left_s, within
 from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.core.text import MAX_ANSWER_BYTES, MAX_CALLS_BYTES
 from pytest_openclaw.judging.tested_tools import tested_tools
-from pytest_openclaw.judging.tool_outcomes import (
-    called_needlessly,
-    expected_tools_of,
-    tool_demand_of,
-    tool_outcome_of,
-)
+from pytest_openclaw.judging.tool_outcomes import called_needlessly, expected_tools_of, tool_outcome_of
 from pytest_openclaw.tools import invoked_tools
 from pytest_openclaw.tools.bridge import reaching
 from pytest_openclaw.tools.code_mode import without_code
@@ -37,19 +32,6 @@ if TYPE_CHECKING:
     from pytest_openclaw.types.prompts import Prompt
     from pytest_openclaw.types.replies import Turn
     from pytest_openclaw.types.tool_calls import Dispatched, Tool, ToolOutcome
-
-__all__ = [
-    "JUDGED",
-    "Judgment",
-    "affects_tier",
-    "conclude",
-    "expected_tools_of",
-    "judge",
-    "prepare",
-    "strip_thinking",
-    "tool_demand_of",
-]
-
 
 JUDGED = ("answer", "tool_call_details")
 """The parts of a reply, as in `Reply.cut`, on which a verdict depends."""

@@ -19,7 +19,8 @@ from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.core.json_lines import line_of
 from pytest_openclaw.core.redact import HIDDEN
 from pytest_openclaw.core.text import valid_value
-from pytest_openclaw.judging.judge import JUDGED, conclude, judge, judge_done, prepare, tool_demand_of
+from pytest_openclaw.judging.judge import JUDGED, conclude, judge, judge_done, prepare
+from pytest_openclaw.judging.tool_outcomes import tool_demand_of
 from pytest_openclaw.recording.plugins import Plugins
 from pytest_openclaw.recording.run_directory import SURFACE
 from pytest_openclaw.reports.cell_text import verdict_of

@@ -65,12 +65,10 @@ class Surface:
 
 def surface_to_json(surface: Surface) -> JsonObject:
     """Return the surface as in a run's `surface.json`."""
-    data = {
-        **asdict(surface),
-        "tools": [*map(asdict, surface.tools)],
-        "deferred": [*map(asdict, surface.deferred)],
-    }
-    return data if surface.missing else {key: value for key, value in data.items() if key != "missing"}
+    data = asdict(surface)
+    if not surface.missing:
+        del data["missing"]
+    return data
 
 
 def surface_from_json(data: Mapping[str, Any]) -> Surface:

@@ -8,15 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.judging.judge import (
-    conclude,
-    expected_tools_of,
-    judge,
-    prepare,
-    strip_thinking,
-    tool_demand_of,
-)
+from pytest_openclaw.judging.judge import conclude, judge, prepare
+from pytest_openclaw.judging.tool_outcomes import expected_tools_of, tool_demand_of
 from pytest_openclaw.suites import load_suite
+from pytest_openclaw.tools.thinking import strip_thinking
 from pytest_openclaw.types.prompts import Prompt
 from pytest_openclaw.types.replies import Reply, Verdict
 from pytest_openclaw.types.tool_calls import ToolCall

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.judging.judge import judge, prepare, tool_demand_of
+from pytest_openclaw.judging.judge import judge, prepare
+from pytest_openclaw.judging.tool_outcomes import tool_demand_of
 from pytest_openclaw.tools.catalogue import load_catalogue
 from pytest_openclaw.tools.promoted import NOTE
 from pytest_openclaw.types.prompts import Prompt
