@@ -6,21 +6,26 @@ import json
 import os
 import tomllib
 from configparser import Error, RawConfigParser
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 RUNS = "runs"
 PYPROJECT = "pyproject.toml"
 SECTION = "tool.pytest.ini_options"
+OWN_INI = "pytest.ini"
 # Files of pytest's own, in its order; the first that exists is used, even if it is empty.
-OWN_TOML = ("pytest.toml", ".pytest.toml")
-OWN_INI = ("pytest.ini", ".pytest.ini")
+OWN = ("pytest.toml", ".pytest.toml", OWN_INI, ".pytest.ini")
 # Files of other tools, used only with a section for pytest.
-SHARED_INI = (("tox.ini", "pytest"), ("setup.cfg", "tool:pytest"))
+SHARED = (
+    (PYPROJECT, SECTION),
+    (PYPROJECT, "tool.pytest"),
+    ("tox.ini", "pytest"),
+    ("setup.cfg", "tool:pytest"),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,17 +55,16 @@ def settle(folder: Path, models: Sequence[str]) -> Settled:
     Raises:
         OSError: a file cannot be read or written.
     """
-    tests = ["tests"] if (folder / "tests").is_dir() else []
     for found in _configured(folder):
-        text = _as_toml(models) if found.file.suffix == ".toml" else _as_ini(models)
-        return Settled(file=found.file, section=found.section, text=text, is_there=found.is_there)
+        return replace(found, text=_lines(found.file, models))
+    has_tests = (folder / "tests").is_dir()
     pyproject = folder / PYPROJECT
     if pyproject.exists():
-        text = _as_toml(models, tests)
+        text = _lines(pyproject, models, has_tests=has_tests)
         wrote = _append(pyproject, f"[{SECTION}]\n{text}")
         return Settled(file=pyproject, section=SECTION, text=text, wrote=wrote)
-    own = folder / OWN_INI[0]
-    text = _as_ini(models, tests)
+    own = folder / OWN_INI
+    text = _lines(own, models, has_tests=has_tests)
     with own.open("x", encoding="utf-8", newline="\n") as file:
         file.write(f"[pytest]\n{text}")
     return Settled(file=own, section="pytest", text=text, wrote=True)
@@ -74,75 +78,43 @@ def project_folder(start: Path) -> Path:
 def runs_folder(start: Path) -> Path:
     """Return where the sessions of a project write runs, relative to a folder at or below its root."""
     root = project_folder(start)
-    named = next((_value(found, "openclaw_runs_dir") for found in _configured(root)), None)
-    own = Path(RUNS)
-    if named is None and (root == start or (start / own).is_dir()):
-        return own
-    return Path(os.path.relpath(root / Path(named or RUNS).expanduser(), start))
-
-
-def _value(found: Settled, key: str) -> str | None:
-    """Return a key of a file's section; None if it is not there."""
-    if found.file.suffix == ".toml":
-        value = _table(found.file, [*found.section.split("."), key])
-        return value if isinstance(value, str) else None
-    try:
-        return _ini(found.file).get(found.section, key, fallback=None)
-    except (Error, ValueError):
-        return None  # pytest reports what is wrong in it
+    keys = next((_section(found.file, found.section) for found in _configured(root)), None)
+    named = (keys or {}).get("openclaw_runs_dir")
+    folder = named if isinstance(named, str) else None
+    if folder is None and (root == start or (start / RUNS).is_dir()):
+        return Path(RUNS)
+    return Path(os.path.relpath(root / Path(folder or RUNS).expanduser(), start))
 
 
 def _configured(folder: Path) -> list[Settled]:
     """Return the files with configuration of pytest, in its order."""
-    files = [folder / name for name in (*OWN_TOML, *OWN_INI)]
-    found = [
-        Settled(file=file, section="pytest", is_there=_names_models(file)) for file in files if file.exists()
-    ]
-    file = folder / PYPROJECT
-    for section in (SECTION, "tool.pytest"):
-        if file.exists() and _table(file, section.split(".")) is not None:
-            is_there = _toml_has(file, section.split("."))
-            found.append(Settled(file=file, section=section, is_there=is_there))
-    for name, section in SHARED_INI:
-        if (file := folder / name).exists() and (has := _ini_has(file, section)) is not None:
-            found.append(Settled(file=file, section=section, is_there=has))
+    found = []
+    for name, section in (*((name, "pytest") for name in OWN), *SHARED):
+        if (file := folder / name).exists():
+            keys = _section(file, section)
+            if keys is not None or name in OWN:
+                is_there = "openclaw_models" in (keys or ())
+                found.append(Settled(file=file, section=section, is_there=is_there))
     return found
 
 
-def _table(file: Path, keys: Sequence[str]) -> object:
-    """Return a table of a TOML file; None if it has none or is malformed."""
-    value: object
+def _section(file: Path, section: str) -> Mapping[str, object] | None:
+    """Return the keys of a section; None if the file has none.
+
+    The user has to fix a malformed file: a TOML file has no section then, an ini file an empty one.
+    """
     try:
-        value = tomllib.loads(file.read_text("utf-8"))
-    except ValueError:
-        return None
-    for key in keys:
-        value = value.get(key) if isinstance(value, dict) else None
-    return value
-
-
-def _names_models(file: Path) -> bool:
-    """Whether a file of pytest's own names models."""
-    return _toml_has(file, ["pytest"]) if file.suffix == ".toml" else _ini_has(file, "pytest") is True
-
-
-def _toml_has(file: Path, keys: Sequence[str]) -> bool:
-    return _table(file, [*keys, "openclaw_models"]) is not None
-
-
-def _ini_has(file: Path, section: str) -> bool | None:
-    """Whether a section of an ini file names models; None if there is no such section."""
-    try:
-        parser = _ini(file)
+        text = file.read_text("utf-8")
+        if file.suffix == ".toml":
+            table: object = tomllib.loads(text)
+            for name in section.split("."):
+                table = table.get(name) if isinstance(table, dict) else None
+            return table if isinstance(table, dict) else None
+        parser = RawConfigParser(strict=False, allow_no_value=True)
+        parser.read_string(text)
     except (Error, ValueError):
-        return False  # the user has to fix it; no other file is written
-    return parser.has_option(section, "openclaw_models") if parser.has_section(section) else None
-
-
-def _ini(file: Path) -> RawConfigParser:
-    parser = RawConfigParser(strict=False, allow_no_value=True)
-    parser.read_string(file.read_text("utf-8"))
-    return parser
+        return None if file.suffix == ".toml" else {}
+    return parser[section] if parser.has_section(section) else None
 
 
 def _append(pyproject: Path, text: str) -> bool:
@@ -161,17 +133,16 @@ def _append(pyproject: Path, text: str) -> bool:
     return True
 
 
-def _as_toml(models: Sequence[str], tests: Sequence[str] = ()) -> str:
-    # JSON strings and lists are valid TOML as long as characters are not escaped.
-    lines = [f"openclaw_models = {json.dumps([*models], ensure_ascii=False)}"]
-    return _with_comment([*lines, *([f"testpaths = {json.dumps([*tests])}"] if tests else [])], bool(tests))
-
-
-def _as_ini(models: Sequence[str], tests: Sequence[str] = ()) -> str:
-    lines = ["openclaw_models =", *(f"    {model}" for model in models)]
-    return _with_comment([*lines, *([f"testpaths = {' '.join(tests)}"] if tests else [])], bool(tests))
-
-
-def _with_comment(lines: Sequence[str], has_tests: bool) -> str:
+def _lines(file: Path, models: Sequence[str], *, has_tests: bool = False) -> str:
+    """Return the lines that name the models, in the file's notation."""
+    if file.suffix == ".toml":
+        # JSON strings and lists are valid TOML as long as characters are not escaped.
+        lines = [f"openclaw_models = {json.dumps([*models], ensure_ascii=False)}"]
+        paths = '["tests"]'
+    else:
+        lines = ["openclaw_models =", *(f"    {model}" for model in models)]
+        paths = "tests"
+    if has_tests:
+        lines.append(f"testpaths = {paths}")
     bare = "a bare `pytest` runs your tests alone" if has_tests else "a bare `pytest` asks them too"
     return "\n".join([f"# `pytest benchmarks/` asks these models; {bare}.", *lines, ""])
