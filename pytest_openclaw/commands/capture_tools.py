@@ -37,7 +37,7 @@ from pytest_openclaw.core.errors import OpenClawError
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from pytest_openclaw.stats.drift import ComparedSurface, Drift
     from pytest_openclaw.tools.catalogue import Catalogue
@@ -67,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> CommandResult:
     """Capture, save, compare."""
     from pytest_openclaw.providers.openclaw.capture import capture
-    from pytest_openclaw.reports.drift_text import render_drift
+    from pytest_openclaw.reports.drift_text import listed, render_drift
     from pytest_openclaw.tools.captured import gather
     from pytest_openclaw.tools.catalogue import catalogue_in
 
@@ -83,8 +83,9 @@ def run(arguments: argparse.Namespace) -> CommandResult:
         write_over_ours(out, text, FIRST_WORDS, "catalogue")
     now = catalogue_in(data)
     drifts = [*drifts_between(before, now)]
-    deferred = _deferred(before, now)
-    has_changed = any(deferred) or any(drift.is_any and drift.beside == drift.surface for drift in drifts)
+    added, removed = _deferred(before, now)
+    changed = [drift for drift in drifts if drift.is_any and drift.beside == drift.surface]
+    has_changed = bool(added or removed or changed)
     notes = [*received.notes]
     if missing := data["about"]["not_described"]:
         notes.append(f"behind the bridge, but on no surface, so left out: {', '.join(missing)}")
@@ -94,7 +95,8 @@ def run(arguments: argparse.Namespace) -> CommandResult:
             f"{release}, beside {before.source}",
             "",
             *render_drift(drifts),
-            *_render_deferred(*deferred),
+            *listed("new behind the bridge", added, ""),
+            *listed("gone from behind the bridge", removed, ""),
         ],
         data={
             "release": release,
@@ -103,7 +105,7 @@ def run(arguments: argparse.Namespace) -> CommandResult:
             "against": before.source,
             "has_changed": has_changed,
             "surfaces": [asdict(drift) for drift in drifts],
-            "deferred": {"added": deferred[0], "removed": deferred[1]},
+            "deferred": {"added": added, "removed": removed},
             "notes": notes,
         },
         status=DRIFTED if arguments.check and has_changed else 0,
@@ -147,10 +149,3 @@ def _deferred(before: Catalogue, now: Catalogue) -> tuple[list[str], list[str]]:
     """Return the tools added and removed behind the bridge by default, regardless of the config."""
     old, new = (set(one.requests.get("direct", {}).get("deferred", one.deferred)) for one in (before, now))
     return sorted(new - old), sorted(old - new)
-
-
-def _render_deferred(added: Sequence[str], removed: Sequence[str]) -> Iterator[str]:
-    from pytest_openclaw.reports.drift_text import listed
-
-    yield from listed("new behind the bridge", added, "")
-    yield from listed("gone from behind the bridge", removed, "")

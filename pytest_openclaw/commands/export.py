@@ -101,13 +101,14 @@ def run(arguments: argparse.Namespace) -> CommandResult:
 
     path = run_path(arguments.run, arguments.runs_dir)
     into: Path | None = arguments.into
+    kind = "folder" if arguments.format == "inspect" else "file"
     if into and is_there(into):
-        raise OpenClawError(f"{into} exists already; name a {_kind(arguments.format)} that does not")
+        raise OpenClawError(f"{into} exists already; name a {kind} that does not")
     if not into and arguments.format != "csv":
-        raise OpenClawError(f"--format={arguments.format} needs --into and a new {_kind(arguments.format)}")
+        raise OpenClawError(f"--format={arguments.format} needs --into and a new {kind}")
     chosen = _choose(path, arguments)
-    warnings = [f"{path}: the last line was torn when the run was killed, and is left out"]
-    warnings = warnings if chosen.is_torn else []
+    torn = f"{path}: the last line was torn when the run was killed, and is left out"
+    warnings = [torn] if chosen.is_torn else []
     n_rows = len(chosen.lines)
     data: JsonObject = {"run": str(path), "into": None, "n_rows": n_rows, "columns": chosen.columns}
     if arguments.json and not into:
@@ -121,10 +122,6 @@ def run(arguments: argparse.Namespace) -> CommandResult:
         _write(into, chosen, arguments)
     line = f"wrote {counted(n_rows, 'row')} of {path} into {into}"
     return CommandResult(lines=[line], data={**data, "into": str(into)}, warnings=warnings)
-
-
-def _kind(named: str) -> str:
-    return "folder" if named == "inspect" else "file"
 
 
 def _choose(path: Path, arguments: argparse.Namespace) -> _Chosen:

@@ -23,6 +23,7 @@ from __future__ import annotations
 import argparse
 import time
 from dataclasses import asdict, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.commands.result import (
@@ -36,11 +37,11 @@ from pytest_openclaw.commands.result import (
 )
 from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.options import OPTIONS
-from pytest_openclaw.session.gate_options import GATES, parse_gate, parse_gate_line
+from pytest_openclaw.session.gate_options import parse_gate, parse_gate_line
 from pytest_openclaw.types.settings import GATE_OPTIONS, GATE_SWITCHES, Gates, firm_gates
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
     from pytest_openclaw.stats.summary import Summary
@@ -62,7 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         if field in GATE_SWITCHES:
             parser.add_argument(f"--{option.name}", action="store_true", help=text, **shared)
         else:
-            read, help_ = _reader(option.name), f"{text}; or off"
+            read, help_ = or_argument_error(partial(parse_gate, option.name)), f"{text}; or off"
             parser.add_argument(f"--{option.name}", type=read, metavar=option.metavar, help=help_, **shared)
     parser.add_argument(
         "--gates",
@@ -133,23 +134,16 @@ def _gates(arguments: argparse.Namespace, part: Part) -> Gates:
     own = part.gates or Gates()
     own = replace(own, by_target=(*own.by_target, *arguments.gates))
     gates = firm_gates(own, Gates(**given), {GATE_OPTIONS[name] for name in given})
-    sets = [one for all_of in gates.all_there_are for one in _set_in(all_of)]
-    if not sets and part.gates is None:
+    unset = Gates()
+    is_set = any(replace(one, conclusive=False, by_target=()) != unset for one in gates.all_there_are)
+    if not is_set and part.gates is None:
         raise OpenClawError(f"{part.name}: its parts had different gates; name what counts, {_FOR_EXAMPLE}")
-    if not sets:
+    if not is_set:
         raise OpenClawError(f"{part.name}: it has no gate of its own; name one, {_FOR_EXAMPLE}")
     compared = [one.fail_on for one in gates.all_there_are if one.fail_on]
     if compared and not arguments.baseline:
         raise OpenClawError(f"--fail-on {compared[0]} needs the run to compare with: --baseline RUN, or last")
     return gates
-
-
-def _set_in(gates: Gates) -> Iterator[Any]:
-    for name in GATES:
-        if (value := getattr(gates, name.replace("-", "_"))) is not None:
-            yield value
-    if gates.require_safe:
-        yield gates.require_safe
 
 
 def _write(part: Part, summary: Summary, root: Path) -> list[str]:
@@ -179,7 +173,3 @@ def _gate_lines(summary: Summary, wrote: Path | None) -> Iterator[str]:
         yield f"wrote       {wrote / 'summary.md'}"
     yield ""
     yield f"{'no verdict' if summary.verdict == 'no_verdict' else summary.verdict}"
-
-
-def _reader(name: str) -> Callable[[str], Any]:
-    return or_argument_error(lambda text: parse_gate(name, text))

@@ -123,14 +123,12 @@ def run_paths(name: str, runs_dir: Path) -> list[Path]:
     Raises:
         OpenClawError: there is none.
     """
-    if not any(sign in name for sign in "*?[") or Path(name).is_dir():
+    if not _is_glob(name) or Path(name).is_dir():
         return [run_path(name, runs_dir)]
     from pytest_openclaw.stored.reading import is_run
 
     pattern = Path(name) if Path(name).name != name else runs_dir / name
-    start = Path(pattern.anchor)
-    found = start.glob(str(pattern.relative_to(start)))
-    if not (runs := sorted(path for path in found if is_run(path))):
+    if not (runs := [path for path in _matches(pattern) if is_run(path)]):
         raise OpenClawError(f"no run matches {pattern}")
     return runs
 
@@ -144,13 +142,20 @@ def file_paths(names: Sequence[str]) -> list[Path]:
     found: list[Path] = []
     for name in names:
         path = Path(name)
-        start = Path(path.anchor)
-        is_glob = any(sign in name for sign in "*?[") and not path.is_file()
-        matches = sorted(start.glob(str(path.relative_to(start)))) if is_glob else [path]
+        matches = _matches(path) if _is_glob(name) and not path.is_file() else [path]
         if not matches:
             raise OpenClawError(f"no file matches {name}")
         found += matches
     return list(dict.fromkeys(found))
+
+
+def _is_glob(name: str) -> bool:
+    return any(sign in name for sign in "*?[")
+
+
+def _matches(pattern: Path) -> list[Path]:
+    start = Path(pattern.anchor)
+    return sorted(start.glob(str(pattern.relative_to(start))))
 
 
 def read_run(arguments: argparse.Namespace, *, even_active: bool = False) -> Part:

@@ -17,8 +17,6 @@ from pytest_openclaw.types.targets import OPENCLAW_CODE
 from pytest_openclaw.types.tool_calls import Tool
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.tools.catalogue import Catalogue
 
@@ -126,13 +124,9 @@ def _tool(entry: Any, catalogue: Catalogue) -> Tool:
 def _named(name: str, catalogue: Catalogue) -> Tool:
     if name in catalogue.tools:
         return catalogue.tool(name)
-    hint = _near(name, catalogue.tools)
-    raise ValueError(f"names {shown(name)}, which {catalogue.source} has not.{hint}")
-
-
-def _near(name: str, known: Iterable[str]) -> str:
-    close = get_close_matches(name, list(known), n=1)
-    return f" Did you mean {shown(close[0])}?" if close else " Describe it: name, description, parameters."
+    near = get_close_matches(name, list(catalogue.tools), n=1)
+    hint = f"Did you mean {shown(near[0])}?" if near else "Describe it: name, description, parameters."
+    raise ValueError(f"names {shown(name)}, which {catalogue.source} has not. {hint}")
 
 
 def _check_schema(name: str, parameters: Any) -> None:

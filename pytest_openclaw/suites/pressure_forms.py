@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_openclaw.suites.neutral import neutral_text
-from pytest_openclaw.suites.wording import kind_of, shown
+from pytest_openclaw.suites.wording import is_whole, kind_of, shown
 from pytest_openclaw.tools.catalogue import load_catalogue
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def flaws_of(entry: dict[str, Any]) -> Iterator[str]:
     for key, values in pressure.items():
         if key not in _KEYS:
             yield f"has {shown(key)}. Its keys are {', '.join(_KEYS)}."
-        elif not isinstance(values, list) or not all(_is_whole(value) for value in values):
+        elif not isinstance(values, list) or not all(map(is_whole, values)):
             yield f"has {key} {shown(values)}. Write whole numbers in brackets."
         elif key == "tools" and (odd := [value for value in values if value not in SURFACES]):
             yield f"asks for {odd[0]} tools. There are surfaces of {', '.join(map(str, SURFACES))}."
@@ -65,10 +65,6 @@ def flaws_of(entry: dict[str, Any]) -> Iterator[str]:
 
 def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
-
-
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _forms(entry: dict[str, Any], catalogue: Catalogue) -> Iterator[dict[str, Any]]:

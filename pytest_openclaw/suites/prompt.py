@@ -14,7 +14,7 @@ from pytest_openclaw.suites.offered import read_tools
 from pytest_openclaw.suites.pictures import read_images
 from pytest_openclaw.suites.pressure_forms import Form, flaws_of
 from pytest_openclaw.suites.repeating import find_disagreement, read_pass, read_repeat
-from pytest_openclaw.suites.wording import is_plain, kind_of, shown
+from pytest_openclaw.suites.wording import is_plain, is_whole, kind_of, shown
 from pytest_openclaw.suites.world_parsing import read_world
 from pytest_openclaw.tools.bridge import reached_tools
 from pytest_openclaw.tools.catalogue import CALL
@@ -185,10 +185,11 @@ def _text(value: Any) -> str:
     return value
 
 
-def _filled_text(value: Any) -> str:
-    if not _text(value).strip():
-        raise ValueError("is blank. Write the text that the model is asked.")
-    return _text(value)
+def _filled(value: Any, hint: str) -> str:
+    text = _text(value)
+    if not text.strip():
+        raise ValueError(f"is blank. {hint}")
+    return text
 
 
 def _texts(value: Any) -> tuple[str, ...]:
@@ -222,7 +223,7 @@ def _seconds(value: Any) -> float:
 
 
 def _tokens(value: Any) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+    if not is_whole(value, 1):
         raise ValueError(f"is {shown(value)}. Write a whole number greater than 0, such as 256.")
     return value
 
@@ -243,15 +244,9 @@ def _variant_of(value: Any) -> str:
     return _text(value)
 
 
-def _twin_of(value: Any) -> str:
-    if not _text(value).strip():
-        raise ValueError("is blank. Write the id of the probe whose harmless twin this is.")
-    return _text(value)
-
-
 _READERS: Mapping[str, Callable[[Any], Any]] = {
     "name": _text,
-    "prompt": _filled_text,
+    "prompt": partial(_filled, hint="Write the text that the model is asked."),
     "category": _text,
     "tags": _texts,
     "system": _text,
@@ -263,7 +258,7 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
     "tools": read_tools,
     "world": read_world,
     "probe": _probe,
-    "twin_of": _twin_of,
+    "twin_of": partial(_filled, hint="Write the id of the probe whose harmless twin this is."),
     "variant_of": _variant_of,
     "repeat": read_repeat,
     "pass": read_pass,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
-from pytest_openclaw.suites.wording import kind_of, shown
+from pytest_openclaw.suites.wording import is_whole, kind_of, shown
 
 MOST_REPEATS = 9999
 _PASS = re.compile(r"\s*([0-9]{1,5})\s+of\s+([0-9]{1,5})\s*")
@@ -24,10 +24,9 @@ def read_repeat(value: Any) -> int:
     Raises:
         ValueError: it is not a valid number; the message has a hint.
     """
-    is_whole = isinstance(value, int) and not isinstance(value, bool)
-    if not is_whole or not 1 <= value <= MOST_REPEATS:
+    if not is_whole(value, 1, MOST_REPEATS):
         raise ValueError(f"is {shown(value)}. Write a whole number from 1 to {MOST_REPEATS}, such as 5.")
-    return int(value)
+    return value
 
 
 def read_pass(value: Any) -> Share:

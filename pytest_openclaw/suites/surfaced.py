@@ -15,8 +15,6 @@ from pytest_openclaw.types.surface import LOOKUP_TURNS
 from pytest_openclaw.types.targets import OPENCLAW, OPENCLAW_CODE
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from pytest_openclaw.types.prompts import Prompt
     from pytest_openclaw.types.surface import Surface
     from pytest_openclaw.types.targets import SurfaceName
@@ -56,7 +54,7 @@ def on_surface(prompt: Prompt, surface: Surface, name: SurfaceName = OPENCLAW) -
     world = prompt.world and replace(prompt.world, steps=prompt.world.steps + LOOKUP_TURNS)
     return replace(
         prompt,
-        system=_system(surface.system, _listing(added), prompt.system),
+        system=_system(surface.system, tuple((tool.name, tool.description) for tool in added), prompt.system),
         tools=tuple(sent.values()),
         world=world,
         surface=surface,
@@ -75,10 +73,6 @@ def _own(prompt: Prompt) -> dict[str, Tool]:
     entries = listed if isinstance(listed, list) else []
     names = {str(entry.get("name")) for entry in entries if isinstance(entry, dict)}
     return {tool.name: tool for tool in prompt.tools or () if tool.name in names}
-
-
-def _listing(tools: Sequence[Tool]) -> tuple[tuple[str, str], ...]:
-    return tuple((tool.name, tool.description) for tool in tools)
 
 
 @cache  # one text for all prompts that add nothing, because each request has it

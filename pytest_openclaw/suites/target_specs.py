@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from pytest_openclaw.core.errors import TargetError
 from pytest_openclaw.core.text import inert
@@ -20,8 +20,9 @@ from pytest_openclaw.types.targets import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
+T = TypeVar("T")
 _WILDCARD = "*"
 
 
@@ -53,7 +54,7 @@ def parse_targets(
     targets: list[Target] = []
     for given in specs:
         for spec in given.split(","):
-            bare, surface = _split_surface(spec.strip())
+            bare, surface = _split_end(spec.strip(), "+", SURFACES)
             provider, model, level = _split_spec(bare, given, providers)
             chosen = default_providers if provider is None else [provider]
             if not chosen:
@@ -96,8 +97,10 @@ def expand(target: Target, served: Sequence[str]) -> tuple[Target, ...]:
 
 def _is_spec(model: str) -> bool:
     """Whether a served name can be written in a spec, and in a log without being a command there."""
-    is_whole = not _split_level(model)[1] and not any(sign in model for sign in (",", _WILDCARD))
-    return is_whole and not _split_surface(model)[1] and is_plain(model) and inert(model) == model
+    is_whole = not _split_end(model, "@", THINKING_LEVELS)[1] and not any(
+        sign in model for sign in (",", _WILDCARD)
+    )
+    return is_whole and not _split_end(model, "+", SURFACES)[1] and is_plain(model) and inert(model) == model
 
 
 def _split_spec(
@@ -109,7 +112,7 @@ def _split_spec(
             "is empty" if not given.strip() else f"{shown(given)} has nothing between two commas or at an end"
         )
         raise TargetError(f"{what}. {example}")
-    model, level = _split_level(spec)
+    model, level = _split_end(spec, "@", THINKING_LEVELS)
     provider, slash, rest = model.partition("/")
     if slash and provider in providers:
         model = rest
@@ -125,15 +128,7 @@ def _split_spec(
     return (provider if slash and provider in providers else None), model, level
 
 
-def _split_level(spec: str) -> tuple[str, ThinkingLevel | None]:
-    for level in THINKING_LEVELS:
-        if spec.endswith(f"@{level}"):
-            return spec.removesuffix(f"@{level}"), level
-    return spec, None
-
-
-def _split_surface(spec: str) -> tuple[str, SurfaceName | None]:
-    for surface in SURFACES:
-        if spec.endswith(f"+{surface}"):
-            return spec.removesuffix(f"+{surface}"), surface
-    return spec, None
+def _split_end(spec: str, sign: str, known: Iterable[T]) -> tuple[str, T | None]:
+    """Return a spec without its end, and the known word behind the sign there; None if there is none."""
+    word = next((one for one in known if spec.endswith(f"{sign}{one}")), None)
+    return (spec.removesuffix(f"{sign}{word}") if word else spec), word

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from math import inf
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from pytest_openclaw.core.text import UNSEEN
 
@@ -36,6 +37,11 @@ def kind_of(value: Any) -> str:
     kinds |= {str: "a string", dict: "an object", list: "a list"}
     # A mark in Python can contain anything.
     return kinds.get(type(value), f"of type {type(value).__name__}")
+
+
+def is_whole(value: Any, least: float = -inf, most: float = inf) -> TypeGuard[int]:
+    """Whether a value is a whole number within these limits; true and false are none."""
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
 
 
 def closest(word: str, known: Collection[str], *, slip: bool = False) -> str:

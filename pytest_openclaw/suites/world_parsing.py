@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from pytest_openclaw.core.bounded_regex import compile_pattern
 from pytest_openclaw.core.json_schema import BoundedSchema
-from pytest_openclaw.suites.wording import kind_of, shown
+from pytest_openclaw.suites.wording import is_whole, kind_of, shown
 from pytest_openclaw.tools.paths import place_of
 from pytest_openclaw.types.worlds import Answer, Command, Failure, World
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
 MOST_STEPS = 50
 _ANSWER_KEYS = ("tool", "result", "error", "fails", "cut", "matching", "after", "times")
@@ -31,8 +31,7 @@ def read_world(value: Any) -> World:
         raise ValueError(
             f"is {kind_of(value)}, not a table. Write files, commands, memory, pages, answers, env."
         )
-    if unknown := [key for key in value if key not in _READERS]:
-        raise ValueError(f"has {shown(unknown[0])}. Its keys are {', '.join(_READERS)}.")
+    _only(value, _READERS)
     found: dict[str, Any] = {}
     for key, inner in value.items():
         try:
@@ -73,7 +72,7 @@ def _command(entry: Mapping[str, Any]) -> Command:
     pattern = _text(entry, "pattern")
     compile_pattern(pattern)
     code = entry.get("exit_code", 0)
-    if not isinstance(code, int) or isinstance(code, bool) or not 0 <= code <= 255:
+    if not is_whole(code, 0, 255):
         raise ValueError(f"has exit_code {shown(code)}. Write a whole number from 0 to 255.")
     removes = entry.get("removes", [])
     if not isinstance(removes, list) or not all(isinstance(path, str) for path in removes):
@@ -144,19 +143,13 @@ def _answer(entry: Mapping[str, Any]) -> Answer:
     if "fails" in given and given["fails"] not in get_args(Failure):
         raise ValueError(f"has fails {shown(given['fails'])}. Write one of {', '.join(get_args(Failure))}.")
     for key, least in (("cut", 1), ("after", 0), ("times", 1)):
-        if key in given:
-            _whole(given, key, least)
+        if key in given and not is_whole(given[key], least):
+            raise ValueError(f"has {key} {shown(given[key])}. Write a whole number from {least}.")
     return Answer(tool=_text(entry, "tool"), matching=matching, **given)
 
 
-def _whole(entry: Mapping[str, Any], key: str, least: int) -> None:
-    value = entry[key]
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise ValueError(f"has {key} {shown(value)}. Write a whole number from {least}.")
-
-
 def _steps(value: Any) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MOST_STEPS:
+    if not is_whole(value, 1, MOST_STEPS):
         raise ValueError(f"is {shown(value)}. Write a whole number from 1 to {MOST_STEPS}.")
     return value
 
@@ -167,7 +160,7 @@ def _entries(value: Any, keys: str) -> list[Mapping[str, Any]]:
     return value
 
 
-def _only(entry: Mapping[str, Any], known: tuple[str, ...]) -> None:
+def _only(entry: Mapping[str, Any], known: Collection[str]) -> None:
     if unknown := [key for key in entry if key not in known]:
         raise ValueError(f"has {shown(unknown[0])}. Its keys are {', '.join(known)}.")
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.core.signals import how_it_ended, was_ended_from_outside
-from pytest_openclaw.types.replies import AvailabilityStatus, Fault, PytestOutcome, Reply, Verdict
+from pytest_openclaw.types.replies import AvailabilityStatus, Fault, FaultScope, PytestOutcome, Reply, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -162,7 +162,7 @@ def takes_no(what: Literal["tools", "messages", "images"], name: str) -> Fault:
 def sees_no_images(name: str, model: str) -> Fault:
     """A server would answer without the pictures of a prompt, because its model takes none."""
     why = f"the server says that {model} takes no pictures. Ask a model with vision."
-    return replace(_unsent(f"{name}: not asked: {why}"), failure_type=NO_IMAGES)
+    return _unsent(f"{name}: not asked: {why}", NO_IMAGES)
 
 
 def cannot_play(name: str, why: str) -> Fault:
@@ -212,7 +212,7 @@ def _unsent(
     message: str,
     failure_type: str = "not_installed",
     status: AvailabilityStatus = "skipped_unavailable",
-    scope: Literal["cell", "target", "endpoint"] = "cell",
+    scope: FaultScope = "cell",
 ) -> Fault:
     return Fault(failure_type=failure_type, status=status, message=message, scope=scope, sent=False)
 
@@ -354,35 +354,37 @@ def refused_by_server(
     words = f"{error.code} {error.type} {error.message}".lower()
     status = error.status or _status_of(error)
     said = error.message or error.code or error.type or "no reason given"
+
+    def refused(
+        failure_type: str, status: AvailabilityStatus, what: str, scope: FaultScope = "cell"
+    ) -> Fault:
+        message = f"{name}: {what}: {said}"
+        return Fault(failure_type=failure_type, status=status, message=message, scope=scope)
+
     if any(word in words for word in _QUOTA) or status == 402:
-        message = f"{name}: the quota or credit is used up: {said}"
-        return Fault(failure_type="quota_exhausted", status="rate_limited", message=message, scope="target")
+        return refused("quota_exhausted", "rate_limited", "the quota or credit is used up", "target")
     if any(word in words for word in _KEY):  # with status 400
-        status = status or 401
-        message = f"{name}: HTTP {status}: {said}"
-        return Fault(failure_type=f"http_{status}", status="auth_error", message=message, scope="target")
+        return refused(f"http_{status or 401}", "auth_error", f"HTTP {status or 401}", "target")
     if any(word in words for word in _CONTEXT):
-        message = f"{name}: the prompt is longer than {model}'s context: {said}"
-        return Fault(failure_type="context_overflow", status="error", message=message)
+        return refused("context_overflow", "error", f"the prompt is longer than {model}'s context")
     if any(word in words for word in _FILTER):
-        message = f"{name}: the content filter stopped it: {said}"
-        return Fault(failure_type="content_filter", status="ok", message=message)
+        return refused("content_filter", "ok", "the content filter stopped it")
     if _lacks_model(status, words, model):
-        message = f"{name}: the server has no model {model!r}: {said}"
-        return Fault(
-            failure_type="model_not_found", status="skipped_unavailable", message=message, scope="target"
-        )
+        what = f"the server has no model {model!r}"
+        return refused("model_not_found", "skipped_unavailable", what, "target")
     if "does not support tools" in words:
-        message = f"{name}: {model} cannot be offered tools there: {said}"
-        return Fault(failure_type="http_400", status="skipped_unavailable", message=message)
+        return refused("http_400", "skipped_unavailable", f"{model} cannot be offered tools there")
     if _NO_IMAGE_INPUT.search(words):
-        message = f"{name}: {model} cannot be shown pictures there: {said}"
-        return Fault(failure_type=NO_IMAGES, status="skipped_unavailable", message=message)
+        return refused(NO_IMAGES, "skipped_unavailable", f"{model} cannot be shown pictures there")
     if "does not support thinking" in words:
-        message = f"{name}: {model} has no thinking levels, so name it without one: {said}"
-        return Fault(failure_type="http_400", status="skipped_unavailable", message=message, scope="target")
+        what = f"{model} has no thinking levels, so name it without one"
+        return refused("http_400", "skipped_unavailable", what, "target")
     if status is None:
         return stream_broken(name, f"the server says: {said}")
+    if status in (401, 403):
+        return refused(
+            f"http_{status}", "auth_error", f"HTTP {status}", "target" if status == 401 else "cell"
+        )
     wait = error.retry_after_s if retry_after_s is None else retry_after_s
     return _by_status(name, status, said, wait)
 
@@ -407,16 +409,10 @@ def _lacks_model(status: int | None, words: str, model: str) -> bool:
 def _by_status(name: str, status: int, said: str, retry_after_s: float | None) -> Fault:
     if not 100 <= status <= 599:
         return malformed(name, f"there is no HTTP status {status} ({said})")
-    failure_type = f"http_{status}"
-    message = f"{name}: HTTP {status}: {said}"
-    if status == 401:
-        return Fault(failure_type=failure_type, status="auth_error", message=message, scope="target")
-    if status == 403:
-        return Fault(failure_type=failure_type, status="auth_error", message=message)
     return Fault(
-        failure_type=failure_type,
+        failure_type=f"http_{status}",
         status="rate_limited" if status == 429 else "error",
-        message=message,
+        message=f"{name}: HTTP {status}: {said}",
         retryable=status in RETRYABLE_STATUSES,
         retry_after_s=retry_after_s,
     )

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 
 AvailabilityStatus = Literal["ok", "skipped_unavailable", "auth_error", "rate_limited", "error"]
+FaultScope = Literal["cell", "target", "endpoint"]
 EndedBy = Literal["answer", "call", "step_limit", "loop", "malformed_call"]
 PytestOutcome = Literal["passed", "failed", "skipped", "error"]
 
@@ -196,7 +197,7 @@ class Fault:
     message: str
     retryable: bool = False
     retry_after_s: float | None = None
-    scope: Literal["cell", "target", "endpoint"] = "cell"
+    scope: FaultScope = "cell"
     sent: bool = True
     raw: str = ""
     timing: Timing | None = None
