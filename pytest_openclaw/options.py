@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import pytest
 
@@ -38,11 +38,6 @@ class Option:
     def flag(self) -> str:
         """The option on the command line."""
         return "--openclaw-" + self.name
-
-    @property
-    def dest(self) -> str:
-        """The attribute in which pytest keeps the option's value."""
-        return self.ini
 
 
 OPTIONS = (
@@ -236,28 +231,24 @@ OPTIONS = (
 )
 
 
+_TYPES: Mapping[str, tuple[Literal["string", "linelist", "bool"], str]] = {
+    "text": ("string", "store"),
+    "list": ("linelist", "append"),
+    "flag": ("bool", "store_true"),
+}
+"""By kind of option, the type of its ini key and the action on the command line."""
+
+
 def add_options(parser: pytest.Parser) -> None:
     """Register every option and ini key; both share name and description."""
     group = parser.getgroup("openclaw", "LLM benchmarks (pytest-openclaw)")
     for option in OPTIONS:
-        ini_type: Literal["linelist", "bool", "string"]
-        ini_type = {"list": "linelist", "flag": "bool", "text": "string"}[option.kind]  # type: ignore[assignment]
+        ini_type, action = _TYPES[option.kind]
         parser.addini(option.ini, option.help, type=ini_type, default=None)
-        if option.where == "ini":
-            continue
-        if option.kind == "flag":
+        if option.where == "both":
+            shown = {} if option.kind == "flag" else {"metavar": option.metavar}
             group.addoption(
-                option.flag, dest=option.dest, action="store_true", default=None, help=option.help
-            )
-        else:
-            action = "append" if option.kind == "list" else "store"
-            group.addoption(
-                option.flag,
-                dest=option.dest,
-                action=action,
-                default=None,
-                metavar=option.metavar,
-                help=option.help,
+                option.flag, dest=option.ini, action=action, default=None, help=option.help, **shown
             )
 
 
@@ -312,12 +303,7 @@ def is_used(config: pytest.Config) -> bool:
 
 def options_given(config: pytest.Config) -> set[str]:
     """Return the names of our options that are on the command line."""
-    return {option.name for option in OPTIONS if config.getoption(option.dest, None) is not None}
-
-
-def any_option_given(config: pytest.Config) -> bool:
-    """Whether any of our options is on the command line, so that a mistake in it must be reported."""
-    return bool(options_given(config))
+    return {option.name for option in OPTIONS if config.getoption(option.ini, None) is not None}
 
 
 def suite_dirs(config: pytest.Config) -> tuple[Path, ...]:
@@ -362,7 +348,7 @@ def base_dir(config: pytest.Config) -> Path:
 def lookup(config: pytest.Config, name: str) -> tuple[Any, str]:
     """Return a value as it was given and where it was; (None, …) if nowhere."""
     option = next(option for option in OPTIONS if option.name == name)
-    value = config.getoption(option.dest, None) if option.where == "both" else None
+    value = config.getoption(option.ini, None) if option.where == "both" else None
     if value is not None:
         return value, option.flag
     return config.getini(option.ini), option.ini

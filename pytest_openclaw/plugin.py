@@ -118,7 +118,7 @@ def pytest_configure(config: pytest.Config) -> None:
         from pytest_openclaw.session.preflight import check_suite_names
 
         check_suite_names(misnamed, options.suite_dirs(config))
-    if not (options.is_used(config) or options.any_option_given(config)):
+    if not (options.is_used(config) or options.options_given(config)):
         return
     if PlainImports not in sys.meta_path:
         sys.meta_path.insert(0, PlainImports)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.core.text import counted
@@ -70,10 +70,10 @@ def checked_as_json(checked: Checked) -> JsonObject:
         "valid": checked.is_valid,
         "openclaw": checked.version,
         "config": str(checked.config) if checked.config else None,
-        "dry_run": _as_json(checked.dry_run),
-        "apply": _as_json(checked.applied),
-        "validate": _as_json(checked.validated),
-        "before": _as_json(checked.before),
+        "dry_run": asdict(checked.dry_run),
+        "apply": checked.applied and asdict(checked.applied),
+        "validate": checked.validated and asdict(checked.validated),
+        "before": checked.before and asdict(checked.before),
         "unset": checked.unset,
         "skipped_refs": checked.skipped_refs,
     }
@@ -88,12 +88,3 @@ def _remarks(remarks: Iterable[Remark]) -> Iterator[str]:
     for remark in remarks:
         path = f"{remark.path}: " if remark.path else ""
         yield f"    {path}{remark.message}"
-
-
-def _as_json(ruling: Ruling | None) -> JsonObject | None:
-    def plain(remarks: Iterable[Remark]) -> list[JsonObject]:
-        return [{"path": remark.path, "message": remark.message} for remark in remarks]
-
-    if ruling is None:
-        return None
-    return {"ok": ruling.ok, "issues": plain(ruling.issues), "warnings": plain(ruling.warnings)}

@@ -12,7 +12,6 @@ Example:
 
 from __future__ import annotations
 
-import time
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -23,6 +22,7 @@ from pytest_openclaw.commands.result import (
     read_run,
     terminal_width,
 )
+from pytest_openclaw.core.clock import epoch_ms
 
 if TYPE_CHECKING:
     import argparse
@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace) -> CommandResult:
     from pytest_openclaw.stored.summaries import summary_of
 
     part = read_run(arguments)
-    own = parse_result(part.run.path, result_of(part, summary_of(part), time.time_ns() // 1_000_000))
+    own = parse_result(part.run.path, result_of(part, summary_of(part), epoch_ms()))
     shared = [one for path in file_paths(arguments.files) for one in read_result(path)]
     return CommandResult(
         lines=[*render_beside(own, shared, terminal_width())],

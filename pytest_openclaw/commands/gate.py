@@ -21,7 +21,6 @@ Example:
 from __future__ import annotations
 
 import argparse
-import time
 from dataclasses import asdict, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -35,6 +34,7 @@ from pytest_openclaw.commands.result import (
     read_run,
     run_path,
 )
+from pytest_openclaw.core.clock import epoch_ms
 from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.options import OPTIONS
 from pytest_openclaw.session.gate_options import parse_gate, parse_gate_line
@@ -102,7 +102,7 @@ def run(arguments: argparse.Namespace) -> CommandResult:
         across,
         kind=arguments.p_value,
         recheck=read_measured(run_path(again, arguments.runs_dir)) if again else None,
-        now_ms=time.time_ns() // 1_000_000,
+        now_ms=epoch_ms(),
     )
     if not summary.gates:
         globs = ", ".join(summary.unmatched_gates)

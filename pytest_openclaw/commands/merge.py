@@ -19,7 +19,6 @@ Example:
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.commands.result import (
@@ -30,6 +29,7 @@ from pytest_openclaw.commands.result import (
     run_paths,
     terminal_width,
 )
+from pytest_openclaw.core.clock import epoch_ms
 from pytest_openclaw.core.text import counted
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def run(arguments: argparse.Namespace) -> CommandResult:
         for part in parts
     ]
     del parts  # the keys of all their cells, which take a quarter of the memory
-    now_ms = time.time_ns() // 1_000_000
+    now_ms = epoch_ms()
     plugins, warnings = plugins_of(arguments.rootdir)
     written = write_run(merged.new, into.parent, into.name, exactly=True, now_ms=now_ms, plugins=plugins)
     summary = written.summary

@@ -13,11 +13,11 @@ Example:
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.commands.result import CommandResult, add_run, read_run, write_over_ours
+from pytest_openclaw.core.clock import epoch_ms
 from pytest_openclaw.core.text import counted
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> CommandResult:
             data={"file": arguments.run, "targets": names},
         )
     part = read_run(arguments)
-    content = result_of(part, summary_of(part), time.time_ns() // 1_000_000)
+    content = result_of(part, summary_of(part), epoch_ms())
     into = Path(arguments.into) if arguments.into else part.run.path / FILE
     text = render_result(content)
     into.parent.mkdir(parents=True, exist_ok=True)

@@ -22,7 +22,6 @@ Example:
 from __future__ import annotations
 
 import os
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -35,6 +34,7 @@ from pytest_openclaw.commands.result import (
     run_path,
     write_over_ours,
 )
+from pytest_openclaw.core.clock import epoch_ms
 from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.core.text import counted
 
@@ -118,7 +118,7 @@ def _one(arguments: argparse.Namespace) -> CommandResult:
     if baseline:
         runs = (read_measured(one.run.path) for one in (baseline, part))
         comparison = compare_runs(*runs, across=parse_across(arguments.across))
-    shown = show_run(part, baseline, now_ms=time.time_ns() // 1_000_000, comparison=comparison)
+    shown = show_run(part, baseline, now_ms=epoch_ms(), comparison=comparison)
     page = render_page(shown)
     write_over_ours(into, page, FIRST_WORDS, "page")
     n_bytes = into.stat().st_size

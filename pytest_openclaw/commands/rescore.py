@@ -19,7 +19,6 @@ Example:
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.commands.result import (
@@ -30,6 +29,7 @@ from pytest_openclaw.commands.result import (
     read_run,
     terminal_width,
 )
+from pytest_openclaw.core.clock import epoch_ms
 from pytest_openclaw.core.text import counted
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def run(arguments: argparse.Namespace) -> CommandResult:
     rules, plugins = todays_rules(part, root, project.validators), project.plugins
     rescored = rescore_part(part, rules, version=__version__, plugins=plugins)
     beside = into or part.run.path.with_name(f"{part.run.run_id}-rescored")
-    now_ms = time.time_ns() // 1_000_000
+    now_ms = epoch_ms()
     written = write_run(
         rescored.new, beside.parent, beside.name, exactly=into is not None, now_ms=now_ms, plugins=plugins
     )
