@@ -97,10 +97,9 @@ def expand(target: Target, served: Sequence[str]) -> tuple[Target, ...]:
 
 def _is_spec(model: str) -> bool:
     """Whether a served name can be written in a spec, and in a log without being a command there."""
-    is_whole = not _split_end(model, "@", THINKING_LEVELS)[1] and not any(
-        sign in model for sign in (",", _WILDCARD)
-    )
-    return is_whole and not _split_end(model, "+", SURFACES)[1] and is_plain(model) and inert(model) == model
+    ends = _split_end(model, "@", THINKING_LEVELS)[1], _split_end(model, "+", SURFACES)[1]
+    is_whole = not any(ends) and not any(sign in model for sign in (",", _WILDCARD))
+    return is_whole and is_plain(model) and inert(model) == model
 
 
 def _split_spec(

@@ -356,10 +356,10 @@ def refused_by_server(
     said = error.message or error.code or error.type or "no reason given"
 
     def refused(
-        failure_type: str, status: AvailabilityStatus, what: str, scope: FaultScope = "cell"
+        failure_type: str, availability: AvailabilityStatus, what: str, scope: FaultScope = "cell"
     ) -> Fault:
         message = f"{name}: {what}: {said}"
-        return Fault(failure_type=failure_type, status=status, message=message, scope=scope)
+        return Fault(failure_type=failure_type, status=availability, message=message, scope=scope)
 
     if any(word in words for word in _QUOTA) or status == 402:
         return refused("quota_exhausted", "rate_limited", "the quota or credit is used up", "target")

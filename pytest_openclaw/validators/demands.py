@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pytest_openclaw.validators.answer import each_once
 from pytest_openclaw.validators.call_rules import ANY, CallRule
 from pytest_openclaw.validators.combine import AllOf, AnyOf, Not
 from pytest_openclaw.validators.reports_failure import ReportsFailure
 from pytest_openclaw.validators.tool_invocation import ToolInvocation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
 
     from pytest_openclaw.types.protocols import Validator
     from pytest_openclaw.types.replies import Reply
@@ -27,9 +27,11 @@ def expected_tools(validator: Validator) -> tuple[str, ...] | None:
     Looks into `all_of` and `any_of`, but not into `not`, which inverts it.
     """
     if isinstance(validator, ToolInvocation):
-        return tuple(dict.fromkeys(validator.expected_tools))
+        return each_once(validator.expected_tools)
     if isinstance(validator, CallRule):
-        return tuple(dict.fromkeys(_names(validator.calls))) if validator.demands else None
+        return (
+            each_once(name for call in validator.calls for name in call.names) if validator.demands else None
+        )
     if not isinstance(validator, AllOf | AnyOf):
         return None
     parts = [tools for part in validator.validators if (tools := expected_tools(part)) is not None]
@@ -37,7 +39,7 @@ def expected_tools(validator: Validator) -> tuple[str, ...] | None:
         return None
     if isinstance(validator, AnyOf) and () in parts:
         return ()
-    return tuple(dict.fromkeys(name for tools in parts for name in tools))
+    return each_once(name for tools in parts for name in tools)
 
 
 def restrains(validator: object) -> bool:
@@ -96,8 +98,3 @@ def _flaws(validator: object, reply: Reply) -> list[Flaw] | None:
         return [flaw for flaws in parts for flaw in flaws]
     # An alternative in which something is only missing is nearer than one in which harm was done.
     return min(parts, key=lambda flaws: (bool(flaws), all(flaw.is_harm for flaw in flaws)), default=None)
-
-
-def _names(calls: tuple[WantedCall, ...]) -> Iterator[str]:
-    for call in calls:
-        yield from call.names

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from pytest_openclaw.core.bounded_regex import compile_pattern, searches
 from pytest_openclaw.core.json_text import find_json, same
@@ -95,8 +95,8 @@ class FileRule:
     def _of_json(self, path: str, text: str) -> str | None:
         if not isinstance(self.json, dict | list):
             return None if text.strip(BLANKS) == json.dumps(self.json) else f"{path} is not {self.json!r}"
-        kind = "array" if isinstance(self.json, list) else "object"
-        found = find_json(text.strip(BLANKS), kind="array" if kind == "array" else "object", strict=True)
+        kind: Literal["object", "array"] = "array" if isinstance(self.json, list) else "object"
+        found = find_json(text.strip(BLANKS), kind=kind, strict=True)
         if found.problem:
             return f"{path}: {found.problem}"
         return None if same(found.value, self.json) else f"{path} holds another {kind} than it should"
