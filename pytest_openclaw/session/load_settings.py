@@ -240,7 +240,7 @@ def _baseline(config: pytest.Config) -> str:
 
 
 def _surface_from(config: pytest.Config) -> str:
-    """Return the source by its name, or the path of a file of `capture-tools`."""
+    """Return the source by its name, or the path of a file of `capture-tools`; empty if none is given."""
     named, _ = _text(config, "surface-from")
     if named in ("", INSTALLED, SUBSTITUTE):
         return named

@@ -11,7 +11,6 @@ from pytest_openclaw.validators.reports_failure import ReportsFailure
 from pytest_openclaw.validators.tool_invocation import ToolInvocation
 
 if TYPE_CHECKING:
-
     from pytest_openclaw.types.protocols import Validator
     from pytest_openclaw.types.replies import Reply
     from pytest_openclaw.validators.answer import Flaw
