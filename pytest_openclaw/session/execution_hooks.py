@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import replace
@@ -134,6 +135,7 @@ class ExecutionHooks:
         if own.sends and any(run_of(item) for item in session.items):
             # Before any item runs: the asker must not take the first process that ends for the last one.
             self._connection.client.start()
+        gc.freeze()  # the items, too, last to the end; see `plugin.py`
 
     # --- running ---
 
