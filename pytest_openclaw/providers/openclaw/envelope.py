@@ -7,11 +7,11 @@ neither times nor arguments of calls; `relay.py` records those.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.core.text import valid_text
-from pytest_openclaw.providers.json_values import count_in, object_in, objects_in, text_in
+from pytest_openclaw.providers.json_values import object_in, objects_in, text_in
 from pytest_openclaw.providers.openclaw.output import find_object
 from pytest_openclaw.providers.wire_errors import shortened
 from pytest_openclaw.types import faults
@@ -32,24 +32,10 @@ _LOST = re.compile(r"ECONNRESET|connection error|fetch failed|socket hang up|ter
 
 @dataclass(frozen=True, kw_only=True)
 class AgentResult:
-    """The result of a successful run.
-
-    Attributes:
-        tools: names of the called tools, each once, in OpenClaw's order.
-        calls: number of calls; None if it is not reported.
-        failures: number of failed calls.
-    """
+    """The result of a successful run; the relay has its tokens and calls."""
 
     text: str
     model: str | None
-    provider: str | None
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    cached_tokens: int | None = None
-    turns: int | None = None
-    tools: tuple[str, ...] = ()
-    calls: int | None = None
-    failures: int | None = None
 
 
 def find_envelope(stdout: str, stderr: str = "") -> JsonObject | None:
@@ -81,11 +67,7 @@ def _of_session(answer: JsonObject) -> JsonObject:
         "status": "timeout" if timed_out else "error" if failed else "ok",
         "final": final,
         "payloads": payloads,
-        "usage": agent.get("usage"),
-        "assistantTurns": agent.get("assistantTurns"),
-        "toolSummary": meta.get("toolSummary"),
         "model": agent.get("model"),
-        "provider": agent.get("provider"),
         **({"error": error} if error else {}),
     }
 
@@ -95,32 +77,13 @@ def read_envelope(envelope: JsonObject, called: CalledModel) -> AgentResult | Fa
 
     A run in which the model gave no answer, even after OpenClaw repeated the request, is a result.
     """
+    model = text_in(envelope.get("model")) or None
     error = object_in(envelope.get("error"))
     if text_in(error.get("kind")) == "incomplete_turn" or _NO_ANSWER.search(text_in(error.get("message"))):
-        return replace(_agent_result(envelope), text="")
+        return AgentResult(text="", model=model)
     if envelope.get("ok") is True and envelope.get("status") == "ok":
-        return _agent_result(envelope)
+        return AgentResult(text=valid_text(text_in(envelope.get("final"))), model=model)
     return _fault(envelope, called)
-
-
-def _agent_result(envelope: JsonObject) -> AgentResult:
-    usage, summary = object_in(envelope.get("usage")), object_in(envelope.get("toolSummary"))
-    fresh, cached = count_in(usage.get("input")), count_in(usage.get("cacheRead"))
-    written = count_in(usage.get("cacheWrite")) or 0
-    names = summary.get("tools")
-    return AgentResult(
-        text=valid_text(text_in(envelope.get("final"))),
-        model=text_in(envelope.get("model")) or None,
-        provider=text_in(envelope.get("provider")) or None,
-        # OpenClaw counts cached tokens separately from the input.
-        input_tokens=None if fresh is None else fresh + (cached or 0) + written,
-        output_tokens=count_in(usage.get("output")),
-        cached_tokens=cached,
-        turns=count_in(envelope.get("assistantTurns")),
-        tools=tuple(name for name in names if isinstance(name, str)) if isinstance(names, list) else (),
-        calls=count_in(summary.get("calls")) if summary else 0,
-        failures=count_in(summary.get("failures")),
-    )
 
 
 def _fault(envelope: JsonObject, called: CalledModel) -> Fault:

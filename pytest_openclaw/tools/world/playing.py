@@ -294,17 +294,12 @@ def final_state(world: World, tools: Sequence[Tool], calls: Iterable[ToolCall]) 
     Args:
         world: the state at the start.
         tools: the offered ones.
-        calls: the executed ones, in order; for a reply, see `carried_out`.
+        calls: the executed ones, in order; for a reply, see `answered_calls`.
     """
     playing = Playing(world, tools)
     for call in calls:
         playing.answer(call)
     return playing.state
-
-
-def carried_out(reply: Reply) -> tuple[ToolCall, ...]:
-    """Return the calls of a scripted exchange that were answered; see `answered_calls`."""
-    return tuple(answered_calls(reply).values())
 
 
 def answered_calls(reply: Reply) -> dict[int, ToolCall]:
