@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.providers.address import Address
     from pytest_openclaw.providers.exchange import Exchange
     from pytest_openclaw.types.images import Image
-    from pytest_openclaw.types.replies import Fault, Turn
+    from pytest_openclaw.types.replies import Turn
     from pytest_openclaw.types.requests import Request
     from pytest_openclaw.types.tool_calls import ToolCall
 
@@ -133,6 +133,7 @@ class Gemini(VendorApi):
     path: ClassVar[str] = "/models/MODEL:streamGenerateContent"
     # The most that one page of the list may have; without it there are 50.
     models_path: ClassVar[str] = "/models?pageSize=1000"
+    refusable: ClassVar[Mapping[str, str]] = {"temperature": "temperature", "level": "thinking[ _]?level"}
     dialect: ClassVar[Dialect] = Dialect(
         read=read_gemini, is_whole=is_answer, end_mark="a finishReason", done_ends=False
     )
@@ -167,22 +168,6 @@ class Gemini(VendorApi):
         return gemini_body(
             request, with_temperature="temperature" not in refused, with_budget="level" in refused
         )
-
-    def adapt(self, request: Request, body: JsonObject, fault: Fault) -> bool:
-        """See `OverHttp`."""
-        words, refused = fault.message.lower().replace("_", " "), self.refused[request.model]
-        config = body["generationConfig"]
-        if fault.failure_type != "http_400":
-            return False
-        if "temperature" in config and "temperature" in words:
-            refused.add("temperature")
-            return True
-        if "thinkingLevel" in config.get("thinkingConfig", ()) and (
-            "thinking level" in words or "thinkinglevel" in words
-        ):
-            refused.add("level")
-            return True
-        return False
 
     async def models(self) -> tuple[str, ...]:
         """Names of the models that generate text."""
