@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.core.private import write_private
-from pytest_openclaw.providers.mcp_tools import NAME, broken_file, dump_offer
+from pytest_openclaw.providers.mcp_tools import NAME, dump_offer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -49,7 +49,7 @@ def lay_out_tools(
         inherited: names of the CLI's environment, including keys, which it would pass on to servers; all
             are emptied.
     """
-    offer = folder / "offer.json"
+    offer = offer_file(folder)
     write_private(offer, dump_offer(request.tools, request.world).encode())
     needed = {name: environ[name] for name in _NEEDED if name in environ}
     import_path = os.pathsep.join(path or str(Path.cwd()) for path in sys.path)
@@ -62,6 +62,11 @@ def lay_out_tools(
         "alwaysLoad": True,
     }
     write_private(config_file(folder), json.dumps({"mcpServers": {NAME: server}}).encode())
+
+
+def offer_file(folder: Path) -> Path:
+    """Return the file that our server reads."""
+    return folder / "offer.json"
 
 
 def config_file(folder: Path) -> Path:
@@ -97,9 +102,3 @@ def why_not_askable(request: Request) -> str:
     if len(wire_names(request.tools)) < len(request.tools):
         return "the Claude CLI takes letters, digits, _ and - in names, and so two tools have the same one."
     return ""
-
-
-def what_broke(folder: Path) -> str:
-    """Return the error of our server, as one line; empty if there is none."""
-    file = broken_file(folder / "offer.json")
-    return file.read_text("utf-8").strip().rpartition("\n")[2] if file.exists() else ""

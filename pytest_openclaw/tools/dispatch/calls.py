@@ -24,7 +24,7 @@ from pytest_openclaw.tools.dispatch.arguments import (
 )
 from pytest_openclaw.tools.dispatch.coercion import coerce
 from pytest_openclaw.tools.dispatch.complaints import in_order, worded, worded_by_bridge
-from pytest_openclaw.tools.dispatch.names import ALIASES, find_name, is_repeated, same_tool
+from pytest_openclaw.tools.dispatch.names import find_name, is_repeated
 from pytest_openclaw.types.tool_calls import CodeTool, Dispatched
 
 if TYPE_CHECKING:
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.core.json_schema import BoundedSchema
     from pytest_openclaw.types.tool_calls import Tool, ToolCall
-
-__all__ = ["ALIASES", "CHECK_STEPS", "dispatch", "is_forgotten", "same_tool"]
 
 CHECK_STEPS = 50_000
 """The most keywords of a schema that are checked."""

@@ -56,7 +56,7 @@ def same_tool(name: str, other: str) -> bool:
 
 def edit_distance(name: str, other: str) -> int:
     """Return how many characters must be added, removed or replaced between two names (Levenshtein)."""
-    row = [*range(len(other) + 1)]
+    row: list[int] = [*range(len(other) + 1)]
     for n, char in enumerate(name, 1):
         before, row = row, [n]
         for m, wanted in enumerate(other, 1):

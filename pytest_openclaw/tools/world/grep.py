@@ -174,13 +174,7 @@ class _Search:
     @property
     def has_context(self) -> bool:
         """Whether lines around the matching ones are printed."""
-        return bool(self.options.keys() & {"A", "B", "C"}) and not self.options.keys() & {
-            "c",
-            "l",
-            "L",
-            "o",
-            "q",
-        }
+        return bool(self.options.keys() & set("ABC")) and self.options.keys().isdisjoint("clLoq")
 
     def _with_context(self, name: str, lines: list[str], hits: list[int]) -> list[str]:
         before, after = self._number("B", self._number("C", 0)), self._number("A", self._number("C", 0))

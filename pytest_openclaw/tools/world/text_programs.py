@@ -51,16 +51,9 @@ def _rev(process: Process) -> str:
     return "".join(line.rstrip("\n")[::-1] + "\n" * line.endswith("\n") for line in lines)
 
 
-def _head(process: Process) -> str:
-    return _part(process, is_head=True)
-
-
-def _tail(process: Process) -> str:
-    return _part(process, is_head=False)
-
-
-def _part(process: Process, *, is_head: bool) -> str:
+def _part(process: Process) -> str:
     """Return the first or last lines (`-n`) or bytes (`-c`) of each text, with names if there are several."""
+    is_head = process.name == "head"
     first, *others = process.words or [""]
     if re.fullmatch(r"-\d+", first):
         if len(others) > 1 and not is_head:
@@ -275,11 +268,11 @@ def _members(written: str) -> str:
 TEXT_PROGRAMS: Mapping[str, Program] = {
     "cat": _cat,
     "cut": _cut,
-    "head": _head,
+    "head": _part,
     "rev": _rev,
     "sort": _sort,
     "tac": _tac,
-    "tail": _tail,
+    "tail": _part,
     "tr": _tr,
     "uniq": _uniq,
     "wc": _wc,
