@@ -7,6 +7,7 @@ unknown without it.
 from __future__ import annotations
 
 import importlib
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
 from math import fsum
@@ -142,14 +143,7 @@ def _sum(parts: Sequence[float | None]) -> float | None:
 
 def _with_missing_as_zero(usage: Usage) -> Usage:
     """Return the usage of an interrupted attempt; its server may have counted only the input."""
-    return Usage(
-        model=usage.model,
-        input_tokens=usage.input_tokens or 0,
-        output_tokens=usage.output_tokens or 0,
-        cached_tokens=usage.cached_tokens,
-        cache_write_tokens=usage.cache_write_tokens,
-        cache_write_1h_tokens=usage.cache_write_1h_tokens,
-    )
+    return replace(usage, input_tokens=usage.input_tokens or 0, output_tokens=usage.output_tokens or 0)
 
 
 # --- the user's own prices ----------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import string
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -11,9 +12,8 @@ if TYPE_CHECKING:
     from pytest_openclaw.tools.world.shell_parts import Process, Program
 
 _CLASSES = {
-    "upper": "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "lower": "abcdefghijklmnopqrstuvwxyz", "digit": "0123456789",
-    "space": "\t\n\v\f\r ", "blank": "\t ",
-    "punct": "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~",
+    "upper": string.ascii_uppercase, "lower": string.ascii_lowercase, "digit": string.digits,
+    "space": "\t\n\v\f\r ", "blank": "\t ", "punct": string.punctuation,
 }  # fmt: skip
 _CLASSES |= {
     "alpha": _CLASSES["upper"] + _CLASSES["lower"],

@@ -157,6 +157,18 @@ class Workspace:
                 raise ToolError(f"Path component is not a directory: {absolute(above)}")
 
 
+def named_place(path: str) -> str:
+    """Return the place of a path in a call.
+
+    Raises:
+        ToolError: a file cannot have that name.
+    """
+    try:
+        return place_of(path)
+    except ValueError as error:
+        raise ToolError(str(error)) from None
+
+
 def inside(path: str, hint: str = _SCRATCH) -> str:
     """Return the place of a path in the call of a file tool.
 
@@ -167,10 +179,7 @@ def inside(path: str, hint: str = _SCRATCH) -> str:
     Raises:
         ToolError: it is outside the workspace, or a file cannot have that name.
     """
-    try:
-        place = place_of(referred(path))
-    except ValueError as error:
-        raise ToolError(str(error)) from None
+    place = named_place(referred(path))
     if not is_inside(place):
         raise ToolError(f"Path escapes sandbox root ({ROOT}): {path}{hint}")
     return place
