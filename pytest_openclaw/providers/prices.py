@@ -126,6 +126,19 @@ def total_tokens(counts: Iterable[int | None]) -> int | None:
     return sum(known) if len(known) == len(listed) else None
 
 
+def summed(replies: Sequence[Reply]) -> Reply:
+    """Return the last reply of an exchange with the texts, calls and counts of all of them."""
+    return replace(
+        replies[-1],
+        raw="\n\n".join(filter(None, (reply.raw for reply in replies))),
+        tool_calls=tuple(call for reply in replies for call in reply.tool_calls),
+        input_tokens=total_tokens(reply.input_tokens for reply in replies),
+        output_tokens=total_tokens(reply.output_tokens for reply in replies),
+        cached_tokens=total_tokens(reply.cached_tokens for reply in replies),
+        usage=tuple(usage for reply in replies for usage in reply.usage),
+    )
+
+
 def has_list() -> bool:
     """Whether the list of prices is installed; loads it."""
     return _price_list() is not None
