@@ -368,12 +368,7 @@ class OpenClawAgent(Provider):
 async def _lines_until(running: Running, over: asyncio.Event) -> list[bytes]:
     """Return the lines of a program up to its end, or until `over` is set."""
     lines: list[bytes] = []
-
-    async def read() -> None:
-        while (line := await running.next_line()) is not None:
-            lines.append(line)
-
-    tasks = [asyncio.ensure_future(read()), asyncio.ensure_future(over.wait())]
+    tasks = [asyncio.ensure_future(running.read_lines(lines)), asyncio.ensure_future(over.wait())]
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     finally:

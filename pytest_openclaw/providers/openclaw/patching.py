@@ -19,8 +19,8 @@ from pytest_openclaw.core.signals import how_it_ended
 from pytest_openclaw.providers.json_values import count_in
 from pytest_openclaw.providers.openclaw.call import scratch_folder
 from pytest_openclaw.providers.openclaw.config_files import config_path, copy_config, empty_config
+from pytest_openclaw.providers.openclaw.envelope import find_object
 from pytest_openclaw.providers.openclaw.installed import PATIENCE_S, OpenClaw, find_openclaw
-from pytest_openclaw.providers.openclaw.output import find_object
 from pytest_openclaw.providers.openclaw.ruling import Checked, Remark, Ruling, ruling_of
 from pytest_openclaw.providers.wire_errors import shortened
 

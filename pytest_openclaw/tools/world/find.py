@@ -192,7 +192,7 @@ class _Visit:
 
     def _run(self, words: list[str]) -> int:
         process = self._process
-        process.streams.out.write("".join(self.printed))
+        process.streams.out("".join(self.printed))
         self.printed.clear()
         return process.run(words, replace(process.streams, stdin=Input()), process.shell)
 
