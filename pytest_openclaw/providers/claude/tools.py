@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 #: the CLI's prefix of our tools' names
 PREFIX = f"mcp__{NAME}__"
+#: the file that our server reads, and the one that names it to the CLI
+OFFER, _CONFIG = "offer.json", "mcp.json"
 _SERVER = ("-P", "-m", "pytest_openclaw.providers.mcp_tools")
 # Variables that Python needs to start.
 _NEEDED = ("PATH", "SYSTEMROOT", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "PYTHONHOME")
@@ -49,7 +51,7 @@ def lay_out_tools(
         inherited: names of the CLI's environment, including keys, which it would pass on to servers; all
             are emptied.
     """
-    offer = offer_file(folder)
+    offer = folder / OFFER
     write_private(offer, dump_offer(request.tools, request.world).encode())
     needed = {name: environ[name] for name in _NEEDED if name in environ}
     import_path = os.pathsep.join(path or str(Path.cwd()) for path in sys.path)
@@ -61,24 +63,14 @@ def lay_out_tools(
         # All tools in the first request, as in OpenClaw.
         "alwaysLoad": True,
     }
-    write_private(config_file(folder), json.dumps({"mcpServers": {NAME: server}}).encode())
-
-
-def offer_file(folder: Path) -> Path:
-    """Return the file that our server reads."""
-    return folder / "offer.json"
-
-
-def config_file(folder: Path) -> Path:
-    """Return the file that names our server to the CLI."""
-    return folder / "mcp.json"
+    write_private(folder / _CONFIG, json.dumps({"mcpServers": {NAME: server}}).encode())
 
 
 def tool_arguments(request: Request, folder: Path) -> tuple[str, ...]:
     """Return the CLI's arguments about tools and turns; its own tools stay off in any case."""
     turns = request.world.steps if request.world else 1
     allowed = ("--allowedTools", f"mcp__{NAME}") if request.world else ()
-    config = ("--mcp-config", str(config_file(folder))) if request.tools else ()
+    config = ("--mcp-config", str(folder / _CONFIG)) if request.tools else ()
     return (*config, *allowed, "--max-turns", str(turns))
 
 

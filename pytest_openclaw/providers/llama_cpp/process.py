@@ -39,7 +39,6 @@ _SPIN = {"GOMP_SPINCOUNT": "1000"}
 
 async def start(
     command: Sequence[str],
-    arguments: Sequence[str],
     place: Path,
     *,
     environ: Mapping[str, str],
@@ -53,7 +52,6 @@ async def start(
 
     Args:
         command: starts the engine.
-        arguments: of the command.
         place: a path whose `.out` and `.log` siblings receive the output of the process.
         environ: the process gets a small part of it.
         weights: the file to load; messages do not contain its path.
@@ -64,7 +62,7 @@ async def start(
         EngineError: it could not be started, exited, or was not ready in time and was ended.
     """
     try:
-        process = _spawn([*command, *arguments], place, child_environ(environ))
+        process = _spawn(command, place, child_environ(environ))
     except OSError as error:
         why = f"{error.filename}: {error.strerror}"
         raise EngineError(f"the embedded engine cannot be started: {why}") from error

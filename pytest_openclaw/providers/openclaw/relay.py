@@ -29,7 +29,6 @@ from pytest_openclaw.types.faults import CallFailed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from types import TracebackType
 
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.providers.openclaw.code_calls import CodeCalls
@@ -149,9 +148,7 @@ class Relay:
         self._listening = await asyncio.start_server(self._serve, "127.0.0.1", 0)
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """Close everything."""
         self._listening.close()
         await self._edge.aclose()

@@ -151,11 +151,9 @@ class _Search:
             return [f"{name}:{len(hits)}" if name else str(len(hits))]
         if "o" in self.options:
             return [self._line(name, n, part, ":") for n in hits for part in self._parts(lines[n])]
-        return (
-            self._with_context(name, lines, hits)
-            if self.has_context
-            else [self._line(name, n, lines[n], ":") for n in hits]
-        )
+        if self.has_context:
+            return self._with_context(name, lines, hits)
+        return [self._line(name, n, lines[n], ":") for n in hits]
 
     def _parts(self, line: str) -> Iterator[str]:
         if "v" in self.options:

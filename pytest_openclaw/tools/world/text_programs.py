@@ -88,13 +88,7 @@ def _wc(process: Process) -> str:
     process.workspace.work.spend(sum(len(text) for _, text in found) // 20)
     rows = [(path, _counts(text, shown)) for path, text in found]
     if len(paths) > 1:
-        rows.append(
-            (
-                "total",
-                [sum(column) for column in zip(*(counts for _, counts in rows), strict=True)]
-                or [0] * len(shown),
-            )
-        )
+        rows.append(("total", [sum(counts[n] for _, counts in rows) for n in range(len(shown))]))
     # GNU's width: that of the size of all files; of a pipe, whose size is not known, seven.
     width = len(str(sum(len(text.encode()) for _, text in found)))
     if len(shown) == 1 and len(paths) < 2:

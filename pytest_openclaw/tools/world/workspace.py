@@ -27,11 +27,6 @@ class ToolError(Exception):
     """A tool failed; the message is sent to the model."""
 
 
-def error_text(tool: str, error: str) -> str:
-    """Return an error of a tool in the form in which OpenClaw sends it to the model."""
-    return pretty({"status": "error", "tool": tool, "error": error})
-
-
 def pretty(value: Any) -> str:
     """Return a value as OpenClaw's tools write it."""
     return json.dumps(value, ensure_ascii=False, indent=2)
