@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _EXACTLY = "The old text must match exactly including all whitespace and newlines."
 #: on one character, as in Unicode's stream-safe text; they are sorted in a time that grows with their square
 MOST_MARKS = 30
-_ENDS = re.compile(r"\r\n|\r|\n")
+LINE_ENDS = re.compile(r"\r\n|\r|\n")
 #: quotes, dashes and blanks of every kind → the plain ones
 ALIKE = str.maketrans(
     dict.fromkeys("\u2018\u2019\u201a\u201b", "'")
@@ -169,14 +169,14 @@ def _characters(line: str) -> Iterator[tuple[int, int]]:
 
 
 def _with_ends(text: str, plain: str, spans: Sequence[tuple[int, int, str]]) -> str:
-    """Return a text with spans replaced, whose lines end as before; new ones as the line that they come in.
+    """Return a text with the spans replaced; new lines end as the line that they come in does.
 
     Args:
         text: as it is.
         plain: the same with plain line ends.
         spans: start and end in it, and the new text.
     """
-    ends = _ENDS.findall(text)
+    ends = LINE_ENDS.findall(text)
     places = [found.start() for found in re.finditer("\n", plain)]
     pieces: list[str] = []
     position = line = 0

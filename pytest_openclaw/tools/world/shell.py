@@ -298,6 +298,7 @@ class Interpreter:
         return inner
 
     def _opened(self, path: str, shell: Shell, *, appends: bool) -> Output:
+        """Return the output to a file, which is emptied at once unless it is continued."""
         if path == _NOWHERE:
             return lambda _: None
         place = shell.place("sh", path)
