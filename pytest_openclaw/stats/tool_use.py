@@ -111,6 +111,15 @@ def is_apart(record: Record) -> bool:
     return any(one is not None for one in apart)
 
 
+def count_native_unanswered(records: Iterable[Record]) -> int:
+    """Count the cells without an answer that offered tools on the wire."""
+    return sum(
+        record.tools_offered is not None and not is_apart(record)
+        for record in records
+        if record.availability_status != "ok"
+    )
+
+
 def tool_use_of(answered: Sequence[Record], n_targets: int = 1, looks: Sequence[int] = ()) -> ToolUse:
     """Return the tool use that the tier is taken from: native where a call was asked for, else as text.
 
