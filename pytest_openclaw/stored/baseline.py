@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING
 
 from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.core.files import is_there
-from pytest_openclaw.recording.run_directory import RESULTS, is_active, living
+from pytest_openclaw.recording.run_directory import is_active, living
 from pytest_openclaw.stats.run_comparison import Measured
 from pytest_openclaw.stored.parts import is_finished
 from pytest_openclaw.stored.reading import (
     CONFIG,
-    StoredRow,
+    light_rows,
     load_config,
     load_inventory,
-    read_rows,
     runs_by_age,
     target_of,
 )
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.types.records import Record
-    from pytest_openclaw.types.targets import CellKey, Target
+    from pytest_openclaw.types.targets import Target
 
 
 POOL = f"{LAST}:"
@@ -112,28 +111,19 @@ def read_measured(path: Path) -> Measured:
     Raises:
         OpenClawError: it cannot be read or is malformed; the message names file and line.
     """
-    records: dict[CellKey, Record] = {}
-    for row in read_rows(path / RESULTS):
-        if isinstance(row, StoredRow):  # not the last, incomplete write of a killed run
-            records[row.record.key] = slim(row.record)
-    config, inventory = load_config(path), load_inventory(path)
+    records, config = light_rows(path), load_config(path)
     return Measured(
         run_id=path.name,
-        records=tuple(records.values()),
+        records=tuple(records),
         config=config,
-        inventory=inventory,
+        inventory=load_inventory(path),
         n_selected=_n_selected(path, config, records),
     )
 
 
-def slim(record: Record) -> Record:
-    """Return a row without its large texts."""
-    return replace(record, raw_output="", parsed_output=None, tool_call_details=(), turns=None, tool_notes=())
-
-
-def _n_selected(path: Path, config: JsonObject, rows: Iterable[CellKey]) -> dict[Target, int]:
+def _n_selected(path: Path, config: JsonObject, records: Iterable[Record]) -> dict[Target, int]:
     """Count the cells of each target, without those skipped by a mark or left out after a settled tier."""
-    n_rows = Counter(key.target for key in rows)
+    n_rows = Counter(record.target for record in records)
     is_whole = is_finished(path, n_rows.total())
     return {
         target: n_rows[target] if is_whole or "settled_after" in entry else entry["n_cells"]

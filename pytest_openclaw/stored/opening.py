@@ -6,14 +6,11 @@ import re
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.reports.cell_text import Opened
-from pytest_openclaw.suites import definition as definition_of
-from pytest_openclaw.suites.prompt import read_prompt
+from pytest_openclaw.stored.showing import offered_tools
 from pytest_openclaw.tools.dispatch import dispatch
 from pytest_openclaw.tools.thinking import strip_thinking
 from pytest_openclaw.types.rows import call_of
 from pytest_openclaw.types.targets import OPENCLAW_CODE
-from pytest_openclaw.validators import BUILTIN
-from pytest_openclaw.validators.registry import build_registry
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,7 +33,7 @@ def open_record(record: Record, definition: JsonObject) -> Opened:
     answer = strip_thinking(record.raw_output)
     thinking = record.raw_output[: len(record.raw_output) - len(answer)]
     alone = _ONE_BLOCK.fullmatch(thinking)
-    tools = None if record.surface == OPENCLAW_CODE else _tools_of(definition)
+    tools = None if record.surface == OPENCLAW_CODE else offered_tools(definition)
     return Opened(
         thinking=alone[2] if alone else thinking,
         answer=answer,
@@ -51,16 +48,3 @@ def _opened(call: Mapping[str, Any], tools: tuple[Tool, ...] | None) -> JsonObje
     made = dispatch(call_of(call), tools)
     text = "\n".join([*([made.message] if made.message else []), *made.notes])
     return {**opened, "problem": made.problem, "told": text or None}
-
-
-def _tools_of(definition: JsonObject) -> tuple[Tool, ...] | None:
-    """Return the tools that a prompt offered; None if there were none, or they have changed."""
-    if "tools" not in definition:
-        return None
-    # Its rule may belong to a plugin that is not installed here; only the tools are needed.
-    raw = {key: value for key, value in definition.items() if key not in ("suite", "extra", "validator")}
-    registry = build_registry(("built-in", validator) for validator in BUILTIN)
-    prompt, _ = read_prompt(raw, definition["id"], suite=definition["suite"], registry=registry)
-    if prompt is None or definition_of(prompt).get("tools_sha256") != definition.get("tools_sha256"):
-        return None
-    return prompt.tools

@@ -17,7 +17,7 @@ from pytest_openclaw.stored.reading import StoredRun, load_run, load_surface, re
 from pytest_openclaw.types.settings import gates_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     from pytest_openclaw.core.json_types import JsonObject
@@ -120,14 +120,7 @@ class Part:
     @property
     def records(self) -> list[Record]:
         """The last row of each cell in planned order, by target, prompt and repeat, and without its texts."""
-        targets = {target: place for place, target in enumerate(self.n_selected)}
-        prompts = {key: place for place, key in enumerate(self.prompts)}
-
-        def place(record: Record) -> tuple[int, int, int]:
-            prompt = prompts.get((record.suite, record.prompt_id), len(prompts))
-            return targets.get(record.target, len(targets)), prompt, record.repeat
-
-        return sorted((row.record for row in self.rows.values()), key=place)
+        return in_planned_order((row.record for row in self.rows.values()), self.n_selected, self.prompts)
 
     def n_rows_of(self, target: Target) -> int:
         """Number of cells of one target with a row."""
@@ -147,6 +140,20 @@ class Part:
         if self.run.torn:
             sentences.append(f"{self.name}: the last line was torn when the run was killed, and is left out")
         return sentences
+
+
+def in_planned_order(
+    records: Iterable[Record], targets: Iterable[Target], prompts: Iterable[PromptKey]
+) -> list[Record]:
+    """Sort rows by target, prompt and repeat; workers finish cells in any order."""
+    targets = {target: place for place, target in enumerate(targets)}
+    prompts = {key: place for place, key in enumerate(prompts)}
+
+    def place(record: Record) -> tuple[int, int, int]:
+        prompt = prompts.get((record.suite, record.prompt_id), len(prompts))
+        return targets.get(record.target, len(targets)), prompt, record.repeat
+
+    return sorted(records, key=place)
 
 
 def read_part(path: Path, *, even_active: bool = False, index: RowIndex | None = None) -> Part:

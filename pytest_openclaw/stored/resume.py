@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.core.files import open_file
 from pytest_openclaw.recording.kept_cells import Kept, Replay
-from pytest_openclaw.stats.tool_use import bare_turns
+from pytest_openclaw.stats.record_table import without_texts
 from pytest_openclaw.stored.reading import StoredRow, read_rows, repeats_of, target_of
 from pytest_openclaw.suites import is_wildcard
 from pytest_openclaw.types.run_config import (
@@ -54,10 +54,7 @@ def read_kept(results: Path) -> Kept:
     number = 0
     for number, row in enumerate(read_rows(results), 1):
         if isinstance(row, StoredRow) and row.record.availability_status == "ok":
-            record = row.record
-            bare = bare_turns(record.turns)
-            slim = replace(record, raw_output="", parsed_output=None, tool_call_details=(), turns=bare)
-            found[record.key] = (number, slim, Replay.of(record))
+            found[row.record.key] = (number, without_texts(row.record), Replay.of(row.record))
     kept = sorted(found.values(), key=lambda entry: entry[0])
     return Kept(
         records=tuple(record for _, record, _ in kept),

@@ -9,14 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.reports.html.shown import Shown, ShownBaseline, ShownCall, ShownRun, ShownTurn
 from pytest_openclaw.stats.sampling import sample_of
-from pytest_openclaw.stats.summarizing import summarize_run
-from pytest_openclaw.stored.summaries import as_written, servers_of, stored_summary
+from pytest_openclaw.stored.summaries import stored_summary, summary_of
 from pytest_openclaw.suites.offered import read_tools
 from pytest_openclaw.tools.dispatch import dispatch
 from pytest_openclaw.tools.thinking import strip_thinking
 from pytest_openclaw.types.rows import call_of
-from pytest_openclaw.types.run_config import looks_of
-from pytest_openclaw.types.settings import Gates
 from pytest_openclaw.types.targets import OPENCLAW_CODE
 
 if TYPE_CHECKING:
@@ -53,18 +50,7 @@ def show_run(
     rows = part.rows_in_order
     records = [row.record for row in rows]
     written = stored_summary(part.run.path) or {}
-    summary = summarize_run(
-        records,
-        part.n_selected,
-        part.gates or Gates(),
-        servers_of(part),
-        run_id=part.run.run_id,
-        generated_at_ms=written.get("generated_at_ms", now_ms),
-        looks=looks_of(part.run.config),
-        surface=part.run.config.get("surface"),
-    )
-    if written:
-        summary = as_written(summary, part.run.path)
+    summary = replace(summary_of(part, records), generated_at_ms=written.get("generated_at_ms", now_ms))
     if comparison:
         summary = replace(summary, comparison=comparison)
     before = baseline.rows if baseline else {}
