@@ -8,7 +8,7 @@ from collections import Counter
 from math import ceil, floor
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.core.text import counted
+from pytest_openclaw.core.text import counted, first_few
 from pytest_openclaw.reports.numbers import one_line
 
 if TYPE_CHECKING:
@@ -117,9 +117,8 @@ def set_aside_in_words(apart: SetAside, option: str) -> str:
         option: the one that looks across a difference, as the user would type it.
     """
     detail = f" ({apart.detail})" if apart.detail else ""
-    more = f" and {rest} more" if (rest := len(apart.prompts) - MOST_PROMPTS) > 0 else ""
     across = f"; {option}={ACROSS[apart.reason]} compares them" if apart.reason in ACROSS else ""
-    named = f"{', '.join(apart.prompts[:MOST_PROMPTS])}{more}"
+    named = first_few(apart.prompts, MOST_PROMPTS)
     cells = counted(apart.n_cells, "cell")
     return f"{cells} of {apart.target}: {REASONS[apart.reason]}{detail}: {named}{across}"
 

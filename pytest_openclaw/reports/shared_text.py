@@ -5,10 +5,9 @@ from __future__ import annotations
 import html
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_openclaw.reports.columns import kept_columns, render_columns
+from pytest_openclaw.reports.columns import render_targets
 from pytest_openclaw.reports.numbers import (
     DASH,
-    columns,
     one_line,
     render_interval,
     render_ms,
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 
 HEADERS = ("target", "tools", "95% CI", "tier", "p50", "difference", "prompts", "compared")
 LEFT_OUT_FIRST = ("p50", "95% CI", "prompts")
-ON_THE_LEFT = (True, False, False, True, False, False, False, True)
+ON_THE_LEFT = ("tier", "compared")
 PAGE_HEADERS = (
     "model", "right calls", "95 %", "tier", "may hold tools?", "asked by", "quantization", "OpenClaw",
     "surface", "other conditions", "p50", "prompts", "measured",
@@ -89,15 +88,7 @@ def render_beside(own: Sequence[SharedResult], shared: Sequence[SharedResult], w
             yield ""
         yield from whole_lines_of(f"{one.name}: {one.figures['recommendation']['sentence']}", width, "  ")
         rows = [_row(other, compare_shared(one, other)) for other in sorted(shared, key=_by_rate)]
-        table = [HEADERS, _row(one, None), *rows]
-        longest = max(columns(row[0]) for row in table)
-        kept = kept_columns(table, LEFT_OUT_FIRST, width, min(longest, 24))
-        yield from render_columns(
-            [[row[n] for n in kept] for row in table],
-            [ON_THE_LEFT[n] for n in kept],
-            most=longest,
-            width=width,
-        )
+        yield from render_targets([HEADERS, _row(one, None), *rows], ON_THE_LEFT, LEFT_OUT_FIRST, width)
 
 
 def render_leaderboard(ranking: Ranking) -> str:

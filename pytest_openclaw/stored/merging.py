@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from pytest_openclaw.core.errors import OpenClawError
+from pytest_openclaw.core.text import first_few
 from pytest_openclaw.stored.agreement import (
     MAX_SHOWN,
     check_agreement,
@@ -101,10 +102,9 @@ def _joined_rows(parts: Sequence[Part], prefer: Prefer | None) -> tuple[Rows, li
     }
     contested = sorted((key for key, found in versions.items() if len(found) > 1), key=_cell_name)
     if contested and prefer is None:
-        shown = [f"{_cell_name(key)} ({', '.join(_holders(key, parts))})" for key in contested[:MAX_SHOWN]]
-        rest = len(contested) - MAX_SHOWN
+        shown = [f"{_cell_name(key)} ({', '.join(_holders(key, parts))})" for key in contested]
         raise OpenClawError(
-            f"different rows of one cell: {', '.join(shown)}{f' and {rest} more' if rest > 0 else ''}. "
+            f"different rows of one cell: {first_few(shown, MAX_SHOWN)}. "
             "Give --prefer=newest or --prefer=oldest, or leave one of the runs out."
         )
     notes = []

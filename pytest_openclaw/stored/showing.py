@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.reports.html.shown import Shown, ShownBaseline, ShownCall, ShownRun, ShownTurn
 from pytest_openclaw.stats.sampling import sample_of
 from pytest_openclaw.stored.summaries import stored_summary, summary_of
+from pytest_openclaw.suites.definitions import tools_sha256
 from pytest_openclaw.suites.offered import read_tools
 from pytest_openclaw.tools.dispatch import dispatch
 from pytest_openclaw.tools.thinking import strip_thinking
@@ -104,8 +103,7 @@ def offered_tools(definition: Mapping[str, Any]) -> tuple[Tool, ...] | None:
         tools = read_tools(definition["tools"])
     except ValueError:  # a name that is no longer in the catalog
         return None
-    said = hashlib.sha256(json.dumps([asdict(tool) for tool in tools], sort_keys=True).encode()).hexdigest()
-    return tools if said == definition.get("tools_sha256") else None
+    return tools if tools_sha256(tools) == definition.get("tools_sha256") else None
 
 
 def shown_cell(record: Record, tools: tuple[Tool, ...] | None, before: Record | None = None) -> Shown:

@@ -13,8 +13,11 @@ from pytest_openclaw.suites.repeating import pass_text
 from pytest_openclaw.suites.surfaced import as_listed
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.types.prompts import Prompt
+    from pytest_openclaw.types.tool_calls import Tool
     from pytest_openclaw.types.worlds import World
 
 
@@ -64,7 +67,7 @@ def definition(prompt: Prompt) -> JsonObject:
         fields |= {
             "tools": prompt.tools_spec,
             # A surface is a name only; this hash changes with its tools.
-            "tools_sha256": _sha256([asdict(tool) for tool in prompt.tools]),
+            "tools_sha256": tools_sha256(prompt.tools),
             "world": prompt.world and _world(prompt.world),
             "probe": prompt.probe,
             "twin_of": prompt.twin_of,
@@ -92,5 +95,7 @@ def _with_known_keys(pairs: list[tuple[str, Any]]) -> JsonObject:
     return {sys.intern(key): value for key, value in pairs}
 
 
-def _sha256(value: Any) -> str:
-    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+def tools_sha256(tools: Sequence[Tool]) -> str:
+    """Return the hash by which `config.json` distinguishes the tools that a prompt offered."""
+    plain = [asdict(tool) for tool in tools]
+    return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()

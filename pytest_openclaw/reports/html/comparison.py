@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pytest_openclaw.core.text import first_few
 from pytest_openclaw.reports.html import charts
 from pytest_openclaw.reports.html.pieces import NAME_WIDTH, Table
 from pytest_openclaw.reports.numbers import DASH, one_line
@@ -100,14 +101,12 @@ def _ratios(targets: Iterable[Comparison]) -> Iterator[list[str]]:
 
 
 def _apart(one: SetAside) -> list[str]:
-    prompts = [_word(name) for name in one.prompts]
-    more = f" and {len(prompts) - _MOST_PROMPTS} more" if len(prompts) > _MOST_PROMPTS else ""
     return [
         one_line(one.target, NAME_WIDTH),
         one.reason.replace("_", " "),
         _word(one.detail),
         str(one.n_cells),
-        f"{', '.join(prompts[:_MOST_PROMPTS])}{more}",
+        first_few([_word(name) for name in one.prompts], _MOST_PROMPTS),
     ]
 
 

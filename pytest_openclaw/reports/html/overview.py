@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pytest_openclaw.core.text import first_few
 from pytest_openclaw.reports.html import charts
 from pytest_openclaw.reports.html.pieces import PageAnswer, Section, Table, named
 from pytest_openclaw.reports.numbers import (
@@ -113,10 +114,9 @@ def findings_section(summary: Summary) -> Section | None:
     for group in summary.groups:
         notes += _of_group(group)
     if summary.missed and summary.n_answered:
-        names = ", ".join(missed.prompt_id for missed in summary.missed[:_MOST_MISSED])
-        more = len(summary.missed) - _MOST_MISSED
+        names = first_few([missed.prompt_id for missed in summary.missed], _MOST_MISSED)
         by = "missed by all" if len(summary.groups) > 1 else "missed"
-        notes.append((by, f"{len(summary.missed)} prompts: {names}{f' and {more} more' if more > 0 else ''}"))
+        notes.append((by, f"{len(summary.missed)} prompts: {names}"))
     if row := summary.slowest:
         notes.append(
             ("slowest", f"{row.prompt_id} {row.prompt_name}: {render_ms(row.e2e_ms)} on {row.target.label}")

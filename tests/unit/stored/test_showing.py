@@ -13,7 +13,8 @@ from pytest_openclaw.stored.baseline import read_measured
 from pytest_openclaw.stored.gating import apply_gates
 from pytest_openclaw.stored.parts import read_part
 from pytest_openclaw.stored.showing import offered_tools, show_run, shown_cell, split_thinking
-from pytest_openclaw.suites.definitions import _sha256
+from pytest_openclaw.suites.definitions import tools_sha256
+from pytest_openclaw.suites.offered import read_tools
 from pytest_openclaw.types.settings import Gates
 from tests.unit.reports.summaries import missed, record
 from tests.unit.stored.stored_runs import A, B, definition, row, store
@@ -45,11 +46,7 @@ def test_dispatch_says_what_becomes_of_a_call() -> None:
 
 
 def _hash_of(spec: Any) -> str:
-    from dataclasses import asdict
-
-    from pytest_openclaw.suites.offered import read_tools
-
-    return _sha256([asdict(tool) for tool in read_tools(spec)])
+    return tools_sha256(read_tools(spec))
 
 
 @pytest.mark.parametrize(
