@@ -17,7 +17,7 @@ from pytest_openclaw import __version__
 from pytest_openclaw.core.files import replacing
 from pytest_openclaw.recording.environment import file_names
 from pytest_openclaw.stats.rates import is_judged
-from pytest_openclaw.stored.showing import split_thinking
+from pytest_openclaw.tools.thinking import split_thinking
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -5,14 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.reports.html.shown import Shown, ShownBaseline, ShownCall, ShownRun, ShownTurn
+from pytest_openclaw.reports.html.shown import Shown, ShownBaseline, ShownRun
 from pytest_openclaw.stats.sampling import sample_of
 from pytest_openclaw.stored.summaries import stored_summary, summary_of
 from pytest_openclaw.suites.definitions import tools_sha256
 from pytest_openclaw.suites.offered import read_tools
-from pytest_openclaw.tools.dispatch import dispatch
-from pytest_openclaw.tools.thinking import strip_thinking
-from pytest_openclaw.types.rows import call_of
 from pytest_openclaw.types.targets import OPENCLAW_CODE
 
 if TYPE_CHECKING:
@@ -29,14 +26,12 @@ if TYPE_CHECKING:
 MOST_CELLS = 20_000
 """Cells of a page; it has about a kilobyte of each, which a browser loads at once."""
 TORN = "The last line of the rows was torn when the run was killed, and is left out."
-_OPEN, _CLOSE = "<think>\n", "\n</think>\n\n"
-"""The form of a separate reasoning channel in a row."""
 
 
 def show_run(
     part: Part, baseline: Part | None, *, now_ms: int, comparison: ComparedRuns | None = None
 ) -> ShownRun:
-    """Return the run with its cells split into parts, and its figures computed from its rows.
+    """Return the run with its cells, and its figures computed from its rows.
 
     Of a run with more than `MOST_CELLS` a sample is shown; all figures are those of the whole run.
 
@@ -60,10 +55,12 @@ def show_run(
     return ShownRun(
         summary=summary,
         cells=[
-            shown_cell(
-                row.whole,
-                tools.get((row.record.suite, row.record.prompt_id)),
-                before[row.record.key].whole if row.record.key in before else None,
+            Shown(
+                record=row.whole,
+                tools=None
+                if row.record.surface == OPENCLAW_CODE
+                else tools.get((row.record.suite, row.record.prompt_id)),
+                before=before[row.record.key].whole if row.record.key in before else None,
             )
             for row in shown
         ],
@@ -104,68 +101,6 @@ def offered_tools(definition: Mapping[str, Any]) -> tuple[Tool, ...] | None:
     except ValueError:  # a name that is no longer in the catalog
         return None
     return tools if tools_sha256(tools) == definition.get("tools_sha256") else None
-
-
-def shown_cell(record: Record, tools: tuple[Tool, ...] | None, before: Record | None = None) -> Shown:
-    """Return a row with its reply split into turns, thinking and calls.
-
-    Args:
-        record: the row.
-        tools: those that its prompt offered; None if they are not known.
-        before: the same cell's row in the baseline.
-    """
-    tools = None if record.surface == OPENCLAW_CODE else tools
-    return Shown(
-        record=record,
-        turns=[_turn(turn, tools) for turn in record.turns] if record.turns else [_only_turn(record, tools)],
-        before=before,
-        before_text=_answer(before) if before else "",
-    )
-
-
-def split_thinking(raw: str) -> tuple[str, str]:
-    """Return thinking and answer of a reply in its form in a row."""
-    if raw.startswith(_OPEN) and (end := raw.find(_CLOSE)) >= 0:
-        return raw[len(_OPEN) : end], raw[end + len(_CLOSE) :]
-    answer = strip_thinking(raw)
-    return raw[: len(raw) - len(answer)], answer
-
-
-def _answer(record: Record) -> str:
-    if record.turns:
-        return str(record.turns[-1]["text"])
-    return split_thinking(record.raw_output)[1]
-
-
-def _only_turn(record: Record, tools: tuple[Tool, ...] | None) -> ShownTurn:
-    thinking, answer = split_thinking(record.raw_output)
-    return ShownTurn(text=answer, thinking=thinking, calls=_calls(record.tool_call_details, tools))
-
-
-def _turn(turn: Mapping[str, Any], tools: tuple[Tool, ...] | None) -> ShownTurn:
-    return ShownTurn(
-        text=turn["text"],
-        user=turn.get("user"),
-        thinking=turn.get("reasoning") or "",
-        calls=_calls(turn["calls"], tools),
-        **{
-            name: turn.get(name)
-            for name in ("e2e_ms", "ttft_ms", "input_tokens", "output_tokens", "finish_reason")
-        },
-    )
-
-
-def _calls(calls: Iterable[Mapping[str, Any]], tools: tuple[Tool, ...] | None) -> list[ShownCall]:
-    return [
-        ShownCall(
-            name=call["name"],
-            arguments=call["arguments"],
-            result=call.get("result"),
-            problem=call.get("problem"),
-            dispatched=None if tools is None else dispatch(call_of(call), tools),
-        )
-        for call in calls
-    ]
 
 
 def _earlier(part: Part, baseline: Part | None) -> ShownBaseline | None:

@@ -18,6 +18,18 @@ _CLOSE = {name: re.compile(rf"</{name}>", _FLAGS) for name in _NAMES}
 _ANY_TAG = re.compile(rf"<(/?)(?:{'|'.join(_NAMES)})>", _FLAGS)
 
 
+THINKING, ANSWER = "<think>\n", "\n</think>\n\n"
+"""The form of a separate reasoning channel in a row; a model may write the same into its text."""
+
+
+def split_thinking(raw: str) -> tuple[str, str]:
+    """Return thinking and answer of a reply in its form in a row."""
+    if raw.startswith(THINKING) and (end := raw.find(ANSWER)) >= 0:
+        return raw[len(THINKING) : end], raw[end + len(ANSWER) :]
+    answer = strip_thinking(raw)
+    return raw[: len(raw) - len(answer)], answer
+
+
 def strip_thinking(text: str) -> str:
     """Return the answer in `text`: what follows the thinking at its start.
 
