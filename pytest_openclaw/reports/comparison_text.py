@@ -84,8 +84,7 @@ def in_short(comparison: Comparison) -> str:
     parts = [ratio_in_words(name, ratio) for name, ratio in comparison.ratios.items() if _differs(ratio)]
     if verdicts.n_cells:
         seen = f", {could_see(verdicts)}" if verdicts.word == "no difference seen" else ""
-        passed = f"{verdicts.n_base}/{verdicts.n_cells} -> {verdicts.n_candidate}/{verdicts.n_cells}"
-        parts.insert(0, f"{passed}, p {render_p(verdicts.p_adjusted)}{seen}")
+        parts.insert(0, f"{_passed(verdicts)}, p {render_p(verdicts.p_adjusted)}{seen}")
     else:
         parts.insert(0, "no judged cell could be compared")
     parts += [outcome_in_words(one) for one in comparison.outcomes if one.word != "no difference seen"]
@@ -155,9 +154,8 @@ def details_of(comparison: Comparison) -> Iterator[tuple[str, str]]:
     """Yield what has changed and how sure that is: title and text."""
     verdicts = comparison.verdicts
     if verdicts.n_cells and verdicts.difference is not None:
-        passed = f"{verdicts.n_base}/{verdicts.n_cells} -> {verdicts.n_candidate}/{verdicts.n_cells}"
         change = f"{_signed(verdicts.difference)} points, 95 % {_range(verdicts.interval_95)}"
-        yield "passed", f"{passed}: {change}; p {render_p(verdicts.p_adjusted)}"
+        yield "passed", f"{_passed(verdicts)}: {change}; p {render_p(verdicts.p_adjusted)}"
         yield "prompts", f"{verdicts.n_prompts}: {verdicts.n_better} better, {verdicts.n_worse} worse"
         yield "could see", could_see(verdicts)
         if again := verdicts.recheck:
@@ -175,6 +173,10 @@ def details_of(comparison: Comparison) -> Iterator[tuple[str, str]]:
     if comparison.base_target != comparison.target and verdicts.n_cells > verdicts.n_prompts:
         yield "note", UNLIKE
     yield from (("note", one_line(note, WIDTH)) for note in comparison.notes)
+
+
+def _passed(verdicts: VerdictChange) -> str:
+    return f"{verdicts.n_base}/{verdicts.n_cells} -> {verdicts.n_candidate}/{verdicts.n_cells}"
 
 
 def _ends(ratio: RatioChange) -> tuple[float, float] | None:

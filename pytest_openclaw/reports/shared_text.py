@@ -11,6 +11,7 @@ from pytest_openclaw.reports.numbers import (
     one_line,
     render_interval,
     render_ms,
+    render_share,
     render_tier,
     render_time,
     whole_lines_of,
@@ -63,10 +64,11 @@ class Ranking(NamedTuple):
 
 def rank(results: Sequence[SharedResult]) -> Ranking:
     """Rank results by right tool calls; unsafe targets, and those not to be trusted, are not compared."""
-    fit = sorted(
-        (one for one in results if one.figures["recommendation"]["kind"] not in OUT_OF_THE_RANKING),
-        key=_by_rate,
-    )
+    fit: list[SharedResult] = []
+    unfit: list[SharedResult] = []
+    for one in sorted(results, key=_by_rate):
+        is_unfit = one.figures["recommendation"]["kind"] in OUT_OF_THE_RANKING
+        (unfit if is_unfit else fit).append(one)
     alone = [one for one in fit if not any(is_comparable(one, other) for other in fit if other is not one)]
     ranked = [one for one in fit if one not in alone]
     best = leaders(ranked)
@@ -74,10 +76,7 @@ def rank(results: Sequence[SharedResult]) -> Ranking:
         best=[one for place, one in enumerate(ranked) if place in best],
         others=[one for place, one in enumerate(ranked) if place not in best],
         alone=alone,
-        unfit=sorted(
-            (one for one in results if one.figures["recommendation"]["kind"] in OUT_OF_THE_RANKING),
-            key=_by_rate,
-        ),
+        unfit=unfit,
     )
 
 
@@ -135,7 +134,7 @@ def _row(one: SharedResult, difference: SharedDifference | None) -> tuple[str, .
     use = one.figures["tool_use"]
     return (
         one.name,
-        f"{use['n_success']}/{use['n']}" if use["n"] else DASH,
+        render_share(use["n_success"], use["n"]),
         render_interval(stored_interval(use["interval_95"])),
         render_tier(use["tier"], use["conclusive"]),
         render_ms(one.figures["latency_ms"]["p50"]),
@@ -191,7 +190,7 @@ def _page_row(one: SharedResult, usual: Mapping[str, object]) -> str:
     differing = [name for name in usual if one.conditions.get(name) != usual[name]]
     others = [name for name in differing if name not in ("surface", "release")]
     cells = (
-        f"{use['n_success']}/{use['n']}" if use["n"] else DASH,
+        render_share(use["n_success"], use["n"]),
         render_interval(stored_interval(use["interval_95"])),
         render_tier(use["tier"], use["conclusive"]),
         KINDS[figures["recommendation"]["kind"]],

@@ -151,7 +151,7 @@ def _n_selected(target: Target, parts: Sequence[Part], rows: Rows, n_rows: int) 
     possible: set[CellKey] = set()
     n_possible = n_unnamed = 0
     for part in parts:
-        n_missing = part.n_selected.get(target, 0) - part.n_rows_of(target)
+        n_missing = part.n_selected.get(target, 0) - part.n_rows_of[target]
         if n_missing <= 0:
             continue
         unanswered = _cells_of(part, target) - part.rows.keys()

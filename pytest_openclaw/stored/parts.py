@@ -122,12 +122,9 @@ class Part:
         """The last row of each cell in planned order, by target, prompt and repeat, and without its texts."""
         return in_planned_order((row.record for row in self.rows.values()), self.n_selected, self.prompts)
 
-    def n_rows_of(self, target: Target) -> int:
-        """Number of cells of one target with a row."""
-        return self._n_rows_by_target[target]
-
     @cached_property
-    def _n_rows_by_target(self) -> Counter[Target]:
+    def n_rows_of(self) -> Counter[Target]:
+        """Number of cells with a row."""
         return Counter(key.target for key in self.rows)
 
     @property
@@ -187,11 +184,11 @@ def read_part(path: Path, *, even_active: bool = False, index: RowIndex | None =
     )
     if is_finished(path, part.n_rows):
         # The config also counts cells that a mark skipped later; a finished run lacks none.
-        return replace(part, n_selected={target: part.n_rows_of(target) for target in n_selected})
+        return replace(part, n_selected={target: part.n_rows_of[target] for target in n_selected})
     # A target with a settled tier lacks only fixed repeats, even if other targets continue.
     settled = {target_of(entry) for entry in run.config["targets"] if "settled_after" in entry}
     counts = {
-        target: min(n, part.n_rows_of(target) + part.n_fixed_to_run(target)) if target in settled else n
+        target: min(n, part.n_rows_of[target] + part.n_fixed_to_run(target)) if target in settled else n
         for target, n in n_selected.items()
     }
     return replace(part, n_selected=counts)

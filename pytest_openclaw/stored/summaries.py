@@ -10,9 +10,8 @@ from pytest_openclaw.recording.run_directory import RESULTS
 from pytest_openclaw.stats.compared_runs import comparison_from_json
 from pytest_openclaw.stats.gates import GateResult
 from pytest_openclaw.stats.groups import Snapshots, group_records, group_to_json, summarize_group
-from pytest_openclaw.stats.spent import Budget
 from pytest_openclaw.stats.summarizing import summarize_run
-from pytest_openclaw.stats.summary import SUMMARY_VERSION, Summary
+from pytest_openclaw.stats.summary import SUMMARY_VERSION, Budget, Summary
 from pytest_openclaw.types.documents import check_object
 from pytest_openclaw.types.run_config import looks_of
 from pytest_openclaw.types.settings import Gates

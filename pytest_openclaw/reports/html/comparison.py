@@ -111,10 +111,8 @@ def _apart(one: SetAside) -> list[str]:
 
 
 def _drawn(one: Comparison) -> charts.ChartPoint:
-    found = one.verdicts
-    value, interval = found.difference or 0.0, found.interval_95
-    low, high = (interval.low, interval.high) if interval else (value, value)
-    return charts.ChartPoint(_name(one), value, low, high, f"{_points(value)} points, {found.word}")
+    found, value = one.verdicts, one.verdicts.difference or 0.0
+    return charts.point(_name(one), value, found.interval_95, f"{_points(value)} points, {found.word}")
 
 
 def _name(one: Comparison) -> str:

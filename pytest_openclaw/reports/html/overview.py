@@ -81,10 +81,8 @@ def _answer(group: Group) -> PageAnswer:
 
 
 def _point(group: Group, rate: Rate) -> charts.ChartPoint:
-    interval, value = rate.interval_95, rate.rate or 0.0
-    shown = f"{rate.n_success} of {rate.n}, {render_interval(interval)}"
-    low, high = (interval.low, interval.high) if interval else (value, value)
-    return charts.ChartPoint(named(group.target), value, low, high, shown)
+    shown = f"{rate.n_success} of {rate.n}, {render_interval(rate.interval_95)}"
+    return charts.point(named(group.target), rate.rate or 0.0, rate.interval_95, shown)
 
 
 def _target_row(group: Group) -> list[str]:
