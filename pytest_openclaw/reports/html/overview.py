@@ -103,8 +103,8 @@ def _target_row(group: Group) -> list[str]:
     ]
 
 
-def findings_section(summary: Summary) -> Section | None:
-    """Return the most useful things to know; None without any."""
+def findings_section(summary: Summary) -> Section:
+    """Return the most useful things to know."""
     notes = [
         (gate.ruling.replace("_", " "), f"{gate.asked}, {gate.target}: {gate.reason}")
         for gate in summary.gates
@@ -119,8 +119,6 @@ def findings_section(summary: Summary) -> Section | None:
         notes.append(
             ("slowest", f"{row.prompt_id} {row.prompt_name}: {render_ms(row.e2e_ms)} on {row.target.label}")
         )
-    if not notes:
-        return None
     return Section(
         id="findings", title="Findings", notes=[(word, one_line(text, 600)) for word, text in notes]
     )
