@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import textwrap
 from collections import Counter
 from math import ceil, floor
@@ -46,29 +45,27 @@ UNLIKE = "two models of equal rates that fail on other prompts are called differ
 WIDTH = 100
 MOST_PROMPTS = 8
 TITLE_WIDTH = 15
-_TITLE = re.compile(r"  (?=\S)[\w ]{15}(?=\S)")
 
 
 def render_comparison(compared: ComparedRuns, width: int = WIDTH) -> Iterator[str]:
     """Yield everything, each fact on a line, or on more where the terminal is narrower."""
-    for line in _facts(compared):
-        titled = _TITLE.match(line)
-        indent = titled.end() if titled else len(line) - len(line.lstrip()) + 2
+    for line, indent in _facts(compared):
         yield from textwrap.wrap(
             line, width, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False
         )
 
 
-def _facts(compared: ComparedRuns) -> Iterator[str]:
+def _facts(compared: ComparedRuns) -> Iterator[tuple[str, int]]:
+    """Yield each fact, and where its further lines begin."""
     for comparison in compared.targets:
-        yield f"{name_of(comparison)}: {comparison.verdicts.word}"
+        yield f"{name_of(comparison)}: {comparison.verdicts.word}", 2
         for title, text in details_of(comparison):
-            yield f"  {title:<{TITLE_WIDTH}}{text}"
+            yield f"  {title:<{TITLE_WIDTH}}{text}", 2 + TITLE_WIDTH
     if not compared.targets:
-        yield "no target is in both runs; --target BASE=CANDIDATE says which to compare"
+        yield "no target is in both runs; --target BASE=CANDIDATE says which to compare", 2
     for apart in compared.set_aside:
-        yield f"set aside: {set_aside_in_words(apart, '--across')}"
-    yield from (f"note: {note}" for note in compared.notes)
+        yield f"set aside: {set_aside_in_words(apart, '--across')}", 2
+    yield from ((f"note: {note}", 2) for note in compared.notes)
 
 
 def name_of(comparison: Comparison) -> str:

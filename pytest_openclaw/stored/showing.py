@@ -1,15 +1,20 @@
-"""Prepares the cells of a stored run, and those of its baseline, for display on a page."""
+"""Prepares cells of a stored run for display: on a page beside those of a baseline, or one of them as text."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from pytest_openclaw.reports.cell_text import Opened
 from pytest_openclaw.reports.html.shown import Shown, ShownBaseline, ShownRun
 from pytest_openclaw.stats.sampling import sample_of
 from pytest_openclaw.stored.summaries import stored_summary, summary_of
 from pytest_openclaw.suites.definitions import tools_sha256
 from pytest_openclaw.suites.offered import read_tools
+from pytest_openclaw.tools.dispatch import dispatch
+from pytest_openclaw.tools.thinking import strip_thinking
+from pytest_openclaw.types.rows import call_of
 from pytest_openclaw.types.targets import OPENCLAW_CODE
 
 if TYPE_CHECKING:
@@ -25,6 +30,7 @@ if TYPE_CHECKING:
 
 MOST_CELLS = 20_000
 """Cells of a page; it has about a kilobyte of each, which a browser loads at once."""
+_ONE_BLOCK = re.compile(r"\s*<(\w+)>\n?(.*?)\n?</\1>\s*", re.DOTALL)
 TORN = "The last line of the rows was torn when the run was killed, and is left out."
 
 
@@ -109,3 +115,30 @@ def _earlier(part: Part, baseline: Part | None) -> ShownBaseline | None:
     return ShownBaseline(
         run_id=baseline.run.run_id, gone=[key for key in baseline.rows if key not in part.rows]
     )
+
+
+def open_record(record: Record, definition: JsonObject) -> Opened:
+    """Return the parts of a row's texts.
+
+    Args:
+        record: the row.
+        definition: of its prompt in `config.json`; empty if there is none.
+    """
+    answer = strip_thinking(record.raw_output)
+    thinking = record.raw_output[: len(record.raw_output) - len(answer)]
+    alone = _ONE_BLOCK.fullmatch(thinking)
+    tools = None if record.surface == OPENCLAW_CODE else offered_tools(definition)
+    return Opened(
+        thinking=alone[2] if alone else thinking,
+        answer=answer,
+        calls=[_opened(call, tools) for call in record.tool_call_details],
+    )
+
+
+def _opened(call: Mapping[str, Any], tools: tuple[Tool, ...] | None) -> JsonObject:
+    opened = {"name": call["name"], "arguments": call["arguments"], "problem": None, "told": None}
+    if tools is None:
+        return opened
+    made = dispatch(call_of(call), tools)
+    text = "\n".join([*([made.message] if made.message else []), *made.notes])
+    return {**opened, "problem": made.problem, "told": text or None}

@@ -20,17 +20,8 @@ if TYPE_CHECKING:
 
 _MEASURES = {"latency": "answer", "ttft": "TTFT", "output_tokens": "output tokens", "cost": "cost"}
 _VERDICTS = (
-    "target",
-    "found",
-    "before",
-    "now",
-    "points",
-    "95 %",
-    "prompts better",
-    "worse",
-    "p",
-    "would have seen",
-)
+    "target", "found", "before", "now", "points", "95 %", "prompts better", "worse", "p", "would have seen",
+)  # fmt: skip
 _RATIOS = ("target", "measured", "found", "now / before", "95 %", "prompts", "p")
 _APART = ("target", "why", "what", "cells", "prompts")
 _MOST_PROMPTS = 12
