@@ -1,4 +1,4 @@
-"""Prepares cells of a stored run for display: on a page beside those of a baseline, or one of them as text."""
+"""Prepares cells of a stored run for display: on a page beside those of a baseline, or one cell as text."""
 
 from __future__ import annotations
 
