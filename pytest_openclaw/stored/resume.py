@@ -17,6 +17,7 @@ from pytest_openclaw.recording.kept_cells import Kept, Replay
 from pytest_openclaw.stats.record_table import without_texts
 from pytest_openclaw.stored.reading import StoredRow, read_rows, repeats_of, target_of
 from pytest_openclaw.suites import is_wildcard
+from pytest_openclaw.suites.load import is_suite_file
 from pytest_openclaw.types.run_config import (
     PROMPTS,
     PROVIDERS,
@@ -145,11 +146,6 @@ def _means(given: Target, target: Target) -> bool:
     return given == target
 
 
-def is_python(suite: str) -> bool:
-    """Whether a benchmark of this file is written in Python; suites are TOML or JSON."""
-    return not suite.endswith((".toml", ".json"))
-
-
 # --- changes ------------------------------------------------------------------------------------
 
 
@@ -207,7 +203,7 @@ def _changed_prompts(config: JsonObject, plan: Plan) -> Iterator[str]:
             yield describe_prompt(prompt, " is not selected now, or was removed")
     for key, prompt in now.items():
         # Earlier versions wrote the definition of a Python benchmark with its row, which a killed run lacks.
-        if key not in recorded and not is_python(prompt["suite"]):
+        if key not in recorded and is_suite_file(prompt["suite"]):
             yield describe_prompt(prompt, " is selected now, and was not in the recorded run")
 
 
