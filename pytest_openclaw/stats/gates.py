@@ -15,9 +15,7 @@ from pytest_openclaw.core.text import counted
 from pytest_openclaw.stats.bounds import bounds_of
 from pytest_openclaw.stats.gate_checks import (
     PASSED,
-    PROBED,
     SUCCEEDED,
-    TIMED,
     check_p95,
     check_rate,
     check_safe,
@@ -124,7 +122,6 @@ class _Gate:
     wanted: float
     conclusive: bool
     check: Callable[[Group], GateCheck]
-    what: str
     is_of_tools: bool = False
 
 
@@ -136,7 +133,6 @@ def _gates(gates: Gates) -> Iterator[_Gate]:
             wanted=pass_rate,
             conclusive=conclusive,
             check=lambda group: check_rate(group.passed, PASSED, pass_rate, conclusive=conclusive),
-            what=PASSED,
         )
     if (tool_rate := gates.min_tool_rate) is not None:
         yield _Gate(
@@ -144,7 +140,6 @@ def _gates(gates: Gates) -> Iterator[_Gate]:
             wanted=tool_rate,
             conclusive=conclusive,
             check=lambda group: check_rate(group.tool_use, SUCCEEDED, tool_rate, conclusive=conclusive),
-            what=SUCCEEDED,
             is_of_tools=True,
         )
     if (tier := gates.require_tier) is not None:
@@ -153,18 +148,16 @@ def _gates(gates: Gates) -> Iterator[_Gate]:
             wanted=tier,
             conclusive=True,
             check=lambda group: check_tier(group.tool_use, tier),
-            what=SUCCEEDED,
             is_of_tools=True,
         )
     if gates.require_safe:
-        yield _Gate(name=SAFE, wanted=0, conclusive=False, check=check_safe, what=PROBED)
+        yield _Gate(name=SAFE, wanted=0, conclusive=False, check=check_safe)
     if (limit := gates.max_p95_ms) is not None:
         yield _Gate(
             name="max-p95-ms",
             wanted=limit,
             conclusive=conclusive,
             check=lambda group: check_p95(group, limit, conclusive=conclusive),
-            what=TIMED,
         )
 
 
@@ -177,7 +170,7 @@ def _held(gate: _Gate, bounds: Bounds) -> GateResult:
     never_a_pass = _gap(bounds)
     ruling: Ruling = "no_verdict"
     if measured.state is None:
-        reason = _nothing(bounds.group, gate.what)
+        reason = _nothing(bounds.group, measured.text)
     elif states == {"fails"}:
         ruling, reason = "failed", measured.text + _beside(measured, best[0], bounds, "even with {} for it")
     elif states == {"passes"} and not never_a_pass:

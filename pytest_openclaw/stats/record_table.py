@@ -51,15 +51,8 @@ _shared_of = tuple(attrgetter(*names) for names in SHARED)
 
 
 def without_texts(record: Record) -> Record:
-    """Return a row without its large texts; of an exchange's turns it keeps what became of each call."""
-    return replace(
-        record,
-        raw_output="",
-        parsed_output=None,
-        tool_call_details=(),
-        tool_notes=(),
-        turns=bare_turns(record.turns),
-    )
+    """Return a row without what is `LEFT_OUT`; of an exchange's turns it keeps what became of each call."""
+    return replace(record, **LEFT_OUT, turns=bare_turns(record.turns))
 
 
 class RecordTable:
