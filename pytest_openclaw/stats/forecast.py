@@ -53,8 +53,8 @@ class PastAnswers:
     """
 
     def __init__(self, runs: Iterable[tuple[str, Sequence[Record]]]) -> None:
+        # By cell without its repeat, by target, and by prompt.
         self._known: dict[object, _Before] = {}
-        """By cell without its repeat, by target, and by prompt."""
         for run_id, records in runs:
             for record in records:
                 if record.availability_status == "ok":

@@ -111,7 +111,9 @@ def read_measured(path: Path) -> Measured:
     Raises:
         OpenClawError: it cannot be read or is malformed; the message names file and line.
     """
-    records, config = light_rows(path), load_config(path)
+    # No comparison reads turns, and up to `MOST_POOLED` runs are in memory.
+    records = [replace(one, turns=None) if one.turns else one for one in light_rows(path)]
+    config = load_config(path)
     return Measured(
         run_id=path.name,
         records=tuple(records),

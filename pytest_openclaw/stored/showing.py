@@ -58,18 +58,15 @@ def show_run(
     shown = [rows[place] for place in places]
     definitions = _definitions_of(shown, part) if len(shown) < len(rows) else part.prompts
     tools = {key: offered_tools(definition) for key, definition in definitions.items()}
+
+    def cell(row: IndexedRow) -> Shown:
+        record, older = row.whole, before.get(row.record.key)
+        known = None if record.surface == OPENCLAW_CODE else tools.get((record.suite, record.prompt_id))
+        return Shown(record=record, tools=known, before=older.whole if older else None)
+
     return ShownRun(
         summary=summary,
-        cells=[
-            Shown(
-                record=row.whole,
-                tools=None
-                if row.record.surface == OPENCLAW_CODE
-                else tools.get((row.record.suite, row.record.prompt_id)),
-                before=before[row.record.key].whole if row.record.key in before else None,
-            )
-            for row in shown
-        ],
+        cells=[*map(cell, shown)],
         unshown=_others(records, places, before),
         prompts=list(definitions.values()),
         config=part.run.config,
