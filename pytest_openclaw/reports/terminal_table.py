@@ -36,7 +36,12 @@ def render_table(groups: Sequence[Group], width: int) -> Iterator[str]:
     if answered:
         costs = any(group.cost_usd for _, group in answered)
         rows = [[head, *HEADERS[1:]], *([name, *_figures(group, costs=costs)] for name, group in answered)]
-        yield from _lines(rows, [group for _, group in answered], width, longest)
+        first, *lines = render_targets(rows, ("tier",), LEFT_OUT_FIRST, width, longest=longest)
+        yield first
+        for line, (_, group) in zip(lines, answered, strict=True):
+            yield line
+            if intervals := render_intervals(group.tool_use.interval_95, view_of(group).figures, width - 2):
+                yield f"  {intervals}"
     for name, group in zip(names, groups, strict=True):
         if not group.n_ok:
             yield from _unanswered(name, group, width, min(longest, max(LEAST_NAME, width // 3)))
@@ -47,15 +52,6 @@ def tier_in(line: str) -> tuple[str, str, str, str] | None:
     if not (found := _TIER.search(line)):
         return None
     return line[: found.start()], found[0], line[found.end() :], TIER_COLORS[found[1]]
-
-
-def _lines(rows: Sequence[Sequence[str]], groups: Sequence[Group], width: int, longest: int) -> Iterator[str]:
-    head, *lines = render_targets(rows, ("tier",), LEFT_OUT_FIRST, width, longest=longest)
-    yield head
-    for line, group in zip(lines, groups, strict=True):
-        yield line
-        if intervals := render_intervals(group.tool_use.interval_95, view_of(group).figures, width - 2):
-            yield f"  {intervals}"
 
 
 def short_names(groups: Sequence[Group]) -> list[str]:

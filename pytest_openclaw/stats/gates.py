@@ -222,24 +222,24 @@ def _baseline_gate(
 
 def _rule_on_regression(verdicts: VerdictChange, reason_against: str | None) -> tuple[Ruling, str]:
     """Fail a target whose verdicts are worse than the baseline's, whatever the unanswered cells had been."""
-    counted = f"{_passed(verdicts)}, p {verdicts.p_adjusted:.2g}"
+    found = f"{_passed(verdicts)}, p {verdicts.p_adjusted:.2g}"
     open_cells = f"{verdicts.n_open} cells without an answer"
     if verdicts.if_well == "worse":
         again = verdicts.recheck
         if again is None or again.word == "worse":
-            return "failed", f"worse: {counted}"
+            return "failed", f"worse: {found}"
         passed_again = f"{again.n_passed} of {again.n_asked} cells that fail only now passed when asked again"
-        return "no_verdict", f"worse: {counted}, but {passed_again}"
+        return "no_verdict", f"worse: {found}, but {passed_again}"
     if verdicts.word == "worse":
-        return "no_verdict", f"worse: {counted}, but {open_cells} might have made it good"
+        return "no_verdict", f"worse: {found}, but {open_cells} might have made it good"
     if verdicts.could_see is None:
         prompts = "1 prompt is" if verdicts.n_prompts == 1 else f"{verdicts.n_prompts} prompts are"
-        return "no_verdict", f"{counted}, but {prompts} too few to see any loss"
+        return "no_verdict", f"{found}, but {prompts} too few to see any loss"
     if reason_against:
-        return "no_verdict", f"{counted}, but {reason_against}"
+        return "no_verdict", f"{found}, but {reason_against}"
     if verdicts.if_ill == "worse":
-        return "no_verdict", f"{counted}, but {open_cells} might have made it worse"
-    return "passed", f"{verdicts.word}: {counted}"
+        return "no_verdict", f"{found}, but {open_cells} might have made it worse"
+    return "passed", f"{verdicts.word}: {found}"
 
 
 def _rule_on_loss(verdicts: VerdictChange, most: float, reason_against: str | None) -> tuple[Ruling, str]:
@@ -251,22 +251,22 @@ def _rule_on_loss(verdicts: VerdictChange, most: float, reason_against: str | No
     plain, well, ill = (one for one in ranges if one is not None)
     assert verdicts.difference is not None, "only asked of what was compared"
     ends = f"{100 * plain.low:+.0f} to {100 * plain.high:+.0f}"
-    counted = f"{_passed(verdicts)}: {100 * verdicts.difference:+.0f} points, 95 % {ends}"
+    found = f"{_passed(verdicts)}: {100 * verdicts.difference:+.0f} points, 95 % {ends}"
     limit = f"a loss of {100 * most:.10g} points"
     open_cells = f"{verdicts.n_open} cells without an answer"
     if well.high < -most:
-        return "failed", f"{counted}; {limit} is exceeded"
+        return "failed", f"{found}; {limit} is exceeded"
     if plain.high < -most:
-        reason = f"{counted}; {limit} is exceeded, but {open_cells} might have made it good"
+        reason = f"{found}; {limit} is exceeded, but {open_cells} might have made it good"
         return "no_verdict", reason
     if plain.low <= -most:
         more = _more_prompts(plain, verdicts.n_prompts, most)
-        return "no_verdict", f"not conclusive: {counted}; {limit} is not ruled out{more}"
+        return "no_verdict", f"not conclusive: {found}; {limit} is not ruled out{more}"
     if reason_against:
-        return "no_verdict", f"{counted}, but {reason_against}"
+        return "no_verdict", f"{found}, but {reason_against}"
     if ill.low <= -most:
-        return "no_verdict", f"{counted}, but {open_cells} might have made it worse"
-    return "passed", f"{counted}; {limit} is ruled out"
+        return "no_verdict", f"{found}, but {open_cells} might have made it worse"
+    return "passed", f"{found}; {limit} is ruled out"
 
 
 def _passed(verdicts: VerdictChange) -> str:

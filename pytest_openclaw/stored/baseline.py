@@ -24,7 +24,7 @@ from pytest_openclaw.suites import is_wildcard
 from pytest_openclaw.types.settings import LAST
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.types.records import Record
@@ -87,15 +87,11 @@ def read_baseline(
         if len(pool) == int(number):
             break
         asked = {target_of(entry) for entry in load_config(path)["targets"]}
-        if not targets or any(_is_asked(target, asked) for target in targets):
+        if not targets or any(is_wildcard(target) or target in asked for target in targets):
             pool.append(read_measured(path))
     if not pool:
         raise OpenClawError(f"there is no other run of these targets in {runs_dir}")
     return replace(pool[0], pool=tuple(pool[1:]))
-
-
-def _is_asked(target: Target, asked: Collection[Target]) -> bool:
-    return is_wildcard(target) or target in asked
 
 
 def _finished_runs(runs_dir: Path, besides: Path | None) -> Iterator[Path]:

@@ -102,7 +102,10 @@ def _joined_rows(parts: Sequence[Part], prefer: Prefer | None) -> tuple[Rows, li
     }
     contested = sorted((key for key, found in versions.items() if len(found) > 1), key=_cell_name)
     if contested and prefer is None:
-        shown = [f"{_cell_name(key)} ({', '.join(_holders(key, parts))})" for key in contested]
+        shown = [
+            f"{_cell_name(key)} ({', '.join(part.name for part in parts if key in part.rows)})"
+            for key in contested
+        ]
         raise OpenClawError(
             f"different rows of one cell: {first_few(shown, MAX_SHOWN)}. "
             "Give --prefer=newest or --prefer=oldest, or leave one of the runs out."
@@ -116,10 +119,6 @@ def _joined_rows(parts: Sequence[Part], prefer: Prefer | None) -> tuple[Rows, li
     for key, found in versions.items():
         rows[key] = choose(found.values(), key=_age)
     return rows, notes
-
-
-def _holders(key: CellKey, parts: Sequence[Part]) -> list[str]:
-    return [part.name for part in parts if key in part.rows]
 
 
 def _age(row: IndexedRow) -> tuple[int, bytes]:

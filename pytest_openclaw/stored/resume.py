@@ -115,7 +115,7 @@ def settings_of(config: JsonObject, settings: Settings, given: Collection[str]) 
         name: config[name]
         for need in ("equal", "kept")
         for name in keys_to(SETTINGS, "resume", need, SETTINGS)
-        if name in own and config.get(name) is not None and _option(name) not in given
+        if name in own and config.get(name) is not None and name.replace("_", "-") not in given
     }
     was_conditional = bool(config.get("until_conclusive"))
     if was_conditional or "until-conclusive" not in given:
@@ -123,10 +123,6 @@ def settings_of(config: JsonObject, settings: Settings, given: Collection[str]) 
         if "repeat" not in given:
             others["repeat"] = repeats_of(config)
     return replace(settings, **{**others, "targets": targets_of(config), "gates": gates})
-
-
-def _option(name: str) -> str:
-    return name.replace("_", "-")
 
 
 def other_targets(config: JsonObject, given: Sequence[Target]) -> list[str]:
