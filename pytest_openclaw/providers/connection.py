@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import httptools
-import httpx2
+
+from pytest_openclaw.providers.http_errors import BrokenFraming, HttpError, NetworkError, ProtocolError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -36,10 +37,6 @@ _LENIENCIES = {
     "lenient_optional_cr_before_lf": True,
     "lenient_spaces_after_chunk_size": True,
 }
-
-
-class BrokenFraming(httpx2.RemoteProtocolError):
-    """The server sent bytes that are not HTTP."""
 
 
 @dataclass(slots=True)
@@ -80,7 +77,7 @@ class Bell:
             self.ring(self._waiting.popleft())
 
 
-class ArrivingResponse(httpx2.AsyncByteStream):
+class ArrivingResponse:
     """An answer that is arriving: its head, then its body by `read` or by iteration.
 
     Attributes:
@@ -97,14 +94,14 @@ class ArrivingResponse(httpx2.AsyncByteStream):
         self._bell = bell
         self._pieces: list[tuple[bytes, float]] = []
         self._unread = 0
-        self._error: httpx2.TransportError | None = None
+        self._error: HttpError | None = None
         self._reader: asyncio.Future[None] | None = None
 
     async def receive_whole_head(self) -> None:
         """Wait for the head.
 
         Raises:
-            httpx2.TransportError: the connection ended before the head.
+            HttpError: the connection ended before the head.
         """
         while not self.head.status:
             if self._error is not None:
@@ -119,7 +116,7 @@ class ArrivingResponse(httpx2.AsyncByteStream):
             body's end.
 
         Raises:
-            httpx2.TransportError: the connection broke, or closed before the body's end.
+            HttpError: the connection broke, or closed before the body's end.
         """
         while not self._pieces:
             if self._error is not None:
@@ -133,7 +130,7 @@ class ArrivingResponse(httpx2.AsyncByteStream):
         return pieces
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        """Yield the body's bytes, as httpx2 requires."""
+        """Yield the body's bytes."""
         while pieces := await self.read():
             for piece, self.arrived_at in pieces:
                 yield piece
@@ -157,7 +154,7 @@ class ArrivingResponse(httpx2.AsyncByteStream):
         self._wake()
         return self._unread > MOST_UNREAD_BYTES
 
-    def receive_end(self, error: httpx2.TransportError | None = None) -> None:
+    def receive_end(self, error: HttpError | None = None) -> None:
         """Receive the regular end or an error; only the first end counts."""
         if not self.has_ended:
             self.has_ended, self._error = True, error
@@ -289,7 +286,7 @@ class Connection(asyncio.BufferedProtocol):
         if error is None:
             self._end_by_close()
         elif self._answer is not None:
-            broken = httpx2.ReadError(str(error))
+            broken = NetworkError(str(error))
             broken.__cause__ = error
             self._answer.receive_end(broken)
         self._answer, self._transport = None, None
@@ -369,7 +366,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._head.status < _FIRST_ANSWER:
             self._answer.receive_end(_no_answer())
         elif self._head.has_length:
-            self._answer.receive_end(httpx2.RemoteProtocolError("closed before the body's end"))
+            self._answer.receive_end(ProtocolError("closed before the body's end"))
         else:
             self._answer.receive_end()
 
@@ -381,5 +378,5 @@ def _decoded(value: bytes) -> str:
         return value.decode("latin-1")
 
 
-def _no_answer() -> httpx2.RemoteProtocolError:
-    return httpx2.RemoteProtocolError("Server disconnected without sending a response.")
+def _no_answer() -> ProtocolError:
+    return ProtocolError("Server disconnected without sending a response.")

@@ -14,15 +14,19 @@ import ssl
 import time
 from contextlib import aclosing
 from dataclasses import replace
-from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urljoin, urlsplit
-from urllib.request import getproxies, proxy_bypass
-
-import httpx2
 
 from pytest_openclaw.providers.address import is_loopback, origin_of
-from pytest_openclaw.providers.connection import Head
+from pytest_openclaw.providers.http_errors import (
+    ConnectError,
+    ConnectTimeout,
+    HttpError,
+    NetworkError,
+    ProtocolError,
+    ProxyError,
+    UrlError,
+)
 from pytest_openclaw.providers.transport import Outgoing, Sending, Transport
 from pytest_openclaw.providers.wire_errors import error_of_body, retry_after_s, shortened
 from pytest_openclaw.types import faults
@@ -31,7 +35,7 @@ from pytest_openclaw.types.faults import CallFailed
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pytest_openclaw.providers.connection import ArrivingResponse
+    from pytest_openclaw.providers.connection import Head
     from pytest_openclaw.providers.http_call import Call
     from pytest_openclaw.types.replies import Fault
 
@@ -65,7 +69,7 @@ class HttpAnswer(Protocol):
         Each piece has its arrival time by `time.perf_counter`; with a proxy, the time of reading.
 
         Raises:
-            httpx2.HTTPError: the connection broke, or the compression is broken.
+            HttpError: the connection broke, or the compression is broken.
         """
         ...
 
@@ -118,13 +122,13 @@ class HttpEdge:
             sender = self._sender(request.url)
             try:
                 return await sender.send(request, sending)
-            except (httpx2.NetworkError, httpx2.RemoteProtocolError) as error:
+            except (NetworkError, ProtocolError) as error:
                 # Servers may close a kept connection at any time (llama.cpp after each stream), also when it
                 # is just used again. The server is still available: the request is sent over a new one.
                 if sending.over_new_connection or not _is_loss(error):
                     raise
                 return await sender.send(request, sending)
-        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+        except HttpError as error:
             # Without the cause: tracebacks are written, and the cause's locals hold the headers.
             raise CallFailed(self._no_answer(call, error)) from None
 
@@ -138,20 +142,20 @@ class HttpEdge:
         why = call.hide(shortened(str(error)))
         where = call.base_url
         match error:
-            case httpx2.ConnectTimeout():
+            case ConnectTimeout():
                 return faults.unreachable(self.name, where, f"no connection within {CONNECT_TIMEOUT_S:g} s")
-            case httpx2.ConnectError():
+            case ConnectError():
                 reason = _reason(error)
                 if absence := _absence(reason):
                     return faults.unreachable(self.name, where, absence)
                 return faults.connection_lost(
                     self.name, reason.strerror if reason and reason.strerror else why
                 )
-            case httpx2.ProxyError() | httpx2.InvalidURL():
+            case ProxyError() | UrlError():
                 return faults.unreachable(self.name, where, why)
-            case httpx2.NetworkError():
+            case NetworkError():
                 return faults.connection_lost(self.name, "reset by the server")
-            case httpx2.RemoteProtocolError() if _is_loss(error):
+            case ProtocolError() if _is_loss(error):
                 return faults.connection_lost(self.name, "closed by the server")
         return faults.malformed(self.name, f"no HTTP answer: {why}")
 
@@ -188,91 +192,37 @@ class _Direct:
 
     async def send(self, request: Outgoing, sending: Sending) -> HttpAnswer:
         answer = await self._transport.send(request, sending)
-        head = answer.head
-        if "content-encoding" not in head.headers:
+        if "content-encoding" not in answer.head.headers:
             return answer
-        headers = httpx2.Headers({"content-encoding": head.headers["content-encoding"]}, encoding="utf-8")
-        return _ByHttpx2(httpx2.Response(head.status, headers=headers, stream=answer), head, answer)
+        from pytest_openclaw.providers.by_httpx2 import decompressed
 
-
-class _ByProxy:
-    """Sends through the proxy of the environment, without limits: endpoints limit the requests."""
-
-    def __init__(self) -> None:
-        self._client = httpx2.AsyncClient(
-            timeout=httpx2.Timeout(None, connect=CONNECT_TIMEOUT_S),
-            limits=httpx2.Limits(max_connections=None, max_keepalive_connections=None),
-            # Cookies of one cell must not be sent with the next.
-            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
-        )
-        self.aclose = self._client.aclose
-
-    async def send(self, request: Outgoing, sending: Sending) -> HttpAnswer:
-        async def note(event: str, _: object) -> None:
-            if event.startswith("connection."):
-                sending.over_new_connection = True
-            elif event.endswith("send_request_headers.started"):
-                sending.sent(time.perf_counter())
-
-        url, headers, content = request
-        method = "GET" if content is None else "POST"
-        # Built without the client, which would add headers of its own.
-        outgoing = httpx2.Request(
-            method, url, headers=dict(headers), content=content, extensions={"trace": note}
-        )
-        response = await self._client.send(outgoing, stream=True)
-        return _ByHttpx2(
-            response, Head(response.status_code, response.reason_phrase, dict(response.headers.items()))
-        )
-
-
-class _ByHttpx2:
-    """An answer that httpx2 decompresses, or that its client has received.
-
-    Args:
-        response: its body is still to be read.
-        head: its head.
-        arriving: dates the pieces of the body; without it the time of reading counts.
-    """
-
-    has_ended = False  # which httpx2 does not say
-
-    def __init__(
-        self, response: httpx2.Response, head: Head, arriving: ArrivingResponse | None = None
-    ) -> None:
-        self.head = head
-        self._response = response
-        self._arriving = arriving
-        self._body = response.aiter_bytes()
-
-    async def read(self) -> list[tuple[bytes, float]]:
-        piece = await anext(self._body, None)
-        if piece is None:
-            return []
-        return [(piece, self._arriving.arrived_at if self._arriving else time.perf_counter())]
-
-    async def aclose(self) -> None:
-        await self._body.aclose()
-        await self._response.aclose()
+        return decompressed(answer)
 
 
 def _is_loss(error: Exception) -> bool:
     """Whether the connection was reset, or closed before any byte of an answer."""
-    return isinstance(error, httpx2.NetworkError) or "without sending" in str(error)
+    return isinstance(error, NetworkError) or "without sending" in str(error)
 
 
 def _new_sender(*, scheme: str, host: str) -> _Sender:
     # A proxy in the environment must not see requests to this machine.
     trust_env = not is_loopback(host)
     if trust_env and _has_proxy(scheme, host):
-        return _ByProxy()
-    # Loading certificates takes 25 ms, and plain connections need none.
-    ssl_context = httpx2.create_ssl_context(trust_env=trust_env) if scheme == "https" else None
+        from pytest_openclaw.providers.by_httpx2 import ByProxy
+
+        return ByProxy(connect_s=CONNECT_TIMEOUT_S)
+    ssl_context = None
+    if scheme == "https":
+        import httpx2
+
+        ssl_context = httpx2.create_ssl_context(trust_env=trust_env)
     return _Direct(Transport(ssl_context, connect_s=CONNECT_TIMEOUT_S))
 
 
 def _has_proxy(scheme: str, host: str) -> bool:
     """Whether the environment names a proxy for a server, which then needs httpx2's own transport."""
+    from urllib.request import getproxies, proxy_bypass
+
     proxies = getproxies()
     return ("all" in proxies or scheme in proxies) and not proxy_bypass(host)
 
@@ -312,7 +262,7 @@ async def _error_body(answer: HttpAnswer) -> bytes:
             while len(body) < LONGEST_ERROR_BODY_BYTES and (arrived := await answer.read()):
                 for piece, _ in arrived:
                     body += piece
-    except (httpx2.HTTPError, TimeoutError):
+    except (HttpError, TimeoutError):
         return bytes(body)
     return bytes(body)
 

@@ -11,11 +11,9 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
-import httpx2
-
 from pytest_openclaw.core.text import valid_text
 from pytest_openclaw.providers import limits
-from pytest_openclaw.providers.connection import BrokenFraming
+from pytest_openclaw.providers.http_errors import BrokenFraming, DecodingError, HttpError
 from pytest_openclaw.providers.ndjson import LineStream
 from pytest_openclaw.providers.sse import Event, EventStream
 from pytest_openclaw.providers.wire_errors import error_of_object, load_object, page_title, shortened
@@ -83,11 +81,11 @@ async def listen(
         return exchange.reply()
     except TimeoutError:
         fault = faults.timed_out(edge.name, timeout_s)
-    except httpx2.DecodingError as error:
+    except DecodingError as error:
         fault = faults.malformed(edge.name, f"its compression is broken: {shortened(str(error))}")
     except BrokenFraming as error:
         fault = faults.malformed(edge.name, f"it is not HTTP: {shortened(str(error))}")
-    except httpx2.HTTPError:
+    except HttpError:
         fault = faults.stream_broken(edge.name, "the connection was lost in the middle of the answer")
     except CallFailed as failed:
         fault = failed.fault
@@ -108,7 +106,7 @@ async def fetch_object(edge: HttpEdge, call: Call, *, timeout_s: float) -> JsonO
             text = await _whole_text(answer, _Limit(edge.name, answer.head, limits.MOST_EVENT_BYTES))
     except TimeoutError:
         raise CallFailed(faults.timed_out(edge.name, timeout_s)) from None
-    except httpx2.HTTPError:
+    except HttpError:
         raise CallFailed(faults.stream_broken(edge.name, "the connection was lost")) from None
     payload = load_object(text)
     if payload is None:

@@ -19,8 +19,11 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
+    from pytest_openclaw.core.json_types import JsonObject
+
 RESULTS = "results.jsonl"
 SURFACE = "surface.json"
+CONFIG = "config.json"
 LOCK = ".lock"
 _WRITTEN_AT_ONCE_BYTES = 2**20
 _PIECES_AT_ONCE = 10_000
@@ -185,6 +188,16 @@ class RunDirectory:
         """Remove files that are out of date; a missing file is no error."""
         for name in names:
             (self.path / name).unlink(missing_ok=True)
+
+    def write_config(self, config: JsonObject) -> None:
+        """Write `config.json` atomically, at its end the prompts: a line each, because indenting is slow."""
+        others = {key: value for key, value in config.items() if key != "prompts"}
+        text = json.dumps(others, ensure_ascii=False, indent=2, allow_nan=False).removesuffix("\n}")
+        with replacing(self.path / CONFIG) as file:
+            file.write(f'{text},\n  "prompts": ['.encode())
+            for n, prompt in enumerate(config["prompts"]):
+                file.write((b",\n    " if n else b"\n    ") + line_of(prompt))
+            file.write(b"\n  ]\n}\n")
 
     def write_json(self, name: str, value: Any) -> None:
         """Write a whole file of JSON, atomically."""

@@ -13,7 +13,7 @@ from pytest_openclaw.core.signals import whole_step
 from pytest_openclaw.recording.early_stopping import EarlyStopping
 from pytest_openclaw.recording.environment import EnvironmentSnapshots
 from pytest_openclaw.recording.plugins import Plugins
-from pytest_openclaw.recording.run_directory import SURFACE
+from pytest_openclaw.recording.run_directory import CONFIG, SURFACE
 from pytest_openclaw.stats.record_table import RecordTable
 from pytest_openclaw.stats.summarizing import summarize_run
 from pytest_openclaw.stats.summary import Budget, Summary, summary_to_json
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from pytest_openclaw.types.payloads import ReportPayload
     from pytest_openclaw.types.settings import Settings
     from pytest_openclaw.types.targets import Target
-
-CONFIG = "config.json"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -252,7 +250,7 @@ class RunSession:
         return sorted(self.records, key=place)
 
     def _write_config(self, prompts: Sequence[JsonObject]) -> None:
-        self.directory.write_json(CONFIG, self._config(prompts))
+        self.directory.write_config(self._config(prompts))
 
     def _definitions(self) -> Sequence[JsonObject]:
         prompts: list[JsonObject] = json.loads((self.directory.path / CONFIG).read_bytes())["prompts"]

@@ -80,11 +80,11 @@ class Selection:
     @classmethod
     def of(cls, cells: Sequence[Cell | None], divided: str | None = None) -> Selection:
         """Return the selection of these items' cells."""
-        from pytest_openclaw.suites import definition
+        from pytest_openclaw.suites import definitions
 
         prompts = {(cell.prompt.suite, cell.prompt.id): cell.prompt for cell in cells if cell}
         return cls(
-            prompts=[definition(prompt) for prompt in prompts.values()],
+            prompts=definitions(prompts.values()),
             keys=[cell.key if cell else None for cell in cells],
             divided=divided,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import replace
@@ -15,12 +16,12 @@ from pytest_openclaw.core import signals
 from pytest_openclaw.recording.selection import Selection
 from pytest_openclaw.session.cell_runs import (
     DIVIDED,
-    KEPT,
-    RUN,
+    HELD,
     SELECTION,
     CellRun,
     KeptCell,
     cell_of,
+    held_by,
     run_of,
 )
 from pytest_openclaw.session.items import KeptFunction, SuiteFile
@@ -120,7 +121,7 @@ class ExecutionHooks:
             return item
         if kept := self._kept(cell):
             return KeptFunction.of(item, kept)
-        item.stash[RUN] = BenchmarkRun(cell, self._parts)
+        item.stash[HELD] = BenchmarkRun(cell, self._parts)
         return item
 
     @pytest.hookimpl(tryfirst=True)
@@ -134,6 +135,7 @@ class ExecutionHooks:
         if own.sends and any(run_of(item) for item in session.items):
             # Before any item runs: the asker must not take the first process that ends for the last one.
             self._connection.client.start()
+        gc.freeze()  # the items, too, last to the end; see `plugin.py`
 
     # --- running ---
 
@@ -265,15 +267,15 @@ class ExecutionHooks:
         return report
 
     def _attach(self, item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:
-        run = run_of(item)
-        payload = self._payload(run, call, report) if run else item.stash[KEPT].payload
+        held = held_by(item)
+        assert held, "it is a cell"
+        payload = held.payload if isinstance(held, KeptCell) else self._payload(held, call, report)
         if self._session.config.getoption("xmlpath", None):
             from pytest_openclaw.reports.junit import cell_properties
 
             item.user_properties.extend(cell_properties(payload.outcome))
         carried = self._coordinator.report(payload, self.n_unreported, self._spent_usd)
         setattr(report, PAYLOAD, carried)
-        held = run or item.stash[KEPT]
         if held.cell.prompt.min_passes is not None and is_verdict(held, report, call):
             defer(report, held.cell, self._n_selected[held.cell.key._replace(repeat=1)])
 

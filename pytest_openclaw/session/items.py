@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 import pytest
 
 from pytest_openclaw.core.errors import SuiteError
 from pytest_openclaw.core.text import printable
-from pytest_openclaw.session.cell_runs import KEPT, RUN, CellRun, KeptCell, Missed
+from pytest_openclaw.session.cell_runs import HELD, CellRun, KeptCell, Missed
 
 if TYPE_CHECKING:
     import os
@@ -47,12 +47,20 @@ class SuiteFile(pytest.File):
             yield kind.from_parent(self, name=name, nodeid=f"{self.nodeid}::{name}", held=held)
 
 
+HeldT = TypeVar("HeldT", bound=CellRun | KeptCell)
 MARK = pytest.mark.openclaw  # one for all items: pytest makes it anew each time
 
 
-class _SuiteItem(pytest.Item):
-    def __init__(self, *, held: CellRun | KeptCell, **kwargs: Any) -> None:
+class _SuiteItem(pytest.Item, Generic[HeldT]):
+    """An item of a suite.
+
+    Attributes:
+        held: what it does for its cell.
+    """
+
+    def __init__(self, *, held: HeldT, **kwargs: Any) -> None:
         super().__init__(**kwargs)
+        self.held = held
         self.add_marker(MARK)
         cell = held.cell
         if cell.prompt.known_failures and (known := _known_failure_of(cell)) is not None:
@@ -70,47 +78,39 @@ class _SuiteItem(pytest.Item):
         return self.path, 0, self.name
 
 
-class CellItem(_SuiteItem):
+class CellItem(_SuiteItem[CellRun]):
     """One prompt on one target. Set-up sends and judges; the call only asserts the verdict."""
-
-    def __init__(self, *, held: CellRun, **kwargs: Any) -> None:
-        super().__init__(held=held, **kwargs)
-        self.stash[RUN] = held
 
     def setup(self) -> None:
         """Send the cell and judge its reply; skip or fail here if there is none."""
-        run = self.stash[RUN]
-        run.call(self.nodeid)
-        run.judge()
+        self.held.call(self.nodeid)
+        self.held.judge()
 
     def runtest(self) -> None:
         """Fail with the verdict's reasons unless the reply passed."""
-        run = self.stash[RUN]
-        assert run.result is not None, "set-up has sent the cell"
-        run.assert_passed(run.result)
+        assert self.held.result is not None, "set-up has sent the cell"
+        self.held.assert_passed(self.held.result)
 
 
-class KeptItem(_SuiteItem):
+class KeptItem(_SuiteItem[KeptCell]):
     """A suite's cell that a resumed run keeps: the call repeats its verdict."""
-
-    def __init__(self, *, held: KeptCell, **kwargs: Any) -> None:
-        super().__init__(held=held, **kwargs)
-        self.stash[KEPT] = held
 
     def runtest(self) -> None:
         """Fail as the cell did before."""
-        self.stash[KEPT].assert_passed(self)
+        self.held.assert_passed(self)
 
 
 class KeptFunction(pytest.Function):
     """A Python benchmark whose cell a resumed run keeps: neither its fixtures nor its test run again."""
+
+    kept: KeptCell
 
     def setup(self) -> None:
         """Set up nothing."""
 
     def runtest(self) -> None:
         """Fail as the cell did before."""
-        self.stash[KEPT].assert_passed(self)
+        self.kept.assert_passed(self)
 
     @classmethod
     def of(cls, function: pytest.Function, kept: KeptCell) -> KeptFunction:
@@ -124,7 +124,7 @@ class KeptFunction(pytest.Function):
         )
         item.own_markers[:] = function.own_markers
         item.extra_keyword_matches.update(function.extra_keyword_matches)
-        item.stash[KEPT] = kept
+        item.kept = item.stash[HELD] = kept
         return item
 
 

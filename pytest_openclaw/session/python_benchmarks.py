@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 
-from pytest_openclaw.session.cell_runs import RUN, CellRun
+from pytest_openclaw.session.cell_runs import CellRun, run_of
 from pytest_openclaw.session.repeat_threshold import expectation_of
 from pytest_openclaw.session.suite_files import cells_of, suite_name
 from pytest_openclaw.suites.load import pictures_beside
@@ -129,7 +129,9 @@ def fetch_reply(request: pytest.FixtureRequest) -> Reply:
     item: pytest.Item = request.node
     if not hasattr(request, "param"):
         pytest.fail("`reply` needs @pytest.mark.openclaw(id=…, prompt=…) on the test", pytrace=False)
-    return item.stash[RUN].call(item.nodeid).prepared
+    run = run_of(item)
+    assert run, "the item has got its cell"
+    return run.call(item.nodeid).prepared
 
 
 class BenchmarkRun(CellRun):

@@ -112,9 +112,7 @@ def _fill(directory: RunDirectory, new: NewRun, now_ms: int, plugins: Plugins) -
     directory.write_json("summary.json", summary_to_json(summary))
     plugins.write_reports(directory, summary)
     # Last, because without it a directory is not a run: a killed process leaves no incomplete run.
-    directory.write_json(
-        "config.json", {"schema_version": CONFIG_VERSION, "run_id": directory.run_id, **new.config}
-    )
+    directory.write_config({"schema_version": CONFIG_VERSION, "run_id": directory.run_id, **new.config})
     return summary
 
 

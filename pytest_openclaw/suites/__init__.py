@@ -5,7 +5,7 @@ Everything here is text and values; only `load_suite` opens a file.
 
 from __future__ import annotations
 
-from pytest_openclaw.suites.definitions import definition
+from pytest_openclaw.suites.definitions import definition, definitions
 from pytest_openclaw.suites.endpoints import parse_endpoint
 from pytest_openclaw.suites.keywords import keyword_token, rewrite_keyword
 from pytest_openclaw.suites.known_failures import known_failure_of
@@ -20,6 +20,7 @@ __all__ = [
     "build_cells",
     "closest",
     "definition",
+    "definitions",
     "digest_of_cells",
     "expand",
     "is_wildcard",

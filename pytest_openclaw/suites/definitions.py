@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,7 @@ from pytest_openclaw.suites.repeating import pass_text
 from pytest_openclaw.suites.surfaced import as_listed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.types.prompts import Prompt
@@ -22,14 +21,25 @@ if TYPE_CHECKING:
 
 
 def definition(prompt: Prompt) -> JsonObject:
-    """Return every field of a prompt as its suite has it, defaults included, as JSON values of their own.
+    """Return the definition of one prompt; see `definitions`."""
+    return definitions([prompt])[0]
 
-    `validator` is the rule as its author wrote it. The value read back from `config.json` is equal to this.
+
+def definitions(prompts: Iterable[Prompt]) -> list[JsonObject]:
+    """Return every field of each prompt as its suite has it, defaults included, as JSON values of their own.
+
+    `validator` is the rule as its author wrote it. A value read back from `config.json` is equal to these.
 
     Raises:
         TypeError: `validator_spec` or `extra` has values that JSON lacks; a parsed suite never has.
         ValueError: they contain NaN or an infinity.
     """
+    # In one text, because a decoder makes each key once for a whole text.
+    plain: list[JsonObject] = json.loads(json.dumps([*map(_fields, prompts)], allow_nan=False))
+    return plain
+
+
+def _fields(prompt: Prompt) -> dict[str, Any]:
     prompt = as_listed(prompt)
     fields: dict[str, Any] = {
         "suite": prompt.suite,
@@ -74,8 +84,7 @@ def definition(prompt: Prompt) -> JsonObject:
             "padding_tokens": prompt.padding_tokens,
             "pressure_of": prompt.pressure_of,
         }
-    plain: JsonObject = json.loads(json.dumps(fields, allow_nan=False), object_pairs_hook=_with_known_keys)
-    return plain
+    return fields
 
 
 def _world(world: World) -> dict[str, Any]:
@@ -88,11 +97,6 @@ def _share(prompt: Prompt) -> str | None:
     if prompt.min_passes is None or prompt.repeat is None:
         return None
     return pass_text(prompt.min_passes, prompt.repeat)
-
-
-def _with_known_keys(pairs: list[tuple[str, Any]]) -> JsonObject:
-    # A decoder makes each key anew in each object; ten thousand prompts would have 15 MB of them.
-    return {sys.intern(key): value for key, value in pairs}
 
 
 def tools_sha256(tools: Sequence[Tool]) -> str:

@@ -68,7 +68,7 @@ def parse_suite(
         )
         complaints += found
         if prompt is not None:
-            prompts.append(replace(prompt, role=document.role))
+            prompts.append(replace(prompt, role=document.role) if document.role else prompt)
     complaints = complaints or [*_unpaired(prompts)]
     if complaints:
         raise SuiteError("\n".join(_first_lines(name, complaints)))

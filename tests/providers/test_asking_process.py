@@ -119,7 +119,7 @@ def text_of(ending: Any) -> str:
 def test_a_built_in_provider_is_asked_in_a_process_of_its_own(
     server: MisbehavingServer, opened: AskingClient
 ) -> None:
-    """It gives the same replies, and its process is gone when the client is closed."""
+    """It gives the same replies, and its process ends when the client is closed."""
     answering(server, lambda prompt: ANSWER)
     opened.start()
     process = child()
@@ -129,6 +129,7 @@ def test_a_built_in_provider_is_asked_in_a_process_of_its_own(
     assert text_of(ending) == "Hi."
     assert (ending.attempts, ending.in_flight, ending.cold_start) == (1, 1, True)
     opened.close()
+    opened.let_go()
     assert not process.is_running()
 
 
@@ -406,6 +407,7 @@ def test_one_that_is_stopped_does_not_hold_the_end_up(
 
     left = opened.close()
 
+    opened.let_go()
     assert not process.is_running()
     assert {one.prompt.id for one, _ in left} <= {"P0"}
 
@@ -441,7 +443,7 @@ def test_a_failed_start_is_reported_by_each_cell(
     def fails(*args: Any, **kwargs: Any) -> None:
         raise OSError("no more processes")
 
-    monkeypatch.setattr(links.subprocess, "Popen", fails)
+    monkeypatch.setattr(client_module, "start_process", fails)
     with AskingClient({"openai_responses": provider_at(server.url)}, Settings(), tmp_path) as client:
         client.start()
         cells = expect(client, "P1", "P2", "P3", "P4")

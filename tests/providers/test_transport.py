@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import re
 import socket
 import ssl
+import subprocess
+import sys
 import threading
 import time
 import zlib
@@ -16,12 +19,20 @@ import httpx2
 import pytest
 
 from pytest_openclaw.providers import connection, listening, transport
+from pytest_openclaw.providers.by_httpx2 import _Stream
 from pytest_openclaw.providers.http import _Direct
+from pytest_openclaw.providers.http_errors import (
+    ConnectError,
+    ConnectTimeout,
+    HttpError,
+    NetworkError,
+    ProtocolError,
+)
 from pytest_openclaw.providers.sse import EventStream
 from pytest_openclaw.providers.transport import Outgoing, Sending, Transport
 from pytest_openclaw.providers.wire_errors import load_object
 from pytest_openclaw.types.requests import Request
-from tests.providers.servers.apis import ask
+from tests.providers.servers.apis import CHAT, ask
 from tests.providers.servers.misbehaving import (
     Close,
     Hang,
@@ -58,7 +69,7 @@ class OverOurs(httpx2.AsyncBaseTransport):
         head = answer.head
         extensions = {"answer": answer, "reason_phrase": head.phrase.encode()}
         headers = httpx2.Headers(head.headers, encoding="utf-8")
-        return httpx2.Response(head.status, headers=headers, stream=answer, extensions=extensions)
+        return httpx2.Response(head.status, headers=headers, stream=_Stream(answer), extensions=extensions)
 
     async def aclose(self):
         """Close the connections."""
@@ -184,7 +195,7 @@ def test_a_cut_body_is_an_error(server, steps):
     """A body that ends before its declared end is incomplete."""
     server.enqueue(Script.of(*steps))
 
-    with pytest.raises(httpx2.RemoteProtocolError):
+    with pytest.raises(ProtocolError):
         get(server.origin)
 
 
@@ -196,7 +207,7 @@ def test_what_came_before_a_cut_is_given(server):
         async with client.stream("GET", server.origin) as response:
             body = pieces(response.extensions["answer"])
             data, _ = await anext(body)
-            with pytest.raises(httpx2.RemoteProtocolError):
+            with pytest.raises(ProtocolError):
                 await anext(body)
         return data
 
@@ -206,17 +217,17 @@ def test_what_came_before_a_cut_is_given(server):
 @pytest.mark.parametrize(
     ("steps", "error", "text"),
     [
-        pytest.param((Close(),), httpx2.RemoteProtocolError, "without sending", id="closed"),
-        pytest.param((b"HTTP/1.1 200 OK\r\n", Close()), httpx2.RemoteProtocolError, "without sending", id="in-the-head"),
-        pytest.param((b"HTTP/1.1 100 Continue\r\n\r\n", Close()), httpx2.RemoteProtocolError, "without sending", id="after-a-notice"),
-        pytest.param((Reset(),), httpx2.ReadError, "reset by peer", id="reset"),
-        pytest.param((b"SSH-2.0-x\r\n",), httpx2.RemoteProtocolError, "SSH-2.0-x", id="ssh"),
-        pytest.param((b"HTTP/1.1 200 OK\r\nA B: c\r\n\r\n",), httpx2.RemoteProtocolError, "Invalid header", id="bad-header"),
-        pytest.param((b"HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n",), httpx2.RemoteProtocolError, "protocol", id="switch"),
+        pytest.param((Close(),), ProtocolError, "without sending", id="closed"),
+        pytest.param((b"HTTP/1.1 200 OK\r\n", Close()), ProtocolError, "without sending", id="in-the-head"),
+        pytest.param((b"HTTP/1.1 100 Continue\r\n\r\n", Close()), ProtocolError, "without sending", id="after-a-notice"),
+        pytest.param((Reset(),), NetworkError, "reset by peer", id="reset"),
+        pytest.param((b"SSH-2.0-x\r\n",), ProtocolError, "SSH-2.0-x", id="ssh"),
+        pytest.param((b"HTTP/1.1 200 OK\r\nA B: c\r\n\r\n",), ProtocolError, "Invalid header", id="bad-header"),
+        pytest.param((b"HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n",), ProtocolError, "protocol", id="switch"),
     ],
 )  # fmt: skip
 def test_no_answer(server, steps, error, text):
-    """A head that is cut or invalid is reported as httpx2 reports it."""
+    """A head that is cut or invalid is reported with its reason."""
     server.enqueue(Script.of(*steps))
 
     with pytest.raises(error, match=text):
@@ -236,7 +247,7 @@ def test_a_head_without_end_is_refused(server, monkeypatch, flood):
     first = b"" if flood.startswith(b"HTTP") else STATUS + b"\r\n"
     server.enqueue(Script.of(first, *[flood * 100] * 100, Hang()))
 
-    with pytest.raises(httpx2.RemoteProtocolError, match="KiB without an answer"):
+    with pytest.raises(ProtocolError, match="KiB without an answer"):
         get(server.origin)
 
 
@@ -247,7 +258,7 @@ def test_a_chunk_extension_without_end_is_refused(server, monkeypatch):
         Script.of(head(transfer_encoding="chunked"), chunk(b"ok"), b"1;", *[b"x" * 1000] * 100, Hang())
     )
 
-    with pytest.raises(httpx2.RemoteProtocolError, match="KiB without an answer"):
+    with pytest.raises(ProtocolError, match="KiB without an answer"):
         get(server.origin)
 
 
@@ -258,7 +269,7 @@ def test_a_header_cannot_become_two(server, value):
     async def asking(client):
         await client.get(server.origin, headers={"a": value})
 
-    with pytest.raises(httpx2.LocalProtocolError):
+    with pytest.raises(HttpError):
         asked(asking)
     assert server.connections == 0
 
@@ -381,7 +392,7 @@ def test_closing_ends_what_is_under_way(server):
 
     errors, left = asyncio.run(asyncio.wait_for(closed(), BOUND_S))
 
-    assert [type(error) for error in errors] == [httpx2.RemoteProtocolError] * 3
+    assert [type(error) for error in errors] == [ProtocolError] * 3
     assert not left
 
 
@@ -420,7 +431,7 @@ def resolved(monkeypatch, *addresses):
 
 
 def os_errors(error):
-    """The operating system's errors behind httpx2's."""
+    """The operating system's errors behind one of ours."""
     cause = error.__cause__
     return [type(one) for one in (cause.exceptions if isinstance(cause, BaseExceptionGroup) else [cause])]
 
@@ -430,7 +441,7 @@ def test_refused_by_every_address(monkeypatch, addresses):
     """However many addresses a name has, a refusal is seen as one."""
     resolved(monkeypatch, *addresses)
 
-    with unused_port() as port, pytest.raises(httpx2.ConnectError) as caught:
+    with unused_port() as port, pytest.raises(ConnectError) as caught:
         get(f"http://box.invalid:{port}/")
 
     assert ConnectionRefusedError in os_errors(caught.value)
@@ -446,7 +457,7 @@ def test_a_refusing_address_is_passed_over(server, monkeypatch):
 
 def test_a_host_that_is_no_name():
     """A label that is too long for a name server is an unknown host."""
-    with pytest.raises(httpx2.ConnectError) as caught:
+    with pytest.raises(ConnectError) as caught:
         get(f"http://{'x' * 70}.invalid/")
 
     assert os_errors(caught.value) == [socket.gaierror]
@@ -456,7 +467,7 @@ def test_a_connection_that_does_not_come_about(monkeypatch):
     """Connecting has its own limit, and its error differs from the system's."""
     monkeypatch.setattr(socket, "getaddrinfo", lambda *args, **kwargs: time.sleep(0.3) or [])
 
-    with pytest.raises(httpx2.ConnectTimeout):
+    with pytest.raises(ConnectTimeout):
         get("http://box.invalid/", connect_s=0.05)
 
 
@@ -468,7 +479,7 @@ def test_the_systems_own_timeout_is_no_limit_of_ours(monkeypatch):
 
     monkeypatch.setattr(socket, "getaddrinfo", look_up)
 
-    with pytest.raises(httpx2.ConnectError) as caught:
+    with pytest.raises(ConnectError) as caught:
         get("http://box.invalid/")
 
     assert caught.value.__cause__.errno == errno.ETIMEDOUT
@@ -549,21 +560,70 @@ def test_tls_that_ends_without_a_farewell():
     """Many servers end so; it is the end of a body without a length, and a cut in one that has one."""
     with tls_server(framed(STATUS), framed(STATUS, b"Content-Length: 9")) as (url, _):
         assert get(url, ssl_context=trusting()).content == b"ok"
-        with pytest.raises(httpx2.RemoteProtocolError):
+        with pytest.raises(ProtocolError):
             get(url, ssl_context=trusting())
 
 
 def test_an_unknown_certificate_is_refused():
     """Without trust nothing is sent, and the cause says why."""
-    with tls_server(b"") as (url, _), pytest.raises(httpx2.ConnectError) as caught:
+    with tls_server(b"") as (url, _), pytest.raises(ConnectError) as caught:
         get(url, ssl_context=ssl.create_default_context())
 
     assert os_errors(caught.value) == [ssl.SSLCertVerificationError]
 
 
+URLS = [
+    "http://127.0.0.1:11434/v1/chat/completions", "http://box/v1", "http://box:80/v1", "https://box:443/a/b",
+    "http://box:08/v1", "http://box:65535/v1", "http://a-b.example.com/", "http://box/v1//models/",
+    "http://box", "http://box?a=b", "http://box/a?b=c&d#e", "http://box/a/../b", "http://box/a/./b",
+    "http://box/.hidden", "http://Box/A", "HTTP://box/a", "http://[::1]:8000/v1", "http://me:secret@box/v1",
+    "http://box/a%20b", "http://box/a%zz", "http://box/a b", "http://box/{x}", "http://bücher.example/é",
+    "http://box/models/qwen3:8b@main", "http://box/~a/!$&'()*+,;=-_.",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("url", URLS)
+def test_a_url_leads_where_httpx2_says(monkeypatch, url):
+    """Plain ones are read without it."""
+    transport._place_of.cache_clear()
+    ours = transport._place_of(url)
+    monkeypatch.setattr(transport, "_PLAIN_URL", re.compile("(?!)"))
+    transport._place_of.cache_clear()
+
+    assert ours == transport._place_of(url)
+    transport._place_of.cache_clear()
+
+
+@pytest.mark.parametrize(
+    "url", ["http://127.0.0.1:65536/", "http://127.0.0.1:99999/v1", "http:///v1", "ftp://127.0.0.1/"]
+)
+def test_what_is_no_url_is_an_error(url):
+    """Nothing is sent to anywhere."""
+    with pytest.raises(HttpError):
+        get(url)
+
+
+def test_a_plain_server_is_asked_without_httpx2(server):
+    """It takes 20 ms and 3 MB to load, in a process that starts for each run."""
+    server.on("*", Script.answer(CHAT.whole()))
+    code = (
+        "import asyncio, sys; from pytest_openclaw.asking import asker_process;"
+        "from pytest_openclaw.providers.ollama_openai import OllamaOpenAI;"
+        "from pytest_openclaw.types.protocols import ProviderSetup; from pytest_openclaw.types.requests import Request;"
+        "provider = OllamaOpenAI(ProviderSetup(name='a', base_url=sys.argv[1]));"
+        "print(asyncio.run(provider.ask(Request(model='m', prompt='hello'))).text, 'httpx2' in sys.modules)"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", code, server.url], capture_output=True, text=True, timeout=600
+    )
+
+    assert done.stdout == "Hi. False\n", done.stderr
+
+
 def test_https_is_never_sent_in_plain(server):
     """A transport without certificates sends no request to an https address."""
-    with pytest.raises(httpx2.UnsupportedProtocol):
+    with pytest.raises(HttpError):
         get(f"https://127.0.0.1:{server.port}/")
     assert server.connections == 0
 

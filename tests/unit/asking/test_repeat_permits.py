@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 from pytest_openclaw.asking.messages import PlannedCell, RepeatDecision
 from pytest_openclaw.asking.repeat_permits import RepeatPermits
 from pytest_openclaw.types.requests import Request
