@@ -18,8 +18,7 @@ from pytest_openclaw.core.clock import epoch_ms
 from pytest_openclaw.core.text import valid_text
 from pytest_openclaw.providers.carried import CarriedBlocks
 from pytest_openclaw.providers.tool_fragments import ToolFragments
-from pytest_openclaw.tools.thinking import ANSWER, THINKING
-from pytest_openclaw.types.replies import Reply, Timing, Usage
+from pytest_openclaw.types.replies import ANSWER, THINKING, Reply, Timing, Usage
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -29,9 +29,8 @@ from pytest_openclaw.stored.rewriting import NewRun
 from pytest_openclaw.suites import definition as definition_of
 from pytest_openclaw.suites import known_failure_of
 from pytest_openclaw.suites.surfaced import on_surface
-from pytest_openclaw.tools.thinking import ANSWER, THINKING
 from pytest_openclaw.types import faults
-from pytest_openclaw.types.replies import Reply, Timing, Turn, Verdict
+from pytest_openclaw.types.replies import ANSWER, THINKING, Reply, Timing, Turn, Verdict
 from pytest_openclaw.types.rows import call_of, to_row
 from pytest_openclaw.types.settings import Gates
 from pytest_openclaw.types.targets import LISTED

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import re
 
+from pytest_openclaw.types.replies import ANSWER, THINKING
+
 _NAMES = ("think", "thinking", "thought", "antthinking")
 # Without ASCII, a foreign i with or without a dot would match the one in "think".
 _FLAGS = re.IGNORECASE | re.ASCII
@@ -16,10 +18,6 @@ _BLANKS = re.compile(r"[ \t\r\n]*")
 _OPEN = re.compile(rf"<({'|'.join(_NAMES)})>", _FLAGS)
 _CLOSE = {name: re.compile(rf"</{name}>", _FLAGS) for name in _NAMES}
 _ANY_TAG = re.compile(rf"<(/?)(?:{'|'.join(_NAMES)})>", _FLAGS)
-
-
-THINKING, ANSWER = "<think>\n", "\n</think>\n\n"
-"""The form of a separate reasoning channel in a row; a model may write the same into its text."""
 
 
 def split_thinking(raw: str) -> tuple[str, str]:
