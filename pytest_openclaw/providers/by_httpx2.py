@@ -107,7 +107,7 @@ class ReceivedBody:
 
 
 def decompressed(answer: ArrivingResponse) -> ReceivedBody:
-    """Return an answer with the body that its `content-encoding` stands for."""
+    """Return an answer with the body decompressed, by its `content-encoding`."""
     head = answer.head
     headers = httpx2.Headers({"content-encoding": head.headers["content-encoding"]}, encoding="utf-8")
     return ReceivedBody(httpx2.Response(head.status, headers=headers, stream=_Stream(answer)), head, answer)
