@@ -28,7 +28,7 @@ def have_checked(patch: str, config: Path | None) -> Checked:
     def show(sentence: str) -> None:
         print(f"{sentence} …", file=sys.stderr, flush=True)  # noqa: T201
 
-    return check_patch(patch, os.environ, name="--check", config=config, notify=show)
+    return check_patch(patch, os.environ, config=config, notify=show)
 
 
 def render_checked(checked: Checked) -> Iterator[str]:

@@ -141,7 +141,6 @@ def is_loopback(host: str) -> bool:
 
 
 @lru_cache(maxsize=64)
-@lru_cache(maxsize=64)
 def origin_of(url: str) -> tuple[str, str, int | None]:
     """Return scheme, host and port of a URL, with the default port if it has none."""
     parts = urlsplit(url)

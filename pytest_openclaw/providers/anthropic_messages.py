@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.providers.exchange import Exchange
     from pytest_openclaw.types.faults import WireError
     from pytest_openclaw.types.images import Image
-    from pytest_openclaw.types.replies import Fault, Turn
+    from pytest_openclaw.types.replies import Turn
     from pytest_openclaw.types.requests import Request
     from pytest_openclaw.types.tool_calls import ToolCall
 
@@ -130,6 +130,10 @@ class AnthropicMessages(VendorApi):
     # The most that one page of the list may have; without it there are 20.
     models_path: ClassVar[str] = "/models?limit=1000"
     headers: ClassVar[Mapping[str, str]] = MappingProxyType({"anthropic-version": API_VERSION})
+    refusable: ClassVar[Mapping[str, str]] = {
+        "temperature": "temperature",
+        "level": "adaptive|output_config|effort",
+    }
     dialect: ClassVar[Dialect] = Dialect(
         read=read_messages, is_whole=is_message, end_mark="a stop_reason or message_stop", done_ends=False
     )
@@ -152,19 +156,6 @@ class AnthropicMessages(VendorApi):
         return messages_body(
             request, with_temperature="temperature" not in refused, with_budget="level" in refused
         )
-
-    def adapt(self, request: Request, body: JsonObject, fault: Fault) -> bool:
-        """See `OverHttp`."""
-        words, refused = fault.message.lower(), self.refused[request.model]
-        if fault.failure_type not in ("http_400", "http_422"):
-            return False
-        if "temperature" in body and "temperature" in words:
-            refused.add("temperature")
-            return True
-        if "output_config" in body and any(word in words for word in ("adaptive", "output_config", "effort")):
-            refused.add("level")
-            return True
-        return False
 
 
 # --- what is sent -------------------------------------------------------------------------------

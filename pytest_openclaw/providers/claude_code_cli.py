@@ -29,8 +29,9 @@ from pytest_openclaw.providers.claude.command_line import (
 from pytest_openclaw.providers.claude.last_line import ended_without_result, meaning_of
 from pytest_openclaw.providers.claude.played_stream import PlayedStream, stream_for
 from pytest_openclaw.providers.claude.stream_json import receive_line
-from pytest_openclaw.providers.claude.tools import lay_out_tools, what_broke, why_not_askable
+from pytest_openclaw.providers.claude.tools import OFFER, lay_out_tools, why_not_askable
 from pytest_openclaw.providers.claude.usage import charged
+from pytest_openclaw.providers.mcp_tools import what_broke
 from pytest_openclaw.providers.processes import CalledModel, Program
 from pytest_openclaw.types import faults
 from pytest_openclaw.types.faults import CallFailed
@@ -149,7 +150,7 @@ class ClaudeCodeCLI(Provider):
             )
             stream = stream_for(request)
             outcome = await self._converse(program, stream, request)
-            if broken := what_broke(scratch.folder):
+            if broken := what_broke(scratch.folder / OFFER):
                 outcome = faults.broke(self.setup.name, f"the server of the tools: {broken}")
         if isinstance(outcome, Fault):
             message = Redactor.of(self.secrets).text(outcome.message)

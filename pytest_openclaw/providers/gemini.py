@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.providers.address import Address
     from pytest_openclaw.providers.exchange import Exchange
-    from pytest_openclaw.types.images import Image
-    from pytest_openclaw.types.replies import Fault, Turn
+    from pytest_openclaw.types.replies import Turn
     from pytest_openclaw.types.requests import Request
     from pytest_openclaw.types.tool_calls import ToolCall
 
@@ -133,6 +132,7 @@ class Gemini(VendorApi):
     path: ClassVar[str] = "/models/MODEL:streamGenerateContent"
     # The most that one page of the list may have; without it there are 50.
     models_path: ClassVar[str] = "/models?pageSize=1000"
+    refusable: ClassVar[Mapping[str, str]] = {"temperature": "temperature", "level": "thinking[ _]?level"}
     dialect: ClassVar[Dialect] = Dialect(
         read=read_gemini, is_whole=is_answer, end_mark="a finishReason", done_ends=False
     )
@@ -168,22 +168,6 @@ class Gemini(VendorApi):
             request, with_temperature="temperature" not in refused, with_budget="level" in refused
         )
 
-    def adapt(self, request: Request, body: JsonObject, fault: Fault) -> bool:
-        """See `OverHttp`."""
-        words, refused = fault.message.lower().replace("_", " "), self.refused[request.model]
-        config = body["generationConfig"]
-        if fault.failure_type != "http_400":
-            return False
-        if "temperature" in config and "temperature" in words:
-            refused.add("temperature")
-            return True
-        if "thinkingLevel" in config.get("thinkingConfig", ()) and (
-            "thinking level" in words or "thinkinglevel" in words
-        ):
-            refused.add("level")
-            return True
-        return False
-
     async def models(self) -> tuple[str, ...]:
         """Names of the models that generate text."""
         answer = await self.fetch(f"{self.address.base_url}{self.models_path}", timeout_s=MODELS_TIMEOUT_S)
@@ -203,25 +187,17 @@ def _contents(request: Request) -> list[JsonObject]:
     contents: list[JsonObject] = []
     for turn in request.conversation:
         if turn.user is not None:
-            contents.append(_content("user", [{"text": turn.user}, *map(_image_part, turn.images)]))
+            pictures = [
+                {"inlineData": {"mimeType": image.media_type, "data": image.base64}} for image in turn.images
+            ]
+            contents.append({"role": "user", "parts": [{"text": turn.user}, *pictures]})
         # A content without parts is refused.
-        if said := _signed(turn) if _is_signed(turn) else [*_unsigned(turn)]:
-            contents.append(_content("model", said))
+        is_signed = any(part.get(_SIGNATURE) for part in turn.carried)
+        if said := _signed(turn) if is_signed else [*_unsigned(turn)]:
+            contents.append({"role": "model", "parts": said})
         if turn.results:
-            contents.append(_content("user", _results(turn)))
+            contents.append({"role": "user", "parts": _results(turn)})
     return contents
-
-
-def _content(role: str, parts: list[JsonObject]) -> JsonObject:
-    return {"role": role, "parts": parts}
-
-
-def _image_part(image: Image) -> JsonObject:
-    return {"inlineData": {"mimeType": image.media_type, "data": image.base64}}
-
-
-def _is_signed(turn: Turn) -> bool:
-    return any(part.get(_SIGNATURE) for part in turn.carried)
 
 
 def _signed(turn: Turn) -> list[JsonObject]:
@@ -235,9 +211,9 @@ def _signed(turn: Turn) -> list[JsonObject]:
         if "functionCall" not in part:
             parts.append(part)
             continue
-        found = next((call for call in left if _fields(call) == _read_call(part)), None)
-        if found is not None:
-            left.remove(found)
+        same = [call for call in left if (call.id, call.name, call.arguments) == _read_call(part)]
+        if same:
+            left.remove(same[0])
             parts.append(part)
     parts += map(_call_part, left)
     place = next((place for place, part in enumerate(parts) if "functionCall" in part), None)
@@ -289,10 +265,6 @@ def _read_call(part: JsonObject) -> tuple[str | None, str, str]:
     call = object_in(part.get("functionCall"))
     arguments = json.dumps(object_in(call.get("args")), ensure_ascii=False)
     return text_in(call.get("id")) or None, text_in(call.get("name")), arguments
-
-
-def _fields(call: ToolCall) -> tuple[str | None, str, str]:
-    return call.id, call.name, call.arguments
 
 
 def _read_end(reason: str, candidate: JsonObject, exchange: Exchange) -> WireError | None:

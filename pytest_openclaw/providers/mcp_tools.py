@@ -66,6 +66,12 @@ def broken_file(offer: Path) -> Path:
     return offer.with_name(f"{offer.name}.broken")
 
 
+def what_broke(offer: Path) -> str:
+    """Return the server's own error, as one line; empty if there is none."""
+    file = broken_file(offer)
+    return file.read_text("utf-8").strip().rpartition("\n")[2] if file.exists() else ""
+
+
 class Server:
     """Answers messages, without pipes or files.
 

@@ -17,11 +17,13 @@ from pytest_openclaw.tools.thinking import strip_thinking
 from pytest_openclaw.types.faults import WireError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.providers.address import Address
     from pytest_openclaw.providers.exchange import Exchange
     from pytest_openclaw.types.protocols import ProviderSetup
-    from pytest_openclaw.types.replies import Fault, Turn
+    from pytest_openclaw.types.replies import Turn
     from pytest_openclaw.types.requests import Request
     from pytest_openclaw.types.targets import ThinkingLevel
     from pytest_openclaw.types.tool_calls import ToolCall
@@ -114,6 +116,8 @@ class OllamaNative(Ollama):
     takes_messages: ClassVar[bool] = True
     path: ClassVar[str] = "/api/chat"
     models_path: ClassVar[str] = "/api/tags"
+    # Some models think, and have no levels.
+    refusable: ClassVar[Mapping[str, str]] = {"level": "is not supported for this model"}
     dialect: ClassVar[Dialect] = Dialect(
         read=read_ollama, is_whole=is_answer, end_mark='"done": true', done_ends=False, by_lines=True
     )
@@ -123,7 +127,6 @@ class OllamaNative(Ollama):
         num_ctx = setup.options.get("ollama_num_ctx")
         self._num_ctx = int(num_ctx) if num_ctx else None
         self._keep_alive = _keep_alive(setup.options.get("ollama_keep_alive"))
-        self._without_levels: set[str] = set()
 
     def find_address(self) -> Address:
         """Return the server's root, whichever of its APIs the address names."""
@@ -145,15 +148,8 @@ class OllamaNative(Ollama):
             request,
             num_ctx=self._num_ctx,
             keep_alive=self._keep_alive,
-            with_level=request.model not in self._without_levels,
+            with_level="level" not in self.refused[request.model],
         )
-
-    def adapt(self, request: Request, body: JsonObject, fault: Fault) -> bool:
-        """See `OverHttp`: some models have no thinking levels."""
-        if isinstance(body["think"], str) and _refuses_level(fault):
-            self._without_levels.add(request.model)
-            return True
-        return False
 
     async def models(self) -> tuple[str, ...]:
         """Names of the server's models, without those that cannot chat."""
@@ -253,10 +249,6 @@ def _read_counts(payload: JsonObject, exchange: Exchange) -> None:
         exchange.receive_speed((n_output or 0) * _NS_IN_S / duration_ns)
     if n_prompt and (reading_ns := positive_in(payload.get("prompt_eval_duration"))):
         exchange.receive_prompt_speed(n_prompt * _NS_IN_S / reading_ns)
-
-
-def _refuses_level(fault: Fault) -> bool:
-    return fault.failure_type == "http_400" and "is not supported for this model" in fault.message
 
 
 def _may_chat(show: JsonObject) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections import defaultdict
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pytest_openclaw.providers.earlier_turns import users_content, with_ids
@@ -12,6 +11,7 @@ from pytest_openclaw.providers.fingerprint import fingerprint
 from pytest_openclaw.providers.http_call import Dialect
 from pytest_openclaw.providers.json_values import count_in, object_in, objects_in, positive_in, text_in
 from pytest_openclaw.providers.ollama import Ollama, offered
+from pytest_openclaw.providers.over_http import REFUSALS
 from pytest_openclaw.providers.request_fields import chosen
 from pytest_openclaw.providers.wire_errors import error_in, error_of_object
 from pytest_openclaw.types.faults import WireError
@@ -124,18 +124,17 @@ class OllamaOpenAI(Ollama):
 
     def __init__(self, setup: ProviderSetup) -> None:
         super().__init__(setup)
-        self._rejected: defaultdict[str, set[str]] = defaultdict(set)
         self._with_reasoning: set[str] = set()
 
     def body(self, request: Request) -> JsonObject:
         """Return the JSON body for `request`."""
         body = chat_body(request, with_reasoning=request.model in self._with_reasoning)
-        return {name: value for name, value in body.items() if name not in self._rejected[request.model]}
+        return {name: value for name, value in body.items() if name not in self.refused[request.model]}
 
     def adapt(self, request: Request, body: JsonObject, fault: Fault) -> bool:
         """Note what the server rejects of `body` or requires; return whether the next body is another one."""
         words = fault.message.lower()
-        if fault.failure_type not in ("http_400", "http_422"):
+        if fault.failure_type not in REFUSALS:
             return False
         has_answers = len(request.conversation) > 1
         if "reasoning_content" in words and has_answers and request.model not in self._with_reasoning:
@@ -144,7 +143,7 @@ class OllamaOpenAI(Ollama):
         named = {name for name in _OPTIONAL if name in body and re.search(rf"\b{name}\b", words)}
         if not (named and _REJECTS.search(words)):
             return False
-        self._rejected[request.model] |= named
+        self.refused[request.model] |= named
         return True
 
     async def fingerprint(self, model: str) -> JsonObject:

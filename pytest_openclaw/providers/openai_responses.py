@@ -13,11 +13,12 @@ from pytest_openclaw.providers.request_fields import chosen
 from pytest_openclaw.providers.wire_errors import error_in, error_of_object
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.providers.exchange import Exchange
     from pytest_openclaw.types.faults import WireError
     from pytest_openclaw.types.images import Image
-    from pytest_openclaw.types.replies import Fault
     from pytest_openclaw.types.requests import Request
     from pytest_openclaw.types.tool_calls import Tool
 
@@ -98,6 +99,7 @@ class OpenAIResponses(VendorApi):
     base_env: ClassVar[str] = "OPENAI_BASE_URL"
     key_envs: ClassVar[tuple[str, ...]] = ("OPENAI_API_KEY",)
     path: ClassVar[str] = "/responses"
+    refusable: ClassVar[Mapping[str, str]] = {"temperature": "(?=.*temperature).*support"}
     dialect: ClassVar[Dialect] = Dialect(
         read=read_responses, is_whole=is_response, end_mark="response.completed", done_ends=False
     )
@@ -105,15 +107,6 @@ class OpenAIResponses(VendorApi):
     def body(self, request: Request) -> JsonObject:
         """Return the JSON body for `request`."""
         return responses_body(request, with_temperature=not self.refused[request.model])
-
-    def adapt(self, request: Request, body: JsonObject, fault: Fault) -> bool:
-        """See `OverHttp`."""
-        words = fault.message.lower()
-        is_refused = fault.failure_type == "http_400" and "temperature" in words and "support" in words
-        if is_refused and "temperature" in body:
-            self.refused[request.model].add("temperature")
-            return True
-        return False
 
 
 def _offer(tool: Tool) -> JsonObject:

@@ -25,6 +25,7 @@ from pytest_openclaw.core.errors import TargetError
 from pytest_openclaw.core.redact import Redactor
 from pytest_openclaw.core.text import valid_text
 from pytest_openclaw.providers import processes
+from pytest_openclaw.providers.mcp_tools import what_broke
 from pytest_openclaw.providers.ollama_native import OllamaNative
 from pytest_openclaw.providers.ollama_openai import OllamaOpenAI
 from pytest_openclaw.providers.openai_responses import OpenAIResponses
@@ -338,7 +339,7 @@ class OpenClawAgent(Provider):
         return reply_of(received, result, request, began=began, code=relay.code)
 
     def _played(self, outcome: Reply | Fault, stage: Stage, world: World) -> Reply | Fault:
-        if broken := stage.what_broke():
+        if broken := what_broke(stage.world_file):
             return faults.broke(self.setup.name, f"the shell of the world: {broken}")
         if isinstance(outcome, Fault):
             return outcome
@@ -367,12 +368,7 @@ class OpenClawAgent(Provider):
 async def _lines_until(running: Running, over: asyncio.Event) -> list[bytes]:
     """Return the lines of a program up to its end, or until `over` is set."""
     lines: list[bytes] = []
-
-    async def read() -> None:
-        while (line := await running.next_line()) is not None:
-            lines.append(line)
-
-    tasks = [asyncio.ensure_future(read()), asyncio.ensure_future(over.wait())]
+    tasks = [asyncio.ensure_future(running.read_lines(lines)), asyncio.ensure_future(over.wait())]
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     finally:

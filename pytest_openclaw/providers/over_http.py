@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import abstractmethod
 from collections import defaultdict
 from dataclasses import replace
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from pytest_openclaw.types.requests import Request
 
 MODELS_TIMEOUT_S = 10.0
+REFUSALS = frozenset({"http_400", "http_422"})
+"""Failure types of a body that a server refuses."""
 
 
 class OverHttp(Provider):
@@ -38,6 +41,8 @@ class OverHttp(Provider):
         models_path: of the route that lists the models.
         dialect: parses its answers.
         headers: sent with every request, in addition to those of all APIs.
+        refusable: parts of a body that some models refuse → what their servers say then, a pattern.
+        refused: those of these parts that `body` leaves out, by model.
         address: of the server; a subclass that starts its own server sets it before a request.
     """
 
@@ -46,6 +51,7 @@ class OverHttp(Provider):
     models_path: ClassVar[str] = "/models"
     dialect: ClassVar[Dialect]
     headers: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    refusable: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, setup: ProviderSetup) -> None:
         """Find the address.
@@ -55,6 +61,7 @@ class OverHttp(Provider):
         """
         super().__init__(setup)
         self.address = self.find_address()
+        self.refused: defaultdict[str, set[str]] = defaultdict(set)
 
     @cached_property
     def _edge(self) -> HttpEdge:
@@ -102,7 +109,14 @@ class OverHttp(Provider):
 
     def adapt(self, request: Request, body: JsonObject, fault: Fault) -> bool:
         """Note what the server refuses of `body`; return whether the next body will lack it."""
-        del request, body, fault  # most servers take everything
+        refused = self.refused[request.model]
+        for part, words in self.refusable.items() if fault.failure_type in REFUSALS else ():
+            if re.search(words, fault.message, re.IGNORECASE):
+                before = set(refused)
+                refused.add(part)
+                if self.body(request) != body:  # also if another request of the model has noted it meanwhile
+                    return True
+                refused &= before
         return False
 
     async def may_see(self, model: str) -> bool:
@@ -255,17 +269,12 @@ class VendorApi(OverHttp):
         vendor_url: the vendor's base URL.
         base_env: the variable of another one.
         key_envs: the variables of the vendor's key; the first that is set counts.
-        refused: what a request lacks from now on, by model.
     """
 
     vendor_url: ClassVar[str]
     base_env: ClassVar[str]
     key_envs: ClassVar[tuple[str, ...]]
     needs_key = True
-
-    def __init__(self, setup: ProviderSetup) -> None:
-        super().__init__(setup)
-        self.refused: defaultdict[str, set[str]] = defaultdict(set)
 
     @property
     def is_vendors(self) -> bool:

@@ -7,6 +7,7 @@ unknown without it.
 from __future__ import annotations
 
 import importlib
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
 from math import fsum
@@ -125,6 +126,19 @@ def total_tokens(counts: Iterable[int | None]) -> int | None:
     return sum(known) if len(known) == len(listed) else None
 
 
+def summed(replies: Sequence[Reply]) -> Reply:
+    """Return the last reply of an exchange with the texts, calls and counts of all of them."""
+    return replace(
+        replies[-1],
+        raw="\n\n".join(filter(None, (reply.raw for reply in replies))),
+        tool_calls=tuple(call for reply in replies for call in reply.tool_calls),
+        input_tokens=total_tokens(reply.input_tokens for reply in replies),
+        output_tokens=total_tokens(reply.output_tokens for reply in replies),
+        cached_tokens=total_tokens(reply.cached_tokens for reply in replies),
+        usage=tuple(usage for reply in replies for usage in reply.usage),
+    )
+
+
 def has_list() -> bool:
     """Whether the list of prices is installed; loads it."""
     return _price_list() is not None
@@ -142,14 +156,7 @@ def _sum(parts: Sequence[float | None]) -> float | None:
 
 def _with_missing_as_zero(usage: Usage) -> Usage:
     """Return the usage of an interrupted attempt; its server may have counted only the input."""
-    return Usage(
-        model=usage.model,
-        input_tokens=usage.input_tokens or 0,
-        output_tokens=usage.output_tokens or 0,
-        cached_tokens=usage.cached_tokens,
-        cache_write_tokens=usage.cache_write_tokens,
-        cache_write_1h_tokens=usage.cache_write_1h_tokens,
-    )
+    return replace(usage, input_tokens=usage.input_tokens or 0, output_tokens=usage.output_tokens or 0)
 
 
 # --- the user's own prices ----------------------------------------------------------------------

@@ -161,6 +161,11 @@ class Running(asyncio.SubprocessProtocol):
             self._lines.put_nowait(None)
         return line
 
+    async def read_lines(self, lines: list[bytes]) -> None:
+        """Add the lines of its output to a list, up to the end."""
+        while (line := await self.next_line()) is not None:
+            lines.append(line)
+
     def send(self, data: bytes) -> None:
         """Add to its input; one that has closed it does not get it."""
         self._stdin.write(data)

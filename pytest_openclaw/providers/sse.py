@@ -44,22 +44,14 @@ class EventStream:
 
     def feed(self, chunk: bytes) -> list[Event]:
         """Return the events that `chunk` completes, in order."""
-        events: list[Event] = []
-        for line in self._lines(chunk):
-            if line:
-                self._field(line)
-            elif event := self._dispatch():
-                events.append(event)
+        events = [event for line in self._lines(chunk) if (event := self._read(line))]
         self.pending_bytes = 0 if events else self.pending_bytes + len(chunk)
         return events
 
     def close(self) -> Event | None:
         """Return the last event without a blank line, if there is one."""
-        line = self._without_bom(b"".join(self._line))
-        self._line = []
-        if line:
-            self._field(line)
-        return self._dispatch()
+        line, self._line = self._without_bom(b"".join(self._line)), []
+        return (self._read(line) if line else None) or self._read(b"")
 
     def _lines(self, chunk: bytes) -> list[bytes]:
         """Complete lines without their ends; CR counts at once, and an LF that follows later is skipped."""
@@ -83,7 +75,10 @@ class EventStream:
         self._at_start = False
         return line.removeprefix(_BOM)
 
-    def _field(self, line: bytes) -> None:
+    def _read(self, line: bytes) -> Event | None:
+        """Read a line; return the event that it ends, if it ends one."""
+        if not line:
+            return self._dispatch()
         # Broken bytes become U+FFFD here; a character cannot be cut, since a line is whole.
         text = line.decode("utf-8", "replace")
         name, _, value = text.partition(":")
@@ -96,6 +91,7 @@ class EventStream:
             self._type, self._data = "error", [*self._data, value]
         elif text.startswith("{"):
             self._data.append(text)
+        return None
 
     def _dispatch(self) -> Event | None:
         """End the event; an event without data is ignored."""

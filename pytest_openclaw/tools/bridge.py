@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_openclaw.tools.catalogue import CALL, Bridge, load_catalogue
 from pytest_openclaw.tools.dispatch import dispatch
 from pytest_openclaw.tools.dispatch.arguments import SELECTORS
+from pytest_openclaw.tools.dispatch.names import edit_distance
 from pytest_openclaw.tools.signatures import UNKNOWN, signature
 from pytest_openclaw.types.tool_calls import CodeTool, Dispatched, ToolCall
 
@@ -151,20 +152,10 @@ def _meant_properties(tool: Tool, given: Mapping[str, Any]) -> list[str]:
         return []
     found: dict[str, None] = {}
     for name in (name[:LONGEST_NAME] for name in given if name not in known):
-        distances = sorted((_distance(name, one), one) for one in known)
+        distances = sorted((edit_distance(name, one), one) for one in known)
         if distances and distances[0][0] <= min(3, max(1, math.ceil(len(name) / 3))):
             found[distances[0][1]] = None
     return [*found][:MOST_MEANT]
-
-
-def _distance(one: str, other: str) -> int:
-    """Return the Levenshtein distance of two names."""
-    row: list[int] = [*range(len(other) + 1)]
-    for n, char in enumerate(one, 1):
-        before, row = row, [n]
-        for m, wanted in enumerate(other, 1):
-            row.append(min(before[m] + 1, row[-1] + 1, before[m - 1] + (char != wanted)))
-    return row[-1]
 
 
 def _like(wanted: str, tools: Sequence[Tool]) -> list[str]:

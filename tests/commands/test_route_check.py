@@ -413,7 +413,7 @@ def test_a_hanging_openclaw_is_ended(home: Path, openclaw) -> None:
     seen = openclaw(apply={"hangs": True})
 
     with pytest.raises(OpenClawError, match=r"^openclaw config patch did not end within 2 s$"):
-        check_patch("{}", os.environ, name="--check", patience_s=2)
+        check_patch("{}", os.environ, patience_s=2)
 
     child = seen()[-1]["child"]
     for _ in range(100):

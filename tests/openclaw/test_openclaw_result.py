@@ -126,19 +126,8 @@ def test_a_quoted_object_in_an_answer_is_no_end(text):
 
 
 def test_a_success_is_parsed():
-    """Answer, model, tokens and the summary of the tools are read; cached tokens are input too."""
-    assert read_envelope(TOOLS, ASKED) == AgentResult(
-        text="Done.",
-        model="fake",
-        provider="local",
-        input_tokens=29,
-        output_tokens=6,
-        cached_tokens=5,
-        turns=2,
-        tools=("write", "ls", "read"),
-        calls=7,
-        failures=4,
-    )
+    """Answer and model are read."""
+    assert read_envelope(TOOLS, ASKED) == AgentResult(text="Done.", model="fake")
 
 
 @pytest.mark.parametrize(
@@ -155,14 +144,6 @@ def test_a_model_that_gives_no_answer_is_no_fault(kind, message):
 
     assert isinstance(result, AgentResult)
     assert result.text == ""
-
-
-def test_without_a_summary_no_tool_was_called():
-    """OpenClaw omits the summary if no tool ran."""
-    result = read_envelope(json.loads(CLEAN), ASKED)
-
-    assert isinstance(result, AgentResult)
-    assert (result.calls, result.tools) == (0, ())
 
 
 @pytest.mark.parametrize(
@@ -218,17 +199,8 @@ def _of_session(**meta: object) -> object:
 
 
 def test_a_turn_of_a_session_is_a_result() -> None:
-    """Its text, model, tokens and tools are found where that command has them."""
-    assert _of_session() == AgentResult(
-        text="Done.",
-        model="fake",
-        provider="local",
-        input_tokens=22,
-        output_tokens=6,
-        tools=("read",),
-        calls=1,
-        failures=0,
-    )
+    """Its text and model are found where that command has them."""
+    assert _of_session() == AgentResult(text="Done.", model="fake")
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pytest_openclaw.core.text import valid_text
+from pytest_openclaw.providers.mcp_tools import what_broke
 from pytest_openclaw.providers.openclaw import disk
 from pytest_openclaw.providers.openclaw.call import scratch_folder
 from pytest_openclaw.providers.openclaw.disk import Disk
@@ -320,7 +321,7 @@ def test_a_name_that_the_disk_refuses(staged):
     assert _sh(scratch, "-c", f"cp a {name}") == (1, f"sh: {scratch.workspace}/{name}: File name too long")
     assert _sh(scratch, "-c", f"mkdir -p {name}/b; cat a")[0] == 1
     assert _sh(scratch, "-c", "cat a") == (0, "A\n")
-    assert scratch.stage.what_broke() == ""
+    assert what_broke(scratch.stage.world_file) == ""
 
 
 def test_a_file_that_goes_while_it_is_read(staged, monkeypatch):
@@ -368,7 +369,7 @@ def test_an_error_is_reported_to_the_caller(staged):
     status, printed = _sh(scratch, "-c", "x" * 3000)
 
     assert (status, printed) == (126, "sh: the command cannot be played")
-    assert "cannot be decided" in scratch.stage.what_broke()
+    assert "cannot be decided" in what_broke(scratch.stage.world_file)
 
 
 def test_a_folder_that_is_gone(staged):

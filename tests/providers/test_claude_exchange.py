@@ -15,7 +15,7 @@ from pytest_openclaw.providers.claude.played_stream import PlayedStream
 from pytest_openclaw.providers.claude.stream_json import receive_line
 from pytest_openclaw.providers.exchange import Exchange
 from pytest_openclaw.tools.catalogue import load_catalogue
-from pytest_openclaw.tools.world import carried_out, final_state
+from pytest_openclaw.tools.world import answered_calls, final_state
 from pytest_openclaw.types.replies import Fault
 from pytest_openclaw.types.requests import Request
 from pytest_openclaw.types.tool_calls import ToolCall
@@ -59,7 +59,8 @@ def test_calls_are_answered_from_the_world_until_there_is_an_answer():
     assert [call.name for call in reply.tool_calls] == ["read", "write", "read"]
     assert [(turn.input_tokens, turn.output_tokens) for turn in reply.turns] == [(18, 3)] * 3
     assert (reply.input_tokens, reply.output_tokens, reply.cached_tokens) == (54, 9, 15)
-    assert final_state(WORLD, TOOLS, carried_out(reply)).files == {"notes.md": "buy milk", "done.md": "milk"}
+    state = final_state(WORLD, TOOLS, answered_calls(reply).values())
+    assert state.files == {"notes.md": "buy milk", "done.md": "milk"}
 
 
 @processes
@@ -122,7 +123,7 @@ def test_a_call_that_is_no_json_ends_it():
     assert (reply.ended_by, reply.text, len(reply.turns)) == ("malformed_call", "Now.", 2)
     assert reply.tool_calls[-1] == ToolCall(name="read", arguments='{"path": ', id="toolu_21")
     assert reply.turns[-1].results == ()
-    assert carried_out(reply) == reply.turns[0].calls
+    assert tuple(answered_calls(reply).values()) == reply.turns[0].calls
 
 
 @processes

@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from pytest_openclaw.tools.catalogue import load_catalogue
-from pytest_openclaw.tools.world import Playing, carried_out, final_state
+from pytest_openclaw.tools.world import Playing, answered_calls, final_state
 from pytest_openclaw.types.requests import Request
 from pytest_openclaw.types.tool_calls import Tool, ToolCall
 from pytest_openclaw.types.worlds import Command, World
@@ -247,7 +247,7 @@ def test_several_calls_of_a_turn_change_the_world_in_their_order(environ, tmp_pa
     assert texts == own_answers(*calls) == list(reply.turns[0].results)
     assert (texts[1], texts[2]) == ("one", "Monday")
     assert len(texts[-1]) > 10_000
-    assert final_state(WORLD, TOOLS, carried_out(reply)).files["a.md"] == "two"
+    assert final_state(WORLD, TOOLS, answered_calls(reply).values()).files["a.md"] == "two"
     assert not (tmp_path / "ran").exists()
 
 

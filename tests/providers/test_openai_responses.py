@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from pytest_openclaw.providers.exchange import Exchange
 from pytest_openclaw.providers.openai_responses import OpenAIResponses, read_responses, responses_body
+from pytest_openclaw.types.faults import WireError, refused_by_server
 from pytest_openclaw.types.protocols import ProviderSetup
 from pytest_openclaw.types.requests import Request
 from pytest_openclaw.types.tool_calls import ToolCall
@@ -103,6 +104,28 @@ def test_another_model_is_asked_with_a_temperature(server):
         ask(provider, stream=False, model=model)
 
     assert ["temperature" in request.json for request in server.requests] == [True, False, True, False]
+
+
+def test_requests_in_flight_are_each_repeated_without_it():
+    """Each of them was sent before the first refusal arrived; one without a temperature is not repeated."""
+    provider = RESPONSES.provider("http://127.0.0.1:9")
+    request = Request(model="m", prompt="Say hi.", temperature=0.0)
+    error = WireError(status=400, message="'temperature' is not supported with this model.")
+    fault, body = refused_by_server("openai_responses", "m", error), provider.body(request)
+
+    assert [provider.adapt(request, body, fault) for _ in range(2)] == [True, True]
+    assert not provider.adapt(request, provider.body(request), fault)
+
+
+def test_a_refusal_of_what_was_not_sent_changes_nothing():
+    """Later requests of the model have their temperature."""
+    provider = RESPONSES.provider("http://127.0.0.1:9")
+    without = Request(model="m", prompt="Say hi.", temperature=None)
+    error = WireError(status=400, message="'temperature' is not supported with this model.")
+    fault = refused_by_server("openai_responses", "m", error)
+
+    assert not provider.adapt(without, provider.body(without), fault)
+    assert "temperature" in provider.body(Request(model="m", prompt="Say hi.", temperature=0.0))
 
 
 def test_another_400_is_no_refusal_of_the_temperature(server):

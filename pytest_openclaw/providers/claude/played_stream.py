@@ -15,7 +15,7 @@ from pytest_openclaw.core.text import valid_text
 from pytest_openclaw.providers.claude.stream_json import Stream
 from pytest_openclaw.providers.claude.tools import wire_names
 from pytest_openclaw.providers.exchange import Exchange
-from pytest_openclaw.providers.prices import total_tokens
+from pytest_openclaw.providers.prices import summed
 from pytest_openclaw.tools.dispatch import dispatch
 from pytest_openclaw.tools.loops import at_last_step
 
@@ -102,15 +102,9 @@ class PlayedStream(Stream):
         began = max(place for place, turn in enumerate(turns) if turn.user is not None or place == 0)
         ended_by = self._stopped or (at_last_step(turns[began:]) if at_limit else "answer")
         return replace(
-            replies[-1],
-            raw=self.raw(),
-            tool_calls=tuple(call for turn in turns for call in turn.calls),
+            summed(replies),
             effective_model=next((r.effective_model for r in reversed(replies) if r.effective_model), None),
             timing=self.timing(),
-            input_tokens=total_tokens(reply.input_tokens for reply in replies),
-            output_tokens=total_tokens(reply.output_tokens for reply in replies),
-            cached_tokens=total_tokens(reply.cached_tokens for reply in replies),
-            usage=tuple(usage for reply in replies for usage in reply.usage),
             turns=turns,
             ended_by=ended_by,
         )

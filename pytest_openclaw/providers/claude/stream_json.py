@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 #: the model name on assistant lines that the CLI wrote itself
 SYNTHETIC = "<synthetic>"
 _FINISH_REASONS = {"max_tokens": "length", "model_context_window_exceeded": "length"}
-_HOURLY = "ephemeral_1h_input_tokens"
-_INPUT_COUNTS = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+_COUNTS = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
 
 
 @dataclass
@@ -67,7 +66,6 @@ class Stream:
     _partial: bool = False
     _message_id: str = ""
     _model_known: bool = False
-    _usage: dict[str, int] = field(default_factory=dict)
     _tool_keys: dict[Any, str | int] = field(default_factory=dict)
     _with_arguments: set[str | int] = field(default_factory=set)
 
@@ -94,22 +92,19 @@ class Stream:
             self._model_known = True
             self.exchange.receive_model(text)
 
-    def receive_usage(self, usage: Any, *names: str) -> None:
-        """Add the named counts; the input includes tokens read from the cache and written to it."""
+    def receive_usage(self, usage: Any, *, at_start: bool = False) -> None:
+        """Add the API's counts; at the start of a message that of its output is only a placeholder."""
+        given = object_in(usage)
+        created = object_in(given.get("cache_creation"))
         counts = {
-            name: count for name in names if (count := count_in(object_in(usage).get(name))) is not None
+            "uncached_tokens": count_in(given.get("input_tokens")),
+            "output_tokens": None if at_start else count_in(given.get("output_tokens")),
+            "cached_tokens": count_in(given.get("cache_read_input_tokens")),
+            "cache_write_tokens": count_in(given.get("cache_creation_input_tokens")),
+            "cache_write_1h_tokens": count_in(created.get("ephemeral_1h_input_tokens")),
         }
-        hourly = count_in(object_in(object_in(usage).get("cache_creation")).get("ephemeral_1h_input_tokens"))
-        self._usage |= counts if hourly is None else {**counts, _HOURLY: hourly}
-        if self._usage:
-            known = [self._usage[name] for name in _INPUT_COUNTS if name in self._usage]
-            self.exchange.receive_usage(
-                input_tokens=sum(known) if "input_tokens" in self._usage else None,
-                output_tokens=self._usage.get("output_tokens"),
-                cached_tokens=self._usage.get("cache_read_input_tokens"),
-                cache_write_tokens=self._usage.get("cache_creation_input_tokens"),
-                cache_write_1h_tokens=self._usage.get(_HOURLY),
-            )
+        if any(count is not None for count in counts.values()):
+            self.exchange.receive_usage(**counts)
 
     def receive_offer(self, names: Any, servers: Any) -> None:
         """Compare the tools that the CLI offers with the requested ones."""
@@ -137,7 +132,7 @@ class Stream:
         self.message_done = False
         self.stop_reason = None
         self._message_id = ""
-        self._usage, self._tool_keys, self._with_arguments = {}, {}, set()
+        self._tool_keys, self._with_arguments = {}, set()
 
     def end(self, finish_reason: str | None) -> None:
         """Note that the answer is complete."""
@@ -197,8 +192,7 @@ def _read_event(stream: Stream, line: Mapping[str, Any]) -> None:
         case "message_start":
             message = object_in(event.get("message"))
             stream.receive_model(message.get("model"))
-            # Its output_tokens is only the count at the start.
-            stream.receive_usage(message.get("usage"), *_INPUT_COUNTS)
+            stream.receive_usage(message.get("usage"), at_start=True)
         case "content_block_start":
             _begin_block(stream, event.get("index"), object_in(event.get("content_block")))
         case "content_block_delta":
@@ -208,7 +202,7 @@ def _read_event(stream: Stream, line: Mapping[str, Any]) -> None:
         case "message_delta":
             reason = object_in(event.get("delta")).get("stop_reason")
             stream.stop_reason = text_in(reason) or stream.stop_reason
-            stream.receive_usage(event.get("usage"), *_INPUT_COUNTS, "output_tokens")
+            stream.receive_usage(event.get("usage"))
         case "message_stop":
             stream.end_message()
 
@@ -292,9 +286,9 @@ def _read_result(stream: Stream, line: Mapping[str, Any]) -> None:
     stream.result = dict(line)
     usage = object_in(line.get("usage"))
     # The counts of several messages are summed here, and also arrive with each message.
-    known = stream._usage or stream.messages
-    if not known and any(count_in(usage.get(name)) for name in (*_INPUT_COUNTS, "output_tokens")):
-        stream.receive_usage(usage, *_INPUT_COUNTS, "output_tokens")
+    known = stream.exchange.has_usage or stream.messages
+    if not known and any(count_in(usage.get(name)) for name in _COUNTS):
+        stream.receive_usage(usage)
     models = object_in(line.get("modelUsage"))
     if not stream._model_known and len(models) == 1:
         stream.receive_model(next(iter(models)))

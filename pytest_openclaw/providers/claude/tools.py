@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.core.private import write_private
-from pytest_openclaw.providers.mcp_tools import NAME, broken_file, dump_offer
+from pytest_openclaw.providers.mcp_tools import NAME, dump_offer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 #: the CLI's prefix of our tools' names
 PREFIX = f"mcp__{NAME}__"
+#: the file that our server reads, and the one that names it to the CLI
+OFFER, _CONFIG = "offer.json", "mcp.json"
 _SERVER = ("-P", "-m", "pytest_openclaw.providers.mcp_tools")
 # Variables that Python needs to start.
 _NEEDED = ("PATH", "SYSTEMROOT", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "PYTHONHOME")
@@ -49,7 +51,7 @@ def lay_out_tools(
         inherited: names of the CLI's environment, including keys, which it would pass on to servers; all
             are emptied.
     """
-    offer = folder / "offer.json"
+    offer = folder / OFFER
     write_private(offer, dump_offer(request.tools, request.world).encode())
     needed = {name: environ[name] for name in _NEEDED if name in environ}
     import_path = os.pathsep.join(path or str(Path.cwd()) for path in sys.path)
@@ -61,19 +63,14 @@ def lay_out_tools(
         # All tools in the first request, as in OpenClaw.
         "alwaysLoad": True,
     }
-    write_private(config_file(folder), json.dumps({"mcpServers": {NAME: server}}).encode())
-
-
-def config_file(folder: Path) -> Path:
-    """Return the file that names our server to the CLI."""
-    return folder / "mcp.json"
+    write_private(folder / _CONFIG, json.dumps({"mcpServers": {NAME: server}}).encode())
 
 
 def tool_arguments(request: Request, folder: Path) -> tuple[str, ...]:
     """Return the CLI's arguments about tools and turns; its own tools stay off in any case."""
     turns = request.world.steps if request.world else 1
     allowed = ("--allowedTools", f"mcp__{NAME}") if request.world else ()
-    config = ("--mcp-config", str(config_file(folder))) if request.tools else ()
+    config = ("--mcp-config", str(folder / _CONFIG)) if request.tools else ()
     return (*config, *allowed, "--max-turns", str(turns))
 
 
@@ -97,9 +94,3 @@ def why_not_askable(request: Request) -> str:
     if len(wire_names(request.tools)) < len(request.tools):
         return "the Claude CLI takes letters, digits, _ and - in names, and so two tools have the same one."
     return ""
-
-
-def what_broke(folder: Path) -> str:
-    """Return the error of our server, as one line; empty if there is none."""
-    file = broken_file(folder / "offer.json")
-    return file.read_text("utf-8").strip().rpartition("\n")[2] if file.exists() else ""

@@ -15,7 +15,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-_READ = ("inputTokens", "cacheReadInputTokens", "cacheCreationInputTokens")
+# Fields of `Usage` → the CLI's counts whose sum they are.
+_COUNTS = {
+    "input_tokens": ("inputTokens", "cacheReadInputTokens", "cacheCreationInputTokens"),
+    "output_tokens": ("outputTokens",),
+    "cached_tokens": ("cacheReadInputTokens",),
+    "cache_write_tokens": ("cacheCreationInputTokens",),
+}
 
 
 def charged(received: Sequence[Usage], result: Mapping[str, Any] | None) -> tuple[Usage, ...]:
@@ -35,20 +41,12 @@ def charged(received: Sequence[Usage], result: Mapping[str, Any] | None) -> tupl
 def _beyond(received: Sequence[Usage], model: str, counts: Mapping[str, Any]) -> Usage:
     # The last line may have the requested name and a message a dated one, or the reverse.
     same = [usage for usage in received if model in (usage.model or "") or (usage.model or model) in model]
-    counted = {name: count_in(counts.get(name)) or 0 for name in (*_READ, "outputTokens")}
-    return Usage(
-        model=model,
-        input_tokens=max(
-            0, sum(counted[name] for name in _READ) - sum(usage.input_tokens or 0 for usage in same)
-        ),
-        output_tokens=max(0, counted["outputTokens"] - sum(usage.output_tokens or 0 for usage in same)),
-        cached_tokens=max(
-            0, counted["cacheReadInputTokens"] - sum(usage.cached_tokens or 0 for usage in same)
-        ),
-        cache_write_tokens=max(
-            0, counted["cacheCreationInputTokens"] - sum(usage.cache_write_tokens or 0 for usage in same)
-        ),
-    )
+
+    def beyond(field: str, names: Sequence[str]) -> int:
+        counted = sum(count_in(counts.get(name)) or 0 for name in names)
+        return max(0, counted - sum(getattr(usage, field) or 0 for usage in same))
+
+    return Usage(model=model, **{field: beyond(field, names) for field, names in _COUNTS.items()})
 
 
 def _plain(model: str) -> str:

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import threading
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -38,16 +37,8 @@ _PASSED_ON = (
 _SPIN = {"GOMP_SPINCOUNT": "1000"}
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Started:
-    process: subprocess.Popen[bytes]
-    out: Path
-    log: Path
-
-
 async def start(
     command: Sequence[str],
-    arguments: Sequence[str],
     place: Path,
     *,
     environ: Mapping[str, str],
@@ -61,7 +52,6 @@ async def start(
 
     Args:
         command: starts the engine.
-        arguments: of the command.
         place: a path whose `.out` and `.log` siblings receive the output of the process.
         environ: the process gets a small part of it.
         weights: the file to load; messages do not contain its path.
@@ -72,18 +62,18 @@ async def start(
         EngineError: it could not be started, exited, or was not ready in time and was ended.
     """
     try:
-        started = _spawn([*command, *arguments], place, child_environ(environ))
+        process = _spawn(command, place, child_environ(environ))
     except OSError as error:
         why = f"{error.filename}: {error.strerror}"
         raise EngineError(f"the embedded engine cannot be started: {why}") from error
     try:
-        ready = await _wait_until_ready(started, weights, alias, within_s)
+        ready = await _wait_until_ready(process, place, weights, alias, within_s)
     except BaseException:
-        started.process.kill()
-        started.process.wait()
+        process.kill()
+        process.wait()
         raise
     # It continues after this process if others use it. If it exits first, its status must be collected.
-    threading.Thread(target=started.process.wait, name="openclaw-engine-reaper", daemon=True).start()
+    threading.Thread(target=process.wait, name="openclaw-engine-reaper", daemon=True).start()
     return ready
 
 
@@ -94,10 +84,10 @@ def child_environ(environ: Mapping[str, str]) -> dict[str, str]:
     return {**passed_on, **_SPIN, "PYTHONPATH": import_path}
 
 
-def _spawn(command: Sequence[str], place: Path, environ: Mapping[str, str]) -> _Started:
+def _spawn(command: Sequence[str], place: Path, environ: Mapping[str, str]) -> subprocess.Popen[bytes]:
     out, log = place.with_suffix(".out"), place.with_suffix(".log")
     with open_private(out, "wb") as out_file, open_private(log, "wb") as log_file:
-        process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
+        return subprocess.Popen(  # noqa: S603 - our own interpreter and module
             command,
             stdin=subprocess.DEVNULL,
             stdout=out_file,
@@ -107,16 +97,17 @@ def _spawn(command: Sequence[str], place: Path, environ: Mapping[str, str]) -> _
             start_new_session=True,
             creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
         )
-    return _Started(process=process, out=out, log=log)
 
 
-async def _wait_until_ready(started: _Started, weights: Path, alias: str, within_s: float) -> JsonObject:
+async def _wait_until_ready(
+    process: subprocess.Popen[bytes], place: Path, weights: Path, alias: str, within_s: float
+) -> JsonObject:
     deadline = time.monotonic() + within_s
     while True:
-        returncode = started.process.poll()
-        if ready := _ready_line(started.out.read_text("utf-8", "replace")):
+        returncode = process.poll()
+        if ready := _ready_line(place.with_suffix(".out").read_text("utf-8", "replace")):
             return ready
-        log = started.log.read_text("utf-8", "replace").replace(str(weights), alias)
+        log = place.with_suffix(".log").read_text("utf-8", "replace").replace(str(weights), alias)
         if returncode is not None:
             raise EngineError(checks.why_it_ended(returncode, log, alias))
         if time.monotonic() > deadline:

@@ -117,8 +117,7 @@ async def acquire(
         crashes = _crashes(place, known)
         _check(spec, place, crashes)
         ready = await start(
-            command,
-            _arguments(spec, ready_within_s),
+            (*command, *_arguments(spec, ready_within_s)),
             place,
             environ=environ,
             weights=spec.weights,

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.core.text import valid_text
-from pytest_openclaw.providers.mcp_tools import broken_file, dump_offer
+from pytest_openclaw.providers.mcp_tools import dump_offer
 from pytest_openclaw.tools.paths import ROOT, is_inside, place_of
 from pytest_openclaw.tools.world.workspace import MOST_CHARS, ToolError, Workspace
 from pytest_openclaw.types.worlds import WorldState
@@ -261,8 +261,3 @@ class Stage:
         start, files = files_of(world), {**self.disk.read()[0], **played.outside}
         changed = sorted(place for place in {*start, *files} if start.get(place) != files.get(place))
         return WorldState(files=files, ran=played.ran, changed=tuple(changed))
-
-    def what_broke(self) -> str:
-        """Return the error of the shell, as one line; empty if there is none."""
-        file = broken_file(self.world_file)
-        return file.read_text("utf-8").strip().rpartition("\n")[2] if file.exists() else ""

@@ -16,7 +16,6 @@ from pytest_openclaw.types.replies import Turn
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from types import TracebackType
 
     from pytest_openclaw.core.json_types import JsonObject
 
@@ -64,9 +63,7 @@ class CaptureServer:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Close everything."""
         self._server.shutdown()
         self._server.server_close()

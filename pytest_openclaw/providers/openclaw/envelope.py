@@ -1,23 +1,26 @@
 """Reads the result of `openclaw agent exec --json`: finds the object in its output, and interprets it.
 
 That of `openclaw agent --local --json`, a turn of a session, has the same under other keys. The object has
-neither times nor arguments of calls; `relay.py` records those.
+neither times nor arguments of calls; `relay.py` records those. `find_object` serves other commands too.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.core.text import valid_text
-from pytest_openclaw.providers.json_values import count_in, object_in, objects_in, text_in
-from pytest_openclaw.providers.openclaw.output import find_object
+from pytest_openclaw.providers.json_values import object_in, objects_in, text_in
 from pytest_openclaw.providers.wire_errors import shortened
 from pytest_openclaw.types import faults
 from pytest_openclaw.types.faults import WireError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.providers.processes import CalledModel
     from pytest_openclaw.types.replies import Fault
@@ -28,28 +31,46 @@ _NO_MODEL = re.compile(r"unknown model|model not found|no such model|not allowed
 _UNREACHABLE = re.compile(r"ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH", re.IGNORECASE)
 _NO_ANSWER = re.compile(r"couldn't generate a response|incomplete or malformed tool call", re.IGNORECASE)
 _LOST = re.compile(r"ECONNRESET|connection error|fetch failed|socket hang up|terminated", re.IGNORECASE)
+# The first key of every answer in all known releases; inside a JSON string the quotes would be escaped.
+_BEGINNING = re.compile(r'\{\s*"(?:ok|valid|payloads)"\s*:')
+# Each start without an object costs a scan of the text; releases print only a few.
+_MOST_BEGINNINGS = 200
 
 
 @dataclass(frozen=True, kw_only=True)
 class AgentResult:
-    """The result of a successful run.
-
-    Attributes:
-        tools: names of the called tools, each once, in OpenClaw's order.
-        calls: number of calls; None if it is not reported.
-        failures: number of failed calls.
-    """
+    """The result of a successful run; the relay has its tokens and calls."""
 
     text: str
     model: str | None
-    provider: str | None
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    cached_tokens: int | None = None
-    turns: int | None = None
-    tools: tuple[str, ...] = ()
-    calls: int | None = None
-    failures: int | None = None
+
+
+def find_object(stdout: str, stderr: str, fits: Callable[[JsonObject], bool]) -> JsonObject | None:
+    """Return the last complete object of a command's form on stdout, else on stderr; None if there is none.
+
+    Other text may precede and follow it, also on its own first and last line. Only the first 200 places
+    where an object could begin are tried.
+
+    Args:
+        stdout: the standard output.
+        stderr: the standard error, where some releases print it.
+        fits: whether an object has the form.
+    """
+    return _last_object(stdout, fits) or _last_object(stderr, fits)
+
+
+def _last_object(text: str, fits: Callable[[JsonObject], bool]) -> JsonObject | None:
+    decoder, found, end = json.JSONDecoder(), None, 0
+    for match in islice(_BEGINNING.finditer(text), _MOST_BEGINNINGS):
+        if match.start() < end:
+            continue  # it is part of the previous one
+        try:
+            value, stop = decoder.raw_decode(text, match.start())
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(value, dict) and fits(value):
+            found, end = value, stop
+    return found
 
 
 def find_envelope(stdout: str, stderr: str = "") -> JsonObject | None:
@@ -81,11 +102,7 @@ def _of_session(answer: JsonObject) -> JsonObject:
         "status": "timeout" if timed_out else "error" if failed else "ok",
         "final": final,
         "payloads": payloads,
-        "usage": agent.get("usage"),
-        "assistantTurns": agent.get("assistantTurns"),
-        "toolSummary": meta.get("toolSummary"),
         "model": agent.get("model"),
-        "provider": agent.get("provider"),
         **({"error": error} if error else {}),
     }
 
@@ -95,32 +112,13 @@ def read_envelope(envelope: JsonObject, called: CalledModel) -> AgentResult | Fa
 
     A run in which the model gave no answer, even after OpenClaw repeated the request, is a result.
     """
+    model = text_in(envelope.get("model")) or None
     error = object_in(envelope.get("error"))
     if text_in(error.get("kind")) == "incomplete_turn" or _NO_ANSWER.search(text_in(error.get("message"))):
-        return replace(_agent_result(envelope), text="")
+        return AgentResult(text="", model=model)
     if envelope.get("ok") is True and envelope.get("status") == "ok":
-        return _agent_result(envelope)
+        return AgentResult(text=valid_text(text_in(envelope.get("final"))), model=model)
     return _fault(envelope, called)
-
-
-def _agent_result(envelope: JsonObject) -> AgentResult:
-    usage, summary = object_in(envelope.get("usage")), object_in(envelope.get("toolSummary"))
-    fresh, cached = count_in(usage.get("input")), count_in(usage.get("cacheRead"))
-    written = count_in(usage.get("cacheWrite")) or 0
-    names = summary.get("tools")
-    return AgentResult(
-        text=valid_text(text_in(envelope.get("final"))),
-        model=text_in(envelope.get("model")) or None,
-        provider=text_in(envelope.get("provider")) or None,
-        # OpenClaw counts cached tokens separately from the input.
-        input_tokens=None if fresh is None else fresh + (cached or 0) + written,
-        output_tokens=count_in(usage.get("output")),
-        cached_tokens=cached,
-        turns=count_in(envelope.get("assistantTurns")),
-        tools=tuple(name for name in names if isinstance(name, str)) if isinstance(names, list) else (),
-        calls=count_in(summary.get("calls")) if summary else 0,
-        failures=count_in(summary.get("failures")),
-    )
 
 
 def _fault(envelope: JsonObject, called: CalledModel) -> Fault:

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from pytest_openclaw.providers.openclaw.call import AgentScratch
-    from pytest_openclaw.providers.processes import Running
 
 # A start takes 0.5 to 10 s, depending on the machine and its load.
 LONG_S = 4.0
@@ -94,7 +93,7 @@ class OpenClaw:
             raise OpenClawError(f"the command {program.argv[0]!r} cannot be started: {why}") from error
         notice = asyncio.get_running_loop().call_later(LONG_S, self._notify, f"waiting for {name}")
         lines: list[bytes] = []
-        reading = asyncio.ensure_future(_read_all(running, lines))
+        reading = asyncio.ensure_future(running.read_lines(lines))
         try:
             async with asyncio.timeout(self.patience_s):
                 while not reading.done() and not until():
@@ -132,8 +131,3 @@ def find_openclaw(environ: Mapping[str, str], *, name: str) -> tuple[str, ...]:
         OpenClawError: it is not installed.
     """
     return find_command(ProviderSetup(name=name, environ=environ))
-
-
-async def _read_all(running: Running, lines: list[bytes]) -> None:
-    while (line := await running.next_line()) is not None:
-        lines.append(line)

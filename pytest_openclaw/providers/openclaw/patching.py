@@ -19,13 +19,13 @@ from pytest_openclaw.core.signals import how_it_ended
 from pytest_openclaw.providers.json_values import count_in
 from pytest_openclaw.providers.openclaw.call import scratch_folder
 from pytest_openclaw.providers.openclaw.config_files import config_path, copy_config, empty_config
+from pytest_openclaw.providers.openclaw.envelope import find_object
 from pytest_openclaw.providers.openclaw.installed import PATIENCE_S, OpenClaw, find_openclaw
-from pytest_openclaw.providers.openclaw.output import find_object
 from pytest_openclaw.providers.openclaw.ruling import Checked, Remark, Ruling, ruling_of
 from pytest_openclaw.providers.wire_errors import shortened
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from pytest_openclaw.core.json_types import JsonObject
@@ -41,7 +41,6 @@ def check_patch(
     patch: str,
     environ: Mapping[str, str],
     *,
-    name: str,
     config: Path | None = None,
     patience_s: float = PATIENCE_S,
     notify: Callable[[str], None] | None = None,
@@ -51,7 +50,6 @@ def check_patch(
     Args:
         patch: JSON5.
         environ: the environment, to find OpenClaw and its config.
-        name: of the caller, for messages.
         config: the user's; None is OpenClaw's own.
         patience_s: the timeout of each start of OpenClaw.
         notify: called with a sentence when a start takes long.
@@ -60,7 +58,7 @@ def check_patch(
         OpenClawError: OpenClaw gives no answer.
         OSError: the config cannot be read.
     """
-    command = find_openclaw(environ, name=name)
+    command = find_openclaw(environ, name="--check")
     with scratch_folder() as scratch:
         own = config or config_path(environ)
         is_there = config is not None or own.exists()
@@ -82,37 +80,37 @@ def check_patch(
         file = scratch.folder / "openclaw.patch.json5"
         write_private(file, patch.encode())
         patched = copy("config")
-        with _Words(patched, own, scratch, environ).in_errors() as words:
-            checked = words.of(_patch(openclaw_at(patched), str(file)))
+        with _cleaning(patched, own, scratch, environ) as clean:
+            checked = _patch(openclaw_at(patched), str(file), clean)
         if not (checked.validated and checked.validated.ok):
             untouched = copy("before")
-            with _Words(untouched, own, scratch, environ).in_errors() as words:
-                checked = replace(checked, before=words.ruling(_validate(openclaw_at(untouched))))
+            with _cleaning(untouched, own, scratch, environ) as clean:
+                checked = replace(checked, before=_validate(openclaw_at(untouched), clean))
         return replace(checked, config=own.absolute() if is_there else None)
 
 
-def _patch(openclaw: OpenClaw, file: str) -> Checked:
+def _patch(openclaw: OpenClaw, file: str, clean: Callable[[str], str]) -> Checked:
     version = (openclaw.run("--version").stdout.strip().splitlines() or [""])[-1]
     patching = ("config", "patch", "--file", file)
     answer = _object(openclaw.run(*patching, "--dry-run", "--json"), "config patch --dry-run", _is_answer)
     checked = Checked(
-        version=version,
+        version=clean(version),
         config=None,
-        dry_run=ruling_of(answer, ok=answer["ok"]),
+        dry_run=ruling_of(answer, clean, ok=answer["ok"]),
         skipped_refs=count_in(answer.get("skippedExecRefs")) or 0,
     )
     if not checked.dry_run.ok:
         return checked
     printed = openclaw.run(*patching)
     if printed.exit_status != 0:
-        words = shortened(printed.stderr or printed.stdout) or "no reason given"
+        words = clean(shortened(printed.stderr or printed.stdout)) or "no reason given"
         return replace(checked, applied=Ruling(ok=False, issues=(Remark(path="", message=words),)))
-    return replace(checked, applied=Ruling(ok=True), validated=_validate(openclaw))
+    return replace(checked, applied=Ruling(ok=True), validated=_validate(openclaw, clean))
 
 
-def _validate(openclaw: OpenClaw) -> Ruling:
+def _validate(openclaw: OpenClaw, clean: Callable[[str], str]) -> Ruling:
     answer = _object(openclaw.run("config", "validate", "--json"), "config validate", _is_validation)
-    return ruling_of(answer, ok=answer["valid"])
+    return ruling_of(answer, clean, ok=answer["valid"])
 
 
 def _is_answer(value: JsonObject) -> bool:
@@ -132,43 +130,20 @@ def _object(printed: Printed, what: str, fits: Callable[[JsonObject], bool]) -> 
     return found
 
 
-class _Words:
-    """Replaces scratch paths in OpenClaw's text by the user's, and removes keys."""
+@contextmanager
+def _cleaning(
+    copied: Copied, own: Path, scratch: AgentScratch, environ: Mapping[str, str]
+) -> Iterator[Callable[[str], str]]:
+    """Yield what replaces scratch paths in OpenClaw's text by the user's, and keys; also in errors."""
+    redactor = Redactor.of((*copied.secrets, *secrets_in_environment(environ)))
+    paths = {str(copied.path.parent): str(own.absolute().parent), str(scratch.folder / "home"): "~"}
 
-    def __init__(self, copied: Copied, own: Path, scratch: AgentScratch, environ: Mapping[str, str]) -> None:
-        self._redactor = Redactor.of((*copied.secrets, *secrets_in_environment(environ)))
-        self._paths = {
-            str(copied.path.parent): str(own.absolute().parent),
-            str(scratch.folder / "home"): "~",
-        }
-
-    @contextmanager
-    def in_errors(self) -> Iterator[_Words]:
-        """Clean the text of errors raised in the body."""
-        try:
-            yield self
-        except OpenClawError as error:
-            raise OpenClawError(self._clean(str(error))) from None
-
-    def of(self, checked: Checked) -> Checked:
-        """Return it with clean texts."""
-        return replace(
-            checked,
-            version=self._clean(checked.version),
-            dry_run=self.ruling(checked.dry_run),
-            applied=self.ruling(checked.applied) if checked.applied else None,
-            validated=self.ruling(checked.validated) if checked.validated else None,
-        )
-
-    def ruling(self, ruling: Ruling) -> Ruling:
-        """Return it with clean texts."""
-        issues, warnings = self._remarks(ruling.issues), self._remarks(ruling.warnings)
-        return replace(ruling, issues=issues, warnings=warnings)
-
-    def _remarks(self, remarks: Iterable[Remark]) -> tuple[Remark, ...]:
-        return tuple(Remark(path=self._clean(one.path), message=self._clean(one.message)) for one in remarks)
-
-    def _clean(self, text: str) -> str:
-        for theirs, users in self._paths.items():
+    def clean(text: str) -> str:
+        for theirs, users in paths.items():
             text = text.replace(theirs, users)
-        return self._redactor.text(text)
+        return redactor.text(text)
+
+    try:
+        yield clean
+    except OpenClawError as error:
+        raise OpenClawError(clean(str(error))) from None

@@ -20,10 +20,9 @@ from pytest_openclaw.core.locks import LockFile
 from pytest_openclaw.core.text import valid_text
 from pytest_openclaw.providers.mcp_tools import broken_file, load_offer
 from pytest_openclaw.providers.openclaw.disk import Played, Stage
-from pytest_openclaw.tools.paths import place_of
 from pytest_openclaw.tools.world.shell import MISUSE, Exec, Ran
 from pytest_openclaw.tools.world.work import OutOfWorkError
-from pytest_openclaw.tools.world.workspace import ToolError
+from pytest_openclaw.tools.world.workspace import ToolError, named_place
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,7 +63,8 @@ def play(stage: Stage, command: str, folder: str) -> Ran:
         workspace = disk.load(played)
         shell = Exec(workspace, world.commands, world.env)
         try:
-            ran = shell.run(disk.with_world_paths(command).strip(), _place(disk.with_world_paths(folder)))
+            place = named_place(disk.with_world_paths(folder))
+            ran = shell.run(disk.with_world_paths(command).strip(), place)
         except ToolError as error:
             ran = Ran(f"sh: {error}", 1)
         except OutOfWorkError:
@@ -114,13 +114,6 @@ def script(folder: Path) -> str:
     )
     start = shlex.join([sys.executable, "-I", "-S", "-c", code, str(folder)])
     return f'#!/bin/sh\nexec {start} "$@"\n'
-
-
-def _place(path: str) -> str:
-    try:
-        return place_of(path)
-    except ValueError as error:
-        raise ToolError(str(error)) from None
 
 
 def _print(ran: Ran) -> int:

@@ -8,7 +8,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.providers.openclaw.call import may_pass
-from pytest_openclaw.providers.prices import total_tokens
+from pytest_openclaw.providers.prices import summed
 from pytest_openclaw.tools.code_mode import runs_code
 from pytest_openclaw.tools.dispatch import dispatch, is_forgotten
 from pytest_openclaw.tools.loops import at_last_step, is_given_up
@@ -57,19 +57,12 @@ def reply_of(
         exchange.reply() if tools or not request.tools else _without_tools(exchange.reply())
         for exchange, tools in zip(received.exchanges, offered, strict=True)
     ]
-    last = replies[-1]
     # The model's text has precedence over OpenClaw's version of it.
-    text = last.text or (result.text if result else "")
+    text = replies[-1].text or (result.text if result else "")
     whole = replace(
-        last,
+        summed(replies),
         text=text,
-        raw="\n\n".join(filter(None, (reply.raw for reply in replies))),
-        tool_calls=tuple(call for reply in replies for call in reply.tool_calls),
         timing=_together([exchange.timing() for exchange in received.exchanges]),
-        input_tokens=total_tokens(reply.input_tokens for reply in replies),
-        output_tokens=total_tokens(reply.output_tokens for reply in replies),
-        cached_tokens=total_tokens(reply.cached_tokens for reply in replies),
-        usage=tuple(usage for reply in replies for usage in reply.usage),
         start_up_ms=start_up_ms,
     )
     if not request.is_exchange:
@@ -98,14 +91,8 @@ def joined(runs: Sequence[Reply]) -> Reply:
         return runs[0]
     timings = [run.timing for run in runs if run.timing]
     return replace(
-        runs[-1],
-        raw="\n\n".join(filter(None, (run.raw for run in runs))),
-        tool_calls=tuple(call for run in runs for call in run.tool_calls),
+        summed(runs),
         timing=_together(timings) if timings else None,
-        input_tokens=total_tokens(run.input_tokens for run in runs),
-        output_tokens=total_tokens(run.output_tokens for run in runs),
-        cached_tokens=total_tokens(run.cached_tokens for run in runs),
-        usage=tuple(usage for run in runs for usage in run.usage),
         start_up_ms=sum(run.start_up_ms or 0.0 for run in runs),
         turns=tuple(turn for run in runs for turn in run.turns),
     )

@@ -23,12 +23,12 @@ from pytest_openclaw.providers.json_values import objects_in, text_in
 from pytest_openclaw.providers.listening import listen
 from pytest_openclaw.providers.openclaw import past
 from pytest_openclaw.providers.wire_errors import load_object, shortened
+from pytest_openclaw.tools.captured.wire_requests import messages_of, said_in, system_of, text_of
 from pytest_openclaw.types import faults
 from pytest_openclaw.types.faults import CallFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from types import TracebackType
+    from collections.abc import Callable, Sequence
 
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.providers.openclaw.code_calls import CodeCalls
@@ -148,9 +148,7 @@ class Relay:
         self._listening = await asyncio.start_server(self._serve, "127.0.0.1", 0)
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """Close everything."""
         self._listening.close()
         await self._edge.aclose()
@@ -200,20 +198,24 @@ class Relay:
         self._end(faults.cli_failed(self._edge.name, f"OpenClaw sent a request that cannot be read: {why}."))
         await _refuse(writer, 400)
 
-    def _end(self, fault: Fault | None = None) -> None:
+    def _end(self, fault: Fault) -> None:
         self.received.fault = fault
         self.received.over.set()
+
+    async def _give_up(self, writer: asyncio.StreamWriter, why: str) -> None:
+        """End the run: this OpenClaw cannot play the request."""
+        self._end(faults.cannot_play(self._edge.name, why))
+        await _refuse(writer, 502)
 
     async def _answer_by(
         self, run: PastRun, body: JsonObject, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         """Answer a request as in the past, or end the run there."""
-        messages = _messages(body)
+        messages = messages_of(body)
         try:
             turn = run.next(_results_in(messages[self._n_known_messages :]))
         except ValueError as error:
-            self._end(faults.cannot_play(self._edge.name, str(error)))
-            await _refuse(writer, 502)
+            await self._give_up(writer, str(error))
             return
         self._n_known_messages = len(messages)
         if turn is None:
@@ -226,20 +228,19 @@ class Relay:
 
     def _why_not_shown(self, body: JsonObject) -> str:
         """Return as a sentence that pictures or tools of the prompt are missing; empty if none is."""
-        n_sent = sum(map(_n_images_in, _messages(body)))
+        n_sent = sum(map(_n_images_in, messages_of(body)))
         if n_sent < self._n_images:
             return f"this OpenClaw sends {n_sent} of the prompt's {counted(self._n_images, 'picture')}."
-        known = json.dumps([body.get("tools"), body.get("instructions"), *_system_texts(body)])
+        known = json.dumps([body.get("tools"), system_of(body)])
         missing = ", ".join([name for name in self._own_tools if name not in known][:3])
         plugin = "the plugin that adds the prompt's tools"
         return f"this OpenClaw does not take {missing} from {plugin}." if missing else ""
 
     async def _pass_on(self, body: JsonObject, writer: asyncio.StreamWriter) -> None:
         received = self.received
-        why = past.why_not_sent(self._unchecked, [*_said_in(body)]) or self._why_not_shown(body)
+        why = past.why_not_sent(self._unchecked, [*said_in(messages_of(body))]) or self._why_not_shown(body)
         if why:
-            self._end(faults.cannot_play(self._edge.name, why))
-            await _refuse(writer, 502)
+            await self._give_up(writer, why)
             return
         self._unchecked.clear()
         self._n_images, self._own_tools = 0, ()  # OpenClaw may leave them out of later requests
@@ -249,13 +250,12 @@ class Relay:
             received.offered = tuple(_names_of(body.get("tools")))
         if self.code is not None and not self.code.is_loaded:
             why = "this OpenClaw does not load the plugin that records the calls of code."
-            self._end(faults.cannot_play(self._edge.name, why))
-            await _refuse(writer, 502)
+            await self._give_up(writer, why)
             return
         if received.exchanges:
-            received.results.append(_results_in(_messages(body)[self._n_known_messages :]))
+            received.results.append(_results_in(messages_of(body)[self._n_known_messages :]))
             self.read_code_calls()
-        self._n_known_messages = len(_messages(body))
+        self._n_known_messages = len(messages_of(body))
         is_called = self._may_pass is not None and any(received.by_code[-1:])
         is_last = 0 < self._most_turns <= len(received.exchanges)
         if received.over.is_set() or is_called or is_last:
@@ -414,23 +414,6 @@ def _names_of(tools: Any) -> list[str]:
     return [name for one in functions if isinstance(one, dict) and (name := text_in(one.get("name")))]
 
 
-def _messages(body: JsonObject) -> list[JsonObject]:
-    return objects_in(body.get("messages") or body.get("input"))
-
-
-def _said_in(body: JsonObject) -> Iterator[tuple[str, str]]:
-    """Yield role and text of each message and result, in the format of any API."""
-    for entry in _messages(body):
-        if entry.get("type") == "function_call_output":
-            yield "tool", _text_of(entry.get("output"))
-        else:
-            yield text_in(entry.get("role")), _text_of(entry.get("content"))
-
-
-def _system_texts(body: JsonObject) -> list[str]:
-    return [text for role, text in _said_in(body) if role in ("system", "developer")]
-
-
 def _results_in(messages: Sequence[JsonObject]) -> tuple[str, ...]:
     """Return the results of the latest turn's calls: those after the model's last message.
 
@@ -440,9 +423,9 @@ def _results_in(messages: Sequence[JsonObject]) -> tuple[str, ...]:
     results: list[str] = []
     for entry in reversed(messages):
         if entry.get("role") == "tool":
-            results.append(_text_of(entry.get("content")))
+            results.append(text_of(entry.get("content")))
         elif entry.get("type") == "function_call_output":
-            results.append(_text_of(entry.get("output")))
+            results.append(text_of(entry.get("output")))
         elif entry.get("role") == "assistant" or entry.get("type") == "function_call":
             break
     return tuple(reversed(results))
@@ -454,9 +437,3 @@ def _n_images_in(message: JsonObject) -> int:
     parts = objects_in(message.get("content"))
     kinds = ("image", "image_url", "input_image")
     return (len(own) if isinstance(own, list) else 0) + sum(part.get("type") in kinds for part in parts)
-
-
-def _text_of(content: Any) -> str:
-    if isinstance(content, list):
-        return "".join(text_in(part.get("text")) for part in objects_in(content))
-    return text_in(content)

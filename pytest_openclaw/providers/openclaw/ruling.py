@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pytest_openclaw.providers.json_values import objects_in, text_in
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from pytest_openclaw.core.json_types import JsonObject
@@ -107,19 +108,17 @@ def is_of_unset(remark: Remark) -> bool:
     return _UNSET.search(remark.message) is not None
 
 
-def ruling_of(answer: JsonObject, *, ok: bool) -> Ruling:
-    """Parse an answer; `ok` is whether OpenClaw accepts."""
+def ruling_of(answer: JsonObject, clean: Callable[[str], str], *, ok: bool) -> Ruling:
+    """Parse an answer, with clean texts; `ok` is whether OpenClaw accepts."""
     # In a dry run, problems of the patch are errors, and problems of the config issues.
-    issues = [*_remarks(answer.get("issues")), *_remarks(answer.get("errors"))]
+    issues = [*_remarks(answer.get("issues"), clean), *_remarks(answer.get("errors"), clean)]
     error = answer.get("error")
     if not ok and not issues:
         said = error.get("message") if isinstance(error, dict) else error
-        issues = [Remark(path="", message=text_in(said) or "no reason given")]
-    return Ruling(ok=ok, issues=tuple(issues), warnings=tuple(_remarks(answer.get("warnings"))))
+        issues = [Remark(path="", message=clean(text_in(said)) or "no reason given")]
+    return Ruling(ok=ok, issues=tuple(issues), warnings=tuple(_remarks(answer.get("warnings"), clean)))
 
 
-def _remarks(entries: object) -> list[Remark]:
-    return [
-        Remark(path=text_in(entry.get("path") or entry.get("ref")), message=text_in(entry.get("message")))
-        for entry in objects_in(entries)
-    ]
+def _remarks(entries: object, clean: Callable[[str], str]) -> list[Remark]:
+    texts = ((entry.get("path") or entry.get("ref"), entry.get("message")) for entry in objects_in(entries))
+    return [Remark(path=clean(text_in(path)), message=clean(text_in(message))) for path, message in texts]

@@ -132,25 +132,22 @@ def _primary(holder: Mapping[str, Any]) -> str:
 
 def _web(tools: Mapping[str, Any]) -> JsonObject:
     """Return whether the two web tools are on, without their keys."""
-    web = {
-        name: {"enabled": part["enabled"]}
-        for name, part in object_in(tools.get("web")).items()
-        if name in ("search", "fetch") and isinstance(object_in(part).get("enabled"), bool)
-    }
+    switches = _switches(tools.get("web"))
+    web = {name: switches[name] for name in switches if name in ("search", "fetch")}
     return {"web": web} if web else {}
 
 
 def _plugins(plugins: Mapping[str, Any]) -> JsonObject:
     """Return the switches of plugins, without folders and settings."""
-    entries = {
-        name: {"enabled": entry["enabled"]}
-        for name, entry in object_in(plugins.get("entries")).items()
-        if isinstance(object_in(entry).get("enabled"), bool)
-    }
-    return {
-        **_kept(plugins, ("enabled", "allow", "deny", "slots")),
-        **({"entries": entries} if entries else {}),
-    }
+    entries = _switches(plugins.get("entries"))
+    own = _kept(plugins, ("enabled", "allow", "deny", "slots"))
+    return {**own, "entries": entries} if entries else own
+
+
+def _switches(entries: Any) -> JsonObject:
+    """Return of each entry only whether it is on, if it says so."""
+    parts = {name: object_in(entry).get("enabled") for name, entry in object_in(entries).items()}
+    return {name: {"enabled": is_on} for name, is_on in parts.items() if isinstance(is_on, bool)}
 
 
 def _kept(value: Any, names: tuple[str, ...]) -> JsonObject:

@@ -69,7 +69,7 @@ def read_request(api: str, body: Mapping[str, Any], question: str = "") -> Sent:
     tools = body.get("tools") or []
     if not isinstance(tools, list) or not all(isinstance(tool, dict) for tool in tools):
         raise ValueError("its tools are no list of objects")
-    system = _system_of(body)
+    system = system_of(body)
     fields = {key: value for key, value in body.items() if key not in _TALK}
     others = [tool for tool in tools if tool.get("type", "function") != "function"]
     return Sent(
@@ -79,7 +79,7 @@ def read_request(api: str, body: Mapping[str, Any], question: str = "") -> Sent:
         fields={**fields, "tools": others} if others else fields,
         system=system,
         deferred=deferred_in(system),
-        question=_framed(_turns_of(body), question) if question else {},
+        question=_framed(messages_of(body), question) if question else {},
     )
 
 
@@ -115,20 +115,22 @@ def _without_marks(value: Any) -> Any:
     return [_without_marks(part) for part in value] if isinstance(value, list) else value
 
 
-def _system_of(body: Mapping[str, Any]) -> str:
+def system_of(body: Mapping[str, Any]) -> str:
     """Join the system texts before the conversation and at its beginning."""
     said = [instructions] if isinstance(instructions := body.get("instructions"), str) else []
-    return "\n\n".join([*said, *_said_by(_turns_of(body), ("system", "developer"))])
+    texts = (text for role, text in said_in(messages_of(body)) if role in ("system", "developer"))
+    return "\n\n".join([*said, *texts])
 
 
-def _turns_of(body: Mapping[str, Any]) -> list[JsonObject]:
+def messages_of(body: Mapping[str, Any]) -> list[JsonObject]:
+    """Return the messages of a request, or the items that take their place."""
     talk = body.get("messages") or body.get("input") or []
     return [turn for turn in talk if isinstance(turn, dict)] if isinstance(talk, list) else []
 
 
 def _framed(talk: Sequence[JsonObject], question: str) -> dict[str, str]:
     """Return what OpenClaw adds to a question; in every later request the context is the last message."""
-    said = [*_said_by(talk, ("user",))]
+    said = [text for role, text in said_in(talk) if role == "user"]
     for place, text in enumerate(said):
         before, found, after = text.partition(question)
         if found:
@@ -136,11 +138,17 @@ def _framed(talk: Sequence[JsonObject], question: str) -> dict[str, str]:
     return {}
 
 
-def _said_by(talk: Sequence[JsonObject], roles: tuple[str, ...]) -> Iterator[str]:
+def said_in(talk: Sequence[JsonObject]) -> Iterator[tuple[str, str]]:
+    """Yield role and text of each message and result; the role of a result is `tool`."""
     for turn in talk:
-        if turn.get("role") not in roles:
-            continue
-        content = turn.get("content")
-        parts = content if isinstance(content, list) else [{"text": content}]
-        texts = [part.get("text") for part in parts if isinstance(part, dict)]
-        yield "".join(text for text in texts if isinstance(text, str))
+        if turn.get("type") == "function_call_output":
+            yield "tool", text_of(turn.get("output"))
+        else:
+            yield str(turn.get("role") or ""), text_of(turn.get("content"))
+
+
+def text_of(content: Any) -> str:
+    """Return the text of a message, which may be a list of parts."""
+    parts = content if isinstance(content, list) else [{"text": content}]
+    texts = [part.get("text") for part in parts if isinstance(part, dict)]
+    return "".join(text for text in texts if isinstance(text, str))

@@ -13,18 +13,6 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.types.tool_calls import Tool
 
-__all__ = [
-    "MAX_ARGUMENT_BYTES",
-    "MAX_DEPTH",
-    "MAX_VALUES",
-    "UNDEFINED",
-    "as_sent",
-    "excess",
-    "prepare",
-    "read_json",
-    "unusable",
-]
-
 MAX_ARGUMENT_BYTES = 256_000
 MAX_DEPTH = 64
 """The depth that validators, rows, reports and recursive schemas can handle."""

@@ -23,8 +23,8 @@ from pytest_openclaw.tools.dispatch.arguments import (
     unusable,
 )
 from pytest_openclaw.tools.dispatch.coercion import coerce
-from pytest_openclaw.tools.dispatch.complaints import in_order, worded, worded_by_bridge
-from pytest_openclaw.tools.dispatch.names import ALIASES, find_name, is_repeated, same_tool
+from pytest_openclaw.tools.dispatch.complaints import error_text, in_order, worded, worded_by_bridge
+from pytest_openclaw.tools.dispatch.names import find_name, is_repeated
 from pytest_openclaw.types.tool_calls import CodeTool, Dispatched
 
 if TYPE_CHECKING:
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.core.json_schema import BoundedSchema
     from pytest_openclaw.types.tool_calls import Tool, ToolCall
-
-__all__ = ["ALIASES", "CHECK_STEPS", "dispatch", "is_forgotten", "same_tool"]
 
 CHECK_STEPS = 50_000
 """The most keywords of a schema that are checked."""
@@ -104,9 +102,7 @@ def _checked(
     if wrong:
         message = _framed(tool, wrong, as_sent(prepared))
     elif said := unusable(tool, given):
-        message = json.dumps(
-            {"status": "error", "tool": tool.name, "error": said}, ensure_ascii=False, indent=2
-        )
+        message = error_text(tool.name, said)
     else:
         return Dispatched(call=call, tool=tool.name, arguments=given, notes=notes)
     return Dispatched(

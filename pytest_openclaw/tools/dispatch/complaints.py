@@ -66,6 +66,11 @@ def _part_in_order(keyword: str, part: Any) -> Any:
     return in_order(part)
 
 
+def error_text(tool: str, error: str) -> str:
+    """Return an error of a tool in the form in which OpenClaw sends it to the model."""
+    return json.dumps({"status": "error", "tool": tool, "error": error}, ensure_ascii=False, indent=2)
+
+
 def worded(errors: Iterable[ValidationError]) -> list[str]:
     """Return a line for each violation, eight at most; all keys that an object lacks are one violation."""
     return list(islice(_lines(errors), MAX_COMPLAINTS))

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.types.tool_calls import Tool
 
-__all__ = ["Leak", "find_leaks"]
-
 MOST_LEAKS = 256
 
 

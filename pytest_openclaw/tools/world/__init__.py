@@ -3,6 +3,6 @@
 Everything is a value in memory. This folder opens no file, process or connection.
 """
 
-from pytest_openclaw.tools.world.playing import Playing, answered_calls, carried_out, final_state, yield_note
+from pytest_openclaw.tools.world.playing import Playing, answered_calls, final_state, yield_note
 
-__all__ = ["Playing", "answered_calls", "carried_out", "final_state", "yield_note"]
+__all__ = ["Playing", "answered_calls", "final_state", "yield_note"]

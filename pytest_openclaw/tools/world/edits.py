@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _EXACTLY = "The old text must match exactly including all whitespace and newlines."
 #: on one character, as in Unicode's stream-safe text; they are sorted in a time that grows with their square
 MOST_MARKS = 30
-_ENDS = re.compile(r"\r\n|\r|\n")
+LINE_ENDS = re.compile(r"\r\n|\r|\n")
 #: quotes, dashes and blanks of every kind → the plain ones
 ALIKE = str.maketrans(
     dict.fromkeys("\u2018\u2019\u201a\u201b", "'")
@@ -70,7 +70,7 @@ def replace_pieces(path: str, text: str, pairs: Sequence[tuple[str, str]], work:
                 " Merge them into one edit or target disjoint regions."
             )
     replaced = [(start, end, tidy[n][1]) for start, end, n in spans]
-    return _Ends(text).joined(plain, replaced) if "\r" in text else _spliced(plain, replaced)
+    return _with_ends(text, plain, replaced) if "\r" in text else _spliced(plain, replaced)
 
 
 def _spliced(text: str, spans: Sequence[tuple[int, int, str]]) -> str:
@@ -168,25 +168,23 @@ def _characters(line: str) -> Iterator[tuple[int, int]]:
             start = position
 
 
-class _Ends:
-    """How the lines of a file end, so that they end so afterwards."""
+def _with_ends(text: str, plain: str, spans: Sequence[tuple[int, int, str]]) -> str:
+    """Return a text with the spans replaced; new lines end as the line that they come in does.
 
-    def __init__(self, text: str) -> None:
-        self._ends = _ENDS.findall(text)
-
-    def joined(self, plain: str, spans: Sequence[tuple[int, int, str]]) -> str:
-        """Return the text with the spans replaced; new lines end as the line that they come in does."""
-        places = [found.start() for found in re.finditer("\n", plain)]
-        pieces: list[str] = []
-        position = line = 0
-        for start, end, new in [*spans, (len(plain), len(plain), "")]:
-            line_at = bisect_right(places, start - 1)
-            pieces.append(self._restored(plain[position:start], line))
-            own = self._ends[line_at : line_at + 1] or self._ends[-1:] or ["\n"]
-            pieces.append(new.replace("\n", own[0]))
-            position, line = end, bisect_right(places, end - 1)
-        return "".join(pieces)
-
-    def _restored(self, text: str, line: int) -> str:
-        first, *others = text.split("\n")
-        return first + "".join(end + other for end, other in zip(self._ends[line:], others, strict=False))
+    Args:
+        text: as it is.
+        plain: the same with plain line ends.
+        spans: start and end in it, and the new text.
+    """
+    ends = LINE_ENDS.findall(text)
+    places = [found.start() for found in re.finditer("\n", plain)]
+    pieces: list[str] = []
+    position = line = 0
+    for start, end, new in [*spans, (len(plain), len(plain), "")]:
+        first, *others = plain[position:start].split("\n")
+        pieces += [first, *(mark + other for mark, other in zip(ends[line:], others, strict=False))]
+        line_at = bisect_right(places, start - 1)
+        own = ends[line_at : line_at + 1] or ends[-1:] or ["\n"]
+        pieces.append(new.replace("\n", own[0]))
+        position, line = end, bisect_right(places, end - 1)
+    return "".join(pieces)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pytest_openclaw.tools.dispatch.complaints import error_text
 from pytest_openclaw.tools.world.external import wrap_external
 from pytest_openclaw.tools.world.shortening import cut_mark
-from pytest_openclaw.tools.world.workspace import error_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

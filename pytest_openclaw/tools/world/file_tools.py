@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from pytest_openclaw.tools.dispatch.names import edit_distance
 from pytest_openclaw.tools.paths import absolute
 from pytest_openclaw.tools.world.edits import NotFoundError, replace_pieces, same_ends
 from pytest_openclaw.tools.world.patch import patch_files
@@ -87,19 +88,9 @@ def _near(workspace: Workspace, place: str) -> str:
         (distance, one)
         for one in names
         if max(len(one), len(wanted)) <= LONGEST_NAME and abs(len(one) - len(wanted)) <= most
-        if (distance := _distance(wanted, one.lower())) <= most
+        if (distance := edit_distance(wanted, one.lower())) <= most
     )
     return f" Did you mean: {', '.join(one for _, one in near[:3])}?" if near else ""
-
-
-def _distance(one: str, other: str) -> int:
-    """How many letters must be put in, left out or replaced between two texts (Levenshtein)."""
-    row = list(range(len(other) + 1))
-    for n, letter in enumerate(one, 1):
-        before, row[0] = row[0], n
-        for m, another in enumerate(other, 1):
-            before, row[m] = row[m], min(row[m] + 1, row[m - 1] + 1, before + (letter != another))
-    return row[-1]
 
 
 def write(workspace: Workspace, arguments: Mapping[str, Any]) -> str:

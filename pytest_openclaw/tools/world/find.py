@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import posixpath
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.tools.paths import absolute
 from pytest_openclaw.tools.world.expansion import file_pattern
-from pytest_openclaw.tools.world.shell_parts import Input, Streams
+from pytest_openclaw.tools.world.shell_parts import Input
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -191,10 +192,9 @@ class _Visit:
 
     def _run(self, words: list[str]) -> int:
         process = self._process
-        process.streams.out.write("".join(self.printed))
+        process.streams.out("".join(self.printed))
         self.printed.clear()
-        streams = Streams(stdin=Input(), out=process.streams.out, err=process.streams.err)
-        return process.run(words, streams, process.shell)
+        return process.run(words, replace(process.streams, stdin=Input()), process.shell)
 
     def _take(self, *words: str) -> bool:
         found = self._words[:1] != [] and self._words[0] in words

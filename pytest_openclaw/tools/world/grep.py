@@ -151,11 +151,9 @@ class _Search:
             return [f"{name}:{len(hits)}" if name else str(len(hits))]
         if "o" in self.options:
             return [self._line(name, n, part, ":") for n in hits for part in self._parts(lines[n])]
-        return (
-            self._with_context(name, lines, hits)
-            if self.has_context
-            else [self._line(name, n, lines[n], ":") for n in hits]
-        )
+        if self.has_context:
+            return self._with_context(name, lines, hits)
+        return [self._line(name, n, lines[n], ":") for n in hits]
 
     def _parts(self, line: str) -> Iterator[str]:
         if "v" in self.options:
@@ -174,13 +172,7 @@ class _Search:
     @property
     def has_context(self) -> bool:
         """Whether lines around the matching ones are printed."""
-        return bool(self.options.keys() & {"A", "B", "C"}) and not self.options.keys() & {
-            "c",
-            "l",
-            "L",
-            "o",
-            "q",
-        }
+        return bool(self.options.keys() & set("ABC")) and self.options.keys().isdisjoint("clLoq")
 
     def _with_context(self, name: str, lines: list[str], hits: list[int]) -> list[str]:
         before, after = self._number("B", self._number("C", 0)), self._number("A", self._number("C", 0))

@@ -9,14 +9,13 @@ then with quotes, dashes and blanks of every kind alike; they must be there once
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.tools.paths import absolute
-from pytest_openclaw.tools.world.edits import ALIKE, same_ends
+from pytest_openclaw.tools.world.edits import ALIKE, LINE_ENDS, same_ends
 from pytest_openclaw.tools.world.work import find_steps
 from pytest_openclaw.tools.world.workspace import ToolError, inside
 
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
 
 MOST_PIECES = 100
 MOST_COUNTED = 1000
-_ENDS = re.compile(r"\r\n|\r|\n")
 _BEGIN, _END = "*** Begin Patch", "*** End Patch"
 _ADD, _DELETE, _UPDATE = "*** Add File: ", "*** Delete File: ", "*** Update File: "
 _MOVE, _END_OF_FILE = "*** Move to: ", "*** End of File"
@@ -229,8 +227,8 @@ def _with_end(text: str) -> str:
 
 def _updated(text: str, section: _Section, path: str, work: Work) -> str:
     """Return the changed text; each line ends as it did, or as those around it do."""
-    ends = [*_ENDS.findall(text), ""]
-    lines = _ENDS.split(text)
+    ends = [*LINE_ENDS.findall(text), ""]
+    lines = LINE_ENDS.split(text)
     if lines[-1] == "":
         lines.pop()
         ends.pop()

@@ -21,6 +21,7 @@ from pytest_openclaw.tools.bridge import (
 from pytest_openclaw.tools.catalogue import CALL
 from pytest_openclaw.tools.dispatch import CHECK_STEPS, dispatch, is_forgotten, same_tool
 from pytest_openclaw.tools.dispatch.arguments import read_json
+from pytest_openclaw.tools.dispatch.complaints import error_text
 from pytest_openclaw.tools.signatures import signature
 from pytest_openclaw.tools.world import file_tools
 from pytest_openclaw.tools.world.failures import as_delivered, cut_text, failure_text, timeout_text
@@ -30,7 +31,7 @@ from pytest_openclaw.tools.world.shell import Exec
 from pytest_openclaw.tools.world.shortening import ResultLimits, cut_result
 from pytest_openclaw.tools.world.word_search import rank
 from pytest_openclaw.tools.world.work import MOST_CALLS, OutOfWorkError, n_read, weight_of
-from pytest_openclaw.tools.world.workspace import ToolError, Workspace, error_text, pretty, text_of, whole_of
+from pytest_openclaw.tools.world.workspace import ToolError, Workspace, pretty, text_of, whole_of
 from pytest_openclaw.types.requests import DEFAULT_CONTEXT_TOKENS
 from pytest_openclaw.types.tool_calls import Dispatched
 from pytest_openclaw.types.worlds import WorldState
@@ -294,17 +295,12 @@ def final_state(world: World, tools: Sequence[Tool], calls: Iterable[ToolCall]) 
     Args:
         world: the state at the start.
         tools: the offered ones.
-        calls: the executed ones, in order; for a reply, see `carried_out`.
+        calls: the executed ones, in order; for a reply, see `answered_calls`.
     """
     playing = Playing(world, tools)
     for call in calls:
         playing.answer(call)
     return playing.state
-
-
-def carried_out(reply: Reply) -> tuple[ToolCall, ...]:
-    """Return the calls of a scripted exchange that were answered; see `answered_calls`."""
-    return tuple(answered_calls(reply).values())
 
 
 def answered_calls(reply: Reply) -> dict[int, ToolCall]:

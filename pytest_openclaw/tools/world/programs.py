@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.tools.paths import HOME, absolute
@@ -314,8 +315,7 @@ def _xargs(process: Process) -> str:
         else:
             command = [*command, *batch]
         process.workspace.work.spend(sum(map(len, command)) // 50)
-        streams = type(process.streams)(stdin=Input(), out=process.streams.out, err=process.streams.err)
-        code = process.run(command, streams, process.shell)
+        code = process.run(command, replace(process.streams, stdin=Input()), process.shell)
         if code in (126, 127):
             process.code = code
             break

@@ -10,7 +10,7 @@ from pytest_openclaw.tools.world.external import wrap_external, wrap_part
 from pytest_openclaw.tools.world.shortening import LEAST_FETCHED_UNITS, MOST_FETCHED_UNITS, units
 from pytest_openclaw.tools.world.word_search import rank
 from pytest_openclaw.tools.world.work import line_steps
-from pytest_openclaw.tools.world.workspace import ToolError, pretty, text_of, whole_of
+from pytest_openclaw.tools.world.workspace import ToolError, named_place, pretty, text_of, whole_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -65,10 +65,7 @@ class Memory:
     def get(self, arguments: Mapping[str, Any]) -> str:
         """Return lines of one note."""
         path = text_of(arguments, "path")
-        try:
-            place = place_of(path)
-        except ValueError as error:
-            raise ToolError(str(error)) from None
+        place = named_place(path)
         text = self._notes().get(place)
         if text is None and not is_note(place):
             refused = {"status": "error", "code": "MEMORY_PATH_NOT_ALLOWED"}

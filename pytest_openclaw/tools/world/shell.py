@@ -17,12 +17,10 @@ from pytest_openclaw.tools.world.programs import PROGRAMS
 from pytest_openclaw.tools.world.shell_parts import (
     Collected,
     Complaint,
-    Discarded,
     Input,
     Process,
     Shell,
     Streams,
-    ToFile,
 )
 from pytest_openclaw.tools.world.shell_syntax import (
     LONGEST_COMMAND,
@@ -121,7 +119,7 @@ class Exec:
         more = {name: value for name, value in (env or {}).items() if isinstance(value, str)}
         shell = Shell.start(self._workspace, folder, {**self._env, **more})
         both = Collected()
-        code = playing.run_text(command, shell, Streams(stdin=Input(), out=both, err=both))
+        code = playing.run_text(command, shell, Streams(stdin=Input(), out=both.write, err=both.write))
         return Ran(both.text, code)
 
     def _folder(self, workdir: str) -> str | None:
@@ -177,7 +175,7 @@ class Interpreter:
         try:
             script = read_script(text)
         except ShellError as error:
-            streams.err.write(f"{error}\n")
+            streams.err(f"{error}\n")
             return MISUSE
         return self._in_subshell(script, shell, streams)
 
@@ -223,7 +221,7 @@ class Interpreter:
         stdin, codes = streams.stdin, []
         for n, command in enumerate(commands):
             piped = Collected()
-            out = streams.out if n == len(commands) - 1 else piped
+            out = streams.out if n == len(commands) - 1 else piped.write
             own = shell.copy()
             with suppress(_Exit):
                 self._run_command(command, own, Streams(stdin=stdin, out=out, err=streams.err))
@@ -257,7 +255,7 @@ class Interpreter:
         except (Complaint, ToolError) as error:
             text = str(error)
             if text:
-                streams.err.write(f"{text if isinstance(error, Complaint) else f'sh: {text}'}\n")
+                streams.err(f"{text if isinstance(error, Complaint) else f'sh: {text}'}\n")
             shell.code = error.code if isinstance(error, Complaint) else 1
             if self._left < 0:
                 raise _Exit from None
@@ -273,7 +271,7 @@ class Interpreter:
     def _expansion(self, shell: Shell, streams: Streams) -> Expansion:
         def substitute(script: Script) -> str:
             printed = Collected()
-            shell.code = self._in_subshell(script, shell, replace(streams, out=printed))
+            shell.code = self._in_subshell(script, shell, replace(streams, out=printed.write))
             return printed.text
 
         return Expansion(shell, substitute)
@@ -300,8 +298,9 @@ class Interpreter:
         return inner
 
     def _opened(self, path: str, shell: Shell, *, appends: bool) -> Output:
+        """Return the output to a file, which is emptied at once unless it is continued."""
         if path == _NOWHERE:
-            return Discarded()
+            return lambda _: None
         place = shell.place("sh", path)
         if not is_inside(place):
             raise Complaint(f"sh: {path}: Permission denied")
@@ -310,7 +309,14 @@ class Interpreter:
         folder = posixpath.dirname(place)
         if not self._workspace.is_folder(folder):
             raise Complaint(f"sh: {path}: No such file or directory")
-        return ToFile(self._workspace, place, appends=appends)
+        if not appends or self._workspace.text(place) is None:
+            self._workspace.put(place, "")
+
+        def write(text: str) -> None:
+            if text:
+                self._workspace.put(place, (self._workspace.text(place) or "") + text)
+
+        return write
 
     def _run_simple(self, simple: Simple, shell: Shell, streams: Streams) -> int:
         expansion = self._expansion(shell, streams)
@@ -348,12 +354,12 @@ class Interpreter:
             return _set_options(process)
         program = PROGRAMS.get(name)
         if program is None:
-            streams.err.write(f"sh: {words[0][:200]}: command not found\n")
+            streams.err(f"sh: {words[0][:200]}: command not found\n")
             return NOT_FOUND
         try:
-            streams.out.write(program(process))
+            streams.out(program(process))
         except Complaint as complaint:
-            streams.err.write(f"{complaint}\n" if str(complaint) else "")
+            streams.err(f"{complaint}\n" if str(complaint) else "")
             return complaint.code
         return process.code
 
@@ -384,7 +390,7 @@ class Interpreter:
 
 
 def _print(ran: Ran, streams: Streams) -> None:
-    streams.out.write(f"{ran.output.rstrip(chr(10))}\n" if ran.output else "")
+    streams.out(f"{ran.output.rstrip(chr(10))}\n" if ran.output else "")
 
 
 def _exit_code(process: Process) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from pytest_openclaw.tools.paths import HOME, absolute, is_inside, place_of
 from pytest_openclaw.tools.world.workspace import ToolError
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from pytest_openclaw.tools.world.workspace import Workspace
 
     Program = Callable[["Process"], str]
+    Output = Callable[[str], None]
+    """Takes what a program prints."""
 
 _MISUSES = {"grep": 2, "ls": 2, "sort": 2, "test": 2, "[": 2, "env": 125, "diff": 2}
 """Exit codes for unknown options; others have 1."""
@@ -30,13 +32,6 @@ class Complaint(Exception):  # it ends one program, and is printed
     def __init__(self, text: str, code: int = 1) -> None:
         super().__init__(text)
         self.code = code
-
-
-class Output(Protocol):
-    """Takes what a program prints."""
-
-    def write(self, text: str) -> None:
-        """Take a text."""
 
 
 class Collected:
@@ -56,31 +51,6 @@ class Collected:
     def text(self) -> str:
         """All that was kept."""
         return "".join(self._texts)
-
-
-class Discarded:
-    """`/dev/null`."""
-
-    def write(self, text: str) -> None:
-        """Ignore a text."""
-
-
-class ToFile:
-    """An output that goes to a file, which is emptied at once unless it is continued.
-
-    Raises:
-        ToolError: the file cannot be written.
-    """
-
-    def __init__(self, workspace: Workspace, place: str, *, appends: bool) -> None:
-        self._workspace, self._place = workspace, place
-        if not appends or workspace.text(place) is None:
-            workspace.put(place, "")
-
-    def write(self, text: str) -> None:
-        """Write at the file's end."""
-        if text:
-            self._workspace.put(self._place, (self._workspace.text(self._place) or "") + text)
 
 
 @dataclass
@@ -184,7 +154,7 @@ class Process:
 
     def complain(self, text: str, code: int = 1) -> None:
         """Print an error, and continue."""
-        self.streams.err.write(f"{self.name}: {text}\n")
+        self.streams.err(f"{self.name}: {text}\n")
         self.code = max(code, self.code)
 
     def fail(self, text: str, code: int | None = None) -> Complaint:
@@ -219,7 +189,7 @@ class Process:
             try:
                 text = self.read(path)
             except Complaint as complaint:
-                self.streams.err.write(f"{complaint}\n")
+                self.streams.err(f"{complaint}\n")
                 self.code = max(self.code, complaint.code)
                 if not (with_folders and self.workspace.is_folder(self.place(path))):
                     continue

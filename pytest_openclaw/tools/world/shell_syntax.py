@@ -7,6 +7,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 LONGEST_COMMAND = 32_768
 _DEEPEST = 12
@@ -361,11 +365,7 @@ class _CommandReader:
         if char == "{" and (found := _CHOICES.match(self.text, self.at)):
             self.at = found.end()
             return [Piece(kind="choices", choices=_choices(found))]
-        start = self.at
-        self.at += 1
-        while self.at < len(self.text) and self.text[self.at] not in _PLAIN_ENDS:
-            self.at += 1
-        return [Piece(text=self.text[start : self.at])]
+        return [Piece(text=self._until(_PLAIN_ENDS))]
 
     def _quoted(self) -> list[Piece]:
         self.at += 1
@@ -385,12 +385,7 @@ class _CommandReader:
             return Piece(text=plain, is_quoted=True)
         if char in "$`" and (piece := self._expansion(is_quoted=True)):
             return piece
-        start = self.at
-        self.at += 1
-        stops = '$`\\"' if '"' in escapes else "$`\\"
-        while self.at < len(self.text) and self.text[self.at] not in stops:
-            self.at += 1
-        return Piece(text=self.text[start : self.at], is_quoted=True)
+        return Piece(text=self._until(escapes), is_quoted=True)
 
     def _expansion(self, *, is_quoted: bool) -> Piece | None:
         """Read what a `$` or a backtick begins; None if it is plain."""
@@ -440,12 +435,17 @@ class _CommandReader:
         char = self.text[self.at]
         if char in "'\"\\$`":
             return self._pieces()
-        start = self.at
-        while self.at < len(self.text) and self.text[self.at] not in "'\"\\$`}":
-            self.at += 1
-        return [Piece(text=self.text[start : self.at])]
+        return [Piece(text=self._until("'\"\\$`}"))]
 
     # --- small parts ---
+
+    def _until(self, ends: Collection[str]) -> str:
+        """Take a character, and those behind it that are none of `ends`."""
+        start = self.at
+        self.at += 1
+        while self.at < len(self.text) and self.text[self.at] not in ends:
+            self.at += 1
+        return self.text[start : self.at]
 
     def _skip(self, *, lines: bool = False) -> None:
         """Skip blanks and comments; with `lines` also line ends, and the here-documents behind them."""

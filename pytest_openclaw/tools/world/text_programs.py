@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import string
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -11,9 +12,8 @@ if TYPE_CHECKING:
     from pytest_openclaw.tools.world.shell_parts import Process, Program
 
 _CLASSES = {
-    "upper": "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "lower": "abcdefghijklmnopqrstuvwxyz", "digit": "0123456789",
-    "space": "\t\n\v\f\r ", "blank": "\t ",
-    "punct": "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~",
+    "upper": string.ascii_uppercase, "lower": string.ascii_lowercase, "digit": string.digits,
+    "space": "\t\n\v\f\r ", "blank": "\t ", "punct": string.punctuation,
 }  # fmt: skip
 _CLASSES |= {
     "alpha": _CLASSES["upper"] + _CLASSES["lower"],
@@ -51,16 +51,9 @@ def _rev(process: Process) -> str:
     return "".join(line.rstrip("\n")[::-1] + "\n" * line.endswith("\n") for line in lines)
 
 
-def _head(process: Process) -> str:
-    return _part(process, is_head=True)
-
-
-def _tail(process: Process) -> str:
-    return _part(process, is_head=False)
-
-
-def _part(process: Process, *, is_head: bool) -> str:
+def _part(process: Process) -> str:
     """Return the first or last lines (`-n`) or bytes (`-c`) of each text, with names if there are several."""
+    is_head = process.name == "head"
     first, *others = process.words or [""]
     if re.fullmatch(r"-\d+", first):
         if len(others) > 1 and not is_head:
@@ -95,13 +88,7 @@ def _wc(process: Process) -> str:
     process.workspace.work.spend(sum(len(text) for _, text in found) // 20)
     rows = [(path, _counts(text, shown)) for path, text in found]
     if len(paths) > 1:
-        rows.append(
-            (
-                "total",
-                [sum(column) for column in zip(*(counts for _, counts in rows), strict=True)]
-                or [0] * len(shown),
-            )
-        )
+        rows.append(("total", [sum(counts[n] for _, counts in rows) for n in range(len(shown))]))
     # GNU's width: that of the size of all files; of a pipe, whose size is not known, seven.
     width = len(str(sum(len(text.encode()) for _, text in found)))
     if len(shown) == 1 and len(paths) < 2:
@@ -275,11 +262,11 @@ def _members(written: str) -> str:
 TEXT_PROGRAMS: Mapping[str, Program] = {
     "cat": _cat,
     "cut": _cut,
-    "head": _head,
+    "head": _part,
     "rev": _rev,
     "sort": _sort,
     "tac": _tac,
-    "tail": _tail,
+    "tail": _part,
     "tr": _tr,
     "uniq": _uniq,
     "wc": _wc,

@@ -27,11 +27,6 @@ class ToolError(Exception):
     """A tool failed; the message is sent to the model."""
 
 
-def error_text(tool: str, error: str) -> str:
-    """Return an error of a tool in the form in which OpenClaw sends it to the model."""
-    return pretty({"status": "error", "tool": tool, "error": error})
-
-
 def pretty(value: Any) -> str:
     """Return a value as OpenClaw's tools write it."""
     return json.dumps(value, ensure_ascii=False, indent=2)
@@ -157,6 +152,18 @@ class Workspace:
                 raise ToolError(f"Path component is not a directory: {absolute(above)}")
 
 
+def named_place(path: str) -> str:
+    """Return the place of a path in a call.
+
+    Raises:
+        ToolError: a file cannot have that name.
+    """
+    try:
+        return place_of(path)
+    except ValueError as error:
+        raise ToolError(str(error)) from None
+
+
 def inside(path: str, hint: str = _SCRATCH) -> str:
     """Return the place of a path in the call of a file tool.
 
@@ -167,10 +174,7 @@ def inside(path: str, hint: str = _SCRATCH) -> str:
     Raises:
         ToolError: it is outside the workspace, or a file cannot have that name.
     """
-    try:
-        place = place_of(referred(path))
-    except ValueError as error:
-        raise ToolError(str(error)) from None
+    place = named_place(referred(path))
     if not is_inside(place):
         raise ToolError(f"Path escapes sandbox root ({ROOT}): {path}{hint}")
     return place

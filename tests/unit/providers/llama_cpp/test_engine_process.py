@@ -17,7 +17,7 @@ async def start_it(command, folder, within_s=60.0):
     """Start an engine and return the object of its READY line."""
     place = folder / "engine-x.json"
     return await start(
-        command, (), place, environ={}, weights=Path("/private/a.gguf"), alias="a.gguf", within_s=within_s
+        command, place, environ={}, weights=Path("/private/a.gguf"), alias="a.gguf", within_s=within_s
     )
 
 

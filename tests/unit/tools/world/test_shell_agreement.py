@@ -67,7 +67,7 @@ def played(command: str) -> Left:
     out, err = Collected(), Collected()
     playing = Interpreter(workspace, lambda _: None)
     code = playing.run_text(
-        command, Shell.start(workspace, "", ENV), Streams(stdin=Input(), out=out, err=err)
+        command, Shell.start(workspace, "", ENV), Streams(stdin=Input(), out=out.write, err=err.write)
     )
     return Left(out.text, code, bool(err.text), workspace.files, workspace.folders - {""})
 

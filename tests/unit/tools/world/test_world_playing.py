@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_openclaw.tools.catalogue import load_catalogue
-from pytest_openclaw.tools.world import Playing, carried_out, final_state
+from pytest_openclaw.tools.world import Playing, answered_calls, final_state
 from pytest_openclaw.tools.world.playing import MOST_CALLS
 from pytest_openclaw.tools.world.shortening import ResultLimits
 from pytest_openclaw.tools.world.workspace import ROOM_CHARS
@@ -332,8 +332,8 @@ def test_a_turn_with_a_broken_call_is_not_carried_out() -> None:
         tool_calls=(good, good, broken),
         turns=(Turn(calls=(good,), results=("ok",)), Turn(calls=(good, broken))),
     )
-    assert carried_out(reply) == (good,)
-    assert carried_out(Reply(tool_calls=(good,))) == (good,)
+    assert answered_calls(reply) == {0: good}
+    assert answered_calls(Reply(tool_calls=(good,))) == {0: good}
 
 
 # --- nothing is real -----------------------------------------------------------------------------
