@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shlex
 import shutil
@@ -52,6 +53,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             # xdist 3.8 sends the group as a suffix of `_nodeid`, which pytest 9.2 no longer reads:
             # https://github.com/pytest-dev/pytest-xdist/issues/1386
             item._id = type(item._id).parse(f"{item.nodeid}@{marker.args[0]}")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown() -> None:
+    """Have what a session inside this process has frozen searched for garbage again."""
+    gc.unfreeze()
 
 
 @pytest.fixture
