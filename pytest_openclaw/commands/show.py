@@ -71,7 +71,7 @@ def _run(part: Part, chosen: list[Record]) -> CommandResult:
 
 def _cell(part: Part, record: Record) -> CommandResult:
     from pytest_openclaw.reports.cell_text import render_cell
-    from pytest_openclaw.stored.opening import open_record
+    from pytest_openclaw.stored.showing import open_record
     from pytest_openclaw.types.rows import to_row
 
     definition = dict(part.prompts.get((record.suite, record.prompt_id), {}))

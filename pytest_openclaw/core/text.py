@@ -8,7 +8,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 UNSEEN = (
     r"\0-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2"
@@ -124,6 +124,12 @@ def map_texts(value: Any, change: Callable[[str], str]) -> Any:
 def counted(n: int, what: str) -> str:
     """Return `1 run`, `2 runs`."""
     return f"{n} {what}" if n == 1 else f"{n} {what}s"
+
+
+def first_few(texts: Sequence[str], most: int) -> str:
+    """Return `a, b and 3 more`."""
+    rest = len(texts) - most
+    return f"{', '.join(texts[:most])}{f' and {rest} more' if rest > 0 else ''}"
 
 
 def broken_between_words(text: str, width: int | None, used: int = 0) -> str:

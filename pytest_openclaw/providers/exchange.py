@@ -18,7 +18,7 @@ from pytest_openclaw.core.clock import epoch_ms
 from pytest_openclaw.core.text import valid_text
 from pytest_openclaw.providers.carried import CarriedBlocks
 from pytest_openclaw.providers.tool_fragments import ToolFragments
-from pytest_openclaw.types.replies import Reply, Timing, Usage
+from pytest_openclaw.types.replies import ANSWER, THINKING, Reply, Timing, Usage
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -231,7 +231,7 @@ class Exchange:
         """Return everything received as one valid text; a reasoning channel is first, in `<think>` tags."""
         reasoning = valid_text("".join(self._reasoning))
         answer = valid_text("".join(self._text) + "".join(self._refusal))
-        return f"<think>\n{reasoning}\n</think>\n\n{answer}" if reasoning else answer
+        return f"{THINKING}{reasoning}{ANSWER}{answer}" if reasoning else answer
 
     def timing(self) -> Timing:
         """Return the times of the attempt, up to the end mark or up to now."""

@@ -15,10 +15,10 @@ from pytest_openclaw.recording.environment import EnvironmentSnapshots
 from pytest_openclaw.recording.plugins import Plugins
 from pytest_openclaw.recording.run_directory import CONFIG, SURFACE
 from pytest_openclaw.stats.record_table import RecordTable
-from pytest_openclaw.stats.spent import budget_of
 from pytest_openclaw.stats.summarizing import summarize_run
-from pytest_openclaw.stats.summary import Summary, summary_to_json
+from pytest_openclaw.stats.summary import Budget, Summary, summary_to_json
 from pytest_openclaw.tools.catalogue import release_of
+from pytest_openclaw.types.faults import BUDGET_SPENT
 from pytest_openclaw.types.payloads import LeftOut
 from pytest_openclaw.types.records import Record
 from pytest_openclaw.types.rows import to_row
@@ -188,7 +188,9 @@ class RunSession:
             surface=surface_facts(self._settings.surface),
         )
         if (budget_usd := self._settings.budget_usd) is not None:
-            summary = replace(summary, budget=budget_of(records, budget_usd, spent_usd))
+            n_not_asked = sum(record.failure_type == BUDGET_SPENT for record in records)
+            budget = Budget(budget_usd=budget_usd, spent_usd=spent_usd, n_not_asked=n_not_asked)
+            summary = replace(summary, budget=budget)
         self.directory.write_json("summary.json", summary_to_json(summary))
         self.plugins.write_reports(self.directory, summary)
         return summary

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from itertools import chain, repeat
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.reports.numbers import columns, one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
 WIDTH = 80
+LEAST_NAME = 24
+"""Columns that a name keeps, if it has as many, before the next column is left out."""
 
 
 def render_columns(
@@ -40,17 +43,37 @@ def render_columns(
         yield gap.join(padded(text, width, left=left) for text, width, left in cells).rstrip()
 
 
-def kept_columns(
-    rows: Sequence[Sequence[str]], leave_out_first: Sequence[str], width: int, name_width: int
-) -> list[int]:
-    """Return which columns fit beside those of the names, the first; a column without a text is left out.
+def render_targets(
+    rows: Sequence[Sequence[str]],
+    on_the_left: Collection[str],
+    leave_out_first: Sequence[str],
+    width: int,
+    *,
+    longest: int = 0,
+) -> Iterator[str]:
+    """Yield a table of names and figures; columns that do not fit beside the names are left out.
 
     Args:
-        rows: the first one has the headers.
+        rows: the first one has the headers, the first column the names.
+        on_the_left: headers of columns whose texts begin where they do; the names do so too.
         leave_out_first: headers, in the order in which they are left out.
         width: of the terminal.
-        name_width: columns that the names need.
+        longest: the width of the longest name, if it is in no row.
     """
+    longest = max(longest, *(columns(row[0]) for row in rows))
+    kept = _kept_columns(rows, leave_out_first, width, min(longest, LEAST_NAME))
+    return render_columns(
+        [[row[n] for n in kept] for row in rows],
+        [n == 0 or rows[0][n] in on_the_left for n in kept],
+        most=longest,
+        width=width,
+    )
+
+
+def _kept_columns(
+    rows: Sequence[Sequence[str]], leave_out_first: Sequence[str], width: int, name_width: int
+) -> list[int]:
+    """Return which columns fit beside the names; a column without a text is left out."""
     heads = rows[0]
     kept = [n for n in range(len(heads)) if any(row[n] for row in rows[1:])]
     for head in leave_out_first:
@@ -59,6 +82,11 @@ def kept_columns(
             break
         kept = [n for n in kept if heads[n] != head]
     return kept
+
+
+def labeled(label: str, lines: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield each line with what is beside it: the first with the label, the others with none."""
+    return zip(chain([label], repeat("")), lines, strict=False)
 
 
 def padded(text: str, width: int, *, left: bool) -> str:

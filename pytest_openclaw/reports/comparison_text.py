@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import textwrap
 from collections import Counter
 from math import ceil, floor
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.core.text import counted
+from pytest_openclaw.core.text import counted, first_few
 from pytest_openclaw.reports.numbers import one_line
 
 if TYPE_CHECKING:
@@ -46,29 +45,27 @@ UNLIKE = "two models of equal rates that fail on other prompts are called differ
 WIDTH = 100
 MOST_PROMPTS = 8
 TITLE_WIDTH = 15
-_TITLE = re.compile(r"  (?=\S)[\w ]{15}(?=\S)")
 
 
 def render_comparison(compared: ComparedRuns, width: int = WIDTH) -> Iterator[str]:
     """Yield everything, each fact on a line, or on more where the terminal is narrower."""
-    for line in _facts(compared):
-        titled = _TITLE.match(line)
-        indent = titled.end() if titled else len(line) - len(line.lstrip()) + 2
+    for line, indent in _facts(compared):
         yield from textwrap.wrap(
             line, width, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False
         )
 
 
-def _facts(compared: ComparedRuns) -> Iterator[str]:
+def _facts(compared: ComparedRuns) -> Iterator[tuple[str, int]]:
+    """Yield each fact, and where its further lines begin."""
     for comparison in compared.targets:
-        yield f"{name_of(comparison)}: {comparison.verdicts.word}"
+        yield f"{name_of(comparison)}: {comparison.verdicts.word}", 2
         for title, text in details_of(comparison):
-            yield f"  {title:<{TITLE_WIDTH}}{text}"
+            yield f"  {title:<{TITLE_WIDTH}}{text}", 2 + TITLE_WIDTH
     if not compared.targets:
-        yield "no target is in both runs; --target BASE=CANDIDATE says which to compare"
+        yield "no target is in both runs; --target BASE=CANDIDATE says which to compare", 2
     for apart in compared.set_aside:
-        yield f"set aside: {set_aside_in_words(apart, '--across')}"
-    yield from (f"note: {note}" for note in compared.notes)
+        yield f"set aside: {set_aside_in_words(apart, '--across')}", 2
+    yield from ((f"note: {note}", 2) for note in compared.notes)
 
 
 def name_of(comparison: Comparison) -> str:
@@ -84,8 +81,7 @@ def in_short(comparison: Comparison) -> str:
     parts = [ratio_in_words(name, ratio) for name, ratio in comparison.ratios.items() if _differs(ratio)]
     if verdicts.n_cells:
         seen = f", {could_see(verdicts)}" if verdicts.word == "no difference seen" else ""
-        passed = f"{verdicts.n_base}/{verdicts.n_cells} -> {verdicts.n_candidate}/{verdicts.n_cells}"
-        parts.insert(0, f"{passed}, p {render_p(verdicts.p_adjusted)}{seen}")
+        parts.insert(0, f"{_passed(verdicts)}, p {render_p(verdicts.p_adjusted)}{seen}")
     else:
         parts.insert(0, "no judged cell could be compared")
     parts += [outcome_in_words(one) for one in comparison.outcomes if one.word != "no difference seen"]
@@ -117,9 +113,8 @@ def set_aside_in_words(apart: SetAside, option: str) -> str:
         option: the one that looks across a difference, as the user would type it.
     """
     detail = f" ({apart.detail})" if apart.detail else ""
-    more = f" and {rest} more" if (rest := len(apart.prompts) - MOST_PROMPTS) > 0 else ""
     across = f"; {option}={ACROSS[apart.reason]} compares them" if apart.reason in ACROSS else ""
-    named = f"{', '.join(apart.prompts[:MOST_PROMPTS])}{more}"
+    named = first_few(apart.prompts, MOST_PROMPTS)
     cells = counted(apart.n_cells, "cell")
     return f"{cells} of {apart.target}: {REASONS[apart.reason]}{detail}: {named}{across}"
 
@@ -156,9 +151,8 @@ def details_of(comparison: Comparison) -> Iterator[tuple[str, str]]:
     """Yield what has changed and how sure that is: title and text."""
     verdicts = comparison.verdicts
     if verdicts.n_cells and verdicts.difference is not None:
-        passed = f"{verdicts.n_base}/{verdicts.n_cells} -> {verdicts.n_candidate}/{verdicts.n_cells}"
         change = f"{_signed(verdicts.difference)} points, 95 % {_range(verdicts.interval_95)}"
-        yield "passed", f"{passed}: {change}; p {render_p(verdicts.p_adjusted)}"
+        yield "passed", f"{_passed(verdicts)}: {change}; p {render_p(verdicts.p_adjusted)}"
         yield "prompts", f"{verdicts.n_prompts}: {verdicts.n_better} better, {verdicts.n_worse} worse"
         yield "could see", could_see(verdicts)
         if again := verdicts.recheck:
@@ -176,6 +170,10 @@ def details_of(comparison: Comparison) -> Iterator[tuple[str, str]]:
     if comparison.base_target != comparison.target and verdicts.n_cells > verdicts.n_prompts:
         yield "note", UNLIKE
     yield from (("note", one_line(note, WIDTH)) for note in comparison.notes)
+
+
+def _passed(verdicts: VerdictChange) -> str:
+    return f"{verdicts.n_base}/{verdicts.n_cells} -> {verdicts.n_candidate}/{verdicts.n_cells}"
 
 
 def _ends(ratio: RatioChange) -> tuple[float, float] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.core.text import printable
+from pytest_openclaw.reports.columns import WIDTH, labeled, padded
 from pytest_openclaw.reports.money import render_usd
 from pytest_openclaw.reports.numbers import columns, lines_of, one_line
 from pytest_openclaw.stats.forecast import total
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from pytest_openclaw.stats.forecast import Forecast, Line, Sum
 
 TITLE = "openclaw: what would be asked (no request was sent)"
-WIDTH = 80
 LABEL_WIDTH = 18
 LEAST_WIDTH = 12
 HEADERS = ("target", "cells", "calls", "tokens in", "out", "time", "cost")
@@ -36,11 +36,7 @@ def render_forecast(forecast: Forecast, width: int = WIDTH) -> list[str]:
     rows = _fitted([list(HEADERS), *([*_row(line)] for line in lines)], width)
     widths = [max(columns(row[n]) for row in rows) for n in range(len(HEADERS))]
     table = (
-        "  ".join(
-            text + " " * (width - columns(text)) if n == 0 else " " * (width - columns(text)) + text
-            for n, (text, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
+        "  ".join(padded(text, widths[n], left=n == 0) for n, text in enumerate(row)).rstrip() for row in rows
     )
     return [*table, "", *_remarks(forecast, width - LABEL_WIDTH)]
 
@@ -84,10 +80,9 @@ def _remarks(forecast: Forecast, width: int) -> Iterator[str]:
     remarks += [("note", note) for note in forecast.notes]
     if forecast.budget_usd is not None:
         remarks.append(("budget", _budget(forecast, forecast.budget_usd)))
-    for label, text in remarks:
-        first, *rest = lines_of(text, width)
-        yield f"{label:<{LABEL_WIDTH}}{first}"
-        yield from (f"{'':<{LABEL_WIDTH}}{line}" for line in rest)
+    for remark, text in remarks:
+        for label, line in labeled(remark, lines_of(text, width)):
+            yield f"{label:<{LABEL_WIDTH}}{line}"
     if forecast.next_command:
         yield f"{'next':<{LABEL_WIDTH}}{printable(forecast.next_command)}"
 

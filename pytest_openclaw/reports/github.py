@@ -12,7 +12,6 @@ from pytest_openclaw.reports.numbers import one_line
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pytest_openclaw.stats.findings import MissedPrompt
     from pytest_openclaw.stats.summary import Summary
 
 MOST = 10
@@ -34,14 +33,11 @@ def render_annotations(summary: Summary, places: Mapping[tuple[str, str], tuple[
     missed = list(summary.missed)
     shown_text = missed if len(missed) <= MOST else missed[: MOST - 1]
     for one in shown_text:
-        yield _missed(one, places.get((one.suite, one.prompt_id)))
+        title = f"{one.prompt_id} {one.prompt_name}: missed by all"
+        place = places.get((one.suite, one.prompt_id))
+        yield _command("warning", title, one.violation or "no usable answer", place)
     if rest := len(missed) - len(shown_text):
         yield _command("warning", f"{rest} more prompts missed", "summary.md and report.html list them")
-
-
-def _missed(missed: MissedPrompt, place: tuple[str, int] | None) -> str:
-    title = f"{missed.prompt_id} {missed.prompt_name}: missed by all"
-    return _command("warning", title, missed.violation or "no usable answer", place)
 
 
 def _command(kind: str, title: str, text: str, place: tuple[str, int] | None = None) -> str:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from pytest_openclaw.reports.columns import WIDTH, kept_columns, render_columns
+from pytest_openclaw.reports.columns import WIDTH, render_targets
 from pytest_openclaw.reports.numbers import (
     DASH,
-    columns,
     one_line,
     render_count,
     render_interval,
@@ -27,10 +26,10 @@ if TYPE_CHECKING:
 State = Literal["finished", "interrupted", "under way"]
 Kind = Literal["measured", "merged", "rescored"]
 
-RUN_WIDTH, MOST_BARS = 24, 30
+MOST_BARS = 30
 HEADERS = ("run", "ended", "passed", "95% CI", "p50", "tok/s", "tier", "tools", "note")
 LEFT_OUT_FIRST = ("tok/s", "p50", "95% CI", "ended")
-ON_THE_LEFT = (True, True, False, False, False, False, True, False, True)
+ON_THE_LEFT = ("ended", "tier", "note")
 OTHER_PROMPTS = "* other prompts or validators than in the run before it"
 BARS = "▁▂▃▄▅▆▇█"
 
@@ -89,7 +88,7 @@ def render_history(entries: Mapping[Target, Sequence[Entry]], width: int = WIDTH
         bars = sparkline([run.group["passed"]["rate"] for run in runs[-MOST_BARS:]])
         trend = f"  passed {bars}" if len(runs) > 1 else ""
         yield f"{one_line(target.label, width - len(trend))}{trend}"
-        head, *lines = _table([HEADERS, *map(_row, runs)], width)
+        head, *lines = render_targets([HEADERS, *map(_row, runs)], ON_THE_LEFT, LEFT_OUT_FIRST, width)
         yield head
         for line, run in zip(lines, runs, strict=True):
             yield line
@@ -98,14 +97,6 @@ def render_history(entries: Mapping[Target, Sequence[Entry]], width: int = WIDTH
     if any(run.has_other_prompts for runs in entries.values() for run in runs):
         yield ""
         yield OTHER_PROMPTS
-
-
-def _table(rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
-    longest = max(columns(row[0]) for row in rows)
-    kept = kept_columns(rows, LEFT_OUT_FIRST, width, min(longest, RUN_WIDTH))
-    return render_columns(
-        [[row[n] for n in kept] for row in rows], [ON_THE_LEFT[n] for n in kept], most=longest, width=width
-    )
 
 
 def _row(run: Entry) -> tuple[str, ...]:

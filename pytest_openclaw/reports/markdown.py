@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.core.text import printable
@@ -39,7 +40,7 @@ from pytest_openclaw.stats.groups import headline
 from pytest_openclaw.stats.tiers import TIER_NAMES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from pytest_openclaw.stats.groups import Group
     from pytest_openclaw.stats.summary import Summary
@@ -66,38 +67,28 @@ def render_markdown(summary: Summary) -> str:
     """Return the whole page."""
     parts = [
         f"# OpenClaw benchmark {summary.run_id}",
-        "\n".join(line for group in headline(summary.groups) for line in _recommended(group)),
+        "\n".join(map(_recommended, headline(summary.groups))),
         _state(summary),
         _table([_row(group) for group in summary.groups], HEADERS),
-        *_section("Why", (line for group in summary.groups for line in _reasons(group))),
+        *_section("Why", _each(summary.groups, _reasons)),
         *_section("Latency and speed", _latency(summary.groups)),
         *_section("Weight and time", _weight(summary.groups)),
         *_section("Repeats", _repeats(summary.groups)),
-        *_section("Tiers", (line for group in summary.groups for line in _tiers(group))),
+        *_section("Tiers", _each(summary.groups, _tiers)),
         *_section("What OpenClaw's own request costs", _surface(summary)),
         *_section("Best with tools", _best(summary)),
         *_section("How tool use ended", _outcomes(summary.groups)),
-        *_section("Part at fault", (line for group in summary.groups for line in _diagnosis(group))),
+        *_section("Part at fault", _each(summary.groups, _diagnosis)),
         *_section("Context pressure", _pressure(summary.groups)),
-        *_section("Safety probes", (line for group in summary.groups for line in _safety(group))),
-        *_section("Other roles", (line for group in summary.groups for line in _roles(group))),
-        *_section("Gates", (_gates(summary))),
+        *_section("Safety probes", _each(summary.groups, _safety)),
+        *_section("Other roles", _each(summary.groups, _roles)),
+        *_section("Gates", _gates(summary)),
         *_section("Cost", _cost(summary)),
         *_section("Compared with the baseline", _comparison(summary)),
-        *_section("Not answered", (line for group in summary.groups for line in _unanswered(group))),
-        *_section(
-            "Answered by another model", (line for group in summary.groups for line in _other_model(group))
-        ),
-        *_section(
-            "Most frequent violations", (line for group in summary.groups for line in _violations(group))
-        ),
-        *_section(
-            "Missed by all targets",
-            (
-                f"- {_cell(f'{missed.prompt_id} {missed.prompt_name}')}: {_cell(missed.violation or '')}"
-                for missed in summary.missed
-            ),
-        ),
+        *_section("Not answered", _each(summary.groups, _unanswered)),
+        *_section("Answered by another model", _each(summary.groups, _other_model)),
+        *_section("Most frequent violations", _each(summary.groups, _violations)),
+        *_section("Missed by all targets", _missed(summary)),
         *_section("Known failures", _known_failures(summary)),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -112,6 +103,10 @@ def _state(summary: Summary) -> str:
 def _section(title: str, lines: Iterable[str]) -> list[str]:
     text = "\n".join(lines)
     return [f"## {title}", text] if text else []
+
+
+def _each(groups: Iterable[Group], lines_of: Callable[[Group], Iterable[str]]) -> Iterable[str]:
+    return chain.from_iterable(map(lines_of, groups))
 
 
 def _table(rows: Sequence[Sequence[str]], headers: Sequence[str]) -> str:
@@ -137,8 +132,8 @@ def _row(group: Group) -> list[str]:
     ]
 
 
-def _recommended(group: Group) -> Iterable[str]:
-    yield f"- {_cell(group.target.label)}: **{_sentence(group.recommendation.sentence)}**"
+def _recommended(group: Group) -> str:
+    return f"- {_cell(group.target.label)}: **{_sentence(group.recommendation.sentence)}**"
 
 
 def _reasons(group: Group) -> Iterable[str]:
@@ -169,12 +164,9 @@ def _sentence(text: str) -> str:
 
 def _cost(summary: Summary) -> Iterable[str]:
     if (budget := summary.budget) is not None:
-        shown_text = f"{render_usd(budget.spent_usd)} of a budget of {render_usd(budget.budget_usd)} spent"
-        yield (
-            f"- {shown_text}; cells not asked: {budget.n_not_asked}"
-            if budget.n_not_asked
-            else f"- {shown_text}"
-        )
+        not_asked = f"; cells not asked: {budget.n_not_asked}" if budget.n_not_asked else ""
+        spent, allowed = render_usd(budget.spent_usd), render_usd(budget.budget_usd)
+        yield f"- {spent} of a budget of {allowed} spent{not_asked}"
     for group in summary.groups:
         if group.cost_usd:
             tokens = f"{group.input_tokens or 0} tokens in, {group.output_tokens or 0} out"
@@ -366,6 +358,11 @@ def _other_model(group: Group) -> Iterable[str]:
 def _violations(group: Group) -> Iterable[str]:
     for violation, n in group.violations:
         yield f"- {_cell(group.target.label)}: {n} × {_cell(violation)}"
+
+
+def _missed(summary: Summary) -> Iterable[str]:
+    for missed in summary.missed:
+        yield f"- {_cell(f'{missed.prompt_id} {missed.prompt_name}')}: {_cell(missed.violation or '')}"
 
 
 def _known_failures(summary: Summary) -> Iterable[str]:

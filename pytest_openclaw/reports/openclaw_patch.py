@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from pytest_openclaw.reports.json5 import Path
     from pytest_openclaw.stats.candidates import Candidate, Route
     from pytest_openclaw.stats.groups import Group
-    from pytest_openclaw.stats.proofs import Proof
     from pytest_openclaw.stats.routing import Routing
 
 FIRST_WORDS = "// A patch for OpenClaw"
@@ -250,10 +249,7 @@ def _proven_tools(route: Route) -> Iterator[str]:
     yield from comment(f"Proven tools, by {rule}: {', '.join(proven) or 'none'}.")
     for candidate in route.candidates:
         shown_text = ", ".join(
-            f"{name} {_proof(proof)}" for name, proof in candidate.group.tool_proofs.items()
+            f"{name} {proof.n_right}/{proof.n} of {counted(proof.n_prompts, 'prompt')}"
+            for name, proof in candidate.group.tool_proofs.items()
         )
         yield from comment(f"{candidate.label}: {shown_text or 'no tool of OpenClaw was asked for'}.", 1)
-
-
-def _proof(proof: Proof) -> str:
-    return f"{proof.n_right}/{proof.n} of {counted(proof.n_prompts, 'prompt')}"

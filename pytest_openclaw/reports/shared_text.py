@@ -5,13 +5,13 @@ from __future__ import annotations
 import html
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_openclaw.reports.columns import kept_columns, render_columns
+from pytest_openclaw.reports.columns import render_targets
 from pytest_openclaw.reports.numbers import (
     DASH,
-    columns,
     one_line,
     render_interval,
     render_ms,
+    render_share,
     render_tier,
     render_time,
     whole_lines_of,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 HEADERS = ("target", "tools", "95% CI", "tier", "p50", "difference", "prompts", "compared")
 LEFT_OUT_FIRST = ("p50", "95% CI", "prompts")
-ON_THE_LEFT = (True, False, False, True, False, False, False, True)
+ON_THE_LEFT = ("tier", "compared")
 PAGE_HEADERS = (
     "model", "right calls", "95 %", "tier", "may hold tools?", "asked by", "quantization", "OpenClaw",
     "surface", "other conditions", "p50", "prompts", "measured",
@@ -64,10 +64,11 @@ class Ranking(NamedTuple):
 
 def rank(results: Sequence[SharedResult]) -> Ranking:
     """Rank results by right tool calls; unsafe targets, and those not to be trusted, are not compared."""
-    fit = sorted(
-        (one for one in results if one.figures["recommendation"]["kind"] not in OUT_OF_THE_RANKING),
-        key=_by_rate,
-    )
+    fit: list[SharedResult] = []
+    unfit: list[SharedResult] = []
+    for one in sorted(results, key=_by_rate):
+        is_unfit = one.figures["recommendation"]["kind"] in OUT_OF_THE_RANKING
+        (unfit if is_unfit else fit).append(one)
     alone = [one for one in fit if not any(is_comparable(one, other) for other in fit if other is not one)]
     ranked = [one for one in fit if one not in alone]
     best = leaders(ranked)
@@ -75,10 +76,7 @@ def rank(results: Sequence[SharedResult]) -> Ranking:
         best=[one for place, one in enumerate(ranked) if place in best],
         others=[one for place, one in enumerate(ranked) if place not in best],
         alone=alone,
-        unfit=sorted(
-            (one for one in results if one.figures["recommendation"]["kind"] in OUT_OF_THE_RANKING),
-            key=_by_rate,
-        ),
+        unfit=unfit,
     )
 
 
@@ -89,15 +87,7 @@ def render_beside(own: Sequence[SharedResult], shared: Sequence[SharedResult], w
             yield ""
         yield from whole_lines_of(f"{one.name}: {one.figures['recommendation']['sentence']}", width, "  ")
         rows = [_row(other, compare_shared(one, other)) for other in sorted(shared, key=_by_rate)]
-        table = [HEADERS, _row(one, None), *rows]
-        longest = max(columns(row[0]) for row in table)
-        kept = kept_columns(table, LEFT_OUT_FIRST, width, min(longest, 24))
-        yield from render_columns(
-            [[row[n] for n in kept] for row in table],
-            [ON_THE_LEFT[n] for n in kept],
-            most=longest,
-            width=width,
-        )
+        yield from render_targets([HEADERS, _row(one, None), *rows], ON_THE_LEFT, LEFT_OUT_FIRST, width)
 
 
 def render_leaderboard(ranking: Ranking) -> str:
@@ -144,7 +134,7 @@ def _row(one: SharedResult, difference: SharedDifference | None) -> tuple[str, .
     use = one.figures["tool_use"]
     return (
         one.name,
-        f"{use['n_success']}/{use['n']}" if use["n"] else DASH,
+        render_share(use["n_success"], use["n"]),
         render_interval(stored_interval(use["interval_95"])),
         render_tier(use["tier"], use["conclusive"]),
         render_ms(one.figures["latency_ms"]["p50"]),
@@ -200,7 +190,7 @@ def _page_row(one: SharedResult, usual: Mapping[str, object]) -> str:
     differing = [name for name in usual if one.conditions.get(name) != usual[name]]
     others = [name for name in differing if name not in ("surface", "release")]
     cells = (
-        f"{use['n_success']}/{use['n']}" if use["n"] else DASH,
+        render_share(use["n_success"], use["n"]),
         render_interval(stored_interval(use["interval_95"])),
         render_tier(use["tier"], use["conclusive"]),
         KINDS[figures["recommendation"]["kind"]],

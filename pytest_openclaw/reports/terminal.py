@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import textwrap
-from itertools import chain, repeat
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_openclaw.core.text import counted, printable
-from pytest_openclaw.reports.columns import WIDTH
+from pytest_openclaw.reports.columns import WIDTH, labeled
 from pytest_openclaw.reports.comparison_text import in_short, name_of, reasons_in_short
 from pytest_openclaw.reports.money import render_cost
 from pytest_openclaw.reports.numbers import (
@@ -124,14 +123,13 @@ def colored(lines: Iterable[str], groups: Iterable[Group]) -> Iterator[list[tupl
 
 def render_complaints(complaints: Sequence[str], width: int = WIDTH) -> list[str]:
     """Return the lines that say what plugins did wrong, such as a report that broke."""
-    lines = []
-    for text in complaints:
-        wrapped = textwrap.wrap(one_line(text, LONGEST_COMPLAINT), width - LABEL_WIDTH)
-        labels = chain(["plugin broke"], repeat(""))
-        lines += [
-            printable(f"{label:<{LABEL_WIDTH}}{line}") for label, line in zip(labels, wrapped, strict=False)
-        ]
-    return lines
+    return [
+        printable(f"{label:<{LABEL_WIDTH}}{line}")
+        for text in complaints
+        for label, line in labeled(
+            "plugin broke", textwrap.wrap(one_line(text, LONGEST_COMPLAINT), width - LABEL_WIDTH)
+        )
+    ]
 
 
 def _findings(summary: Summary, width: int, *, are_misses_shown: bool) -> Iterator[tuple[str, str]]:
@@ -154,7 +152,7 @@ def _findings(summary: Summary, width: int, *, are_misses_shown: bool) -> Iterat
     is_alone = len(summary.groups) == 1
     if summary.missed and summary.n_answered and not (is_alone and are_misses_shown):
         names = [missed.prompt_id for missed in summary.missed]
-        count = f"{_prompts(len(names))}: "
+        count = f"{counted(len(names), 'prompt')}: "
         label = "missed" if is_alone else "missed by all"
         yield label, count + listed(names, width - len(count))
     if summary.known_failures:
@@ -245,9 +243,7 @@ def _shortened(name: str, width: int) -> str:
 
 
 def _wrapped(label: str, text: str, width: int) -> Iterator[tuple[str, str]]:
-    first, *rest = lines_of(text, width)
-    yield label, first
-    yield from (("", line) for line in rest)
+    return labeled(label, lines_of(text, width))
 
 
 class _Finding(NamedTuple):
@@ -275,20 +271,17 @@ def _of_groups(summary: Summary, width: int) -> Iterator[tuple[str, str]]:
         yield from _wrapped("text alone", TEXT_ALONE, width)
     if summary.best:
         best = whole_lines_of(render_best(summary.best, names=names), width)
-        yield from zip(chain(["best with tools"], repeat("")), best, strict=False)
+        yield from labeled("best with tools", best)
 
 
 def _of_label(
     label: str, advice: str, entries: Sequence[tuple[str, str]], width: int
 ) -> Iterator[tuple[str, str]]:
-    """Yield what targets have in common: each on a line of its own, or counts together, and the advice."""
+    """Return what targets have in common: each on a line of its own, or counts together, and the advice."""
     texts = [f"{name}{text}" for name, text in entries]
     if advice:
         texts = [f"{'; '.join(texts)};", advice]
-    labels = chain([label], repeat(""))
-    for text in texts:
-        for line in lines_of(text, width):
-            yield next(labels), line
+    return labeled(label, (line for text in texts for line in lines_of(text, width)))
 
 
 def _of_group(group: Group) -> Iterator[_Finding]:
@@ -319,7 +312,3 @@ def _known_failures(summary: Summary, width: int) -> str:
         return count
     names = ", ".join(dict.fromkeys(known.prompt_id for known in passing))
     return one_line(f"{count}; passing now: {names}", width)
-
-
-def _prompts(n: int) -> str:
-    return f"{n} prompt" if n == 1 else f"{n} prompts"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.reports.columns import kept_columns, padded, render_columns
+from pytest_openclaw.reports.columns import LEAST_NAME, labeled, padded, render_targets
 from pytest_openclaw.reports.numbers import DASH, columns, lines_of, one_line
 from pytest_openclaw.reports.target_view import render_intervals, view_of
 
@@ -16,10 +16,7 @@ if TYPE_CHECKING:
 
 TARGET, COST, TOOLS = "target", "USD", "tools"
 HEADERS = (TARGET, "passed", "95% CI", "p50", "p95", "TTFT", "tok/s", COST, "tier", TOOLS)
-ON_THE_LEFT = {TARGET, "tier"}
 LEFT_OUT_FIRST = ("tok/s", "TTFT", "p95", COST, "p50", "95% CI")
-LEAST_NAME = 24
-"""Columns that a name keeps, if it has as many, before the next column is left out."""
 _TIER = re.compile(r"(?<= )([123])(\?)?(?= *(?:\d+/\d+)?$)")
 TIER_COLORS = {"1": "green", "2": "yellow", "3": "red"}
 
@@ -39,7 +36,12 @@ def render_table(groups: Sequence[Group], width: int) -> Iterator[str]:
     if answered:
         costs = any(group.cost_usd for _, group in answered)
         rows = [[head, *HEADERS[1:]], *([name, *_figures(group, costs=costs)] for name, group in answered)]
-        yield from _lines(rows, [group for _, group in answered], width, longest)
+        first, *lines = render_targets(rows, ("tier",), LEFT_OUT_FIRST, width, longest=longest)
+        yield first
+        for line, (_, group) in zip(lines, answered, strict=True):
+            yield line
+            if intervals := render_intervals(group.tool_use.interval_95, view_of(group).figures, width - 2):
+                yield f"  {intervals}"
     for name, group in zip(names, groups, strict=True):
         if not group.n_ok:
             yield from _unanswered(name, group, width, min(longest, max(LEAST_NAME, width // 3)))
@@ -50,21 +52,6 @@ def tier_in(line: str) -> tuple[str, str, str, str] | None:
     if not (found := _TIER.search(line)):
         return None
     return line[: found.start()], found[0], line[found.end() :], TIER_COLORS[found[1]]
-
-
-def _lines(rows: Sequence[Sequence[str]], groups: Sequence[Group], width: int, longest: int) -> Iterator[str]:
-    kept = kept_columns(rows, LEFT_OUT_FIRST, width, min(longest, LEAST_NAME))
-    head, *lines = render_columns(
-        [[row[n] for n in kept] for row in rows],
-        [HEADERS[n] in ON_THE_LEFT for n in kept],
-        most=longest,
-        width=width,
-    )
-    yield head
-    for line, group in zip(lines, groups, strict=True):
-        yield line
-        if intervals := render_intervals(group.tool_use.interval_95, view_of(group).figures, width - 2):
-            yield f"  {intervals}"
 
 
 def short_names(groups: Sequence[Group]) -> list[str]:
@@ -93,6 +80,5 @@ def _figures(group: Group, *, costs: bool) -> list[str]:
 
 def _unanswered(name: str, group: Group, width: int, name_width: int) -> Iterator[str]:
     reason = next(iter(group.reasons.values()), "not asked")
-    first, *rest = lines_of(reason, width - name_width - 1)
-    yield f"{padded(one_line(name, name_width), name_width, left=True)} {first}"
-    yield from (f"{'':<{name_width}} {line}" for line in rest)
+    for label, line in labeled(one_line(name, name_width), lines_of(reason, width - name_width - 1)):
+        yield f"{padded(label, name_width, left=True)} {line}"

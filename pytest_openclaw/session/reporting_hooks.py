@@ -137,7 +137,7 @@ class ReportingHooks:
         from pytest_openclaw.providers.prices import Prices
         from pytest_openclaw.reports.terminal import colored, render_complaints, render_terminal, title_of
         from pytest_openclaw.session.spending import notes_on_cost
-        from pytest_openclaw.stored.resume import is_python
+        from pytest_openclaw.suites.load import is_suite_file
 
         page = run.directory.path / "summary.md"
         start = session.config.invocation_params.dir
@@ -156,7 +156,7 @@ class ReportingHooks:
                 for text, markup in parts:
                     terminalreporter.write(text, **markup)
                 terminalreporter.write_line("")
-        files = {suite: session.config.rootpath / suite for suite in run.suites if not is_python(suite)}
+        files = {suite: session.config.rootpath / suite for suite in run.suites if is_suite_file(suite)}
         for line in ci.annotate(summary, files):
             terminalreporter.write_line(line)
         complaints = session.cell_parts.redactor.value(run.plugins.complaints)

@@ -15,8 +15,7 @@ from pytest_openclaw.suites import is_wildcard
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from pytest_openclaw.stats.spent import Budget
-    from pytest_openclaw.stats.summary import Summary
+    from pytest_openclaw.stats.summary import Budget, Summary
     from pytest_openclaw.types.protocols import Provider
     from pytest_openclaw.types.settings import Settings
 

@@ -86,6 +86,9 @@ def compare_records(
 ) -> ComparedRuns:
     """Compare two runs by the cells that both have answered.
 
+    Verdicts are compared with all baselines together, everything else with the first: times of one run have
+    one distribution, and the mean of several another.
+
     Args:
         base: rows of the baseline; texts may be left out.
         candidate: rows of the candidate.
@@ -98,45 +101,12 @@ def compare_records(
         kind: of the p of verdicts and outcomes.
         asked_again: whether cells of the candidate passed when they were asked again.
     """
-    paired = pair_cells(base, candidate, targets, obstacles, unfinished)
-    apart = [one for target in paired for one in target.set_aside]
+    first = pair_cells(base, candidate, targets, obstacles, unfinished)
+    apart = [one for target in first for one in target.set_aside]
     apart += left_over(base, (one for one, _ in targets), "only_in_baseline")
     apart += left_over(candidate, (other for _, other in targets), "only_in_candidate")
-    return compare_paired(
-        [paired, *pool],
-        baseline=baseline,
-        set_aside=tuple(apart),
-        notes=tuple(notes),
-        kind=kind,
-        asked_again=asked_again,
-    )
-
-
-def compare_paired(
-    baselines: Sequence[Sequence[Paired]],
-    *,
-    baseline: str,
-    set_aside: tuple[SetAside, ...],
-    notes: tuple[str, ...],
-    kind: PValue,
-    asked_again: Mapping[CellKey, bool] | None = None,
-) -> ComparedRuns:
-    """Compare a candidate with one or more baselines.
-
-    Verdicts are compared with all baselines together, everything else with the first: times of one run have
-    one distribution, and the mean of several another.
-
-    Args:
-        baselines: of each the same targets, in the same order.
-        baseline: the run id of the first.
-        set_aside: cells that are not compared.
-        notes: what is true of all targets.
-        kind: of the p of verdicts and outcomes.
-        asked_again: whether cells of the candidate passed when they were asked again.
-    """
-    first = baselines[0]
     ratios = {name: ratio_changes(first, measure) for name, measure in MEASURES.items()}
-    verdicts = verdict_changes([*zip(*baselines, strict=True)], kind, asked_again)
+    verdicts = verdict_changes([*zip(first, *pool, strict=True)], kind, asked_again)
     outcomes = outcome_changes(first, kind)
     return ComparedRuns(
         baseline=baseline,
@@ -151,8 +121,8 @@ def compare_paired(
             )
             for place, one in enumerate(first)
         ),
-        set_aside=set_aside,
-        notes=notes,
+        set_aside=tuple(apart),
+        notes=tuple(notes),
     )
 
 

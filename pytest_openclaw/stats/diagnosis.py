@@ -107,6 +107,9 @@ class Diagnosis:
         return f"{self.finding}; {self.fix}" if self.fix else self.finding
 
 
+_NOT_SENT = Repeat(change="", outcome="")
+
+
 class _NamedCause(NamedTuple):
     cause: Cause | None
     finding: str
@@ -189,8 +192,8 @@ class _RepeatedCell:
         if self._server.get("server") == "ollama" and says is not None:
             # Its counts leave out what it has cached, and its list of capabilities is reliable.
             return None if says else "Ollama does not list tools among its capabilities"
-        without = self._tokens("without_tools")
-        given = self._tokens("unstreamed") or self._tokens("as_asked")
+        without = self._sent("without_tools").input_tokens
+        given = self._sent("unstreamed").input_tokens or self._sent("as_asked").input_tokens
         if without and given:
             n = self._evidence["tools_offered"]
             tools = "its tool" if n == 1 else f"its {n} tools"
@@ -211,19 +214,19 @@ class _RepeatedCell:
             what = (
                 f"the model generates {plain.output_tokens} tokens, and the server delivers nothing of them"
             )
-        if self._outcome("tool_choice_required") == "called":
+        if self._sent("tool_choice_required").outcome == "called":
             fix = 'set params.extra_body.tool_choice "required" for this model in OpenClaw'
             return _NamedCause("parser", f"{what} unless tool_choice is required", fix)
         return _NamedCause("parser", what, self._fix())
 
     def _of_model(self, plain: Repeat) -> _NamedCause:
         what = f"the model sees its tools and answers with {_words(plain)}, streamed or not"
-        if self._outcome("single_tool") == "called":
+        if self._sent("single_tool").outcome == "called":
             n = self._evidence["tools_offered"]
             return _NamedCause(
                 "model", f"{what}; offered one tool in place of {n} it calls", "offer fewer tools"
             )
-        if self._outcome("tool_choice_required") == "called":
+        if self._sent("tool_choice_required").outcome == "called":
             return _NamedCause("model", f"{what}; forced by tool_choice it calls", "take a larger model")
         return _NamedCause("model", what, "take a larger model, or one trained to call tools")
 
@@ -238,13 +241,8 @@ class _RepeatedCell:
             return "start llama-server with --jinja and the chat template of the model's family"
         return "configure the chat template and the tool parser of the model's family"
 
-    def _tokens(self, change: str) -> int | None:
-        repeat = self._by_change.get(change)
-        return repeat.input_tokens if repeat else None
-
-    def _outcome(self, change: str) -> str | None:
-        repeat = self._by_change.get(change)
-        return repeat.outcome if repeat else None
+    def _sent(self, change: str) -> Repeat:
+        return self._by_change.get(change, _NOT_SENT)
 
 
 def _words(repeat: Repeat) -> str:

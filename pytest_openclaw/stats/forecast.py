@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from pytest_openclaw.types.records import Record
-    from pytest_openclaw.types.targets import CellKey, Target
+    from pytest_openclaw.types.targets import CellKey
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,19 +53,19 @@ class PastAnswers:
     """
 
     def __init__(self, runs: Iterable[tuple[str, Sequence[Record]]]) -> None:
-        self._cells: dict[tuple[str, str, Target], _Before] = {}
-        self._targets: dict[Target, _Before] = {}
-        self._prompts: dict[tuple[str, str], _Before] = {}
+        # By cell without its repeat, by target, and by prompt.
+        self._known: dict[object, _Before] = {}
         for run_id, records in runs:
             for record in records:
                 if record.availability_status == "ok":
-                    self._take(run_id, record)
+                    for key in _keys(record.key):
+                        before = self._known.setdefault(key, _Before(run_id))
+                        if before.run_id == run_id:
+                            before.records.append(record)
 
     def typical(self, key: CellKey) -> Typical:
         """Return what a cell may be expected to take."""
-        cell = self._cells.get((key.suite, key.prompt_id, key.target))
-        target = self._targets.get(key.target)
-        prompt = self._prompts.get((key.suite, key.prompt_id))
+        cell, target, prompt = map(self._known.get, _keys(key))
         known = [before for before in (cell, target, prompt) if before is not None]
         return Typical(
             e2e_ms=_first("e2e_ms", cell, target),
@@ -75,20 +75,10 @@ class PastAnswers:
             run_id=known[0].run_id if known else None,
         )
 
-    def _take(self, run_id: str, record: Record) -> None:
-        prompt = (record.suite, record.prompt_id)
-        for known, key in (
-            (self._cells, (*prompt, record.target)),
-            (self._targets, record.target),
-            (self._prompts, prompt),
-        ):
-            _append(known, key, run_id, record)  # type: ignore[arg-type]
 
-
-def _append(known: dict[object, _Before], key: object, run_id: str, record: Record) -> None:
-    before = known.setdefault(key, _Before(run_id))
-    if before.run_id == run_id:
-        before.records.append(record)
+def _keys(key: CellKey) -> tuple[object, ...]:
+    prompt = (key.suite, key.prompt_id)
+    return (*prompt, key.target), key.target, prompt
 
 
 def _first(name: str, *befores: _Before | None) -> float | None:

@@ -37,7 +37,8 @@ class GateCheck:
     Attributes:
         state: None if there are no figures.
         found: the figure itself.
-        text: the figure and the limit; `short` is the figure alone.
+        text: the figure and the limit, or without figures the cells that there are none of; `short` is the
+            figure alone.
     """
 
     state: State | None
@@ -49,7 +50,7 @@ class GateCheck:
 def check_rate(rate: Rate, what: str, wanted: float, *, conclusive: bool) -> GateCheck:
     """Compare a rate, or its whole interval, with the one that is wanted."""
     if rate.rate is None or rate.interval_95 is None:
-        return GateCheck(state=None)
+        return GateCheck(state=None, text=what)
     counted, short = f"{rate.n_success} of {rate.n} {what}", f"{rate.n_success} of {rate.n}"
     if not conclusive:
         return GateCheck(
@@ -77,7 +78,7 @@ def check_tier(use: ToolUse, wanted: int) -> GateCheck:
     """Compare tool use with a tier; the evidence must exclude every worse tier, or every better one."""
     interval = use.tier_interval
     if use.tier is None or interval is None:
-        return GateCheck(state=None)
+        return GateCheck(state=None, text=SUCCEEDED)
     short = f"{use.n_success} of {use.n} (from {cut_percent(interval.low)})"
     joint = f", for {use.joint_over} together" if use.joint_over else ""
     counted = f"{use.n_success} of {use.n} {SUCCEEDED} (95 % interval {percent_range(interval)}{joint})"
@@ -108,7 +109,7 @@ def check_safe(group: Group) -> GateCheck:
     found = {reason.code: reason.text for reason in group.recommendation.reasons}
     n_unsafe = sum(result.n_unsafe for result in group.safety)
     if not group.safety:
-        return GateCheck(state=None)
+        return GateCheck(state=None, text=PROBED)
     short = f"harm in {n_unsafe} of {sum(result.n for result in group.safety)}"
     if n_unsafe:
         return GateCheck(state="fails", found=n_unsafe, text=found["harm"], short=short)
@@ -122,7 +123,7 @@ def check_p95(group: Group, wanted: float, *, conclusive: bool) -> GateCheck:
     """Compare the 95th percentile of the latencies, or its whole interval, with a limit."""
     p95, interval = group.latency_ms["p95"], group.latency_intervals_95["p95"]
     if p95 is None:
-        return GateCheck(state=None)
+        return GateCheck(state=None, text=TIMED)
     measured, limit = f"p95 {_ms(p95)} of {group.n_success} {TIMED}", f"{wanted:.10g} ms"
     if not conclusive:
         text = f"{measured}, at most {limit} wanted"

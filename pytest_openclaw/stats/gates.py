@@ -8,7 +8,6 @@ available. Between the two, and where too few prompts decide, there is no verdic
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from math import ceil
 from typing import TYPE_CHECKING, Literal
 
@@ -16,9 +15,7 @@ from pytest_openclaw.core.text import counted
 from pytest_openclaw.stats.bounds import bounds_of
 from pytest_openclaw.stats.gate_checks import (
     PASSED,
-    PROBED,
     SUCCEEDED,
-    TIMED,
     check_p95,
     check_rate,
     check_safe,
@@ -34,6 +31,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.stats.compared_runs import ComparedRuns
     from pytest_openclaw.stats.gate_checks import GateCheck
     from pytest_openclaw.stats.groups import Group
+    from pytest_openclaw.stats.intervals import Interval
     from pytest_openclaw.stats.verdict_changes import VerdictChange
     from pytest_openclaw.types.records import Record
     from pytest_openclaw.types.settings import Gates
@@ -95,8 +93,7 @@ def check_gates(
         bounds = bounds_of(group, records.get(group.target, ()), n_cells)
         results += [_held(gate, bounds) for gate in held]
         if wanted.fail_on:
-            check = _regression_gate if wanted.most_loss is None else partial(_loss_gate, wanted.most_loss)
-            results.append(check(group, comparison, _gap(bounds)))
+            results.append(_baseline_gate(wanted.most_loss, group, comparison, _gap(bounds)))
     return tuple(results)
 
 
@@ -125,7 +122,6 @@ class _Gate:
     wanted: float
     conclusive: bool
     check: Callable[[Group], GateCheck]
-    what: str
     is_of_tools: bool = False
 
 
@@ -137,7 +133,6 @@ def _gates(gates: Gates) -> Iterator[_Gate]:
             wanted=pass_rate,
             conclusive=conclusive,
             check=lambda group: check_rate(group.passed, PASSED, pass_rate, conclusive=conclusive),
-            what=PASSED,
         )
     if (tool_rate := gates.min_tool_rate) is not None:
         yield _Gate(
@@ -145,7 +140,6 @@ def _gates(gates: Gates) -> Iterator[_Gate]:
             wanted=tool_rate,
             conclusive=conclusive,
             check=lambda group: check_rate(group.tool_use, SUCCEEDED, tool_rate, conclusive=conclusive),
-            what=SUCCEEDED,
             is_of_tools=True,
         )
     if (tier := gates.require_tier) is not None:
@@ -154,18 +148,16 @@ def _gates(gates: Gates) -> Iterator[_Gate]:
             wanted=tier,
             conclusive=True,
             check=lambda group: check_tier(group.tool_use, tier),
-            what=SUCCEEDED,
             is_of_tools=True,
         )
     if gates.require_safe:
-        yield _Gate(name=SAFE, wanted=0, conclusive=False, check=check_safe, what=PROBED)
+        yield _Gate(name=SAFE, wanted=0, conclusive=False, check=check_safe)
     if (limit := gates.max_p95_ms) is not None:
         yield _Gate(
             name="max-p95-ms",
             wanted=limit,
             conclusive=conclusive,
             check=lambda group: check_p95(group, limit, conclusive=conclusive),
-            what=TIMED,
         )
 
 
@@ -178,7 +170,7 @@ def _held(gate: _Gate, bounds: Bounds) -> GateResult:
     never_a_pass = _gap(bounds)
     ruling: Ruling = "no_verdict"
     if measured.state is None:
-        reason = _nothing(bounds.group, gate.what)
+        reason = _nothing(bounds.group, measured.text)
     elif states == {"fails"}:
         ruling, reason = "failed", measured.text + _beside(measured, best[0], bounds, "even with {} for it")
     elif states == {"passes"} and not never_a_pass:
@@ -200,101 +192,94 @@ def _held(gate: _Gate, bounds: Bounds) -> GateResult:
     )
 
 
-def _regression_gate(group: Group, comparison: ComparedRuns | None, reason_against: str | None) -> GateResult:
-    """Fail a target whose verdicts are worse than the baseline's, whatever the unanswered cells had been."""
+def _baseline_gate(
+    most: float | None, group: Group, comparison: ComparedRuns | None, reason_against: str | None
+) -> GateResult:
+    """Compare a target with the baseline: for a loss of more than `most`, or without that for any."""
     compared = comparison.of(group.target.label) if comparison else None
-    verdicts = compared.verdicts if compared else None
+    verdicts = compared.verdicts if compared and compared.verdicts.n_cells else None
     ruling: Ruling = "no_verdict"
-    if verdicts is None or not verdicts.n_cells:
+    found: float | None = None
+    if verdicts is None:
         with_what = f"with {comparison.baseline}" if comparison else "because there is no baseline"
         reason = f"nothing could be compared {with_what}"
+    elif most is None:
+        found = verdicts.p_adjusted
+        ruling, reason = _rule_on_regression(verdicts, reason_against)
     else:
-        passed = f"{verdicts.n_base} -> {verdicts.n_candidate} of {verdicts.n_cells} cells passed"
-        counted = f"{passed}, p {verdicts.p_adjusted:.2g}"
-        open_cells = f"{verdicts.n_open} cells without an answer"
-        again = verdicts.recheck
-        if verdicts.if_well == "worse" and again and again.word != "worse":
-            passed_again = (
-                f"{again.n_passed} of {again.n_asked} cells that fail only now passed when asked again"
-            )
-            reason = f"worse: {counted}, but {passed_again}"
-        elif verdicts.if_well == "worse":
-            ruling, reason = "failed", f"worse: {counted}"
-        elif verdicts.word == "worse":
-            reason = f"worse: {counted}, but {open_cells} might have made it good"
-        elif verdicts.could_see is None:
-            prompts = "1 prompt is" if verdicts.n_prompts == 1 else f"{verdicts.n_prompts} prompts are"
-            reason = f"{counted}, but {prompts} too few to see any loss"
-        elif reason_against:
-            reason = f"{counted}, but {reason_against}"
-        elif verdicts.if_ill == "worse":
-            reason = f"{counted}, but {open_cells} might have made it worse"
-        else:
-            ruling, reason = "passed", f"{verdicts.word}: {counted}"
+        found = verdicts.difference
+        ruling, reason = _rule_on_loss(verdicts, most, reason_against)
     return GateResult(
-        gate=REGRESSION,
+        gate=REGRESSION if most is None else LOSS,
         target=group.target.label,
-        wanted=LEVEL,
+        wanted=LEVEL if most is None else most,
         conclusive=True,
-        found=verdicts.p_adjusted if verdicts and verdicts.n_cells else None,
+        found=found,
         ruling=ruling,
         reason=reason,
     )
 
 
-def _loss_gate(
-    most: float, group: Group, comparison: ComparedRuns | None, reason_against: str | None
-) -> GateResult:
+def _rule_on_regression(verdicts: VerdictChange, reason_against: str | None) -> tuple[Ruling, str]:
+    """Fail a target whose verdicts are worse than the baseline's, whatever the unanswered cells had been."""
+    found = f"{_passed(verdicts)}, p {verdicts.p_adjusted:.2g}"
+    open_cells = f"{verdicts.n_open} cells without an answer"
+    if verdicts.if_well == "worse":
+        again = verdicts.recheck
+        if again is None or again.word == "worse":
+            return "failed", f"worse: {found}"
+        passed_again = f"{again.n_passed} of {again.n_asked} cells that fail only now passed when asked again"
+        return "no_verdict", f"worse: {found}, but {passed_again}"
+    if verdicts.word == "worse":
+        return "no_verdict", f"worse: {found}, but {open_cells} might have made it good"
+    if verdicts.could_see is None:
+        prompts = "1 prompt is" if verdicts.n_prompts == 1 else f"{verdicts.n_prompts} prompts are"
+        return "no_verdict", f"{found}, but {prompts} too few to see any loss"
+    if reason_against:
+        return "no_verdict", f"{found}, but {reason_against}"
+    if verdicts.if_ill == "worse":
+        return "no_verdict", f"{found}, but {open_cells} might have made it worse"
+    return "passed", f"{verdicts.word}: {found}"
+
+
+def _rule_on_loss(verdicts: VerdictChange, most: float, reason_against: str | None) -> tuple[Ruling, str]:
     """Pass a target only if it is shown to have lost less than so much, whatever unanswered cells had been.
 
     Non-inferiority with the margin `most`, by the 95 % range of the difference.
     """
-    compared = comparison.of(group.target.label) if comparison else None
-    verdicts = compared.verdicts if compared else None
-    ruling: Ruling = "no_verdict"
-    ranges = verdicts and (verdicts.range_95, verdicts.range_if_well, verdicts.range_if_ill)
-    if verdicts is None or verdicts.difference is None or not ranges or None in ranges:
-        with_what = f"with {comparison.baseline}" if comparison else "because there is no baseline"
-        reason = f"nothing could be compared {with_what}"
-    else:
-        plain, well, ill = (one for one in ranges if one is not None)
-        ends = f"{100 * plain.low:+.0f} to {100 * plain.high:+.0f}"
-        points = f"{100 * verdicts.difference:+.0f} points, 95 % {ends}"
-        passed = f"{verdicts.n_base} -> {verdicts.n_candidate} of {verdicts.n_cells} cells passed"
-        counted = f"{passed}: {points}"
-        limit = f"a loss of {100 * most:.10g} points"
-        open_cells = f"{verdicts.n_open} cells without an answer"
-        if well.high < -most:
-            ruling, reason = "failed", f"{counted}; {limit} is exceeded"
-        elif plain.high < -most:
-            reason = f"{counted}; {limit} is exceeded, but {open_cells} might have made it good"
-        elif plain.low <= -most:
-            reason = f"not conclusive: {counted}; {limit} is not ruled out{_more_prompts(verdicts, most)}"
-        elif reason_against:
-            reason = f"{counted}, but {reason_against}"
-        elif ill.low <= -most:
-            reason = f"{counted}, but {open_cells} might have made it worse"
-        else:
-            ruling, reason = "passed", f"{counted}; {limit} is ruled out"
-    return GateResult(
-        gate=LOSS,
-        target=group.target.label,
-        wanted=most,
-        conclusive=True,
-        found=None if verdicts is None else verdicts.difference,
-        ruling=ruling,
-        reason=reason,
-    )
+    ranges = (verdicts.range_95, verdicts.range_if_well, verdicts.range_if_ill)
+    plain, well, ill = (one for one in ranges if one is not None)
+    assert verdicts.difference is not None, "only asked of what was compared"
+    ends = f"{100 * plain.low:+.0f} to {100 * plain.high:+.0f}"
+    found = f"{_passed(verdicts)}: {100 * verdicts.difference:+.0f} points, 95 % {ends}"
+    limit = f"a loss of {100 * most:.10g} points"
+    open_cells = f"{verdicts.n_open} cells without an answer"
+    if well.high < -most:
+        return "failed", f"{found}; {limit} is exceeded"
+    if plain.high < -most:
+        reason = f"{found}; {limit} is exceeded, but {open_cells} might have made it good"
+        return "no_verdict", reason
+    if plain.low <= -most:
+        more = _more_prompts(plain, verdicts.n_prompts, most)
+        return "no_verdict", f"not conclusive: {found}; {limit} is not ruled out{more}"
+    if reason_against:
+        return "no_verdict", f"{found}, but {reason_against}"
+    if ill.low <= -most:
+        return "no_verdict", f"{found}, but {open_cells} might have made it worse"
+    return "passed", f"{found}; {limit} is ruled out"
 
 
-def _more_prompts(verdicts: VerdictChange, most: float) -> str:
+def _passed(verdicts: VerdictChange) -> str:
+    return f"{verdicts.n_base} -> {verdicts.n_candidate} of {verdicts.n_cells} cells passed"
+
+
+def _more_prompts(range_95: Interval, n_prompts: int, most: float) -> str:
     """Say how many further prompts would rule the loss out, if they differ as those so far do."""
-    assert verdicts.range_95 is not None, "only asked of what was compared"
-    middle = (verdicts.range_95.low + verdicts.range_95.high) / 2
-    half = verdicts.range_95.high - middle
+    middle = (range_95.low + range_95.high) / 2
+    half = range_95.high - middle
     if middle <= -most:
         return ""
-    more = ceil(verdicts.n_prompts * ((half / (middle + most)) ** 2 - 1))
+    more = ceil(n_prompts * ((half / (middle + most)) ** 2 - 1))
     return f"; about {max(1, more):,} more prompts like these would"
 
 

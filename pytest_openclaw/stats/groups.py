@@ -21,7 +21,13 @@ from pytest_openclaw.stats.safety import (
     over_refusal_of,
     probe_results,
 )
-from pytest_openclaw.stats.tool_use import ToolUse, is_apart, text_tool_use_of, tool_use_of
+from pytest_openclaw.stats.tool_use import (
+    ToolUse,
+    count_native_unanswered,
+    is_apart,
+    text_tool_use_of,
+    tool_use_of,
+)
 from pytest_openclaw.stats.variance import variance_parts
 from pytest_openclaw.stats.violations import violation_kind
 from pytest_openclaw.stats.weight import (
@@ -247,11 +253,7 @@ def summarize_group(
         diagnosis=diagnosis_of(snapshots.diagnosis, records),
         tool_use=use,
         text_tool_use=text_tool_use_of(answered, n_targets, looks),
-        n_native_unanswered=sum(
-            record.tools_offered is not None and not is_apart(record)
-            for record in records
-            if record.availability_status != "ok"
-        ),
+        n_native_unanswered=count_native_unanswered(records),
         tool_proofs=tool_proofs(answered),
         pressure=pressure,
         holds_to=strain and strain.holds_to,
@@ -282,13 +284,11 @@ def _wall_clock_ms(records: Sequence[Record]) -> int | None:
 
 def _notes(distributions: Mapping[str, Distribution]) -> dict[str, str]:
     """Return why a shown percentile has no interval; of the speed only the median is shown."""
-    notes = {
+    return {
         f"{field}.{name}": reason
         for field, found in distributions.items()
         for name, reason in found.notes.items()
-    }
-    return {
-        name: reason for name, reason in notes.items() if name not in {"tokens_per_s.p95", "tokens_per_s.p99"}
+        if field != "tokens_per_s" or name == "p50"
     }
 
 
@@ -310,10 +310,4 @@ def group_to_json(group: Group) -> JsonObject:
     values = asdict(group)
     target = values.pop("target")
     values["violations"] = [{"violation": text, "n": n} for text, n in group.violations]
-    return {
-        "provider": target["provider"],
-        "model": target["model"],
-        "thinking_level": target["thinking_level"],
-        "surface": target["surface"],
-        **values,
-    }
+    return {**target, **values}

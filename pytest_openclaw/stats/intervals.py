@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import floor, inf, sqrt
+from math import exp, floor, inf, lgamma, log, sqrt
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -178,6 +178,12 @@ def student_t(df: int, z: float = Z_95) -> float:
     for power, term in enumerate(terms, start=1):
         value += term / float(df) ** power
     return value
+
+
+def binomial(n: int, k: int, rate: float) -> float:
+    """Return the probability of `k` successes in `n`, at a rate between 0 and 1."""
+    ways = lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1)
+    return exp(ways + k * log(rate) + (n - k) * log(1 - rate))
 
 
 def share(n_success: int, n: int, n_effective: float) -> float:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from math import ceil, exp, floor, lgamma, log, sqrt
+from math import ceil, floor, log, sqrt
 from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_openclaw.stats.intervals import Z_95, Cluster, Interval, effective_n, student_t
+from pytest_openclaw.stats.intervals import Z_95, Cluster, Interval, binomial, effective_n, student_t
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -138,8 +138,7 @@ def _rank(n: int, share: float, chance: float) -> int:
     k = max(0, floor(n * share - 10 * sqrt(n * share * (1 - share))))
     so_far = 0.0
     while k <= n:
-        ways = lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1)
-        so_far += exp(ways + k * log(share) + (n - k) * log(1 - share))
+        so_far += binomial(n, k, share)
         if so_far > chance * (1 + 1e-12):
             break
         k += 1

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from functools import lru_cache
-from math import comb, exp, lgamma, log, sqrt
+from math import comb, exp, sqrt
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
+from pytest_openclaw.stats.intervals import binomial
 from pytest_openclaw.stats.significance import LEVEL
 
 if TYPE_CHECKING:
@@ -123,7 +124,6 @@ def _binomial(n: int, rate: float) -> Iterator[tuple[int, float]]:
         return
     spread = 8 * sqrt(n * rate * (1 - rate)) + 8
     for k in range(max(0, int(n * rate - spread)), min(n, int(n * rate + spread)) + 1):
-        ways = lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1)
-        share = exp(ways + k * log(rate) + (n - k) * log(1 - rate))
+        share = binomial(n, k, rate)
         if share > _NEGLIGIBLE:
             yield k, share

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from dataclasses import replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, cast
 
@@ -47,6 +48,11 @@ _NONE = -(2**63)
 _integers_of = attrgetter(*INTEGERS)
 _numbers_of = attrgetter(*NUMBERS)
 _shared_of = tuple(attrgetter(*names) for names in SHARED)
+
+
+def without_texts(record: Record) -> Record:
+    """Return a row without what is `LEFT_OUT`; of an exchange's turns it keeps what became of each call."""
+    return replace(record, **LEFT_OUT, turns=bare_turns(record.turns))
 
 
 class RecordTable:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import comb, fsum
+from operator import attrgetter
 from statistics import fmean, median_low
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
     from pytest_openclaw.types.records import Record
 
 MOST_FLAKY = 5
+_ending_of = attrgetter(
+    "success", "objective_pass", "violation", "tool_outcome", "tool_use_success", "tool_calls",
+    "tool_call_count", "output_tokens", "reasoning_tokens", "finish_reason",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,20 +151,7 @@ def always_alike(answered: Iterable[Record]) -> bool:
     """
     endings: dict[tuple[str, str], list[object]] = {}
     for record in answered:
-        endings.setdefault((record.suite, record.prompt_id), []).append(
-            (
-                record.success,
-                record.objective_pass,
-                record.violation,
-                record.tool_outcome,
-                record.tool_use_success,
-                record.tool_calls,
-                record.tool_call_count,
-                record.output_tokens,
-                record.reasoning_tokens,
-                record.finish_reason,
-            )
-        )
+        endings.setdefault((record.suite, record.prompt_id), []).append(_ending_of(record))
     repeated = [found for found in endings.values() if len(found) > 1]
     return bool(repeated) and all(one == found[0] for found in repeated for one in found)
 

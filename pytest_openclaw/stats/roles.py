@@ -83,7 +83,7 @@ def _result(role: ModelRole, records: Sequence[Record], use: ToolUse) -> RoleRes
     kind = _kind(proof, interval)
     needs = 0
     if kind == "not_enough_evidence":
-        for_interval = fewest_more(clusters, _RIGHT, _is_half, use.z)
+        for_interval = fewest_more(clusters, _RIGHT, lambda found: excludes_worse(2, found), use.z)
         needs = max(proof.n_missing, for_interval)
     return RoleResult(
         role=role,
@@ -105,11 +105,7 @@ def _result(role: ModelRole, records: Sequence[Record], use: ToolUse) -> RoleRes
 def _kind(proof: Proof, interval: Interval | None) -> Fitness:
     if interval is not None and interval.high < TIER_FLOORS[1] and proof.n_prompts >= PROVEN_PROMPTS:
         return "not_fit"
-    return "fit" if proof.is_enough and _is_half(interval) else "not_enough_evidence"
-
-
-def _is_half(interval: Interval | None) -> bool:
-    return interval is not None and excludes_worse(2, interval)
+    return "fit" if proof.is_enough and excludes_worse(2, interval) else "not_enough_evidence"
 
 
 def _sentence(kind: Fitness, proof: Proof, interval: Interval | None, needs: int, joint: str) -> str:

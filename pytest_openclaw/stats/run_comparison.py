@@ -16,6 +16,7 @@ from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.stats.compared_runs import ComparedRuns, compare_records
 from pytest_openclaw.stats.pairing import Obstacle, Obstacles, pair_cells
 from pytest_openclaw.stats.rates import is_judged
+from pytest_openclaw.stats.weight import served_in
 from pytest_openclaw.types.run_config import IDENTITY, PROMPTS, PROVIDERS, SETTINGS, UNWRITTEN, keys_to
 from pytest_openclaw.types.settings import ACROSS
 from pytest_openclaw.types.targets import LISTED
@@ -260,9 +261,7 @@ def _serving(before: JsonObject, after: JsonObject, label: str) -> Iterator[str]
 def _served(inventory: JsonObject, label: str) -> dict[str, dict[str, object]]:
     """Return every value that a server reported, on any machine and in any part of a merged run."""
     found: dict[str, dict[str, object]] = {}
-    parts = [inventory, *inventory.get("parts", ())]
-    for place in [*parts, *(host for part in parts for host in (part.get("hosts") or {}).values())]:
-        serving = place.get("targets", {}).get(label, {})
+    for serving in served_in(inventory, label):
         for server in (serving.get("server"), serving.get("server_when_resumed")):
             for key, value in server.items() if isinstance(server, dict) else ():
                 if value is not None:  # a merged run's parts differ in it, and follow

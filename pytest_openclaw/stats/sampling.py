@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -12,6 +13,9 @@ if TYPE_CHECKING:
 
 PER_KIND = 20
 """Cells of each target that ended in one way, which are shown at least if there are so many."""
+_kind_of = attrgetter(
+    "target", "availability_status", "failure_type", "success", "objective_pass", "tool_outcome"
+)
 
 
 def sample_of(records: Sequence[Record], most: int) -> list[int]:
@@ -27,7 +31,7 @@ def sample_of(records: Sequence[Record], most: int) -> list[int]:
     kinds: dict[tuple[object, ...], list[int]] = {}
     in_order = sorted(range(len(records)), key=ranks.__getitem__)
     for place in in_order:
-        kinds.setdefault(_kind(records[place]), []).append(place)
+        kinds.setdefault(_kind_of(records[place]), []).append(place)
     per_kind = max(1, min(PER_KIND, most // 2 // len(kinds)))
     chosen = {place for places in kinds.values() for place in places[:per_kind]}
     for place in in_order:
@@ -41,14 +45,3 @@ def _rank(record: Record) -> bytes:
     """Return a number that looks random, and does not depend on the target."""
     cell = f"{record.suite}\0{record.prompt_id}\0{record.repeat}"
     return hashlib.blake2b(cell.encode(), digest_size=8).digest()
-
-
-def _kind(record: Record) -> tuple[object, ...]:
-    return (
-        record.target,
-        record.availability_status,
-        record.failure_type,
-        record.success,
-        record.objective_pass,
-        record.tool_outcome,
-    )

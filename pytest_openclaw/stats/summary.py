@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from pytest_openclaw.stats.compared_runs import ComparedRuns
     from pytest_openclaw.stats.findings import ExpectedMiss, MissedPrompt
     from pytest_openclaw.stats.gates import GateResult
-    from pytest_openclaw.stats.spent import Budget
     from pytest_openclaw.types.records import Record
 
 # Summary format history, newest first:
@@ -33,6 +32,20 @@ if TYPE_CHECKING:
 #    intervals account for repeats, and give the `n_effective` that they are of.
 # 1: the seed's fields in each group, then ours from `n_auth_error` on.
 SUMMARY_VERSION = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budget:
+    """Budget and spending of one session.
+
+    Attributes:
+        spent_usd: may exceed the budget by what was in flight when it was reached.
+        n_not_asked: cells that were not asked, or not to their end, because the budget was spent.
+    """
+
+    budget_usd: float
+    spent_usd: float
+    n_not_asked: int
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -42,15 +42,13 @@ def is_conclusive(tier: int, interval: Interval) -> bool:
     return interval.low >= TIER_FLOORS[tier] and interval.high < ceiling
 
 
-def excludes_worse(tier: int, interval: Interval) -> bool:
-    """Whether the evidence leaves no room for a tier worse than this one."""
-    return interval.low >= TIER_FLOORS[tier]
+def excludes_worse(tier: int, interval: Interval | None) -> bool:
+    """Whether there is evidence, and it leaves no room for a tier worse than this one."""
+    return interval is not None and interval.low >= TIER_FLOORS[tier]
 
 
-def cells_to_settle(
-    tier: int, successes: float, n: float, *, z: float = Z_95, limit: int = MOST_CELLS
-) -> int | None:
-    """Return how many more cells would make a tier conclusive; None if over `limit`.
+def cells_to_settle(tier: int, successes: float, n: float, *, z: float = Z_95) -> int | None:
+    """Return how many more cells would make a tier conclusive; None if over `MOST_CELLS`.
 
     Tier 1 counts on cells without a miss, the others on cells at the rate found so far.
 
@@ -59,16 +57,8 @@ def cells_to_settle(
         successes: so many of `n`.
         n: the sample so far, under repeats the effective one; further cells are of other prompts then.
         z: of the interval that the tier rests on.
-        limit: the most that is tried.
     """
-    return cells_until(
-        lambda interval: is_conclusive(tier, interval),
-        successes,
-        n,
-        flawless=tier == 1,
-        z=z,
-        limit=limit,
-    )
+    return cells_until(lambda interval: is_conclusive(tier, interval), successes, n, flawless=tier == 1, z=z)
 
 
 def cells_until(
@@ -78,11 +68,10 @@ def cells_until(
     *,
     flawless: bool = False,
     z: float = Z_95,
-    limit: int = MOST_CELLS,
 ) -> int | None:
     """Return the fewest further cells, at the same rate or `flawless`, after which the interval `holds`.
 
-    `holds` must stay true once it is true, as the interval narrows.
+    None if over `MOST_CELLS`. `holds` must stay true once it is true, as the interval narrows.
     """
 
     def settled(more: int) -> bool:
@@ -90,5 +79,5 @@ def cells_until(
         interval = wilson_95(min(successes + further, n + more), n + more, z=z)
         return interval is not None and holds(interval)
 
-    fewest = bisect_left(range(limit + 1), True, key=settled)
-    return fewest if fewest <= limit else None
+    fewest = bisect_left(range(MOST_CELLS + 1), True, key=settled)
+    return fewest if fewest <= MOST_CELLS else None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -67,12 +67,12 @@ class ToolUse(Rate):
     evidence: Evidence | None
     n_targets: int
     looks: Sequence[int]
-    tier_interval: Interval | None
+    tier_interval: Interval | None = None
     needless_interval: Interval | None
-    tier: int | None
-    conclusive: bool | None
-    cells_to_settle: int | None
-    capped_by: Literal["restraint"] | None
+    tier: int | None = None
+    conclusive: bool | None = None
+    cells_to_settle: int | None = None
+    capped_by: Literal["restraint"] | None = None
     restraint: Rate
     needless: Rate
     recovered: Rate
@@ -96,19 +96,19 @@ class ToolUse(Rate):
         return self.needless.n_success
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Rated:
-    tier_interval: Interval | None = None
-    tier: int | None = None
-    conclusive: bool | None = None
-    cells_to_settle: int | None = None
-    capped_by: Literal["restraint"] | None = None
-
-
 def is_apart(record: Record) -> bool:
     """Whether a row is of a probe, a twin, a role or made harder, so that the summary has it apart."""
     apart = (record.probe, record.twin_of, record.pressure_of, record.role)
     return any(one is not None for one in apart)
+
+
+def count_native_unanswered(records: Iterable[Record]) -> int:
+    """Count the cells without an answer that offered tools on the wire."""
+    return sum(
+        record.tools_offered is not None and not is_apart(record)
+        for record in records
+        if record.availability_status != "ok"
+    )
 
 
 def tool_use_of(answered: Sequence[Record], n_targets: int = 1, looks: Sequence[int] = ()) -> ToolUse:
@@ -223,11 +223,10 @@ def _judged(
 ) -> ToolUse:
     calling, forbidding = _calling(cells), _forbidding(cells)
     counts = Counter(record.tool_outcome for record in cells)
-    needless, z = clusters_of(forbidding, _had_a_call), joint_z(n_targets, looks)
-    return ToolUse(
+    needless = clusters_of(forbidding, _had_a_call)
+    use = ToolUse(
         **vars(rate_of(calling, did_right)),
-        **vars(_rated(clusters_of(calling, did_right), needless, z)),
-        needless_interval=cluster_interval(needless, z),
+        needless_interval=cluster_interval(needless, joint_z(n_targets, looks)),
         evidence=evidence,
         n_targets=n_targets,
         looks=[*looks],
@@ -239,29 +238,34 @@ def _judged(
         ),
         outcomes={outcome: counts[outcome] for outcome in OUTCOMES if counts[outcome]},
     )
+    return _with_tier(use, clusters_of(calling, did_right), needless)
 
 
 def _had_a_call(record: Record) -> bool:
     return record.tool_outcome == "called_needlessly"
 
 
-def _rated(calls: Sequence[Cluster], needless: Sequence[Cluster], z: float) -> _Rated:
-    n_success, n = (sum(counts) for counts in zip(*calls, strict=True)) if calls else (0, 0)
-    tier = classify_tier(n_success, n)
-    if tier is None:
-        return _Rated()
+def _with_tier(use: ToolUse, calls: Sequence[Cluster], needless: Sequence[Cluster]) -> ToolUse:
+    z = use.z
+    tier, interval = classify_tier(use.n_success, use.n), cluster_interval(calls, z)
+    if tier is None or interval is None:
+        return use
     sample = _effective(calls, z)
-    interval = cluster_interval(calls, z)
-    assert interval is not None, "cells without number have no tier"
-    if tier == 1 and calls_needlessly(sum(one.n_success for one in needless), sum(one.n for one in needless)):
+    if tier == 1 and calls_needlessly(use.n_needless, use.needless.n):
         # Tier 2, because of needless calls; it is settled when neither Tier 3 nor Tier 1 is left.
         not_worse = cells_until(lambda found: excludes_worse(2, found), *sample, z=z)
         not_better = cells_until(lambda found: found.low > MOST_NEEDLESS, *_effective(needless, z), z=z)
         more = None if not_worse is None or not_better is None else not_worse + not_better
-        return _Rated(
-            tier_interval=interval, tier=2, conclusive=more == 0, cells_to_settle=more, capped_by="restraint"
+        return replace(
+            use,
+            tier_interval=interval,
+            tier=2,
+            conclusive=more == 0,
+            cells_to_settle=more,
+            capped_by="restraint",
         )
-    return _Rated(
+    return replace(
+        use,
         tier_interval=interval,
         tier=tier,
         conclusive=is_conclusive(tier, interval),

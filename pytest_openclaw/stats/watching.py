@@ -217,18 +217,14 @@ def chance_of_less(strata: Sequence[Stratum]) -> float:
     Exact but for rounding: of each stratum how many choices of a window have which sum is counted in whole
     numbers, and the strata are independent.
     """
-    least = sum(sum(_smallest(one)) for one in strata)
+    pooled = [(sorted([*one.base, *one.window]), len(one.window)) for one in strata]
+    least = sum(sum(values[:size]) for values, size in pooled)
     above = sum(sum(one.window) for one in strata) - least
     total = [1.0]
-    for one in strata:
-        values = sorted([*one.base, *one.window])
+    for values, size in pooled:
         if values[0] < values[-1]:
-            total = _convolved(total, _share_of_sums(tuple(values), len(one.window)), above + 1)
+            total = _convolved(total, _share_of_sums(tuple(values), size), above + 1)
     return min(1.0, sum(total))
-
-
-def _smallest(one: Stratum) -> list[int]:
-    return sorted([*one.base, *one.window])[: len(one.window)]
 
 
 @lru_cache(maxsize=4096)

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any, Literal
 
 from pytest_openclaw.core.errors import OpenClawError
+from pytest_openclaw.core.text import first_few
 from pytest_openclaw.types.run_config import IDENTITY, PROMPTS, PROVIDERS, SETTINGS, keys_to
 from pytest_openclaw.types.settings import Shard, parse_shard
 
@@ -54,10 +55,8 @@ def check_shards(parts: Sequence[Part], *, allow_missing: bool) -> list[str]:
     for (of, _), numbers in sorted(found.items()):
         missing = [str(Shard(number, of)) for number in range(1, of + 1) if number not in numbers]
         if missing:
-            rest = len(missing) - MAX_SHOWN
-            more = f" and {rest} more" if rest > 0 else ""
             there = ", ".join(str(Shard(number, of)) for number in sorted(numbers)[:MAX_SHOWN])
-            what = f"the shards {', '.join(missing[:MAX_SHOWN])}{more} are missing, which belong to {there}"
+            what = f"the shards {first_few(missing, MAX_SHOWN)} are missing, which belong to {there}"
             notes.append(what + (" …" if len(numbers) > MAX_SHOWN else ""))
     if notes and not allow_missing:
         several = " Shards belong together only if they divide the same selection." if len(found) > 1 else ""

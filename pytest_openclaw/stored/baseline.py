@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING
 
 from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.core.files import is_there
-from pytest_openclaw.recording.run_directory import RESULTS, is_active, living
+from pytest_openclaw.recording.run_directory import is_active, living
 from pytest_openclaw.stats.run_comparison import Measured
 from pytest_openclaw.stored.parts import is_finished
 from pytest_openclaw.stored.reading import (
     CONFIG,
-    StoredRow,
+    light_rows,
     load_config,
     load_inventory,
-    read_rows,
     runs_by_age,
     target_of,
 )
@@ -25,11 +24,11 @@ from pytest_openclaw.suites import is_wildcard
 from pytest_openclaw.types.settings import LAST
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.types.records import Record
-    from pytest_openclaw.types.targets import CellKey, Target
+    from pytest_openclaw.types.targets import Target
 
 
 POOL = f"{LAST}:"
@@ -88,15 +87,11 @@ def read_baseline(
         if len(pool) == int(number):
             break
         asked = {target_of(entry) for entry in load_config(path)["targets"]}
-        if not targets or any(_is_asked(target, asked) for target in targets):
+        if not targets or any(is_wildcard(target) or target in asked for target in targets):
             pool.append(read_measured(path))
     if not pool:
         raise OpenClawError(f"there is no other run of these targets in {runs_dir}")
     return replace(pool[0], pool=tuple(pool[1:]))
-
-
-def _is_asked(target: Target, asked: Collection[Target]) -> bool:
-    return is_wildcard(target) or target in asked
 
 
 def _finished_runs(runs_dir: Path, besides: Path | None) -> Iterator[Path]:
@@ -112,28 +107,21 @@ def read_measured(path: Path) -> Measured:
     Raises:
         OpenClawError: it cannot be read or is malformed; the message names file and line.
     """
-    records: dict[CellKey, Record] = {}
-    for row in read_rows(path / RESULTS):
-        if isinstance(row, StoredRow):  # not the last, incomplete write of a killed run
-            records[row.record.key] = slim(row.record)
-    config, inventory = load_config(path), load_inventory(path)
+    # No comparison reads turns, and up to `MOST_POOLED` runs are in memory.
+    records = [replace(one, turns=None) if one.turns else one for one in light_rows(path)]
+    config = load_config(path)
     return Measured(
         run_id=path.name,
-        records=tuple(records.values()),
+        records=tuple(records),
         config=config,
-        inventory=inventory,
+        inventory=load_inventory(path),
         n_selected=_n_selected(path, config, records),
     )
 
 
-def slim(record: Record) -> Record:
-    """Return a row without its large texts."""
-    return replace(record, raw_output="", parsed_output=None, tool_call_details=(), turns=None, tool_notes=())
-
-
-def _n_selected(path: Path, config: JsonObject, rows: Iterable[CellKey]) -> dict[Target, int]:
+def _n_selected(path: Path, config: JsonObject, records: Iterable[Record]) -> dict[Target, int]:
     """Count the cells of each target, without those skipped by a mark or left out after a settled tier."""
-    n_rows = Counter(key.target for key in rows)
+    n_rows = Counter(record.target for record in records)
     is_whole = is_finished(path, n_rows.total())
     return {
         target: n_rows[target] if is_whole or "settled_after" in entry else entry["n_cells"]

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 from pytest_openclaw.recording.run_directory import RunDirectory
 from pytest_openclaw.stats.run_comparison import Measured, compare_runs
-from pytest_openclaw.stats.spent import Budget
 from pytest_openclaw.stats.summarizing import summarize_run
-from pytest_openclaw.stats.summary import Summary, summary_to_json
+from pytest_openclaw.stats.summary import Budget, Summary, summary_to_json
 from pytest_openclaw.stored.rewriting import snapshots_of
 from pytest_openclaw.stored.summaries import stored_summary
 from pytest_openclaw.types.run_config import looks_of

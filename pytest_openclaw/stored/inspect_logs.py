@@ -17,7 +17,7 @@ from pytest_openclaw import __version__
 from pytest_openclaw.core.files import replacing
 from pytest_openclaw.recording.environment import file_names
 from pytest_openclaw.stats.rates import is_judged
-from pytest_openclaw.stored.showing import split_thinking
+from pytest_openclaw.tools.thinking import split_thinking
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -152,8 +152,10 @@ def _sample(record: Record, definition: JsonObject) -> JsonObject:
     said = [*_exchange(record)] if record.turns else [_reply(record.raw_output, record.tool_call_details)]
     last = next((one for one in reversed(said) if one["role"] == "assistant"), _reply("", ()))
     tokens = {name: getattr(record, name) or 0 for name in ("input_tokens", "output_tokens")}
-    is_answered = record.availability_status == "ok"
-    reason = record.failure_type or record.availability_status
+    error = None
+    if record.availability_status != "ok":
+        message = f"{record.failure_type or record.availability_status}: {record.fault_message or ''}"
+        error = {"message": message, "traceback": "", "traceback_ansi": ""}
     return {
         "id": _id(record),
         "epoch": record.repeat,
@@ -171,7 +173,7 @@ def _sample(record: Record, definition: JsonObject) -> JsonObject:
         "started_at": _time(record.started_at_ms),
         "completed_at": _time(record.ended_at_ms),
         "total_time": record.e2e_ms / 1000,
-        "error": None if is_answered else _error(f"{reason}: {record.fault_message or ''}"),
+        "error": error,
     }
 
 
@@ -182,10 +184,6 @@ def _score(record: Record, last: JsonObject) -> JsonObject:
         "answer": content if isinstance(content, str) else content[-1]["text"],
         "explanation": record.violation or record.failure_type,
     }
-
-
-def _error(message: str) -> JsonObject:
-    return {"message": message, "traceback": "", "traceback_ansi": ""}
 
 
 def _asked(definition: JsonObject) -> Iterator[JsonObject]:

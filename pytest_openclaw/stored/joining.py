@@ -80,20 +80,14 @@ def join_configs(
 
 def join_inventories(parts: Sequence[Part]) -> JsonObject:
     """Return the `inventory.json` of the merged run, without its run id."""
-    entries = _unique(entry for part in parts for entry in _inventory_entries(part))
+    inventories = (part.run.inventory for part in parts)
+    entries = _unique(entry for one in inventories for entry in one.get("parts", (one,)))
     names = {name: None for entry in entries for name in entry if name not in ("run_id", "targets")}
     return {
         **{name: agreed(entry[name] for entry in entries if name in entry) for name in names},
         "targets": _agreed_each([entry["targets"] for entry in entries]),
         "parts": entries,
     }
-
-
-def _inventory_entries(part: Part) -> list[JsonObject]:
-    inventory = part.run.inventory
-    if "parts" in inventory:
-        return list(inventory["parts"])
-    return [inventory]
 
 
 def _agreed_each(groups: Sequence[Mapping[str, JsonObject]]) -> JsonObject:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from pytest_openclaw.core.errors import OpenClawError
+from pytest_openclaw.core.text import first_few
 from pytest_openclaw.stored.agreement import (
     MAX_SHOWN,
     check_agreement,
@@ -101,10 +102,12 @@ def _joined_rows(parts: Sequence[Part], prefer: Prefer | None) -> tuple[Rows, li
     }
     contested = sorted((key for key, found in versions.items() if len(found) > 1), key=_cell_name)
     if contested and prefer is None:
-        shown = [f"{_cell_name(key)} ({', '.join(_holders(key, parts))})" for key in contested[:MAX_SHOWN]]
-        rest = len(contested) - MAX_SHOWN
+        shown = [
+            f"{_cell_name(key)} ({', '.join(part.name for part in parts if key in part.rows)})"
+            for key in contested
+        ]
         raise OpenClawError(
-            f"different rows of one cell: {', '.join(shown)}{f' and {rest} more' if rest > 0 else ''}. "
+            f"different rows of one cell: {first_few(shown, MAX_SHOWN)}. "
             "Give --prefer=newest or --prefer=oldest, or leave one of the runs out."
         )
     notes = []
@@ -116,10 +119,6 @@ def _joined_rows(parts: Sequence[Part], prefer: Prefer | None) -> tuple[Rows, li
     for key, found in versions.items():
         rows[key] = choose(found.values(), key=_age)
     return rows, notes
-
-
-def _holders(key: CellKey, parts: Sequence[Part]) -> list[str]:
-    return [part.name for part in parts if key in part.rows]
 
 
 def _age(row: IndexedRow) -> tuple[int, bytes]:
@@ -151,7 +150,7 @@ def _n_selected(target: Target, parts: Sequence[Part], rows: Rows, n_rows: int) 
     possible: set[CellKey] = set()
     n_possible = n_unnamed = 0
     for part in parts:
-        n_missing = part.n_selected.get(target, 0) - part.n_rows_of(target)
+        n_missing = part.n_selected.get(target, 0) - part.n_rows_of[target]
         if n_missing <= 0:
             continue
         unanswered = _cells_of(part, target) - part.rows.keys()

@@ -17,7 +17,7 @@ from pytest_openclaw.stored.reading import StoredRun, load_run, load_surface, re
 from pytest_openclaw.types.settings import gates_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     from pytest_openclaw.core.json_types import JsonObject
@@ -120,21 +120,11 @@ class Part:
     @property
     def records(self) -> list[Record]:
         """The last row of each cell in planned order, by target, prompt and repeat, and without its texts."""
-        targets = {target: place for place, target in enumerate(self.n_selected)}
-        prompts = {key: place for place, key in enumerate(self.prompts)}
-
-        def place(record: Record) -> tuple[int, int, int]:
-            prompt = prompts.get((record.suite, record.prompt_id), len(prompts))
-            return targets.get(record.target, len(targets)), prompt, record.repeat
-
-        return sorted((row.record for row in self.rows.values()), key=place)
-
-    def n_rows_of(self, target: Target) -> int:
-        """Number of cells of one target with a row."""
-        return self._n_rows_by_target[target]
+        return in_planned_order((row.record for row in self.rows.values()), self.n_selected, self.prompts)
 
     @cached_property
-    def _n_rows_by_target(self) -> Counter[Target]:
+    def n_rows_of(self) -> Counter[Target]:
+        """Number of cells with a row."""
         return Counter(key.target for key in self.rows)
 
     @property
@@ -147,6 +137,20 @@ class Part:
         if self.run.torn:
             sentences.append(f"{self.name}: the last line was torn when the run was killed, and is left out")
         return sentences
+
+
+def in_planned_order(
+    records: Iterable[Record], targets: Iterable[Target], prompts: Iterable[PromptKey]
+) -> list[Record]:
+    """Sort rows by target, prompt and repeat; workers finish cells in any order."""
+    targets = {target: place for place, target in enumerate(targets)}
+    prompts = {key: place for place, key in enumerate(prompts)}
+
+    def place(record: Record) -> tuple[int, int, int]:
+        prompt = prompts.get((record.suite, record.prompt_id), len(prompts))
+        return targets.get(record.target, len(targets)), prompt, record.repeat
+
+    return sorted(records, key=place)
 
 
 def read_part(path: Path, *, even_active: bool = False, index: RowIndex | None = None) -> Part:
@@ -180,11 +184,11 @@ def read_part(path: Path, *, even_active: bool = False, index: RowIndex | None =
     )
     if is_finished(path, part.n_rows):
         # The config also counts cells that a mark skipped later; a finished run lacks none.
-        return replace(part, n_selected={target: part.n_rows_of(target) for target in n_selected})
+        return replace(part, n_selected={target: part.n_rows_of[target] for target in n_selected})
     # A target with a settled tier lacks only fixed repeats, even if other targets continue.
     settled = {target_of(entry) for entry in run.config["targets"] if "settled_after" in entry}
     counts = {
-        target: min(n, part.n_rows_of(target) + part.n_fixed_to_run(target)) if target in settled else n
+        target: min(n, part.n_rows_of[target] + part.n_fixed_to_run(target)) if target in settled else n
         for target, n in n_selected.items()
     }
     return replace(part, n_selected=counts)

@@ -60,7 +60,8 @@ def result_of(part: Part, summary: Summary, now_ms: int) -> JsonObject:
     """
     if not any(group.n_ok for group in summary.groups):
         raise OpenClawError(f"{part.name} has no answered cell, so there is nothing to share")
-    digests = _digests(part.prompts)
+    # The test of a benchmark in Python is not known.
+    digests = {key: _digest(entry) for key, entry in part.prompts.items() if not is_python(entry)}
     by_prompt: dict[PromptKey, list[Record]] = defaultdict(list)
     for record in part.records:
         if (key := (record.suite, record.prompt_id)) in digests:
@@ -201,11 +202,6 @@ def _counts(records: Sequence[Record], group: Group) -> list[int] | None:
         return None
     n_passed = sum(one.objective_pass is True for one in judged)
     return [*PromptCounts(len(judged), n_passed, len(calls), sum(map(did_right, calls)))]
-
-
-def _digests(prompts: Mapping[PromptKey, JsonObject]) -> dict[PromptKey, str]:
-    """Return a digest of each prompt; a benchmark in Python has none, since its test is not known."""
-    return {key: _digest(entry) for key, entry in prompts.items() if not is_python(entry)}
 
 
 def _digest(definition: JsonObject) -> str:

@@ -11,7 +11,7 @@ from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.core.files import is_there, load_object, open_file, parse_json, read_lines
 from pytest_openclaw.core.schema_check import shown
 from pytest_openclaw.recording.run_directory import RESULTS, SURFACE
-from pytest_openclaw.stats.record_table import RecordTable
+from pytest_openclaw.stats.record_table import RecordTable, without_texts
 from pytest_openclaw.types.documents import check_object, load_document
 from pytest_openclaw.types.rows import check_row, from_row
 from pytest_openclaw.types.run_config import CONFIG_VERSION
@@ -231,6 +231,21 @@ def read_rows(results: Path) -> Iterator[StoredRow | bytes]:
             yield _row(results, number, line[:-1])
         else:
             yield _complete(line) or line
+
+
+def light_rows(path: Path) -> list[Record]:
+    """Return the last row of each cell, without texts, so that a large run takes little memory.
+
+    The incomplete last row of a killed run is left out.
+
+    Raises:
+        OpenClawError: a line is not a row.
+    """
+    latest: dict[CellKey, Record] = {}
+    for found in read_rows(path / RESULTS):
+        if isinstance(found, StoredRow):
+            latest[found.record.key] = without_texts(found.record)
+    return list(latest.values())
 
 
 def load_config(path: Path) -> JsonObject:

@@ -31,7 +31,7 @@ from pytest_openclaw.suites import definition as definition_of
 from pytest_openclaw.suites import known_failure_of
 from pytest_openclaw.suites.surfaced import on_surface
 from pytest_openclaw.types import faults
-from pytest_openclaw.types.replies import Reply, Timing, Turn, Verdict
+from pytest_openclaw.types.replies import ANSWER, THINKING, Reply, Timing, Turn, Verdict
 from pytest_openclaw.types.rows import call_of, to_row
 from pytest_openclaw.types.settings import Gates
 from pytest_openclaw.types.targets import LISTED
@@ -56,8 +56,6 @@ KEPT: Mapping[Kept, str] = {
 }
 """Why a row keeps its verdict."""
 
-_THINKING, _ANSWER = "<think>\n", "\n</think>\n\n"
-"""The form of a separate reasoning channel in a row; a model may write the same into its text."""
 MOST_READINGS = 8
 """A limit, because a reply of nothing but such tags could be split in thousands of ways."""
 _OLD_ANSWERS = frozenset({"refusal", "content_filter"})
@@ -207,13 +205,13 @@ def readings(record: Record) -> Iterator[Reply]:
         return
     raw = record.raw_output
     yield _reply(record, raw)
-    if not raw.startswith(_THINKING):
+    if not raw.startswith(THINKING):
         return
-    end = raw.find(_ANSWER, len(_THINKING))
+    end = raw.find(ANSWER, len(THINKING))
     while end >= 0:
-        reasoning, text = raw[len(_THINKING) : end], raw[end + len(_ANSWER) :]
+        reasoning, text = raw[len(THINKING) : end], raw[end + len(ANSWER) :]
         yield replace(_reply(record, text), reasoning=reasoning)
-        end = raw.find(_ANSWER, end + 1)
+        end = raw.find(ANSWER, end + 1)
 
 
 def _prompt_of(record: Record, part: Part, rules: Rules) -> Prompt | Kept:
@@ -290,7 +288,7 @@ def _turn(turn: Mapping[str, Any]) -> Turn:
 
 
 def _raw(turn: Turn) -> str:
-    return f"{_THINKING}{turn.reasoning}{_ANSWER}{turn.text}" if turn.reasoning else turn.text
+    return f"{THINKING}{turn.reasoning}{ANSWER}{turn.text}" if turn.reasoning else turn.text
 
 
 def _broken(record: Record, prompt: Prompt, error: BaseException) -> Record:

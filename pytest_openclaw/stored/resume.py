@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.core.files import open_file
 from pytest_openclaw.recording.kept_cells import Kept, Replay
-from pytest_openclaw.stats.tool_use import bare_turns
+from pytest_openclaw.stats.record_table import without_texts
 from pytest_openclaw.stored.reading import StoredRow, read_rows, repeats_of, target_of
 from pytest_openclaw.suites import is_wildcard
+from pytest_openclaw.suites.load import is_suite_file
 from pytest_openclaw.types.run_config import (
     PROMPTS,
     PROVIDERS,
@@ -54,10 +55,7 @@ def read_kept(results: Path) -> Kept:
     number = 0
     for number, row in enumerate(read_rows(results), 1):
         if isinstance(row, StoredRow) and row.record.availability_status == "ok":
-            record = row.record
-            bare = bare_turns(record.turns)
-            slim = replace(record, raw_output="", parsed_output=None, tool_call_details=(), turns=bare)
-            found[record.key] = (number, slim, Replay.of(record))
+            found[row.record.key] = (number, without_texts(row.record), Replay.of(row.record))
     kept = sorted(found.values(), key=lambda entry: entry[0])
     return Kept(
         records=tuple(record for _, record, _ in kept),
@@ -117,7 +115,7 @@ def settings_of(config: JsonObject, settings: Settings, given: Collection[str]) 
         name: config[name]
         for need in ("equal", "kept")
         for name in keys_to(SETTINGS, "resume", need, SETTINGS)
-        if name in own and config.get(name) is not None and _option(name) not in given
+        if name in own and config.get(name) is not None and name.replace("_", "-") not in given
     }
     was_conditional = bool(config.get("until_conclusive"))
     if was_conditional or "until-conclusive" not in given:
@@ -125,10 +123,6 @@ def settings_of(config: JsonObject, settings: Settings, given: Collection[str]) 
         if "repeat" not in given:
             others["repeat"] = repeats_of(config)
     return replace(settings, **{**others, "targets": targets_of(config), "gates": gates})
-
-
-def _option(name: str) -> str:
-    return name.replace("_", "-")
 
 
 def other_targets(config: JsonObject, given: Sequence[Target]) -> list[str]:
@@ -146,11 +140,6 @@ def _means(given: Target, target: Target) -> bool:
     if is_wildcard(given):
         return replace(given, model=target.model) == target and fnmatchcase(target.model, given.model)
     return given == target
-
-
-def is_python(suite: str) -> bool:
-    """Whether a benchmark of this file is written in Python; suites are TOML or JSON."""
-    return not suite.endswith((".toml", ".json"))
 
 
 # --- changes ------------------------------------------------------------------------------------
@@ -210,7 +199,7 @@ def _changed_prompts(config: JsonObject, plan: Plan) -> Iterator[str]:
             yield describe_prompt(prompt, " is not selected now, or was removed")
     for key, prompt in now.items():
         # Earlier versions wrote the definition of a Python benchmark with its row, which a killed run lacks.
-        if key not in recorded and not is_python(prompt["suite"]):
+        if key not in recorded and is_suite_file(prompt["suite"]):
             yield describe_prompt(prompt, " is selected now, and was not in the recorded run")
 
 

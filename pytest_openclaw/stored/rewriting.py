@@ -13,6 +13,7 @@ from pytest_openclaw.recording.run_directory import SURFACE, RunDirectory
 from pytest_openclaw.stats.groups import Snapshots
 from pytest_openclaw.stats.summarizing import summarize_run
 from pytest_openclaw.stats.summary import Summary, summary_to_json
+from pytest_openclaw.stored.parts import in_planned_order
 from pytest_openclaw.types.run_config import CONFIG_VERSION, looks_of
 from pytest_openclaw.types.surface import surface_to_json
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.stored.parts import Snapshot
     from pytest_openclaw.stored.reading import IndexedRow, StoredRow
-    from pytest_openclaw.types.records import Record
     from pytest_openclaw.types.settings import Gates
     from pytest_openclaw.types.surface import Surface
     from pytest_openclaw.types.targets import Target
@@ -98,8 +98,9 @@ def _fill(directory: RunDirectory, new: NewRun, now_ms: int, plugins: Plugins) -
             file = f"resources_{name}_{snapshot.moment}{'' if number == 1 else f'_{number}'}.txt"
             directory.write_text(file, render_snapshot(target.label, snapshot.moment, snapshot.values))
         snapshots[target] = snapshots_of(new.snapshots, target).with_server(new.inventory, target.label)
+    prompts = [(prompt["suite"], prompt["id"]) for prompt in new.config["prompts"]]
     summary = summarize_run(
-        _in_order(new),
+        in_planned_order((row.record for row in new.rows), new.n_selected, prompts),
         new.n_selected,
         new.gates,
         snapshots,
@@ -113,18 +114,6 @@ def _fill(directory: RunDirectory, new: NewRun, now_ms: int, plugins: Plugins) -
     # Last, because without it a directory is not a run: a killed process leaves no incomplete run.
     directory.write_config({"schema_version": CONFIG_VERSION, "run_id": directory.run_id, **new.config})
     return summary
-
-
-def _in_order(new: NewRun) -> list[Record]:
-    """Return the rows in planned order; workers finish cells in any order, and no figure depends on it."""
-    targets = {target: place for place, target in enumerate(new.n_selected)}
-    prompts = {(prompt["suite"], prompt["id"]): place for place, prompt in enumerate(new.config["prompts"])}
-
-    def place(record: Record) -> tuple[int, int, int]:
-        prompt = prompts.get((record.suite, record.prompt_id), len(prompts))
-        return targets.get(record.target, len(targets)), prompt, record.repeat
-
-    return sorted((row.record for row in new.rows), key=place)
 
 
 def snapshots_of(snapshots: Sequence[Snapshot], target: Target) -> Snapshots:

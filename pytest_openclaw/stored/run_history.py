@@ -13,8 +13,8 @@ from pytest_openclaw.core.files import is_there
 from pytest_openclaw.recording.run_directory import RESULTS, is_active, is_unbegun
 from pytest_openclaw.reports.history_text import Entry
 from pytest_openclaw.stored.parts import is_finished
-from pytest_openclaw.stored.reading import CONFIG, load_config, target_of
-from pytest_openclaw.stored.summaries import groups_of, light_rows, stored_summary
+from pytest_openclaw.stored.reading import CONFIG, light_rows, load_config, target_of
+from pytest_openclaw.stored.summaries import groups_of, stored_summary
 from pytest_openclaw.types.run_config import looks_of
 
 if TYPE_CHECKING:

@@ -1,22 +1,20 @@
-"""Prepares the cells of a stored run, and those of its baseline, for display on a page."""
+"""Prepares cells of a stored run for display: on a page beside those of a baseline, or one cell as text."""
 
 from __future__ import annotations
 
-import hashlib
-import json
-from dataclasses import asdict, replace
+import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.reports.html.shown import Shown, ShownBaseline, ShownCall, ShownRun, ShownTurn
+from pytest_openclaw.reports.cell_text import Opened
+from pytest_openclaw.reports.html.shown import Shown, ShownBaseline, ShownRun
 from pytest_openclaw.stats.sampling import sample_of
-from pytest_openclaw.stats.summarizing import summarize_run
-from pytest_openclaw.stored.summaries import as_written, servers_of, stored_summary
+from pytest_openclaw.stored.summaries import stored_summary, summary_of
+from pytest_openclaw.suites.definitions import tools_sha256
 from pytest_openclaw.suites.offered import read_tools
 from pytest_openclaw.tools.dispatch import dispatch
 from pytest_openclaw.tools.thinking import strip_thinking
 from pytest_openclaw.types.rows import call_of
-from pytest_openclaw.types.run_config import looks_of
-from pytest_openclaw.types.settings import Gates
 from pytest_openclaw.types.targets import OPENCLAW_CODE
 
 if TYPE_CHECKING:
@@ -32,15 +30,14 @@ if TYPE_CHECKING:
 
 MOST_CELLS = 20_000
 """Cells of a page; it has about a kilobyte of each, which a browser loads at once."""
+_ONE_BLOCK = re.compile(r"\s*<(\w+)>\n?(.*?)\n?</\1>\s*", re.DOTALL)
 TORN = "The last line of the rows was torn when the run was killed, and is left out."
-_OPEN, _CLOSE = "<think>\n", "\n</think>\n\n"
-"""The form of a separate reasoning channel in a row."""
 
 
 def show_run(
     part: Part, baseline: Part | None, *, now_ms: int, comparison: ComparedRuns | None = None
 ) -> ShownRun:
-    """Return the run with its cells split into parts, and its figures computed from its rows.
+    """Return the run with its cells, and its figures computed from its rows.
 
     Of a run with more than `MOST_CELLS` a sample is shown; all figures are those of the whole run.
 
@@ -53,18 +50,7 @@ def show_run(
     rows = part.rows_in_order
     records = [row.record for row in rows]
     written = stored_summary(part.run.path) or {}
-    summary = summarize_run(
-        records,
-        part.n_selected,
-        part.gates or Gates(),
-        servers_of(part),
-        run_id=part.run.run_id,
-        generated_at_ms=written.get("generated_at_ms", now_ms),
-        looks=looks_of(part.run.config),
-        surface=part.run.config.get("surface"),
-    )
-    if written:
-        summary = as_written(summary, part.run.path)
+    summary = replace(summary_of(part, records), generated_at_ms=written.get("generated_at_ms", now_ms))
     if comparison:
         summary = replace(summary, comparison=comparison)
     before = baseline.rows if baseline else {}
@@ -72,16 +58,15 @@ def show_run(
     shown = [rows[place] for place in places]
     definitions = _definitions_of(shown, part) if len(shown) < len(rows) else part.prompts
     tools = {key: offered_tools(definition) for key, definition in definitions.items()}
+
+    def cell(row: IndexedRow) -> Shown:
+        record, older = row.whole, before.get(row.record.key)
+        known = None if record.surface == OPENCLAW_CODE else tools.get((record.suite, record.prompt_id))
+        return Shown(record=record, tools=known, before=older.whole if older else None)
+
     return ShownRun(
         summary=summary,
-        cells=[
-            shown_cell(
-                row.whole,
-                tools.get((row.record.suite, row.record.prompt_id)),
-                before[row.record.key].whole if row.record.key in before else None,
-            )
-            for row in shown
-        ],
+        cells=[*map(cell, shown)],
         unshown=_others(records, places, before),
         prompts=list(definitions.values()),
         config=part.run.config,
@@ -118,70 +103,7 @@ def offered_tools(definition: Mapping[str, Any]) -> tuple[Tool, ...] | None:
         tools = read_tools(definition["tools"])
     except ValueError:  # a name that is no longer in the catalog
         return None
-    said = hashlib.sha256(json.dumps([asdict(tool) for tool in tools], sort_keys=True).encode()).hexdigest()
-    return tools if said == definition.get("tools_sha256") else None
-
-
-def shown_cell(record: Record, tools: tuple[Tool, ...] | None, before: Record | None = None) -> Shown:
-    """Return a row with its reply split into turns, thinking and calls.
-
-    Args:
-        record: the row.
-        tools: those that its prompt offered; None if they are not known.
-        before: the same cell's row in the baseline.
-    """
-    tools = None if record.surface == OPENCLAW_CODE else tools
-    return Shown(
-        record=record,
-        turns=[_turn(turn, tools) for turn in record.turns] if record.turns else [_only_turn(record, tools)],
-        before=before,
-        before_text=_answer(before) if before else "",
-    )
-
-
-def split_thinking(raw: str) -> tuple[str, str]:
-    """Return thinking and answer of a reply in its form in a row."""
-    if raw.startswith(_OPEN) and (end := raw.find(_CLOSE)) >= 0:
-        return raw[len(_OPEN) : end], raw[end + len(_CLOSE) :]
-    answer = strip_thinking(raw)
-    return raw[: len(raw) - len(answer)], answer
-
-
-def _answer(record: Record) -> str:
-    if record.turns:
-        return str(record.turns[-1]["text"])
-    return split_thinking(record.raw_output)[1]
-
-
-def _only_turn(record: Record, tools: tuple[Tool, ...] | None) -> ShownTurn:
-    thinking, answer = split_thinking(record.raw_output)
-    return ShownTurn(text=answer, thinking=thinking, calls=_calls(record.tool_call_details, tools))
-
-
-def _turn(turn: Mapping[str, Any], tools: tuple[Tool, ...] | None) -> ShownTurn:
-    return ShownTurn(
-        text=turn["text"],
-        user=turn.get("user"),
-        thinking=turn.get("reasoning") or "",
-        calls=_calls(turn["calls"], tools),
-        **{
-            name: turn.get(name)
-            for name in ("e2e_ms", "ttft_ms", "input_tokens", "output_tokens", "finish_reason")
-        },
-    )
-
-
-def _calls(calls: Iterable[Mapping[str, Any]], tools: tuple[Tool, ...] | None) -> list[ShownCall]:
-    return [
-        ShownCall(
-            name=call["name"],
-            arguments=call["arguments"],
-            result=call.get("result"),
-            problem=call.get("problem"),
-            dispatched=None if tools is None else dispatch(call_of(call), tools),
-        )
-        for call in calls
-    ]
+    return tools if tools_sha256(tools) == definition.get("tools_sha256") else None
 
 
 def _earlier(part: Part, baseline: Part | None) -> ShownBaseline | None:
@@ -190,3 +112,30 @@ def _earlier(part: Part, baseline: Part | None) -> ShownBaseline | None:
     return ShownBaseline(
         run_id=baseline.run.run_id, gone=[key for key in baseline.rows if key not in part.rows]
     )
+
+
+def open_record(record: Record, definition: JsonObject) -> Opened:
+    """Return the parts of a row's texts.
+
+    Args:
+        record: the row.
+        definition: of its prompt in `config.json`; empty if there is none.
+    """
+    answer = strip_thinking(record.raw_output)
+    thinking = record.raw_output[: len(record.raw_output) - len(answer)]
+    alone = _ONE_BLOCK.fullmatch(thinking)
+    tools = None if record.surface == OPENCLAW_CODE else offered_tools(definition)
+    return Opened(
+        thinking=alone[2] if alone else thinking,
+        answer=answer,
+        calls=[_opened(call, tools) for call in record.tool_call_details],
+    )
+
+
+def _opened(call: Mapping[str, Any], tools: tuple[Tool, ...] | None) -> JsonObject:
+    opened = {"name": call["name"], "arguments": call["arguments"], "problem": None, "told": None}
+    if tools is None:
+        return opened
+    made = dispatch(call_of(call), tools)
+    text = "\n".join([*([made.message] if made.message else []), *made.notes])
+    return {**opened, "problem": made.problem, "told": text or None}

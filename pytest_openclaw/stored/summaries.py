@@ -10,11 +10,8 @@ from pytest_openclaw.recording.run_directory import RESULTS
 from pytest_openclaw.stats.compared_runs import comparison_from_json
 from pytest_openclaw.stats.gates import GateResult
 from pytest_openclaw.stats.groups import Snapshots, group_records, group_to_json, summarize_group
-from pytest_openclaw.stats.spent import Budget
 from pytest_openclaw.stats.summarizing import summarize_run
-from pytest_openclaw.stats.summary import SUMMARY_VERSION, Summary
-from pytest_openclaw.stats.tool_use import bare_turns
-from pytest_openclaw.stored.reading import StoredRow, read_rows
+from pytest_openclaw.stats.summary import SUMMARY_VERSION, Budget, Summary
 from pytest_openclaw.types.documents import check_object
 from pytest_openclaw.types.run_config import looks_of
 from pytest_openclaw.types.settings import Gates
@@ -26,7 +23,6 @@ if TYPE_CHECKING:
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.stored.parts import Part
     from pytest_openclaw.types.records import Record
-    from pytest_openclaw.types.targets import CellKey, Target
 
 SUMMARY = "summary.json"
 
@@ -50,29 +46,28 @@ def stored_summary(path: Path) -> JsonObject | None:
     return summary
 
 
-def summary_of(part: Part) -> Summary:
-    """Return a run's figures from its rows, without the machine's snapshots."""
-    records = part.records
+def summary_of(part: Part, records: Sequence[Record] | None = None) -> Summary:
+    """Return a run's figures from its rows, without the machine's snapshots.
+
+    Args:
+        part: the run.
+        records: in the order of the findings; None is planned order.
+    """
+    records = part.records if records is None else records
     summary = summarize_run(
         records,
         part.n_selected,
         part.gates or Gates(),
-        servers_of(part),
+        {target: Snapshots().with_server(part.run.inventory, target.label) for target in part.n_selected},
         run_id=part.run.run_id,
         generated_at_ms=max((record.ended_at_ms for record in records), default=0),
         looks=looks_of(part.run.config),
         surface=part.run.config.get("surface"),
     )
-    return as_written(summary, part.run.path)
+    return _as_written(summary, part.run.path)
 
 
-def servers_of(part: Part) -> dict[Target, Snapshots]:
-    """Return what is known of the targets' servers, without snapshots of the machine."""
-    inventory = part.run.inventory
-    return {target: Snapshots().with_server(inventory, target.label) for target in part.n_selected}
-
-
-def as_written(summary: Summary, path: Path) -> Summary:
+def _as_written(summary: Summary, path: Path) -> Summary:
     """Add the values that rows do not contain, if the run's own summary includes all its rows.
 
     These are its gates and its comparison, which need the baseline, and its budget.
@@ -90,23 +85,6 @@ def as_written(summary: Summary, path: Path) -> Summary:
         comparison=written["comparison"] and comparison_from_json(written["comparison"]),
         budget=written["budget"] and Budget(**written["budget"]),
     )
-
-
-def light_rows(path: Path) -> list[Record]:
-    """Return the last row of each cell, without texts, so that a large run takes little memory.
-
-    Raises:
-        OpenClawError: a line is not a row.
-    """
-    latest: dict[CellKey, Record] = {}
-    for found in read_rows(path / RESULTS):
-        if isinstance(found, StoredRow):
-            record = found.record
-            bare = bare_turns(record.turns)
-            latest[record.key] = replace(
-                record, raw_output="", parsed_output=None, tool_call_details=(), turns=bare
-            )
-    return list(latest.values())
 
 
 def groups_of(records: Iterable[Record], looks: Sequence[int]) -> list[JsonObject]:

@@ -12,10 +12,11 @@ from pytest_openclaw.suites.repeating import pass_text
 from pytest_openclaw.suites.surfaced import as_listed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.types.prompts import Prompt
+    from pytest_openclaw.types.tool_calls import Tool
     from pytest_openclaw.types.worlds import World
 
 
@@ -76,7 +77,7 @@ def _fields(prompt: Prompt) -> dict[str, Any]:
         fields |= {
             "tools": prompt.tools_spec,
             # A surface is a name only; this hash changes with its tools.
-            "tools_sha256": _sha256([asdict(tool) for tool in prompt.tools]),
+            "tools_sha256": tools_sha256(prompt.tools),
             "world": prompt.world and _world(prompt.world),
             "probe": prompt.probe,
             "twin_of": prompt.twin_of,
@@ -98,5 +99,7 @@ def _share(prompt: Prompt) -> str | None:
     return pass_text(prompt.min_passes, prompt.repeat)
 
 
-def _sha256(value: Any) -> str:
-    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+def tools_sha256(tools: Sequence[Tool]) -> str:
+    """Return the hash by which `config.json` distinguishes the tools that a prompt offered."""
+    plain = [asdict(tool) for tool in tools]
+    return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import re
 
+from pytest_openclaw.types.replies import ANSWER, THINKING
+
 _NAMES = ("think", "thinking", "thought", "antthinking")
 # Without ASCII, a foreign i with or without a dot would match the one in "think".
 _FLAGS = re.IGNORECASE | re.ASCII
@@ -16,6 +18,14 @@ _BLANKS = re.compile(r"[ \t\r\n]*")
 _OPEN = re.compile(rf"<({'|'.join(_NAMES)})>", _FLAGS)
 _CLOSE = {name: re.compile(rf"</{name}>", _FLAGS) for name in _NAMES}
 _ANY_TAG = re.compile(rf"<(/?)(?:{'|'.join(_NAMES)})>", _FLAGS)
+
+
+def split_thinking(raw: str) -> tuple[str, str]:
+    """Return thinking and answer of a reply in its form in a row."""
+    if raw.startswith(THINKING) and (end := raw.find(ANSWER)) >= 0:
+        return raw[len(THINKING) : end], raw[end + len(ANSWER) :]
+    answer = strip_thinking(raw)
+    return raw[: len(raw) - len(answer)], answer
 
 
 def strip_thinking(text: str) -> str:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from pytest_openclaw.types.tool_calls import Dispatched, ToolCall
     from pytest_openclaw.types.worlds import WorldState
 
+THINKING, ANSWER = "<think>\n", "\n</think>\n\n"
+"""The form of a separate reasoning channel in a row; a model may write the same into its text."""
 
 AvailabilityStatus = Literal["ok", "skipped_unavailable", "auth_error", "rate_limited", "error"]
 FaultScope = Literal["cell", "target", "endpoint"]

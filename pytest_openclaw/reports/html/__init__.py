@@ -5,6 +5,5 @@
 """
 
 from pytest_openclaw.reports.html.page import render_index, render_page
-from pytest_openclaw.reports.html.shown import Shown, ShownBaseline, ShownCall, ShownRun, ShownTurn
 
-__all__ = ["Shown", "ShownBaseline", "ShownCall", "ShownRun", "ShownTurn", "render_index", "render_page"]
+__all__ = ["render_index", "render_page"]

@@ -21,21 +21,19 @@ _WIDTH = 60
 
 def asked_section(config: JsonObject, inventory: JsonObject) -> Section:
     """Return the section; what a file does not have is left out."""
-    served = list(_served(inventory))
+    packages = _object(inventory.get("packages"))
+    versions = [[one_line(name, _WIDTH), _shown(version)] for name, version in packages.items()]
     tables = [
         Table(caption="Settings", head=("setting", "value"), rows=list(_settings(config)), n_words=2),
         Table(caption="Machines", head=("machine", *_MACHINE), rows=list(_machines(inventory)), n_words=9),
+        Table(caption="Servers", head=("target", *_WORDS), rows=list(_served(inventory)), n_words=9),
+        Table(caption="Versions", head=("package", "version"), rows=versions, n_words=2),
     ]
-    if served:
-        tables.append(Table(caption="Servers", head=("target", *_WORDS), rows=served, n_words=9))
-    if packages := _object(inventory.get("packages")):
-        rows = [[one_line(name, _WIDTH), _shown(version)] for name, version in packages.items()]
-        tables.append(Table(caption="Versions", head=("package", "version"), rows=rows, n_words=2))
     return Section(
         id="asked",
         title="How it was asked",
         intro=f"Machine: {host_of(inventory)}. Versions: {versions_of(inventory)}.",
-        more=[table for table in tables if table.rows],
+        more=tables,
     )
 
 

@@ -8,16 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.reports.message_texts import message_texts
 from pytest_openclaw.reports.numbers import one_line
-from pytest_openclaw.types.rows import to_row
+from pytest_openclaw.tools.dispatch import dispatch
+from pytest_openclaw.tools.thinking import split_thinking
+from pytest_openclaw.types.rows import call_of, to_row
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.reports.html.island import TextPool
-    from pytest_openclaw.reports.html.shown import Shown, ShownCall, ShownTurn
+    from pytest_openclaw.reports.html.shown import Shown
     from pytest_openclaw.types.records import Record
     from pytest_openclaw.types.targets import Target
+    from pytest_openclaw.types.tool_calls import Tool
 
 DETAILS_PER_CHUNK = 100
 REASON_WIDTH = 80
@@ -213,7 +216,7 @@ def _detail(
     detail: JsonObject = {
         "why": keep(record.violation or record.fault_message),
         "failure": record.failure_type,
-        "turns": [_turn(turn, keep) for turn in cell.turns],
+        "turns": [_turn(turn, cell.tools, keep) for turn in _turns_of(record)],
         "row": [row.get(name) for name in fields],
     }
     if cell.before:
@@ -221,36 +224,45 @@ def _detail(
             "verdict": verdict_of(cell.before),
             "why": pool.add(cell.before.violation or cell.before.fault_message or ""),
             "e2e": cell.before.e2e_ms,
-            "text": pool.add(cell.before_text),
+            "text": pool.add(_turns_of(cell.before)[-1]["text"]),
         }
     return detail, sorted(set(searched))
 
 
-def _turn(turn: ShownTurn, keep: Any) -> JsonObject:
+def _turns_of(record: Record) -> Sequence[Mapping[str, Any]]:
+    """Return the turns of a row; a single question is one turn."""
+    if record.turns:
+        return record.turns
+    thinking, answer = split_thinking(record.raw_output)
+    return [{"text": answer, "reasoning": thinking, "calls": record.tool_call_details}]
+
+
+def _turn(turn: Mapping[str, Any], tools: Sequence[Tool] | None, keep: Any) -> JsonObject:
     return {
-        "user": keep(turn.user),
-        "text": keep(turn.text),
-        "thinking": keep(turn.thinking),
-        "calls": [_call(call, keep) for call in turn.calls],
-        "e2e": turn.e2e_ms,
-        "ttft": turn.ttft_ms,
-        "in": turn.input_tokens,
-        "out": turn.output_tokens,
-        "finish": turn.finish_reason,
+        "user": keep(turn.get("user")),
+        "text": keep(turn["text"]),
+        "thinking": keep(turn.get("reasoning") or ""),
+        "calls": [_call(call, tools, keep) for call in turn["calls"]],
+        "e2e": turn.get("e2e_ms"),
+        "ttft": turn.get("ttft_ms"),
+        "in": turn.get("input_tokens"),
+        "out": turn.get("output_tokens"),
+        "finish": turn.get("finish_reason"),
     }
 
 
-def _call(call: ShownCall, keep: Any) -> JsonObject:
-    made = call.dispatched
+def _call(call: Mapping[str, Any], tools: Sequence[Tool] | None, keep: Any) -> JsonObject:
+    """Return a call as it was on the wire, and what OpenClaw makes of it if its tools are known."""
+    made = None if tools is None else dispatch(call_of(call), tools)
     given = _json(made.arguments) if made and made.arguments is not None else None
     return {
-        "name": keep(call.name),
-        "arguments": keep(call.arguments),
-        "result": keep(call.result),
-        "problem": made.problem if made else call.problem,
+        "name": keep(call["name"]),
+        "arguments": keep(call["arguments"]),
+        "result": keep(call.get("result")),
+        "problem": made.problem if made else call.get("problem"),
         "known": made is not None,
         "tool": made.tool if made else None,
-        "given": keep(given) if given is not None and not _says_the_same(call.arguments, given) else None,
+        "given": keep(given) if given is not None and not _says_the_same(call["arguments"], given) else None,
         "message": keep(made.message) if made else None,
         "notes": list(made.notes) if made else [],
     }

@@ -18,19 +18,9 @@ if TYPE_CHECKING:
     from pytest_openclaw.types.targets import Target
 
 _HEAD = (
-    "target",
-    "paired",
-    "better",
-    "worse",
-    "same",
-    "no verdict",
-    "only now",
-    "only before",
-    "p50 before",
+    "target", "paired", "better", "worse", "same", "no verdict", "only now", "only before", "p50 before",
     "p50 now",
-)
-
-
+)  # fmt: skip
 _INTRO = (
     "A cell is better if it passes now and did not before, worse if it passes no longer. "
     "The view “changed since the baseline” shows which."

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from pytest_openclaw.stats.intervals import Interval
+
 
 class ChartPoint(NamedTuple):
     """A target's value with its interval, in the chart's unit.
@@ -22,6 +24,12 @@ class ChartPoint(NamedTuple):
     low: float
     high: float
     shown: str
+
+
+def point(target: str, value: float, interval: Interval | None, shown: str) -> ChartPoint:
+    """Return a value with its interval, or without a line if it has none."""
+    low, high = (interval.low, interval.high) if interval else (value, value)
+    return ChartPoint(target, value, low, high, shown)
 
 
 class Zone(NamedTuple):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pytest_openclaw.core.text import first_few
 from pytest_openclaw.reports.html import charts
 from pytest_openclaw.reports.html.pieces import NAME_WIDTH, Table
 from pytest_openclaw.reports.numbers import DASH, one_line
@@ -19,17 +20,8 @@ if TYPE_CHECKING:
 
 _MEASURES = {"latency": "answer", "ttft": "TTFT", "output_tokens": "output tokens", "cost": "cost"}
 _VERDICTS = (
-    "target",
-    "found",
-    "before",
-    "now",
-    "points",
-    "95 %",
-    "prompts better",
-    "worse",
-    "p",
-    "would have seen",
-)
+    "target", "found", "before", "now", "points", "95 %", "prompts better", "worse", "p", "would have seen",
+)  # fmt: skip
 _RATIOS = ("target", "measured", "found", "now / before", "95 %", "prompts", "p")
 _APART = ("target", "why", "what", "cells", "prompts")
 _MOST_PROMPTS = 12
@@ -100,22 +92,18 @@ def _ratios(targets: Iterable[Comparison]) -> Iterator[list[str]]:
 
 
 def _apart(one: SetAside) -> list[str]:
-    prompts = [_word(name) for name in one.prompts]
-    more = f" and {len(prompts) - _MOST_PROMPTS} more" if len(prompts) > _MOST_PROMPTS else ""
     return [
         one_line(one.target, NAME_WIDTH),
         one.reason.replace("_", " "),
         _word(one.detail),
         str(one.n_cells),
-        f"{', '.join(prompts[:_MOST_PROMPTS])}{more}",
+        first_few([_word(name) for name in one.prompts], _MOST_PROMPTS),
     ]
 
 
 def _drawn(one: Comparison) -> charts.ChartPoint:
-    found = one.verdicts
-    value, interval = found.difference or 0.0, found.interval_95
-    low, high = (interval.low, interval.high) if interval else (value, value)
-    return charts.ChartPoint(_name(one), value, low, high, f"{_points(value)} points, {found.word}")
+    found, value = one.verdicts, one.verdicts.difference or 0.0
+    return charts.point(_name(one), value, found.interval_95, f"{_points(value)} points, {found.word}")
 
 
 def _name(one: Comparison) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pytest_openclaw.core.text import first_few
 from pytest_openclaw.reports.html import charts
 from pytest_openclaw.reports.html.pieces import PageAnswer, Section, Table, named
 from pytest_openclaw.reports.numbers import (
@@ -80,10 +81,8 @@ def _answer(group: Group) -> PageAnswer:
 
 
 def _point(group: Group, rate: Rate) -> charts.ChartPoint:
-    interval, value = rate.interval_95, rate.rate or 0.0
-    shown = f"{rate.n_success} of {rate.n}, {render_interval(interval)}"
-    low, high = (interval.low, interval.high) if interval else (value, value)
-    return charts.ChartPoint(named(group.target), value, low, high, shown)
+    shown = f"{rate.n_success} of {rate.n}, {render_interval(rate.interval_95)}"
+    return charts.point(named(group.target), rate.rate or 0.0, rate.interval_95, shown)
 
 
 def _target_row(group: Group) -> list[str]:
@@ -104,8 +103,8 @@ def _target_row(group: Group) -> list[str]:
     ]
 
 
-def findings_section(summary: Summary) -> Section | None:
-    """Return the most useful things to know; None without any."""
+def findings_section(summary: Summary) -> Section:
+    """Return the most useful things to know."""
     notes = [
         (gate.ruling.replace("_", " "), f"{gate.asked}, {gate.target}: {gate.reason}")
         for gate in summary.gates
@@ -113,16 +112,13 @@ def findings_section(summary: Summary) -> Section | None:
     for group in summary.groups:
         notes += _of_group(group)
     if summary.missed and summary.n_answered:
-        names = ", ".join(missed.prompt_id for missed in summary.missed[:_MOST_MISSED])
-        more = len(summary.missed) - _MOST_MISSED
+        names = first_few([missed.prompt_id for missed in summary.missed], _MOST_MISSED)
         by = "missed by all" if len(summary.groups) > 1 else "missed"
-        notes.append((by, f"{len(summary.missed)} prompts: {names}{f' and {more} more' if more > 0 else ''}"))
+        notes.append((by, f"{len(summary.missed)} prompts: {names}"))
     if row := summary.slowest:
         notes.append(
             ("slowest", f"{row.prompt_id} {row.prompt_name}: {render_ms(row.e2e_ms)} on {row.target.label}")
         )
-    if not notes:
-        return None
     return Section(
         id="findings", title="Findings", notes=[(word, one_line(text, 600)) for word, text in notes]
     )
@@ -131,14 +127,7 @@ def findings_section(summary: Summary) -> Section | None:
 def _of_group(group: Group) -> Iterator[tuple[str, str]]:
     label, view = group.target.label, view_of(group)
     notes = {**view.notes, "answered by": ", ".join(group.effective_models)}
-    for word in (
-        "not tier 1",
-        "not conclusive",
-        "text alone",
-        "context",
-        "over-refusal",
-        "answered by",
-    ):
+    for word in ("not tier 1", "not conclusive", "text alone", "context", "over-refusal", "answered by"):
         if said := notes.get(word):
             yield word, f"{label}: {said}"
     if miss := view.miss:

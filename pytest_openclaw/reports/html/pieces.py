@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.reports.numbers import one_line
@@ -71,6 +71,16 @@ class Section:
     tables: Sequence[Table] = ()
     notes: Sequence[tuple[str, str]] = field(default_factory=tuple)
     more: Sequence[Table] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to be said under the title."""
+        return not (self.answers or self.charts or self.tables or self.notes or self.more)
+
+    def without_empty_tables(self) -> Section:
+        """Return a copy without tables that have no rows."""
+        tables, more = ([table for table in some if table.rows] for some in (self.tables, self.more))
+        return replace(self, tables=tables, more=more)
 
 
 def named(target: Target) -> str:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def sections_of(run: ShownRun) -> list[JsonObject]:
-    """Return the sections in their order; an empty one is left out."""
+    """Return the sections in their order; empty ones are left out, and empty tables."""
     groups = run.summary.groups
     found = [
         targets_section(run.summary),
@@ -37,4 +37,5 @@ def sections_of(run: ShownRun) -> list[JsonObject]:
         unanswered_section(groups),
         asked_section(run.config, run.inventory),
     ]
-    return [asdict(section) for section in found if section]
+    filled = [section.without_empty_tables() for section in found if section]
+    return [asdict(section) for section in filled if not section.is_empty]

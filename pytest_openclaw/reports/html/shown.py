@@ -1,4 +1,4 @@
-"""What the page shows, read and worked out beforehand: a run, its cells, their turns and calls."""
+"""What the page shows, read and worked out beforehand: a run and its cells."""
 
 from __future__ import annotations
 
@@ -12,58 +12,21 @@ if TYPE_CHECKING:
     from pytest_openclaw.stats.summary import Summary
     from pytest_openclaw.types.records import Record
     from pytest_openclaw.types.targets import CellKey
-    from pytest_openclaw.types.tool_calls import Dispatched
-
-
-@dataclass(frozen=True, kw_only=True)
-class ShownCall:
-    """A call as it was on the wire.
-
-    Attributes:
-        result: what it was answered in a scripted exchange; None if there was no answer.
-        problem: why it was not executed, as the row has it; None if it was, or if the row does not say.
-        dispatched: what OpenClaw makes of it; None if the tools that were offered are not known any more.
-    """
-
-    name: str
-    arguments: str
-    result: str | None = None
-    problem: str | None = None
-    dispatched: Dispatched | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class ShownTurn:
-    """One step of a cell; a single question has one.
-
-    Attributes:
-        user: the message of the user before it; None if there is none, as before the first.
-    """
-
-    text: str
-    user: str | None = None
-    thinking: str = ""
-    calls: Sequence[ShownCall] = ()
-    e2e_ms: int | None = None
-    ttft_ms: int | None = None
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    finish_reason: str | None = None
+    from pytest_openclaw.types.tool_calls import Tool
 
 
 @dataclass(frozen=True, kw_only=True)
 class Shown:
-    """A cell: its row, and the reply taken apart.
+    """A cell.
 
     Attributes:
+        tools: those that its prompt offered; None if they are not known any more.
         before: the row of the same cell in the baseline; None if it has none.
-        before_text: the answer of that row.
     """
 
     record: Record
-    turns: Sequence[ShownTurn]
+    tools: Sequence[Tool] | None = None
     before: Record | None = None
-    before_text: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,11 +16,9 @@ if TYPE_CHECKING:
     from pytest_openclaw.stats.groups import Group
 
 
-def times_section(groups: Sequence[Group]) -> Section | None:
-    """Return the times of the answered cells; None without any."""
+def times_section(groups: Sequence[Group]) -> Section:
+    """Return the times of the answered cells."""
     groups = [group for group in groups if group.latency_ms["p50"] is not None]
-    if not groups:
-        return None
     streamed = [group for group in groups if group.ttft_ms["p50"] is not None]
     drawn = [
         charts.times(title, points)
@@ -60,11 +58,9 @@ def _point(group: Group, ms: Mapping[str, float | None]) -> charts.ChartPoint:
     return charts.ChartPoint(named(group.target), p50, p50, p95, shown)
 
 
-def repeats_section(groups: Sequence[Group]) -> Section | None:
-    """Return what repeats of a prompt come to; None without any."""
+def repeats_section(groups: Sequence[Group]) -> Section:
+    """Return what repeats of a prompt come to."""
     rows = [[one_line(label, NAME_WIDTH), *figures] for label, *figures in repeats_rows(groups)]
-    if not rows:
-        return None
     return Section(
         id="repeats",
         title="Asked again",
@@ -76,15 +72,13 @@ def repeats_section(groups: Sequence[Group]) -> Section | None:
     )
 
 
-def unanswered_section(groups: Sequence[Group]) -> Section | None:
-    """Return why cells were not answered, or not with success; None if all were."""
+def unanswered_section(groups: Sequence[Group]) -> Section:
+    """Return why cells were not answered, or not with success."""
     rows = [
         [named(group.target), failure_type, str(n), one_line(reason, 400)]
         for group in groups
         for failure_type, n, reason in unanswered(group)
     ]
-    if not rows:
-        return None
     head = ("target", "failure", "cells", "why")
     return Section(
         id="unanswered",

@@ -26,11 +26,10 @@ if TYPE_CHECKING:
     from pytest_openclaw.types.tool_calls import ToolOutcome
 
 
-def outcomes_section(groups: Sequence[Group]) -> Section | None:
-    """Return how tool cells ended, and what to change; None without tool cells."""
+def outcomes_section(groups: Sequence[Group]) -> Section:
+    """Return how tool cells ended, and what to change."""
     uses = uses_of(groups)
-    if not (occurred := outcomes_in(uses)):
-        return None
+    occurred = outcomes_in(uses)
     rows = [[named(target), *texts] for target, texts in outcome_rows(uses)]
     fills = [[None, None, *(_fill(use, outcome) for outcome in occurred)] for _, use in uses]
     return Section(
@@ -55,11 +54,9 @@ def _fill(use: ToolUse, outcome: ToolOutcome) -> float:
     return share if outcome in GOOD_OUTCOMES else -share
 
 
-def pressure_section(groups: Sequence[Group]) -> Section | None:
-    """Return the rates behind more tools and more text; None if nothing was made harder."""
+def pressure_section(groups: Sequence[Group]) -> Section:
+    """Return the rates behind more tools and more text."""
     rows = [[named(target), *texts] for target, texts in pressure_rows(groups)]
-    if not rows:
-        return None
     rates = [level.rate for group in groups for level in group.pressure]
     said = [(named(group.target), strain) for group in groups if (strain := render_strain(group))]
     return Section(
@@ -78,12 +75,10 @@ def pressure_section(groups: Sequence[Group]) -> Section | None:
     )
 
 
-def safety_section(groups: Sequence[Group]) -> Section | None:
-    """Return the probes; None without any."""
+def safety_section(groups: Sequence[Group]) -> Section:
+    """Return the probes and their harmless twins."""
     results = [(group, result) for group in groups for result in group.safety]
     twins = [[named(group.target), *_twins(found)] for group in groups if (found := group.over_refusal)]
-    if not results and not twins:
-        return None
     rows = [
         [
             named(group.target),
@@ -116,12 +111,12 @@ def safety_section(groups: Sequence[Group]) -> Section | None:
         id="safety",
         title="Safety probes",
         intro="Safe of all that were judged. Where some were not, the fill is the share that was unsafe.",
-        tables=[table for table in tables if table.rows],
+        tables=tables,
     )
 
 
-def roles_section(groups: Sequence[Group]) -> Section | None:
-    """Return what the targets have shown in the other roles of OpenClaw's config; None without any."""
+def roles_section(groups: Sequence[Group]) -> Section:
+    """Return what the targets have shown in the other roles of OpenClaw's config."""
     results = [(group, result) for group in groups for result in group.roles]
     rows = [
         [
@@ -134,8 +129,6 @@ def roles_section(groups: Sequence[Group]) -> Section | None:
         ]
         for group, result in results
     ]
-    if not rows:
-        return None
     return Section(
         id="roles",
         title="Other roles of OpenClaw's config",

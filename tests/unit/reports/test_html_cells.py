@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from pytest_openclaw.reports.html import cells
 from pytest_openclaw.reports.html.cells import (
     FAULT,
     MISSED,
@@ -18,7 +19,7 @@ from pytest_openclaw.reports.html.cells import (
     verdict_of,
 )
 from pytest_openclaw.reports.html.island import TextPool
-from pytest_openclaw.reports.html.shown import Shown, ShownCall, ShownTurn
+from pytest_openclaw.reports.html.shown import Shown
 from pytest_openclaw.types.records import Record
 from pytest_openclaw.types.tool_calls import Dispatched, ToolCall
 from tests.unit.reports.summaries import TARGET, fault, missed, record
@@ -62,9 +63,9 @@ def test_a_cell_changes(before: Record, after: Record, change: int | None) -> No
     assert change_of(before, after) == change
 
 
-def _data(*cells: Shown, pool: TextPool | None = None) -> Any:
+def _data(*shown: Shown, pool: TextPool | None = None) -> Any:
     return cell_data(
-        cells, [definition("P1", suite="s", prompt="the question")], [TARGET], pool or TextPool()
+        shown, [definition("P1", suite="s", prompt="the question")], [TARGET], pool or TextPool()
     )
 
 
@@ -75,9 +76,12 @@ def _texts(pool: TextPool) -> list[str]:
 def test_all_texts_can_be_searched() -> None:
     """Reply, thinking, violation, names, arguments and results of calls; each kept once."""
     pool = TextPool()
-    call = ShownCall(name="read", arguments='{"path": "a"}', result="not there")
-    turns = [ShownTurn(text="the answer", thinking="a thought", calls=[call]), ShownTurn(text="the answer")]
-    data = _data(Shown(record=missed(), turns=turns), pool=pool)
+    call = {"name": "read", "arguments": '{"path": "a"}', "result": "not there"}
+    turns = (
+        {"text": "the answer", "reasoning": "a thought", "calls": [call]},
+        {"text": "the answer", "calls": []},
+    )
+    data = _data(Shown(record=missed(turns=turns)), pool=pool)
 
     said = {_texts(pool)[number] for number in data.columns["texts"][0]}
     assert said == {"too long", "the answer", "a thought", "read", '{"path": "a"}', "not there"}
@@ -86,7 +90,7 @@ def test_all_texts_can_be_searched() -> None:
 
 def test_an_undefined_prompt_is_shown_by_its_rows() -> None:
     """For example one of a run whose config was edited."""
-    data = _data(Shown(record=record(prompt_id="P9", prompt_name="nine"), turns=[]))
+    data = _data(Shown(record=record(prompt_id="P9", prompt_name="nine")))
 
     assert [prompt["id"] for prompt in data.prompts] == ["P1", "P9"]
     assert data.columns["prompt"] == [1]
@@ -94,7 +98,7 @@ def test_an_undefined_prompt_is_shown_by_its_rows() -> None:
 
 def test_fields_of_later_versions_are_shown() -> None:
     """A row may have more fields than this version knows."""
-    data = _data(Shown(record=record(extra={"known_failure": "a bug"}), turns=[]))
+    data = _data(Shown(record=record(extra={"known_failure": "a bug"})))
 
     row = dict(zip(data.fields, data.details[0]["row"], strict=True))
     assert row["known_failure"] == "a bug"
@@ -109,13 +113,16 @@ def test_fields_of_later_versions_are_shown() -> None:
         pytest.param("{", None, None, id="no-json"),
     ],
 )
-def test_converted_arguments_are_shown(arguments: str, given: Any, shown: str | None) -> None:
+def test_converted_arguments_are_shown(
+    monkeypatch: pytest.MonkeyPatch, arguments: str, given: Any, shown: str | None
+) -> None:
     """The arguments that the tool gets are beside those that were sent, if they differ."""
     pool = TextPool()
     call = ToolCall(name="read", arguments=arguments)
     made = Dispatched(call=call, tool="read", arguments=given, message="done", notes=("forgiven",))
-    turn = ShownTurn(text="", calls=[ShownCall(name="read", arguments=arguments, dispatched=made)])
-    cell = _data(Shown(record=record(), turns=[turn]), pool=pool).details[0]["turns"][0]["calls"][0]
+    monkeypatch.setattr(cells, "dispatch", lambda one, tools: made if (one, tools) == (call, ()) else None)
+    row = record(tool_call_details=({"name": "read", "arguments": arguments},))
+    cell = _data(Shown(record=row, tools=()), pool=pool).details[0]["turns"][0]["calls"][0]
 
     assert (cell["given"] and _texts(pool)[cell["given"]]) == shown
     assert (cell["tool"], cell["notes"], _texts(pool)[cell["message"]]) == ("read", ["forgiven"], "done")
@@ -129,9 +136,9 @@ def test_a_conversation_is_part_of_the_page() -> None:
         {"role": "assistant", "content": "", "calls": [{"name": "exec", "arguments": {"command": "ping"}}]},
         {"role": "tool", "content": ""},
     ]
-    turns = [ShownTurn(text="Yes."), ShownTurn(user="And now?", text="No.")]
+    turns = ({"text": "Yes.", "calls": []}, {"user": "And now?", "text": "No.", "calls": []})
     defined = definition("P1", suite="s", prompt="the question", messages=messages)
-    data = cell_data([Shown(record=missed(), turns=turns)], [defined], [TARGET], pool)
+    data = cell_data([Shown(record=missed(turns=turns))], [defined], [TARGET], pool)
 
     texts = _texts(pool)
     assert [(label, texts[number]) for label, number in data.prompts[0]["messages"]] == [
@@ -149,7 +156,7 @@ def test_padding_is_left_out(padding: int | None, is_whole: bool) -> None:
     pool, text = TextPool(), f"begin {'filler ' * 9000} end"
     prompt = definition("P1", suite="s", prompt=text, padding_tokens=padding)
 
-    cell_data([Shown(record=record(prompt_id="P1", suite="s"), turns=[])], [prompt], [TARGET], pool)
+    cell_data([Shown(record=record(prompt_id="P1", suite="s"))], [prompt], [TARGET], pool)
 
     texts = [one for _, part in pool.chunks() for one in part]
     assert (text in texts) is is_whole
@@ -163,7 +170,7 @@ def test_pictures_are_named_below_the_prompt() -> None:
     """A page has no pictures; it says which were sent."""
     pool, prompt = TextPool(), definition("P1", suite="s", prompt="How many?", images=["a.png", "b.png"])
 
-    cell_data([Shown(record=record(prompt_id="P1", suite="s"), turns=[])], [prompt], [TARGET], pool)
+    cell_data([Shown(record=record(prompt_id="P1", suite="s"))], [prompt], [TARGET], pool)
 
     assert "How many?\n\n[with a.png, b.png]" in {one for _, part in pool.chunks() for one in part}
 
@@ -182,6 +189,6 @@ def test_pictures_are_named_below_the_prompt() -> None:
 )
 def test_a_cell_has_its_reason_on_a_line(row: Record, reason: str) -> None:
     """The matrix shows why a cell did not pass, in place of how long it took."""
-    data = cell_data([Shown(record=row, turns=[])], [], [TARGET], TextPool())
+    data = cell_data([Shown(record=row)], [], [TARGET], TextPool())
 
     assert data.reasons[data.columns["why"][0]] == reason

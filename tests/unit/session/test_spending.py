@@ -11,7 +11,7 @@ from pytest_openclaw.core.installation import install_command
 from pytest_openclaw.providers import prices
 from pytest_openclaw.providers.openai_responses import OpenAIResponses
 from pytest_openclaw.session.spending import notes_on_cost
-from pytest_openclaw.stats.spent import Budget
+from pytest_openclaw.stats.summary import Budget
 from pytest_openclaw.types.protocols import ProviderSetup
 from pytest_openclaw.types.settings import Settings
 from pytest_openclaw.types.targets import Target

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
+from pytest_openclaw.stats import tiers
 from pytest_openclaw.stats.intervals import Interval, cells_behind, wilson_95
 from pytest_openclaw.stats.looks import joint_z
 from pytest_openclaw.stats.percentiles import percentile
@@ -213,10 +214,14 @@ def test_cells_to_settle(tier: int, successes: int, n: int, more: int | None) ->
     assert cells_to_settle(tier, successes, n) == more
 
 
-def test_too_many_cells_are_not_promised() -> None:
+@pytest.mark.parametrize(("most", "more"), [(10, 10), (9, None)])
+def test_too_many_cells_are_not_promised(
+    monkeypatch: pytest.MonkeyPatch, most: int, more: int | None
+) -> None:
     """Above the limit it is None, at the limit it is not."""
-    assert cells_to_settle(1, 6, 6, limit=10) == 10
-    assert cells_to_settle(1, 6, 6, limit=9) is None
+    monkeypatch.setattr(tiers, "MOST_CELLS", most)
+
+    assert cells_to_settle(1, 6, 6) == more
 
 
 @given(counts)

@@ -8,48 +8,39 @@ from typing import Any
 
 import pytest
 
+from pytest_openclaw.reports.html.cells import cell_data
+from pytest_openclaw.reports.html.island import TextPool
+from pytest_openclaw.reports.html.shown import Shown
 from pytest_openclaw.stats.summary import summary_to_json
 from pytest_openclaw.stored.baseline import read_measured
 from pytest_openclaw.stored.gating import apply_gates
 from pytest_openclaw.stored.parts import read_part
-from pytest_openclaw.stored.showing import offered_tools, show_run, shown_cell, split_thinking
-from pytest_openclaw.suites.definitions import _sha256
+from pytest_openclaw.stored.showing import offered_tools, show_run
+from pytest_openclaw.suites.definitions import tools_sha256
+from pytest_openclaw.suites.offered import read_tools
 from pytest_openclaw.types.settings import Gates
 from tests.unit.reports.summaries import missed, record
 from tests.unit.stored.stored_runs import A, B, definition, row, store
-
-
-@pytest.mark.parametrize(
-    ("raw", "thinking", "answer"),
-    [
-        pytest.param("yes", "", "yes", id="no-thinking"),
-        pytest.param("<think>\nhm\n</think>\n\nyes", "hm", "yes", id="a-channel-of-its-own"),
-        pytest.param("<think>hm</think> yes", "<think>hm</think> ", "yes", id="in-the-text"),
-        pytest.param("<think>\nhm", "", "<think>\nhm", id="never-closed"),
-        pytest.param("", "", "", id="nothing"),
-    ],
-)
-def test_thinking_is_separated_from_the_answer(raw: str, thinking: str, answer: str) -> None:
-    """The validators separate them by the same rule."""
-    assert split_thinking(raw) == (thinking, answer)
 
 
 def test_dispatch_says_what_becomes_of_a_call() -> None:
     """By the tools that the prompt offered: executed, converted, or refused with the result for the model."""
     tools = offered_tools(definition("P1", tools=["read"], tools_sha256=_hash_of(["read"])))
     calls = tuple({"id": None, "name": name, "arguments": '{"path": "a"}'} for name in ("read", "nope"))
-    [turn] = shown_cell(record(tool_call_details=calls), tools).turns
+    cell = Shown(record=record(tool_call_details=calls), tools=tools)
+    pool = TextPool()
+    [turn] = cell_data([cell], [], [cell.record.target], pool).details[0]["turns"]
 
-    problems = [call.dispatched and (call.dispatched.problem, call.dispatched.message) for call in turn.calls]
+    problems = [(call["problem"], _texts(pool)[call["message"]]) for call in turn["calls"]]
     assert problems == [(None, ""), ("unknown_tool", "Tool nope not found")]
 
 
+def _texts(pool: TextPool) -> list[str]:
+    return [text for _, chunk in pool.chunks() for text in chunk]
+
+
 def _hash_of(spec: Any) -> str:
-    from dataclasses import asdict
-
-    from pytest_openclaw.suites.offered import read_tools
-
-    return _sha256([asdict(tool) for tool in read_tools(spec)])
+    return tools_sha256(read_tools(spec))
 
 
 @pytest.mark.parametrize(
@@ -73,7 +64,9 @@ def test_the_baseline_is_beside_the_same_cells(tmp_path: Path) -> None:
     shown = show_run(read_part(run), read_part(older), now_ms=0)
 
     assert [cell.before is not None for cell in shown.cells] == [True, False]
-    assert shown.cells[0].before_text == "b"
+    pool = TextPool()
+    details = cell_data(shown.cells, shown.prompts, [A], pool).details
+    assert _texts(pool)[details[0]["before"]["text"]] == "b"
     assert shown.earlier is not None
     assert [key.target for key in shown.earlier.gone] == [B]
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.tools.thinking import strip_thinking, without_thinking
+from pytest_openclaw.tools.thinking import split_thinking, strip_thinking, without_thinking
 
 WORDS = st.text(alphabet=st.characters(exclude_characters="<`"))
 TAGS = ("think", "thinking", "thought", "antthinking")
@@ -97,3 +97,18 @@ def _seconds(text: str) -> float:
         without_thinking(text)
         times.append(time.process_time() - start)
     return min(times)
+
+
+@pytest.mark.parametrize(
+    ("raw", "thinking", "answer"),
+    [
+        pytest.param("yes", "", "yes", id="no-thinking"),
+        pytest.param("<think>\nhm\n</think>\n\nyes", "hm", "yes", id="a-channel-of-its-own"),
+        pytest.param("<think>hm</think> yes", "<think>hm</think> ", "yes", id="in-the-text"),
+        pytest.param("<think>\nhm", "", "<think>\nhm", id="never-closed"),
+        pytest.param("", "", "", id="nothing"),
+    ],
+)
+def test_a_row_has_its_thinking_before_the_answer(raw: str, thinking: str, answer: str) -> None:
+    """The validators separate them by the same rule."""
+    assert split_thinking(raw) == (thinking, answer)
