@@ -36,6 +36,8 @@ from pytest_openclaw.asking.repeat_permits import RepeatPermits
 from pytest_openclaw.core.errors import HostDied
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pytest_openclaw.asking.fetching import Fetcher
     from pytest_openclaw.asking.journal import Journal
     from pytest_openclaw.asking.messages import FromAsker, FromClient, Waiting
@@ -169,8 +171,7 @@ class Asker:
         self._n_steps += 1
         match message:
             case Taken():
-                for token in message.tokens:
-                    self._take(token)
+                self._take(message.tokens)
             case ClaimCells():
                 self._running.add(client)
                 for token in message.tokens:
@@ -273,13 +274,20 @@ class Asker:
     def _is_held(self, token: str) -> bool:
         return self._awaits_decisions and self._repeats.permit(self._cells[token]) == "wait"
 
-    def _take(self, token: str) -> None:
+    def _take(self, tokens: Sequence[str]) -> None:
+        taken = [cell for token in tokens if (cell := self._forget(token))]
+        if not self._is_shut:
+            self._journal.taken(cell.place for cell in taken)
+            self._feed_all()
+
+    def _forget(self, token: str) -> PlannedCell | None:
+        """Forget a cell whose test has ended, and return it."""
         cell = self._cells.get(token)
         if cell is None or not self._has_one_client:
             self._taken.add(token)
         self._claims.pop(token, None)
         if cell is None:
-            return
+            return None
         line = self._line(cell)
         sent = line.out.pop(token, None)
         if sent and sent.job_result and sent.receiver is None:
@@ -288,9 +296,7 @@ class Asker:
         line.wanted.pop(token, None)
         if self._has_one_client:
             del self._cells[token]  # it sends the cell with its `Want` if the test is run again
-        if not self._is_shut:
-            self._journal.taken(cell.place)
-            self._feed(line)
+        return cell
 
     # --- what is sent next ---
 

@@ -18,7 +18,7 @@ from pytest_openclaw.asking.messages import Goodbye, Hello, JobResult, Left
 from pytest_openclaw.core.errors import AskingBroke, HostDied
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from pytest_openclaw.asking.asker import Asker
@@ -143,14 +143,16 @@ class AskerServer:
                 self._asker.awaits_client = True
             self._wait_for_missing()
 
-    def to_bytes(self, message: FromAsker) -> bytes:
-        """Return a message as it is sent."""
-        return self._codec.dumps(message) if self._codec else _pickled(self._without_secrets(message))
+    def to_bytes(self, messages: Sequence[FromAsker]) -> bytes:
+        """Return messages as they are sent; what they share is in one pickle once."""
+        return (
+            self._codec.dumps(messages) if self._codec else _pickled([*map(self._without_secrets, messages)])
+        )
 
-    def from_bytes(self, frame: bytes) -> FromClient:
-        """Return the message that a client has sent."""
-        message: FromClient = (self._codec or pickle).loads(frame)
-        return message
+    def from_bytes(self, frame: bytes) -> Sequence[FromClient]:
+        """Return the messages that a client has sent."""
+        messages: Sequence[FromClient] = (self._codec or pickle).loads(frame)
+        return messages
 
     def _without_secrets(self, message: FromAsker) -> FromAsker:
         """Take secrets out of what is said in words, before anything shortens it and leaves half of one."""
@@ -201,7 +203,7 @@ class _Connection(asyncio.Protocol):
         self._frames = Frames()
         self._is_trusted = not server.secret
         self._is_lost = asyncio.Event()
-        self._unsent: list[bytes] = []
+        self._unsent: list[FromAsker] = []
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport), "a socket's transport"
@@ -216,11 +218,11 @@ class _Connection(asyncio.Protocol):
                     return
                 self._is_trusted = True
                 continue
-            message = self._server.from_bytes(frame)
-            if isinstance(message, Hello):
-                self._server.greet(self, message)
-            else:
-                self._server.receive(self, message)
+            for message in self._server.from_bytes(frame):
+                if isinstance(message, Hello):
+                    self._server.greet(self, message)
+                else:
+                    self._server.receive(self, message)
 
     def connection_lost(self, _: Exception | None) -> None:
         self._is_lost.set()
@@ -230,11 +232,12 @@ class _Connection(asyncio.Protocol):
         """Send a message, in one piece with others of this pass of the loop; see `Client`."""
         if not self._unsent:
             asyncio.get_running_loop().call_soon(self._send)
-        self._unsent.append(framed(self._server.to_bytes(message)))
+        self._unsent.append(message)
 
     def _send(self) -> None:
         unsent, self._unsent = self._unsent, []
-        self._transport.write(b"".join(unsent))
+        if unsent:
+            self._transport.write(framed(self._server.to_bytes(unsent)))
 
     async def end(self, left: Left) -> None:
         """Send the last message, and wait until it is read."""
@@ -250,11 +253,19 @@ class _Connection(asyncio.Protocol):
         await self._is_lost.wait()
 
 
-def _pickled(message: FromAsker) -> bytes:
+def _pickled(messages: Sequence[FromAsker]) -> bytes:
     try:
-        return pickle.dumps(message)
-    except Exception as error:  # a plugin's provider may put anything into a reply
+        return pickle.dumps(messages)
+    except Exception:  # a plugin's provider may put anything into a reply
+        return pickle.dumps([*map(_portable, messages)])
+
+
+def _portable(message: FromAsker) -> FromAsker:
+    try:
+        pickle.dumps(message)
+    except Exception as error:
         if not isinstance(message, JobResult):
             raise
         broke = AskingBroke(f"the reply cannot be sent to another process: {type(error).__name__}: {error}")
-        return pickle.dumps(message._replace(ending=None, error=broke))
+        return message._replace(ending=None, error=broke)
+    return message

@@ -87,7 +87,7 @@ def record_of(
         return redactor.text(valid_text(text))
 
     for name, value in specific.items():
-        if value:
+        if value and not isinstance(value, int | float):
             specific[name] = map_texts(value, clean)
     return clipped(Record(**common, **specific, cut=ending.result.cut or None))
 

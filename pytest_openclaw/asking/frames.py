@@ -1,6 +1,6 @@
-"""Messages on a byte stream: a length of four bytes, then as many bytes.
+"""Frames on a byte stream: a length of four bytes, then as many bytes.
 
-They are pickled, or within one process passed by reference.
+A frame has the messages that are sent together: pickled, or within one process passed by reference.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ if TYPE_CHECKING:
 _LENGTH = struct.Struct("!I")
 
 
-def framed(message: bytes) -> bytes:
-    """Return the message as it is sent on the stream."""
-    return _LENGTH.pack(len(message)) + message
+def framed(content: bytes) -> bytes:
+    """Return the frame as it is sent on the stream."""
+    return _LENGTH.pack(len(content)) + content
 
 
 class Frames:
-    """Turns chunks of bytes, cut anywhere, into messages."""
+    """Turns chunks of bytes, cut anywhere, into frames."""
 
     def __init__(self) -> None:
         self._rest = bytearray()
 
     def feed(self, chunk: bytes) -> Iterator[bytes]:
-        """Yield the messages that `chunk` completes, in order."""
+        """Yield the contents of the frames that `chunk` completes, in order."""
         self._rest += chunk
         start = 0
         while len(self._rest) - start >= _LENGTH.size:
@@ -41,18 +41,18 @@ class Frames:
 
 
 class ByReference:
-    """Makes bytes of messages as `pickle` does, for one process: the number of a message that is kept."""
+    """Makes bytes of an object as `pickle` does, for one process: the number of an object that is kept."""
 
     def __init__(self) -> None:
         self._kept: dict[bytes, Any] = {}
         self._numbers = itertools.count()
 
-    def dumps(self, message: object) -> bytes:
-        """Return the bytes for a message."""
+    def dumps(self, content: object) -> bytes:
+        """Return the bytes for an object."""
         key = str(next(self._numbers)).encode()
-        self._kept[key] = message
+        self._kept[key] = content
         return key
 
     def loads(self, key: bytes) -> Any:
-        """Return the message of these bytes, once."""
+        """Return the object of these bytes, once."""
         return self._kept.pop(key)

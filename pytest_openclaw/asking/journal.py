@@ -14,6 +14,7 @@ from pytest_openclaw.core.errors import HostDied
 from pytest_openclaw.core.private import FILE_MODE, open_private
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
 MOST_DEATHS = 3
@@ -84,10 +85,11 @@ class Journal:
         if place >= 0:
             self._write(f"{_SENT} {place}")
 
-    def taken(self, place: int) -> None:
-        """Note that a cell's test has ended."""
-        if place >= 0:
-            self._write(f"{_TAKEN} {place}")
+    def taken(self, places: Iterable[int]) -> None:
+        """Note that the tests of these cells have ended."""
+        lines = [f"{_TAKEN} {place}" for place in places if place >= 0]
+        if lines:
+            self._write("\n".join(lines))
 
     def end(self) -> None:
         """Note that the asker ends in order: what it had sent may be sent again."""

@@ -210,7 +210,7 @@ class Link:
         if not messages:
             return
         is_main = threading.current_thread() is threading.main_thread()
-        frame = b"".join(framed(self._codec.dumps(message)) for message in messages)
+        frame = framed(self._codec.dumps(messages))
         # Half a frame would garble all that come after it.
         with whole_step if is_main else contextlib.nullcontext(), self._sending:
             if self._is_closed:
@@ -290,7 +290,7 @@ class Link:
             except OSError:  # it died with messages that it had not read
                 return False
             for frame in self._frames.feed(chunk):
-                self._messages.append(self._codec.loads(frame))
+                self._messages.extend(self._codec.loads(frame))
         return bool(chunk)
 
     def _is_readable(self, timeout_s: float) -> bool:

@@ -127,9 +127,11 @@ class RunSession:
         assert isinstance(payload.outcome, Record), "a row is added"
         record = payload.outcome
         measured = {"run_id": self.directory.run_id, "host": payload.host or self.host}
-        row = to_row(record) | measured
+        row = to_row(record)
+        row |= measured
+        row |= self.plugins.added_keys(row)
         with whole_step:  # otherwise an interrupt could leave a row out of the summary
-            self.directory.append(row | self.plugins.added_keys(row))
+            self.directory.append(row)
             kept = self.records.add(record, **measured)
         self._snapshots.take(kept.target, payload)
         self._decide(self._early_stopping.take(kept))

@@ -298,8 +298,9 @@ class ExecutionHooks:
         self._keywords = report.keywords
 
     def _clean(self, report: pytest.TestReport) -> None:
-        redact(report, self._parts.redactor)
-        make_printable(report, self._session.config)
+        if report.longrepr is not None or report.sections or hasattr(report, "wasxfail"):  # few have any
+            redact(report, self._parts.redactor)
+            make_printable(report, self._session.config)
 
     @cached_property
     def _n_selected(self) -> Counter[CellKey]:

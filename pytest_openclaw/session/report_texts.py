@@ -53,8 +53,6 @@ def make_printable(report: pytest.TestReport, config: pytest.Config) -> None:
 
 def redact(report: pytest.TestReport, redactor: Redactor) -> None:
     """Remove secrets from a cell's report."""
-    if report.longrepr is None and not report.sections:  # most reports
-        return
     shown = str(report.longrepr) if report.longrepr is not None else ""
     if redactor.text(shown) != shown:
         # A location beside the text is kept; everything else becomes its text.

@@ -631,10 +631,10 @@ def test_an_answer_that_comes_with_an_interruption_is_kept(
     """The waiting test is interrupted just as the reply arrives: the reply is kept."""
     to_bytes = AskerServer.to_bytes
 
-    def interrupting(server: AskerServer, message: Any) -> bytes:
-        if isinstance(message, JobResult):
-            asyncio.get_running_loop().call_soon(interrupt_main_thread)  # when the message has been sent
-        return to_bytes(server, message)
+    def interrupting(server: AskerServer, messages: Any) -> bytes:
+        if any(isinstance(message, JobResult) for message in messages):
+            asyncio.get_running_loop().call_soon(interrupt_main_thread)  # when the messages have been sent
+        return to_bytes(server, messages)
 
     def wait_for_both(client: AskingClient, taken: list[CallResult]) -> None:
         taken.append(asked(client))
