@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from pytest_openclaw.tools.bridge import BRIDGE
 from pytest_openclaw.tools.catalogue import CALL, Bridge, said_tools
 from pytest_openclaw.tools.code_mode import code_mode_tools
-from pytest_openclaw.tools.surface_sources import with_directory
 from pytest_openclaw.types.surface import LOOKUP_TURNS
 from pytest_openclaw.types.targets import OPENCLAW, OPENCLAW_CODE
 
@@ -77,6 +76,8 @@ def _own(prompt: Prompt) -> dict[str, Tool]:
 
 @cache  # one text for all prompts that add nothing, because each request has it
 def _system(system: str, added: tuple[tuple[str, str], ...], instructions: str | None) -> str:
+    from pytest_openclaw.tools.surface_sources import with_directory  # for 3 ms, where a run has a surface
+
     system = with_directory(system, dict(added))
     if not instructions:
         return system

@@ -7,18 +7,8 @@ not, though both are two plain words in quotes.
 from __future__ import annotations
 
 import re
-import tomllib
-from importlib import resources
-
-_NAMES = {
-    kind: frozenset(words.split())
-    for kind, words in tomllib.loads(
-        resources.files("pytest_openclaw.tools").joinpath("commands.toml").read_text("utf-8")
-    ).items()
-}
-WELL_KNOWN, EVERYDAY = _NAMES["well_known"], _NAMES["everyday"]
-OPENCLAW_TOOLS = _NAMES["openclaw_tools"]
-COMMANDS = WELL_KNOWN | EVERYDAY
+from functools import cache
+from typing import NamedTuple
 
 _VERSION = re.compile(r"[\d.]+$")
 _OPTION_OR_PATH = re.compile(r"\s*(?:--?[A-Za-z]|~(?:/|\s*$)|\.{0,2}/[\w.*~$-])")
@@ -26,9 +16,30 @@ _OPERAND = re.compile(r"\s*(?:-\d|\+%|[*$]\w*|[/.](?=\s|$)|[\w./-]{1,80}\.[A-Za-
 _PIPED = re.compile(r"(?:^|\s)\|\s*([a-z][a-z0-9._-]{0,63})")
 
 
+class Names(NamedTuple):
+    """The names of `commands.toml`, by its keys; `commands` has those of both kinds."""
+
+    well_known: frozenset[str]
+    everyday: frozenset[str]
+    openclaw_tools: frozenset[str]
+    commands: frozenset[str]
+
+
+@cache
+def names() -> Names:
+    """Return the names, which few texts need."""
+    import tomllib
+    from importlib import resources
+
+    text = resources.files("pytest_openclaw.tools").joinpath("commands.toml").read_text("utf-8")
+    kinds = {kind: frozenset(words.split()) for kind, words in tomllib.loads(text).items()}
+    return Names(**kinds, commands=kinds["well_known"] | kinds["everyday"])
+
+
 def is_known(name: str) -> bool:
     """Whether `name`, in lower case, is a command or a tool of OpenClaw; `python3.11` is `python`."""
-    return name in COMMANDS or name in OPENCLAW_TOOLS or _VERSION.sub("", name) in COMMANDS
+    known = names()
+    return name in known.openclaw_tools or not known.commands.isdisjoint((name, _VERSION.sub("", name)))
 
 
 def takes_arguments(name: str, rest: str) -> bool:
@@ -38,6 +49,6 @@ def takes_arguments(name: str, rest: str) -> bool:
     """
     if _OPTION_OR_PATH.match(rest):
         return True
-    if name in EVERYDAY and _OPERAND.match(rest):
+    if name in names().everyday and _OPERAND.match(rest):
         return True
-    return any(piped[1] in COMMANDS for piped in _PIPED.finditer(rest))
+    return any(piped[1] in names().commands for piped in _PIPED.finditer(rest))

@@ -11,7 +11,7 @@ import re
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.tools.detector.commands import EVERYDAY, WELL_KNOWN, is_known, takes_arguments
+from pytest_openclaw.tools.detector.commands import is_known, names, takes_arguments
 from pytest_openclaw.tools.detector.fences import read_fences
 from pytest_openclaw.tools.thinking import without_thinking
 
@@ -107,7 +107,7 @@ def _in_quotes(text: str) -> Iterator[Found]:
     for match in _QUOTED.finditer(text):
         quote, name = match.groups()
         after = text[match.end() : match.end() + _WINDOW]
-        if name in WELL_KNOWN or takes_arguments(name, _up_to(quote, after)):
+        if name in names().well_known or takes_arguments(name, _up_to(quote, after)):
             yield match.start(2), name
 
 
@@ -120,7 +120,7 @@ def _at_prompts(text: str) -> Iterator[Found]:
     yield from ((match.start(1), match[1]) for match in _HOST.finditer(text))
     for match in _DOLLAR.finditer(text):
         # Money ("in $ per month") and formulas ("$ x $") are no prompts.
-        if match[1] not in _FUNCTION_WORDS and (len(match[1]) > 1 or match[1] in EVERYDAY):
+        if match[1] not in _FUNCTION_WORDS and (len(match[1]) > 1 or match[1] in names().everyday):
             yield match.start(1), match[1]
     for match in _HASH.finditer(text):
         if _is_root_command(match[1], match[2]):
@@ -132,4 +132,4 @@ def _is_root_command(name: str, rest: str) -> bool:
     if takes_arguments(name, rest):
         return True
     words = rest.split()
-    return is_known(name) if not words else name in WELL_KNOWN and len(words) == 1
+    return is_known(name) if not words else name in names().well_known and len(words) == 1

@@ -2,20 +2,15 @@
 
 import pytest
 
-from pytest_openclaw.tools.detector.commands import (
-    EVERYDAY,
-    OPENCLAW_TOOLS,
-    WELL_KNOWN,
-    is_known,
-    takes_arguments,
-)
+from pytest_openclaw.tools.detector.commands import is_known, names, takes_arguments
 
 
 def test_the_lists_are_apart():
     """A name is in one list only, in lower case."""
-    names = [*WELL_KNOWN, *EVERYDAY, *OPENCLAW_TOOLS]
+    known = names()
+    every = [*known.well_known, *known.everyday, *known.openclaw_tools]
 
-    assert len(names) == len({name.lower() for name in names})
+    assert len(every) == len({name.lower() for name in every})
 
 
 @pytest.mark.parametrize(
