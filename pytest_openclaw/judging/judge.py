@@ -16,10 +16,10 @@ from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.core.text import MAX_ANSWER_BYTES, MAX_CALLS_BYTES
 from pytest_openclaw.judging.tested_tools import tested_tools
 from pytest_openclaw.judging.tool_outcomes import called_needlessly, expected_tools_of, tool_outcome_of
-from pytest_openclaw.tools import invoked_tools
 from pytest_openclaw.tools.bridge import reaching
 from pytest_openclaw.tools.code_mode import without_code
 from pytest_openclaw.tools.dispatch import dispatch
+from pytest_openclaw.tools.invoked import invoked_tools
 from pytest_openclaw.tools.promoted import NOTE, promoted_calls
 from pytest_openclaw.tools.thinking import strip_thinking
 from pytest_openclaw.types.faults import Outcome, outcome_of

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 from pytest_openclaw.core.quoting import listed
-from pytest_openclaw.tools import invoked_tools
+from pytest_openclaw.tools.invoked import invoked_tools
 from pytest_openclaw.validators.answer import judged
 from pytest_openclaw.validators.keys import hint, settle, texts_value
 

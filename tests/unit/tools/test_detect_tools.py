@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.tools import detect_tools
-from pytest_openclaw.tools.detector import detect
+from pytest_openclaw.tools.detector import detect, detect_tools
 
 NAME = re.compile(r"[a-z](?:[a-z0-9._-]{0,62}[a-z0-9_])?")
 

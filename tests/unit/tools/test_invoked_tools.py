@@ -2,7 +2,7 @@
 
 import pytest
 
-from pytest_openclaw.tools import invoked_tools
+from pytest_openclaw.tools.invoked import invoked_tools
 from pytest_openclaw.types.replies import Reply
 from pytest_openclaw.types.tool_calls import ToolCall
 
