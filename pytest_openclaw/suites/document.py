@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -93,10 +92,8 @@ def _decode(text: str | bytes, name: str) -> str:
 def _parse(text: str, form: SuiteFormat, name: str) -> Any:
     try:
         if form == "toml":
-            return tomllib.loads(text)
+            return _toml(text, name)
         return json.loads(text, object_pairs_hook=_object)
-    except tomllib.TOMLDecodeError as error:
-        raise SuiteError(f"{name}: {_toml_place(error)}. {_HINT[form]}") from None
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}: {error.msg}"
         raise SuiteError(f"{name}: {place}. {_HINT[form]}") from None
@@ -117,7 +114,16 @@ def _object(pairs: list[tuple[str, Any]]) -> JsonObject:
     return repeating
 
 
-def _toml_place(error: tomllib.TOMLDecodeError) -> str:
+def _toml(text: str, name: str) -> Any:
+    import tomllib  # 2 ms, which suites of JSON need not wait for
+
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise SuiteError(f"{name}: {_toml_place(error)}. {_HINT['toml']}") from None
+
+
+def _toml_place(error: ValueError) -> str:
     text = str(error)
     found = _TOML_PLACE.search(text)
     if found is None:
