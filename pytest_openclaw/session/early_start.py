@@ -44,7 +44,7 @@ class EarlyStart:
     asker: subprocess.Popen[bytes] | None
 
     def end_asker(self) -> None:
-        """End the asker, if it has not ended: in order to be used, it has done nothing that could be lost."""
+        """End the asker if it goes on: its clients have left it, or there was none, so nothing is lost."""
         if self.asker:
             if self.asker.poll() is None:
                 self.asker.kill()

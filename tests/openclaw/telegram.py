@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import threading
 from contextlib import suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 from pytest_openclaw.tools.world.outbox import chat_of
+from tests.openclaw.loopback import LoopbackServer, QuietHandler
 
 TOKEN = "123456:TEST"
 ABSENT, DOWN = "@absent", "500"
@@ -18,45 +19,36 @@ FAILS = "Internal Server Error"
 _POLL_S = 5.0
 
 
-class Telegram:
+class Telegram(LoopbackServer):
     """The server, while it is entered.
 
     Attributes:
         messages: chat and text of each message that it took.
     """
 
-    def __enter__(self) -> Telegram:
+    def __init__(self) -> None:
         self.messages: list[tuple[str, str]] = []
         self._gone = threading.Event()
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
         telegram = self
 
-        class Handler(BaseHTTPRequestHandler):
+        class Handler(QuietHandler, BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
                 status, answer = telegram._answer(self.path.rpartition("/")[2], json.loads(body or b"{}"))
                 said = json.dumps({"ok": status == 200, **answer}).encode()
                 with suppress(ConnectionError):  # the gateway may have ended meanwhile
-                    self.send_response(status)
-                    self.send_header("Content-Type", "application/json")
-                    self.send_header("Content-Length", str(len(said)))
-                    self.end_headers()
-                    self.wfile.write(said)
+                    self.send(status, "application/json", said)
 
             def do_GET(self) -> None:
                 self.do_POST()
 
-            def log_message(self, *args: object) -> None:
-                return
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
-        return self
+        return Handler
 
     def __exit__(self, *exc: object) -> None:
         self._gone.set()
-        self._server.shutdown()
-        self._server.server_close()
+        super().__exit__(*exc)
 
     def _answer(self, method: str, given: dict[str, Any]) -> tuple[int, dict[str, Any]]:
         """Return the status, and the rest of the answer."""
