@@ -115,7 +115,7 @@ def test_the_matrix_shows_every_cell(open_page: Opener, made_run: Path) -> None:
 
 
 def test_a_click_opens_a_cell_in_full(open_page: Opener, made_run: Path) -> None:
-    """Prompt, reply, verdict with its violation, times and tokens; the repeats are a click away."""
+    """Prompt, reply, verdict with its violation, times and tokens; with its repeats."""
     page = page_of(open_page, made_run)
     prompt_id = "P0"
     rows = [

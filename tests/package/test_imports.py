@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -142,13 +141,6 @@ def test_the_map_names_everything_at_the_top() -> None:
 def test_the_top_has_few_files() -> None:
     """Six files connect pytest to the folders."""
     assert {path.name for path in ROOT.iterdir() if path.is_file()} == TOP_FILES
-
-
-def test_few_modules_share_a_name() -> None:
-    """A module is known by its file's name: one of the core beside a family of validators is the exception."""
-    names = Counter(path.name for path in MODULES.values())
-
-    assert {name for name, n in names.items() if n > 1} <= {"__init__.py", "text.py"}
 
 
 @pytest.mark.parametrize("folder", [name for name in MAP if (ROOT / name).is_dir()])
