@@ -9,6 +9,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.asking.clipping import bounded_fault, bounded_reply, with_changes
+from pytest_openclaw.asking.prompt_cache import PromptCache
 from pytest_openclaw.asking.truncation import cut_prompt
 from pytest_openclaw.core.clock import epoch_ms
 from pytest_openclaw.core.errors import OpenClawError
@@ -36,16 +37,30 @@ COUNTS = ("input_tokens", "output_tokens", "reasoning_tokens", "cached_tokens")
 SPEEDS = ("tokens_per_s", "prompt_tokens_per_s")
 
 
-async def ask_once(provider: Provider, request: Request) -> tuple[Reply | Fault, Timing]:
-    """Ask once; a provider's own times have precedence over those measured here, around the call."""
+async def ask_once(
+    provider: Provider, request: Request, cache: PromptCache | None = None
+) -> tuple[Reply | Fault, Timing]:
+    """Ask once; a provider's own times have precedence over those measured here, around the call.
+
+    Args:
+        provider: of the target.
+        request: the request.
+        cache: of the model; without it the prompt counts as its first one.
+    """
+    cache = cache or PromptCache()
+    may_be_cached = cache.add(request)
     started = time.perf_counter()
     started_at_ms = epoch_ms(started)
     result: Reply | Fault
     try:
         reply = await _ask(provider, _with_context(request))
-        cut = cut_prompt(provider.setup.name, request, reply)
-        # Its tokens are charged.
-        result = reply if cut is None else replace(cut, usage=usages_of(reply), cut=reply.cut)
+        if cut := cut_prompt(provider.setup.name, request, reply, cache.most_tokens):
+            result = replace(cut, usage=usages_of(reply), cut=reply.cut)  # its tokens are charged
+        else:
+            cache.most_tokens = max(cache.most_tokens, reply.input_tokens or 0)
+            # The server timed what it read, and does not say how much that was.
+            is_unknown = may_be_cached and reply.cached_tokens is None
+            result = replace(reply, prompt_tokens_per_s=None) if is_unknown else reply
     except CallFailed as failed:
         fault = faults.checked(failed.fault)
         result = bounded_fault(replace(fault, message=valid_text(fault.message), raw=valid_text(fault.raw)))

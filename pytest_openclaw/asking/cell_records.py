@@ -15,7 +15,7 @@ from pytest_openclaw.tools.dispatch import dispatch
 from pytest_openclaw.types.faults import outcome_of
 from pytest_openclaw.types.payloads import ReportPayload
 from pytest_openclaw.types.records import Record
-from pytest_openclaw.types.replies import Fault, Reply, Verdict
+from pytest_openclaw.types.replies import THINKING, Fault, Reply, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, MutableMapping
@@ -214,7 +214,10 @@ def _turn(turn: Turn, problems: Mapping[ToolCall, Problem | None]) -> dict[str, 
 
 
 def _speed_of(reply: Reply, timing: Timing) -> float | None:
-    """Return tokens per second from the first to the last, without the TTFT of each turn."""
+    """Return tokens per second from the first to the last, without the TTFT of each turn.
+
+    Reasoning that was not shown was generated before the first token.
+    """
     turns = [(turn.output_tokens, turn.timing) for turn in reply.turns] or [(reply.output_tokens, timing)]
     timed = [
         (tokens - 1, times.e2e_ms - times.ttft_ms)
@@ -222,7 +225,9 @@ def _speed_of(reply: Reply, timing: Timing) -> float | None:
         if tokens is not None and tokens > 1 and times is not None and times.ttft_ms is not None
     ]
     generating_ms = sum(ms for _, ms in timed)
-    return round(sum(n for n, _ in timed) / generating_ms * 1000, 1) if generating_ms > 0 else None
+    n_hidden = 0 if THINKING.strip() in reply.raw else reply.reasoning_tokens or 0
+    n_shown = sum(n for n, _ in timed) - n_hidden
+    return round(n_shown / generating_ms * 1000, 1) if generating_ms > 0 and n_shown > 0 else None
 
 
 def _whole(milliseconds: float | None) -> int | None:

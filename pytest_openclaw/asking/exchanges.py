@@ -197,8 +197,13 @@ class _Exchange:
                 (r.effective_model for r in reversed(self._replies) if r.effective_model), None
             ),
             tokens_per_s=_speed([(reply.output_tokens, reply.tokens_per_s) for reply in self._replies]),
+            # A server that does not say what was cached has it for the first turn only.
             prompt_tokens_per_s=_speed(
-                [(_tokens_read(reply), reply.prompt_tokens_per_s) for reply in self._replies]
+                [
+                    (_tokens_read(reply), reply.prompt_tokens_per_s)
+                    for reply in self._replies
+                    if reply.prompt_tokens_per_s
+                ]
             ),
             timing=self._timing(),
             turns=tuple(self.turns),
@@ -243,7 +248,7 @@ class _Exchange:
 def _speed(timed: Sequence[tuple[int | None, float | None]]) -> float | None:
     """Return the server's own speed over all turns, of their tokens and speeds, if it timed each of them."""
     seconds = [tokens / speed for tokens, speed in timed if tokens and speed]
-    if len(seconds) < len(timed):
+    if not seconds or len(seconds) < len(timed):
         return None
     return round(sum(tokens or 0 for tokens, _ in timed) / sum(seconds), 1)
 

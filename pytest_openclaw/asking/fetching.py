@@ -11,6 +11,7 @@ import json
 import os
 import random
 import time
+from collections import defaultdict
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, cast
@@ -20,6 +21,7 @@ from pytest_openclaw.asking.budget import SpentBudget
 from pytest_openclaw.asking.endpoint_limits import EndpointLimits
 from pytest_openclaw.asking.exchanges import hold_exchange
 from pytest_openclaw.asking.messages import JobResult, Waiting
+from pytest_openclaw.asking.prompt_cache import PromptCache
 from pytest_openclaw.asking.resources import collect_snapshot
 from pytest_openclaw.asking.retry import wait_before_retry
 from pytest_openclaw.core.redact import Redactor
@@ -72,6 +74,7 @@ class Fetcher:
         self._asked: set[str] = set()
         self._ready: dict[str, asyncio.Task[JsonObject]] = {}
         self._identified: set[str] = set()
+        self._caches: defaultdict[tuple[str, str], PromptCache] = defaultdict(PromptCache)
 
     async def fetch(self, job: PlannedCell, limit: int, on_send: Callable[[], None]) -> JobResult:
         """Send the cell when its endpoint, which takes `limit` requests at once, has room.
@@ -156,7 +159,8 @@ class Fetcher:
                 return ending or CallResult.never_sent(spent)
             attempt += 1
             in_flight = self._endpoints.in_flight(provider.endpoint)
-            result, timing = await ask_once(provider, job.request)
+            cache = self._caches[provider.endpoint, job.request.model]
+            result, timing = await ask_once(provider, job.request, cache)
             if isinstance(result, Fault) and result.failure_type == "model_not_found":
                 result = await self._with_served(result, job.target)
             costs.append((result, self._charge(provider, job.target, job.request, result, timing)))

@@ -141,7 +141,7 @@ class Exchange:
         cache_write_tokens: int | None = None,
         cache_write_1h_tokens: int | None = None,
     ) -> None:
-        """Set the server's own counts; of each, the last one counts.
+        """Set the server's own counts; of each, the last one above 0 counts: some gateways end with zeros.
 
         Args:
             input_tokens: all that was read; a cached part is part of it.
@@ -151,12 +151,7 @@ class Exchange:
             cached_tokens: part of the input, as are the following.
             cache_write_tokens: all that went into a cache.
             cache_write_1h_tokens: part of these.
-
-        Cached tokens are part of the input; a server that reports more of them than of input has counted
-        them separately, as Anthropic's own API does.
         """
-        if input_tokens is not None and (cached_tokens or 0) > input_tokens:
-            input_tokens += cached_tokens or 0
         before = self._usage or Usage()
         self._reasoning_tokens = _latest(reasoning_tokens, self._reasoning_tokens)
         self._uncached_tokens = _latest(uncached_tokens, self._uncached_tokens)
@@ -165,7 +160,7 @@ class Exchange:
         if self._uncached_tokens is not None:
             input_tokens = self._uncached_tokens + (cached_tokens or 0) + (cache_write_tokens or 0)
         self._usage = Usage(
-            input_tokens=_latest(input_tokens, before.input_tokens),
+            input_tokens=input_tokens or before.input_tokens,  # no prompt has 0 tokens
             output_tokens=_latest(output_tokens, before.output_tokens),
             cached_tokens=cached_tokens,
             cache_write_tokens=cache_write_tokens,
@@ -294,4 +289,4 @@ class Exchange:
 
 
 def _latest(count: int | None, before: int | None) -> int | None:
-    return before if count is None else count
+    return before if count is None or (count == 0 and before) else count

@@ -14,6 +14,7 @@ from pytest_openclaw.providers.http_call import Dialect
 from pytest_openclaw.providers.json_values import count_in, object_in, objects_in, text_in
 from pytest_openclaw.providers.over_http import MODELS_TIMEOUT_S, VendorApi
 from pytest_openclaw.providers.request_fields import chosen
+from pytest_openclaw.providers.token_counts import settled
 from pytest_openclaw.providers.wire_errors import error_in, load_object
 from pytest_openclaw.tools.thinking import strip_thinking
 from pytest_openclaw.types import faults
@@ -279,16 +280,29 @@ def _read_end(reason: str, candidate: JsonObject, exchange: Exchange) -> WireErr
 
 
 def _read_usage(usage: JsonObject, exchange: Exchange) -> None:
-    """Set the counts; that of the candidates leaves out thoughts, and that of the prompt what tools add."""
+    """Add the counts: the candidates' leaves out thoughts, and the prompt's leaves out what tools add.
+
+    A gateway may count thoughts as output; then the total is already complete without them.
+    """
     if usage:
-        thoughts = count_in(usage.get("thoughtsTokenCount"))
+        thoughts, written = (
+            count_in(usage.get("thoughtsTokenCount")),
+            count_in(usage.get("candidatesTokenCount")),
+        )
+        total, cached = count_in(usage.get("totalTokenCount")), count_in(usage.get("cachedContentTokenCount"))
+        n_input = _sum(
+            count_in(usage.get("promptTokenCount")), count_in(usage.get("toolUsePromptTokenCount"))
+        )
+        n_output = _sum(written, thoughts)
+        if total is not None and written is not None:
+            n_input, n_output, thoughts = settled(
+                n_input, written, total=total, reasoning=thoughts, cached=cached
+            )
         exchange.receive_usage(
-            input_tokens=_sum(
-                count_in(usage.get("promptTokenCount")), count_in(usage.get("toolUsePromptTokenCount"))
-            ),
-            output_tokens=_sum(count_in(usage.get("candidatesTokenCount")), thoughts),
+            input_tokens=n_input,
+            output_tokens=n_output,
             reasoning_tokens=thoughts,
-            cached_tokens=count_in(usage.get("cachedContentTokenCount")),
+            cached_tokens=cached,
         )
 
 

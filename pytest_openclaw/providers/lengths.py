@@ -25,12 +25,17 @@ def fewest_tokens(request: Request) -> int:
     thinking of earlier turns, and the words beside a call (Llama 3.1). Tools are not counted either, since
     a server may shorten them.
     """
-    turns = request.conversation
-    asked = (turn.user or "" for turn in turns)
-    said = (strip_thinking(turn.text) for turn in turns if not turn.calls)
-    answered = (result for turn in turns for result in turn.results)
-    texts = (request.system or "", *asked, *said, *answered)
-    return sum(len(text.split()) for text in texts)
+    return sum(len(text.split()) for text in texts_read(request))
+
+
+def texts_read(request: Request) -> Iterator[str]:
+    """Yield the texts of a request, in order, that every template shows to the model."""
+    yield request.system or ""
+    for turn in request.conversation:
+        yield turn.user or ""
+        if not turn.calls:
+            yield strip_thinking(turn.text)
+        yield from turn.results
 
 
 def most_tokens(request: Request) -> int:

@@ -12,6 +12,7 @@ from pytest_openclaw.providers.http_call import Dialect
 from pytest_openclaw.providers.json_values import count_in, object_in, objects_in, positive_in, text_in
 from pytest_openclaw.providers.ollama import Ollama, offered
 from pytest_openclaw.providers.request_fields import chosen
+from pytest_openclaw.providers.token_counts import settled
 from pytest_openclaw.providers.wire_errors import error_in, load_object
 from pytest_openclaw.tools.thinking import strip_thinking
 from pytest_openclaw.types.faults import WireError
@@ -241,14 +242,18 @@ def _arguments_text(arguments: Any) -> str:
 
 
 def _read_counts(payload: JsonObject, exchange: Exchange) -> None:
+    """Add the counts and the server's own speeds; what came from a cache took no time of reading."""
     n_prompt, n_output = count_in(payload.get("prompt_eval_count")), count_in(payload.get("eval_count"))
+    cached = count_in(payload.get("prompt_eval_cached_count"))
+    n_prompt = settled(n_prompt, 0, total=None, cached=cached).input
     if n_prompt is not None or n_output is not None:
-        exchange.receive_usage(input_tokens=n_prompt, output_tokens=n_output)
+        exchange.receive_usage(input_tokens=n_prompt, output_tokens=n_output, cached_tokens=cached)
     duration_ns = positive_in(payload.get("eval_duration"))
     if duration_ns and (n_output or 0) > 1:  # the speed of a single token is meaningless
         exchange.receive_speed((n_output or 0) * _NS_IN_S / duration_ns)
-    if n_prompt and (reading_ns := positive_in(payload.get("prompt_eval_duration"))):
-        exchange.receive_prompt_speed(n_prompt * _NS_IN_S / reading_ns)
+    n_new = (n_prompt or 0) - (cached or 0)
+    if n_new > 0 and (reading_ns := positive_in(payload.get("prompt_eval_duration"))):
+        exchange.receive_prompt_speed(n_new * _NS_IN_S / reading_ns)
 
 
 def _may_chat(show: JsonObject) -> bool:

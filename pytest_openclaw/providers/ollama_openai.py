@@ -13,6 +13,7 @@ from pytest_openclaw.providers.json_values import count_in, object_in, objects_i
 from pytest_openclaw.providers.ollama import Ollama, offered
 from pytest_openclaw.providers.over_http import REFUSALS
 from pytest_openclaw.providers.request_fields import chosen
+from pytest_openclaw.providers.token_counts import most_in, settled
 from pytest_openclaw.providers.wire_errors import error_in, error_of_object
 from pytest_openclaw.types.faults import WireError
 from pytest_openclaw.types.targets import LISTED
@@ -27,6 +28,17 @@ if TYPE_CHECKING:
 
 # Only the first one is read: some servers send the same thinking under two names.
 _REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking")
+# Cached tokens of the input: the usual name, then others of Mistral, DeepSeek, Moonshot, Mistral again, and
+# Anthropic's, which gateways keep.
+_CACHED = (
+    "prompt_tokens_details.cached_tokens",
+    "prompt_token_details.cached_tokens",
+    "prompt_cache_hit_tokens",
+    "cached_tokens",
+    "num_cached_tokens",
+    "cache_read_input_tokens",
+)
+_CACHE_WRITE = ("prompt_tokens_details.cache_write_tokens", "cache_creation_input_tokens")
 # Without these the question is the same. Some servers reject each field that they do not know.
 _OPTIONAL = ("think", "stream_options", "seed", "temperature", "top_p")
 _REJECTS = re.compile(r"support|extra|unknown|unrecogni[sz]ed|unexpected|permitted|allowed")
@@ -89,18 +101,15 @@ def read_chat(payload: JsonObject, exchange: Exchange) -> WireError | None:
     groq = object_in(payload["x_groq"]) if "x_groq" in payload else {}
     if error := groq.get("error"):
         return error_of_object(error)
-    if usage := object_in(payload.get("usage")) or object_in(groq.get("usage")):
-        _read_usage(usage, exchange)
-    if "timings" in payload:
-        _read_timings(object_in(payload["timings"]), exchange)
+    holders = (
+        payload,
+        groq,
+        *objects_in(payload.get("choices"))[:1],
+    )  # Moonshot's stream has it in the choice
+    usage = next((found for holder in holders if (found := object_in(holder.get("usage")))), {})
+    if usage or "timings" in payload:
+        _read_usage(usage, object_in(payload.get("timings")), exchange)
     return None
-
-
-def _read_timings(timings: JsonObject, exchange: Exchange) -> None:
-    """Add llama.cpp's own speeds; that of a single token is meaningless."""
-    if (count_in(timings.get("predicted_n")) or 0) > 1:
-        exchange.receive_speed(positive_in(timings.get("predicted_per_second")))
-    exchange.receive_prompt_speed(positive_in(timings.get("prompt_per_second")))
 
 
 def is_completion(payload: JsonObject) -> bool:
@@ -228,13 +237,31 @@ def _read_call(call: JsonObject, exchange: Exchange, *, whole: bool) -> None:
     )
 
 
-def _read_usage(usage: JsonObject, exchange: Exchange) -> None:
-    cached = count_in(object_in(usage.get("prompt_tokens_details")).get("cached_tokens"))
+def _read_usage(usage: JsonObject, timings: JsonObject, exchange: Exchange) -> None:
+    """Add the counts and llama.cpp's own speeds; the speed of a single token is meaningless."""
+    n_prompt, n_new = count_in(usage.get("prompt_tokens")), count_in(timings.get("prompt_n"))
+    cached = most_in(usage, *_CACHED)
     if cached is None:
-        cached = count_in(usage.get("prompt_cache_hit_tokens"))  # DeepSeek's
-    exchange.receive_usage(
-        input_tokens=count_in(usage.get("prompt_tokens")),
-        output_tokens=count_in(usage.get("completion_tokens")),
-        reasoning_tokens=count_in(object_in(usage.get("completion_tokens_details")).get("reasoning_tokens")),
-        cached_tokens=cached,
+        cached = count_in(timings.get("cache_n"))
+    if cached is None and n_prompt and n_new and n_new <= n_prompt:  # versions before `cache_n`
+        cached = n_prompt - n_new
+    written = most_in(usage, *_CACHE_WRITE)
+    counts = settled(
+        n_prompt,
+        count_in(usage.get("completion_tokens")),
+        total=count_in(usage.get("total_tokens")),
+        reasoning=most_in(usage, "completion_tokens_details.reasoning_tokens", "reasoning_tokens"),
+        cached=cached,
+        cache_write=written,
     )
+    if usage:
+        exchange.receive_usage(
+            input_tokens=counts.input,
+            output_tokens=counts.output,
+            reasoning_tokens=counts.reasoning,
+            cached_tokens=cached,
+            cache_write_tokens=written,
+        )
+    if (count_in(timings.get("predicted_n")) or 0) > 1:
+        exchange.receive_speed(positive_in(timings.get("predicted_per_second")))
+    exchange.receive_prompt_speed(positive_in(timings.get("prompt_per_second")))

@@ -10,6 +10,7 @@ from pytest_openclaw.providers.http_call import Dialect
 from pytest_openclaw.providers.json_values import count_in, object_in, objects_in, text_in
 from pytest_openclaw.providers.over_http import VendorApi
 from pytest_openclaw.providers.request_fields import chosen
+from pytest_openclaw.providers.token_counts import most_in, settled
 from pytest_openclaw.providers.wire_errors import error_in, error_of_object
 
 if TYPE_CHECKING:
@@ -228,11 +229,22 @@ def _read_thoughts(item: JsonObject, exchange: Exchange) -> None:
 
 def _read_usage(usage: JsonObject, exchange: Exchange) -> None:
     if usage:
+        cached = most_in(usage, "input_tokens_details.cached_tokens", "cache_read_input_tokens")
+        written = most_in(usage, "input_tokens_details.cache_write_tokens", "cache_creation_input_tokens")
+        counts = settled(
+            count_in(usage.get("input_tokens")),
+            count_in(usage.get("output_tokens")),
+            total=count_in(usage.get("total_tokens")),
+            reasoning=most_in(usage, "output_tokens_details.reasoning_tokens"),
+            cached=cached,
+            cache_write=written,
+        )
         exchange.receive_usage(
-            input_tokens=count_in(usage.get("input_tokens")),
-            output_tokens=count_in(usage.get("output_tokens")),
-            reasoning_tokens=count_in(object_in(usage.get("output_tokens_details")).get("reasoning_tokens")),
-            cached_tokens=count_in(object_in(usage.get("input_tokens_details")).get("cached_tokens")),
+            input_tokens=counts.input,
+            output_tokens=counts.output,
+            reasoning_tokens=counts.reasoning,
+            cached_tokens=cached,
+            cache_write_tokens=written,
         )
 
 

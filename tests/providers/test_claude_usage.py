@@ -81,12 +81,3 @@ def test_cached_input_is_counted_separately():
             cache_write_1h_tokens=6,
         ),
     )
-
-
-def test_cached_input_is_part_of_the_input():
-    """Cached input is part of the input, whichever way a server counts."""
-    part_of_it, beside = Exchange(), Exchange()
-    part_of_it.receive_usage(input_tokens=100, output_tokens=1, cached_tokens=90)
-    beside.receive_usage(input_tokens=10, output_tokens=1, cached_tokens=90)
-
-    assert [each.reply().input_tokens for each in (part_of_it, beside)] == [100, 100]

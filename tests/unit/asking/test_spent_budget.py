@@ -143,7 +143,7 @@ def test_a_warm_up_is_paid_too() -> None:
             3.0,
             id="broken-and-counted",
         ),
-        pytest.param(costs(1, 2), "context_overflow", 5.0, 5.0, id="cut-and-counted"),
+        pytest.param(costs(100, 2), "context_overflow", 104.0, 104.0, id="cut-and-counted"),
         pytest.param(
             fails(faults.refused_by_server("fake", "m", faults.WireError(status=400, message="bad"))),
             "http_400",

@@ -51,13 +51,13 @@ ANSWERED = Turn(calls=(ToolCall(name="read"),), results=("word " * 300,))
         pytest.param(request(300), {"input_tokens": 4000}, False, id="more"),
         pytest.param(request(300), {"input_tokens": None}, False, id="not-counted"),
         pytest.param(request(300), {"input_tokens": 0}, False, id="counted-as-none"),
-        pytest.param(request(LEAST_WORDS), {"input_tokens": 10}, True, id="just-long-enough"),
-        pytest.param(request(LEAST_WORDS - 1), {"input_tokens": 10}, False, id="too-short-to-be-cut"),
+        pytest.param(request(LEAST_WORDS), {"input_tokens": 100}, True, id="just-long-enough"),
+        pytest.param(request(LEAST_WORDS - 1), {"input_tokens": 100}, False, id="too-short-to-be-cut"),
         pytest.param(
             request(300), {"input_tokens": 44, "cached_tokens": 256}, False, id="the-rest-from-a-cache"
         ),
         pytest.param(
-            request(300), {"input_tokens": 44, "cached_tokens": 44}, True, id="cut-and-from-a-cache"
+            request(300), {"input_tokens": 100, "cached_tokens": 44}, True, id="cut-and-from-a-cache"
         ),
         pytest.param(
             request(12_000),
