@@ -103,8 +103,7 @@ OPTIONS = (
     ),
     Option(
         "surface",
-        "Kinds of requests: listed (a suite's own tools), openclaw (what OpenClaw sends), openclaw-code (the "
-        "same in code mode, through openclaw_agent) (listed).",
+        "Kinds of requests: listed (a suite's own tools), openclaw (what OpenClaw sends) (listed).",
         "NAME[,NAME…]",
         kind="list",
     ),

@@ -184,7 +184,7 @@ def of_judgment(judgment: Judgment) -> dict[str, Any]:
 
 
 def _marks(call: ToolCall) -> dict[str, bool]:
-    return {name: True for name in ("in_code", "unoffered") if getattr(call, name)}
+    return {"unoffered": True} if call.unoffered else {}
 
 
 def _turn(turn: Turn, problems: Mapping[ToolCall, Problem | None]) -> dict[str, Any]:

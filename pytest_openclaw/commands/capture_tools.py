@@ -119,11 +119,8 @@ def drifts_between(before: Catalogue, now: Catalogue) -> Iterator[Drift]:
     The user's own config is compared with the most similar one.
     """
     from pytest_openclaw.stats.drift import compare_surfaces, nearest
-    from pytest_openclaw.tools.captured import CONFIGURED
 
     for name in now.requests:
-        if name not in before.surfaces and name != CONFIGURED:  # an older capture has no code mode
-            continue
         beside = name if name in before.surfaces else nearest(now.surface(name), before.surfaces)
         one, other = _surface(before, beside), _surface(now, name)
         if beside != name:  # another config makes another request, so only tools can be compared

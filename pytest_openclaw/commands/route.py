@@ -204,14 +204,8 @@ def _entry_lines(routing: Routing, out: Path) -> Iterator[str]:
 
 def _consequences(route: Route) -> Iterator[str]:
     """Yield consequences for the entry, and settings that a patch cannot make."""
-    from pytest_openclaw.reports.openclaw_patch import ONLY_IN_CODE_MODE, code_mode_of
-
     found = route.recommendation
-    if route.is_in_code_mode or route.other_mode:
-        yield code_mode_of(route)
-    if found.kind == "trusted_with" and route.role == "unsettled":
-        yield f"no entry: {ONLY_IN_CODE_MODE}"
-    elif found.kind == "unsafe":
+    if found.kind == "unsafe":
         which = f", neither {', '.join(found.harm_tools)} nor any other" if found.harm_tools else ""
         yield f"its entry gives it no tool{which}"
     elif found.kind == "not_enough_evidence":
@@ -232,7 +226,6 @@ def _as_json(candidate: Candidate) -> JsonObject:
         "recommendation": candidate.group.recommendation.kind,
         "sentence": candidate.group.recommendation.sentence,
         "may_hold": candidate.role,
-        "code_mode": candidate.is_in_code_mode,
         "is_local": candidate.is_local,
         "evidence": use.evidence,
         "tier": use.tier,

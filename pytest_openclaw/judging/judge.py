@@ -17,7 +17,6 @@ from pytest_openclaw.core.text import MAX_ANSWER_BYTES, MAX_CALLS_BYTES
 from pytest_openclaw.judging.tested_tools import tested_tools
 from pytest_openclaw.judging.tool_outcomes import called_needlessly, expected_tools_of, tool_outcome_of
 from pytest_openclaw.tools.bridge import reaching
-from pytest_openclaw.tools.code_mode import without_code
 from pytest_openclaw.tools.dispatch import dispatch
 from pytest_openclaw.tools.invoked import invoked_tools
 from pytest_openclaw.tools.promoted import NOTE, promoted_calls
@@ -115,12 +114,12 @@ def prepare(prompt: Prompt, reply: Reply) -> Reply:
     """Return the reply for validators and benchmarks: the answer alone, with its calls dispatched.
 
     `tool_names` is set. If tools were offered, so is `dispatched`, and `world` if there is one; calls that
-    OpenClaw makes from the text count like others. In code mode the calls are those that the code made.
+    OpenClaw makes from the text count like others.
     """
     text = strip_thinking(reply.text)
     answer = reply if text == reply.text else replace(reply, text=text, raw=reply.raw or reply.text)
     if prompt.tools is not None:
-        answer = _dispatched(prompt, without_code(answer, prompt.tools), prompt.tools)
+        answer = _dispatched(prompt, answer, prompt.tools)
     names = invoked_tools(answer)
     return answer if names == answer.tool_names else replace(answer, tool_names=names)
 

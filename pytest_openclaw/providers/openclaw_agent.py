@@ -48,7 +48,6 @@ from pytest_openclaw.providers.openclaw.call import (
     write_config,
     write_message,
 )
-from pytest_openclaw.providers.openclaw.code_calls import CodeCalls
 from pytest_openclaw.providers.openclaw.envelope import find_envelope, read_envelope
 from pytest_openclaw.providers.openclaw.recorded_reply import (
     answering,
@@ -63,7 +62,7 @@ from pytest_openclaw.types import faults
 from pytest_openclaw.types.faults import CallFailed
 from pytest_openclaw.types.protocols import Provider, ProviderSetup
 from pytest_openclaw.types.replies import Fault
-from pytest_openclaw.types.targets import LISTED, OPENCLAW_CODE
+from pytest_openclaw.types.targets import LISTED
 from pytest_openclaw.types.worlds import World
 
 if TYPE_CHECKING:
@@ -151,11 +150,8 @@ class OpenClawAgent(Provider):
         with scratch_folder(request.world, compiled=compiled, within=calls) as scratch:
             if why := why_no_shell(request, scratch):
                 raise CallFailed(faults.cannot_play(self.setup.name, why))
-            code = None
-            if request.surface == OPENCLAW_CODE:
-                code = CodeCalls(scratch.folder / "calls.jsonl", hold=request.world is None)
             own = own_tools(request)
-            plugins = lay_out_plugin(scratch.folder / "plugin", own, code)
+            plugins = lay_out_plugin(scratch.folder / "plugin", own)
             relay = Relay(
                 server,
                 route.model,
@@ -163,10 +159,8 @@ class OpenClawAgent(Provider):
                 timeout_s=request.timeout_s,
                 most_turns=most_requests(request),
                 may_pass=may_pass(request),
-                code=code,
                 n_images=len(request.images),
-                # In code mode its prompt lists some of the tools; code finds the others.
-                own_tools=[] if code else [tool.name for tool in own],
+                own_tools=[tool.name for tool in own],
             )
             async with relay:
                 program = Program(
@@ -322,7 +316,7 @@ class OpenClawAgent(Provider):
             why = f"this OpenClaw does not offer {', '.join(lacking[:3])} without a gateway."
             return faults.cannot_play(self.setup.name, why)
         if received.over.is_set():
-            return reply_of(received, None, request, began=began, code=relay.code)
+            return reply_of(received, None, request, began=began)
         envelope = find_envelope(valid_text(b"\n".join(lines).decode("utf-8", "replace")), running.stderr)
         if envelope is None:
             return self._without_result(running)
@@ -333,10 +327,9 @@ class OpenClawAgent(Provider):
             timeout_s=request.timeout_s,
         )
         result = read_envelope(envelope, called)
-        relay.read_code_calls()
         if isinstance(result, Fault):
             return result
-        return reply_of(received, result, request, began=began, code=relay.code)
+        return reply_of(received, result, request, began=began)
 
     def _played(self, outcome: Reply | Fault, stage: Stage, world: World) -> Reply | Fault:
         if broken := what_broke(stage.world_file):

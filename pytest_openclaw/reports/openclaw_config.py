@@ -29,7 +29,6 @@ ANY_REF = "*"
 """In `KEYS`, one `provider/model`."""
 _POLICIES: Path = ("tools", "byProvider")
 _POLICY: Path = (*_POLICIES, ANY_REF)
-_MODELS: Path = ("agents", "defaults", "models")
 KEYS: Mapping[str, frozenset[Path]] = {
     "2026.9.6": frozenset(
         {
@@ -42,7 +41,6 @@ KEYS: Mapping[str, frozenset[Path]] = {
             ("agents", "defaults", "subagents", "model", "fallbacks"),
             ("agents", "defaults", "subagents", "thinking"),
             *(("agents", "defaults", *place.path) for place in PLACES if place.path),
-            (*_MODELS, ANY_REF, "codeMode"),
         }
     )
 }
@@ -71,22 +69,11 @@ def patch_of(routing: Routing) -> JsonObject:
         if choice.ref and choice.place.path:
             *outer, last = choice.place.path
             reduce(lambda inner, key: inner.setdefault(key, {}), outer, defaults)[last] = choice.ref
-    settled = [route for route in routing.routes if route.role != "unsettled"]
-    # Code mode gives a model JavaScript in place of its tools, whatever its policy denies. It is on by itself
-    # for models that their provider's catalog prefers for it, whether or not it was measured.
-    if exact := [route for route in settled if _is_exact(route.ref)]:
-        defaults["models"] = {route.ref: {"codeMode": route.has_code_mode} for route in exact}
-    policies = {route.ref: _policy(route) for route in settled}
+    policies = {route.ref: _policy(route) for route in routing.routes if route.role != "unsettled"}
     return {
         **({"agents": {"defaults": defaults}} if defaults else {}),
         **({"tools": {"byProvider": policies}} if policies else {}),
     }
-
-
-def _is_exact(ref: str) -> bool:
-    """Whether OpenClaw takes this as one model; any other key with a `codeMode` makes a config invalid."""
-    provider, _, model = ref.partition("/")
-    return bool(provider.strip() and model.strip()) and "*" not in ref
 
 
 def unknown_keys(patch: JsonObject, release: str) -> list[Path]:
@@ -116,7 +103,5 @@ def _leaves(value: Any, path: Path) -> Iterator[Path]:
 
 
 def _pattern(path: Path) -> Path:
-    for place in (_POLICIES, _MODELS):
-        if path[: len(place)] == place:
-            return (*place, ANY_REF, *path[len(place) + 1 :])
-    return path
+    at = len(_POLICIES)
+    return (*_POLICY, *path[at + 1 :]) if path[:at] == _POLICIES else path

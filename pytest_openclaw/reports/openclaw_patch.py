@@ -26,13 +26,6 @@ if TYPE_CHECKING:
     from pytest_openclaw.stats.routing import Routing
 
 FIRST_WORDS = "// A patch for OpenClaw"
-_EXECUTOR = (
-    "It was measured with tools.codeMode.executor quickjs; OpenClaw's default, node, does not keep code away "
-    "from your machine."
-)
-ONLY_IN_CODE_MODE = (
-    "code mode is for trusted models alone, because no policy limits code; measure it with code mode off, too"
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +91,8 @@ def _heading(routing: Routing, origin: Origin, file: str, *, is_empty: bool) -> 
         yield from comment(
             "Objects are merged by key, so a narrower profile, allow or deny of yours stays where the entry "
             "here has none. Lists are replaced: if an entry of yours denies more tools than the one here, "
-            "add them here. Every provider/model must be one of `openclaw models list`."
+            "add them here. Every provider/model must be one of `openclaw models list`. All models were "
+            "measured with OpenClaw's code mode off; with it on, no policy limits their code."
         )
     for shown_text in origin.shortcomings:
         yield from comment(f"WARNING: {shown_text}. The evidence is that of the cells that were asked.")
@@ -123,13 +117,6 @@ def _comments(routing: Routing) -> dict[Path, list[str]]:
         if route.role != "unsettled"
     }
     defaults = ("agents", "defaults")
-    comments[*defaults, "models"] = comment(
-        "In code mode OpenClaw gives a model JavaScript to run, whatever its policy denies. Written by hand "
-        "into a config that OpenClaw has not written yet, this list would allow no other models."
-    )
-    for route in routing.routes:
-        on = f" {_EXECUTOR}" if route.has_code_mode else ""
-        comments[*defaults, "models", route.ref] = comment(f"{code_mode_of(route)}.{on}")
     if best := routing.subagent:
         comments[*defaults, "subagents"] = comment(
             f"{render_best(routing.best, ABLE)}."
@@ -150,26 +137,11 @@ def _comments(routing: Routing) -> dict[Path, list[str]]:
     return comments
 
 
-def code_mode_of(route: Route) -> str:
-    """Return whether the patch turns code mode on, and what was measured with it on and off."""
-    on, off = (
-        "; ".join(_tier(one).rstrip(".") for one in (*route.candidates, *route.other_mode) if mode(one))
-        for mode in (lambda one: one.is_in_code_mode, lambda one: not one.is_in_code_mode)
-    )
-    switch = "on" if route.has_code_mode else "off"
-    return f"Code mode is {switch}. With it on: {on or 'not measured'}. With it off: {off or 'not measured'}"
-
-
 def _each_evidence(route: Route) -> Iterator[str]:
     for candidate in route.candidates:
         yield from _evidence(candidate)
     if len(route.candidates) > 1:
         yield from comment("The tool policy knows no thinking level, so the weakest of these decides.")
-    if route.role == "unsettled" and route.recommendation.kind == "trusted_with":
-        yield from comment(f"{ONLY_IN_CODE_MODE[0].upper()}{ONLY_IN_CODE_MODE[1:]}.")
-    for other in route.other_mode:
-        is_on = "on" if other.is_in_code_mode else "off"
-        yield from comment(f"Measured with code mode {is_on}: {_verdict(other)}")
     for other in route.set_aside:
         # It goes before the others, unless it shows no calls on the wire.
         is_ours = other.rank < route.candidates[0].rank

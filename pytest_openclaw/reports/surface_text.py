@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.types.targets import OPENCLAW, OPENCLAW_CODE, OPENCLAW_ITSELF
+from pytest_openclaw.types.targets import OPENCLAW, OPENCLAW_ITSELF
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -17,15 +17,12 @@ HEADERS = ("target", "cells", "on listed", "on openclaw", "points", "95 %", "out
 
 
 def surface_note(summary: Summary) -> str:
-    """Return which requests the tiers of OpenClaw's surfaces rest on; empty if no target was asked there."""
+    """Return which request the tiers on `openclaw` rest on; empty if no target was asked there."""
     if summary.surface is None:
         return ""
-    asked = {(group.target.surface, group.target.provider) for group in summary.groups}
-    providers = {provider for surface, provider in asked if surface == OPENCLAW}
-    notes = [_source(summary.surface, providers)] if providers else []
-    if any(surface == OPENCLAW_CODE for surface, _ in asked):
-        notes.append(f"{OPENCLAW_CODE} is what the installed OpenClaw sends itself in code mode")
-    return "; ".join(notes)
+    targets = (group.target for group in summary.groups)
+    providers = {target.provider for target in targets if target.surface == OPENCLAW}
+    return _source(summary.surface, providers) if providers else ""
 
 
 def _source(surface: JsonObject, providers: Collection[str]) -> str:
@@ -38,14 +35,14 @@ def _source(surface: JsonObject, providers: Collection[str]) -> str:
 
 
 def cost_rows(summary: Summary) -> Iterator[tuple[str, ...]]:
-    """Yield a row of `HEADERS` for each model on a surface of OpenClaw's that was asked on `listed`, too."""
+    """Yield a row of `HEADERS` for each model on `openclaw` that was asked on `listed`, too."""
     for one in summary.surface_cost.targets if summary.surface_cost else ():
         found = one.verdicts
         if not found.n_cells:  # none has an answer on both
             continue
         between = found.range_95
         yield (
-            one.target if one.target.endswith(f"+{OPENCLAW_CODE}") else one.base_target,
+            one.base_target,
             f"{found.n_cells}",
             f"{found.n_base}",
             f"{found.n_candidate}",

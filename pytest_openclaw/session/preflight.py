@@ -18,7 +18,7 @@ from pytest_openclaw.suites import closest
 from pytest_openclaw.types.faults import CallFailed
 from pytest_openclaw.types.settings import INSTALLED, SAMPLING, Settings
 from pytest_openclaw.types.surface import SUBSTITUTE
-from pytest_openclaw.types.targets import LISTED, OPENCLAW_CODE, OPENCLAW_ITSELF
+from pytest_openclaw.types.targets import LISTED
 
 _OURS = re.compile("^(--openclaw-|openclaw_)")
 _PROMPTS = re.compile(rb"""^\s*\[\[prompts\]\]|"validator"\s*:""", re.MULTILINE)
@@ -124,11 +124,6 @@ def _why_not_on(surface: SurfaceName, provider: Provider) -> str:
     """Return why a provider cannot ask on a surface, and what can; empty if it can."""
     if surface == LISTED:
         return ""
-    if surface == OPENCLAW_CODE and not provider.is_openclaw:
-        return (
-            "cannot run the code that code mode asks a model for; OpenClaw itself can: ask the model through "
-            f"{OPENCLAW_ITSELF}, such as {OPENCLAW_ITSELF}/ollama/qwen3:8b"
-        )
     if provider.plays_worlds and not provider.is_openclaw:
         return "runs tools by a request of its own; ask it on listed, in a run of its own"
     return "" if provider.takes_tools else "sends no tools; ask it on listed, in a run of its own"

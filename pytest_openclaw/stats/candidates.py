@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from pytest_openclaw.types.targets import OPENCLAW_CODE
-
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -56,11 +54,6 @@ class Candidate:
         return self.group.target.label
 
     @property
-    def is_in_code_mode(self) -> bool:
-        """Whether it was measured with code mode on."""
-        return self.group.target.surface == OPENCLAW_CODE
-
-    @property
     def is_native(self) -> bool:
         """Whether its tier is one of calls on the wire."""
         return self.group.tool_use.evidence == "native"
@@ -85,29 +78,16 @@ class Route:
 
     Attributes:
         set_aside: targets that reached it in a way that OpenClaw does not take.
-        other_mode: targets measured with code mode on if the others were not, or the reverse.
     """
 
     ref: str
     candidates: tuple[Candidate, ...]
     set_aside: tuple[Candidate, ...] = ()
-    other_mode: tuple[Candidate, ...] = ()
 
     @property
     def role(self) -> Role:
         """What the weakest recommendation allows."""
-        role = _ROLES[self.recommendation.kind]
-        return "unsettled" if role == "some" and self.is_in_code_mode else role
-
-    @property
-    def is_in_code_mode(self) -> bool:
-        """Whether its targets were measured with code mode on."""
-        return self.candidates[0].is_in_code_mode
-
-    @property
-    def has_code_mode(self) -> bool:
-        """Whether it gets code mode."""
-        return self.is_in_code_mode and self.role == "all"
+        return _ROLES[self.recommendation.kind]
 
     @property
     def recommendation(self) -> Recommendation:

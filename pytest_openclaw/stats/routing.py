@@ -9,15 +9,11 @@
 | `not_enough_evidence` | nothing is said of it |
 
 For heartbeats, titles and the like `roles.py` says which models fit.
-
-What was measured with code mode on says nothing of a model with it off, and the reverse. A model gets code
-mode if it is trusted with it, and not without. No policy limits code itself, so a model that is trusted with
-some tools in code mode gets neither code mode nor these tools.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.stats.best import best_of
@@ -81,17 +77,6 @@ def plan_routes(candidates: Sequence[Candidate], context_tokens: int | None = No
 
 
 def _route(ref: str, rivals: Sequence[Candidate]) -> Route:
-    modes = [[one for one in rivals if one.is_in_code_mode == is_on] for is_on in (False, True)]
-    without, *with_code = [_route_in_mode(ref, mode) for mode in modes if mode]
-    if not with_code:
-        return without
-    (code,) = with_code
-    is_better = code.role == "all" != without.role
-    chosen, other = (code, without) if is_better else (without, code)
-    return replace(chosen, other_mode=other.candidates)
-
-
-def _route_in_mode(ref: str, rivals: Sequence[Candidate]) -> Route:
     # A way that was asked on the wire and did not answer has shown something too: nothing to rely on.
     ranks = [one.rank for one in rivals if one.is_native or one.group.n_native_unanswered]
     best = min(ranks, default=min(candidate.rank for candidate in rivals))

@@ -233,7 +233,7 @@ def _as_asked(prompt: Prompt, record: Record, part: Part) -> Prompt:
         raise OpenClawError(
             f"{part.name}: {SURFACE} is missing, with which {prompt.id} was asked; bring it back"
         )
-    return on_surface(prompt, part.surface, record.surface)
+    return on_surface(prompt, part.surface)
 
 
 def _reply(record: Record, text: str) -> Reply:

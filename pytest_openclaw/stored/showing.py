@@ -15,7 +15,6 @@ from pytest_openclaw.suites.offered import read_tools
 from pytest_openclaw.tools.dispatch import dispatch
 from pytest_openclaw.tools.thinking import strip_thinking
 from pytest_openclaw.types.rows import call_of
-from pytest_openclaw.types.targets import OPENCLAW_CODE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -61,7 +60,7 @@ def show_run(
 
     def cell(row: IndexedRow) -> Shown:
         record, older = row.whole, before.get(row.record.key)
-        known = None if record.surface == OPENCLAW_CODE else tools.get((record.suite, record.prompt_id))
+        known = tools.get((record.suite, record.prompt_id))
         return Shown(record=record, tools=known, before=older.whole if older else None)
 
     return ShownRun(
@@ -124,7 +123,7 @@ def open_record(record: Record, definition: JsonObject) -> Opened:
     answer = strip_thinking(record.raw_output)
     thinking = record.raw_output[: len(record.raw_output) - len(answer)]
     alone = _ONE_BLOCK.fullmatch(thinking)
-    tools = None if record.surface == OPENCLAW_CODE else offered_tools(definition)
+    tools = offered_tools(definition)
     return Opened(
         thinking=alone[2] if alone else thinking,
         answer=answer,

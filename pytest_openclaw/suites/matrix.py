@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.types.prompts import Prompt
     from pytest_openclaw.types.surface import Surface
-    from pytest_openclaw.types.targets import SurfaceName, Target
+    from pytest_openclaw.types.targets import Target
 
 
 def build_cells(
@@ -41,7 +41,7 @@ def build_cells(
         prompt.repeat or (1 if of_tools_alone and not affects_tier(prompt) else repeats) for prompt in prompts
     ]
     asked = {
-        name: prompts if name == LISTED else [_on_openclaw(prompt, surface, name) for prompt in prompts]
+        name: prompts if name == LISTED else [_on_openclaw(prompt, surface) for prompt in prompts]
         for name in dict.fromkeys(target.surface for target in targets)
     }
     return tuple(
@@ -53,8 +53,8 @@ def build_cells(
     )
 
 
-def _on_openclaw(prompt: Prompt, surface: Surface | None, name: SurfaceName) -> Prompt | None:
-    return None if surface is None or why_not_on_openclaw(prompt) else on_surface(prompt, surface, name)
+def _on_openclaw(prompt: Prompt, surface: Surface | None) -> Prompt | None:
+    return None if surface is None or why_not_on_openclaw(prompt) else on_surface(prompt, surface)
 
 
 def select_prompts(prompts: Sequence[Prompt], patterns: Sequence[str]) -> tuple[Prompt, ...]:

@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.suites.wording import kind_of, shown
 from pytest_openclaw.tools.catalogue import Bridge, load_catalogue, read_catalogue, said_tools
-from pytest_openclaw.tools.code_mode import CODE_MODE
 from pytest_openclaw.tools.root_unions import flattened
-from pytest_openclaw.types.targets import OPENCLAW_CODE
 from pytest_openclaw.types.tool_calls import Tool
 
 if TYPE_CHECKING:
@@ -51,11 +49,6 @@ def read_tools(value: Any) -> tuple[Tool, ...]:
     """
     catalogue, value = catalogue_of(value) or load_catalogue(), said_tools(value)
     if isinstance(value, str):
-        if value == CODE_MODE:
-            raise ValueError(
-                f"names the surface {CODE_MODE}, whose code only OpenClaw runs. "
-                f"Ask any list of tools with --openclaw-surface={OPENCLAW_CODE}."
-            )
         if value not in catalogue.surfaces:
             known = ", ".join(sorted(catalogue.surfaces))
             raise ValueError(

@@ -9,14 +9,11 @@ from typing import TYPE_CHECKING
 
 from pytest_openclaw.tools.bridge import BRIDGE
 from pytest_openclaw.tools.catalogue import CALL, Bridge, said_tools
-from pytest_openclaw.tools.code_mode import code_mode_tools
 from pytest_openclaw.types.surface import LOOKUP_TURNS
-from pytest_openclaw.types.targets import OPENCLAW, OPENCLAW_CODE
 
 if TYPE_CHECKING:
     from pytest_openclaw.types.prompts import Prompt
     from pytest_openclaw.types.surface import Surface
-    from pytest_openclaw.types.targets import SurfaceName
     from pytest_openclaw.types.tool_calls import Tool
 
 _INSTRUCTIONS = re.compile(r"(^## \S*AGENTS\.md\n)\[MISSING\][^\n]*", re.MULTILINE)
@@ -29,12 +26,12 @@ def why_not_on_openclaw(prompt: Prompt) -> str:
     return "varies the tools that it lists" if prompt.pressure_of else ""
 
 
-def on_surface(prompt: Prompt, surface: Surface, name: SurfaceName = OPENCLAW) -> Prompt:
-    """Return the prompt as OpenClaw asks it, with code mode if `name` says so.
+def on_surface(prompt: Prompt, surface: Surface) -> Prompt:
+    """Return the prompt as OpenClaw asks it.
 
     It is offered the surface's tools. Of those that it lists itself, one with the name of a sent tool takes
     its place if it is the suite's own; every other one is behind the bridge, and in the directory. Its system
-    text is the text of AGENTS.md. In code mode all of them are functions of the code.
+    text is the text of AGENTS.md.
     """
     assert prompt.tools is not None, "a prompt without tools is asked on `listed` alone"
     own = _own(prompt)
@@ -45,10 +42,7 @@ def on_surface(prompt: Prompt, surface: Surface, name: SurfaceName = OPENCLAW) -
         sent |= {tool.name: tool for tool in added}
         added = []
     behind |= {tool.name: tool for tool in added}
-    if name == OPENCLAW_CODE:
-        reached = {one: tool for one, tool in (sent | behind).items() if one not in BRIDGE}
-        sent = {tool.name: tool for tool in code_mode_tools(tuple(reached.values()))}
-    elif CALL in sent:
+    if CALL in sent:
         sent[CALL] = Bridge.of(sent[CALL], tuple(behind.values()))
     world = prompt.world and replace(prompt.world, steps=prompt.world.steps + LOOKUP_TURNS)
     return replace(

@@ -38,7 +38,7 @@ def parse_targets(
 
     The part before the first `/` is a provider only if one of that name exists; else the whole is a
     model's name. `@low`, `@medium`, `@high` or `@xhigh` at the end is a thinking level; any other `@…`
-    belongs to the name. So are `+openclaw` and `+openclaw-code` surfaces. A `*` makes the model's name a
+    belongs to the name. `+openclaw` is a surface. A `*` makes the model's name a
     pattern, to be resolved by `expand`.
 
     Args:

@@ -16,7 +16,7 @@ from pytest_openclaw.tools.dispatch import dispatch
 from pytest_openclaw.tools.dispatch.arguments import SELECTORS
 from pytest_openclaw.tools.dispatch.names import edit_distance
 from pytest_openclaw.tools.signatures import UNKNOWN, signature
-from pytest_openclaw.types.tool_calls import CodeTool, Dispatched, ToolCall
+from pytest_openclaw.types.tool_calls import Dispatched, ToolCall
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -34,10 +34,7 @@ _RECOVERY = (
 
 
 def reached_tools(offered: Sequence[Tool]) -> tuple[Tool, ...]:
-    """Return the tools that can be called: those offered and deferred, or in code mode those of code."""
-    if any(isinstance(tool, CodeTool) for tool in offered):
-        plain = [tool for tool in offered if not isinstance(tool, CodeTool)]
-        return (*(inner for tool in offered if isinstance(tool, CodeTool) for inner in tool.reaches), *plain)
+    """Return the tools that can be called: those offered and those deferred."""
     return (*(tool for tool in offered if tool.name not in BRIDGE), *deferred_tools(offered))
 
 

@@ -81,7 +81,6 @@ def call_of(entry: Mapping[str, Any]) -> ToolCall:
         name=entry["name"],
         arguments=entry["arguments"],
         id=entry.get("id"),
-        in_code=entry.get("in_code", False),
         unoffered=entry.get("unoffered", False),
     )
 

@@ -11,12 +11,11 @@ if TYPE_CHECKING:
 
 ThinkingLevel = Literal["low", "medium", "high", "xhigh"]
 THINKING_LEVELS: tuple[ThinkingLevel, ...] = ("low", "medium", "high", "xhigh")
-SurfaceName = Literal["listed", "openclaw", "openclaw-code"]
+SurfaceName = Literal["listed", "openclaw"]
 LISTED: SurfaceName = "listed"
 OPENCLAW: SurfaceName = "openclaw"
-OPENCLAW_CODE: SurfaceName = "openclaw-code"
-SURFACES: tuple[SurfaceName, ...] = (LISTED, OPENCLAW, OPENCLAW_CODE)
-"""The kinds of requests: a suite's own list of tools, or what OpenClaw sends, with code mode off or on."""
+SURFACES: tuple[SurfaceName, ...] = (LISTED, OPENCLAW)
+"""The kinds of requests: a suite's own list of tools, or what OpenClaw sends."""
 
 OPENCLAW_ITSELF = "openclaw_agent"
 """The provider that is OpenClaw: its models have OpenClaw's own names, and it sends the real request."""

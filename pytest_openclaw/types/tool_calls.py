@@ -46,25 +46,16 @@ class Tool:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CodeTool(Tool):
-    """A tool of code mode, whose code may call the tools that it reaches; they are not sent themselves."""
-
-    reaches: tuple[Tool, ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True)
 class ToolCall:
     """One native tool call as it was on the wire; `arguments` is the raw JSON text.
 
     Attributes:
-        in_code: the call was made by code that the model ran in code mode.
         unoffered: the request that it answers offered no tools any more, so that it reaches none.
     """
 
     name: str
     arguments: str = ""
     id: str | None = None
-    in_code: bool = False
     unoffered: bool = False
 
 

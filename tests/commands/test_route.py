@@ -30,9 +30,6 @@ PATCH = {
     "agents": {
         "defaults": {
             "subagents": {"model": "ollama/qwen3:8b"},
-            "models": {
-                ref: {"codeMode": False} for ref in ("ollama/qwen3:8b", "ollama/mid:7b", "lab/llama3.2:3b")
-            },
         }
     },
     "tools": {
@@ -161,7 +158,6 @@ def test_json_has_every_part(run: Path, capsys: pytest.CaptureFixture[str]) -> N
         "sentence": "not trusted with tools: Tier 3, conclusive: 4 of 40 cells that need a call went right "
         "(95 % interval 3.2 % to 26.7 % for 3 targets together)",
         "may_hold": "none",
-        "code_mode": False,
         "is_local": False,
         "evidence": "native",
         "tier": 3,
@@ -188,10 +184,7 @@ def test_an_unsafe_model_gets_no_tool(run: Path, capsys: pytest.CaptureFixture[s
         "utilityModel: no entry: no safe model with a name in OpenClaw fits title and utility",
     ]
     patch = json5.loads(Path("runs/harm/openclaw.patch.json5").read_text("utf-8"))
-    assert patch == {
-        "agents": {"defaults": {"models": {"ollama/qwen3:8b": {"codeMode": False}}}},
-        "tools": {"byProvider": {"ollama/qwen3:8b": {"deny": ["*"]}}},
-    }
+    assert patch == {"tools": {"byProvider": {"ollama/qwen3:8b": {"deny": ["*"]}}}}
 
 
 def test_a_size_that_no_patch_can_set_is_printed(run: Path, capsys: pytest.CaptureFixture[str]) -> None:

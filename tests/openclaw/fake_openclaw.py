@@ -7,8 +7,7 @@ It writes its input to FILE, the second argument. With `--local` it is a turn of
 conversation it keeps in its state folder; a prompt `fail` is answered by an error, `quiet` without
 asking. There it executes calls of `read` and `write`, of paths in the workspace.
 
-In code mode it offers `exec`, `wait` and `sessions_yield`. Of the code it runs the calls with JSON arguments, up
-to a `throw`, as the plugin that records them would. The plugin's tools are offered where the config allows them;
+The plugin's tools are offered where the config allows them;
 with `alsoAllow` they are listed in a tool's description. The mode `deaf` does not load the plugin.
 
 The mode `config` replaces `config patch` and `config validate`, and FILE has their answers:
@@ -21,7 +20,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 import sys
 import time
@@ -118,45 +116,15 @@ messages.append({"role": "user", "content": prompt})
 body = {"model": server["models"][0]["id"], "messages": messages, "stream": True}
 plugins = [entry["config"] for entry in config.get("plugins", {}).get("entries", {}).values()]
 lost = [tool["name"] for one in plugins for tool in one["tools"] if mode == "deaf"]
-recorder: dict[str, Any] = next((one["calls"] for one in plugins if "calls" in one and mode != "deaf"), {})
 policy = config["tools"]
-code_mode = (policy.get("codeMode") or {}).get("enabled") is True
 bridge = ["tool_search", "tool_describe", "tool_call"] if "alsoAllow" in policy else []
-names = ["exec", "wait", "sessions_yield"] if code_mode else policy.get("allow", bridge)
+names = policy.get("allow", bridge)
 reached = ", ".join(name for name in policy.get("alsoAllow", ()) if name not in lost)
 body["tools"] = [
     {"type": "function", "function": {"name": name, "description": reached}}
     for name in names
     if name not in lost
 ]
-
-
-def record(line: dict[str, Any]) -> None:
-    """Write a line as the plugin does."""
-    if recorder:
-        with Path(recorder["file"]).open("a", encoding="utf-8") as out:
-            out.write(json.dumps(line) + "\n")
-
-
-record({"loaded": True})
-
-
-def run_code(number: int, code: str) -> str:
-    """Return the result of a run of code."""
-    for place, (name, given) in enumerate(re.findall(r"(\w+)\((\{.*?\})\)|throw", code)):
-        if not name:
-            return json.dumps({"status": "failed", "error": "Error: thrown"})
-        call = {"id": f"code:{number}:{place}", "name": name, "arguments": json.loads(given)}
-        record(call | {"arguments": call["arguments"] | ({"yieldMs": 1000} if name == "exec" else {})})
-        if recorder.get("hold"):
-            return json.dumps({"status": "failed", "error": "Error: it is not carried out here"})
-        try:
-            result = carry_out(name, call["arguments"])
-        except (KeyError, OSError) as error:
-            record({"id": call["id"], "result": f"failed: {error!r}"})
-            return json.dumps({"status": "failed", "error": repr(error)})
-        record({"id": call["id"], "result": result})
-    return json.dumps({"status": "waiting" if "yield_control" in code else "completed", "runId": "cm_1"})
 
 
 def keep_conversation() -> None:
@@ -176,13 +144,7 @@ def carry_out(name: str, arguments: dict[str, Any]) -> str:
 def execute(call: dict[str, Any]) -> dict[str, Any]:
     """Return the result of a call as a message."""
     arguments, name = json.loads(call["function"]["arguments"]), call["function"]["name"]
-    if not code_mode:
-        result = carry_out(name, arguments)
-    elif name == "exec":
-        result = run_code(len(messages), arguments["code"])
-    else:
-        result = json.dumps({"status": "completed"}) if name == "wait" else f"Tool {name} not found"
-    return {"role": "tool", "tool_call_id": call["id"], "content": result}
+    return {"role": "tool", "tool_call_id": call["id"], "content": carry_out(name, arguments)}
 
 
 while True:

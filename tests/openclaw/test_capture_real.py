@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from pytest_openclaw.tools.catalogue import Catalogue, load_catalogue, read_catalogue
-from pytest_openclaw.tools.code_mode import code_mode_tools
 from tests.openclaw.real import RealOpenClaw
 
 pytestmark = [pytest.mark.openclaw_cli, pytest.mark.xdist_group("capture")]
@@ -108,20 +107,6 @@ def test_the_catalogue_that_ships_is_what_the_release_sends(captured: Captured, 
     assert drift["fields"] == {}
     assert drift["n_bytes"][0] == drift["n_bytes"][1] == shipped.sizes[surface]["bytes_of_the_release"]
     assert captured.printed["deferred"] == {"added": [], "removed": []} or surface != "direct"
-
-
-@pytest.mark.nightly
-def test_code_mode_is_a_surface_of_its_own(captured: Captured) -> None:
-    """It sends the tools that our own description of it has; the others are functions of the code."""
-    known = code_mode_tools(load_catalogue().surface("direct"))
-    sent = {tool.name: tool for tool in captured.catalogue.surface("code-mode")}
-
-    assert [*sent] == ["exec", "sessions_yield", "wait"]
-    for tool in known:
-        assert sent[tool.name].parameters.get("required") == tool.parameters.get("required")
-        assert sent[tool.name].parameters["properties"].keys() == tool.parameters["properties"].keys()
-    assert "- web_search {" in sent["exec"].description
-    assert captured.catalogue.requests["code-mode"]["deferred"] == []
 
 
 @pytest.mark.nightly

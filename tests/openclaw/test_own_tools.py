@@ -22,7 +22,7 @@ from pytest_openclaw.types.protocols import ProviderSetup
 from pytest_openclaw.types.replies import Fault, Reply
 from pytest_openclaw.types.requests import Request
 from pytest_openclaw.types.surface import LOOKUP_TURNS
-from pytest_openclaw.types.targets import LISTED, OPENCLAW, OPENCLAW_CODE, SurfaceName
+from pytest_openclaw.types.targets import LISTED, OPENCLAW, SurfaceName
 from pytest_openclaw.types.tool_calls import Tool
 from pytest_openclaw.types.worlds import World
 from pytest_openclaw.validators import BUILTIN, build_registry, build_validator
@@ -49,12 +49,6 @@ OSLO = {"city": "Oslo"}
 CALLS = {
     LISTED: ("get_weather", json.dumps(OSLO)),
     OPENCLAW: ("tool_call", json.dumps({"id": "get_weather", "args": OSLO})),
-    OPENCLAW_CODE: ("exec", json.dumps({"code": f"await get_weather({json.dumps(OSLO)})"})),
-}
-PLUGIN = {
-    LISTED: "does not take get_weather from the plugin that adds the prompt's tools",
-    OPENCLAW: "does not take get_weather from the plugin that adds the prompt's tools",
-    OPENCLAW_CODE: "does not load the plugin that records the calls of code",
 }
 
 
@@ -70,7 +64,7 @@ def prompt(surface: SurfaceName) -> Prompt:
         tools_spec=[{"name": "get_weather"}, "read"],
         validator=build_validator(SPEC, registry),
     )
-    return listed if surface == LISTED else on_surface(listed, substitute_surface(), surface)
+    return listed if surface == LISTED else on_surface(listed, substitute_surface())
 
 
 def request(asked: Prompt, surface: SurfaceName, **changes: Any) -> Request:
@@ -104,7 +98,7 @@ def fake(tmp_path: Path, mode: str = "answer") -> str:
     return shlex.join([sys.executable, str(FAKE), mode, str(tmp_path / "seen.json")])
 
 
-@pytest.mark.parametrize("surface", [LISTED, OPENCLAW, OPENCLAW_CODE])
+@pytest.mark.parametrize("surface", [LISTED, OPENCLAW])
 def test_the_agent_gets_the_prompts_own_tools(tmp_path: Path, surface: SurfaceName) -> None:
     """The plugin has name, description and schema of the tool, and the policy allows it beside the others."""
     asked = prompt(surface)
@@ -118,7 +112,6 @@ def test_the_agent_gets_the_prompts_own_tools(tmp_path: Path, surface: SurfaceNa
     (entry,) = seen["config"]["plugins"]["entries"].values()
     described = {"description": WEATHER.description, "parameters": WEATHER.parameters}
     assert entry["config"]["tools"] == [{"name": "get_weather", **described}]
-    assert ("calls" in entry["config"]) == (surface == OPENCLAW_CODE)
     tools = seen["config"]["tools"]
     if surface == LISTED:
         assert (tools["allow"], tools["profile"]) == (["get_weather", "read"], "full")
@@ -126,7 +119,7 @@ def test_the_agent_gets_the_prompts_own_tools(tmp_path: Path, surface: SurfaceNa
         assert (tools["alsoAllow"], tools["profile"]) == (["get_weather"], "coding")
 
 
-@pytest.mark.parametrize("surface", [LISTED, OPENCLAW, OPENCLAW_CODE])
+@pytest.mark.parametrize("surface", [LISTED, OPENCLAW])
 def test_the_model_is_not_asked_without_them(tmp_path: Path, surface: SurfaceName) -> None:
     """An OpenClaw that does not take the tool would measure another prompt: the cell is skipped, with the reason."""
     asked = prompt(surface)
@@ -135,7 +128,7 @@ def test_the_model_is_not_asked_without_them(tmp_path: Path, surface: SurfaceNam
 
     assert isinstance(fault, Fault)
     assert fault.status == "skipped_unavailable"
-    assert PLUGIN[surface] in fault.message
+    assert "does not take get_weather from the plugin that adds the prompt's tools" in fault.message
     assert bodies == []
 
 

@@ -1,4 +1,4 @@
-"""Tools of a suite's own in the real OpenClaw: offered on `listed`, found over the bridge, functions of code."""
+"""Tools of a suite's own in the real OpenClaw: offered on `listed`, found over the bridge."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from pytest_openclaw.judging.judge import judge
 from pytest_openclaw.types.replies import Reply
-from pytest_openclaw.types.targets import LISTED, OPENCLAW, OPENCLAW_CODE, SurfaceName
+from pytest_openclaw.types.targets import LISTED, OPENCLAW, SurfaceName
 from tests.openclaw.real import RealOpenClaw
 from tests.openclaw.test_own_tools import CALLS, WEATHER, ask, prompt, request
 
@@ -18,11 +18,10 @@ pytestmark = [pytest.mark.openclaw_cli, pytest.mark.nightly]
 TURNS: dict[SurfaceName, list[Any]] = {
     LISTED: [],
     OPENCLAW: [[("tool_search", '{"query": "weather"}')], [("tool_describe", '{"id": "get_weather"}')]],
-    OPENCLAW_CODE: [[("exec", json.dumps({"code": 'return await catalog.search("weather")'}))]],
 }
 
 
-@pytest.mark.parametrize("surface", [LISTED, OPENCLAW, OPENCLAW_CODE])
+@pytest.mark.parametrize("surface", [LISTED, OPENCLAW])
 def test_the_agent_offers_the_prompts_own_tools(real_openclaw: RealOpenClaw, surface: SurfaceName) -> None:
     """The model sees the suite's description and schema, where it finds tools; its call is judged, not made."""
     asked = prompt(surface)

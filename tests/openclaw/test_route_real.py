@@ -202,8 +202,7 @@ def _call(name: str) -> tuple[str, str]:
 
 
 DIRECT = {"tools": {"toolSearch": False}}
-# Other ways by which OpenClaw gives tools to a model.
-ALL_ON = {"compat": {"codeMode": "preferred"}, "tools": {"toolSearch": True}}
+SEARCHED = {"tools": {"toolSearch": True}}
 
 
 @pytest.mark.nightly
@@ -218,8 +217,8 @@ ALL_ON = {"compat": {"codeMode": "preferred"}, "tools": {"toolSearch": True}}
             id="tier-1-by-tool-search",
         ),
         pytest.param({}, MIDDLING, {*PROVEN}, set(), id="tier-2"),
-        pytest.param(ALL_ON, MIDDLING, {*PROVEN}, set(), id="tier-2-with-code-mode"),
-        pytest.param(ALL_ON, UNABLE, set(), set(), id="tier-3-with-code-mode"),
+        pytest.param(SEARCHED, MIDDLING, {*PROVEN}, set(), id="tier-2-with-tool-search"),
+        pytest.param(SEARCHED, UNABLE, set(), set(), id="tier-3-with-tool-search"),
     ],
 )  # fmt: skip
 def test_the_agent_sends_what_the_patch_allows(

@@ -60,11 +60,6 @@ def test_a_session_is_routed(plain_project: Any, server: MisbehavingServer) -> N
     assert (done.returncode, done.stderr) == (0, "")
     (path,) = plain_project.folder.glob("runs/*/openclaw.patch.json5")
     assert json5.loads(path.read_text("utf-8")) == {
-        "agents": {
-            "defaults": {
-                "models": {"ollama/able": {"codeMode": False}, "ollama/talker": {"codeMode": False}},
-            }
-        },
         "tools": {
             "byProvider": {
                 "ollama/able": {

@@ -169,12 +169,7 @@ def test_faults_that_only_the_surface_shows(plain_project: Any, model: str, expe
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (["--openclaw-surface=real"], "--openclaw-surface=real: give listed, openclaw, openclaw-code"),
-        (
-            ["--openclaw-surface=openclaw-code", "--openclaw-surface-from=substitute"],
-            "--openclaw-surface=openclaw-code: lab cannot run the code that code mode asks a model for; OpenClaw "
-            "itself can: ask the model through openclaw_agent, such as openclaw_agent/ollama/qwen3:8b",
-        ),
+        (["--openclaw-surface=real"], "--openclaw-surface=real: give listed, openclaw"),
         (["--openclaw-temperature=3"], "give a number from 0 to 2, or server to send none"),
         (["--openclaw-top-p=0"], "give a number above 0 and up to 1"),
         (["--openclaw-tool-choice=none"], "give auto or required"),

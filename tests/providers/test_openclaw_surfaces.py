@@ -26,11 +26,10 @@ def _surface(sections: dict[str, Any], **chosen: str) -> Any:
 
 
 def test_the_surfaces_of_the_release() -> None:
-    """The default, code mode, and each profile with all its tools at once."""
+    """The default, and each profile with all its tools at once."""
     found = {one.surface: one.config for one in release_surfaces()}
 
     assert found.pop("direct") == {}
-    assert found.pop("code-mode") == {"tools": {"codeMode": {"enabled": True}}}
     assert found == {
         name: {"tools": {"profile": name, "toolSearch": False}}
         for name in ("minimal", "messaging", "coding", "full")
@@ -45,7 +44,8 @@ def test_policy_model_and_switches_hold() -> None:
                   plugins={"entries": {"browser": {"enabled": False, "config": {"x": 1}}, "canvas": {"config": {}}}})
     )  # fmt: skip
 
-    assert wanted.config["tools"] == {**tools, "web": {"search": {"enabled": False}}}
+    rest = {"web": {"search": {"enabled": False}}, "codeMode": {"enabled": False}}
+    assert wanted.config["tools"] == {**tools, **rest}
     assert wanted.config["plugins"] == {"entries": {"browser": {"enabled": False}}}
     assert (wanted.provider, wanted.model, wanted.api) == ("lab", "m", "ollama")
     assert wanted.abilities == {"id": "m", "contextWindow": 4096, "params": {"num_ctx": 4096}}

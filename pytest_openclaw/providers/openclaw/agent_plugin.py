@@ -1,4 +1,4 @@
-"""Our plugin of OpenClaw: it adds the suite's own tools, and in code mode records the calls of code.
+"""Our plugin of OpenClaw: it adds the suite's own tools.
 
 OpenClaw describes the tools to the model as it describes those of any plugin. They are never carried out.
 """
@@ -16,33 +16,30 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_openclaw.core.json_types import JsonObject
-    from pytest_openclaw.providers.openclaw.code_calls import CodeCalls
     from pytest_openclaw.types.tool_calls import Tool
 
 _ID = "benchmark"
 _ABOUT = {
     "id": _ID,
     "name": "Benchmark",
-    "description": "Adds the tools of a prompt, and records the calls of code.",
+    "description": "Adds the tools of a prompt.",
 }
 _PACKAGE = {"name": _ID, "version": "1.0.0", "type": "module", "openclaw": {"extensions": ["./index.js"]}}
-_OBJECT = {"type": "object"}
 _CONFIG = {
     "type": "object",
     "additionalProperties": False,
-    "properties": {"tools": {"type": "array", "items": _OBJECT}, "calls": _OBJECT},
+    "properties": {"tools": {"type": "array", "items": {"type": "object"}}},
 }
 
 
-def lay_out_plugin(folder: Path, tools: Sequence[Tool], code: CodeCalls | None) -> JsonObject:
-    """Write the plugin; return the part of OpenClaw's config that loads it, empty if nothing needs it.
+def lay_out_plugin(folder: Path, tools: Sequence[Tool]) -> JsonObject:
+    """Write the plugin; return the part of OpenClaw's config that loads it, empty without tools.
 
     Args:
         folder: of the plugin, which does not exist yet.
         tools: the suite's own.
-        code: where the calls of code are recorded; None outside code mode.
     """
-    if not tools and code is None:
+    if not tools:
         return {}
     folder.mkdir()
     own = resources.files("pytest_openclaw.providers.openclaw")
@@ -56,6 +53,4 @@ def lay_out_plugin(folder: Path, tools: Sequence[Tool], code: CodeCalls | None) 
         {"name": tool.name, "description": tool.description, "parameters": tool.parameters} for tool in tools
     ]
     config: JsonObject = {"tools": valid_value(described)}
-    if code is not None:
-        config["calls"] = {"file": str(code.file), "hold": code.hold}
     return {"load": {"paths": [str(folder)]}, "entries": {_ID: {"enabled": True, "config": config}}}

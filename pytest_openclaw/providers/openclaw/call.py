@@ -23,11 +23,10 @@ from pytest_openclaw.providers.openclaw.past import why_no_past
 from pytest_openclaw.providers.processes import find_program, new_folders
 from pytest_openclaw.tools.bridge import BRIDGE, LOOKUPS
 from pytest_openclaw.tools.catalogue import load_catalogue
-from pytest_openclaw.tools.code_mode import runs_code
 from pytest_openclaw.tools.paths import place_of
 from pytest_openclaw.tools.world.search import is_note
 from pytest_openclaw.types.requests import DEFAULT_CONTEXT_TOKENS
-from pytest_openclaw.types.targets import LISTED, OPENCLAW, OPENCLAW_CODE
+from pytest_openclaw.types.targets import LISTED
 from pytest_openclaw.types.worlds import World
 
 if TYPE_CHECKING:
@@ -47,8 +46,6 @@ NOTES = frozenset({"memory_search", "memory_get"})
 #: tools that it executes with the program of SHELL; on Windows it uses another shell
 COMMANDS = frozenset({"exec", "process"})
 PLAYED = CONTAINED | NOTES | (COMMANDS if sys.platform != "win32" else frozenset())
-#: on for every model, and in the executor from which code does not reach this machine
-CODE_MODE = {"enabled": True, "executor": "quickjs"}
 _ARGUMENTS = ("agent", "exec", "--json", "--code-mode", "direct", "--message-file", "-")
 # `agent exec` begins a session of its own each time.
 _SESSION = ("agent", "--local", "--json", "--session-id", "benchmark")
@@ -173,8 +170,6 @@ def why_not_askable(request: Request) -> str:
         return why
     if request.system:
         return "the prompt has a system text, and OpenClaw writes its system prompt itself."
-    if request.surface == OPENCLAW_CODE and any(turn.calls for turn in request.messages):
-        return "its messages have calls of tools, and code mode offers only exec and wait."
     if request.world is None:
         return ""
     if request.images and request.world != World():
@@ -216,8 +211,7 @@ def own_tools(request: Request) -> tuple[Tool, ...]:
 
 def is_session(request: Request) -> bool:
     """Whether OpenClaw runs turns of a session, one for each message of the user; then it loads plugins."""
-    has_plugin = request.surface == OPENCLAW_CODE or bool(own_tools(request))
-    return has_plugin or bool(request.messages or request.turns)
+    return bool(own_tools(request) or request.messages or request.turns)
 
 
 def most_requests(request: Request) -> int:
@@ -231,8 +225,6 @@ def may_pass(request: Request) -> Callable[[ToolCall], bool] | None:
     """Return which calls OpenClaw receives: without a world those that have no effect; None is all."""
     if request.world is not None:
         return None
-    if request.surface == OPENCLAW_CODE:
-        return lambda call: runs_code(call, request.tools)
     return lambda call: call.name.strip().casefold() in LOOKUPS
 
 
@@ -275,8 +267,6 @@ def config_of(
         defaults |= {"skipBootstrap": True, "sandbox": {"mode": "off"}}
         policy = {"profile": "coding", "codeMode": {"enabled": False}, **policy}
         session = {"env": {"shellEnv": {"enabled": False}}, "skills": {"load": {"watch": False}}}
-    if request.surface == OPENCLAW_CODE:
-        policy |= {"codeMode": CODE_MODE}
     if plugins:
         session |= {"plugins": plugins}
     return {
@@ -305,9 +295,8 @@ def _policy(request: Request) -> JsonObject:
     """
     own = [tool.name for tool in own_tools(request)]
     if request.surface != LISTED:
-        bridge = BRIDGE if request.surface == OPENCLAW else ()
         if request.world:
-            return {"allow": sorted((*PLAYED, *bridge))}
+            return {"allow": sorted((*PLAYED, *BRIDGE))}
         return {"alsoAllow": own} if own else {}
     names = sorted({tool.name for tool in request.tools})
     # An agent with write gets apply_patch too, unless it is denied.

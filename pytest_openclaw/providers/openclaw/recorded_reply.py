@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.providers.openclaw.call import may_pass
 from pytest_openclaw.providers.prices import summed
-from pytest_openclaw.tools.code_mode import runs_code
 from pytest_openclaw.tools.dispatch import dispatch, is_forgotten
 from pytest_openclaw.tools.loops import at_last_step, is_given_up
 from pytest_openclaw.tools.promoted import promoted_calls
@@ -17,9 +15,8 @@ from pytest_openclaw.tools.thinking import strip_thinking
 from pytest_openclaw.types.replies import Reply, Turn
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
-    from pytest_openclaw.providers.openclaw.code_calls import CodeCalls
     from pytest_openclaw.providers.openclaw.disk import Disk
     from pytest_openclaw.providers.openclaw.envelope import AgentResult
     from pytest_openclaw.providers.openclaw.relay import RecordedRun
@@ -34,7 +31,6 @@ def reply_of(
     request: Request,
     *,
     began: float,
-    code: CodeCalls | None = None,
 ) -> Reply:
     """Return the exchange as one reply.
 
@@ -46,7 +42,6 @@ def reply_of(
         result: OpenClaw's own result; None if it was ended before.
         request: the request.
         began: when OpenClaw was started, by `time.perf_counter`.
-        code: the calls of code, in code mode.
     """
     start_up_ms = None if received.first_at is None else (received.first_at - began) * 1000
     if not received.exchanges:  # it answered by itself
@@ -68,8 +63,6 @@ def reply_of(
     if not request.is_exchange:
         return whole
     turns = _turns(replies, received.results, offered)
-    if code is not None:
-        turns = _with_code_calls(turns, received.by_code, request.tools, code.results)
     calls = tuple(call for turn in turns for call in turn.calls)
     if request.world is None:
         ended_by = _question_ended_by(turns, result, request)
@@ -165,35 +158,6 @@ def _by_call(calls: Sequence[ToolCall], results: Sequence[str], tools: Sequence[
         else:
             break
     return tuple(ordered)
-
-
-def _with_code_calls(
-    turns: Sequence[Turn],
-    made: Sequence[Sequence[ToolCall]],
-    tools: Sequence[Tool],
-    results: Mapping[str, str],
-) -> tuple[Turn, ...]:
-    """Return the turns with the calls that code made, behind the first call that runs it.
-
-    Args:
-        turns: with the calls on the wire.
-        made: by turn; none for turns at the end.
-        tools: those of the prompt.
-        results: of the calls of code, by id.
-    """
-    whole = []
-    for turn, calls in zip_longest(turns, made[: len(turns)], fillvalue=()):
-        assert isinstance(turn, Turn), "there are not more calls than turns"
-        place = next((n for n, call in enumerate(turn.calls, 1) if runs_code(call, tools)), len(turn.calls))
-        answers = tuple(results.get(call.id or "", "") for call in calls) if turn.results else ()
-        whole.append(
-            replace(
-                turn,
-                calls=(*turn.calls[:place], *calls, *turn.calls[place:]),
-                results=(*turn.results[:place], *answers, *turn.results[place:]),
-            )
-        )
-    return tuple(whole)
 
 
 def _question_ended_by(turns: Sequence[Turn], result: AgentResult | None, request: Request) -> EndedBy:

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from pytest_openclaw.core.json_types import JsonObject
-    from pytest_openclaw.providers.openclaw.code_calls import CodeCalls
     from pytest_openclaw.providers.openclaw.past import PastRun
     from pytest_openclaw.providers.over_http import OverHttp
     from pytest_openclaw.types.replies import Fault
@@ -58,7 +57,6 @@ class RecordedRun:
         first_at: when the first request arrived, by `time.perf_counter`; the time before is OpenClaw's start.
         exchanges: one for each request to the model, in order.
         results: for each but the first, the results of the previous one's calls.
-        by_code: for each but the first, the calls that the code of the previous one made.
         offered: names of the tools in the first request.
         offering: for each exchange, whether its request offered tools.
         fault: why a request has no answer.
@@ -69,7 +67,6 @@ class RecordedRun:
     first_at: float | None = None
     exchanges: list[Exchange] = field(default_factory=list)
     results: list[tuple[str, ...]] = field(default_factory=list)
-    by_code: list[tuple[ToolCall, ...]] = field(default_factory=list)
     offered: tuple[str, ...] = ()
     offering: list[bool] = field(default_factory=list)
     fault: Fault | None = None
@@ -87,7 +84,6 @@ class Relay:
         timeout_s: seconds for each answer of the server.
         most_turns: the most requests to forward, 0 for any number; the run is over when another one arrives.
         may_pass: answers with other calls are not forwarded, and end the run; None forwards all.
-        code: the calls that code makes, in code mode; where not all calls may pass, they end the run.
         n_images: pictures that the first request must contain; OpenClaw goes on without one that it cannot
             load.
         own_tools: names of the suite's own tools, which the first request must offer, or list in its system
@@ -103,7 +99,6 @@ class Relay:
         timeout_s: float,
         most_turns: int = 0,
         may_pass: Callable[[ToolCall], bool] | None = None,
-        code: CodeCalls | None = None,
         n_images: int = 0,
         own_tools: Sequence[str] = (),
     ) -> None:
@@ -111,7 +106,7 @@ class Relay:
         self.token = secrets.token_urlsafe(24)
         self._server, self._model = server, model
         self._timeout_s = timeout_s
-        self._most_turns, self._may_pass, self.code = most_turns, may_pass, code
+        self._most_turns, self._may_pass = most_turns, may_pass
         self._n_images, self._own_tools = n_images, own_tools
         self._edge = HttpEdge(name)
         self._n_known_messages = 0
@@ -135,13 +130,6 @@ class Relay:
         self._past = past
         if past is not None:
             self._unchecked.append(past)
-
-    def read_code_calls(self) -> None:
-        """Add the calls that code has made since the last request."""
-        if self.code is not None:
-            received = self.received
-            said = (call.arguments for one in received.exchanges for call in one.reply().tool_calls)
-            received.by_code.append(self.code.new_calls(received.offered, "".join(said)))
 
     async def __aenter__(self) -> Relay:
         """Start listening."""
@@ -248,17 +236,11 @@ class Relay:
             received.first_at = time.perf_counter()
         if not received.exchanges:  # a last request may offer no tools
             received.offered = tuple(_names_of(body.get("tools")))
-        if self.code is not None and not self.code.is_loaded:
-            why = "this OpenClaw does not load the plugin that records the calls of code."
-            await self._give_up(writer, why)
-            return
         if received.exchanges:
             received.results.append(_results_in(messages_of(body)[self._n_known_messages :]))
-            self.read_code_calls()
         self._n_known_messages = len(messages_of(body))
-        is_called = self._may_pass is not None and any(received.by_code[-1:])
         is_last = 0 < self._most_turns <= len(received.exchanges)
-        if received.over.is_set() or is_called or is_last:
+        if received.over.is_set() or is_last:
             received.over.set()
             await _refuse(writer, 502)
             return

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.providers.json_values import object_in
-from pytest_openclaw.tools.code_mode import CODE_MODE
 from pytest_openclaw.types.requests import DEFAULT_CONTEXT_TOKENS
 
 if TYPE_CHECKING:
@@ -46,9 +45,8 @@ class Wanted:
 
 
 def release_surfaces() -> Iterator[Wanted]:
-    """Yield the surfaces of the release: the default, code mode, and each profile with all tools sent."""
+    """Yield the surfaces of the release: the default, and each profile with all tools sent."""
     yield Wanted(surface=DIRECT, config={})
-    yield Wanted(surface=CODE_MODE, config={"tools": {"codeMode": {"enabled": True}}})
     for profile in PROFILES:
         yield Wanted(surface=profile, config={"tools": {"profile": profile, "toolSearch": False}})
 

@@ -22,11 +22,11 @@ SECTIONS = ("tools", "agents", "models", "plugins", "mcp")
 """The sections that are read; of the last only the names of servers, to note that they are missing."""
 
 TOOLS = (
-    "profile", "allow", "alsoAllow", "deny", "byProvider", "toolSearch", "codeMode", "agentToAgent",
+    "profile", "allow", "alsoAllow", "deny", "byProvider", "toolSearch", "agentToAgent",
     "sessions", "elevated", "exec", "fs", "subagents", "sessions_spawn", "updatePlan", "swarm", "message",
 )  # fmt: skip
 DEFAULTS = ("experimental", "skills", "subagents", "thinkingDefault", "contextInjection")
-OF_MODEL = ("params", "codeMode", "streaming")
+OF_MODEL = ("params", "streaming")
 ENTRY = (*DEFAULTS, "tools")
 ABILITIES = (
     "id", "name", "reasoning", "input", "contextWindow", "contextTokens", "maxTokens", "compat",
@@ -77,7 +77,11 @@ def configured_surface(
         for key, value in _kept(object_in(one.get("models")).get(name), OF_MODEL).items()
     }
     config: JsonObject = {
-        "tools": {**_kept(sections.get("tools"), TOOLS), **_web(object_in(sections.get("tools")))},
+        "tools": {
+            **_kept(sections.get("tools"), TOOLS),
+            **_web(object_in(sections.get("tools"))),
+            "codeMode": {"enabled": False},  # by itself OpenClaw turns it on for some models
+        },
         "agents": {
             "defaults": {**_kept(defaults, DEFAULTS), **({"models": {name: of_model}} if of_model else {})},
             **({"entries": {agent_id: _kept(entry, ENTRY)}} if agent_id else {}),

@@ -25,7 +25,7 @@ from pytest_openclaw.tools.dispatch.arguments import (
 from pytest_openclaw.tools.dispatch.coercion import coerce
 from pytest_openclaw.tools.dispatch.complaints import error_text, in_order, worded, worded_by_bridge
 from pytest_openclaw.tools.dispatch.names import find_name, is_repeated
-from pytest_openclaw.types.tool_calls import CodeTool, Dispatched
+from pytest_openclaw.types.tool_calls import Dispatched
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -50,15 +50,11 @@ def dispatch(call: ToolCall, tools: Sequence[Tool], *, over_bridge: bool = False
     Args:
         call: the call.
         tools: the offered ones.
-        over_bridge: whether the bridge carries it, which converts nothing and has other words for errors;
-            so does code mode.
+        over_bridge: whether the bridge carries it, which converts nothing and has other words for errors.
 
     Raises:
         OpenClawError: a tool's schema cannot be used.
     """
-    if call.in_code:
-        tools = [inner for tool in tools if isinstance(tool, CodeTool) for inner in tool.reaches]
-        over_bridge = True
     tools = () if call.unoffered else tools
     tool = _reached(call.name, tools)
     name = tool.name if tool else None

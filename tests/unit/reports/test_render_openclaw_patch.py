@@ -77,10 +77,6 @@ def test_each_tier_has_its_keys() -> None:
                 "heartbeat": {"model": "ollama/some"},
                 "utilityModel": "ollama/some",
                 "imageModel": {"primary": "ollama/some"},
-                "models": {
-                    f"ollama/{ref}": {"codeMode": False}
-                    for ref in ("best", "far", "some", "far-some", "unsafe", "none")
-                },
             }
         },
         "tools": {
@@ -115,16 +111,6 @@ def test_write_does_not_bring_apply_patch(proven: list[str], denied: list[str]) 
 
     entry = value["tools"]["byProvider"]["ollama/m"]
     assert (entry["allow"], entry["deny"]) == (proven, denied)
-
-
-@pytest.mark.parametrize("tier", [2, 3])
-@pytest.mark.parametrize("ref", ["ollama/*", "ollama/a*b", "ollama/", "ollama/ ", "bare"])
-def test_no_name_makes_the_config_invalid(ref: str, tier: int) -> None:
-    """OpenClaw refuses a codeMode whose key is no plain provider/model, and the whole config with it."""
-    value = _render(settled("m", tier, ref=ref)).value
-
-    assert "models" not in value.get("agents", {}).get("defaults", {})
-    assert list(value["tools"]["byProvider"]) == [ref]
 
 
 def test_a_subagent_has_the_measured_thinking_level() -> None:
@@ -237,7 +223,6 @@ def test_an_unknown_key_is_never_rendered(monkeypatch: pytest.MonkeyPatch) -> No
         ),
         pytest.param(capped("m"), "restraint 40 of 80;", id="restraint"),
         pytest.param(settled("m", 3), "No tool is sent", id="no-tools-at-all"),
-        pytest.param(settled("m", 3), "In code mode OpenClaw gives a model JavaScript", id="code-mode"),
         pytest.param(
             settled("m", 2, roles=ROLES),
             "ollama_native/m alone fits heartbeat. ollama_native/m: heartbeat fit: 12 of 13 cells right "
@@ -384,52 +369,3 @@ def test_an_object_is_written_with_its_comments() -> None:
         text == '{\n  "a": {\n    // why\n    "b": [1, null],\n  },\n  // one\n  // two\n  "c": "\\u00fc",\n}'
     )
     assert _read(text) == value
-
-
-# --- code mode ----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("off", "on", "code_mode", "policy"),
-    [
-        pytest.param(1, 1, False, {"profile": "coding"}, id="trusted-either-way"),
-        pytest.param(2, 1, True, {"profile": "coding"}, id="trusted-in-code-mode"),
-        pytest.param(None, 1, True, {"profile": "coding"}, id="trusted-measured-in-code-mode-alone"),
-        pytest.param(1, 3, False, {"profile": "coding"}, id="trusted-without-code-mode"),
-        pytest.param(3, 2, False, {"deny": ["*"]}, id="some-tools-in-code-mode"),
-        pytest.param(None, 3, False, {"deny": ["*"]}, id="not-trusted-in-code-mode"),
-        pytest.param(None, 2, None, None, id="some-tools-in-code-mode-alone"),
-    ],
-)
-def test_code_mode_is_set_as_it_was_measured(
-    off: int | None, on: int, code_mode: bool | None, policy: JsonObject | None
-) -> None:
-    """A model gets code mode if it is trusted with it and not without; each measurement is named."""
-    measured = [
-        settled("m", tier, surface=surface, is_local=False)
-        for tier, surface in ((off, "openclaw"), (on, "openclaw-code"))
-        if tier
-    ]
-    patch = _render(*measured)
-
-    models = patch.value.get("agents", {}).get("defaults", {}).get("models", {})
-    assert models.get("ollama/m") == (None if code_mode is None else {"codeMode": code_mode})
-    assert patch.value.get("tools", {}).get("byProvider", {}).get("ollama/m") == policy
-    assert unknown_keys(patch.value, LATEST_RELEASE) == []
-    said = _said(patch)
-    assert all(f"{one.label}: " in said for one in measured)
-    if code_mode is None:
-        assert "No entry for ollama/m" in said
-        assert "Code mode is for trusted models alone" in said
-    else:
-        assert f"Code mode is {'on' if code_mode else 'off'}. With it on: Tier {on}, " in said
-        assert f"With it off: {f'Tier {off}, ' if off else 'not measured.'}" in said
-        assert ("tools.codeMode.executor quickjs" in said) == code_mode
-
-
-def test_code_mode_off_is_said_of_what_was_not_measured_in_it() -> None:
-    """A trusted model that was measured without code mode is used without it."""
-    patch = _render(settled("m", 1))
-
-    assert patch.value["agents"]["defaults"]["models"] == {"ollama/m": {"codeMode": False}}
-    assert "Code mode is off. With it on: not measured. With it off: Tier 1, " in _said(patch)

@@ -15,7 +15,7 @@ from pytest_openclaw.stats.summarizing import summarize_run
 from pytest_openclaw.stats.summary import Summary
 from pytest_openclaw.types.records import Record
 from pytest_openclaw.types.settings import Gates
-from pytest_openclaw.types.targets import OPENCLAW, OPENCLAW_CODE, Target, label_fits, most_realistic
+from pytest_openclaw.types.targets import OPENCLAW, Target, label_fits, most_realistic
 from tests.unit.reports.summaries import TARGET, restraint_cells, tool_cells
 
 ON_OPENCLAW = TARGET.on(OPENCLAW)
@@ -71,9 +71,7 @@ def test_the_most_realistic_surface_answers_for_a_model() -> None:
     """The sentence at the top is that of `openclaw`; another model keeps its only surface."""
     other = replace(TARGET, model="other")
 
-    in_code_mode = TARGET.on(OPENCLAW_CODE)
     assert most_realistic([TARGET, ON_OPENCLAW, other]) == [ON_OPENCLAW, other]
-    assert most_realistic([TARGET, ON_OPENCLAW, in_code_mode]) == [ON_OPENCLAW, in_code_mode]
     summary = summary_of(on_both(40, 10))
     assert [group.target for group in headline(summary.groups)] == [ON_OPENCLAW]
     first = render_terminal(summary, "summary.md", width=120)[0]
@@ -115,5 +113,4 @@ def test_the_real_agent_needs_no_substitute() -> None:
 def test_a_glob_without_a_surface_holds_on_both(glob: str) -> None:
     """Gates, prices and known failures of a model hold on each of its surfaces."""
     assert label_fits("p/m+openclaw", glob)
-    assert label_fits("p/m+openclaw-code", glob) is ("+" not in glob)
     assert label_fits("p/m", glob) is ("+" not in glob)

@@ -5,19 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
-from pytest_openclaw.suites import build_cells
 from pytest_openclaw.suites.definitions import definition
-from pytest_openclaw.suites.surfaced import as_listed, on_surface, why_not_on_openclaw
-from pytest_openclaw.tools.bridge import BRIDGE, reached_tools
+from pytest_openclaw.suites.surfaced import as_listed, on_surface
+from pytest_openclaw.tools.bridge import reached_tools
 from pytest_openclaw.tools.catalogue import load_catalogue
-from pytest_openclaw.tools.dispatch import dispatch
-from pytest_openclaw.tools.surface_sources import fill, substitute_surface, with_directory
+from pytest_openclaw.tools.surface_sources import substitute_surface
 from pytest_openclaw.types.prompts import Prompt
-from pytest_openclaw.types.surface import LOOKUP_TURNS, surface_from_json, surface_to_json
-from pytest_openclaw.types.targets import OPENCLAW, OPENCLAW_CODE, Target
-from pytest_openclaw.types.tool_calls import Tool, ToolCall
+from pytest_openclaw.types.surface import LOOKUP_TURNS
+from pytest_openclaw.types.tool_calls import Tool
 from pytest_openclaw.types.worlds import World
 
 SURFACE = substitute_surface()
@@ -106,73 +101,3 @@ def test_a_surface_without_a_bridge_sends_everything() -> None:
 
     assert names(asked.tools) == [*names(direct.tools), "read", "tide_table"]
     assert asked.system == "Be brief."
-
-
-def test_in_code_mode_two_tools_are_sent_and_code_calls_the_others() -> None:
-    """The bridge is gone; a call on the wire reaches what is sent, a call of code everything else."""
-    asked = on_surface(prompt("read", OWN), SURFACE, OPENCLAW_CODE)
-
-    assert asked.tools is not None
-    assert names(asked.tools) == ["exec", "wait", "sessions_yield"]
-    reached = {tool.name for tool in reached_tools(asked.tools)}
-    assert {"read", "exec", "web_search", "tide_table", "sessions_yield"} < reached
-    assert not reached & {*BRIDGE}
-    cat = '{"command": "cat a"}'
-    made = {
-        (name, in_code): dispatch(ToolCall(name=name, arguments=cat, in_code=in_code), asked.tools).problem
-        for name in ("exec", "web_search", "sessions_yield")
-        for in_code in (False, True)
-    }
-    assert made == {
-        ("exec", False): "bad_arguments",
-        ("exec", True): None,
-        ("web_search", False): "unknown_tool",
-        ("web_search", True): "bad_arguments",
-        ("sessions_yield", False): None,
-        ("sessions_yield", True): "unknown_tool",
-    }
-
-
-def test_some_prompts_are_asked_on_listed_alone() -> None:
-    """Those judged as text, and those that vary the tools that are listed."""
-    text = replace(prompt(), tools=None, tools_spec=None)
-    harder = prompt("read", pressure_of="P")
-    target = Target(provider="p", model="m")
-
-    assert [why_not_on_openclaw(one) for one in (text, harder, prompt("read"))] == [
-        "lists no tools", "varies the tools that it lists", "",
-    ]  # fmt: skip
-    cells = build_cells([text, harder, prompt("read")], [target, target.on(OPENCLAW)], surface=SURFACE)
-    assert [cell.target.surface for cell in cells] == ["listed", "listed", "listed", "openclaw"]
-    assert cells[-1].id == "P[p/m+openclaw]"
-
-
-def test_a_surface_is_read_back_from_its_file() -> None:
-    """Resumed and rescored runs use what was sent."""
-    again = surface_from_json(surface_to_json(SURFACE))
-
-    assert (again, again.sha256) == (SURFACE, SURFACE.sha256)
-    assert replace(SURFACE, after="x").sha256 != SURFACE.sha256
-
-
-@pytest.mark.parametrize(
-    ("masked", "filled"),
-    [
-        ("[<time>] ", "[Mon 2026-11-23 09:00 UTC] "),
-        ("Current date: <time>", "Current date: 2026-11-23"),
-        ("<workspace>/AGENTS.md of <model>", "/workspace/AGENTS.md of <model>"),
-    ],
-)
-def test_placeholders_get_the_same_values_in_each_run(masked: str, filled: str) -> None:
-    """The model's name differs between requests, so it stays."""
-    assert fill(masked) == filled
-
-
-def test_a_long_description_is_cut_in_the_directory() -> None:
-    """OpenClaw cuts them, too; a text without a directory stays as it is."""
-    found = with_directory(SURFACE.system, {"x": "word " * 100})
-
-    line = next(line for line in found.splitlines() if line.startswith("- x (core)"))
-    assert line.endswith("...")
-    assert len(line) < 200
-    assert with_directory("nothing", {"x": "y"}) == "nothing"
