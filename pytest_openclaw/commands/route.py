@@ -4,18 +4,15 @@ Writes RUN/openclaw.patch.json5: a tool policy for every model with a
 recommendation, the best one for subagents, and the evidence in comments. A
 trusted model gets the profile coding, one that is trusted with some tools gets
 these, one that is unsafe or not trusted gets none, and one without enough
-evidence gets no entry. Your own config is unchanged: the command that checks
-the patch is printed. The patch never contains an address or a key.
-
-With --check the installed OpenClaw checks the patch in a copy of your config: a
-dry run, the patch applied, the config validated. Exit status: 0 valid, 1 not.
+evidence gets no entry. Your own config is unchanged: the command by which
+OpenClaw checks the patch is printed. The patch never contains an address or a
+key.
 
 OpenClaw's provider is named after ours (ollama_native is ollama); --provider
 sets another name.
 
 Example:
   pytest-openclaw route last
-  pytest-openclaw route last --check
   pytest-openclaw route 20260213_235930 --provider lab=vllm --out -
 """
 
@@ -34,7 +31,6 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.stats.candidates import Candidate, Route
-    from pytest_openclaw.stats.chains import Chain
     from pytest_openclaw.stats.groups import Group
     from pytest_openclaw.stats.places import PlaceChoice
     from pytest_openclaw.stats.routing import Routing
@@ -64,30 +60,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="VERSION",
         help="the release of OpenClaw whose keys may be written (2026.9.6, the only one known)",
     )
-    parser.add_argument(
-        "--context",
-        type=_tokens,
-        metavar="TOKENS",
-        help="the size of request at which fallbacks must be trusted (that of OpenClaw's own)",
-    )
-    parser.add_argument(
-        "--check", action="store_true", help="have the installed OpenClaw check it in a copy of your config"
-    )
-    parser.add_argument(
-        "--config", type=Path, metavar="FILE", help="the config to check it in (OpenClaw's own place for it)"
-    )
 
 
 def run(arguments: argparse.Namespace) -> CommandResult:
-    """Write the patch, and check it or print the command that does."""
+    """Write the patch, and print the command that checks it."""
     from pytest_openclaw import __version__
-    from pytest_openclaw.commands.checking import checked_as_json, have_checked, render_checked
     from pytest_openclaw.reports.openclaw_config import KEYS
     from pytest_openclaw.reports.openclaw_patch import FIRST_WORDS, Origin, check_command, render_patch
     from pytest_openclaw.stats.routing import plan_routes
 
-    if arguments.config and not arguments.check:
-        raise OpenClawError("--config says where to check the patch; give --check too")
     if arguments.release not in KEYS:
         raise OpenClawError(
             f"the keys of OpenClaw {arguments.release} are not known here, and one key that a release does "
@@ -95,7 +76,7 @@ def run(arguments: argparse.Namespace) -> CommandResult:
         )
     part = read_run(arguments)
     candidates = _candidates(part, dict(arguments.provider))
-    routing = plan_routes(candidates, arguments.context)
+    routing = plan_routes(candidates)
     origin = Origin(
         run_id=part.run.run_id,
         version=__version__,
@@ -110,9 +91,7 @@ def run(arguments: argparse.Namespace) -> CommandResult:
         warnings.append("nothing to apply: no model that OpenClaw has a name for has enough evidence")
     if out:
         write_over_ours(out, patch.text, FIRST_WORDS, "patch")
-    checked = have_checked(patch.text, arguments.config) if arguments.check and check else None
-    ruling = list(render_checked(checked)) if checked else []
-    check_lines = ruling or ([f"check it: {check}"] if check else [])
+    check_lines = [f"check it: {check}"] if check else []
     return CommandResult(
         lines=[*_entry_lines(routing, out), *check_lines] if out else patch.text.splitlines(),
         data={
@@ -120,16 +99,12 @@ def run(arguments: argparse.Namespace) -> CommandResult:
             "release": arguments.release,
             "out": str(out) if out else None,
             "check": check,
-            "checked": checked_as_json(checked) if checked else None,
             "patch": patch.value,
             "targets": [_as_json(candidate) for candidate in candidates],
             "places": [_place_as_json(choice) for choice in routing.choices],
-            "fallbacks": _chain_as_json(routing.chain),
             "notes": warnings,
         },
-        # A patch that could not be checked is not valid.
-        status=int(arguments.check and not (checked and checked.is_valid)),
-        warnings=warnings if out else [*warnings, *ruling],
+        warnings=warnings,
     )
 
 
@@ -183,7 +158,7 @@ def _is_same(one: Group, other: Group) -> bool:
 
 
 def _entry_lines(routing: Routing, out: Path) -> Iterator[str]:
-    from pytest_openclaw.reports.role_text import render_chain, render_choice, render_fit
+    from pytest_openclaw.reports.role_text import render_choice, render_fit
     from pytest_openclaw.reports.tool_use_text import ABLE, render_best
 
     for route in routing.routes:
@@ -193,8 +168,6 @@ def _entry_lines(routing: Routing, out: Path) -> Iterator[str]:
         yield f"{candidate.label}: OpenClaw has no name for it, no entry"
     if routing.best:
         yield from in_lines(f"subagents: {render_best(routing.best, ABLE)}")
-    if routing.chain:
-        yield from (line for text in render_chain(routing.chain) for line in in_lines(text))
     for choice in routing.choices:
         yield from in_lines(f"{choice.place.name}: {render_choice(choice)}")
         yield from (line for one in choice.fit for line in in_lines(f"  {render_fit(one, choice)}"))
@@ -245,22 +218,6 @@ def _place_as_json(choice: PlaceChoice) -> JsonObject:
         "fit": [one.label for one in choice.fit],
         "not_shown_to_be_worse": list(choice.best.targets) if choice.best else None,
     }
-
-
-def _chain_as_json(chain: Chain | None) -> JsonObject | None:
-    if chain is None:
-        return None
-    return {
-        "context_tokens": chain.context_tokens,
-        "refs": [one.ref for one in chain.fallbacks],
-        "left_out": [{"target": one.label, "reason": reason} for one, reason in chain.left_out],
-    }
-
-
-def _tokens(text: str) -> int:
-    if not text.isdecimal() or not int(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of tokens, such as 16000")
-    return int(text)
 
 
 def _renaming(text: str) -> tuple[str, str]:

@@ -5,7 +5,7 @@ What is not written, and why:
 
 - `models.providers.<id>.models`, where `compat.supportsTools` is, is an array: a patch replaces it, and
   OpenClaw refuses one that would lose entries.
-- `agents.defaults.model` is the user's choice. Where it is a name alone, `fallbacks` would replace it.
+- `agents.defaults.model` and fallbacks are the user's choice.
 - Addresses, headers and keys are not used here.
 """
 
@@ -37,8 +37,6 @@ KEYS: Mapping[str, frozenset[Path]] = {
             (*_POLICY, "alsoAllow"),
             (*_POLICY, "deny"),
             ("agents", "defaults", "subagents", "model"),
-            ("agents", "defaults", "subagents", "model", "primary"),
-            ("agents", "defaults", "subagents", "model", "fallbacks"),
             ("agents", "defaults", "subagents", "thinking"),
             *(("agents", "defaults", *place.path) for place in PLACES if place.path),
         }
@@ -62,9 +60,7 @@ def patch_of(routing: Routing) -> JsonObject:
     defaults: JsonObject = {}
     if best := routing.subagent:
         level = best.group.target.thinking_level
-        fallbacks = [one.ref for one in routing.chain.fallbacks] if routing.chain else []
-        model = {"primary": best.ref, "fallbacks": fallbacks} if fallbacks else best.ref
-        defaults["subagents"] = {"model": model, **({"thinking": level} if level else {})}
+        defaults["subagents"] = {"model": best.ref, **({"thinking": level} if level else {})}
     for choice in routing.choices:
         if choice.ref and choice.place.path:
             *outer, last = choice.place.path

@@ -123,10 +123,6 @@ def _comments(routing: Routing) -> dict[Path, list[str]]:
             if routing.best
             else f"Only {best.label} may hold the tools."
         )
-        if routing.chain and routing.chain.fallbacks:
-            comments[*defaults, "subagents"] += comment(
-                f"Each of the fallbacks is trusted in {routing.chain.size}, too."
-            )
     for choice in routing.choices:
         if choice.ref and choice.place.path:
             comments[*defaults, choice.place.path[0]] = [
@@ -201,7 +197,7 @@ def _reasons(route: Route) -> Iterator[str]:
     holds_some = route.role == "some" and bool(route.proven_tools)
     if route.role == "some":
         yield from _proven_tools(route)
-        yield from comment("Never for subagents; it may be in agents.defaults.model.fallbacks.")
+        yield from comment("Never for subagents.")
     if holds_some:
         yield from comment(
             "OpenClaw's tool search is denied, so that these tools are sent themselves, and none beside them."

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.core.text import counted
 from pytest_openclaw.reports.tool_use_text import render_best
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pytest_openclaw.stats.candidates import Candidate
-    from pytest_openclaw.stats.chains import Chain
     from pytest_openclaw.stats.places import PlaceChoice
 
 
@@ -31,13 +27,3 @@ def render_fit(one: Candidate, choice: PlaceChoice) -> str:
     """Say what a target has shown in each role of a place."""
     shown = (f"{role} {one.roles[role].sentence}" for role in choice.place.roles)
     return f"{one.label}: {'; '.join(shown)}"
-
-
-def render_chain(chain: Chain) -> Iterator[str]:
-    """Yield the fallbacks, and why other trusted models are none."""
-    if chain.fallbacks:
-        refs = ", ".join(str(one.ref) for one in chain.fallbacks)
-        yield f"fallbacks of subagents: {refs}; trusted in {chain.size}, too"
-    else:
-        yield f"fallbacks of subagents: none; no {counted(2, 'model')} are trusted in {chain.size}"
-    yield from (f"  not {one.label}: {reason}" for one, reason in chain.left_out)

@@ -63,12 +63,6 @@ class Candidate:
         """What its recommendation allows."""
         return _ROLES[self.group.recommendation.kind]
 
-    @property
-    def p50_ms(self) -> float:
-        """The median latency; without any, slower than all."""
-        latency = self.group.latency_ms["p50"]
-        return float("inf") if latency is None else latency
-
 
 @dataclass(frozen=True, kw_only=True)
 class Route:
@@ -99,11 +93,6 @@ class Route:
     def is_local(self) -> bool:
         """Whether any of its targets is."""
         return any(candidate.is_local for candidate in self.candidates)
-
-    @property
-    def p50_ms(self) -> float:
-        """The median latency of the slowest."""
-        return max(candidate.p50_ms for candidate in self.candidates)
 
     @property
     def proven_tools(self) -> list[str]:

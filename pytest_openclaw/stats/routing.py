@@ -3,7 +3,7 @@
 | recommendation | may |
 | --- | --- |
 | `trusted` | hold the tools; the fastest not shown to be worse than the best answers for subagents |
-| `trusted_with` | hold the tools that it has proven, as a fallback |
+| `trusted_with` | hold the tools that it has proven |
 | `not_trusted` | hold none |
 | `unsafe` | hold none, because other tools reach what those that did harm reach, and answer nothing |
 | `not_enough_evidence` | nothing is said of it |
@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 
 from pytest_openclaw.stats.best import best_of
 from pytest_openclaw.stats.candidates import Route
-from pytest_openclaw.stats.chains import plan_chain
 from pytest_openclaw.stats.places import PLACES, choose_for
 
 if TYPE_CHECKING:
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.stats.best import Best
     from pytest_openclaw.stats.candidates import Candidate
-    from pytest_openclaw.stats.chains import Chain
     from pytest_openclaw.stats.places import PlaceChoice
 
 
@@ -39,7 +37,6 @@ class Routing:
         nameless: targets for which OpenClaw has no name.
         subagent: of the targets that hold all tools, the fastest that is not shown to be worse than the best.
         best: those that are not, if two or more hold all tools.
-        chain: the models after it, for the case that it does not answer.
         choices: the other places of the config about whose roles any target was asked.
     """
 
@@ -47,17 +44,11 @@ class Routing:
     nameless: tuple[Candidate, ...] = ()
     subagent: Candidate | None = None
     best: Best | None = None
-    chain: Chain | None = None
     choices: Sequence[PlaceChoice] = ()
 
 
-def plan_routes(candidates: Sequence[Candidate], context_tokens: int | None = None) -> Routing:
-    """Say what each model may do.
-
-    Args:
-        candidates: the run's.
-        context_tokens: the size of request at which fallbacks must be trusted; None is OpenClaw's own.
-    """
+def plan_routes(candidates: Sequence[Candidate]) -> Routing:
+    """Say what each model may do."""
     by_ref: dict[str, list[Candidate]] = {}
     for candidate in candidates:
         if candidate.ref is not None:
@@ -71,7 +62,6 @@ def plan_routes(candidates: Sequence[Candidate], context_tokens: int | None = No
         nameless=tuple(candidate for candidate in candidates if candidate.ref is None),
         subagent=subagent,
         best=best,
-        chain=plan_chain(subagent, able, best, context_tokens) if subagent and len(able) > 1 else None,
         choices=[choice for place in PLACES if (choice := choose_for(place, routes))],
     )
 

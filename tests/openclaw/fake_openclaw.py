@@ -9,11 +9,6 @@ asking. There it executes calls of `read` and `write`, of paths in the workspace
 
 The plugin's tools are offered where the config allows them;
 with `alsoAllow` they are listed in a tool's description. The mode `deaf` does not load the plugin.
-
-The mode `config` replaces `config patch` and `config validate`, and FILE has their answers:
-`{"dry_run": {"stdout", "stderr", "status", "hangs"}, "apply": …, "validate": …, "before": …}`, the last
-for a config that was not patched. Each start appends its input as a line to FILE with `.seen` added to
-its name.
 """
 
 from __future__ import annotations
@@ -25,45 +20,12 @@ import sys
 import time
 import urllib.request
 from pathlib import Path
-from typing import Any, NoReturn
-
-PATCHED = "// patched"
-
-
-def rule_on_a_config(file: Path, arguments: list[str]) -> NoReturn:
-    """Print the answer from FILE, and patch the config by adding a comment."""
-    config = Path(os.environ["OPENCLAW_CONFIG_PATH"])
-    seen: dict[str, Any] = {
-        "arguments": arguments,
-        "environ": dict(os.environ),
-        "config": config.read_text("utf-8"),
-        "mode": oct(config.stat().st_mode & 0o777),
-    }
-    if arguments[1] == "patch":
-        seen["patch"] = Path(arguments[arguments.index("--file") + 1]).read_text("utf-8")
-        what = "dry_run" if "--dry-run" in arguments else "apply"
-    else:
-        what = "validate" if PATCHED in seen["config"] else "before"
-    answer = json.loads(file.read_text("utf-8"))[what]
-    if answer.get("hangs"):
-        seen["child"] = subprocess.Popen(["sleep", "600"]).pid
-    with Path(f"{file}.seen").open("a", encoding="utf-8") as out:
-        out.write(json.dumps(seen) + "\n")
-    if answer.get("hangs"):
-        time.sleep(600)
-    if what == "apply" and not answer.get("status"):
-        config.write_text(seen["config"] + PATCHED, "utf-8")
-    for stream, text in ((sys.stdout, answer.get("stdout", "")), (sys.stderr, answer.get("stderr", ""))):
-        print(text.replace("CONFIG", str(config)).replace("HOME", os.environ["HOME"]), file=stream)
-    sys.exit(answer.get("status", 0))
-
+from typing import Any
 
 mode, file, *arguments = sys.argv[1:]
 if "--version" in arguments:
     print("OpenClaw 2026.9.6 (fake)")
     sys.exit()
-if mode == "config":
-    rule_on_a_config(Path(file), arguments)
 is_session = "--local" in arguments
 if is_session:
     config_file = Path(os.environ["OPENCLAW_CONFIG_PATH"])

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_openclaw.providers.openclaw.call import scratch_folder
-from pytest_openclaw.providers.openclaw.installed import OpenClaw
+from pytest_openclaw.providers.openclaw.installed import OpenClaw, Printed
 from tests.openclaw.install_openclaw import find_command
 
 FOLDER_ENV = "OPENCLAW_TEST_OPENCLAW_DIR"
@@ -72,6 +72,11 @@ def openclaw_apart(real: RealOpenClaw, *, patience_s: float, **more: str) -> Ite
             more={"OPENCLAW_CONFIG_PATH": str(scratch.config), "OPENCLAW_LOG_LEVEL": "silent", **more},
             patience_s=patience_s,
         )
+
+
+def run_openclaw(openclaw: OpenClaw, *arguments: str) -> Printed:
+    """Start it with these arguments, and wait for its exit."""
+    return asyncio.run(openclaw.printed(*arguments))
 
 
 @asynccontextmanager

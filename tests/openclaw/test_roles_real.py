@@ -1,4 +1,4 @@
-"""A patch by `route` and the real OpenClaw: heartbeats, titles and fallbacks go to the models that it names."""
+"""A patch by `route` and the real OpenClaw: heartbeats and titles go to the models that it names."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pytest_openclaw.commands import main
 from pytest_openclaw.providers.openclaw.installed import OpenClaw
 from tests.commands.routed_runs import ABLE, MIDDLING, UNABLE, roles_of, store_run
 from tests.openclaw.model_server import ScriptedModel
-from tests.openclaw.real import GATEWAY_TOKEN, RealOpenClaw, free_port, gateway, openclaw_apart
+from tests.openclaw.real import GATEWAY_TOKEN, RealOpenClaw, free_port, gateway, openclaw_apart, run_openclaw
 from tests.unit.stats.routes import rows_of
 from tests.unit.stored.stored_runs import SUITE
 
@@ -103,13 +103,13 @@ def test_requests_of_a_role_go_to_its_model(openclaw: OpenClaw, patch: Path) -> 
     port = free_port()
     with ScriptedModel('Title: "Broken dishwasher"\nIt is broken.') as model:
         openclaw.scratch.config.write_text(json.dumps(_config(model.url, port)), "utf-8")
-        applied = openclaw.run("config", "patch", "--file", str(patch))
+        applied = run_openclaw(openclaw, "config", "patch", "--file", str(patch))
         assert applied.exit_status == 0, applied.stderr
-        assert json.loads(openclaw.run("config", "validate", "--json").stdout)["valid"]
+        assert json.loads(run_openclaw(openclaw, "config", "validate", "--json").stdout)["valid"]
         defaults = json.loads(openclaw.scratch.config.read_text("utf-8"))["agents"]["defaults"]
         assert defaults["heartbeat"] == {"every": "12h", "target": "none", "model": BEATS}
         assert defaults["utilityModel"] == WORDS
-        assert defaults["subagents"]["model"] == {"primary": BEATS, "fallbacks": ["ollama/mid:7b"]}
+        assert defaults["subagents"]["model"] == BEATS
 
         title = asyncio.run(asyncio.wait_for(_use(openclaw, port, model), 900))
 

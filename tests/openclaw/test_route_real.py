@@ -1,9 +1,8 @@
-"""A patch by `route` and the real OpenClaw: it accepts the patch; its agent sends the allowed tools only."""
+"""A patch by `route` and the real OpenClaw: it applies the patch; its agent sends the allowed tools only."""
 
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +16,7 @@ from pytest_openclaw.tools.catalogue import load_catalogue
 from tests.commands import routed_runs
 from tests.commands.routed_runs import roles_of, store_run, three_tiers
 from tests.openclaw.model_server import ScriptedModel
-from tests.openclaw.real import RealOpenClaw, openclaw_apart
+from tests.openclaw.real import RealOpenClaw, openclaw_apart, run_openclaw
 from tests.unit.stats.routes import rows_of
 
 pytestmark = pytest.mark.openclaw_cli
@@ -64,96 +63,6 @@ def _config(url: str = "http://127.0.0.1:9/v1", *, compat: Any = None, tools: An
     return {**config, "tools": tools} if tools else config
 
 
-# --- route --check --------------------------------------------------------------------------------
-
-
-def _write(path: Path, config: Any) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(config if isinstance(config, str) else json.dumps(config), "utf-8")
-    os.utime(path, ns=(1, 1))
-    return path
-
-
-def _in_parts(config: dict[str, Any]) -> dict[str, Any]:
-    """The config with a reference, an included part, and something to warn about."""
-    config["models"]["providers"]["lab"]["apiKey"] = "${LAB_KEY}"
-    config["plugins"] = {"entries": {"nonesuch": {"enabled": True}}}
-    config["gateway"] = {"$include": "./parts/gateway.json5"}
-    return config
-
-
-AGREED = [
-    "  dry run: ok, the patch is accepted",
-    "  apply: ok, the copy is patched",
-    "  validate: ok, the config is valid",
-]
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize(
-    ("config", "others", "status", "expected"),
-    [
-        pytest.param(None, {}, 0, AGREED, id="no-config"),
-        pytest.param(
-            _in_parts(_config()), {"parts/gateway.json5": "{port: 18789}  // mine"}, 0,
-            [*AGREED, "  1 warning:", "    plugins.entries.nonesuch: plugin not found: nonesuch (stale config entry "
-             "ignored; remove it from plugins config)",
-             "  not resolved, because OpenClaw is given no variable here: LAB_KEY"],
-            id="a-config-in-parts",
-        ),
-        pytest.param(
-            {"agents": {"defaults": {"modl": 1}}}, {}, 1,
-            ["  refused: your config as it is, before the patch", '    agents.defaults: Unrecognized key: "modl"'],
-            id="a-broken-config",
-        ),
-        pytest.param(
-            {"secrets": {"providers": {"vault": {"source": "exec", "command": "/nonesuch/vault"}}}}, {}, 0,
-            [*AGREED[:2], "  validate: ok, the patch adds nothing to what your config is refused for without it",
-             "    secrets.providers.vault.command: secrets.providers.vault.command is not readable: /nonesuch/vault"],
-            id="a-secret-that-does-not-resolve",
-        ),
-        pytest.param(
-            "{agents: {$include: './agents.json5'}}", {"agents.json5": "{defaults: {}}"}, 1,
-            [AGREED[0], "  apply: refused", "    Config write would flatten $include-owned config at agents; edit that "
-             "include file directly or remove the $include first."],
-            id="a-part-that-openclaw-does-not-write",
-        ),
-    ],
-)  # fmt: skip
-def test_openclaw_checks_a_patch(
-    real_openclaw: RealOpenClaw,
-    run: Path,
-    config: Any,
-    others: dict[str, str],
-    status: int,
-    expected: list[str],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    """Its answers are printed in its words, and not a byte of the user's files is changed."""
-    monkeypatch.setenv("OPENCLAW_AGENT_COMMAND", real_openclaw.command)
-    own = Path.home() / ".openclaw"
-    if config is not None:
-        _write(own / "openclaw.json", config)
-    for name, text in others.items():
-        _write(own / name, text)
-    before = {path: path.read_bytes() for path in own.rglob("*") if path.is_file()}
-
-    assert main(["route", "one", "--check"]) == status
-
-    shown = capsys.readouterr()
-    heading, *lines = shown.out.splitlines()[5:]
-    place = (
-        "a fresh config, because there is none yet" if config is None else f"a copy of {own}/openclaw.json"
-    )
-    assert re.fullmatch(r"checked by OpenClaw 2026\.9\.6 .* in (.*):", heading)[1] == place
-    assert lines == expected
-    assert KEY not in shown.out + shown.err
-    files = [path for path in Path.home().rglob("*") if path.is_file()]
-    assert {path: path.read_bytes() for path in files} == before
-    assert {path.stat().st_mtime_ns for path in files} <= {1}
-
-
 @pytest.mark.nightly
 @pytest.mark.parametrize(
     ("own", "fallbacks"),
@@ -172,10 +81,10 @@ def test_the_model_for_pictures_is_applied(
     config["agents"] = {"defaults": {"imageModel": own}}
     openclaw.scratch.config.write_text(json.dumps(config), "utf-8")
 
-    applied = openclaw.run(
-        "config", "patch", "--file", str(Path("runs/roles/openclaw.patch.json5").absolute())
+    applied = run_openclaw(
+        openclaw, "config", "patch", "--file", str(Path("runs/roles/openclaw.patch.json5").absolute())
     )
-    valid = openclaw.run("config", "validate", "--json")
+    valid = run_openclaw(openclaw, "config", "validate", "--json")
 
     assert (applied.exit_status, valid.exit_status) == (0, 0), applied.stderr + valid.stderr
     image_model = json.loads(openclaw.scratch.config.read_text("utf-8"))["agents"]["defaults"]["imageModel"]
@@ -191,7 +100,8 @@ def _deferred(body: Any) -> set[str]:
 
 
 def _ask(openclaw: OpenClaw, ref: str) -> Printed:
-    return openclaw.run(
+    return run_openclaw(
+        openclaw,
         *("agent", "exec", "--json", "--config", str(openclaw.scratch.config)),
         *("--cwd", str(openclaw.scratch.workspace), "--model", ref, "--timeout", "120", "Go on."),
     )
@@ -230,7 +140,9 @@ def test_the_agent_sends_what_the_patch_allows(
     calls = [call for name in beyond for call in (_call(name), (name, _call(name)[1]))]
     with ScriptedModel(calls, "Done.") as model:
         openclaw.scratch.config.write_text(json.dumps(_config(model.url, **config)), "utf-8")
-        applied = openclaw.run("config", "patch", "--file", str(run.absolute() / "openclaw.patch.json5"))
+        applied = run_openclaw(
+            openclaw, "config", "patch", "--file", str(run.absolute() / "openclaw.patch.json5")
+        )
         assert applied.exit_status == 0, applied.stderr
 
         printed = _ask(openclaw, ref)

@@ -1,7 +1,7 @@
 """Reads the result of `openclaw agent exec --json`: finds the object in its output, and interprets it.
 
 That of `openclaw agent --local --json`, a turn of a session, has the same under other keys. The object has
-neither times nor arguments of calls; `relay.py` records those. `find_object` serves other commands too.
+neither times nor arguments of calls; `relay.py` records those.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ from pytest_openclaw.types import faults
 from pytest_openclaw.types.faults import WireError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.providers.processes import CalledModel
     from pytest_openclaw.types.replies import Fault
@@ -32,7 +30,7 @@ _UNREACHABLE = re.compile(r"ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH", re.I
 _NO_ANSWER = re.compile(r"couldn't generate a response|incomplete or malformed tool call", re.IGNORECASE)
 _LOST = re.compile(r"ECONNRESET|connection error|fetch failed|socket hang up|terminated", re.IGNORECASE)
 # The first key of every answer in all known releases; inside a JSON string the quotes would be escaped.
-_BEGINNING = re.compile(r'\{\s*"(?:ok|valid|payloads)"\s*:')
+_BEGINNING = re.compile(r'\{\s*"(?:ok|payloads)"\s*:')
 # Each start without an object costs a scan of the text; releases print only a few.
 _MOST_BEGINNINGS = 200
 
@@ -45,21 +43,17 @@ class AgentResult:
     model: str | None
 
 
-def find_object(stdout: str, stderr: str, fits: Callable[[JsonObject], bool]) -> JsonObject | None:
-    """Return the last complete object of a command's form on stdout, else on stderr; None if there is none.
+def find_envelope(stdout: str, stderr: str = "") -> JsonObject | None:
+    """Return the last complete object of the command on stdout, else on stderr, as `agent exec` prints it.
 
     Other text may precede and follow it, also on its own first and last line. Only the first 200 places
-    where an object could begin are tried.
-
-    Args:
-        stdout: the standard output.
-        stderr: the standard error, where some releases print it.
-        fits: whether an object has the form.
+    where an object could begin are tried. Returns None if there is none.
     """
-    return _last_object(stdout, fits) or _last_object(stderr, fits)
+    found = _last_envelope(stdout) or _last_envelope(stderr)  # some releases print it there
+    return _of_session(found) if found and "meta" in found else found
 
 
-def _last_object(text: str, fits: Callable[[JsonObject], bool]) -> JsonObject | None:
+def _last_envelope(text: str) -> JsonObject | None:
     decoder, found, end = json.JSONDecoder(), None, 0
     for match in islice(_BEGINNING.finditer(text), _MOST_BEGINNINGS):
         if match.start() < end:
@@ -68,15 +62,9 @@ def _last_object(text: str, fits: Callable[[JsonObject], bool]) -> JsonObject | 
             value, stop = decoder.raw_decode(text, match.start())
         except (ValueError, RecursionError):
             continue
-        if isinstance(value, dict) and fits(value):
+        if isinstance(value, dict) and _is_envelope(value):
             found, end = value, stop
     return found
-
-
-def find_envelope(stdout: str, stderr: str = "") -> JsonObject | None:
-    """Find the command's object in its output, in the form of `agent exec`; None if there is none."""
-    found = find_object(stdout, stderr, _is_envelope)
-    return _of_session(found) if found and "meta" in found else found
 
 
 def _is_envelope(value: JsonObject) -> bool:

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from pytest_openclaw.providers.openclaw.call import AgentScratch
 
 # A start takes 0.5 to 10 s, depending on the machine and its load.
-LONG_S = 4.0
 PATIENCE_S = 180.0
 _POLL_S = 0.05
 
@@ -52,7 +51,6 @@ class OpenClaw:
         environ: the user's environment, of which it gets only PATH.
         more: further variables for it.
         patience_s: the timeout of a start.
-        notify: called with a sentence when a start takes long.
     """
 
     command: tuple[str, ...]
@@ -60,15 +58,6 @@ class OpenClaw:
     environ: Mapping[str, str]
     more: Mapping[str, str]
     patience_s: float = PATIENCE_S
-    notify: Callable[[str], None] | None = None
-
-    def run(self, *arguments: str) -> Printed:
-        """Start it with these arguments, and wait for its exit.
-
-        Raises:
-            OpenClawError: it cannot be started, prints too much or does not exit.
-        """
-        return asyncio.run(self.printed(*arguments))
 
     async def printed(self, *arguments: str, until: Callable[[], bool] = lambda: False) -> Printed:
         """Start it with these arguments, and wait for its exit, or end it when `until` is true.
@@ -78,7 +67,7 @@ class OpenClaw:
             until: polled; returns whether the start can be ended.
 
         Raises:
-            OpenClawError: as `run` does.
+            OpenClawError: it cannot be started, prints too much or does not exit.
         """
         name = " ".join(["openclaw", *arguments[:2]])
         program = Program(
@@ -91,7 +80,6 @@ class OpenClaw:
         except OSError as error:
             why = error.strerror or error
             raise OpenClawError(f"the command {program.argv[0]!r} cannot be started: {why}") from error
-        notice = asyncio.get_running_loop().call_later(LONG_S, self._notify, f"waiting for {name}")
         lines: list[bytes] = []
         reading = asyncio.ensure_future(running.read_lines(lines))
         try:
@@ -104,7 +92,6 @@ class OpenClaw:
             words = f": {shortened(running.stderr)}" if running.stderr else ""
             raise OpenClawError(f"{name} did not end within {self.patience_s:.0f} s{words}") from None
         finally:
-            notice.cancel()
             reading.cancel()
             await running.stop()
         if running.flooded:
@@ -114,10 +101,6 @@ class OpenClaw:
             stdout=valid_text(b"\n".join(lines).decode("utf-8", "replace")),
             stderr=valid_text(running.stderr),
         )
-
-    def _notify(self, sentence: str) -> None:
-        if self.notify:
-            self.notify(sentence)
 
 
 def find_openclaw(environ: Mapping[str, str], *, name: str) -> tuple[str, ...]:

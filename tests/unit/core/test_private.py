@@ -21,7 +21,6 @@ from pytest_openclaw.providers.claude.tools import lay_out_tools
 from pytest_openclaw.providers.llama_cpp.supervisor import EngineSpec, acquire
 from pytest_openclaw.providers.openai_responses import OpenAIResponses
 from pytest_openclaw.providers.openclaw import call as openclaw
-from pytest_openclaw.providers.openclaw.config_files import copy_config, empty_config
 from pytest_openclaw.recording.run_directory import LOCK, RESULTS, RunDirectory
 from pytest_openclaw.types.protocols import ProviderSetup
 from pytest_openclaw.types.requests import Request
@@ -102,14 +101,10 @@ def test_what_the_claude_cli_is_given() -> None:
 
 
 @pytest.mark.usefixtures("temporary")
-def test_what_openclaw_is_given(tmp_path: Path) -> None:
-    """Its folders, its config with the token, and copies of the user's config are private."""
-    own = tmp_path / "openclaw.json"
-    own.write_text("{}", "utf-8")
+def test_what_openclaw_is_given() -> None:
+    """Its folders and its config with the token are private."""
     with openclaw.scratch_folder() as scratch:
         openclaw.write_config(scratch, {"token": "t"})
-        copy_config(own, scratch.folder / "copy", {})
-        empty_config(scratch.folder / "empty")
 
         assert others_may_use(scratch.folder) == {}
         assert scratch.config.read_text("utf-8") == '{"token": "t"}'

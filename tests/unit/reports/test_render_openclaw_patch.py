@@ -120,19 +120,6 @@ def test_a_subagent_has_the_measured_thinking_level() -> None:
     assert value["agents"]["defaults"]["subagents"] == {"model": "ollama/m", "thinking": "high"}
 
 
-LONG = (settled("a", 1, tokens=12_000), settled("b", 1, tokens=12_000))
-
-
-def test_a_chain_has_its_fallbacks_beside_the_model() -> None:
-    """The comment says at which size all of them are trusted."""
-    patch = _render(*LONG)
-
-    assert patch.value["agents"]["defaults"]["subagents"] == {
-        "model": {"primary": "ollama/a", "fallbacks": ["ollama/b"]}
-    }
-    assert "Each of the fallbacks is trusted in requests of OpenClaw's size, too." in _said(patch)
-
-
 # --- keys ---------------------------------------------------------------------------------------
 
 
@@ -154,7 +141,7 @@ def test_only_keys_of_the_release_are_written() -> None:
     """Every value of the patch has a path that the release knows, and all known ones are used."""
     places = {
         _place(path)
-        for one in (_render(*EVERY_ROUTE), _render(settled("m", 1, level="low")), _render(*LONG))
+        for one in (_render(*EVERY_ROUTE), _render(settled("m", 1, level="low")))
         for path in _walk(_read(one.text))
     }
 
