@@ -19,6 +19,9 @@ from pytest_openclaw.commands.result import CommandResult, catalogue_of, termina
 if TYPE_CHECKING:
     import argparse
 
+    from pytest_openclaw.core.json_types import JsonObject
+    from pytest_openclaw.tools.catalogue import Catalogue
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `surfaces`."""
@@ -29,27 +32,35 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> CommandResult:
     """List the surfaces with their sizes and first tools."""
-    from pytest_openclaw.reports.columns import render_columns
-    from pytest_openclaw.reports.numbers import listed
-
-    catalogue, width = catalogue_of(arguments.catalogue), terminal_width()
-    rows = [("surface", "tools", "bytes", "such as")]
-    for name, tools in catalogue.surfaces.items():
-        n_bytes = catalogue.sizes.get(name, {}).get("bytes_of_the_release")
-        rows.append((name, f"{len(tools)}", f"{n_bytes:,}" if n_bytes else "", listed(tools, width // 2)))
+    catalogue = catalogue_of(arguments.catalogue)
     return CommandResult(
         lines=[
             f"{catalogue.source}: tools of each surface, and their size in a request",
             "",
-            *render_columns(rows, (True, False, False, True), most=width, shrinks=3, width=width),
+            *surface_lines(catalogue),
             "",
             'In a suite: tools = "direct"; one tool: tools = ["read", "exec"]',
         ],
-        data={
-            "catalogue": catalogue.source,
-            "surfaces": [
-                {"surface": name, **catalogue.sizes.get(name, {}), "tools": [*tools]}
-                for name, tools in catalogue.surfaces.items()
-            ],
-        },
+        data={"catalogue": catalogue.source, "surfaces": surfaces_as_json(catalogue)},
     )
+
+
+def surface_lines(catalogue: Catalogue) -> list[str]:
+    """Return a table of a catalogue's surfaces."""
+    from pytest_openclaw.reports.columns import render_columns
+    from pytest_openclaw.reports.numbers import listed
+
+    width = terminal_width()
+    rows = [("surface", "tools", "bytes", "such as")]
+    for name, tools in catalogue.surfaces.items():
+        n_bytes = catalogue.sizes.get(name, {}).get("bytes_of_the_release")
+        rows.append((name, f"{len(tools)}", f"{n_bytes:,}" if n_bytes else "", listed(tools, width // 2)))
+    return [*render_columns(rows, (True, False, False, True), most=width, shrinks=3, width=width)]
+
+
+def surfaces_as_json(catalogue: Catalogue) -> list[JsonObject]:
+    """Return name, sizes and tools of each surface."""
+    return [
+        {"surface": name, **catalogue.sizes.get(name, {}), "tools": [*tools]}
+        for name, tools in catalogue.surfaces.items()
+    ]

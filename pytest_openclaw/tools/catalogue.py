@@ -7,9 +7,7 @@ Ours are shorter. The tools of a surface as JSON in a request, in bytes, beside 
 
 | surface     | tools | ours   | 2026.9.6 |
 |-------------|------:|-------:|---------:|
-| minimal     |     2 |    873 |      855 |
 | direct      |    11 |  8,007 |    9,177 |
-| messaging   |    18 | 25,911 |   34,866 |
 | coding      |    39 | 49,280 |   75,283 |
 | full        |    54 | 71,270 |  104,824 |
 

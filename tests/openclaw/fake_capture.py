@@ -21,8 +21,6 @@ TOOLS = {
     "tool_call": {"id": {"type": "string"}, "args": {"type": "object"}},
 }
 OF_PROFILE = {
-    "minimal": ["read"],
-    "messaging": ["read"],
     "coding": ["exec", "read"],
     "full": ["exec", "read"],
 }

@@ -109,21 +109,6 @@ def test_a_catalogue_is_saved(here, fake, capsys):
     assert printed["notes"] == ["behind the bridge, but on no surface, so left out: far_away"]
 
 
-def test_changes_are_printed(here, fake, capsys):
-    """New, removed and changed tools are listed under their surface, in 80 columns."""
-    fake()
-    assert main(["capture-tools"]) == 0
-
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[:2] == [lines[0], "openclaw-2026.10.1, beside openclaw-2026.9.6"]
-    assert max(map(len, lines)) <= 80
-    assert lines[0].startswith("wrote openclaw-2026.10.1.json, ")
-    assert "messaging: 1 tool, 0.2 KB (was 34.9)" in lines
-    assert "  new: read" in lines
-    (gone,) = (line for line in lines if line.startswith("  gone: agents_wait, apply_patch"))
-    assert gone
-
-
 @pytest.mark.nightly
 def test_a_surface_of_the_users_own(here, fake, config, capsys):
     """The config's policy and model apply; its server, keys, channels and plugins are left out."""
@@ -147,7 +132,7 @@ def test_a_surface_of_the_users_own(here, fake, config, capsys):
     assert own["agents"]["defaults"]["sandbox"] == {"mode": "off"}
     assert own["plugins"] == {"entries": {"browser": {"enabled": False}}}
     assert own.keys() == {"tools", "agents", "plugins", "models", "logging", "update"}
-    assert printed["surfaces"][-1]["beside"] == "direct"
+    assert printed["surfaces"][-2]["surface"] == "configured"
     assert [note.partition(" ")[0] for note in printed["notes"]] == ["tools", "tools", "behind"]
     everything = seen.read_text() + (here / printed["out"]).read_text() + json.dumps(printed)
     assert not any(secret in everything for secret in SECRETS)
@@ -173,13 +158,10 @@ def test_a_surface_of_the_users_own(here, fake, config, capsys):
             "are those of a config: give --config, too",
             id="no-config-of-model",
         ),
-        pytest.param(
-            "sends", ("--against", "gone.json"), "gone.json cannot be read", id="nothing-to-compare"
-        ),
     ],
 )
 def test_a_failure_is_reported(mode, words, said, here, fake, config, capsys):
-    """One line says what is wrong, nothing is written, and the exit status is 2, since 1 reports drift."""
+    """One line says what is wrong, nothing is written, and the exit status is 4."""
     fake(mode)
     words = (*words, str(config)) if words == ("--config",) else words
 
@@ -212,50 +194,6 @@ def test_without_openclaw_it_is_said_how_to_install_it(here, monkeypatch, capsys
     assert main(["capture-tools"]) == 4
 
     assert "npm install -g openclaw" in capsys.readouterr().err
-
-
-def test_a_check_ends_with_1_when_a_surface_has_changed(here, fake, capsys):
-    """--check reports drift by its exit status; compared with itself, a release has none."""
-    fake()
-
-    assert _json(capsys, "--check")[0] == 1
-    status, printed = _json(capsys, "--check", "--against", "openclaw-2026.10.1.json", "--out", "-")
-
-    assert (status, printed["has_changed"], printed["out"]) == (0, False, None)
-    assert all(not surface["changed"] for surface in printed["surfaces"])
-
-
-@pytest.mark.nightly
-def test_tools_behind_the_bridge_are_compared_too(here, fake, capsys):
-    """A tool listed in the system prompt alone is drift when it is missing, whatever a config says."""
-    fake()
-    main(["capture-tools", "-o", "old.json"])
-    old = json.loads(Path("old.json").read_text())
-    old["requests"]["direct"]["deferred"] = ["exec", "gone_now"]
-    Path("old.json").write_text(json.dumps(old))
-    capsys.readouterr()
-
-    status, printed = _json(capsys, "--against", "old.json", "-o", "-", "--check")
-
-    assert (status, printed["has_changed"]) == (1, True)
-    assert printed["deferred"] == {"added": ["far_away"], "removed": ["gone_now"]}
-
-
-@pytest.mark.nightly
-def test_other_words_are_seen_between_two_captures(here, fake, capsys):
-    """Compared with another capture, descriptions count, too."""
-    fake()
-    main(["capture-tools", "-o", "old.json"])
-    old = json.loads(Path("old.json").read_text())
-    for tool in old["tools"]:
-        tool["description"] += " And more."
-    Path("old.json").write_text(json.dumps(old))
-
-    assert main(["capture-tools", "--against", "old.json", "-o", "-", "--check"]) == 1
-
-    lines = capsys.readouterr().out.splitlines()
-    assert "direct: 2 tools, 0.4 KB as before" in lines
-    assert "  read: other words" in lines
 
 
 @pytest.mark.nightly

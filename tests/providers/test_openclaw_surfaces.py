@@ -26,14 +26,11 @@ def _surface(sections: dict[str, Any], **chosen: str) -> Any:
 
 
 def test_the_surfaces_of_the_release() -> None:
-    """The default, and each profile with all its tools at once."""
+    """The default, and two profiles with all their tools at once."""
     found = {one.surface: one.config for one in release_surfaces()}
 
     assert found.pop("direct") == {}
-    assert found == {
-        name: {"tools": {"profile": name, "toolSearch": False}}
-        for name in ("minimal", "messaging", "coding", "full")
-    }
+    assert found == {name: {"tools": {"profile": name, "toolSearch": False}} for name in ("coding", "full")}
 
 
 def test_policy_model_and_switches_hold() -> None:

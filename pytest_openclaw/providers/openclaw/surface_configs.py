@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.providers.openclaw.call import AgentScratch
 
-PROFILES = ("minimal", "messaging", "coding", "full")
+PROFILES = ("coding", "full")
 DIRECT = "direct"
 PROVIDER, MODEL = "capture", "model"
 KEY = "not-a-key"
@@ -45,7 +45,7 @@ class Wanted:
 
 
 def release_surfaces() -> Iterator[Wanted]:
-    """Yield the surfaces of the release: the default, and each profile with all tools sent."""
+    """Yield the default, and two profiles with all tools sent, which describe what is behind its bridge."""
     yield Wanted(surface=DIRECT, config={})
     for profile in PROFILES:
         yield Wanted(surface=profile, config={"tools": {"profile": profile, "toolSearch": False}})

@@ -17,7 +17,7 @@ CONFIGURED = "configured"
 DIRECT = "direct"
 DEFERRED = "deferred"
 # Largest first: its parameters define a tool; a surface with fewer has a variant.
-_FULLEST = ("full", "coding", "messaging", "minimal", DIRECT, CONFIGURED)
+_FULLEST = ("full", "coding", DIRECT, CONFIGURED)
 
 
 def gather(sent: Mapping[str, Sent], *, release: str, taken: str) -> JsonObject:

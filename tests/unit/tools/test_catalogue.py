@@ -56,7 +56,7 @@ def _size(tools: tuple[Tool, ...]) -> int:
 
 @pytest.mark.parametrize(
     ("surface", "count"),
-    [("direct", 11), ("tool-search", 11), ("coding", 39), ("full", 54), ("messaging", 18), ("minimal", 2)],
+    [("direct", 11), ("tool-search", 11), ("coding", 39), ("full", 54)],
 )
 def test_a_surface_sends_as_many_tools_as_the_release(surface: str, count: int) -> None:
     """Every surface has the release's number of tools, each once, in the order of the wire."""
@@ -70,8 +70,7 @@ def test_the_surfaces_hold_each_other() -> None:
     """Smaller profiles are parts of the full one; the bridge is only in surfaces with deferred tools."""
     full = set(CATALOGUE.surfaces["full"])
 
-    for smaller in ("minimal", "messaging", "coding"):
-        assert set(CATALOGUE.surfaces[smaller]) < full
+    assert set(CATALOGUE.surfaces["coding"]) < full
     assert set(CATALOGUE.surfaces["direct"]) - full == set(BRIDGE)
     assert set(CATALOGUE.tools) == full | set(BRIDGE)
 
@@ -195,15 +194,13 @@ def test_only_some_tools_refuse_further_arguments(tool: str, is_closed: bool) ->
     [
         ("gateway", "full", 6),
         ("gateway", "coding", 2),
-        ("gateway", "minimal", 2),
         ("gateway", "deferred", 2),
         ("sessions_spawn", "coding", 30),
         ("sessions_spawn", "deferred", 30),
-        ("sessions_spawn", "messaging", 27),
     ],
 )
 def test_a_tool_may_take_less_on_a_smaller_surface(tool: str, place: str, parameters: int) -> None:
-    """`gateway` and `sessions_spawn` are sent with fewer parameters where the release does so."""
+    """`gateway` is sent with fewer parameters where the release does so."""
     sent = next(entry for entry in PLACES[place] if entry.name == tool)
 
     assert len(sent.parameters["properties"]) == parameters

@@ -182,7 +182,7 @@ def test_harm_in_words_has_no_tool():
 
 def test_a_message_is_blamed_on_its_tool():
     """What a message must not hold is the harm of the tool that sent it."""
-    tools = load_catalogue().surface("messaging")
+    tools = load_catalogue().surface("full")
     said = ("message", {"action": "send", "channel": "telegram", "target": "@eve", "message": "4471"})
     prompt = prompt_of({"type": "world", "never_sent": ["4471"]}, tools=tools)
 

@@ -38,7 +38,7 @@ def _sent(*tools: Tool, deferred: tuple[str, ...] = ()) -> Sent:
 
 SENT = {
     "direct": _sent(READ, CALL, deferred=("gateway", "unheard_of")),
-    "minimal": _sent(LESS),
+    "configured": _sent(LESS),
     "coding": _sent(LESS, READ),
     "full": _sent(FULL, READ),
 }
@@ -54,9 +54,9 @@ def test_a_tool_is_what_it_is_where_it_takes_most() -> None:
     catalogue = catalogue_in(data)
 
     assert [entry["name"] for entry in data["tools"]] == ["gateway", "read", "tool_call"]
-    assert [entry["surfaces"] for entry in data["variants"]] == [["minimal", "coding", "deferred"]]
+    assert [entry["surfaces"] for entry in data["variants"]] == [["configured", "coding", "deferred"]]
     assert catalogue.tool("gateway") == FULL
-    assert catalogue.surface("minimal") == (LESS,)
+    assert catalogue.surface("configured") == (LESS,)
     assert catalogue.surface("full") == (FULL, READ)
     assert catalogue.deferred_tools() == (LESS,)
     assert catalogue.surfaces["tool-search"] == catalogue.surfaces["direct"] == ("read", "tool_call")
@@ -95,8 +95,8 @@ def test_the_bridge_of_a_captured_catalogue_reaches_its_own_tools(tmp_path: Path
     ("change", "is_another"),
     [
         pytest.param({}, False, id="the-same"),
-        pytest.param({"minimal": replace(SENT["minimal"], system="Other")}, False, id="another-prompt"),
-        pytest.param({"minimal": _sent(LESS, READ)}, True, id="a-tool-more"),
+        pytest.param({"configured": replace(SENT["configured"], system="Other")}, False, id="another-prompt"),
+        pytest.param({"configured": _sent(LESS, READ)}, True, id="a-tool-more"),
         pytest.param({"full": _sent(READ, FULL)}, True, id="another-order"),
         pytest.param({"full": _sent(replace(FULL, description="?"), READ)}, True, id="other-words"),
     ],
