@@ -1,7 +1,7 @@
 """`openclaw_agent`: models through the installed OpenClaw, one `agent exec` per request.
 
-A request with several messages of the user is a session, with one start of OpenClaw for each of them; those
-before the prompt are played without the model, by `openclaw/past.py`.
+A request with further messages of the user is a session, with one start of OpenClaw for each of them. Earlier
+messages are refused: a session of OpenClaw has only what has happened in it.
 
 A model's name is `provider/model`, as in OpenClaw. `ollama/…` and `openai/…` use the same servers as the
 other providers; any other provider is the server at `OPENCLAW_AGENT_BASE_URL`, or of the endpoint's line,
@@ -29,7 +29,6 @@ from pytest_openclaw.providers.mcp_tools import what_broke
 from pytest_openclaw.providers.ollama_native import OllamaNative
 from pytest_openclaw.providers.ollama_openai import OllamaOpenAI
 from pytest_openclaw.providers.openai_responses import OpenAIResponses
-from pytest_openclaw.providers.openclaw import past
 from pytest_openclaw.providers.openclaw.agent_plugin import lay_out_plugin
 from pytest_openclaw.providers.openclaw.call import (
     ModelRoute,
@@ -168,21 +167,11 @@ class OpenClawAgent(Provider):
                     env=environment(scratch, self.setup.environ, of_session=is_session(request)),
                     cwd=scratch.workspace,
                 )
-                outcome: Reply | Fault | None
-                outcome = await self._recall(program, scratch, relay, request, server, route)
-                if outcome is None:
-                    write_config(
-                        scratch,
-                        config_of(
-                            request,
-                            scratch,
-                            route=route,
-                            url=relay.url,
-                            token=relay.token,
-                            plugins=plugins,
-                        ),
-                    )
-                    outcome = await self._hold(program, scratch, relay, request, server)
+                config = config_of(
+                    request, scratch, route=route, url=relay.url, token=relay.token, plugins=plugins
+                )
+                write_config(scratch, config)
+                outcome = await self._hold(program, scratch, relay, request, server)
             if request.world is not None:
                 outcome = self._played(outcome, scratch.stage, request.world)
         if isinstance(outcome, Fault):
@@ -241,36 +230,6 @@ class OpenClawAgent(Provider):
             raise TargetError(f"it is not known where {provider}'s models are. Set {BASE_ENV}.")
         key_env = own.key_env or (KEY_ENV if own.environ.get(KEY_ENV) else None)
         return OllamaOpenAI(replace(own, base_url=base, key_env=key_env))
-
-    async def _recall(
-        self,
-        program: Program,
-        scratch: AgentScratch,
-        relay: Relay,
-        request: Request,
-        server: OverHttp,
-        route: ModelRoute,
-    ) -> Fault | None:
-        """Play the messages before the prompt, without the model; return the fault if they cannot be."""
-        # Texts alone need no tools, and without a world no tool may be executed.
-        safe = request if request.world else replace(request, tools=(), surface=LISTED)
-        by_relay = replace(route, api=past.API)
-        write_config(scratch, config_of(safe, scratch, route=by_relay, url=relay.url, token=relay.token))
-        for run in past.past_runs(request.messages, scratch.stage.disk):
-            relay.begin_run(run)
-            program = replace(program, stdin=write_message(scratch, run.user))
-            outcome = await self._converse(program, relay, request, server)
-            if isinstance(outcome, Fault):
-                return outcome
-            if not run.is_over:
-                why = f"OpenClaw asks for {run.n_given} of {len(run.answers)} answers to one of its messages."
-                return faults.cannot_play(self.setup.name, why)
-        if request.world and request.messages:
-            if changed := scratch.stage.state(request.world).changed:
-                why = f"the calls of its messages change {changed[0]}, and its world begins as after them."
-                return faults.cannot_play(self.setup.name, why)
-            scratch.stage.played_file.unlink(missing_ok=True)  # its commands are not the model's
-        return None
 
     async def _hold(
         self, program: Program, scratch: AgentScratch, relay: Relay, request: Request, server: OverHttp

@@ -8,7 +8,6 @@ import os
 import shlex
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,7 +18,7 @@ from pytest_openclaw.types.faults import CallFailed
 from pytest_openclaw.types.protocols import ProviderSetup
 from pytest_openclaw.types.replies import Turn
 from pytest_openclaw.types.requests import Request
-from pytest_openclaw.types.tool_calls import Tool, ToolCall
+from pytest_openclaw.types.tool_calls import Tool
 from pytest_openclaw.types.worlds import Answer, Command, World, WorldState
 from tests.conftest import NO_OTHER_PLUGINS
 from tests.openclaw.model_server import ScriptedModel
@@ -337,101 +336,6 @@ def test_a_fault_in_a_session_keeps_what_was_said(seen):
 
 
 FILES = (Tool(name="read"), Tool(name="write"))
-CALLED = Turn(
-    text="I look.",
-    calls=(ToolCall(name="read", arguments='{"path": "/workspace/a.txt"}'),),
-    results=("one, in /workspace",),
-)
-PAST = (Turn(user="What does /workspace/a.txt say?"), CALLED, Turn(text="It says one."))
-A_FILE = World(files={"a.txt": "one, in /workspace\n"})
-
-
-def _said(model: ScriptedModel) -> list[str]:
-    (body,) = model.asked
-    return [message["content"] for message in body["messages"]]
-
-
-def test_messages_before_the_prompt_are_played_without_the_model(seen):
-    """The session contains them when the model is asked, and only the model's own answer counts."""
-    past = (Turn(user="I am Ada."), Turn(text="Hello, Ada."))
-    with ScriptedModel("Ada.") as model:
-        reply = asyncio.run(_ask(_provider(seen, model.url), prompt="Who am I?", messages=past))
-
-        assert _said(model) == ["I am Ada.", "Hello, Ada.", "Who am I?"]
-    assert (reply.text, reply.raw, reply.turns) == ("Ada.", "Ada.", ())
-    assert (reply.input_tokens, reply.output_tokens, len(reply.usage)) == (11, 3, 1)
-    start = json.loads(seen.read_text("utf-8"))
-    assert "--local" in start["arguments"]
-    assert start["config"]["tools"]["deny"] == ["*"]
-
-
-def test_calls_before_the_prompt_are_executed_and_not_counted(seen):
-    """OpenClaw executes them in the world; calls, turns and tokens are those after the prompt."""
-    with ScriptedModel([("write", '{"path": "b.txt", "content": "B"}')], "Done.") as model:
-        reply = asyncio.run(
-            _ask(_provider(seen, model.url), prompt="Go on.", messages=PAST, tools=FILES, world=A_FILE)
-        )
-
-        first, _ = model.asked
-    roles = [message["role"] for message in first["messages"]]
-    assert roles == ["user", "assistant", "tool", "assistant", "user"]
-    assert first["messages"][0]["content"].endswith("/workspace/a.txt say?")
-    assert first["messages"][0]["content"] != PAST[0].user
-    assert [call.name for call in reply.tool_calls] == ["write"]
-    assert [turn.text for turn in reply.turns] == ["", "Done."]
-    assert (reply.input_tokens, len(reply.usage)) == (22, 2)
-    assert reply.world.changed == ("b.txt",)
-
-
-@pytest.mark.parametrize(
-    ("past", "said"),
-    [
-        pytest.param(PAST[:1], ["user", "user"], id="a-message-without-answer"),
-        pytest.param(PAST[:2], ["user", "assistant", "tool", "user"], id="a-result-without-answer"),
-    ],
-)
-def test_where_the_messages_have_no_answer_openclaw_is_ended(seen, past, said):
-    """It asks for an answer that the conversation lacks, and gets none."""
-    with ScriptedModel("Done.") as model:
-        reply = asyncio.run(
-            _ask(_provider(seen, model.url), prompt="Go on.", messages=past, tools=FILES, world=A_FILE)
-        )
-
-        (body,) = model.asked
-    assert [message["role"] for message in body["messages"]] == said
-    assert (reply.text, len(reply.turns)) == ("Done.", 1)
-
-
-WRITE = ToolCall(name="write", arguments='{"path": "a.txt", "content": "two"}')
-
-
-@pytest.mark.parametrize(
-    ("past", "words"),
-    [
-        pytest.param(
-            (PAST[0], replace(CALLED, results=("three",))),
-            "state another result of read than OpenClaw has in this world: 'three' is stated, 'one, in",
-            id="another-result",
-        ),
-        pytest.param(
-            (PAST[0], Turn(calls=(WRITE,), results=("Written.",))),
-            "the calls of its messages change a.txt",
-            id="a-changed-file",
-        ),
-        pytest.param(
-            (Turn(user="quiet"), PAST[2]), "asks for 0 of 1 answers to one of its messages", id="no-request"
-        ),
-        pytest.param((Turn(user="quiet"),), "lacks this of its messages: user: 'quiet'", id="forgotten"),
-    ],
-)
-def test_messages_that_openclaw_plays_otherwise_are_no_history(seen, past, words):
-    """The model is not asked, and the cell is reported as unavailable, with the reason."""
-    with ScriptedModel("Done.") as model:
-        fault = _fault(_provider(seen, model.url), messages=past, tools=FILES, world=A_FILE)
-
-        assert model.asked == []
-    assert (fault.status, fault.sent, fault.usage) == ("skipped_unavailable", False, ())
-    assert words in fault.message
 
 
 @pytest.mark.parametrize(
@@ -439,22 +343,8 @@ def test_messages_that_openclaw_plays_otherwise_are_no_history(seen, past, words
     [
         pytest.param({"system": "Be brief."}, "writes its system prompt itself", id="system"),
         pytest.param({"history": (Turn(text="x"),)}, "turns that have happened", id="history"),
-        pytest.param({"messages": (Turn(text="x"),)}, "do not begin with one of the user", id="no-user"),
         pytest.param(
-            {"messages": (Turn(user="x"), CALLED), "tools": FILES}, "no world in which", id="past-calls"
-        ),
-        pytest.param(
-            {"messages": (Turn(user="x"), replace(CALLED, results=())), "world": World()},
-            "turn 2 of its messages has 1 calls and 0 results",
-            id="no-result",
-        ),
-        pytest.param(
-            {"messages": (Turn(user="x"), Turn(text="y"), Turn(text="z"))},
-            "turn 2 of its messages is an answer",
-            id="two-answers",
-        ),
-        pytest.param(
-            {"messages": (Turn(user="x"), Turn(user="y"))}, "no answer after no. 1", id="two-messages"
+            {"messages": (Turn(user="x"), Turn(text="y"))}, "only what has happened in it", id="earlier-turns"
         ),
         pytest.param(
             {"tools": (*FILES, Tool(name="message")), "world": World()},

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from pytest_openclaw.providers.openclaw_agent import OpenClawAgent
-from pytest_openclaw.suites.conversation import read_messages
 from pytest_openclaw.tools.catalogue import load_catalogue
 from pytest_openclaw.types.faults import CallFailed
 from pytest_openclaw.types.images import Image
@@ -358,49 +357,3 @@ def test_a_session_without_tools(environ):
         assert [_sent_tools(body) for body in model.asked] == [[], []]
     assert [(turn.user, turn.text) for turn in reply.turns] == [(None, "Hello, Ada."), ("Who am I?", "Ada.")]
     assert (reply.text, reply.ended_by) == ("Ada.", "answer")
-
-
-PAST = read_messages(
-    [
-        {"role": "user", "content": "Read /workspace/a.txt."},
-        {"role": "assistant", "content": "", "calls": [{"name": "read", "arguments": {"path": "a.txt"}}]},
-        {"role": "tool", "content": "quince"},
-        {"role": "assistant", "content": "It says quince."},
-        {"role": "user", "content": "And b.txt?"},
-        {"role": "assistant", "content": "", "calls": [{"name": "read", "arguments": {"path": "b.txt"}}]},
-        {"role": "tool", "content": "medlar"},
-    ]
-)
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("name", ["local/tiny", "ollama/tiny", "openai/tiny"])
-def test_messages_before_the_prompt_are_in_the_session(environ, name):
-    """The model is asked once, by its own API, and gets the whole conversation with calls and results."""
-    with ScriptedModel("Two.") as model:
-        files = {"a.txt": "quince\n", "b.txt": "medlar\n"}
-        reply = _ask(
-            environ, model, model=name, messages=PAST, tools=_tools("read"), world=World(files=files)
-        )
-
-        (body,) = model.asked
-    said = json.dumps(body.get("messages") or body["input"])
-    places = [
-        said.index(text) for text in ("Read /", "quince", "It says quince.", "And b.txt?", "medlar", "Go on.")
-    ]
-    assert places == sorted(places)
-    assert (reply.text, reply.tool_calls, len(reply.turns)) == ("Two.", (), 1)
-    assert (reply.input_tokens, reply.output_tokens) == (11, 3)
-    assert reply.world is not None
-    assert reply.world.changed == ()
-
-
-def test_a_result_that_openclaw_does_not_have_is_no_history(environ):
-    """The model is not asked about a conversation that would be another one."""
-    with ScriptedModel("Two.") as model:
-        with pytest.raises(CallFailed) as failed:
-            _ask(environ, model, messages=PAST, tools=_tools("read"), world=World(files={"a.txt": "three"}))
-
-        assert model.asked == []
-    assert failed.value.fault.status == "skipped_unavailable"
-    assert "'quince' is stated, 'three' found" in failed.value.fault.message

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING
 from pytest_openclaw.core.private import write_private
 from pytest_openclaw.core.text import valid_text
 from pytest_openclaw.providers.openclaw.disk import Stage
-from pytest_openclaw.providers.openclaw.past import why_no_past
 from pytest_openclaw.providers.processes import find_program, new_folders
 from pytest_openclaw.tools.bridge import BRIDGE, LOOKUPS
 from pytest_openclaw.tools.catalogue import load_catalogue
@@ -166,8 +165,8 @@ def why_not_askable(request: Request) -> str:
     """Return as a sentence why the real agent cannot handle this request; empty if it can."""
     if request.history:
         return "OpenClaw cannot be given turns that have happened after the prompt."
-    if why := why_no_past(request.messages, has_world=request.world is not None):
-        return why
+    if request.messages:
+        return "the prompt has earlier messages, and a session of OpenClaw has only what has happened in it."
     if request.system:
         return "the prompt has a system text, and OpenClaw writes its system prompt itself."
     if request.world is None:
@@ -211,7 +210,7 @@ def own_tools(request: Request) -> tuple[Tool, ...]:
 
 def is_session(request: Request) -> bool:
     """Whether OpenClaw runs turns of a session, one for each message of the user; then it loads plugins."""
-    return bool(own_tools(request) or request.messages or request.turns)
+    return bool(own_tools(request) or request.turns)
 
 
 def most_requests(request: Request) -> int:

@@ -21,9 +21,8 @@ from pytest_openclaw.providers.exchange import Exchange
 from pytest_openclaw.providers.http import HttpEdge
 from pytest_openclaw.providers.json_values import objects_in, text_in
 from pytest_openclaw.providers.listening import listen
-from pytest_openclaw.providers.openclaw import past
 from pytest_openclaw.providers.wire_errors import load_object, shortened
-from pytest_openclaw.tools.captured.wire_requests import messages_of, said_in, system_of, text_of
+from pytest_openclaw.tools.captured.wire_requests import messages_of, system_of, text_of
 from pytest_openclaw.types import faults
 from pytest_openclaw.types.faults import CallFailed
 
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from pytest_openclaw.core.json_types import JsonObject
-    from pytest_openclaw.providers.openclaw.past import PastRun
     from pytest_openclaw.providers.over_http import OverHttp
     from pytest_openclaw.types.replies import Fault
     from pytest_openclaw.types.tool_calls import ToolCall
@@ -110,8 +108,6 @@ class Relay:
         self._n_images, self._own_tools = n_images, own_tools
         self._edge = HttpEdge(name)
         self._n_known_messages = 0
-        self._past: PastRun | None = None
-        self._unchecked: list[PastRun] = []
 
     @property
     def url(self) -> str:
@@ -119,17 +115,9 @@ class Relay:
         host, port = self._listening.sockets[0].getsockname()[:2]
         return f"http://{host}:{port}"
 
-    def begin_run(self, past: PastRun | None = None) -> None:
-        """Record another run of OpenClaw; the one before has ended.
-
-        Args:
-            past: answers the requests of this run, which are not recorded; None asks the model. The first
-                request to the model must contain all past runs.
-        """
+    def begin_run(self) -> None:
+        """Record another run of OpenClaw; the one before has ended."""
         self.received = RecordedRun()
-        self._past = past
-        if past is not None:
-            self._unchecked.append(past)
 
     async def __aenter__(self) -> Relay:
         """Start listening."""
@@ -159,7 +147,7 @@ class Relay:
             await incoming.receive_head(reader)
         if not self._is_ours(incoming.headers):
             await _refuse(writer, 401)
-        elif incoming.has_head and (incoming.method, incoming.path) != ("POST", self._path):
+        elif incoming.has_head and (incoming.method, incoming.path) != ("POST", self._server.path):
             await _refuse(writer, 404)
         else:
             async with asyncio.timeout(HEAD_S):
@@ -167,14 +155,8 @@ class Relay:
             body = None if incoming.error else load_object(incoming.body.decode("utf-8", "replace"))
             if body is None:
                 await self._reject(incoming, writer)
-            elif self._past is not None:
-                await self._answer_by(self._past, body, reader, writer)
             else:
                 await self._pass_on(body, writer)
-
-    @property
-    def _path(self) -> str:
-        return self._server.path if self._past is None else past.PATH
 
     def _is_ours(self, headers: dict[str, str]) -> bool:
         token = headers.get("authorization", "").removeprefix("Bearer ")
@@ -195,25 +177,6 @@ class Relay:
         self._end(faults.cannot_play(self._edge.name, why))
         await _refuse(writer, 502)
 
-    async def _answer_by(
-        self, run: PastRun, body: JsonObject, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
-        """Answer a request as in the past, or end the run there."""
-        messages = messages_of(body)
-        try:
-            turn = run.next(_results_in(messages[self._n_known_messages :]))
-        except ValueError as error:
-            await self._give_up(writer, str(error))
-            return
-        self._n_known_messages = len(messages)
-        if turn is None:
-            self.received.over.set()
-            await reader.read()  # an answer, even an error, would become part of the session
-            return
-        await _begin(writer, 200, "text/event-stream")
-        writer.write(past.answer_of(turn, self._model))
-        await writer.drain()
-
     def _why_not_shown(self, body: JsonObject) -> str:
         """Return as a sentence that pictures or tools of the prompt are missing; empty if none is."""
         n_sent = sum(map(_n_images_in, messages_of(body)))
@@ -226,11 +189,9 @@ class Relay:
 
     async def _pass_on(self, body: JsonObject, writer: asyncio.StreamWriter) -> None:
         received = self.received
-        why = past.why_not_sent(self._unchecked, [*said_in(messages_of(body))]) or self._why_not_shown(body)
-        if why:
+        if why := self._why_not_shown(body):
             await self._give_up(writer, why)
             return
-        self._unchecked.clear()
         self._n_images, self._own_tools = 0, ()  # OpenClaw may leave them out of later requests
         if received.first_at is None:
             received.first_at = time.perf_counter()

@@ -14,7 +14,6 @@ from typing import Any
 
 from pytest_openclaw.providers.openclaw.call import why_not_askable
 from pytest_openclaw.suites import load_suite
-from pytest_openclaw.suites.conversation import written_messages
 from pytest_openclaw.tools.catalogue import load_catalogue
 from pytest_openclaw.types.prompts import Prompt, Suite
 from pytest_openclaw.types.requests import Request
@@ -55,8 +54,6 @@ class Case:
         content |= {"prompt": self.prompt.prompt}
         if self.prompt.turns:
             content["users_turns"] = self.prompt.turns
-        if self.prompt.messages:
-            content["messages"] = written_messages(self.prompt.messages)
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:12]
 
 
@@ -171,13 +168,9 @@ def unplayed() -> Iterator[tuple[str, Sequence[str]]]:
     yield from by_reason.items()
 
 
-#: seen only when OpenClaw plays the messages
-OTHER_PAST = {"C4": "its messages state the text of files that its world does not have."}
-
-
 def why_not_real(prompt: Prompt) -> str:
     """Return why the real agent does not play a prompt's world; empty if it does."""
-    return OTHER_PAST.get(prompt.id, "") or why_not_askable(
+    return why_not_askable(
         Request(
             model="m",
             prompt=prompt.prompt,

@@ -10,6 +10,7 @@ from tests.openclaw.agreement.cases import Case, all_cases, unplayed
 from tests.openclaw.agreement.observed import Observed
 from tests.openclaw.agreement.outcomes import JUSTIFIED, Outcome, differences, other_words
 
+OWN = "agreement"
 PAGE = Path(__file__).parents[3] / "docs/agreement.md"
 
 _HEAD = """\
@@ -63,12 +64,13 @@ def render(observed: Observed, ours: Mapping[str, Outcome]) -> str:
             "\n## Where both differ\n",
             *_disagreements(pairs),
             "\n## The suites with worlds\n",
-            *_table([pair for pair in pairs if pair[0].prompt.suite != "agreement"]),
+            "Of each prompt one right and one wrong exchange is played, of the agentic suite more:\n",
+            *_suites(pairs),
             "",
             "The real agent does not play these prompts:\n",
             *(f"- {why[0].upper()}{why[1:]} Prompts: {', '.join(names)}." for why, names in unplayed()),
             "\n## Mistakes of every kind\n",
-            *_table([pair for pair in pairs if pair[0].prompt.suite == "agreement"]),
+            *_mistakes(pairs),
             "",
             _AGAIN,
         ]
@@ -101,24 +103,18 @@ def _disagreements(pairs: Sequence[_Pair]) -> Iterator[str]:
             yield f"- `{case.id}`: {'; '.join(lines)}"
 
 
-def _table(pairs: Sequence[_Pair]) -> Iterator[str]:
-    yield "| case | what the model does | what came of its calls, by turn | ended | verdict | agrees |"
-    yield "| --- | --- | --- | --- | --- | --- |"
-    for case, ours, real in pairs:
-        agrees = "**no**" if list(differences(ours, real)) else "yes"
-        cells = (f"`{case.id}`", case.about, _calls(real), f"{real.ended or '–'}", _verdict(real), agrees)
-        yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+def _suites(pairs: Sequence[_Pair]) -> Iterator[str]:
+    yield "| suite | cases | agree |"
+    yield "| --- | --- | --- |"
+    for suite, of_suite in groupby(pairs, key=lambda pair: pair[0].prompt.suite):
+        agree = [not any(differences(ours, real)) for _, ours, real in of_suite]
+        if suite != OWN:
+            yield f"| `{Path(suite).name}` | {len(agree)} | {sum(agree)} |"
 
 
-def _calls(real: Outcome) -> str:
-    turns = [
-        ", ".join(f"`{call.name.strip()}` {call.kind.replace('_', ' ')}" for call in turn)
-        for turn in real.turns
-        if turn
-    ]
-    runs = [(turn, len([*same])) for turn, same in groupby(turns)]
-    return "; ".join(f"{turn} × {count}" if count > 1 else turn for turn, count in runs) or "none"
-
-
-def _verdict(real: Outcome) -> str:
-    return f"{real.verdict} ({real.tool_outcome})" if real.tool_outcome else real.verdict
+def _mistakes(pairs: Sequence[_Pair]) -> Iterator[str]:
+    yield "| case | what the model does |"
+    yield "| --- | --- |"
+    for case, _, _ in pairs:
+        if case.prompt.suite == OWN:
+            yield f"| `{case.id}` | {case.about.replace('|', chr(92) + '|')} |"
