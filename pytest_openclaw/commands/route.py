@@ -54,33 +54,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="OURS=THEIRS",
         help="OpenClaw's name of a provider of the run; may be repeated",
     )
-    parser.add_argument(
-        "--release",
-        default="2026.9.6",
-        metavar="VERSION",
-        help="the release of OpenClaw whose keys may be written (2026.9.6, the only one known)",
-    )
 
 
 def run(arguments: argparse.Namespace) -> CommandResult:
     """Write the patch, and print the command that checks it."""
     from pytest_openclaw import __version__
-    from pytest_openclaw.reports.openclaw_config import KEYS
+    from pytest_openclaw.reports.openclaw_config import RELEASE
     from pytest_openclaw.reports.openclaw_patch import FIRST_WORDS, Origin, check_command, render_patch
     from pytest_openclaw.stats.routing import plan_routes
 
-    if arguments.release not in KEYS:
-        raise OpenClawError(
-            f"the keys of OpenClaw {arguments.release} are not known here, and one key that a release does "
-            f"not know makes its whole config invalid; known: {', '.join(KEYS)}"
-        )
     part = read_run(arguments)
     candidates = _candidates(part, dict(arguments.provider))
     routing = plan_routes(candidates)
     origin = Origin(
         run_id=part.run.run_id,
         version=__version__,
-        release=arguments.release,
         shortcomings=tuple(part.shortcomings),
     )
     out = None if arguments.out == STDOUT else Path(arguments.out or part.run.path / FILE)
@@ -96,7 +84,7 @@ def run(arguments: argparse.Namespace) -> CommandResult:
         lines=[*_entry_lines(routing, out), *check_lines] if out else patch.text.splitlines(),
         data={
             "run": part.name,
-            "release": arguments.release,
+            "release": RELEASE,
             "out": str(out) if out else None,
             "check": check,
             "patch": patch.value,

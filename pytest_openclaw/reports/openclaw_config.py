@@ -1,6 +1,5 @@
 """Routes → the changes of OpenClaw's config.
 
-OpenClaw refuses a whole config for one key that it does not know, so `KEYS` lists all that is ever written.
 What is not written, and why:
 
 - `models.providers.<id>.models`, where `compat.supportsTools` is, is an array: a patch replaces it, and
@@ -11,39 +10,16 @@ What is not written, and why:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import reduce
-from typing import TYPE_CHECKING, Any
-
-from pytest_openclaw.stats.places import PLACES
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pytest_openclaw.core.json_types import JsonObject
-    from pytest_openclaw.reports.json5 import Path
     from pytest_openclaw.stats.candidates import Route
     from pytest_openclaw.stats.routing import Routing
 
-ANY_REF = "*"
-"""In `KEYS`, one `provider/model`."""
-_POLICIES: Path = ("tools", "byProvider")
-_POLICY: Path = (*_POLICIES, ANY_REF)
-KEYS: Mapping[str, frozenset[Path]] = {
-    "2026.9.6": frozenset(
-        {
-            (*_POLICY, "profile"),
-            (*_POLICY, "allow"),
-            (*_POLICY, "alsoAllow"),
-            (*_POLICY, "deny"),
-            ("agents", "defaults", "subagents", "model"),
-            ("agents", "defaults", "subagents", "thinking"),
-            *(("agents", "defaults", *place.path) for place in PLACES if place.path),
-        }
-    )
-}
-"""By release, every place at which the patch may have a value."""
-LATEST_RELEASE = "2026.9.6"
+RELEASE = "2026.9.6"
+"""Whose keys are written; OpenClaw refuses a whole config for one key that it does not know."""
 
 # What OpenClaw's own security audit asks for where a small model has no sandbox (`models.small_params`).
 DENIED_NEAR_BY = ("group:web", "browser")
@@ -72,11 +48,6 @@ def patch_of(routing: Routing) -> JsonObject:
     }
 
 
-def unknown_keys(patch: JsonObject, release: str) -> list[Path]:
-    """Return the places of a patch that are not among `KEYS`."""
-    return [path for path in _leaves(patch, ()) if _pattern(path) not in KEYS[release]]
-
-
 def _policy(route: Route) -> JsonObject:
     near_by = DENIED_NEAR_BY if route.is_local else ()
     if route.role == "all":
@@ -88,16 +59,3 @@ def _policy(route: Route) -> JsonObject:
     implied = [other for one, other in _BRINGS.items() if one in proven and other not in proven]
     # An older entry's `alsoAllow` would give more than was proven, and is in no entry beside `allow`.
     return {"allow": proven, "alsoAllow": None, "deny": [*near_by, *implied, *BRIDGES]}
-
-
-def _leaves(value: Any, path: Path) -> Iterator[Path]:
-    if not isinstance(value, Mapping):
-        yield path
-        return
-    for key, inner in value.items():
-        yield from _leaves(inner, (*path, key))
-
-
-def _pattern(path: Path) -> Path:
-    at = len(_POLICIES)
-    return (*_POLICY, *path[at + 1 :]) if path[:at] == _POLICIES else path

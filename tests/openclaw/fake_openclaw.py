@@ -4,11 +4,11 @@ FAKE_MODE is given as the first argument: `answer`, `silent` (no JSON), `termina
 SIGTERM), `fails` (an error of its own), `garbles` (its request is not JSON), `hangs`
 (with a child that would outlive it), `runs` (the prompt is a command, which it gives to its shell).
 It writes its input to FILE, the second argument. With `--local` it is a turn of a session, whose
-conversation it keeps in its state folder; a prompt `fail` is answered by an error, `quiet` without
-asking. There it executes calls of `read` and `write`, of paths in the workspace.
+conversation it keeps in its state folder; a prompt `fail` is answered by an error. There it executes calls
+of `read` and `write`, of paths in the workspace.
 
-The plugin's tools are offered where the config allows them;
-with `alsoAllow` they are listed in a tool's description. The mode `deaf` does not load the plugin.
+The plugin's tools are offered where the config allows them; with `alsoAllow` they are listed in a tool's
+description. The mode `deaf` does not load the plugin.
 """
 
 from __future__ import annotations
@@ -59,9 +59,6 @@ if mode == "fails":
     error = {"message": "Config invalid: no such key", "kind": "exception"}
     print(json.dumps({"ok": False, "status": "error", "final": "", "payloads": [], "error": error}))
     sys.exit(1)
-if is_session and prompt == "quiet":
-    print(json.dumps({"payloads": [], "meta": {"agentMeta": {}, "stopReason": "stop"}}))
-    sys.exit()
 if is_session and prompt == "fail":
     print(
         json.dumps({"payloads": [], "meta": {"error": {"kind": "exception", "message": "HTTP 503: later"}}})

@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.core.json_types import JsonObject
 from pytest_openclaw.reports.json5 import comment, render_object
-from pytest_openclaw.reports.openclaw_config import KEYS, LATEST_RELEASE, patch_of, unknown_keys
+from pytest_openclaw.reports.openclaw_config import patch_of
 from pytest_openclaw.reports.openclaw_patch import Origin, Patch, check_command, render_patch
 from pytest_openclaw.stats.candidates import Candidate
 from pytest_openclaw.stats.routing import plan_routes
@@ -118,57 +117,6 @@ def test_a_subagent_has_the_measured_thinking_level() -> None:
     value = _render(settled("m", 1, level="high")).value
 
     assert value["agents"]["defaults"]["subagents"] == {"model": "ollama/m", "thinking": "high"}
-
-
-# --- keys ---------------------------------------------------------------------------------------
-
-
-def _walk(value: Any, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
-    if not isinstance(value, dict):
-        return [path]
-    return [leaf for key, inner in value.items() for leaf in _walk(inner, (*path, key))]
-
-
-def _place(path: tuple[str, ...]) -> tuple[str, ...]:
-    """The path of a value, with a model's name as `*`."""
-    for depth in (2, 3):
-        if path[:depth] in (("tools", "byProvider"), ("agents", "defaults", "models")):
-            return (*path[:depth], "*", *path[depth + 1 :])
-    return path
-
-
-def test_only_keys_of_the_release_are_written() -> None:
-    """Every value of the patch has a path that the release knows, and all known ones are used."""
-    places = {
-        _place(path)
-        for one in (_render(*EVERY_ROUTE), _render(settled("m", 1, level="low")))
-        for path in _walk(_read(one.text))
-    }
-
-    assert places == KEYS[LATEST_RELEASE]
-
-
-@pytest.mark.parametrize(
-    "patch",
-    [
-        pytest.param({"models": {"providers": {}, "mode": "merge"}}, id="models"),
-        pytest.param({"tools": {"byProvider": {"a/b": {"toolPolicy": 1}}}}, id="policy"),
-        pytest.param({"agents": {"defaults": {"subagents": {"toolPolicy": 1}}}}, id="subagents"),
-        pytest.param({"tools": {"profile": "full"}}, id="for-all-models"),
-    ],
-)
-def test_an_unknown_key_is_found(patch: JsonObject) -> None:
-    """The list of keys has paths, not names."""
-    assert unknown_keys(patch, LATEST_RELEASE)
-
-
-def test_an_unknown_key_is_never_rendered(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A key that the release does not know raises an error."""
-    known = KEYS[LATEST_RELEASE] - {("tools", "byProvider", "*", "deny")}
-    monkeypatch.setitem(KEYS, LATEST_RELEASE, known)  # type: ignore[misc]
-
-    with pytest.raises(AssertionError, match="does not know"):
-        _render(settled("m", 1))
 
 
 # --- comments -----------------------------------------------------------------------------------
