@@ -8,7 +8,7 @@ from pytest_openclaw.stats.candidates import Candidate
 from pytest_openclaw.stats.groups import Snapshots, summarize_group
 from pytest_openclaw.types.prompts import ModelRole
 from pytest_openclaw.types.records import Record
-from pytest_openclaw.types.targets import SurfaceName, Target
+from pytest_openclaw.types.targets import Target
 from tests.unit.reports.summaries import missed, record, restraint_cells, tool_cells
 
 NATIVE: dict[str, Any] = {"suite": "native", "tools_offered": 11}
@@ -18,8 +18,7 @@ Share = tuple[int, int]
 
 def target(model: str, provider: str = "ollama_native", **more: Any) -> Target:
     """A target of Ollama's."""
-    surface = more.get("surface", "listed")
-    return Target(provider=provider, model=model, thinking_level=more.get("level"), surface=surface)
+    return Target(provider=provider, model=model, thinking_level=more.get("level"))
 
 
 def rows_of(tier: int, one: Target, *, tools: tuple[str, ...] = ("read",), **changes: Any) -> list[Record]:
@@ -71,15 +70,13 @@ def settled(
     tier: int,
     *,
     level: str | None = None,
-    surface: SurfaceName = "listed",
     e2e_ms: int = 100,
     tools: tuple[str, ...] = ("read",),
-    tokens: int = 2000,
     **changes: Any,
 ) -> Candidate:
-    """A candidate whose tier is settled, by requests of so many tokens."""
-    one = target(model, level=level, surface=surface)
-    rows = rows_of(tier, one, e2e_ms=e2e_ms, tools=tools, input_tokens=tokens)
+    """A candidate whose tier is settled."""
+    one = target(model, level=level)
+    rows = rows_of(tier, one, e2e_ms=e2e_ms, tools=tools)
     return candidate(model, rows, one, **changes)
 
 
