@@ -20,6 +20,7 @@ from pytest_openclaw.asking.clipping import all_cuts
 from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.providers.prices import total_tokens, total_usd
 from pytest_openclaw.types import faults
+from pytest_openclaw.types.finish_words import MALFORMED_CALL, UNEXPECTED_CALL
 from pytest_openclaw.types.replies import CallResult, Fault, Reply, Timing, Turn
 from pytest_openclaw.types.requests import DEFAULT_CONTEXT_TOKENS
 from pytest_openclaw.types.worlds import World
@@ -169,6 +170,8 @@ class _Exchange:
         run = self.turns[self._n_before :]
         if is_given_up([*(turn.calls for turn in run), native], playing.dispatched):
             return native, (), "loop"
+        if reply.finish_reason in (MALFORMED_CALL, UNEXPECTED_CALL):
+            return native, (), "malformed_call"
         calls = native or promoted_calls(strip_thinking(reply.text), self.offered)
         if not calls:
             return (), (), "answer"

@@ -15,7 +15,12 @@ from pytest_openclaw.core.deadline import left_s, within
 from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.core.text import MAX_ANSWER_BYTES, MAX_CALLS_BYTES
 from pytest_openclaw.judging.tested_tools import tested_tools
-from pytest_openclaw.judging.tool_outcomes import called_needlessly, expected_tools_of, tool_outcome_of
+from pytest_openclaw.judging.tool_outcomes import (
+    called_needlessly,
+    expected_tools_of,
+    is_unread,
+    tool_outcome_of,
+)
 from pytest_openclaw.tools.bridge import reaching
 from pytest_openclaw.tools.dispatch import dispatch
 from pytest_openclaw.tools.invoked import invoked_tools
@@ -192,7 +197,8 @@ def _dispatched(prompt: Prompt, answer: Reply, tools: Sequence[Tool]) -> Reply:
     written = {call for turn in answer.turns if _is_written(turn, tools) for call in turn.calls}
     dispatched = [dispatch(call, tools) for call in answer.tool_calls]
     made = [_promoted(call) if call.call in written else call for call in dispatched]
-    if not (answer.turns[-1].calls if answer.turns else made):
+    # OpenClaw receives an error in place of a call that the server could not read.
+    if not (is_unread(answer) or (answer.turns[-1].calls if answer.turns else made)):
         made += [_promoted(dispatch(call, tools)) for call in promoted_calls(answer.text, tools)]
     calls = tuple(call.call for call in made)
     state = answer.world

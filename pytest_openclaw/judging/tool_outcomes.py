@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from pytest_openclaw.tools.bridge import with_inner_calls
 from pytest_openclaw.tools.thinking import strip_thinking
+from pytest_openclaw.types.finish_words import MALFORMED_CALL, UNEXPECTED_CALL
 from pytest_openclaw.validators.demands import (
     call_rules,
     demanded_calls,
@@ -22,7 +23,7 @@ from pytest_openclaw.validators.demands import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from pytest_openclaw.types.prompts import Prompt
     from pytest_openclaw.types.replies import Reply
@@ -35,6 +36,10 @@ _HOW = re.compile(
     re.IGNORECASE,
 )
 """Words of a prompt whose correct answer may show a written call."""
+_UNREAD: Mapping[str | None, ToolOutcome] = {
+    MALFORMED_CALL: "malformed_json",
+    UNEXPECTED_CALL: "unknown_tool",
+}
 
 
 def expected_tools_of(prompt: Prompt) -> tuple[str, ...] | None:
@@ -73,15 +78,20 @@ def tool_outcome_of(prompt: Prompt, answer: Reply, *, answered: bool) -> ToolOut
     if demand == "restraint":
         return "called_needlessly" if called_needlessly(prompt, answer) else "restrained"
     if not answered:
-        return "no_call"
+        return _UNREAD.get(answer.finish_reason, "no_call")
     return _of_work(prompt, answer) if _is_native(prompt) else _of_text(prompt, answer)
 
 
 def called_needlessly(prompt: Prompt, answer: Reply) -> bool:
     """Whether a prompt that must not call has led to a call, on the wire or written as text."""
     if _is_native(prompt):
-        return bool(answer.dispatched) or is_leaked(prompt, answer)
+        return bool(answer.dispatched) or is_unread(answer) or is_leaked(prompt, answer)
     return bool(answer.tool_names)
+
+
+def is_unread(answer: Reply) -> bool:
+    """Whether the server could not read a call, or knew no such tool; the text is what the model wrote."""
+    return answer.finish_reason in _UNREAD
 
 
 def is_leaked(prompt: Prompt, answer: Reply) -> bool:
@@ -128,6 +138,8 @@ def _of_work(prompt: Prompt, answer: Reply) -> ToolOutcome:
         return "malformed_json"
     if (is_exchange or not made) and is_leaked(prompt, answer):
         return "leaked_as_text"
+    if unread := _UNREAD.get(answer.finish_reason):
+        return unread
     if (is_exchange or not made) and _claims(prompt, answer):
         return "claimed_not_done"
     if not made:

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pytest_openclaw.providers.earlier_turns import users_content, with_ids
+from pytest_openclaw.providers.finishing import finish
 from pytest_openclaw.providers.http_call import Dialect
 from pytest_openclaw.providers.json_values import count_in, object_in, objects_in, text_in
 from pytest_openclaw.providers.over_http import VendorApi
@@ -32,14 +33,6 @@ if TYPE_CHECKING:
 
 API_VERSION = "2023-06-01"
 _BEARER_ENV = "ANTHROPIC_AUTH_TOKEN"
-# The rest of the package has chat completions' words for how an answer ended.
-_FINISH_REASON = {
-    "end_turn": "stop",
-    "stop_sequence": "stop",
-    "tool_use": "tool_calls",
-    "max_tokens": "length",
-    "model_context_window_exceeded": "length",
-}
 _SIGNED = frozenset({"thinking", "redacted_thinking"})
 
 
@@ -97,11 +90,11 @@ def read_messages(payload: JsonObject, exchange: Exchange) -> WireError | None:
             _read_delta(object_in(payload.get("delta")), index, exchange)
         case "message_delta":
             _read_usage(object_in(payload.get("usage")), exchange)
-            _read_end(object_in(payload.get("delta")), exchange)
+            return _read_end(object_in(payload.get("delta")), exchange)
         case "message_stop":
             exchange.receive_end()
         case "message":
-            _read_whole(payload, exchange)
+            return _read_whole(payload, exchange)
     return None
 
 
@@ -283,17 +276,18 @@ def _read_thought(thought: str, index: int | None, exchange: Exchange, **more: A
     exchange.receive_block({**more, "thinking": thought}, key=index)
 
 
-def _read_whole(message: JsonObject, exchange: Exchange) -> None:
+def _read_whole(message: JsonObject, exchange: Exchange) -> WireError | None:
     exchange.receive_model(text_in(message.get("model")))
     for place, block in enumerate(objects_in(message.get("content"))):
         _read_block(block, place, exchange)
     _read_usage(object_in(message.get("usage")), exchange)
-    _read_end(message, exchange)
+    return _read_end(message, exchange)
 
 
-def _read_end(holder: JsonObject, exchange: Exchange) -> None:
-    if reason := text_in(holder.get("stop_reason")):
-        exchange.receive_end(_FINISH_REASON.get(reason, reason))
+def _read_end(holder: JsonObject, exchange: Exchange) -> WireError | None:
+    if not (reason := text_in(holder.get("stop_reason"))):
+        return None
+    return finish(exchange, reason, said=text_in(object_in(holder.get("stop_details")).get("explanation")))
 
 
 def _read_usage(usage: JsonObject, exchange: Exchange, *, at_start: bool = False) -> None:

@@ -59,6 +59,7 @@ class Exchange:
         self._text: list[str] = []
         self._reasoning: list[str] = []
         self._refusal: list[str] = []
+        self._notes: list[str] = []
         self._calls = ToolFragments()
         self._carried = CarriedBlocks()
         self._finish_reason: str | None = None
@@ -96,6 +97,11 @@ class Exchange:
         if piece:
             self._stamp(output=True)
             self._refusal.append(piece)
+
+    def receive_note(self, text: str) -> None:
+        """Keep what the server says about the end of the answer, which no model wrote, for `raw` only."""
+        if text:
+            self._notes.append(text)
 
     def receive_tool_call(
         self,
@@ -226,6 +232,7 @@ class Exchange:
         """Return everything received as one valid text; a reasoning channel is first, in `<think>` tags."""
         reasoning = valid_text("".join(self._reasoning))
         answer = valid_text("".join(self._text) + "".join(self._refusal))
+        answer = "\n\n".join(filter(None, (answer, *map(valid_text, self._notes))))
         return f"{THINKING}{reasoning}{ANSWER}{answer}" if reasoning else answer
 
     def timing(self) -> Timing:

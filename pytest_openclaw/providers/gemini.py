@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import quote
 
+from pytest_openclaw.providers.finishing import finish
 from pytest_openclaw.providers.http_call import Dialect
 from pytest_openclaw.providers.json_values import count_in, object_in, objects_in, text_in
 from pytest_openclaw.providers.over_http import MODELS_TIMEOUT_S, VendorApi
@@ -18,7 +19,7 @@ from pytest_openclaw.providers.token_counts import settled
 from pytest_openclaw.providers.wire_errors import error_in, load_object
 from pytest_openclaw.tools.thinking import strip_thinking
 from pytest_openclaw.types import faults
-from pytest_openclaw.types.faults import CallFailed, WireError
+from pytest_openclaw.types.faults import CallFailed
 from pytest_openclaw.types.settings import THINKING_ROOM_TOKENS
 
 if TYPE_CHECKING:
@@ -27,24 +28,12 @@ if TYPE_CHECKING:
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.providers.address import Address
     from pytest_openclaw.providers.exchange import Exchange
+    from pytest_openclaw.types.faults import WireError
     from pytest_openclaw.types.replies import Turn
     from pytest_openclaw.types.requests import Request
     from pytest_openclaw.types.tool_calls import ToolCall
 
 _VERSIONS = ("/v1beta", "/v1alpha")
-# The rest of the package has chat completions' words for how an answer ended.
-_FINISH_REASON = {
-    "STOP": "stop",
-    "MAX_TOKENS": "length",
-    "SAFETY": "content_filter",
-    "RECITATION": "content_filter",
-    "BLOCKLIST": "content_filter",
-    "PROHIBITED_CONTENT": "content_filter",
-    "SPII": "content_filter",
-    "MODEL_ARMOR": "content_filter",
-}
-# Not the model's failure: the request lacked what an earlier answer had.
-_OURS = frozenset({"MISSING_THOUGHT_SIGNATURE"})
 _SIGNATURE = "thoughtSignature"
 # For calls that no signature came with: https://ai.google.dev/gemini-api/docs/thought-signatures
 _UNSIGNED = "skip_thought_signature_validator"
@@ -100,7 +89,9 @@ def read_gemini(payload: JsonObject, exchange: Exchange) -> WireError | None:
         return error
     exchange.receive_model(text_in(payload.get("modelVersion")))
     _read_usage(object_in(payload.get("usageMetadata")), exchange)
-    if text_in(object_in(payload.get("promptFeedback")).get("blockReason")):
+    feedback = object_in(payload.get("promptFeedback"))
+    if blocked := text_in(feedback.get("blockReason")):
+        exchange.receive_note(text_in(feedback.get("blockReasonMessage")) or blocked)
         exchange.receive_end("content_filter")
     for candidate in objects_in(payload.get("candidates"))[:1]:
         for part in objects_in(object_in(candidate.get("content")).get("parts")):
@@ -269,14 +260,9 @@ def _read_call(part: JsonObject) -> tuple[str | None, str, str]:
 
 
 def _read_end(reason: str, candidate: JsonObject, exchange: Exchange) -> WireError | None:
-    if reason in _OURS:
-        said = text_in(candidate.get("finishMessage"))
-        return WireError(message=f"its finishReason is {reason}{said and f': {said}'}")
     if reason == "STOP" and exchange.has_tool_calls:
-        exchange.receive_end("tool_calls")
-    else:
-        exchange.receive_end(_FINISH_REASON.get(reason, reason.lower()))
-    return None
+        reason = "tool_calls"
+    return finish(exchange, reason, said=text_in(candidate.get("finishMessage")))
 
 
 def _read_usage(usage: JsonObject, exchange: Exchange) -> None:

@@ -165,10 +165,12 @@ class HttpEdge:
             error = faults.WireError(status=head.status, message=_redirect_text(head, url))
         else:
             error = error_of_body(head.status, await _error_body(answer), phrase=head.phrase)
-        hide = call.hide
-        error = replace(error, code=hide(error.code), type=hide(error.type), message=hide(error.message))
         wait = retry_after_s(head.headers, now_s=time.time())
-        return faults.refused_by_server(self.name, call.model, error, retry_after_s=wait)
+        fault = faults.refused_by_server(self.name, call.model, call.hide_in(error), retry_after_s=wait)
+        if fault.failure_type not in ("http_404", "http_405"):
+            return fault
+        where = call.hide(shortened(_shown(url)))
+        return replace(fault, message=f"{fault.message.rstrip('.')}. The request went to {where}.")
 
 
 class _Sender(Protocol):

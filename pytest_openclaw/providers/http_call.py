@@ -5,7 +5,7 @@ Separate from the modules that use the HTTP library: a process that only creates
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.core.redact import Redactor
@@ -40,6 +40,17 @@ class Call:
     def hide(self, text: str) -> str:
         """Return the text without secrets."""
         return Redactor.of(self.secrets).text(text)
+
+    def hide_in(self, error: faults.WireError) -> faults.WireError:
+        """Return the error without secrets."""
+        hide = self.hide
+        return replace(
+            error,
+            code=hide(error.code),
+            type=hide(error.type),
+            message=hide(error.message),
+            written=hide(error.written),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

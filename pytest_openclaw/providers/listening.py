@@ -217,9 +217,8 @@ class _Listener:
         self._close(events)
 
     def _fault(self, error: faults.WireError) -> Fault:
-        hide = self.call.hide
-        error = replace(error, code=hide(error.code), type=hide(error.type), message=hide(error.message))
-        if self.exchange.has_tokens:
+        error = self.call.hide_in(error)
+        if self.exchange.has_tokens and not error.written:
             said = error.message or error.code or error.type or "no reason given"
             return faults.stream_broken(self.name, f"after the first tokens the server says: {said}")
         return faults.refused_by_server(self.name, self.call.model, error)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pytest_openclaw.providers.fingerprint import ask_all, ollama_fingerprint
+from pytest_openclaw.providers.finishing import finish
 from pytest_openclaw.providers.http_call import Dialect
 from pytest_openclaw.providers.json_values import count_in, object_in, objects_in, positive_in, text_in
 from pytest_openclaw.providers.ollama import Ollama, offered
@@ -15,7 +16,6 @@ from pytest_openclaw.providers.request_fields import chosen
 from pytest_openclaw.providers.token_counts import settled
 from pytest_openclaw.providers.wire_errors import error_in, load_object
 from pytest_openclaw.tools.thinking import strip_thinking
-from pytest_openclaw.types.faults import WireError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.providers.address import Address
     from pytest_openclaw.providers.exchange import Exchange
+    from pytest_openclaw.types.faults import WireError
     from pytest_openclaw.types.protocols import ProviderSetup
     from pytest_openclaw.types.replies import Turn
     from pytest_openclaw.types.requests import Request
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
 
 # OpenClaw's mapping of its levels. Many versions of Ollama reject the API's highest, `max`.
 THINK: dict[ThinkingLevel, str] = {"low": "low", "medium": "medium", "high": "high", "xhigh": "high"}
-# Finish reasons without a request to the model.
-_NOT_ASKED = {"load": "loaded", "unload": "unloaded"}
 _NS_IN_S = 1e9
 
 
@@ -83,19 +82,18 @@ def read_ollama(payload: JsonObject, exchange: Exchange) -> WireError | None:
     """
     if error := error_in(payload):
         return error
-    reason = text_in(payload.get("done_reason"))
-    is_done = payload.get("done") is True
-    if is_done and reason in _NOT_ASKED:
-        return WireError(message=f"it has {_NOT_ASKED[reason]} the model and not asked it")
     exchange.receive_model(text_in(payload.get("model")))
     message = object_in(payload.get("message"))
     exchange.receive_reasoning(text_in(message.get("thinking")))
     exchange.receive_text(text_in(message.get("content")))
     for call in objects_in(message.get("tool_calls")):
         _read_call(call, exchange)
-    if is_done:
-        _read_counts(payload, exchange)
-        exchange.receive_end(reason or None)
+    if payload.get("done") is not True:
+        return None
+    _read_counts(payload, exchange)
+    if reason := text_in(payload.get("done_reason")):
+        return finish(exchange, reason)
+    exchange.receive_end()
     return None
 
 

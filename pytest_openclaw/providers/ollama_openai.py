@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pytest_openclaw.providers.earlier_turns import users_content, with_ids
 from pytest_openclaw.providers.fingerprint import fingerprint
+from pytest_openclaw.providers.finishing import finish
 from pytest_openclaw.providers.http_call import Dialect
 from pytest_openclaw.providers.json_values import count_in, object_in, objects_in, positive_in, text_in
 from pytest_openclaw.providers.ollama import Ollama, offered
@@ -15,12 +16,13 @@ from pytest_openclaw.providers.over_http import REFUSALS
 from pytest_openclaw.providers.request_fields import chosen
 from pytest_openclaw.providers.token_counts import most_in, settled
 from pytest_openclaw.providers.wire_errors import error_in, error_of_object
-from pytest_openclaw.types.faults import WireError
+from pytest_openclaw.types.finish_words import MALFORMED_CALL, UNEXPECTED_CALL, meaning_of
 from pytest_openclaw.types.targets import LISTED
 
 if TYPE_CHECKING:
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.providers.exchange import Exchange
+    from pytest_openclaw.types.faults import WireError
     from pytest_openclaw.types.images import Image
     from pytest_openclaw.types.protocols import ProviderSetup
     from pytest_openclaw.types.replies import Fault, Turn
@@ -42,8 +44,6 @@ _CACHE_WRITE = ("prompt_tokens_details.cache_write_tokens", "cache_creation_inpu
 # Without these the question is the same. Some servers reject each field that they do not know.
 _OPTIONAL = ("think", "stream_options", "seed", "temperature", "top_p")
 _REJECTS = re.compile(r"support|extra|unknown|unrecogni[sz]ed|unexpected|permitted|allowed")
-# Mistral's, for an answer that the model's context ended
-_FINISH_REASON = {"model_length": "length"}
 
 
 def chat_body(request: Request, *, with_reasoning: bool = False) -> JsonObject:
@@ -90,14 +90,8 @@ def read_chat(payload: JsonObject, exchange: Exchange) -> WireError | None:
             _read_message(delta, exchange)
         elif message := object_in(choice.get("message")):
             _read_message(message, exchange, whole=True)
-        reason = text_in(choice.get("finish_reason"))
-        if choice.get("error") or reason == "error":
-            # With it OpenRouter reports that the server behind it failed in the middle.
-            return error_of_object(choice.get("error") or "its finish_reason is 'error'")
-        if reason == "insufficient_system_resource":  # DeepSeek's, for an answer that its load ended
-            return WireError(code="503", message=f"its finish_reason is '{reason}'")
-        if reason:
-            exchange.receive_end(_FINISH_REASON.get(reason, reason))
+        if error := _read_end(choice, exchange):
+            return error
     groq = object_in(payload["x_groq"]) if "x_groq" in payload else {}
     if error := groq.get("error"):
         return error_of_object(error)
@@ -110,6 +104,15 @@ def read_chat(payload: JsonObject, exchange: Exchange) -> WireError | None:
     if usage or "timings" in payload:
         _read_usage(usage, object_in(payload.get("timings")), exchange)
     return None
+
+
+def _read_end(choice: JsonObject, exchange: Exchange) -> WireError | None:
+    """Read how a choice ended; with an error object OpenRouter reports a failure of the server behind it."""
+    reason, native = text_in(choice.get("finish_reason")), text_in(choice.get("native_finish_reason"))
+    error = error_of_object(choice["error"]) if choice.get("error") else None
+    if error and meaning_of(native) not in (MALFORMED_CALL, UNEXPECTED_CALL):
+        return error
+    return finish(exchange, reason, native=native, said=error.message if error else "") if reason else None
 
 
 def is_completion(payload: JsonObject) -> bool:

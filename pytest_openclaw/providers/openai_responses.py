@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pytest_openclaw.providers.earlier_turns import users_content, with_ids
+from pytest_openclaw.providers.finishing import finish
 from pytest_openclaw.providers.http_call import Dialect
 from pytest_openclaw.providers.json_values import count_in, object_in, objects_in, text_in
 from pytest_openclaw.providers.over_http import VendorApi
@@ -23,8 +24,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.types.requests import Request
     from pytest_openclaw.types.tool_calls import Tool
 
-# The rest of the package uses the finish reasons of chat completions.
-_FINISH_REASON = {"max_output_tokens": "length", "content_filter": "content_filter"}
+_ENDS = ("response.completed", "response.incomplete", "response.failed", "response.cancelled")
 
 
 def responses_body(request: Request, *, with_temperature: bool = True) -> JsonObject:
@@ -65,7 +65,7 @@ def read_responses(payload: JsonObject, exchange: Exchange) -> WireError | None:
         return _read_end(payload, exchange)
     if not isinstance(kind, str) or kind == "error":
         return error_in(payload)
-    if kind in ("response.completed", "response.incomplete", "response.failed"):
+    if kind in _ENDS:
         return _read_end(object_in(payload.get("response")), exchange)
     if kind.endswith(".delta"):
         _read_delta(kind, payload, exchange)
@@ -193,8 +193,7 @@ def _read_end(response: JsonObject, exchange: Exchange) -> WireError | None:
     why = text_in(object_in(response.get("incomplete_details")).get("reason"))
     if not why and status == "incomplete":
         why = "incomplete"
-    exchange.receive_end(_FINISH_REASON.get(why, why) or "stop")
-    return None
+    return finish(exchange, why or "stop")
 
 
 def _read_output(output: Any, exchange: Exchange) -> None:

@@ -18,14 +18,16 @@ from pytest_openclaw.providers.json_values import object_in, objects_in
 from pytest_openclaw.providers.request_fields import with_fields
 from pytest_openclaw.types import faults
 from pytest_openclaw.types.faults import CallFailed
+from pytest_openclaw.types.finish_words import MALFORMED_CALL
 from pytest_openclaw.types.protocols import Provider, ProviderSetup
+from pytest_openclaw.types.replies import Reply
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.providers.http import HttpEdge
-    from pytest_openclaw.types.replies import Fault, Reply
+    from pytest_openclaw.types.replies import Fault
     from pytest_openclaw.types.requests import Request
 
 MODELS_TIMEOUT_S = 10.0
@@ -208,7 +210,12 @@ class OverHttp(Provider):
         body = with_fields(body, request.fields)
         call = self._call(f"{self.address.base_url}{self.route(request)}", body, model=request.model)
         exchange = Exchange(streaming=request.stream)
-        reply = await listen(self._edge, call, self.dialect, exchange, timeout_s=request.timeout_s)
+        try:
+            reply = await listen(self._edge, call, self.dialect, exchange, timeout_s=request.timeout_s)
+        except CallFailed as failed:
+            if not failed.fault.written:
+                raise
+            return _unread(failed.fault)
         # Only an exchange has a next request, which they are for.
         return replace(reply, carried=()) if reply.carried and not request.is_exchange else reply
 
@@ -257,6 +264,17 @@ class OverHttp(Provider):
         if self.key_env is None:
             return "there is no key. Name its variable as the last word of its line in openclaw_endpoints."
         return f"there is no key. Set {self.key_env}."
+
+
+def _unread(fault: Fault) -> Reply:
+    """Return the reply of a model whose call its server could not read; the text is what it wrote."""
+    return Reply(
+        text=fault.written,
+        raw=f"{fault.raw}{fault.written}",
+        finish_reason=MALFORMED_CALL,
+        timing=fault.timing,
+        usage=fault.usage,
+    )
 
 
 class VendorApi(OverHttp):

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.core.text import valid_text
-from pytest_openclaw.providers.json_values import objects_in, text_in
+from pytest_openclaw.providers.json_values import count_in, object_in, objects_in, text_in
 from pytest_openclaw.types.faults import WireError
 
 if TYPE_CHECKING:
@@ -21,7 +21,12 @@ if TYPE_CHECKING:
 _TITLE = re.compile(r"<(title|h1)\b[^>]*>(.*?)</\1\s*>", re.IGNORECASE | re.DOTALL)
 _TAG = re.compile(r"<[^>]*>")
 _LONGEST_TEXT = 300
+_MESSAGES = ("message", "detail", "error_description", "msg", "status_msg")
+_ERROR_STATUSES = range(400, 600)
 _BLANKS = " \t\n\r"
+# Ollama's, if its parser cannot read what the model wrote:
+# https://github.com/ollama/ollama/blob/main/model/parsers/parsers.go
+_UNREAD_CALL = re.compile(r"error parsing tool call: raw='(.*)', err=", re.DOTALL)
 # `json.loads` does the same in twice the time for an event of a stream.
 _decode = json.JSONDecoder().raw_decode
 
@@ -42,6 +47,11 @@ def error_in(payload: Mapping[str, Any]) -> WireError | None:
     """Return the error that an answer or event with status 200 is or carries, if it does."""
     if payload.get("error") or payload.get("object") == "error" or payload.get("type") == "error":
         return error_of_object(payload)
+    if "base_resp" in payload and (reply := object_in(payload["base_resp"])).get("status_code"):
+        return error_of_object(reply)  # MiniMax's
+    for key, value in payload.items():
+        if key.startswith("error "):  # https://github.com/ollama/ollama/issues/11781
+            return error_of_object(f"{key}: {_text_of(value)}")
     return None
 
 
@@ -51,26 +61,48 @@ def error_of_object(payload: Any) -> WireError:
     It may be OpenAI's, vLLM's and llama.cpp's `{"error": {"message", "type", "code"}}`, Anthropic's with
     `"type": "error"` beside it, Ollama's `{"error": "text"}`, where the text may be the error object of the
     engine below it, Google's `{"error": {"code", "message", "status", "details"}}`, FastAPI's
-    `{"detail": …}`, a bare `{"message", "code"}`, or a list of one of these.
+    `{"detail": …}`, MiniMax's `{"status_code", "status_msg"}`, a bare `{"message", "code"}`, or a list of one
+    of these. Groq adds what the model wrote (`failed_generation`), OpenRouter the error of the server behind
+    it (`metadata.raw`).
     """
     if isinstance(payload, list) and payload:
         payload = payload[0]
     if not isinstance(payload, dict):
-        return WireError(message=shortened(_text_of(payload)))
+        return _error_of_text(_text_of(payload))
     error = payload.get("error") or payload
     if isinstance(error, str) and (inner := load_object(error)) and inner.get("error"):
         error = inner["error"]
     if not isinstance(error, dict):
-        return WireError(message=shortened(_text_of(error)))
-    words = error.get("message") or error.get("detail") or error.get("error_description")
+        return _error_of_text(_text_of(error))
+    said = _error_of_text(_text_of(next(filter(None, map(error.get, _MESSAGES)), None)))
+    behind = _error_behind(object_in(error.get("metadata")))
     kind = _text_of(error.get("type"))
     details = objects_in(error.get("details"))
+    status = count_in(error.get("status_code"))
     return WireError(
+        status=status if status in _ERROR_STATUSES else None,
         code=_text_of(error.get("code")),
         type=_google_words(error, details) if kind in ("", "error") else kind,
-        message=shortened(_text_of(words)),
+        message=shortened(f"{said.message} ({behind.message})" if behind.message else said.message),
         retry_after_s=next((wait for one in details if (wait := _delay_s(one)) is not None), None),
+        written=text_in(error.get("failed_generation")) or said.written or behind.written,
     )
+
+
+def _error_of_text(text: str) -> WireError:
+    unread = _UNREAD_CALL.search(text)
+    return WireError(message=shortened(text), written=valid_text(unread[1]) if unread else "")
+
+
+def _error_behind(metadata: JsonObject) -> WireError:
+    """Return what the server behind OpenRouter says; its `raw` may be an error object or its JSON text."""
+    raw = metadata.get("raw")
+    if not raw:
+        return WireError()
+    error = error_of_object(load_object(raw) or raw if isinstance(raw, str) else raw)
+    said = error.message or shortened(_text_of(raw))
+    named = text_in(metadata.get("provider_name"))
+    return replace(error, message=f"{named}: {said}" if named else said)
 
 
 def error_of_body(status: int, body: bytes, *, phrase: str = "") -> WireError:
@@ -83,9 +115,13 @@ def error_of_body(status: int, body: bytes, *, phrase: str = "") -> WireError:
     """
     text = body.decode("utf-8-sig", "replace").strip()
     try:
-        error = error_of_object(json.loads(text))
+        payload = json.loads(text)
     except (ValueError, RecursionError):
-        error = WireError(message=page_title(text) or shortened(text))
+        error = _error_of_text(page_title(text) or text)
+    else:
+        error = error_of_object(payload)
+        if payload and not (error.message or error.code or error.type):
+            error = replace(error, message=shortened(text))
     words = error.message or (shortened(phrase) if not (error.code or error.type) else "")
     return replace(error, status=status, message=words)
 

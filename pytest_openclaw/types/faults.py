@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Literal, get_args
+from functools import cache
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.core.signals import how_it_ended, was_ended_from_outside
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.types.replies import Timing
 
-NO_IMAGES = "no_image_input"
+NO_IMAGES, NO_TOOLS = "no_image_input", "no_tools"
 FAILURE_TYPES: Mapping[str, str] = {
     "empty_response": "the model said nothing",
     "refusal": "the model refused, as the API says",
@@ -36,6 +37,7 @@ FAILURE_TYPES: Mapping[str, str] = {
     "malformed_response": "the answer is not of the form that its API promises, or is too long",
     "context_overflow": "the prompt does not fit into the model's context, or was cut to fit",
     NO_IMAGES: "the model, or its server, takes no pictures; the prompt has some",
+    NO_TOOLS: "the model, or its server, takes no tools, or not these; the prompt offers some",
     "cli_error": "a command line program ended without an answer",
     "harness_error": "our own code, a validator or a plugin's provider broke, judging took too long, or a "
     "signal from outside ended a program",
@@ -268,6 +270,7 @@ class WireError:
         code, type: the short words of OpenAI's, Anthropic's, Ollama's and llama.cpp's error objects; of
             Google's, `type` has all of them.
         retry_after_s: how long the error object itself asks to wait.
+        written: what the model wrote, of a call that the server could not read.
     """
 
     status: int | None = None
@@ -275,65 +278,30 @@ class WireError:
     type: str = ""
     message: str = ""
     retry_after_s: float | None = None
+    written: str = ""
 
 
-_QUOTA = (
-    "insufficient_quota",
-    "billing_hard_limit_reached",
-    "billing_error",
-    "credit balance is too low",
-    "perdayper",  # in Google's names of quotas
-)
-_KEY = ("api_key_invalid",)
-_CONTEXT = (
-    "context_length_exceeded",
-    "exceed_context_size_error",
-    "maximum context length",
-    "prompt is too long",
-    # Ollama, by its versions; llama.cpp's own words are in its `type` too
-    "exceeds the context length",
-    "exceeded max context length",
-    "longer than the context length",
-    "exceeds the available context size",
-    # Google's
-    "exceeds the maximum number of tokens allowed",
-)
-_FILTER = ("content_filter", "content_policy_violation", "responsibleaipolicyviolation")
-# Of a model without vision, in the words of llama.cpp (with status 500), OpenRouter (404), Ollama, vLLM,
-# LM Studio, OpenAI, Anthropic, Google and DeepSeek.
-_NO_IMAGE_INPUT = re.compile(
-    r"images? input (?:is not supported|modality is not enabled)"
-    r"|(?:not|n't) support (?:images?|vision)\b"
-    r"|missing data required for image input"
-    r"|no endpoints found that support image input"
-    r"|not a multimodal model"
-    r"|at most 0 image"
-    r"|image_url is only supported by certain models"
-    r"|unknown variant `?image_url"
-)
 _MOST_SERVED, _LONGEST_NAME = 8, 80
-_NO_MODEL = ("model_not_found", "model_not_available")
-_STATUS_OF_WORD: Mapping[str, int] = {
-    "rate_limit_exceeded": 429,
-    "rate_limit_error": 429,
-    "too_many_requests": 429,
-    "tokens": 429,
-    "requests": 429,
-    "overloaded_error": 529,
-    "authentication_error": 401,
-    "invalid_api_key": 401,
-    "permission_error": 403,
-    "permission_denied": 403,
-    "not_found_error": 404,
-    "timeout_error": 504,
-    "server_error": 500,
-    "internal_error": 500,
-    "internal_server_error": 500,
-    "api_error": 500,
-    "unavailable_error": 503,
-    "service_unavailable": 503,
-    "invalid_request_error": 400,
-}
+
+
+class _Words(NamedTuple):
+    """The words of `server_errors.toml`."""
+
+    patterns: Mapping[str, re.Pattern[str]]
+    status: Mapping[str, int]
+
+
+@cache
+def _words() -> _Words:
+    """Return the words, which only a failing server needs."""
+    import tomllib
+    from importlib import resources
+
+    text = resources.files("pytest_openclaw.types").joinpath("server_errors.toml").read_text("utf-8")
+    tables = tomllib.loads(text)
+    status = tables.pop("status")
+    patterns = {kind: re.compile("|".join(words), re.IGNORECASE) for kind, words in tables.items()}
+    return _Words(patterns, status)
 
 
 def with_served(fault: Fault, model: str, served: Sequence[str]) -> Fault:
@@ -347,60 +315,81 @@ def with_served(fault: Fault, model: str, served: Sequence[str]) -> Fault:
     return replace(fault, message=message)
 
 
+_AVAILABILITY: Mapping[int, AvailabilityStatus] = {401: "auth_error", 403: "auth_error", 429: "rate_limited"}
+
+
+class _Refusal(NamedTuple):
+    """The meaning of a table of `server_errors.toml`; `{status}` is the HTTP status, or 401 without one."""
+
+    failure_type: str
+    availability: AvailabilityStatus
+    what: str
+    scope: FaultScope = "cell"
+
+
+_REFUSALS: Mapping[str | None, _Refusal] = {
+    "quota": _Refusal("quota_exhausted", "rate_limited", "the quota or credit is used up", "target"),
+    "key": _Refusal("http_{status}", "auth_error", "HTTP {status}", "target"),
+    "context": _Refusal("context_overflow", "error", "the prompt is longer than {model}'s context"),
+    "filter": _Refusal("content_filter", "ok", "the content filter stopped it"),
+    "model": _Refusal(
+        "model_not_found", "skipped_unavailable", "the server has no model '{model}'", "target"
+    ),
+    "tools": _Refusal(NO_TOOLS, "skipped_unavailable", "{model} cannot be offered these tools there"),
+    "images": _Refusal(NO_IMAGES, "skipped_unavailable", "{model} cannot be shown pictures there"),
+    "thinking": _Refusal(
+        "http_400",
+        "skipped_unavailable",
+        "{model} has no thinking levels, so name it without one",
+        "target",
+    ),
+}
+
+
 def refused_by_server(
     name: str, model: str, error: WireError, *, retry_after_s: float | None = None
 ) -> Fault:
-    """What an error answer means, by its own code or type first and its HTTP status second."""
-    words = f"{error.code} {error.type} {error.message}".lower()
+    """What an error answer means, by its own words first and its HTTP status second."""
     status = error.status or _status_of(error)
     said = error.message or error.code or error.type or "no reason given"
-
-    def refused(
-        failure_type: str, availability: AvailabilityStatus, what: str, scope: FaultScope = "cell"
-    ) -> Fault:
-        message = f"{name}: {what}: {said}"
-        return Fault(failure_type=failure_type, status=availability, message=message, scope=scope)
-
-    if any(word in words for word in _QUOTA) or status == 402:
-        return refused("quota_exhausted", "rate_limited", "the quota or credit is used up", "target")
-    if any(word in words for word in _KEY):  # with status 400
-        return refused(f"http_{status or 401}", "auth_error", f"HTTP {status or 401}", "target")
-    if any(word in words for word in _CONTEXT):
-        return refused("context_overflow", "error", f"the prompt is longer than {model}'s context")
-    if any(word in words for word in _FILTER):
-        return refused("content_filter", "ok", "the content filter stopped it")
-    if _lacks_model(status, words, model):
-        what = f"the server has no model {model!r}"
-        return refused("model_not_found", "skipped_unavailable", what, "target")
-    if "does not support tools" in words:
-        return refused("http_400", "skipped_unavailable", f"{model} cannot be offered tools there")
-    if _NO_IMAGE_INPUT.search(words):
-        return refused(NO_IMAGES, "skipped_unavailable", f"{model} cannot be shown pictures there")
-    if "does not support thinking" in words:
-        what = f"{model} has no thinking levels, so name it without one"
-        return refused("http_400", "skipped_unavailable", what, "target")
-    if status is None:
-        return stream_broken(name, f"the server says: {said}")
-    if status in (401, 403):
-        return refused(
-            f"http_{status}", "auth_error", f"HTTP {status}", "target" if status == 401 else "cell"
+    if error.written:
+        fault = malformed(name, f"the server cannot read a call of {model}: {said}")
+        return replace(fault, written=error.written)
+    kind = "quota" if status == 402 else _kind_of(error, status, model)
+    if refusal := _REFUSALS.get(kind):
+        values = {"status": error.status or 401, "model": model}
+        return Fault(
+            failure_type=refusal.failure_type.format(**values),
+            status=refusal.availability,
+            message=f"{name}: {refusal.what.format(**values)}: {said}",
+            scope=refusal.scope,
         )
+    if status is None or kind == "broken":
+        return replace(stream_broken(name, f"the server says: {said}"), retryable=kind != "permanent")
     wait = error.retry_after_s if retry_after_s is None else retry_after_s
-    return _by_status(name, status, said, wait)
+    fault = _by_status(name, status, said, wait)
+    return replace(fault, retryable=False) if kind == "permanent" else fault
+
+
+def _kind_of(error: WireError, status: int | None, model: str) -> str | None:
+    """Return the first table of `server_errors.toml` with words of the error."""
+    words = f"{error.code} {error.type} {error.message}"
+    for kind, pattern in _words().patterns.items():
+        if pattern.search(words) or (kind == "model" and _lacks_model(status, words.lower(), model)):
+            return kind
+    return None
 
 
 def _status_of(error: WireError) -> int | None:
-    for word in (error.code, error.type):
+    for word in (error.code, *error.type.split()):
         if re.fullmatch(r"[45][0-9][0-9]", word):
             return int(word)
-        if status := _STATUS_OF_WORD.get(word.lower()):
+        if status := _words().status.get(word.lower()):
             return status
     return None
 
 
 def _lacks_model(status: int | None, words: str, model: str) -> bool:
-    if any(word in words for word in _NO_MODEL):
-        return True
     if status is None:  # in the place of an answer, where only the words are known
         return "model" in words and model.lower() in words and "not found" in words
     return status == 404 and "model" in words and (model.lower() in words or "not found" in words)
@@ -411,10 +400,11 @@ def _by_status(name: str, status: int, said: str, retry_after_s: float | None) -
         return malformed(name, f"there is no HTTP status {status} ({said})")
     return Fault(
         failure_type=f"http_{status}",
-        status="rate_limited" if status == 429 else "error",
+        status=_AVAILABILITY.get(status, "error"),
         message=f"{name}: HTTP {status}: {said}",
         retryable=status in RETRYABLE_STATUSES,
         retry_after_s=retry_after_s,
+        scope="target" if status == 401 else "cell",
     )
 
 

@@ -189,6 +189,7 @@ class Fault:
         scope: the later cells that it affects: none, those of the target, or all at this base URL.
         sent: False if it was found before anything was sent to the model.
         raw: the text received before the failure.
+        written: what the model wrote, where the failure is that its server could not read a call of it.
         turns: the complete turns of a scripted exchange before the failure.
         usage: of each request that the server counted before the failure, for its price.
         cut: as in `Reply`.
@@ -202,6 +203,7 @@ class Fault:
     scope: FaultScope = "cell"
     sent: bool = True
     raw: str = ""
+    written: str = ""
     timing: Timing | None = None
     turns: tuple[Turn, ...] = ()
     usage: tuple[Usage, ...] = ()

@@ -141,7 +141,7 @@ def test_a_model_without_tools_is_skipped_where_they_are_needed(
     row = session.row("N1")
     assert (row["availability_status"], row["failure_type"], row["attempts"]) == (
         "skipped_unavailable",
-        "http_400",
+        "no_tools",
         1,
     )
 

@@ -513,24 +513,6 @@ def test_a_broken_stream_has_the_counts_of_its_start(server):
     assert fault.usage == (Usage(model="m-served", input_tokens=11, cached_tokens=3),)
 
 
-@pytest.mark.parametrize(
-    ("reason", "finish_reason"),
-    [
-        ("end_turn", "stop"),
-        ("stop_sequence", "stop"),
-        ("tool_use", "tool_calls"),
-        ("max_tokens", "length"),
-        ("model_context_window_exceeded", "length"),
-        ("refusal", "refusal"),
-        ("pause_turn", "pause_turn"),
-    ],
-)
-def test_finish_reasons(reason, finish_reason):
-    """The end of a message is reported in the words of chat completions."""
-    assert read(began(), *ended(reason)).finish_reason == finish_reason
-    assert read({**MESSAGES.whole(), "stop_reason": reason}).finish_reason == finish_reason
-
-
 def test_a_stop_reason_is_an_end_mark(server):
     """A gateway that omits the last event has still sent a whole message."""
     server.enqueue(Script.stream(MESSAGES.text("Hi."), event(ended()[0])))

@@ -180,7 +180,7 @@ def test_models_that_cannot_be_listed(server, script, message):
     with pytest.raises(CallFailed) as raised:
         working(server, lambda provider: provider.models())
 
-    assert str(raised.value) == message
+    assert str(raised.value).startswith(message)
 
 
 @pytest.mark.parametrize(

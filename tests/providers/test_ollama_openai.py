@@ -149,12 +149,6 @@ def test_channels(message, text, reasoning, refusal):
         assert (reply.text, reply.reasoning, reply.refusal) == (text, reasoning, refusal)
 
 
-@pytest.mark.parametrize("reason", ["stop", "length", "content_filter", "tool_calls", "end_turn"])
-def test_finish_reasons(reason):
-    """A finish reason is kept as the server said it."""
-    assert read(whole({"content": "a"}, reason)).finish_reason == reason
-
-
 @pytest.mark.parametrize(
     ("calls", "expected"),
     [
@@ -261,26 +255,6 @@ def test_counts_that_are_none(usage):
     reply = read(whole({"content": "a"}, usage=usage))
 
     assert (reply.input_tokens, reply.output_tokens, reply.cached_tokens) == (None, None, None)
-
-
-@pytest.mark.parametrize(
-    ("choice", "message"),
-    [
-        pytest.param(
-            {"error": {"code": 502, "message": "gone"}, "finish_reason": "error"}, "gone", id="explained"
-        ),
-        pytest.param(
-            {"delta": {"content": ""}, "finish_reason": "error"}, "its finish_reason is 'error'", id="bare"
-        ),
-    ],
-)
-def test_an_error_in_a_choice(choice, message):
-    """A gateway reports an error of the server behind it in the choice; that is no valid end of a reply."""
-    exchange = Exchange()
-
-    error = read_chat({"choices": [choice]}, exchange)
-
-    assert (error.message, exchange.ended) == (message, False)
 
 
 @pytest.mark.parametrize(

@@ -384,32 +384,6 @@ def test_several_calls(events):
 
 
 @pytest.mark.parametrize(
-    ("response", "finish_reason"),
-    [
-        pytest.param({"status": "completed"}, "stop", id="completed"),
-        pytest.param(
-            {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}},
-            "length",
-            id="length",
-        ),
-        pytest.param(
-            {"status": "incomplete", "incomplete_details": {"reason": "content_filter"}},
-            "content_filter",
-            id="filter",
-        ),
-        pytest.param(
-            {"status": "incomplete", "incomplete_details": {"reason": "tired"}}, "tired", id="another-reason"
-        ),
-        pytest.param({"status": "incomplete", "incomplete_details": None}, "incomplete", id="no-reason"),
-        pytest.param({"incomplete_details": None}, "stop", id="no-status"),
-    ],
-)
-def test_finish_reasons(response, finish_reason):
-    """The end of a response is reported in the words of chat completions."""
-    assert read({"object": "response", "output": [], **response}).finish_reason == finish_reason
-
-
-@pytest.mark.parametrize(
     ("response", "failure_type", "message"),
     [
         pytest.param(

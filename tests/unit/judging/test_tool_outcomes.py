@@ -58,6 +58,39 @@ def all_of(*specs):
     [
         pytest.param(READ, reply_of(RIGHT), "valid", id="as-demanded"),
         pytest.param(READ, reply_of(("functions.Read", RIGHT[1])), "valid", id="forgiven-name"),
+        pytest.param(
+            READ,
+            reply_of(text='{"path": "no', finish_reason="malformed_call"),
+            "malformed_json",
+            id="unread-call",
+        ),
+        pytest.param(
+            READ,
+            reply_of(text="frobnicate{}", finish_reason="unexpected_call"),
+            "unknown_tool",
+            id="call-of-an-unknown-tool",
+        ),
+        pytest.param(
+            READ, reply_of(finish_reason="malformed_call"), "malformed_json", id="unread-call-not-shown"
+        ),
+        pytest.param(
+            READ,
+            reply_of(text=LEAK, finish_reason="malformed_call"),
+            "leaked_as_text",
+            id="unread-call-in-text",
+        ),
+        pytest.param(
+            READ,
+            reply_of(text='[tool:read] {"path": "notes.md"}', finish_reason="malformed_call"),
+            "leaked_as_text",
+            id="unread-call-that-is-promoted-elsewhere",
+        ),
+        pytest.param(
+            NONE,
+            reply_of(text='{"path": "no', finish_reason="malformed_call"),
+            "called_needlessly",
+            id="unread-needless-call",
+        ),
         pytest.param(READ, reply_of(LS, RIGHT), "valid", id="beside-another"),
         pytest.param(READ, reply_of(RIGHT, ("read", '{"file": 1}')), "valid", id="beside-a-refused-one"),
         pytest.param(

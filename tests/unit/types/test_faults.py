@@ -35,6 +35,7 @@ MAKERS: dict[str, Fault] = {
     "malformed_response": faults.malformed("p", "no JSON"),
     "context_overflow": _refused(status=400, code="context_length_exceeded"),
     "no_image_input": faults.sees_no_images("p", "m"),
+    "no_tools": _refused(status=400, message="does not support tools"),
     "cli_error": faults.cli_failed("p", "it said so"),
     "harness_error": faults.broke("p", "bug"),
     "content_filter": _refused(status=400, code="content_filter"),
@@ -82,12 +83,13 @@ def test_each_type_is_made_as_it_is_named(failure_type: str) -> None:
     message=st.text(max_size=60),
 )
 def test_whatever_a_server_says_is_in_the_set(status: int | None, code: str, kind: str, message: str) -> None:
-    """No text of an error leaves the closed set, and retried failures are temporary ones."""
+    """No text of an error leaves the closed set; what is retried has a temporary status, or none."""
     fault = _refused(status=status, code=code, type=kind, message=message)
 
     assert faults.checked(fault) is fault
     assert not fault.retryable or fault.failure_type in {
-        f"http_{retried}" for retried in faults.RETRYABLE_STATUSES
+        "stream_error",
+        *(f"http_{retried}" for retried in faults.RETRYABLE_STATUSES),
     }
     assert not (fault.retryable and fault.scope != "cell")
 
@@ -95,20 +97,9 @@ def test_whatever_a_server_says_is_in_the_set(status: int | None, code: str, kin
 @pytest.mark.parametrize(
     ("words", "failure_type", "status", "reach"),
     [
-        pytest.param({"status": 401}, "http_401", "auth_error", "target", id="401"),
-        pytest.param({"status": 403}, "http_403", "auth_error", "cell", id="403"),
-        pytest.param({"status": 402}, "quota_exhausted", "rate_limited", "target", id="402"),
-        pytest.param({"status": 429}, "http_429", "rate_limited", "cell", id="429"),
-        pytest.param({"status": 429, "type": "insufficient_quota"}, "quota_exhausted", "rate_limited", "target", id="quota-in-type"),
-        pytest.param({"status": 400, "message": "Your credit balance is too low"}, "quota_exhausted", "rate_limited", "target", id="credit"),
-        pytest.param({"status": 500}, "http_500", "error", "cell", id="500"),
-        pytest.param({"status": 529, "type": "overloaded_error"}, "http_529", "error", "cell", id="529"),
         pytest.param({"status": 404}, "http_404", "error", "cell", id="404-of-a-wrong-path"),
-        pytest.param({"status": 404, "message": 'model "llama3.2:3b" not found, try pulling it first'}, "model_not_found", "skipped_unavailable", "target", id="ollama-no-model"),
-        pytest.param({"status": 400, "message": "the request exceeds ... maximum context length is 2048"}, "context_overflow", "error", "cell", id="context-by-words"),
         pytest.param({"message": 'model "llama3.2:3b" not found'}, "model_not_found", "skipped_unavailable", "target", id="no-model-in-a-stream"),
         pytest.param({"message": "model qwen3 not found"}, "stream_error", "error", "cell", id="another-model-in-a-stream"),
-        pytest.param({"status": 400, "message": "llama3.2:3b does not support tools"}, "http_400", "skipped_unavailable", "cell", id="no-tools"),
         pytest.param({"status": 500, "type": "server_error", "message": "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj"}, "no_image_input", "skipped_unavailable", "cell", id="llama-cpp-without-mmproj"),
         pytest.param({"status": 400, "message": "this model does not support image input"}, "no_image_input", "skipped_unavailable", "cell", id="ollama-no-vision"),
         pytest.param({"status": 500, "message": "this model is missing data required for image input"}, "no_image_input", "skipped_unavailable", "cell", id="ollama-no-projector"),

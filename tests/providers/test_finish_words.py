@@ -1,0 +1,253 @@
+"""How servers end an answer: each word, by each API, streamed and whole."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_openclaw.types.faults import outcome_of
+from pytest_openclaw.types.replies import Fault, Reply
+from tests.providers.servers.apis import (
+    APIS,
+    CHAT,
+    GEMINI,
+    MESSAGES,
+    RESPONSES,
+    Api,
+    ask,
+    chat_chunk,
+    event,
+    gemini_answer,
+)
+from tests.providers.servers.misbehaving import MisbehavingServer, Script, sse
+from tests.providers.servers.ollama import OllamaServer, answer, done, lines, native, said
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+pytestmark = pytest.mark.newest
+
+
+@dataclass(frozen=True)
+class Ends:
+    """Ask a server that sends this text, then this finish word."""
+
+    name: str
+    ask: Callable[[str, str, bool], Reply | Fault]
+
+
+def _over(api: Api) -> Ends:
+    def asked(text: str, word: str, stream: bool) -> Reply | Fault:
+        with MisbehavingServer() as server:
+            script = Script.stream(*([api.text(text)] if text else []), api.end(word))
+            server.enqueue(script if stream else Script.answer(api.whole(text, word)))
+            return ask(api.provider(server.url), stream=stream)
+
+    return Ends(api.kind.name, asked)
+
+
+def _over_ollama(text: str, word: str, stream: bool) -> Reply | Fault:
+    streamed = answer(lines(*([said(text)] if text else []), done(word)))
+    with OllamaServer(lambda _: streamed if stream else Script.answer(done(word, content=text))) as server:
+        return ask(native(server.url), stream=stream)
+
+
+ENDS = [*map(_over, APIS), Ends("ollama_native", _over_ollama)]
+
+
+@pytest.fixture(params=ENDS, ids=lambda ends: ends.name)
+def ends(request: pytest.FixtureRequest) -> Ends:
+    """One of the APIs, and Ollama's own."""
+    return request.param
+
+
+def row(result: Reply | Fault) -> tuple[str, str | None, str | None]:
+    """Status, failure type and finish reason of the row."""
+    outcome = outcome_of(result)
+    return outcome.status, outcome.failure_type, getattr(result, "finish_reason", None)
+
+
+@pytest.mark.parametrize(
+    ("word", "meaning"),
+    [
+        *((word, "stop") for word in ("stop", "STOP", "end_turn", "stop_sequence", "eos", "eos_token", "end", "COMPLETE")),
+        *((word, "length") for word in ("length", "max_tokens", "MAX_TOKENS", "model_length", "max_output_tokens")),
+        ("model_context_window_exceeded", "length"),
+        *((word, "tool_calls") for word in ("tool_use", "function_call")),
+        ("refusal", "refusal"),
+        *((word, "content_filter") for word in ("content_filter", "sensitive", "SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST")),
+        *((word, "content_filter") for word in ("PROHIBITED_CONTENT", "SPII", "guardrail_intervened", "IMAGE_SAFETY")),
+        ("ESCALATION", "content_filter"),
+        ("CONTINUATION", "length"),
+        *((word, word) for word in ("pause_turn", "bored", "OTHER", "TOO_MANY_TOOL_CALLS")),
+    ],
+)  # fmt: skip
+def test_a_word_after_an_answer(ends: Ends, stream: bool, word: str, meaning: str) -> None:
+    """A known word has its meaning in the row, in any case and by any API; an unknown one is kept."""
+    reply = ends.ask("Hi.", word, stream)
+
+    failure = meaning if meaning in ("content_filter", "refusal") else None
+    assert row(reply) == ("ok", failure, meaning)
+    assert isinstance(reply, Reply)
+    assert reply.text == "Hi."
+
+
+FAILURES = (
+    "network_error", "error", "abort", "aborted", "cancelled", "failed", "insufficient_system_resource", "upstream_error",
+    "MALFORMED_RESPONSE", "MISSING_THOUGHT_SIGNATURE", "load", "unload", "OTHER",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("word", FAILURES)
+def test_a_servers_failure_without_an_answer(ends: Ends, stream: bool, word: str) -> None:
+    """A word for the server's own failure is a fault that is tried again, never the model's failure."""
+    fault = ends.ask("", word, stream)
+
+    assert row(fault) == ("error", "stream_error", None)
+    assert isinstance(fault, Fault)
+    assert (fault.retryable, fault.scope) == (True, "cell")
+    assert word in fault.message
+
+
+@pytest.mark.parametrize("word", ["network_error", "error", "abort"])
+def test_a_servers_failure_after_tokens(ends: Ends, stream: bool, word: str) -> None:
+    """The text is kept and is no answer; what was generated is not asked for again."""
+    fault = ends.ask("Hel", word, stream)
+
+    assert row(fault) == ("error", "stream_error", None)
+    assert isinstance(fault, Fault)
+    assert (fault.raw, fault.retryable) == ("Hel", False)
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [
+        ("sensitive", ("ok", "content_filter", "content_filter")),
+        ("length", ("ok", "empty_response", "length")),
+        ("bored", ("ok", "empty_response", "bored")),
+        ("model_context_window_exceeded", ("error", "context_overflow", None)),
+        ("PUP_LIMITED_DISABLED", ("auth_error", "http_403", None)),
+    ],
+)
+def test_a_word_without_an_answer(ends: Ends, stream: bool, word: str, expected: tuple[Any, ...]) -> None:
+    """A context that is full before the first token is too small for the prompt."""
+    assert row(ends.ask("", word, stream)) == expected
+
+
+@pytest.mark.parametrize(
+    ("finish_reason", "native_word", "text", "expected"),
+    [
+        ("stop", "network_error", "", ("error", "stream_error", None)),
+        ("error", "network_error", "", ("error", "stream_error", None)),
+        ("stop", "network_error", "Hel", ("error", "stream_error", None)),
+        ("error", "stop", "", ("error", "stream_error", None)),
+        ("stop", "SAFETY", "", ("ok", "content_filter", "content_filter")),
+        ("stop", "MAX_TOKENS", "Hel", ("ok", None, "length")),
+        ("tool_calls", "STOP", "Hi.", ("ok", None, "tool_calls")),
+        ("length", "tired", "Hel", ("ok", None, "length")),
+        ("stop", "end_turn", "Hi.", ("ok", None, "stop")),
+        ("error", "MALFORMED_FUNCTION_CALL", "", ("ok", "empty_response", "malformed_call")),
+    ],
+)  # fmt: skip
+def test_the_word_of_the_server_behind_a_gateway(
+    server: Any, stream: bool, finish_reason: str, native_word: str, text: str, expected: tuple[Any, ...]
+) -> None:
+    """OpenRouter's `native_finish_reason` counts where it knows more than `finish_reason`."""
+    chunk = chat_chunk({"content": text}, finish_reason)
+    whole = CHAT.whole(text, finish_reason)
+    for payload in (chunk, whole):
+        payload["choices"][0]["native_finish_reason"] = native_word
+    server.enqueue(Script.stream(sse(chunk, "[DONE]")) if stream else Script.answer(whole))
+
+    assert row(ask(CHAT.provider(server.url), stream=stream)) == expected
+
+
+@pytest.mark.parametrize(
+    ("reason", "message", "text", "word"),
+    [
+        ("MALFORMED_FUNCTION_CALL", "Malformed function call: print(default_api.exec(command='df'))", "print(default_api.exec(command='df'))", "malformed_call"),
+        ("UNEXPECTED_TOOL_CALL", "Unexpected tool call: exec{command: df}", "exec{command: df}", "unexpected_call"),
+    ],
+)  # fmt: skip
+def test_a_call_that_gemini_cannot_read(
+    server: Any, stream: bool, reason: str, message: str, text: str, word: str
+) -> None:
+    """It is the model's, and what the model wrote is the text of its reply."""
+    payload = gemini_answer(reason=reason)
+    payload["candidates"][0]["finishMessage"] = message
+    server.enqueue(Script.stream(sse(payload)) if stream else Script.answer(payload))
+
+    reply = ask(GEMINI.provider(server.url), stream=stream)
+
+    assert isinstance(reply, Reply), reply
+    assert (reply.text, reply.raw, reply.finish_reason) == (text, text, word)
+
+
+def _filtered_by_gemini(message: str) -> dict[str, Any]:
+    payload = gemini_answer(reason="PROHIBITED_CONTENT")
+    payload["candidates"][0]["finishMessage"] = message
+    return payload
+
+
+def _refused_by_claude(message: str) -> dict[str, Any]:
+    details = {"type": "refusal", "category": "cyber", "explanation": message}
+    return {**MESSAGES.whole(None, "refusal"), "stop_details": details}
+
+
+@pytest.mark.parametrize(
+    ("api", "payload", "failure"),
+    [
+        pytest.param(GEMINI, _filtered_by_gemini, "content_filter", id="finishMessage"),
+        pytest.param(
+            GEMINI,
+            lambda message: {"promptFeedback": {"blockReason": "SAFETY", "blockReasonMessage": message}},
+            "content_filter",
+            id="blockReasonMessage",
+        ),
+        pytest.param(MESSAGES, _refused_by_claude, "refusal", id="stop_details"),
+    ],
+)  # fmt: skip
+def test_an_explanation_is_kept(server: Any, api: Api, payload: Any, failure: str) -> None:
+    """What a server says about a filter or refusal is in the raw output, and not in the answer."""
+    server.enqueue(Script.answer(payload("This is not allowed.")))
+
+    reply = ask(api.provider(server.url), stream=False)
+
+    assert isinstance(reply, Reply), reply
+    assert (reply.text, reply.raw, outcome_of(reply).failure_type) == ("", "This is not allowed.", failure)
+
+
+@pytest.mark.parametrize(
+    ("response", "expected"),
+    [
+        pytest.param({"status": "completed"}, ("ok", None, "stop"), id="completed"),
+        pytest.param({}, ("ok", None, "stop"), id="no-status"),
+        pytest.param({"status": "incomplete", "incomplete_details": None}, ("ok", None, "incomplete"), id="no-reason"),
+        pytest.param({"status": "cancelled"}, ("error", "stream_error", None), id="cancelled"),
+        pytest.param({"status": "failed", "error": None}, ("error", "stream_error", None), id="failed-without-a-reason"),
+        pytest.param({"status": "failed", "error": {"code": "server_error", "message": "boom"}}, ("error", "http_500", None), id="failed"),
+        pytest.param({"status": "failed", "error": {"code": "rate_limit_exceeded", "message": "slow"}}, ("rate_limited", "http_429", None), id="rate-limit"),
+    ],
+)  # fmt: skip
+def test_a_response(server: Any, stream: bool, response: dict[str, Any], expected: tuple[Any, ...]) -> None:
+    """The Responses API ends by a status, and gives a reason only for what is incomplete."""
+    text = "" if expected[0] == "error" or expected[0] == "rate_limited" else "Hi."
+    whole = {"object": "response", "output": RESPONSES.whole(text)["output"], **response}
+    kind = f"response.{response.get('status', 'completed')}"
+    server.enqueue(
+        Script.stream(event({"type": kind, "response": whole})) if stream else Script.answer(whole)
+    )
+
+    result = ask(RESPONSES.provider(server.url), stream=stream)
+
+    assert row(result) == expected
+    assert not isinstance(result, Fault) or result.retryable
+
+
+def test_an_old_ollama_gives_no_word(stream: bool) -> None:
+    """The end is `"done": true`."""
+    last = done(None, content="Hi.")
+    with OllamaServer(lambda _: answer(lines(last)) if stream else Script.answer(last)) as server:
+        assert row(ask(native(server.url), stream=stream)) == ("ok", None, None)
