@@ -8,7 +8,7 @@ import urllib.request
 
 import pytest
 
-from pytest_openclaw.providers.openclaw.endpoint import CaptureServer
+from pytest_openclaw.providers.openclaw.capture import CaptureServer
 
 pytestmark = pytest.mark.newest
 

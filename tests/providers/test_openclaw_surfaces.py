@@ -9,8 +9,13 @@ from typing import Any
 import pytest
 
 from pytest_openclaw.providers.openclaw.call import AgentScratch
-from pytest_openclaw.providers.openclaw.surface_configs import SPOKEN, release_surfaces, whole_config
-from pytest_openclaw.providers.openclaw.users_config import REDACTED, configured_surface
+from pytest_openclaw.providers.openclaw.capture_configs import (
+    REDACTED,
+    SPOKEN,
+    configured_surface,
+    release_surfaces,
+    whole_config,
+)
 
 MODEL = {"id": "m", "contextWindow": 4096, "params": {"num_ctx": 4096}, "headers": {"x": "y"}}
 SERVER = {"baseUrl": "https://models.example", "apiKey": REDACTED, "api": "ollama", "models": [MODEL]}

@@ -7,34 +7,43 @@ import getpass
 import json
 import os
 import re
+import secrets
 import socket
 import tempfile
+import threading
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.core.signals import how_it_ended
 from pytest_openclaw.providers.openclaw.call import scratch_folder, write_config
-from pytest_openclaw.providers.openclaw.endpoint import CaptureServer
+from pytest_openclaw.providers.openclaw.capture_configs import (
+    KEY,
+    SECTIONS,
+    configured_surface,
+    release_surfaces,
+    whole_config,
+)
 from pytest_openclaw.providers.openclaw.envelope import find_envelope
 from pytest_openclaw.providers.openclaw.installed import PATIENCE_S, OpenClaw, find_openclaw
-from pytest_openclaw.providers.openclaw.surface_configs import KEY, release_surfaces, whole_config
-from pytest_openclaw.providers.openclaw.users_config import SECTIONS, configured_surface
-from pytest_openclaw.providers.wire_errors import shortened
+from pytest_openclaw.providers.wire_errors import load_object, shortened
 from pytest_openclaw.tools.captured import CONFIGURED, Masks, Sent, read_request
+from pytest_openclaw.tools.captured.wire_requests import api_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pytest_openclaw.providers.openclaw.call import AgentScratch
+    from pytest_openclaw.providers.openclaw.capture_configs import Wanted
     from pytest_openclaw.providers.openclaw.installed import Printed
-    from pytest_openclaw.providers.openclaw.surface_configs import Wanted
 
 _NAME = "capture-tools"
 _RELEASE = re.compile(r"\b\d{4}\.\d+\.\d+(?:[-.][0-9A-Za-z]+)*")
 _QUESTION = "Say OK."
+_MOST_BODY_BYTES = 64 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -226,3 +235,69 @@ def _words(printed: Printed) -> str:
 
 def _quoted(words: str) -> str:
     return f": {shortened(words)}" if words.strip() else "."
+
+
+# --- the model's place ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recorded:
+    """A request: OpenClaw's name of its API, and its JSON."""
+
+    api: str
+    body: dict[str, Any]
+
+
+class CaptureServer:
+    """A model server on loopback that records the first request, and answers none; it runs while entered."""
+
+    def __init__(self) -> None:
+        self.recorded: Recorded | None = None
+        self.received = threading.Event()
+        # In the address, so that no other user of this machine can send a request.
+        self._token = secrets.token_hex(16)
+
+    def url(self, api: str) -> str:
+        """Return the base URL for an API; OpenClaw adds the rest of the path."""
+        root = f"http://127.0.0.1:{self._server.server_address[1]}/{self._token}"
+        return root if api == "ollama" else f"{root}/v1"
+
+    def __enter__(self) -> CaptureServer:
+        """Start listening."""
+        endpoint = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                endpoint._answer(self)
+
+            def log_message(self, *_: object) -> None:
+                return
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(target=self._server.serve_forever, name="openclaw-endpoint")
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close everything."""
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def _answer(self, handler: BaseHTTPRequestHandler) -> None:
+        path = handler.path.partition("?")[0]
+        length = handler.headers.get("content-length", "")
+        api = api_of(path)
+        if not path.startswith(f"/{self._token}/") or api is None or not length.isdigit():
+            handler.send_error(404)
+            return
+        raw = handler.rfile.read(min(int(length), _MOST_BODY_BYTES))
+        body = load_object(raw.decode("utf-8", "replace"))
+        if body is None:
+            handler.send_error(400)
+            return
+        if self.recorded is None:
+            self.recorded = Recorded(api=api, body=body)
+        self.received.set()
+        handler.send_error(503)
