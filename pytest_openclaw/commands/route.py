@@ -59,8 +59,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> CommandResult:
     """Write the patch, and print the command that checks it."""
     from pytest_openclaw import __version__
-    from pytest_openclaw.reports.openclaw_config import RELEASE
-    from pytest_openclaw.reports.openclaw_patch import FIRST_WORDS, Origin, check_command, render_patch
+    from pytest_openclaw.reports.openclaw_patch import (
+        FIRST_WORDS,
+        RELEASE,
+        Origin,
+        check_command,
+        render_patch,
+    )
     from pytest_openclaw.stats.routing import plan_routes
 
     part = read_run(arguments)
@@ -146,7 +151,7 @@ def _is_same(one: Group, other: Group) -> bool:
 
 
 def _entry_lines(routing: Routing, out: Path) -> Iterator[str]:
-    from pytest_openclaw.reports.role_text import render_choice, render_fit
+    from pytest_openclaw.reports.openclaw_patch import render_choice, render_fit
     from pytest_openclaw.reports.tool_use_text import ABLE, render_best
 
     for route in routing.routes:

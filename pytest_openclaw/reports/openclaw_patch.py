@@ -1,16 +1,23 @@
-"""Routes → a patch of OpenClaw's config as JSON5, with the evidence in its comments."""
+"""Routes → a patch of OpenClaw's config as JSON5, with the evidence in its comments.
+
+What is not written, and why:
+
+- `models.providers.<id>.models`, where `compat.supportsTools` is, is an array: a patch replaces it, and
+  OpenClaw refuses one that would lose entries.
+- `agents.defaults.model` and fallbacks are the user's choice.
+- Addresses, headers and keys are not used here.
+"""
 
 from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.core.text import counted, printable
 from pytest_openclaw.reports.json5 import comment, render_object
 from pytest_openclaw.reports.numbers import render_interval, render_ms
-from pytest_openclaw.reports.openclaw_config import RELEASE, patch_of
-from pytest_openclaw.reports.role_text import render_choice, render_fit
 from pytest_openclaw.reports.target_view import view_of
 from pytest_openclaw.reports.tool_use_text import ABLE, render_best, render_early_stopping
 from pytest_openclaw.stats.proofs import PROVEN_PERCENT, PROVEN_PROMPTS
@@ -23,9 +30,21 @@ if TYPE_CHECKING:
     from pytest_openclaw.reports.json5 import Path
     from pytest_openclaw.stats.candidates import Candidate, Route
     from pytest_openclaw.stats.groups import Group
+    from pytest_openclaw.stats.places import PlaceChoice
     from pytest_openclaw.stats.routing import Routing
 
 FIRST_WORDS = "// A patch for OpenClaw"
+RELEASE = "2026.9.6"
+"""Whose keys are written; OpenClaw refuses a whole config for one key that it does not know."""
+
+# What OpenClaw's own security audit asks for where a small model has no sandbox (`models.small_params`).
+DENIED_NEAR_BY = ("group:web", "browser")
+# Its tool search is no part of a policy: it is sent to every model that has any tool, unless it is denied by
+# name. Denied, the allowed tools are sent themselves, which is how they were proven.
+BRIDGES = ("tool_search", "tool_describe", "tool_call", "tool_search_code")
+# Who is allowed the one gets the other too.
+_BRINGS = {"write": "apply_patch"}
+EVERY_TOOL = "*"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +91,36 @@ def render_patch(routing: Routing, origin: Origin, file: str = "openclaw.patch.j
     comments = _comments(routing)
     lines = [*_heading(routing, origin, file, is_empty=not value), *render_object(value, (), comments)]
     return Patch(value=value, text="\n".join(lines) + "\n")
+
+
+def patch_of(routing: Routing) -> JsonObject:
+    """Return the config-shaped object."""
+    defaults: JsonObject = {}
+    if best := routing.subagent:
+        level = best.group.target.thinking_level
+        defaults["subagents"] = {"model": best.ref, **({"thinking": level} if level else {})}
+    for choice in routing.choices:
+        if choice.ref and choice.place.path:
+            *outer, last = choice.place.path
+            reduce(lambda inner, key: inner.setdefault(key, {}), outer, defaults)[last] = choice.ref
+    policies = {route.ref: _policy(route) for route in routing.routes if route.role != "unsettled"}
+    return {
+        **({"agents": {"defaults": defaults}} if defaults else {}),
+        **({"tools": {"byProvider": policies}} if policies else {}),
+    }
+
+
+def _policy(route: Route) -> JsonObject:
+    near_by = DENIED_NEAR_BY if route.is_local else ()
+    if route.role == "all":
+        return {"profile": "coding", **({"deny": list(near_by)} if near_by else {})}
+    # An empty `allow` forbids nothing, and the smallest profile leaves tools that no target has proven.
+    if route.role == "none" or not route.proven_tools:
+        return {"deny": [EVERY_TOOL]}
+    proven = route.proven_tools
+    implied = [other for one, other in _BRINGS.items() if one in proven and other not in proven]
+    # An older entry's `alsoAllow` would give more than was proven, and is in no entry beside `allow`.
+    return {"allow": proven, "alsoAllow": None, "deny": [*near_by, *implied, *BRIDGES]}
 
 
 def _heading(routing: Routing, origin: Origin, file: str, *, is_empty: bool) -> Iterator[str]:
@@ -219,3 +268,21 @@ def _proven_tools(route: Route) -> Iterator[str]:
             for name, proof in candidate.group.tool_proofs.items()
         )
         yield from comment(f"{candidate.label}: {shown_text or 'no tool of OpenClaw was asked for'}.", 1)
+
+
+def render_choice(choice: PlaceChoice) -> str:
+    """Say which model a place gets, or why none."""
+    roles = " and ".join(choice.place.roles)
+    if choice.best:
+        found = render_best(choice.best, f"targets that fit {roles}")
+    elif choice.fit:
+        found = f"{choice.fit[0].label} alone fits {roles}"
+    else:
+        return f"no entry: {choice.why_none}"
+    return f"{found}; no entry: {choice.why_none}" if choice.why_none else found
+
+
+def render_fit(one: Candidate, choice: PlaceChoice) -> str:
+    """Say what a target has shown in each role of a place."""
+    shown = (f"{role} {one.roles[role].sentence}" for role in choice.place.roles)
+    return f"{one.label}: {'; '.join(shown)}"

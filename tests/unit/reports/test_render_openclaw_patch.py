@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_openclaw.reports.json5 import comment, render_object
-from pytest_openclaw.reports.openclaw_config import patch_of
-from pytest_openclaw.reports.openclaw_patch import Origin, Patch, check_command, render_patch
+from pytest_openclaw.reports.openclaw_patch import Origin, Patch, check_command, patch_of, render_patch
 from pytest_openclaw.stats.candidates import Candidate
 from pytest_openclaw.stats.routing import plan_routes
 from pytest_openclaw.types.prompts import ModelRole

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pytest_openclaw.reports.comment import render_comment
 from pytest_openclaw.reports.html.overview import targets_section
 from pytest_openclaw.reports.markdown import render_markdown
-from pytest_openclaw.reports.openclaw_config import patch_of
+from pytest_openclaw.reports.openclaw_patch import patch_of
 from pytest_openclaw.reports.terminal import render_terminal
 from pytest_openclaw.stats.candidates import Candidate
 from pytest_openclaw.stats.groups import Group
