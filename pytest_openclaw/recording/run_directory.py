@@ -15,7 +15,7 @@ from pytest_openclaw.core.json_lines import line_of
 from pytest_openclaw.core.locks import LockFile
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable
+    from collections.abc import Callable, Container, Iterable
     from pathlib import Path
     from types import TracebackType
 
@@ -161,10 +161,22 @@ class RunDirectory:
     def keep_rows(self, numbers: Container[int]) -> None:
         """Keep only these lines of `results.jsonl`, byte for byte and in their order.
 
+        Args:
+            numbers: of the lines, from 1.
+
+        Raises:
+            OSError: it cannot be written; the old file is untouched.
+        """
+        self.rewrite_rows(lambda number, line: line if number in numbers else None)
+
+    def rewrite_rows(self, changed: Callable[[int, bytes], bytes | None]) -> None:
+        """Replace each line of `results.jsonl`, or leave it out.
+
         The old file exists until the new one is complete and on disk, so a crash loses no kept row.
 
         Args:
-            numbers: of the lines, from 1.
+            changed: returns the line to write, without its line feed or with it, or None; is called with the
+                line's number, from 1, and the line.
 
         Raises:
             OSError: it cannot be written; the old file is untouched.
@@ -174,8 +186,8 @@ class RunDirectory:
         try:
             with replacing(results) as kept:
                 for number, line in enumerate(read_lines(results), 1):
-                    if number in numbers:
-                        kept.write(line if line.endswith(b"\n") else line + b"\n")
+                    if (new := changed(number, line)) is not None:
+                        kept.write(new if new.endswith(b"\n") else new + b"\n")
                 # Windows cannot replace an open file, and later rows must go to the new one.
                 os.close(self._results)
                 self._results = None

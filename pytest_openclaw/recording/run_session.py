@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.core.clock import epoch_ms
+from pytest_openclaw.core.json_lines import line_of
 from pytest_openclaw.core.signals import whole_step
 from pytest_openclaw.recording.early_stopping import EarlyStopping
 from pytest_openclaw.recording.environment import EnvironmentSnapshots
@@ -101,6 +102,9 @@ class RunSession:
             plan.by_repeat if settings.until_conclusive else {}, settings.looks, plan.fixed
         )
         self._diagnosed: set[Target] = set()
+        # By the hash of a cell's key, the number of its record; and of those that were run again.
+        self._numbers: dict[int, int] = {}
+        self._rerun: set[int] = set()
         self.decisions: deque[Decision] = deque()
         if earlier:
             prompts = {_identity(prompt): prompt for prompt in earlier.config.get("prompts", ())} | prompts
@@ -122,10 +126,21 @@ class RunSession:
         """The names of the selected cells' suites."""
         return set(self._places)
 
-    def add(self, payload: ReportPayload) -> None:
-        """Write the row of a payload to disk, then add its context."""
+    def add(self, payload: ReportPayload) -> bool:
+        """Write the row of a payload to disk, then add its context.
+
+        Returns:
+            False for a later try of a cell, which another plugin has run again: it is kept for the first
+            one's `reruns`.
+        """
         assert isinstance(payload.outcome, Record), "a row is added"
         record = payload.outcome
+        number = self._numbers.setdefault(hash(record.key), len(self.records))
+        if number < len(self.records):
+            before = self.records[number].reruns
+            self.records.set_reruns(number, record.reruns or (*before, record.as_rerun()))
+            self._rerun.add(number)
+            return False
         measured = {"run_id": self.directory.run_id, "host": payload.host or self.host}
         row = to_row(record)
         row |= measured
@@ -135,6 +150,7 @@ class RunSession:
             kept = self.records.add(record, **measured)
         self._snapshots.take(kept.target, payload)
         self._decide(self._early_stopping.take(kept))
+        return True
 
     def meet(self, host: str, facts: JsonObject) -> None:
         """Add another machine; see `EnvironmentSnapshots.meet`."""
@@ -168,6 +184,8 @@ class RunSession:
             n_unrecorded_calls: calls of workers that may have no row, if cells are missing.
             spent_usd: by this session; part of the summary if there is a budget.
         """
+        if self._rerun:
+            self.directory.rewrite_rows(self._with_reruns)
         records = self._in_order()
         n_rows = Counter(record.target for record in records)
         ended = self._early_stopping.ended
@@ -197,6 +215,11 @@ class RunSession:
         self.plugins.write_reports(self.directory, summary)
         return summary
 
+    def _with_reruns(self, line_number: int, line: bytes) -> bytes:
+        if line_number - 1 not in self._rerun:
+            return line
+        return line_of({**json.loads(line), "reruns": [*self.records[line_number - 1].reruns]})
+
     def _n_fixed_missing(self, target: Target) -> int:
         """Count the fixed repeats of a target that have no row yet."""
         fixed = self._fixed_prompts
@@ -224,6 +247,7 @@ class RunSession:
         # They describe rows that may be replaced now.
         self.directory.remove("summary.json", *(report.name for report in self.plugins.reports))
         for record in earlier.kept.records:
+            self._numbers[hash(record.key)] = len(self.records)
             self.decisions += self._early_stopping.take(self.records.add(record))
         self._snapshots.take_over(earlier.inventory)
 

@@ -97,7 +97,8 @@ def render_markdown(summary: Summary) -> str:
 def _state(summary: Summary) -> str:
     if summary.state == "interrupted":
         return f"**Interrupted**: {summary.n_rows} of {summary.n_cells} cells have a row."
-    return f"{summary.n_rows} cells."
+    again = f" {summary.n_rerun} were run again by another plugin; the first try counts."
+    return f"{summary.n_rows} cells.{again if summary.n_rerun else ''}"
 
 
 def _section(title: str, lines: Iterable[str]) -> list[str]:

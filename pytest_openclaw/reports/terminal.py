@@ -138,6 +138,10 @@ def _findings(summary: Summary, width: int, *, are_misses_shown: bool) -> Iterat
         if lost := summary.n_unrecorded_calls:
             calls = "1 call of a worker was" if lost == 1 else f"{lost} calls of workers were"
             yield from _wrapped("", f"at most {calls} not recorded; a resumed run asks again", width)
+    if n := summary.n_rerun:
+        yield from _wrapped(
+            "run again", f"{counted(n, 'cell')} by another plugin; the first try counts", width
+        )
     if summary.n_rows and not summary.n_answered:
         yield "no verdict", "no cell was answered"
     for label, gates in _by_reason(summary.gates):

@@ -13,6 +13,7 @@ from pytest_openclaw.types.payloads import KeptVerdict, ReportPayload
 
 if TYPE_CHECKING:
     from pytest_openclaw.asking.asker_connection import AskerConnection
+    from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.core.redact import Redactor
     from pytest_openclaw.judging.cell_result import CellResult
     from pytest_openclaw.recording.kept_cells import Replay
@@ -63,11 +64,15 @@ class CellRun:
     Attributes:
         result: from the call until the item has ended.
         is_last: no further cell of its target comes in this process.
+        first: the row of the first try, until the item has ended; it counts if another plugin, such as
+            pytest-rerunfailures, runs the item again.
+        reruns: how later tries have ended, as in rows.
         is_left_out: it was not sent, because its target's repeats have ended.
         verdict_errors: exceptions that are a verdict on the model.
     """
 
-    __slots__ = ("cell", "is_last", "is_left_out", "parts", "result")  # ten thousand cells have one each
+    # ten thousand cells have one each
+    __slots__ = ("cell", "first", "is_last", "is_left_out", "parts", "reruns", "result")
     verdict_errors: ClassVar[tuple[type[BaseException], ...]] = (Missed,)
 
     def __init__(self, cell: Cell, parts: CellParts) -> None:
@@ -76,6 +81,8 @@ class CellRun:
         self.result: CellResult | None = None
         self.is_last = False
         self.is_left_out = False
+        self.first: Record | None = None
+        self.reruns: tuple[JsonObject, ...] = ()
 
     def call(self, token: str) -> CellResult:
         """Return how the cell's call ended; skip or fail the item if there is no reply.
@@ -154,7 +161,15 @@ class CellRun:
         from pytest_openclaw.asking.cell_records import payload_of
 
         notes = self.parts.connection.client.notes
-        return payload_of(self.record(result, report), notes, self.parts.redactor)
+        return payload_of(self._counted(self.record(result, report)), notes, self.parts.redactor)
+
+    def _counted(self, record: Record) -> Record:
+        """Return the row of the first try, with how all later ones have ended."""
+        if self.first is None:
+            self.first = record
+            return record
+        self.reruns += (record.as_rerun(),)
+        return replace(self.first, reruns=self.reruns)
 
     def assert_passed(self, result: CellResult) -> None:
         """Fail the item if the model gave no usable answer, or the verdict is against it."""

@@ -219,7 +219,8 @@ class ExecutionHooks:
                 client.forget(item.nodeid)
             return report
         finally:
-            run.result = None  # pytest keeps every item to the end, and an answer may have megabytes
+            # pytest keeps every item to the end, and an answer may have megabytes
+            run.result = run.first = None
 
     def _claim(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:
         """Have the replies sent to this process that it needs now and next; a plain session needs all."""
@@ -270,7 +271,8 @@ class ExecutionHooks:
         held = held_by(item)
         assert held, "it is a cell"
         payload = held.payload if isinstance(held, KeptCell) else self._payload(held, call, report)
-        if self._session.config.getoption("xmlpath", None):
+        is_first = not (isinstance(payload.outcome, Record) and payload.outcome.reruns)
+        if is_first and self._session.config.getoption("xmlpath", None):
             from pytest_openclaw.reports.junit import cell_properties
 
             item.user_properties.extend(cell_properties(payload.outcome))

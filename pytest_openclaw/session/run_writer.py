@@ -143,14 +143,14 @@ class RunWriter:
     def _take_row(self, report: pytest.TestReport, payload: ReportPayload, record: Record) -> None:
         assert self.run is not None, "a run begins before its first row"
         try:
-            self.run.add(payload)
+            is_first = self.run.add(payload)
         except OSError as error:
             self._is_full = True
             self._cannot_record(error)
         if report.failed:
             self._count_failure(report, record)
         self._publish_decisions()
-        if self.display.progress:
+        if is_first and self.display.progress:
             self.display.progress.count(record.target.label, record.cost_usd)
 
     def _count_failure(self, report: pytest.TestReport, record: Record) -> None:

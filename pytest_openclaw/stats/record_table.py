@@ -11,7 +11,7 @@ from pytest_openclaw.stats.tool_use import bare_turns
 from pytest_openclaw.types.targets import CellKey
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from pytest_openclaw.types.records import Record
     from pytest_openclaw.types.targets import Target
@@ -71,6 +71,7 @@ class RecordTable:
         self._turns: dict[int, tuple[Any, ...]] = {}
         self._known_turns: dict[tuple[Any, ...], tuple[Any, ...]] = {}
         self._cuts: dict[int, Any] = {}
+        self._reruns: dict[int, tuple[Mapping[str, Any], ...]] = {}
 
     def __len__(self) -> int:
         return len(self._integers[0])
@@ -106,7 +107,13 @@ class RecordTable:
             self._turns[number] = self._shared_turns(record.turns)
         if record.cut is not None:
             self._cuts[number] = record.cut
+        self.set_reruns(number, record.reruns)
         return self[number]
+
+    def set_reruns(self, number: int, reruns: tuple[Mapping[str, Any], ...]) -> None:
+        """Replace the later tries of a record."""
+        if reruns:
+            self._reruns[number] = reruns
 
     def _shared_turns(self, turns: tuple[Any, ...]) -> tuple[Any, ...]:
         bare = bare_turns(turns) or ()
@@ -159,6 +166,10 @@ class _Light:
     @property
     def cut(self) -> Any:
         return self.table._cuts.get(self.number)
+
+    @property
+    def reruns(self) -> tuple[Mapping[str, Any], ...]:
+        return self.table._reruns.get(self.number, ())
 
 
 def _integer(place: int) -> property:

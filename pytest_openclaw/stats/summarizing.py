@@ -82,6 +82,7 @@ def summarize_run(
         slowest=slowest(records),
         best=best_of(groups, groups_of),
         n_unrecorded_calls=max(0, min(n_unrecorded_calls, n_cells - len(records))),
+        n_rerun=sum(bool(record.reruns) for record in records),
         comparison=comparison,
         surface=surface,
         surface_cost=_surface_cost(records, [*n_selected], run_id),

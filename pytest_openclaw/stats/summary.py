@@ -56,6 +56,7 @@ class Summary:
         state: `interrupted` if some selected cells have no row.
         n_cells: cells selected.
         n_rows: rows in `results.jsonl`.
+        n_rerun: cells that another plugin ran again; the first try counts.
         n_unrecorded_calls: at most so many calls of xdist's workers have no row, because the run was
             interrupted; always below the cells that have none.
         verdict: of all gates together.
@@ -87,6 +88,7 @@ class Summary:
     surface: JsonObject | None = None
     surface_cost: ComparedRuns | None = None
     n_unrecorded_calls: int = 0
+    n_rerun: int = 0
     budget: Budget | None = None
 
     @property
@@ -110,6 +112,7 @@ def summary_to_json(summary: Summary) -> JsonObject:
         "n_cells": summary.n_cells,
         "n_rows": summary.n_rows,
         "n_unrecorded_calls": summary.n_unrecorded_calls,
+        "n_rerun": summary.n_rerun,
         "groups": [group_to_json(group) for group in summary.groups],
         "gates": [asdict(gate) for gate in summary.gates],
         "verdict": summary.verdict,

@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     from pytest_openclaw.types.tool_calls import ToolDemand, ToolOutcome
 
 
+_RERUN_FIELDS = (
+    "availability_status", "failure_type", "objective_pass", "violation", "e2e_ms", "cost_usd",
+)  # fmt: skip
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Record:
     """A cell's outcome: one row of `results.jsonl`, field by field.
@@ -33,6 +38,8 @@ class Record:
         prompt_tokens_per_s: the server's own timing of what it read and had in no cache; None if it has none.
         surface: the kind of request; rows of older versions, which lack it, are of `listed`.
         images: `path` and `sha256` of the pictures that were sent with the prompt; None without any.
+        reruns: how later tries of the cell ended, which another plugin made, such as pytest-rerunfailures;
+            the row is the first try's.
         harm: of a probe whose reply was judged, whether the model did what it must not; true if it did so
             before a fault; None for all others, and in rows of older versions, whose failed probes
             `stats/safety.py` takes for harm.
@@ -102,7 +109,12 @@ class Record:
     surface: SurfaceName = LISTED
     images: tuple[Mapping[str, str], ...] | None = None
     role: ModelRole | None = None
+    reruns: tuple[Mapping[str, Any], ...] = ()
     extra: Mapping[str, Any] = field(default_factory=dict)
+
+    def as_rerun(self) -> JsonObject:
+        """Return it as an entry of another row's `reruns`."""
+        return {name: getattr(self, name) for name in _RERUN_FIELDS}
 
     @property
     def target(self) -> Target:

@@ -19,14 +19,23 @@ if TYPE_CHECKING:
     from pytest_openclaw.core.schema_check import Check
 
 # Row format history, newest first:
-# 2: `tools_offered` to `role`, and the outcomes of native tool use.
+# 2: `tools_offered` to `reruns`, and the outcomes of native tool use.
 # 1: the seed's fields, then ours from `suite` to `host`.
 ROW_VERSION = 2
 
 _SEED_FIELDS = 22
 _FIELDS = tuple(field.name for field in fields(Record) if field.name != "extra")
 _values_of = attrgetter(*_FIELDS)
-_TUPLES = ("tool_calls", "tool_call_details", "turns", "images", "tool_notes", "harm_tools", "tools_tested")
+_TUPLES = (
+    "tool_calls",
+    "tool_call_details",
+    "turns",
+    "images",
+    "tool_notes",
+    "harm_tools",
+    "tools_tested",
+    "reruns",
+)
 _NEEDED = tuple(
     one.name for one in fields(Record) if one.default is MISSING and one.default_factory is MISSING
 )

@@ -58,7 +58,7 @@ def test_a_row_is_on_disk_before_the_next_one(directory: RunDirectory) -> None:
     session = _session(directory, {A: 2})
 
     for n in (1, 2):
-        session.add(_payload(record(A)))
+        session.add(_payload(record(A, prompt_id=f"P{n}")))
         assert len((directory.path / "results.jsonl").read_bytes().splitlines()) == n
 
 
@@ -90,7 +90,7 @@ def test_a_run_says_whether_it_is_whole(directory: RunDirectory) -> None:
     session.add(_payload(record(A)))
     before = session.finish().state
     session.leave_out(_left_out(of=B))
-    session.add(_payload(missed(A)))
+    session.add(_payload(missed(A, prompt_id="P2")))
 
     assert (before, session.finish().state) == ("interrupted", "finished")
     assert session.finish().n_cells == 2
@@ -117,8 +117,8 @@ def test_what_a_server_says_is_put_together(directory: RunDirectory) -> None:
     warm_up = {"warm_up": {"ok": True, "e2e_ms": 5, "message": None}}
 
     session.add(_payload(record(A), serving=warm_up))
-    session.add(_payload(record(A), serving={"server": {"version": "1"}}))
-    session.add(_payload(record(A), serving={**warm_up, "server": {"version": "2"}}))
+    session.add(_payload(record(A, prompt_id="P2"), serving={"server": {"version": "1"}}))
+    session.add(_payload(record(A, prompt_id="P3"), serving={**warm_up, "server": {"version": "2"}}))
 
     assert _load(directory, "inventory.json")["targets"] == {"p/a": {**warm_up, "server": {"version": "1"}}}
 
@@ -127,7 +127,7 @@ def test_snapshots_are_files_and_in_the_summary(directory: RunDirectory) -> None
     """The first snapshot before and the last one after count; a missing last one is taken at the end."""
     session = _session(directory, {A: 2, B: 1})
     session.add(_payload(record(A), before={"n": 1}, after={"n": 2}))
-    session.add(_payload(record(A), before={"n": 3}, after={"n": 4}))
+    session.add(_payload(record(A, prompt_id="P2"), before={"n": 3}, after={"n": 4}))
     session.add(_payload(record(B), before={"n": 5}))
 
     groups = session.finish().groups
@@ -145,7 +145,7 @@ def test_hosts_are_kept_apart(directory: RunDirectory) -> None:
     session.meet("south", {"memory_total_bytes": 2})
     for host, n in (("north", 1), ("south", 2)):
         came = {"host": host, "before": {"n": n}, "after": {"n": 10 * n}, "serving": {"server": {"n": n}}}
-        session.add(_payload(record(A), **came))
+        session.add(_payload(record(A, prompt_id=str(came)), **came))
     session.add(_payload(record(A)))
 
     group = session.finish().groups[0]
@@ -223,7 +223,7 @@ def test_a_resumed_run_takes_each_hosts_facts_over(directory: RunDirectory) -> N
 
     for host, version in (("north", "1"), ("south", "2")):
         again = {"server": {"version": version}}
-        session.add(_payload(record(A, prompt_id="P9"), host=host, before={"n": 2}, serving=again))
+        session.add(_payload(record(A, prompt_id=f"P9 {host}"), host=host, before={"n": 2}, serving=again))
 
     hosts = _load(directory, "inventory.json")["hosts"]
     assert hosts["north"]["targets"]["p/a"] == {"server": {"version": "1"}}
