@@ -176,6 +176,7 @@ def of_judgment(judgment: Judgment) -> dict[str, Any]:
         "tool_call_count": len(names),
         "tool_use_success": judgment.tool_use_success,
         "tool_outcome": judgment.tool_outcome,
+        "leaked_valid": judgment.leaked_valid,
         "tools_tested": judgment.tools_tested,
         "harm": judgment.harm,
         "harm_tools": judgment.harm_tools,

@@ -160,7 +160,7 @@ class _Examination:
 
     def _outcome(self, reply: Reply, request: Request) -> str:
         """Return how the answer has, or lacks, a call; which call it is does not matter here."""
-        answer = replace(reply, text=strip_thinking(reply.text))
+        answer = replace(reply, text=strip_thinking(reply.text), raw=reply.raw or reply.text)
         if reply.tool_calls:
             return "called"
         if request.tools and is_leaked(replace(self._cell.prompt, tools=request.tools), answer):

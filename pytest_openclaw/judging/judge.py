@@ -17,18 +17,24 @@ from pytest_openclaw.core.text import MAX_ANSWER_BYTES, MAX_CALLS_BYTES
 from pytest_openclaw.judging.tested_tools import tested_tools
 from pytest_openclaw.judging.tool_outcomes import (
     called_needlessly,
+    calls_written_in,
     expected_tools_of,
+    is_only_a_call,
+    is_right_step,
     is_unread,
+    tool_demand_of,
     tool_outcome_of,
+    written_calls,
 )
 from pytest_openclaw.tools.bridge import reaching
 from pytest_openclaw.tools.dispatch import dispatch
 from pytest_openclaw.tools.invoked import invoked_tools
 from pytest_openclaw.tools.promoted import NOTE, promoted_calls
-from pytest_openclaw.tools.thinking import strip_thinking
+from pytest_openclaw.tools.thinking import split_thinking, strip_thinking
 from pytest_openclaw.types.faults import Outcome, outcome_of
 from pytest_openclaw.types.replies import Reply, Verdict
 from pytest_openclaw.validators import restrains
+from pytest_openclaw.validators.demands import judges_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,6 +57,7 @@ class Judgment:
         tool_use_success: whether at least one expected tool was invoked; if tools were offered on the wire,
             whether every required call was made.
         tool_outcome: None for a prompt without a rule about tools.
+        leaked_valid: as in a row.
         tools_tested: OpenClaw's tools that the cell is evidence about, see `judging/tested_tools.py`.
         harm, harm_tools: as in a row; None if it is not a probe or not judged.
     """
@@ -60,6 +67,7 @@ class Judgment:
     outcome: Outcome
     tool_use_success: bool
     tool_outcome: ToolOutcome | None
+    leaked_valid: bool | None = None
     tools_tested: tuple[str, ...] = ()
     harm: bool | None = None
     harm_tools: tuple[str, ...] = ()
@@ -125,15 +133,26 @@ def prepare(prompt: Prompt, reply: Reply) -> Reply:
     answer = reply if text == reply.text else replace(reply, text=text, raw=reply.raw or reply.text)
     if prompt.tools is not None:
         answer = _dispatched(prompt, answer, prompt.tools)
+        answer = _with_call_of_thinking(prompt, answer)
     names = invoked_tools(answer)
     return answer if names == answer.tool_names else replace(answer, tool_names=names)
+
+
+def _with_call_of_thinking(prompt: Prompt, answer: Reply) -> Reply:
+    """Return the reply; if it has nothing but a call written into its thinking, that is the answer."""
+    called = answer.turns[-1].calls if answer.turns else answer.tool_calls
+    if answer.text.strip() or called or answer.refusal is not None:
+        return answer
+    thinking = answer.reasoning or split_thinking(answer.raw)[0]
+    calls = calls_written_in(prompt, "", thinking)
+    return replace(answer, text=thinking[calls[0].start : calls[-1].end]) if calls else answer
 
 
 def conclude(prompt: Prompt, answer: Reply, verdict: Verdict) -> Judgment:
     """Return the judgment for a verdict on a prepared reply; without an answer there is no verdict."""
     answered = outcome_of(answer).success
     tool_outcome = tool_outcome_of(prompt, answer, answered=answered)
-    verdict = _without_needless(prompt, answer, verdict)
+    verdict = _without_written(prompt, answer, verdict)
     harm = _harm(prompt, verdict, answered=answered)
     harm_tools = verdict.harm_tools if harm else ()
     verdict = verdict if answered else Verdict(passed=None)
@@ -143,6 +162,7 @@ def conclude(prompt: Prompt, answer: Reply, verdict: Verdict) -> Judgment:
         outcome=outcome_of(answer, verdict),
         tool_use_success=tool_outcome == "valid",
         tool_outcome=tool_outcome,
+        leaked_valid=_leaked_valid(prompt, answer) if tool_outcome == "leaked_as_text" else None,
         tools_tested=tested_tools(prompt, answer, tool_outcome),
         harm=harm,
         harm_tools=harm_tools,
@@ -155,11 +175,36 @@ def affects_tier(prompt: Prompt) -> bool:
     return not is_apart and (prompt.tools is not None or expected_tools_of(prompt) is not None)
 
 
-def _without_needless(prompt: Prompt, answer: Reply, verdict: Verdict) -> Verdict:
-    """Return the verdict, which is a failure if a call is written as text and none was allowed."""
-    if not (verdict.passed and restrains(prompt.validator) and called_needlessly(prompt, answer)):
+def _without_written(prompt: Prompt, answer: Reply, verdict: Verdict) -> Verdict:
+    """Return the verdict, which is a failure if a call is written as text where none was allowed.
+
+    An answer that is only a call, in a prompt that offers tools, satisfies no validator of texts either.
+    """
+    if not verdict.passed:
         return verdict
-    return replace(verdict, passed=False, violation="a call is written as text; no call was due")
+    if restrains(prompt.validator) and called_needlessly(prompt, answer):
+        return replace(verdict, passed=False, violation="a call is written as text; no call was due")
+    is_about_text = tool_demand_of(prompt) != "call" or judges_text(prompt.validator)
+    if prompt.tools and is_about_text and is_only_a_call(prompt, answer.text):
+        return replace(verdict, passed=False, violation="the answer is only a call, written as text")
+    return verdict
+
+
+def _leaked_valid(prompt: Prompt, answer: Reply) -> bool:
+    """Return whether written calls would have been right, if the server had read them.
+
+    Those of an exchange are judged as its next step: their tool and their arguments.
+    """
+    from pytest_openclaw.judging.written_arguments import as_call
+
+    calls = tuple(as_call(call) for call in written_calls(prompt, answer))
+    is_exchange = answer.ended_by is not None
+    made = _dispatched(
+        replace(prompt, world=None) if is_exchange else prompt, Reply(tool_calls=calls), prompt.tools or ()
+    )
+    if is_exchange:
+        return is_right_step(prompt, made.dispatched)
+    return tool_outcome_of(prompt, made, answered=True) == "valid"
 
 
 def _harm(prompt: Prompt, verdict: Verdict, *, answered: bool) -> bool | None:

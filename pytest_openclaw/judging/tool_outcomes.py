@@ -6,12 +6,12 @@ early; what the model wrote instead of a call; what was wrong with its calls; wh
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.tools.bridge import with_inner_calls
-from pytest_openclaw.tools.thinking import strip_thinking
+from pytest_openclaw.tools.thinking import split_thinking, strip_thinking
 from pytest_openclaw.types.finish_words import MALFORMED_CALL, UNEXPECTED_CALL
+from pytest_openclaw.validators.call_rules import forbidden_calls
 from pytest_openclaw.validators.demands import (
     call_rules,
     demanded_calls,
@@ -25,17 +25,12 @@ from pytest_openclaw.validators.demands import (
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from pytest_openclaw.judging.written_forms import WrittenCall
     from pytest_openclaw.types.prompts import Prompt
     from pytest_openclaw.types.replies import Reply
     from pytest_openclaw.types.tool_calls import Dispatched, ToolDemand, ToolOutcome
     from pytest_openclaw.validators.call_rules import WantedCall
 
-_HOW = re.compile(
-    r"\b(?:examples?|formats?|syntax|looks? like|show|explain|document\w*|describe|template|schema|json|xml"
-    r"|quote|written|write out|spell|beispiel\w*|ejemplos?|formatos?)\b|示例|例子|格式",
-    re.IGNORECASE,
-)
-"""Words of a prompt whose correct answer may show a written call."""
 _UNREAD: Mapping[str | None, ToolOutcome] = {
     MALFORMED_CALL: "malformed_json",
     UNEXPECTED_CALL: "unknown_tool",
@@ -96,13 +91,57 @@ def is_unread(answer: Reply) -> bool:
 
 def is_leaked(prompt: Prompt, answer: Reply) -> bool:
     """Whether a call is written as text, in any turn."""
-    from pytest_openclaw.tools.leaks import find_leaks
+    return bool(written_calls(prompt, answer))
+
+
+def written_calls(prompt: Prompt, answer: Reply) -> tuple[WrittenCall, ...]:
+    """Return the calls that the last turn with any has in its text or its thinking.
+
+    A server may leave the text of a call that it has read: it is not counted again.
+    """
+    for turn in reversed(answer.turns):
+        called = {call.name.casefold() for call in turn.calls}
+        thinking = "" if called else _thinking(turn.text, turn.reasoning)
+        calls = calls_written_in(prompt, strip_thinking(turn.text), thinking)
+        if kept := tuple(call for call in calls if call.name.casefold() not in called):
+            return kept
+    return calls_written_in(prompt, answer.text, _thinking(answer.raw, answer.reasoning))
+
+
+def calls_written_in(prompt: Prompt, text: str, thinking: str = "") -> tuple[WrittenCall, ...]:
+    """Return the calls that an answer to a prompt, without its thinking, makes in writing."""
+    from pytest_openclaw.judging.written_calls import asked_by, find_written_calls
 
     expected = {name for rule in demanded_calls(prompt.validator) for name in rule.names}
-    tools = prompt.tools or ()
-    shown = restrains(prompt.validator) and any(map(_HOW.search, (prompt.prompt, *prompt.turns)))
-    texts = dict.fromkeys([*(strip_thinking(turn.text) for turn in answer.turns), answer.text])
-    return any(find_leaks(text, tools, expected, shown_on_request=shown) for text in texts)
+    said = (prompt.prompt, *prompt.turns, prompt.system or "")
+    asked = asked_by(said, may_show=tool_demand_of(prompt) != "call")
+    return find_written_calls(text, prompt.tools or (), expected, asked=asked, thinking=thinking)
+
+
+def is_only_a_call(prompt: Prompt, text: str) -> bool:
+    """Whether an answer is nothing but a call in writing."""
+    from pytest_openclaw.judging.written_calls import is_nothing_else
+
+    calls = calls_written_in(prompt, text)
+    return bool(calls) and is_nothing_else(text, calls)
+
+
+def is_right_step(prompt: Prompt, made: Sequence[Dispatched]) -> bool:
+    """Whether calls with which an exchange goes on would be executed, and lead to its goal."""
+    wanted = demanded_calls(prompt.validator)
+    calls = with_inner_calls(made)
+    harms = any(
+        True
+        for rule in call_rules(prompt.validator)
+        for _ in forbidden_calls(rule.forbidden, made, rule.calls)
+    )
+    leads = not wanted or any(rule.is_for(call.tool or "") for call in calls for rule in wanted)
+    misses = any(_misses(call, wanted) for call in calls)
+    return leads and not harms and not misses and all(call.is_executed for call in calls)
+
+
+def _thinking(raw: str, reasoning: str) -> str:
+    return reasoning or split_thinking(raw)[0]
 
 
 def _is_native(prompt: Prompt) -> bool:

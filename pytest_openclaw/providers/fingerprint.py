@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from pytest_openclaw.providers.address import Address
 
 QUESTION_TIMEOUT_S = 2.0
+_SERVERS = {"llamacpp": "llama.cpp", "vllm": "vllm", "sglang": "sglang"}
+"""Who owns a model in a server's list → the server."""
 # An expression or a statement of a Jinja template, or an action of Ollama's Go template.
 _TEMPLATE_CODE = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
 _TOOLS_IN_CODE = re.compile(r"(?<![\w'\"])tools\b|\.Tools\b")
@@ -70,16 +72,16 @@ async def ollama_fingerprint(fetch: Fetch, root: str, model: str) -> JsonObject:
 
 
 def of_models(answer: JsonObject, model: str) -> JsonObject:
-    """Read `/v1/models`; llama.cpp has the model's sizes under `meta`."""
+    """Read `/v1/models`; llama.cpp has the model's sizes under `meta`, vLLM its context."""
     entry = next((entry for entry in objects_in(answer.get("data")) if _names(entry, model)), None)
     if entry is None:
         return {}
     meta = object_in(entry.get("meta"))
     return {
-        "server": {"llamacpp": "llama.cpp"}.get(str(entry.get("owned_by"))),
+        "server": _SERVERS.get(str(entry.get("owned_by"))),
         "quantisation": meta.get("ftype"),
         "parameter_count": meta.get("n_params"),
-        "context_length": meta.get("n_ctx"),
+        "context_length": meta.get("n_ctx") or count_in(entry.get("max_model_len")),
         "context_length_trained": meta.get("n_ctx_train"),
     }
 

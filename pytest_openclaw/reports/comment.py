@@ -134,7 +134,7 @@ def _of_tool_use(group: Group) -> Iterator[str]:
     view = view_of(group)
     if miss := view.miss:
         yield f"{code(miss.outcome)}, {miss.how_often}{f'; {miss.advice}' if miss.advice else ''}"
-    for label in ("not tier 1", "not conclusive", "context", "over-refusal"):
+    for label in ("not tier 1", "not conclusive", "written calls", "context", "over-refusal"):
         if text := view.notes.get(label):
             yield code(text)
     if flaky := view.notes.get("flaky"):

@@ -32,9 +32,11 @@ from pytest_openclaw.reports.tool_use_text import (
     render_early_stopping,
     render_from_text,
     render_further,
+    render_leaked,
     render_strain,
     uses_of,
 )
+from pytest_openclaw.stats.advice import parser_remedy
 from pytest_openclaw.stats.diagnosis import commands_of
 from pytest_openclaw.stats.groups import headline
 from pytest_openclaw.stats.tiers import TIER_NAMES
@@ -290,6 +292,10 @@ def _outcomes(groups: Sequence[Group]) -> Iterable[str]:
     yield _table(rows, ["Target", "Evidence", *occurred])
     yield ""
     yield from (f"- `{outcome}`{how}: {advice}" for outcome, how, advice in outcome_advice(uses))
+    for group in groups:
+        if found := render_leaked(group.tool_use):
+            remedy = parser_remedy(group.target.provider, group.server)
+            yield f"- {_cell(group.target.label)}: {found}; {remedy}"
 
 
 def _pressure(groups: Sequence[Group]) -> Iterable[str]:

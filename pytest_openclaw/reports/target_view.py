@@ -21,11 +21,12 @@ from pytest_openclaw.reports.tool_use_text import (
     render_cap,
     render_early_stopping,
     render_from_text,
+    render_leaked,
     render_miss,
     render_over_refusal,
     render_strain,
 )
-from pytest_openclaw.stats.advice import advice_on
+from pytest_openclaw.stats.advice import advice_on, parser_remedy
 from pytest_openclaw.stats.diagnosis import SYMPTOMS
 from pytest_openclaw.stats.findings import most_frequent_miss
 
@@ -104,6 +105,7 @@ def view_of(group: Group) -> TargetView:
         "not tier 1": render_cap(use),
         "not conclusive": render_early_stopping(use, f"tier {use.tier}"),
         "text alone": render_from_text(group),
+        "written calls": render_leaked(use),
         "context": render_strain(group),
         "over-refusal": render_over_refusal(group),
         "flaky": render_flaky(group.repeats) if group.repeats else None,
@@ -137,6 +139,8 @@ def _miss(group: Group) -> Miss | None:
     how_often, diagnosis = render_miss(use, outcome), group.diagnosis
     if diagnosis and use.evidence == "native" and outcome in SYMPTOMS:
         return Miss(outcome, how_often, diagnosis.in_words)
+    if outcome == "leaked_as_text":
+        return Miss(outcome, how_often, parser_remedy(group.target.provider, group.server))
     advice = advice_on(outcome, use.evidence)
     return Miss(outcome, how_often, advice.short if advice else "")
 

@@ -43,7 +43,7 @@ KIND_WORDS = {
     "not_enough_evidence": "not enough evidence", "not_trusted": "not trusted", "unsafe": "unsafe",
 }  # fmt: skip
 """Of the line of all targets, in its order."""
-FINDINGS = ("context", "over-refusal", "flaky", "repeats")
+FINDINGS = ("written calls", "context", "over-refusal", "flaky", "repeats")
 LONGEST_COMMAND = 4000
 LONGEST_COMPLAINT = 600
 RULINGS = {"failed": "gate FAILED", "no_verdict": "gate NO VERDICT", "passed": "gate passed"}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pytest_openclaw.core.text import counted
 from pytest_openclaw.reports.numbers import DASH, render_interval, render_share, render_tokens
 from pytest_openclaw.stats.advice import advice_on
+from pytest_openclaw.stats.diagnosis import leaked_in_words
 from pytest_openclaw.stats.tool_use import OUTCOMES
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 EVIDENCE = {"native": "on the wire", "text": "as text"}
 POSSIBLE, ABLE = "targets that are not ruled out", "models that may hold the tools"
 """The targets that a run compares, all but unsafe and not trusted ones, and the fewer of `route`."""
+CHOOSES_WELL = 80
+"""The percentage of right calls from which on a model chooses tools well, as for Tier 1."""
 PRESSURE_HEAD = ("tools", "tokens before", "right", "95 %", "overflowed")
 
 
@@ -94,6 +97,15 @@ def render_miss(use: ToolUse, outcome: ToolOutcome) -> str:
     """Say how many of the cells that could end so did."""
     total = use.restraint.n if outcome == "called_needlessly" else use.n
     return f"{use.outcomes[outcome]} of {counted(total, 'cell')}"
+
+
+def render_leaked(use: ToolUse) -> str | None:
+    """Say what calls that were written as text would have been worth; None without any."""
+    if not use.n_leaked:
+        return None
+    chooses = 100 * use.n_leaked_valid >= CHOOSES_WELL * use.n_leaked
+    who = "the model chooses tools well; the server" if chooses else "the server"
+    return f"{leaked_in_words(use.n_leaked_valid, use.n_leaked)}: {who} does not read its calls"
 
 
 def render_strain(group: Group) -> str | None:

@@ -29,6 +29,44 @@ DIAGNOSE = (
     "server's parser or its stream."
 )
 
+PARSER_REMEDIES: Mapping[str, str] = {
+    "ollama /v1": "use ollama_native, as OpenClaw does, with a model that `ollama show` lists with tools",
+    "ollama": "take a model that `ollama show` lists with tools, or add its family's TEMPLATE",
+    "llama.cpp": "start llama-server with --jinja and the chat template of the model's family",
+    "llama_cpp": "serve it by llama-server with --jinja and --chat-template-file of its family",
+    "vllm": "start vLLM with --enable-auto-tool-choice and the --tool-call-parser of the model's family",
+    "sglang": "start SGLang with the --tool-call-parser of the model's family",
+    "public": "take the model from another provider, or another model: this one's server does not read it",
+    "": "configure the chat template and the tool parser of the model's family",
+}
+"""What makes a server read the calls that a model writes, by server; see `parser_remedy`."""
+_SERVERS = {"ollama": "Ollama", "llama.cpp": "llama.cpp", "vllm": "vLLM", "sglang": "SGLang"}
+_BY_PROVIDER = {
+    "llama_cpp": "llama_cpp",
+    "ollama_openai": "ollama /v1",
+    "ollama_native": "ollama",
+    "openai_responses": "public",
+    "anthropic_messages": "public",
+    "gemini": "public",
+}
+
+
+def parser_remedy(provider: str, server: str | None, path: str | None = None) -> str:
+    """Return what makes a server read the calls that a model writes as text.
+
+    Args:
+        provider: that the target is asked by; an endpoint of the user's own has a name of its own.
+        server: as it reports itself; None if it does not.
+        path: of the request; None if it is not known.
+    """
+    if provider == "llama_cpp":
+        return PARSER_REMEDIES["llama_cpp"]
+    is_native = provider == "ollama_native" or path == "/api/chat"
+    if server == "ollama":
+        return PARSER_REMEDIES["ollama" if is_native else "ollama /v1"]
+    return PARSER_REMEDIES[server if server in _SERVERS else _BY_PROVIDER.get(provider, "")]
+
+
 ADVICE: Mapping[ToolOutcome, Advice] = {
     "forbidden_call": Advice(
         short="keep the forbidden tools from it; trust it with no others",
@@ -64,10 +102,12 @@ ADVICE: Mapping[ToolOutcome, Advice] = {
         "parser for this model family, and then a less quantised or another model.",
     ),
     "leaked_as_text": Advice(
-        short="ask Ollama by ollama_native, not /v1; see --openclaw-diagnose",
-        full="The model wrote its call as text, the server did not parse it, and OpenClaw runs nothing. Ask "
-        "Ollama by `/api/chat` (`ollama_native`) and not by `/v1`, as OpenClaw itself does; on any server, "
-        f"chat template and tool parser must be those of the model's family. {DIAGNOSE}",
+        short=PARSER_REMEDIES[""],
+        full="The model wrote its call as text, the server did not read it, and OpenClaw runs nothing. "
+        "`n_leaked_valid` counts the cells in which such calls would have been right: a chat template or a "
+        "parser can be replaced, a model cannot. "
+        + " ".join(f"{name}: {PARSER_REMEDIES[key]}." for key, name in _SERVERS.items())
+        + f" {DIAGNOSE}",
     ),
     "claimed_not_done": Advice(
         short="trust no report of it; see --openclaw-diagnose",

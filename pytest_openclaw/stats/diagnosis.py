@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from pytest_openclaw.core.text import counted
+from pytest_openclaw.stats.advice import parser_remedy
 from pytest_openclaw.stats.weight import served_in
 
 if TYPE_CHECKING:
@@ -155,6 +156,9 @@ class _RepeatedCell:
         self._evidence = evidence
         self._by_change = {repeat.change: repeat for repeat in repeats}
         self._server = evidence["server"]
+        self._provider = records[0].provider if records else ""
+        judged = [record.leaked_valid for record in records if record.leaked_valid is not None]
+        self._n_leaked, self._n_leaked_valid = len(judged), sum(judged)
         self._n_called = sum(
             record.tools_offered is not None and record.tool_outcome in _WITH_A_CALL for record in records
         )
@@ -210,6 +214,8 @@ class _RepeatedCell:
             finding = f"the server reads the model's calls in {others}, and here the model wrote one as text"
             return _NamedCause("model", finding, "take a larger or less quantised model")
         what = "the model writes its call, and the server does not read it"
+        if self._n_leaked:
+            what += f" ({leaked_in_words(self._n_leaked_valid, self._n_leaked)})"
         if plain.outcome == "empty":
             what = (
                 f"the model generates {plain.output_tokens} tokens, and the server delivers nothing of them"
@@ -232,17 +238,15 @@ class _RepeatedCell:
 
     def _fix(self) -> str:
         """Return what makes this server show tools to the model and read its calls."""
-        server, path = self._server.get("server"), self._evidence["request"]["path"]
-        if server == "ollama" and path != "/api/chat":
-            return "use ollama_native, as OpenClaw does, with a model that `ollama show` lists with tools"
-        if server == "ollama":
-            return "take a model that `ollama show` lists with tools, or add its family's TEMPLATE"
-        if server == "llama.cpp":
-            return "start llama-server with --jinja and the chat template of the model's family"
-        return "configure the chat template and the tool parser of the model's family"
+        return parser_remedy(self._provider, self._server.get("server"), self._evidence["request"]["path"])
 
     def _sent(self, change: str) -> Repeat:
         return self._by_change.get(change, _NOT_SENT)
+
+
+def leaked_in_words(n_valid: int, n: int) -> str:
+    """Say how many of the calls that were written as text would have been right."""
+    return f"{n_valid} of {counted(n, 'written call')} {'is' if n == 1 else 'are'} right"
 
 
 def _words(repeat: Repeat) -> str:

@@ -36,6 +36,7 @@ from pytest_openclaw.stats.weight import (
     context_in,
     per_solved,
     prompt_speed,
+    server_in,
     turn_of,
 )
 from pytest_openclaw.types.targets import most_realistic
@@ -89,6 +90,7 @@ class Group:
         failures: why cells were not answered or not successful: failure type → count.
         reasons: one message for each failure type of cells that were not answered.
         effective_models: models that the server said answered, other than the one asked for.
+        server: the program that serves the model, such as `ollama`; None if it does not say.
         resources_before, resources_after: snapshots of the machine.
     """
 
@@ -140,6 +142,7 @@ class Group:
     failures: Mapping[str, int]
     reasons: Mapping[str, str]
     effective_models: Sequence[str]
+    server: str | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,6 +152,7 @@ class Snapshots:
     Attributes:
         diagnosis: the repeats of a cell, see `diagnosis.evidence_in`.
         context_tokens: the server's context length.
+        server: the program that serves the model; None if it does not say.
         release: of OpenClaw, whose tools were offered and whose rules judged.
     """
 
@@ -156,6 +160,7 @@ class Snapshots:
     after: JsonObject | None = None
     diagnosis: JsonObject | None = None
     context_tokens: int | None = None
+    server: str | None = None
     release: str | None = None
 
     def with_server(self, inventory: JsonObject, label: str) -> Snapshots:
@@ -164,6 +169,7 @@ class Snapshots:
             self,
             diagnosis=evidence_in(inventory, label),
             context_tokens=context_in(inventory, label),
+            server=server_in(inventory, label),
             release=inventory.get("openclaw_release"),
         )
 
@@ -273,6 +279,7 @@ def summarize_group(
         effective_models=sorted(
             {record.effective_model for record in answered if record.effective_model} - {target.model}
         ),
+        server=snapshots.server,
     )
 
 

@@ -31,7 +31,7 @@ SHARED = (
     (
         "availability_status", "success", "failure_type", "objective_pass", "tool_outcome",
         "tool_use_success", "finish_reason", "attempts", "cold_start", "in_flight", "reported", "truncated",
-        "ended_by", "harm",
+        "ended_by", "harm", "leaked_valid",
     ),
     ("tool_calls", "tool_call_count", "tools_tested", "harm_tools"),
     ("violation", "fault_message"),

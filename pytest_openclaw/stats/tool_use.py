@@ -62,6 +62,8 @@ class ToolUse(Rate):
         needless: of the same cells, those that had a call.
         recovered: of the exchanges in which a call was refused, those that reached their goal.
         outcomes: how many cells ended in each `tool_outcome`.
+        n_leaked, n_leaked_valid: cells whose calls were written as text and judged as if they had been made,
+            and those in which they would have been right; neither counts for the tier.
     """
 
     evidence: Evidence | None
@@ -77,6 +79,8 @@ class ToolUse(Rate):
     needless: Rate
     recovered: Rate
     outcomes: Mapping[ToolOutcome, int]
+    n_leaked: int = 0
+    n_leaked_valid: int = 0
 
     @property
     def z(self) -> float:
@@ -237,6 +241,8 @@ def _judged(
             lambda record: record.tool_outcome == "valid",
         ),
         outcomes={outcome: counts[outcome] for outcome in OUTCOMES if counts[outcome]},
+        n_leaked=sum(record.leaked_valid is not None for record in calling),
+        n_leaked_valid=sum(record.leaked_valid is True for record in calling),
     )
     return _with_tier(use, clusters_of(calling, did_right), needless)
 

@@ -177,6 +177,13 @@ def context_in(inventory: JsonObject, label: str) -> int | None:
     return min((length for length in lengths if isinstance(length, int)), default=None)
 
 
+def server_in(inventory: JsonObject, label: str) -> str | None:
+    """Return the program that serves a target, as it reports itself; None if it does not."""
+    found = [serving.get("server") for serving in served_in(inventory, label)]
+    names = (server.get("server") for server in found if isinstance(server, dict))
+    return next((name for name in names if isinstance(name, str)), None)
+
+
 def served_in(inventory: JsonObject, label: str) -> Iterator[JsonObject]:
     """Yield what is known of a target's serving on each machine, and in each part of a merged run."""
     parts = [inventory, *inventory.get("parts", ())]

@@ -35,6 +35,7 @@ class Record:
             Rows of older versions have only `truncated`.
         tools_tested: of a native tool cell that went right the demanded tools of OpenClaw that it called, of
             another one all that were demanded.
+        leaked_valid: whether calls that were written as text would have been right; None without any.
         prompt_tokens_per_s: the server's own timing of what it read and had in no cache; None if it has none.
         surface: the kind of request; rows of older versions, which lack it, are of `listed`.
         images: `path` and `sha256` of the pictures that were sent with the prompt; None without any.
@@ -110,6 +111,7 @@ class Record:
     images: tuple[Mapping[str, str], ...] | None = None
     role: ModelRole | None = None
     reruns: tuple[Mapping[str, Any], ...] = ()
+    leaked_valid: bool | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     def as_rerun(self) -> JsonObject:

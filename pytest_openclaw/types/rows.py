@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.core.schema_check import Check
 
 # Row format history, newest first:
-# 2: `tools_offered` to `reruns`, and the outcomes of native tool use.
+# 2: `tools_offered` to `leaked_valid`, and the outcomes of native tool use.
 # 1: the seed's fields, then ours from `suite` to `host`.
 ROW_VERSION = 2
 

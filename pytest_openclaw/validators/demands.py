@@ -70,6 +70,13 @@ def demands_work(validator: object) -> bool:
     return any(rule.demands for rule in call_rules(validator))
 
 
+def judges_text(validator: object) -> bool:
+    """Whether a validator judges the text of an answer, too, and not only native calls."""
+    if isinstance(validator, AllOf | AnyOf):
+        return any(map(judges_text, validator.validators))
+    return not isinstance(validator, CallRule) or getattr(validator, "answer", None) is not None
+
+
 def work_flaws(validator: object, reply: Reply) -> list[Flaw]:
     """Return the flaws by the rules about native calls, without those about the reply's text.
 

@@ -13,7 +13,7 @@ from pytest_openclaw.types.replies import Reply
 from pytest_openclaw.validators import BUILTIN, build_registry
 from tests.providers.servers.apis import APIS, ask, play
 from tests.providers.servers.misbehaving import Script
-from tests.providers.servers.ollama import OllamaServer, calling, done, native
+from tests.providers.servers.ollama import OllamaServer, answer, calling, done, lines, native, said
 
 pytestmark = pytest.mark.newest
 
@@ -82,6 +82,47 @@ def test_a_call_is_judged_alike_by_each_api(
 
     harm = judgment.harm if {"forbidden", "exact", "never_shown"} & spec.keys() else None
     assert (judgment.tool_outcome, judgment.verdict.passed, harm) == expected
+
+
+MARKED = f"I should.\n<tool_call>{json.dumps({'name': 'exec', 'arguments': LS})}</tool_call>"
+RESTRAINT = {"calls": []}
+WANTED = {"calls": [EXEC]}
+PLACES = {"text": ("", MARKED), "thinking": (MARKED, ""), "think-block": ("", f"<think>{MARKED}</think>\n")}
+
+
+def said_over(route: Any, server: Any, reasoning: str, text: str, *, stream: bool) -> Reply:
+    """Return the reply of a server that says this, in the thinking and as its answer; None is Ollama's own API."""
+    if route is None:
+        line = said(text, thinking=reasoning)
+        whole = Script.answer(done(content=text, message={"thinking": reasoning}))
+        script = answer(lines(line, done())) if stream else whole
+        with OllamaServer(lambda _: script) as ollama:
+            reply = ask(native(ollama.url), stream=stream)
+    else:
+        parts = [route.reasoning(reasoning)] if reasoning else []
+        parts += [route.text(text)] if text else []
+        whole = Script.answer(route.whole(text, reasoning=reasoning))
+        server.on("*", Script.stream(*parts, route.end()) if stream else whole)
+        reply = ask(route.provider(server.url), stream=stream)
+    assert isinstance(reply, Reply), reply
+    return reply
+
+
+@pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
+@pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.kind.name if route else "ollama_native")
+@pytest.mark.parametrize("place", PLACES)
+def test_a_written_call_is_one_wherever_it_is(server: Any, route: Any, place: str, stream: bool) -> None:
+    """In the text, the thinking channel and a block it is leaked, and needless where no call is allowed."""
+    reply = said_over(route, server, *PLACES[place], stream=stream)
+    outcomes = []
+    for spec in (WANTED, RESTRAINT):
+        entry = {"prompt": "?", "tools": "direct", "validator": {"type": "tool_call", **spec}}
+        prompt, complaints = read_prompt(entry, "N1", suite="s.toml", registry=REGISTRY)
+        assert prompt is not None, complaints
+        judgment = judge(prompt, reply)
+        outcomes.append((judgment.tool_outcome, judgment.verdict.passed, judgment.leaked_valid))
+
+    assert outcomes == [("leaked_as_text", False, True), ("called_needlessly", False, None)]
 
 
 FAILING = {

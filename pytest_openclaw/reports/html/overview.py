@@ -127,7 +127,15 @@ def findings_section(summary: Summary) -> Section:
 def _of_group(group: Group) -> Iterator[tuple[str, str]]:
     label, view = group.target.label, view_of(group)
     notes = {**view.notes, "answered by": ", ".join(group.effective_models)}
-    for word in ("not tier 1", "not conclusive", "text alone", "context", "over-refusal", "answered by"):
+    for word in (
+        "not tier 1",
+        "not conclusive",
+        "text alone",
+        "written calls",
+        "context",
+        "over-refusal",
+        "answered by",
+    ):
         if said := notes.get(word):
             yield word, f"{label}: {said}"
     if miss := view.miss:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.tools.leaks import find_leaks
+from pytest_openclaw.judging.written_calls import find_written_calls
 from pytest_openclaw.tools.thinking import strip_thinking
 from pytest_openclaw.types.tool_calls import Tool
 
@@ -44,7 +44,7 @@ def found_in(fixture: dict[str, Any]) -> set[str]:
     """Return the names of the calls that are found in an output that stays text."""
     offered = [entry["function"] for entry in fixture.get("tools") or ()]
     tools = [Tool(name=tool["name"], parameters=tool.get("parameters") or {}) for tool in offered]
-    return {leak.name for leak in find_leaks(strip_thinking(fixture["raw_output"]), tools)}
+    return {leak.name for leak in find_written_calls(strip_thinking(fixture["raw_output"]), tools)}
 
 
 def called_in(fixture: dict[str, Any]) -> set[str]:
@@ -112,4 +112,4 @@ def test_prose_with_braces_is_no_call(text: str) -> None:
     path = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
     tools = [Tool(name=name, parameters=path) for name in ("ls", "read", "write")]
 
-    assert find_leaks(text, tools) == ()
+    assert find_written_calls(text, tools) == ()

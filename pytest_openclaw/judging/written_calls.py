@@ -1,0 +1,365 @@
+"""Calls that a reply writes into its text or its thinking, which nothing executes.
+
+The server's chat template or parser has not turned such a call into a real one. An explanation that shows the
+format of a call makes none, nor does JSON for which the prompt asked.
+"""
+
+from __future__ import annotations
+
+import builtins
+import re
+from bisect import bisect_left
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pytest_openclaw.core.text import atomic
+from pytest_openclaw.judging.written_forms import (
+    TEMPLATES,
+    WORK_FACTOR,
+    ToolNames,
+    WrittenCall,
+    marked_calls,
+    object_calls,
+    parameters_of,
+    required_of,
+)
+from pytest_openclaw.tools.thinking import without_blocks
+from pytest_openclaw.tools.wordings import load_wordings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from pytest_openclaw.types.tool_calls import Tool
+
+MOST_CALLS = 256
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What a prompt asks for that looks like a call.
+
+    Attributes:
+        explains: an explanation, in which a call may be shown.
+        shows: the form of a call itself, so that a fence without a word around it is the answer.
+        codes: code.
+        words: of a prompt that asks for JSON, among which are its keys; empty if it asks for none.
+    """
+
+    explains: bool = False
+    shows: bool = False
+    codes: bool = False
+    words: frozenset[str] = frozenset()
+
+
+_EXPLAINS = re.compile(r"\b(?:show|explain|document\w*|describe)\b", re.IGNORECASE)
+_SHOWS = re.compile(
+    r"\b(?:examples?|formats?|syntax|looks? like|template|schema|json|xml|quote|written|write out|spell"
+    r"|beispiel\w*|ejemplos?|formatos?)\b|示例|例子|格式",
+    re.IGNORECASE,
+)
+_CODES = re.compile(
+    r"\b(?:code|python|javascript|typescript|one-?liner|snippet|expression|script|function)\b", re.IGNORECASE
+)
+_JSON = re.compile(r"\bjson\b", re.IGNORECASE)
+
+
+def asked_by(texts: Sequence[str], *, may_show: bool) -> Asked:
+    """Return what a prompt asks for.
+
+    Args:
+        texts: of the user, and the system's.
+        may_show: whether the prompt forbids calls, so that what is shown in answer to it is no attempt.
+    """
+    whole = "\n".join(texts)
+    shows = bool(may_show and _SHOWS.search(whole))
+    return Asked(
+        explains=shows or bool(may_show and _EXPLAINS.search(whole)),
+        shows=shows,
+        codes=bool(_CODES.search(whole)),
+        words=frozenset(re.findall(r"\w+", whole)) if _JSON.search(whole) else frozenset(),
+    )
+
+
+def find_written_calls(
+    text: str,
+    tools: Sequence[Tool],
+    expected: Iterable[str] = (),
+    *,
+    asked: Asked | None = None,
+    thinking: str = "",
+) -> tuple[WrittenCall, ...]:
+    """Return the calls that a reply makes in writing, in order; linear, raises nothing.
+
+    Those in the thinking count if it ends with them: without an answer in any form, beside an answer only in
+    a form that no prose has. At most `MOST_CALLS` are found.
+
+    Args:
+        text: the answer, as `strip_thinking` leaves it.
+        tools: the offered ones.
+        expected: names of further tools that count.
+        asked: what the prompt asks for that looks like a call.
+        thinking: of another channel, or what `strip_thinking` took away.
+    """
+    names, asked = ToolNames(tools, expected), asked or Asked()
+    answer = without_blocks(text)
+    if not answer.strip():
+        return _in_thoughts(text if text.strip() else thinking, names, asked, is_all=True)
+    made = _own_acts(answer, _found(answer, names), asked)
+    return made or _in_thoughts(thinking, names, asked, is_all=False)
+
+
+def _found(text: str, names: ToolNames) -> list[WrittenCall]:
+    found = [*marked_calls(text, names), *object_calls(text, names), *_code_calls(text, names)]
+    known = _outermost(call for call in found if call.is_known)
+    starts = [call.start for call in known]
+    others = []
+    for call in found:
+        before = bisect_left(starts, call.end) - 1  # the last one that begins before it ends
+        if not call.is_known and (before < 0 or known[before].end <= call.start):
+            others.append(call)
+    return _outermost([*known, *others])[:MOST_CALLS]
+
+
+def _outermost(found: Iterable[WrittenCall]) -> list[WrittenCall]:
+    """Drop calls within another one: the JSON of a tagged call is the same call."""
+    kept: list[WrittenCall] = []
+    for call in sorted(found, key=lambda call: (call.start, -call.end)):
+        if not kept or call.start >= kept[-1].end:
+            kept.append(call)
+    return kept
+
+
+# --- Made or shown ----------------------------------------------------------------------------------
+
+_NEAR = 400
+_WORDINGS = load_wordings("examples")
+_PLACEHOLDER = re.compile(
+    r"[>=:]\s*[\"']?(?:\.\.\.|…|<[\w ./-]{2,40}>|\{\{?[\w ]{1,40}\}?\}|/?path/to/[\w./-]*"
+    r"|your[_ -][\w ./-]{1,40}|[A-Z]+_(?:HERE|NAME))[\"'<,}\s]|\.\.\.\s*[})\]]"
+)
+_FENCE_MARK = re.compile(r"^[ \t]*(?:```|~~~)[^\n]*$", re.MULTILINE)
+_TAG = re.compile(r"<[^<>\n]{1,80}>|\[/?[A-Z_]{2,40}\]|^[ \t]*print\(", re.MULTILINE)
+_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+|(?<=[。！？])")
+
+
+def _own_acts(text: str, calls: Sequence[WrittenCall], asked: Asked) -> tuple[WrittenCall, ...]:
+    """Return the calls that the reply makes itself."""
+    if not calls:
+        return ()
+    fences = [match.start() for match in _FENCE_MARK.finditer(text)]
+    alone = is_nothing_else(text, calls)
+    acts = []
+    for call in calls:
+        is_fenced = bisect_left(fences, call.start) % 2 == 1
+        announced = _is_announced(text, call)
+        is_set_off = is_fenced or _is_inline(text, call)
+        if asked.explains and is_set_off and not announced and (asked.shows or not alone):
+            continue
+        if call.keys and call.form == "json" and asked.words.issuperset(call.keys):
+            continue  # the JSON that was asked for
+        is_doubtful = not (alone or announced) or (call.form == "code" and asked.codes)
+        if is_doubtful and not call.is_known and call.form not in TEMPLATES:
+            continue
+        if alone or not _is_shown(text, call):
+            acts.append(call)
+    return tuple(acts)
+
+
+def _in_thoughts(thinking: str, names: ToolNames, asked: Asked, *, is_all: bool) -> tuple[WrittenCall, ...]:
+    """Return the calls with which the thinking ends, or that are in a form that no prose has.
+
+    Args:
+        thinking: of the reply.
+        names: of the tools.
+        asked: what the prompt asks for.
+        is_all: whether there is no answer; beside one, calls must end the thinking and have such a form.
+    """
+    if not thinking.strip():
+        return ()
+    found = [
+        call
+        for call in _found(thinking, names)
+        if (call.is_known or not asked.words.issuperset(call.keys or ("",)))
+    ]
+    if not found or (not is_all and not _ends(thinking, found)):
+        return ()
+    marked = tuple(call for call in found if call.form in TEMPLATES)
+    if not is_all or marked or not _ends(thinking, found):
+        return marked
+    last = found[-1]
+    return () if _is_inline(thinking, last) or _is_cited(thinking, last) else (last,)
+
+
+def _ends(text: str, calls: Sequence[WrittenCall]) -> bool:
+    return not _letters(text[calls[-1].end :])
+
+
+def is_nothing_else(text: str, calls: Sequence[WrittenCall]) -> bool:
+    """Whether a text has no prose beside these calls."""
+    kept, position = [], 0
+    for call in calls:
+        kept.append(text[position : call.start])
+        position = max(position, call.end)
+    kept.append(text[position:])
+    return not _letters(" ".join(kept))
+
+
+def _letters(text: str) -> bool:
+    rest = _TAG.sub(" ", _FENCE_MARK.sub(" ", text))
+    return any(char.isalpha() for char in rest)
+
+
+def _is_shown(text: str, call: WrittenCall) -> bool:
+    if _is_inline(text, call) or _is_cited(text, call):
+        return True
+    if _is_announced(text, call):
+        return False
+    if _WORDINGS["example"].search(_paragraph_before(text, call)):
+        return True
+    if call.form in TEMPLATES:  # whatever its arguments look like, and whatever follows
+        return False
+    if _PLACEHOLDER.search(call.arguments):
+        return True
+    after = _TAG.sub(" ", _FENCE_MARK.sub("", text[call.end : call.end + _NEAR]))
+    return bool(_WORDINGS["explained"].search(after))
+
+
+def _is_announced(text: str, call: WrittenCall) -> bool:
+    """Whether the sentence before the call says that the reply makes it."""
+    return bool(_WORDINGS["act"].search(_SENTENCE.split(_paragraph_before(text, call))[-1]))
+
+
+def _paragraph_before(text: str, call: WrittenCall) -> str:
+    before = _FENCE_MARK.sub("", text[max(0, call.start - _NEAR) : call.start]).rstrip()
+    return _TAG.sub(" ", before.rpartition("\n\n")[2] if before.endswith(":") else before[-250:]).strip()
+
+
+def _is_inline(text: str, call: WrittenCall) -> bool:
+    """Whether the call is in backticks within a line of prose."""
+    before = text[max(0, call.start - _NEAR) : call.start].rpartition("\n")[2]
+    return before.count("`") % 2 == 1 and "```" not in before and any(char.isalpha() for char in before)
+
+
+def _is_cited(text: str, call: WrittenCall) -> bool:
+    before = text[max(0, call.start - _NEAR) : call.start].rpartition("\n")[2]
+    return before.lstrip().startswith("> ")
+
+
+# --- Code: `read(path="notes.md")`, `[read(path="notes.md")]`, `read({…})` -----------------------------
+
+_CALL = re.compile(r"(?<![\w.\-/$\\])((?:[A-Za-z_]\w{0,40}+\.){0,3}[A-Za-z_][\w-]{0,63}+)\(")
+_TOKEN = re.compile(
+    r"\"(?:[^\"\\]|\\.)*(?:\"|\Z)|'(?:[^'\\\n]|\\.)*(?:'|$)|[()]",
+    re.DOTALL | re.MULTILINE,
+)
+_BEFORE = re.compile(
+    r"^[ \t]*+"
+    + atomic(r"(?:(?:[-*]|\d{1,3}[.)]|>>>|<\w{1,40}>|<\|[\w]{1,40}\|>|\[TOOL_CALLS\])[ \t]*+)*")
+    + atomic(
+        r"(?:(?:print|await|return|result|call|Calling|Call|Action|Tool[ _]?[Cc]all)[ \t]*+[:(]?[ \t]*+"
+        r"|[A-Za-z_]\w{0,40}[ \t]*+=[ \t]*+)*"
+    )
+    + r"[`\[({0,4}[ \t]*+(?:await[ \t]+)?$"
+)
+_AFTER = re.compile(r"^[\s)\]`;,.]*+(?:$|#|//|</?\w|<\||\w[\w.]{0,60}\()")
+_KEYWORD = re.compile(r"\s*([A-Za-z_]\w{0,40})\s*=(?!=)")
+_OBJECT = re.compile(r"\s*\{\s*[\"']?([A-Za-z_]\w{0,40})[\"']?\s*:")
+_POSITIONAL = re.compile(r"\s*(?:[frb]?[\"'])")
+_FENCE = re.compile(r"^[ \t]*(?:>[ \t]*)?(```+|~~~+)[ \t]*([\w+-]*)[^\n`]*$", re.MULTILINE)
+_SHELL = frozenset({"bash", "sh", "shell", "zsh", "console", "powershell", "cmd", "terminal", "diff", "sql"})
+_TOOL_CODE = frozenset({"tool_code", "tool_call", "tool_calls", "tool", "tools", "tool_use", "function_call"})
+_PROGRAM = re.compile(
+    r"^[ \t]*(?:def|import|from|class|function|const|let|var|async|with|for|while|if|public|#include)\b",
+    re.MULTILINE,
+)
+_BUILTINS = frozenset(dir(builtins))
+_MOST_ARGUMENTS = 200_000
+
+
+def _code_calls(text: str, names: ToolNames) -> Iterator[WrittenCall]:
+    """Yield the calls that are on a line of their own, or in a list of calls."""
+    blocks = _Blocks(text)
+    budget = WORK_FACTOR * len(text) + 10_000
+    after_last = 0
+    for match in _CALL.finditer(text):
+        tool = names.find(match[1])
+        known = tool is not None
+        tool = tool or names.unknown(match[1])
+        if tool is None or budget <= 0 or match.start() < after_last:
+            continue
+        if not known and ("." in tool.name or tool.name in _BUILTINS):
+            continue
+        end = _end_of_call(text, match.end() - 1)
+        budget -= end - match.start()
+        arguments = text[match.end() : end].removesuffix(")")
+        if not _is_alone(text, match.start(), end, after_last):
+            continue
+        tag, body = blocks.at(match.start())
+        if _is_call(tool, arguments, tag, body, known=known):
+            after_last = end
+            yield WrittenCall(
+                tool=tool, is_known=known, arguments=arguments, form="code", start=match.start(), end=end
+            )
+
+
+def _end_of_call(text: str, opening: int) -> int:
+    depth = 0
+    limit = min(len(text), opening + _MOST_ARGUMENTS)
+    for match in _TOKEN.finditer(text, opening, limit):
+        if match[0] == "(":
+            depth += 1
+        elif match[0] == ")":
+            depth -= 1
+            if depth == 0:
+                return match.end()
+    return limit
+
+
+def _is_alone(text: str, start: int, end: int, after_last: int) -> bool:
+    line = text.rfind("\n", max(0, start - 300), start) + 1 or max(0, start - 300)
+    before = text[max(line, min(after_last, start)) : start]
+    if after_last > line:
+        before = before.lstrip(" \t,;)]")
+    newline = text.find("\n", end, end + 300)
+    after = text[end : newline if newline >= 0 else end + 300]
+    return bool(_BEFORE.match(before) and _AFTER.match(after))
+
+
+def _is_call(tool: Tool, arguments: str, tag: str | None, body: str, *, known: bool) -> bool:
+    if tag in _SHELL or (tag is not None and tag not in _TOOL_CODE and _PROGRAM.search(body)):
+        return False
+    if not arguments.strip():
+        return not required_of(tool) and (known or tag in _TOOL_CODE)
+    named = _KEYWORD.match(arguments) or _OBJECT.match(arguments)
+    if named:
+        return not parameters_of(tool) or named[1] in parameters_of(tool) or tag in _TOOL_CODE
+    if not known:
+        return False
+    return bool(_POSITIONAL.match(arguments)) and tag not in ("python", "py", "javascript", "js", "ts")
+
+
+class _Blocks:
+    """The fenced blocks of a text, looked up in order."""
+
+    def __init__(self, text: str) -> None:
+        self._blocks: list[tuple[int, int, str]] = []
+        self._text = text
+        self._next = 0
+        opened: re.Match[str] | None = None
+        for fence in _FENCE.finditer(text):
+            if opened is None:
+                opened = fence
+            elif fence[1].startswith(opened[1]) and not fence[2]:
+                self._blocks.append((opened.end(), fence.start(), opened[2].lower()))
+                opened = None
+        if opened is not None:
+            self._blocks.append((opened.end(), len(text), opened[2].lower()))
+
+    def at(self, place: int) -> tuple[str | None, str]:
+        """Return tag and body of the block at a place, which must not be before the previous place."""
+        while self._next < len(self._blocks) and self._blocks[self._next][1] <= place:
+            self._next += 1
+        if self._next < len(self._blocks) and self._blocks[self._next][0] <= place:
+            start, end, tag = self._blocks[self._next]
+            return tag, self._text[start : min(end, start + 5000)]
+        return None, ""

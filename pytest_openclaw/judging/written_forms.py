@@ -1,0 +1,479 @@
+"""Finds the calls that a text contains, in the written form of any model family.
+
+Here are tags and special tokens, which `written_calls.toml` lists, and JSON or nearly JSON. A name need not
+be that of an offered tool where the form leaves no doubt. `written_calls.py` has the calls in the form of
+code, and decides whether the reply makes a call or only shows one.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pytest_openclaw.tools.dispatch.names import ALIASES
+from pytest_openclaw.tools.wordings import load_wordings
+from pytest_openclaw.types.tool_calls import Tool
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+TEMPLATES = frozenset(
+    {"hermes", "llama", "mistral", "deepseek", "kimi", "glm", "gemma", "harmony", "phi", "command"}
+    | {"function-tag", "invoke", "functionary", "tool-tag", "longcat", "minimax", "openclaw", "react"}
+)
+"""Forms that no prose has."""
+NAME = r"[A-Za-z_][\w.:/-]{0,99}+"
+_PREFIX = re.compile(
+    r"(?:(?:default_api|functions?|tools?|api|assistant|openclaw|multi_tool_use|self|client)[./:])+",
+    re.IGNORECASE,
+)
+_LONG_NAME_CHARS = 8
+_NUMBER = re.compile(r":\d{1,4}$")
+WORK_FACTOR = 4
+"""Of the length of a text: the most characters that are looked at again within what is not closed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WrittenCall:
+    """A call in a text.
+
+    Attributes:
+        tool: as it was offered; one without parameters if no tool has the name.
+        is_known: whether a tool has the name.
+        arguments: as they were written; empty if there are none.
+        form: the dialect, such as `hermes`.
+        start, end: its position.
+        keys: of name and arguments, if it is JSON.
+    """
+
+    tool: Tool
+    is_known: bool
+    arguments: str
+    form: str
+    start: int
+    end: int
+    keys: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The tool's name."""
+        return self.tool.name
+
+
+class ToolNames:
+    """The tools that count, found by the names that models write."""
+
+    def __init__(self, tools: Sequence[Tool], expected: Iterable[str] = ()) -> None:
+        """Set the offered tools, and further expected names."""
+        self._tools = {tool.name.casefold(): tool for tool in reversed(tools)}
+        for name in expected:
+            if self.find(name) is None:
+                self._tools[name.strip().casefold()] = Tool(name=name.strip())
+
+    def find(self, name: str) -> Tool | None:
+        """Return the tool that a written name means; None if there is none."""
+        plain = self._plain(name).casefold().removesuffix(".call")  # the form of Llama's built-in tools
+        return self._tools.get(plain) or self._tools.get(ALIASES.get(plain, plain))
+
+    def unknown(self, name: str) -> Tool | None:
+        """Return a tool for a name that none has; None if a tool has it, or if it is no name at all."""
+        plain = self._plain(name)
+        is_name = plain != "function" and re.fullmatch(r"[A-Za-z_][\w.-]{0,99}", plain)
+        return Tool(name=plain) if is_name and self.find(name) is None else None
+
+    def named(self, name: str) -> Tool | None:
+        """Return a tool for any text that could stand for a name; None if a tool has it."""
+        plain = " ".join(name.split())
+        return Tool(name=plain) if 0 < len(plain) <= 100 and self.find(name) is None else None
+
+    def ending(self, text: str) -> Tool | None:
+        """Return the tool with whose name a text ends, the longest; None if there is none.
+
+        A short name counts only as a word of its own: `tools` does not end with `ls`.
+        """
+        for size in sorted({*map(len, self._tools)}, reverse=True):
+            tool = self._tools.get(text[-size:].casefold())
+            before = text[-size - 1 : -size]
+            if tool and (size >= _LONG_NAME_CHARS or not (before.isalnum() or before == "_")):
+                return tool
+        return None
+
+    @staticmethod
+    def _plain(name: str) -> str:
+        return _PREFIX.sub("", _NUMBER.sub("", name.strip().strip("`'\"*")), count=1)
+
+
+def parameters_of(tool: Tool) -> frozenset[str]:
+    """Return the names of a tool's parameters."""
+    return frozenset(tool.parameters.get("properties", {}))
+
+
+def required_of(tool: Tool) -> frozenset[str]:
+    """Return the names of the required parameters."""
+    return frozenset(tool.parameters.get("required", ()))
+
+
+# --- Tags and special tokens ------------------------------------------------------------------------
+#
+# Many servers leave special tokens out of a text: of
+# `<|tool_call_begin|>functions.read:0<|tool_call_argument_begin|>{…}` remains `functions.read:0{…}`.
+
+_WORDINGS = load_wordings("written_calls", name=NAME)
+_FORMS = [
+    (form, pattern, closing, kind == "forms")
+    for kind in ("forms", "known")
+    for form, by_closing in _WORDINGS[kind].items()
+    for closing, patterns in by_closing.items()
+    for pattern in patterns
+]
+_ELEMENT = re.compile(
+    rf"<({NAME})((?:\s+\w{{1,40}}=\"[^\"<>]{{0,500}}\"){{0,10}})\s{{0,9}}+/?>\s{{0,99}}+(?:<({NAME})>)?"
+)
+_ATTRIBUTE = re.compile(r"(\w{1,40})=")
+_CHANNEL = re.compile(r"(?<=\w)(?:commentary|analysis)?(?:json)?$")
+"""What follows a name if a server left the tokens between them out."""
+_CONTAINERS = frozenset({"parameters", "arguments", "args", "input"})
+_OBJECT_NEXT = re.compile(r"\s{0,99}(?:arguments?\s?:\s{0,9})?(?:```\w{0,9}\s{0,9})?(?=\{)", re.IGNORECASE)
+_MOST_MARKED = 20_000
+_BEFORE_OBJECT = 80
+
+
+def marked_calls(text: str, names: ToolNames) -> Iterator[WrittenCall]:
+    """Yield the calls that tags or special tokens mark."""
+    for form, pattern, closing, is_any in _FORMS:
+        end = 0
+        for match in pattern.finditer(text):
+            tool = names.find(match[1])
+            known = tool is not None
+            if tool is None and is_any:
+                tool = names.unknown(_CHANNEL.sub("", match[1]) if form == "harmony" else match[1])
+            if match.start() < end or tool is None:
+                continue
+            end = _end_of_marked(text, match.end(), closing)
+            yield WrittenCall(
+                tool=tool,
+                is_known=known,
+                arguments=text[match.end() : end],
+                form=form,
+                start=match.start(),
+                end=end,
+            )
+    yield from _elements(text, names)
+
+
+def _elements(text: str, names: ToolNames) -> Iterator[WrittenCall]:
+    """Yield calls like `<read><path>notes.md</path></read>` and `<read path="notes.md"/>`."""
+    end = 0
+    for match in _ELEMENT.finditer(text):
+        tool = names.find(match[1])
+        if tool is None or match.start() < end:
+            continue
+        given = set(_ATTRIBUTE.findall(match[2])) | ({match[3]} if match[3] else set())
+        if given and given <= parameters_of(tool) | _CONTAINERS:
+            end = _end_of_marked(text, match.end(), f"</{match[1]}>" if match[3] else "")
+            yield WrittenCall(
+                tool=tool,
+                is_known=True,
+                arguments=text[match.end(1) : end],
+                form="element",
+                start=match.start(),
+                end=end,
+            )
+
+
+def _end_of_marked(text: str, start: int, closing: str) -> int:
+    """Return the end of marked arguments; `}` closes the object that begins them."""
+    if not closing:
+        return start
+    if closing == "}":
+        opening = text.find("{", start, start + _BEFORE_OBJECT)
+        ended = end_of_object(text, opening, start + _MOST_MARKED) if opening >= 0 else None
+        return min(len(text), start + _MOST_MARKED) if ended is None else ended
+    begins = start
+    if closing == "\n":  # the rest of a line or the next one, or the object that begins there
+        first = _OBJECT_NEXT.match(text, start)
+        if first and (ended := end_of_object(text, first.end(), start + _MOST_MARKED)):
+            return ended
+        near = text[start : start + _BEFORE_OBJECT]
+        begins += len(near) - len(near.lstrip())
+    end = text.find(closing, begins, start + _MOST_MARKED)
+    return end + len(closing) if end >= 0 else min(len(text), start + _MOST_MARKED)
+
+
+# --- JSON -------------------------------------------------------------------------------------------
+
+_NAMES = (
+    "name", "tool_name", "toolName", "tool", "function_name", "function", "action", "tool_call",
+    "recipient_name", "api_name", "command_name",
+)  # fmt: skip
+_ARGUMENTS = (
+    "arguments", "parameters", "args", "input", "params", "action_input", "tool_input", "tool_args",
+    "tool_arguments", "tool_parameters", "kwargs", "inputs", "actionInput", "function_args", "payload",
+)  # fmt: skip
+_SURE = frozenset({"arguments", "parameters", "args"})
+"""With one of these any text is a name."""
+_OR = "|"
+_BESIDE = frozenset(
+    {"type", "id", "call_id", "tool_call_id", "thought", "reasoning", "explanation", "description", "index"}
+)
+_WRAPPERS = frozenset(
+    {"tool_calls", "toolCalls", "tool_call", "toolCall", "tool_uses", "tool_use", "function_calls", "calls"}
+    | {"function_call", "functionCall", "function", "actions", "message", "choices"}
+)
+"""Keys whose value is a call, or a list of calls, of whatever tool."""
+_HEAD = re.compile(r"\{(?=\s{0,200}+(?:[\"'\u201c]|[A-Za-z_]\w{0,40}+\s{0,9}+:))")
+_DOUBLE = re.compile(r"\"(?:[^\"\\]|\\.)*(?:\"|\Z)|[{}]", re.DOTALL)
+_SINGLE = re.compile(r"\"(?:[^\"\\]|\\.)*(?:\"|\Z)|'(?:[^'\\\n]|\\.)*(?:'|$)|[{}]", re.DOTALL | re.MULTILINE)
+_KEYED_NAME = re.compile(
+    rf"[\"'\u201c]?\b({_OR.join(_NAMES)})[\"'\u201d]?\s{{0,20}}+:\s{{0,20}}+[\"'\u201c]([^\"'\n\u201d]{{1,100}})"
+)
+_KEYED_ARGUMENTS = re.compile(rf"[\"'\u201c]?\b({_OR.join(_ARGUMENTS)})[\"'\u201d]?\s{{0,20}}+:\s{{0,20}}+")
+_CUT_HEAD = re.compile(
+    rf"\{{\s{{0,99}}+\"({_OR.join(_NAMES)})\"\s{{0,20}}+:\s{{0,20}}+\"({NAME})\""
+    r"\s{0,99}+(?:,\s{0,99}+(?:\"\w{0,20}+\"?\s{0,20}+:?\s{0,99}+)?)?\Z"
+)
+"""A call that is cut off before its arguments."""
+_TRAILING_COMMA = re.compile(r",(?=\s{0,200}+[}\]])")
+_MARKERS = (
+    (
+        re.compile(
+            r"<\|?(?:\w{1,20}[:_])?(?:tool_calls?|toolcalls?|function_calls?|functioncall|tools?|tool_use)\|?>$",
+            re.IGNORECASE,
+        ),
+        "hermes",
+    ),
+    (re.compile(r"<\|python_tag\|>$"), "llama"),
+    (re.compile(r"\[(?:AVAILABLE_)?TOOL_CALLS\]$"), "mistral"),
+    (re.compile(r"<\|START_ACTION\|>$|Action:\s{0,9}(?:```\w{0,9})?$", re.IGNORECASE), "command"),
+    (re.compile(r"\[TOOL_REQUEST\]$"), "bracket"),
+    (
+        re.compile(r"functools$|<\|action_start\|>(?:<\|plugin\|>)?$|<\|tools_prefix\|>$|function call$"),
+        "phi",
+    ),
+    (re.compile(r"<\|role_sep\|>$"), "phi"),
+    (re.compile(r"<\|(?:message|constrain)\|>(?:json)?$"), "harmony"),
+)
+_FINAL = re.compile(r"final(?:<\|constrain\|>\w{0,9})?<\|message\|>$|assistantfinal$")
+"""The channel of gpt-oss for the user: what is there is the answer."""
+_ONLY_NAME = re.compile(
+    r"(?:^|\n|>"
+    r"|:)[ \t]*[`*\"\[]{0,3}([A-Za-z_][\w.-]{0,99}+)[`*\"\]]{0,3}[ \t:]*\s{0,9}(?:```\w{0,20}\s{0,9})?$"
+)
+_DEFINES = re.compile(r"\{\s*[\"']?type[\"']?\s*:\s*[\"']object")
+_EMPTY = re.compile(r"(?<=\w)\{\}")
+_MOST_NESTED = 6
+_MOST_LISTED = 200
+_LOOKBACK = 160
+_HEAD_CHARS = 4000
+
+
+@dataclass(frozen=True)
+class _Read:
+    """A call that an object is."""
+
+    tool: Tool
+    arguments: str
+    keys: tuple[str, ...] = ()
+    is_known: bool = True
+
+
+def object_calls(text: str, names: ToolNames) -> Iterator[WrittenCall]:
+    """Yield the calls that are objects: bare, fenced, after a family's marker, cut off or misquoted."""
+    for empty in _EMPTY.finditer(text):
+        start, end = empty.span()
+        tool = names.ending(text[max(0, start - _LOOKBACK) : start])
+        if tool is not None and not required_of(tool):
+            yield WrittenCall(tool=tool, is_known=True, arguments="{}", form="glued", start=start, end=end)
+    for start, end, closed in _objects(text):
+        before = text[max(0, start - _LOOKBACK) : start]
+        if _FINAL.search(before.rstrip()):
+            continue
+        written = text[start:end] if closed else text[start : start + _HEAD_CHARS]
+        form = _form(before)
+        for read in _read(written, before, names, closed=closed, is_marked=form in TEMPLATES):
+            yield WrittenCall(
+                tool=read.tool,
+                is_known=read.is_known,
+                arguments=read.arguments,
+                form=form,
+                start=start,
+                end=end,
+                keys=read.keys,
+            )
+
+
+def _objects(text: str) -> Iterator[tuple[int, int, bool]]:
+    """Yield start and end of the outermost objects, and whether they are closed.
+
+    An unclosed one may contain others, so the search continues within it, up to a bound that keeps it
+    linear.
+    """
+    position, budget = 0, WORK_FACTOR * len(text) + 10_000
+    while budget > 0 and (head := _HEAD.search(text, position)):
+        start = head.start()
+        end = end_of_object(text, start)
+        yield start, len(text) if end is None else end, end is not None
+        budget -= (len(text) if end is None else end) - start
+        position = head.end() if end is None else end
+
+
+def end_of_object(text: str, start: int, most: int | None = None) -> int | None:
+    """Return the end of the object that begins at `start`; None if it is not closed, before `most`."""
+    token = _SINGLE if re.match(r"\{\s{0,200}+'", text[start : start + 220]) else _DOUBLE
+    depth = 0
+    for match in token.finditer(text, start, len(text) if most is None else most):
+        if match[0] == "{":
+            depth += 1
+        elif match[0] == "}":
+            depth -= 1
+            if depth == 0:
+                return match.end()
+    return None
+
+
+def _read(written: str, before: str, names: ToolNames, *, closed: bool, is_marked: bool) -> Iterator[_Read]:
+    value = _parsed(written) if closed else None
+    if value is None:
+        yield from _read_broken(written, names, closed=closed)
+        return
+    found = list(_calls_in(value, names, 0, is_marked=is_marked))
+    yield from found
+    if not found and isinstance(value, dict):
+        yield from _named_before(value, written, before, names)
+
+
+def _parsed(written: str) -> Any:
+    for candidate in (written, _TRAILING_COMMA.sub("", written)):
+        try:
+            return json.loads(candidate, strict=False)
+        except (ValueError, RecursionError):
+            continue
+    return None
+
+
+def _calls_in(
+    value: Any, names: ToolNames, depth: int, *, is_marked: bool, is_any: bool = True
+) -> Iterator[_Read]:
+    """Yield the calls in a parsed object; with a name that no tool has only where calls are expected."""
+    if depth > _MOST_NESTED or not isinstance(value, dict | list):
+        return
+    if isinstance(value, dict):
+        call = _as_call(value, names) or (
+            _as_unknown_call(value, names, is_marked=is_marked) if is_any else None
+        )
+        if call is not None:
+            yield call
+            return
+        if is_definition(value):
+            return
+    parts = [("calls", part) for part in value] if isinstance(value, list) else [*value.items()]
+    for key, part in parts[:_MOST_LISTED]:
+        yield from _calls_in(part, names, depth + 1, is_marked=is_marked, is_any=is_any and key in _WRAPPERS)
+
+
+def _as_call(value: dict[str, Any], names: ToolNames) -> _Read | None:
+    for key in _NAMES:
+        name = value.get(key)
+        if not isinstance(name, str) or (tool := names.find(name)) is None:
+            continue
+        given = _given(value, key)
+        if given is not None:
+            return None if is_definition(value) else _Read(tool, _text(value[given]), (key, given))
+        rest = {other: inner for other, inner in value.items() if other != key and other not in _BESIDE}
+        flat = bool(rest) and rest.keys() <= parameters_of(tool)
+        if flat or (not rest and not required_of(tool)):
+            return _Read(tool, _text(rest), (key, *rest))
+    return _keyed_by_tool(value, names)
+
+
+def _as_unknown_call(value: dict[str, Any], names: ToolNames, *, is_marked: bool) -> _Read | None:
+    """Read a call of a tool that there is not: a name, and an object of arguments, and nothing more.
+
+    After a family's marker the arguments may be missing.
+    """
+    for key in _NAMES:
+        name, given = value.get(key), _given(value, key)
+        if not isinstance(name, str) or not value.keys() <= {key, given, *_BESIDE, "role", "status"}:
+            continue
+        tool = names.unknown(name) or (names.named(name) if given in _SURE else None)
+        arguments = value.get(given) if given else {} if is_marked else None
+        if isinstance(arguments, str):
+            arguments = _parsed(arguments)
+        if tool and isinstance(arguments, dict) and not is_definition(value):
+            return _Read(tool, _text(arguments), (key, *([given] if given else ())), is_known=False)
+    if is_marked and len(value) == 1:
+        ((name, arguments),) = value.items()
+        tool = names.unknown(name)
+        if tool and name not in _WRAPPERS and isinstance(arguments, dict):
+            return _Read(tool, _text(arguments), (name,), is_known=False)
+    return None
+
+
+def _given(value: dict[str, Any], name_key: str) -> str | None:
+    return next((key for key in _ARGUMENTS if key in value and key != name_key), None)
+
+
+def _keyed_by_tool(value: dict[str, Any], names: ToolNames) -> _Read | None:
+    """Read `{"read": {"path": "notes.md"}}`."""
+    if len(value) != 1:
+        return None
+    ((name, arguments),) = value.items()
+    tool = names.find(name)
+    if tool is None or not isinstance(arguments, dict) or not arguments or not _fits(arguments, tool):
+        return None
+    return _Read(tool, _text(arguments), (name,))
+
+
+def _named_before(value: dict[str, Any], written: str, before: str, names: ToolNames) -> Iterator[_Read]:
+    """Read a tool's name that is directly before its arguments."""
+    named = _ONLY_NAME.search(before)
+    tool = names.find(named[1]) if named else None
+    tool = tool or names.ending(before)
+    if tool and value and _fits(value, tool):
+        yield _Read(tool, written)
+
+
+def _fits(arguments: dict[str, Any], tool: Tool) -> bool:
+    return required_of(tool) <= arguments.keys() <= parameters_of(tool)
+
+
+def is_definition(value: dict[str, Any]) -> bool:
+    """Whether this is a tool's description, with parameters instead of arguments."""
+    for key in ("parameters", "input_schema", "arguments", "inputSchema"):
+        schema = value.get(key)
+        if isinstance(schema, dict) and "properties" in schema and schema.get("type") == "object":
+            return True
+    return False
+
+
+def _read_broken(written: str, names: ToolNames, *, closed: bool) -> Iterator[_Read]:
+    """Read malformed JSON: single quotes, comments, a missing brace, or text that is cut off."""
+    if not closed and (cut := _CUT_HEAD.match(written)):
+        tool = names.find(cut[2])
+        if found := tool or names.unknown(cut[2]):
+            yield _Read(found, "{", (cut[1],), is_known=tool is not None)
+        return
+    arguments = _KEYED_ARGUMENTS.search(written)
+    if arguments is None or _DEFINES.match(written[arguments.end() :][:60]):
+        return
+    rest = written[arguments.end() :]
+    for name in _KEYED_NAME.finditer(written[:_HEAD_CHARS]):
+        tool = names.find(name[2])
+        unknown = names.unknown(name[2]) if rest[:1] in ("{", "") and name.start() <= _BEFORE_OBJECT else None
+        if found := tool or unknown:
+            yield _Read(found, rest, (name[1], arguments[1]), is_known=tool is not None)
+            return
+
+
+def _form(before: str) -> str:
+    marked = before.rstrip(" \t\r\n[(,")[-60:]
+    for marker, form in _MARKERS:
+        if marker.search(marked):
+            return form
+    return "json"
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
