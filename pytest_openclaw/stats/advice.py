@@ -40,10 +40,8 @@ PARSER_REMEDIES: Mapping[str, str] = {
     "": "configure the chat template and the tool parser of the model's family",
 }
 """What makes a server read the calls that a model writes, by server; see `parser_remedy`."""
-_SERVERS = {"ollama": "Ollama", "llama.cpp": "llama.cpp", "vllm": "vLLM", "sglang": "SGLang"}
 _BY_PROVIDER = {
     "llama_cpp": "llama_cpp",
-    "ollama_openai": "ollama /v1",
     "ollama_native": "ollama",
     "openai_responses": "public",
     "anthropic_messages": "public",
@@ -64,7 +62,7 @@ def parser_remedy(provider: str, server: str | None, path: str | None = None) ->
     is_native = provider == "ollama_native" or path == "/api/chat"
     if server == "ollama":
         return PARSER_REMEDIES["ollama" if is_native else "ollama /v1"]
-    return PARSER_REMEDIES[server if server in _SERVERS else _BY_PROVIDER.get(provider, "")]
+    return PARSER_REMEDIES[server if server in PARSER_REMEDIES else _BY_PROVIDER.get(provider, "")]
 
 
 ADVICE: Mapping[ToolOutcome, Advice] = {
@@ -102,12 +100,10 @@ ADVICE: Mapping[ToolOutcome, Advice] = {
         "parser for this model family, and then a less quantised or another model.",
     ),
     "leaked_as_text": Advice(
-        short=PARSER_REMEDIES[""],
-        full="The model wrote its call as text, the server did not read it, and OpenClaw runs nothing. "
-        "`n_leaked_valid` counts the cells in which such calls would have been right: a chat template or a "
-        "parser can be replaced, a model cannot. "
-        + " ".join(f"{name}: {PARSER_REMEDIES[key]}." for key, name in _SERVERS.items())
-        + f" {DIAGNOSE}",
+        short="use chat template and tool parser of the model's family",
+        full="The model wrote its call as text, the server did not read it, and OpenClaw runs nothing. Chat "
+        "template and tool parser must be those of the model's family: `leaked_valid` says what the calls would "
+        f"have been worth, and a parser can be replaced. {DIAGNOSE}",
     ),
     "claimed_not_done": Advice(
         short="trust no report of it; see --openclaw-diagnose",

@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 
 from pytest_openclaw.reports.terminal import LABEL_WIDTH, WIDTH
-from pytest_openclaw.stats.advice import ADVICE, TEXT_ADVICE, Advice, advice_on
+from pytest_openclaw.stats.advice import (
+    ADVICE,
+    PARSER_REMEDIES,
+    TEXT_ADVICE,
+    Advice,
+    advice_on,
+    parser_remedy,
+)
 from pytest_openclaw.stats.tool_use import GOOD_OUTCOMES, OUTCOMES
 
 
@@ -34,3 +41,24 @@ def test_an_advice_fits_its_place(advice: Advice) -> None:
     assert len(advice.short) <= WIDTH - LABEL_WIDTH
     assert advice.full.endswith(".")
     assert len(advice.full) <= 400
+
+
+@pytest.mark.parametrize(
+    ("provider", "server", "path", "remedy"),
+    [
+        pytest.param("ollama_openai", "ollama", None, "ollama /v1", id="ollama-by-v1"),
+        pytest.param("lab", "ollama", "/api/chat", "ollama", id="a-second-ollama"),
+        pytest.param("ollama_native", None, None, "ollama", id="ollama"),
+        pytest.param("lab", "llama.cpp", None, "llama.cpp", id="llama-server"),
+        pytest.param("llama_cpp", "llama.cpp", None, "llama_cpp", id="embedded"),
+        pytest.param("lab", "vllm", None, "vllm", id="vllm"),
+        pytest.param("lab", "sglang", None, "sglang", id="sglang"),
+        pytest.param("gemini", None, None, "public", id="cloud"),
+        pytest.param("lab", None, None, "", id="unknown"),
+    ],
+)
+def test_what_makes_a_server_read_calls(
+    provider: str, server: str | None, path: str | None, remedy: str
+) -> None:
+    """Each server has a setting of its own."""
+    assert parser_remedy(provider, server, path) == PARSER_REMEDIES[remedy]
