@@ -62,7 +62,7 @@ def parser_remedy(provider: str, server: str | None, path: str | None = None) ->
     is_native = provider == "ollama_native" or path == "/api/chat"
     if server == "ollama":
         return PARSER_REMEDIES["ollama" if is_native else "ollama /v1"]
-    return PARSER_REMEDIES[server if server in PARSER_REMEDIES else _BY_PROVIDER.get(provider, "")]
+    return PARSER_REMEDIES.get(server or "?") or PARSER_REMEDIES[_BY_PROVIDER.get(provider, "")]
 
 
 ADVICE: Mapping[ToolOutcome, Advice] = {
@@ -102,8 +102,8 @@ ADVICE: Mapping[ToolOutcome, Advice] = {
     "leaked_as_text": Advice(
         short="use chat template and tool parser of the model's family",
         full="The model wrote its call as text, the server did not read it, and OpenClaw runs nothing. Chat "
-        "template and tool parser must be those of the model's family: `leaked_valid` says what the calls would "
-        f"have been worth, and a parser can be replaced. {DIAGNOSE}",
+        "template and tool parser must be those of the model's family: `leaked_valid` says what the calls "
+        f"would have been worth, and a parser can be replaced. {DIAGNOSE}",
     ),
     "claimed_not_done": Advice(
         short="trust no report of it; see --openclaw-diagnose",
