@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
     import pytest
 
-SUITE_NAME = re.compile(r"prompts_.*\.(toml|json)\Z")
+SUITE_NAME = re.compile(r"prompts_.*\.(?i:toml|json|jsonl|ya?ml)\Z")
+"""Also files in formats that suites do not have: they are collected as errors and not silently left out."""
+_SUITE_SUFFIXES = frozenset({".toml", ".json", ".jsonl", ".yaml", ".yml"})
 
 
 @dataclass(frozen=True)
@@ -288,7 +290,7 @@ def misnamed_files(config: pytest.Config) -> tuple[Path, ...]:
     return tuple(
         path
         for path in _named_paths(config)
-        if path.suffix in {".toml", ".json"} and not SUITE_NAME.match(path.name) and path.is_file()
+        if path.suffix.lower() in _SUITE_SUFFIXES and not SUITE_NAME.match(path.name) and path.is_file()
     )
 
 

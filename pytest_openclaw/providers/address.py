@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import ipaddress
+import re
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from urllib.parse import SplitResult, unquote, urlsplit
@@ -12,6 +13,11 @@ from pytest_openclaw.core.errors import TargetError
 
 OLLAMA_PORT = 11434
 _DEFAULT_PORTS = {"http": 80, "https": 443}
+# The path of a request, which providers add to the address.
+_ROUTE = re.compile(
+    r"(?:(?:/chat)?/completions|/responses|/messages|/api/(?:chat|generate)"
+    r"|/models/[^/]+:(?:stream)?generateContent)/*\Z"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,6 +105,12 @@ def parse_address(text: str, *, source: str) -> Address:
         )
     if "?" in written or "#" in written:
         raise TargetError(f"{source}: the address goes on after its path, with ? or #. Leave that part out.")
+    if route := _ROUTE.search(parts.path):
+        base = _base_url(parts._replace(path=parts.path[: route.start()]), host, port)
+        raise TargetError(
+            f"{source}: the address ends in {route[0].rstrip('/')}, the path of a request, which would be "
+            f"there twice. Write the address before it: {base}."
+        )
     return Address(base_url=_base_url(parts, host, port), userinfo=parts.netloc.rpartition("@")[0])
 
 

@@ -8,6 +8,7 @@ from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import TYPE_CHECKING
 
 import httpx2
+from httpx2._decoders import SUPPORTED_DECODERS
 
 from pytest_openclaw.providers import http_errors
 from pytest_openclaw.providers.connection import Head
@@ -91,9 +92,12 @@ class ReceivedBody:
         self._response = response
         self._arriving = arriving
         self._body = response.aiter_bytes()
+        self._unreadable = _unreadable(head)
 
     async def read(self) -> list[tuple[bytes, float]]:
         """Return what has arrived of the body since the last call; see `HttpAnswer`."""
+        if self._unreadable:
+            raise http_errors.DecodingError(self._unreadable)
         with _our_errors():
             piece = await anext(self._body, None)
         if piece is None:
@@ -111,6 +115,16 @@ def decompressed(answer: ArrivingResponse) -> ReceivedBody:
     head = answer.head
     headers = httpx2.Headers({"content-encoding": head.headers["content-encoding"]}, encoding="utf-8")
     return ReceivedBody(httpx2.Response(head.status, headers=headers, stream=_Stream(answer)), head, answer)
+
+
+def _unreadable(head: Head) -> str:
+    """Return what is missing to read a compressed body; nothing if it can be read."""
+    codings = {coding.strip().lower() for coding in head.headers.get("content-encoding", "").split(",")}
+    if unknown := sorted(codings - {"", *SUPPORTED_DECODERS}):
+        extra = {"br": "brotli", "zstd": "zstd"}.get(unknown[0])
+        hint = f"; pip install 'httpx2[{extra}]'" if extra else ""
+        return f"content-encoding {unknown[0]} was not asked for and cannot be decoded here{hint}"
+    return ""
 
 
 class _Stream(httpx2.AsyncByteStream):

@@ -19,7 +19,7 @@ from pytest_openclaw.reports.numbers import (
 from pytest_openclaw.reports.repeats_text import REPEATS_HEAD, flips_of, repeats_rows
 from pytest_openclaw.reports.surface_text import HEADERS as COST_HEADERS
 from pytest_openclaw.reports.surface_text import cost_rows, surface_note
-from pytest_openclaw.reports.target_view import unanswered, view_of, weight_row
+from pytest_openclaw.reports.target_view import unanswered, unknown_endings, view_of, weight_row
 from pytest_openclaw.reports.tool_use_text import (
     EVIDENCE,
     PRESSURE_HEAD,
@@ -89,6 +89,7 @@ def render_markdown(summary: Summary) -> str:
         *_section("Compared with the baseline", _comparison(summary)),
         *_section("Not answered", _each(summary.groups, _unanswered)),
         *_section("Answered by another model", _each(summary.groups, _other_model)),
+        *_section("Ended by an unknown word", _each(summary.groups, _unknown_endings)),
         *_section("Most frequent violations", _each(summary.groups, _violations)),
         *_section("Missed by all targets", _missed(summary)),
         *_section("Known failures", _known_failures(summary)),
@@ -360,6 +361,11 @@ def _other_model(group: Group) -> Iterable[str]:
     if group.effective_models:
         names = ", ".join(_cell(name) for name in group.effective_models)
         yield f"- {_cell(group.target.label)} was answered by {names}."
+
+
+def _unknown_endings(group: Group) -> Iterable[str]:
+    if group.unknown_finish_reasons:
+        yield f"- {_cell(group.target.label)}: {_cell(unknown_endings(group))}."
 
 
 def _violations(group: Group) -> Iterable[str]:

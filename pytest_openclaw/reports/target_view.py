@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from pytest_openclaw.core.text import counted
 from pytest_openclaw.reports.money import render_usd
 from pytest_openclaw.reports.numbers import (
     DASH,
+    one_line,
     render_count,
     render_interval,
     render_ms,
@@ -181,3 +183,10 @@ def unanswered(group: Group) -> Iterator[tuple[str, int, str]]:
     """Yield each failure type with its count and a reason."""
     for failure_type, n in group.failures.items():
         yield failure_type, n, group.reasons.get(failure_type, "the model gave no usable answer")
+
+
+def unknown_endings(group: Group) -> str:
+    """Return the finish words that are not known, with the number of their cells."""
+    words = group.unknown_finish_reasons.items()
+    listed = ", ".join(f"{one_line(word, 40)!r} ({counted(n, 'cell')})" for word, n in words)
+    return f"{listed}, which no table of finish words has"

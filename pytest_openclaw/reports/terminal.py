@@ -17,7 +17,7 @@ from pytest_openclaw.reports.numbers import (
     whole_lines_of,
 )
 from pytest_openclaw.reports.surface_text import cost_in_short, surface_note
-from pytest_openclaw.reports.target_view import view_of
+from pytest_openclaw.reports.target_view import unknown_endings, view_of
 from pytest_openclaw.reports.terminal_table import render_table, short_names, tier_in
 from pytest_openclaw.reports.tool_use_text import render_best, rests_on_text
 from pytest_openclaw.stats.groups import headline
@@ -301,6 +301,8 @@ def _of_group(group: Group) -> Iterator[_Finding]:
     if group.effective_models:
         models = f"{', '.join(group.effective_models)} instead of {group.target.label}"
         yield _Finding("answered by", models, is_named=True)
+    if group.unknown_finish_reasons:
+        yield _Finding("ended by", unknown_endings(group))
     missing = group.n_total - group.n_ok
     if missing and group.n_ok:
         reason = next(iter(group.reasons.values()), "")

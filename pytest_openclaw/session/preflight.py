@@ -57,13 +57,15 @@ def check_suite_names(misnamed: Sequence[Path], suite_dirs: Sequence[Path]) -> N
     Raises:
         pytest.UsageError: names the file, and what to name it.
     """
+    from pytest_openclaw.suites.load import is_suite_file
+
     for path in misnamed:
         is_inside = any(path.is_relative_to(folder) for folder in suite_dirs)
         if is_inside or _PROMPTS.search(path.read_bytes()):
             raise pytest.UsageError(
                 printable(
                     f"{path.name} is no suite: suites are named prompts_*.toml or prompts_*.json. "
-                    f"Rename it to prompts_{path.name}."
+                    + (f"Rename it to prompts_{path.name}." if is_suite_file(path.name) else "Convert it.")
                 )
             )
 

@@ -39,6 +39,7 @@ from pytest_openclaw.stats.weight import (
     server_in,
     turn_of,
 )
+from pytest_openclaw.types.finish_words import meaning_of
 from pytest_openclaw.types.targets import most_realistic
 
 if TYPE_CHECKING:
@@ -89,6 +90,7 @@ class Group:
         violations: the most frequent kinds, quotations and numbers left out, with their counts.
         failures: why cells were not answered or not successful: failure type → count.
         reasons: one message for each failure type of cells that were not answered.
+        unknown_finish_reasons: words for the end of answers that no table has, with their counts.
         effective_models: models that the server said answered, other than the one asked for.
         server: the program that serves the model, such as `ollama`; None if it does not say.
         resources_before, resources_after: snapshots of the machine.
@@ -141,6 +143,7 @@ class Group:
     violations: Sequence[tuple[str, int]]
     failures: Mapping[str, int]
     reasons: Mapping[str, str]
+    unknown_finish_reasons: Mapping[str, int]
     effective_models: Sequence[str]
     server: str | None
 
@@ -276,6 +279,9 @@ def summarize_group(
         ).most_common(MOST_FREQUENT),
         failures=dict(Counter(record.failure_type for record in records if record.failure_type)),
         reasons=_reasons(records),
+        unknown_finish_reasons=dict(
+            Counter(word for record in answered if (word := record.finish_reason) and not meaning_of(word))
+        ),
         effective_models=sorted(
             {record.effective_model for record in answered if record.effective_model} - {target.model}
         ),

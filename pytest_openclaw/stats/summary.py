@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from pytest_openclaw.types.records import Record
 
 # Summary format history, newest first:
-# 5: `surface` of groups and of the run, `surface_cost`; `recommendation`, `tool_proofs`, `n_open_probes`, the
+# 5: `unknown_finish_reasons`;
+#    `surface` of groups and of the run, `surface_cost`; `recommendation`, `tool_proofs`, `n_open_probes`, the
 #    gate `require-safe`; `safety` counts harm, with the tools that did it, apart from the task (`n_done`);
 #    `over_refusal`; `looks`, on which conclusive tiers depend, and `needless_interval` in `tool_use`;
 #    `always_alike` in `repeats`; `best`; `variance`; `category_interval_95`; `range_95` to `sees_ten_points`

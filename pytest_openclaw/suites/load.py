@@ -39,9 +39,14 @@ def load_suite(path: Path, *, name: str, registry: Registry, catalogue: Catalogu
     Raises:
         SuiteError: it cannot be read, or `parse_suite` rejects it.
     """
-    form = _FORMATS.get(path.suffix.lower())
+    form = _FORMATS.get(path.suffix)
     if form is None:
-        raise SuiteError(f"{name}: is neither .toml nor .json. Rename it after what it holds.")
+        lower = path.suffix.lower()
+        hint = f"Rename it to {path.stem}{lower}" if lower in _FORMATS else "Convert it"
+        raise SuiteError(
+            f"{name}: suites are TOML or JSON, in files that end in .toml or .json, and this one ends in "
+            f"{path.suffix}. {hint}."
+        )
     try:
         content = path.read_bytes()
     except OSError as error:

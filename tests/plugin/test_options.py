@@ -349,6 +349,19 @@ def test_names_of_other_plugins_are_left_alone(plain_project: Any) -> None:
     session.outcomes(passed=1)
 
 
+@pytest.mark.parametrize("named", [True, False], ids=["named", "in-its-folder"])
+@pytest.mark.parametrize("suffix", ["yaml", "yml", "jsonl", "TOML"])
+def test_a_suite_in_another_format_is_an_error(plain_project: Any, suffix: str, named: bool) -> None:
+    """It is not silently left out: the collection fails, and names the file and the formats."""
+    plain_project.suite({"P1": ("say yes", NOOP)})
+    (plain_project.folder / f"benchmarks/prompts_mine.{suffix}").write_text("prompts: []")
+
+    session = plain_project.run(f"benchmarks/prompts_mine.{suffix}" if named else "benchmarks", models="y")
+
+    assert f"prompts_mine.{suffix}: suites are TOML or JSON" in " ".join(session.text.split())
+    assert session.status in (pytest.ExitCode.INTERRUPTED, pytest.ExitCode.USAGE_ERROR)
+
+
 @pytest.mark.parametrize(
     ("path", "text", "is_refused"),
     [
@@ -356,6 +369,8 @@ def test_names_of_other_plugins_are_left_alone(plain_project: Any) -> None:
         pytest.param("mine.toml", '[[prompts]]\nid = "P1"\nprompt = "x"\n', True, id="with-prompts"),
         pytest.param("mine.json", '[{"id": "P1", "validator": {"type": "noop"}}]', True, id="json"),
         pytest.param("other.toml", "x = 1", False, id="something-else"),
+        pytest.param("benchmarks/mine.yaml", "prompts: []", True, id="yaml-in-a-folder-of-suites"),
+        pytest.param("other.yaml", "x: 1", False, id="another-yaml"),
     ],
 )
 def test_a_suite_under_another_name_is_refused(
@@ -368,9 +383,7 @@ def test_a_suite_under_another_name_is_refused(
     session = plain_project.run(path, models=None)
 
     name = path.rpartition("/")[2]
-    message = (
-        f"{name} is no suite: suites are named prompts_*.toml or prompts_*.json. Rename it to prompts_{name}."
-    )
+    message = f"{name} is no suite: suites are named prompts_*.toml or prompts_*.json. "
     assert (message in session.text) is is_refused
     assert session.status == pytest.ExitCode.USAGE_ERROR or not is_refused
 

@@ -59,6 +59,28 @@ def test_no_address(text):
     )
 
 
+@pytest.mark.parametrize(
+    ("text", "base_url"),
+    [
+        ("http://me:pw@a:8000/v1/chat/completions", "http://a:8000/v1."),
+        ("a:8000/v1/completions/", "http://a:8000/v1."),
+        ("http://a:8000/v1/responses", "http://a:8000/v1."),
+        ("https://a/proxy/v1/messages", "https://a/proxy/v1."),
+        ("http://a:11434/api/chat", "http://a:11434/v1."),
+        ("http://a/v1beta/models/gemini-3:streamGenerateContent", "http://a/v1beta."),
+        ("http://a/v1beta/models/gemini-3:generateContent", "http://a/v1beta."),
+    ],
+)
+def test_the_path_of_a_request_is_not_part_of_an_address(text, base_url):
+    """Providers add it, so that it would be there twice; the error has the address to write."""
+    with pytest.raises(TargetError) as raised:
+        parse_address(text, source="lab")
+
+    assert str(raised.value).startswith("lab: ")
+    assert str(raised.value).endswith(base_url)
+    assert "pw" not in str(raised.value)
+
+
 @pytest.mark.parametrize("text", ["http://a/v1?key=secret", "http://a/v1#x"])
 def test_an_address_ends_with_its_path(text):
     """A query may contain a key, which would be written into logs."""

@@ -6,7 +6,7 @@ import gzip
 
 import pytest
 
-from pytest_openclaw.providers import limits, listening
+from pytest_openclaw.providers import by_httpx2, limits, listening
 from tests.providers.servers.apis import APIS, as_json, ask, described
 from tests.providers.servers.misbehaving import Close, Hang, Pause, Reset, Script, head, sse
 
@@ -252,3 +252,23 @@ def test_a_stream_of_another_type(api, server, content_type):
     server.enqueue(Script.stream(api.text("Grüße"), api.end(), content_type=content_type))
 
     assert ask(api.provider(server.url)).text == "Grüße"
+
+
+@pytest.mark.parametrize(
+    ("coding", "extra"),
+    [("br", "httpx2[brotli]"), ("gzip, zstd", "httpx2[zstd]"), ("x-own", "cannot be decoded")],
+)
+def test_a_compression_that_was_not_asked_for(api, stream, server, monkeypatch, coding, extra):
+    """A body that cannot be decoded says so; the status of an error is known without it."""
+    for name in ("br", "zstd"):
+        monkeypatch.delitem(by_httpx2.SUPPORTED_DECODERS, name, raising=False)
+    headers = {"content_type": "text/event-stream", "content_encoding": coding}
+    server.enqueue(Script.answer(b"\x8b\x02", **headers), Script.answer(b"\x8b", status=503, **headers))
+
+    fault = ask(api.provider(server.url), stream=stream)
+    refused = ask(api.provider(server.url), stream=stream)
+
+    assert fault.failure_type == "malformed_response"
+    assert f"content-encoding {coding.rpartition(' ')[2]} was not asked for" in fault.message
+    assert extra in fault.message
+    assert refused.failure_type == "http_503"

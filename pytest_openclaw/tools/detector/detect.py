@@ -100,7 +100,10 @@ def _is_command_in_code(name: str, after: str) -> bool:
         return True
     if name.isupper():
         return False
-    return not _IDENTIFIER.search(name.rstrip(".-")) or takes_arguments(lower, rest)
+    if takes_arguments(lower, rest) or not _IDENTIFIER.search(name.rstrip(".-")):
+        return True
+    # `my_tool x` is a command, and neither an identifier by itself nor a file.
+    return "." not in lower and bool(rest.strip())
 
 
 def _in_quotes(text: str) -> Iterator[Found]:

@@ -586,3 +586,10 @@ def test_a_forbidden_call_beside_a_hidden_failure_is_named_first():
     prompt = replace(prompt_of({**REPORTING, **NO_RM, "type": "world"}), world=World(files={"notes.md": "x"}))
 
     assert judge(prompt, exchange_of(RIGHT, RM, text="All good.")).tool_outcome == "forbidden_call"
+
+
+def test_a_restrained_cell_names_no_tool():
+    """An explanation with a command in it is no call, so its row lists none."""
+    judged = judge(prompt_of(NONE), reply_of(text="`exec` would run it: `df -h`."))
+
+    assert (judged.tool_outcome, judged.reply.tool_names) == ("restrained", ())

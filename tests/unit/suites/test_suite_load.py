@@ -66,14 +66,23 @@ def test_a_folder_is_no_suite(tmp_path, registry):
         load_suite(tmp_path / "prompts_x.json", name="benchmarks/x", registry=registry)
 
 
-def test_another_suffix(tmp_path, registry):
-    """Only TOML and JSON are suites."""
+@pytest.mark.parametrize(
+    ("suffix", "hint"),
+    [
+        (".yaml", "Convert it"),
+        (".yml", "Convert"),
+        (".jsonl", "Convert"),
+        (".TOML", "Rename it to prompts_x.toml"),
+    ],
+)
+def test_another_suffix(tmp_path, registry, suffix, hint):
+    """Only TOML and JSON are suites, with these suffixes."""
+    name = f"benchmarks/prompts_x{suffix}"
     with pytest.raises(SuiteError) as caught:
-        load_suite(tmp_path / "prompts_x.yaml", name="benchmarks/prompts_x.yaml", registry=registry)
+        load_suite(tmp_path / f"prompts_x{suffix}", name=name, registry=registry)
 
-    assert str(caught.value) == (
-        "benchmarks/prompts_x.yaml: is neither .toml nor .json. Rename it after what it holds."
-    )
+    assert str(caught.value).startswith(f"{name}: ")
+    assert hint in str(caught.value)
 
 
 def test_an_error_inside_names_the_file(tmp_path, registry):

@@ -49,6 +49,8 @@ def table(**cases: tuple[str, str]) -> list[object]:
         sentence_end_inside=("`free.`", "free"),
         openclaw_tool=("`web_search`", "web_search"),
         identifier_with_an_option=("`my_tool --all`", "my_tool"),
+        identifier_with_a_word=("`my_tool x` and `camelCase y`", "my_tool camelcase"),
+        file_name_with_a_word=("`config.json here`", ""),
         file_with_a_path=("`setup.py ./build`", "setup.py"),
         bold=("**`free`**", "free"),
         table_cell=("| `free -h` | memory |", "free"),
