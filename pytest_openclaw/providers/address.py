@@ -16,7 +16,7 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 # The path of a request, which providers add to the address.
 _ROUTE = re.compile(
     r"(?:(?:/chat)?/completions|/responses|/messages|/api/(?:chat|generate)"
-    r"|/models/[^/]+:(?:stream)?generateContent)/*\Z"
+    r"|/models/[^/]+:(?:streamG|g)enerateContent)/*\Z"
 )
 
 

@@ -406,6 +406,36 @@ def test_a_bad_answer_spoils_no_other_cell(project: Any, monkeypatch: pytest.Mon
     assert group["objective_pass_rate"] == pytest.approx(4 / 5)
 
 
+def test_unknown_finish_words_are_listed(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are kept in the rows, and counted in the summary and at the end of the run."""
+    project.suite({"P1": ("good", FITS), "P2": ("bored", FITS), "P3": ("bored", FITS)})
+    bored = lambda api: Script.stream(says(api, TEXT, end="bored"))  # noqa: E731
+
+    with ModelServer({**BY_PROMPT, "bored": bored}) as server:
+        point_at(monkeypatch, server)
+        session = project.run(models="m")
+
+    session.outcomes(passed=3)
+    assert [session.row(name)["finish_reason"] for name in ("P1", "P2")] == ["stop", "bored"]
+    (group,) = session.summary["groups"]
+    assert group["unknown_finish_reasons"] == {"bored": 2}
+    assert "bored" in session.text
+    assert "bored" in next(project.folder.glob("runs/*/summary.md")).read_text("utf-8")
+
+
+def test_an_address_with_the_path_of_a_request(project: Any) -> None:
+    """It is a usage error before anything is asked."""
+    project.suite({"P1": ("Greet me.", FITS)})
+    project.pytester.makeini(
+        "[pytest]\nopenclaw_endpoints = lab = ollama_openai http://127.0.0.1:9/v1/chat/completions"
+    )
+
+    session = project.run(models="lab/m")
+
+    assert session.status == pytest.ExitCode.USAGE_ERROR
+    assert "http://127.0.0.1:9/v1" in session.text
+
+
 def test_what_is_not_there_beside_what_answers(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A missing model is skipped and does not fail a session in which another model answers."""
     project.suite({"P1": ("Greet me.", FITS)})

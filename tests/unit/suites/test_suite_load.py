@@ -31,7 +31,6 @@ PLAIN_LIST = """[
     [
         pytest.param("prompts_a.toml", '[[prompts]]\nid = "P1"\nprompt = "Hi"\n', id="toml"),
         pytest.param("prompts_a.json", '[{"id": "P1", "prompt": "Hi"}]', id="json"),
-        pytest.param("PROMPTS_A.JSON", '[{"id": "P1", "prompt": "Hi"}]', id="capitals"),
     ],
 )
 def test_the_suffix_says_how_to_read_it(file, content, tmp_path, registry):
