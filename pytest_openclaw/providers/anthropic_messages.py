@@ -5,19 +5,20 @@ Requests and events are as in https://platform.claude.com/docs/en/api/messages a
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from pytest_openclaw.providers.earlier_turns import users_content, with_ids
 from pytest_openclaw.providers.finishing import finish
+from pytest_openclaw.providers.fragments import arguments_text
 from pytest_openclaw.providers.http_call import Dialect
 from pytest_openclaw.providers.json_values import count_in, object_in, objects_in, text_in
 from pytest_openclaw.providers.over_http import VendorApi
 from pytest_openclaw.providers.request_fields import chosen
 from pytest_openclaw.providers.wire_errors import error_in, load_object
 from pytest_openclaw.types.settings import THINKING_ROOM_TOKENS
+from pytest_openclaw.types.tool_calls import ToolCall
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from pytest_openclaw.types.images import Image
     from pytest_openclaw.types.replies import Turn
     from pytest_openclaw.types.requests import Request
-    from pytest_openclaw.types.tool_calls import ToolCall
 
 API_VERSION = "2023-06-01"
 _BEARER_ENV = "ANTHROPIC_AUTH_TOKEN"
@@ -234,54 +234,64 @@ def _results(turn: Turn) -> list[JsonObject]:
 
 
 def _read_block(block: JsonObject, index: int | None, exchange: Exchange) -> None:
-    """Read a block of content as far as it is complete."""
-    match kind := block.get("type"):
-        case "text":
-            _read_text(text_in(block.get("text")), index, exchange, type=kind)
-        case "thinking":
-            _read_thought(text_in(block.get("thinking")), index, exchange, type=kind)
-            exchange.receive_block({"signature": text_in(block.get("signature"))}, key=index)
-        case "redacted_thinking":
-            exchange.receive_block(block, key=index)
+    """Read the start of a block, which some gateways send with all of its text."""
+    exchange.receive_start("text", text_in(block.get("text")), key=index)
+    exchange.receive_start("reasoning", text_in(block.get("thinking")), key=index)
+    if block.get("type") == "tool_use":
+        call = _call_of(block)
+        # An empty input is also the place for the pieces to come.
+        exchange.receive_tool_call(key=index, id=call.id, name=call.name or None, arguments=call.arguments)
+    exchange.receive_block(_carried(block), key=index)
+
+
+def _carried(block: JsonObject) -> JsonObject:
+    """Return what later requests need of a block."""
+    match block.get("type"):
+        case "text" | "thinking" as kind:
+            names = ("text",) if kind == "text" else ("thinking", "signature")
+            return {"type": kind, **{name: text_in(block.get(name)) for name in names}}
         case "tool_use":
-            exchange.receive_block({"type": kind, "id": block.get("id")}, key=index)
-            exchange.receive_tool_call(
-                key=index,
-                id=text_in(block.get("id")) or None,
-                name=text_in(block.get("name")) or None,
-                # An empty input is also the place for the pieces to come.
-                arguments=json.dumps(object_in(block.get("input")), ensure_ascii=False),
-            )
+            return {"type": "tool_use", "id": block.get("id")}
+        case "redacted_thinking":
+            return block
+    return {}
 
 
 def _read_delta(delta: JsonObject, index: int | None, exchange: Exchange) -> None:
     match delta.get("type"):
         case "text_delta":
-            _read_text(text_in(delta.get("text")), index, exchange)
+            exchange.receive_text(text_in(delta.get("text")), key=index)
+            exchange.receive_block({"text": text_in(delta.get("text"))}, key=index)
         case "thinking_delta":
-            _read_thought(text_in(delta.get("thinking")), index, exchange)
+            exchange.receive_reasoning(text_in(delta.get("thinking")), key=index)
+            exchange.receive_block({"thinking": text_in(delta.get("thinking"))}, key=index)
         case "signature_delta":
             exchange.receive_block({"signature": text_in(delta.get("signature"))}, key=index)
         case "input_json_delta":
-            exchange.receive_tool_call(key=index, arguments=text_in(delta.get("partial_json")))
-
-
-def _read_text(text: str, index: int | None, exchange: Exchange, **more: Any) -> None:
-    exchange.receive_text(text)
-    exchange.receive_block({**more, "text": text}, key=index)
-
-
-def _read_thought(thought: str, index: int | None, exchange: Exchange, **more: Any) -> None:
-    exchange.receive_reasoning(thought)
-    exchange.receive_block({**more, "thinking": thought}, key=index)
+            exchange.receive_tool_call(key=index, arguments=arguments_text(delta.get("partial_json")))
 
 
 def _read_whole(message: JsonObject, exchange: Exchange) -> WireError | None:
+    """Read a whole message, which may come after the events of its blocks."""
     exchange.receive_model(text_in(message.get("model")))
-    for place, block in enumerate(objects_in(message.get("content"))):
-        _read_block(block, place, exchange)
+    blocks = objects_in(message.get("content"))
+    is_new = not exchange.has_tokens
+    exchange.receive_whole("reasoning", "".join(text_in(block.get("thinking")) for block in blocks))
+    exchange.receive_whole("text", "".join(text_in(block.get("text")) for block in blocks))
+    exchange.receive_calls([_call_of(block) for block in blocks if block.get("type") == "tool_use"])
+    for block in blocks if is_new else ():
+        exchange.receive_block(_carried(block))
     _read_usage(object_in(message.get("usage")), exchange)
     return _read_end(message, exchange)
+
+
+def _call_of(block: JsonObject) -> ToolCall:
+    given = block.get("input")
+    return ToolCall(
+        name=text_in(block.get("name")),
+        arguments=given if isinstance(given, str) else arguments_text(object_in(given)),
+        id=text_in(block.get("id")) or None,
+    )
 
 
 def _read_end(holder: JsonObject, exchange: Exchange) -> WireError | None:

@@ -12,18 +12,23 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from pytest_openclaw.core.clock import epoch_ms
 from pytest_openclaw.core.text import valid_text
-from pytest_openclaw.providers.carried import CarriedBlocks
-from pytest_openclaw.providers.tool_fragments import ToolFragments
+from pytest_openclaw.providers.fragments import CarriedBlocks, Text, ToolFragments
 from pytest_openclaw.types.replies import ANSWER, THINKING, Reply, Timing, Usage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Hashable, Sequence
 
     from pytest_openclaw.core.json_types import JsonObject
+    from pytest_openclaw.types.tool_calls import ToolCall
+
+Channel = Literal["text", "reasoning", "refusal"]
+CHANNELS: tuple[Channel, ...] = ("reasoning", "text", "refusal")
+ALL = "all"
+"""The key of all blocks of a channel."""
 
 
 class Exchange:
@@ -55,10 +60,11 @@ class Exchange:
         self._arrived: float | None = None
         self._first_token: float | None = None
         self._first_output: float | None = None
-        self._ended: float | None = None
-        self._text: list[str] = []
-        self._reasoning: list[str] = []
-        self._refusal: list[str] = []
+        self._latest: float | None = None
+        self._is_finished = self._is_over = self._has_resumed = False
+        self._text = Text()
+        self._reasoning = Text()
+        self._refusal = Text()
         self._notes: list[str] = []
         self._calls = ToolFragments()
         self._carried = CarriedBlocks()
@@ -80,23 +86,50 @@ class Exchange:
         """Set the arrival time of the next pieces; otherwise the time of the call counts."""
         self._arrived = moment
 
-    def receive_text(self, piece: str) -> None:
-        """Add a piece of the answer; an empty piece is not a token."""
-        if piece:
-            self._stamp(output=True)
-            self._text.append(piece)
+    def receive_text(
+        self, piece: str, *, key: Hashable = None, choice: int = 0, at_end: bool = False
+    ) -> None:
+        """Add a piece of the answer; an empty piece is not a token.
 
-    def receive_reasoning(self, piece: str) -> None:
+        Args:
+            piece: may be the whole text once more, which `Text` detects.
+            key: shared by the pieces of one block of text.
+            choice: which of the answers it is part of; only the first one with a text is read.
+            at_end: whether the piece comes with a finish reason.
+        """
+        if piece and self._text.add(piece, key=key, choice=choice, at_end=at_end or self._is_finished):
+            self._stamp(output=True)
+
+    def receive_reasoning(
+        self, piece: str, *, key: Hashable = None, choice: int = 0, at_end: bool = False
+    ) -> None:
         """Add a piece of a separate reasoning channel."""
-        if piece:
+        if piece and self._reasoning.add(piece, key=key, choice=choice, at_end=at_end or self._is_finished):
             self._stamp(output=False)
-            self._reasoning.append(piece)
 
-    def receive_refusal(self, piece: str) -> None:
+    def receive_refusal(self, piece: str, *, key: Hashable = None) -> None:
         """Add a piece of a refusal, which is a separate kind of answer."""
-        if piece:
+        if piece and self._refusal.add(piece, key=key, at_end=self._is_finished):
             self._stamp(output=True)
-            self._refusal.append(piece)
+
+    def receive_start(self, channel: Channel, text: str, *, key: Hashable) -> None:
+        """Add the text with which a block starts: its first piece, or a copy of all that follows."""
+        if text:
+            self._channel(channel).announce(text, key=key)
+            self._stamp(output=channel != "reasoning")
+
+    def receive_whole(self, channel: Channel, text: str, *, key: Hashable = ALL, choice: int = 0) -> None:
+        """Add the whole text of a block, or of a channel; pieces that have arrived are not read again.
+
+        The time of the first token is not known if all of them arrive at once.
+        """
+        if not text:
+            return
+        self._touch()
+        if key == ALL:
+            self._channel(channel).complete_all(text, choice=choice)
+        else:
+            self._channel(channel).complete(text, key=key)
 
     def receive_note(self, text: str) -> None:
         """Keep what the server says about the end of the answer, which no model wrote, for `raw` only."""
@@ -106,7 +139,7 @@ class Exchange:
     def receive_tool_call(
         self,
         *,
-        key: int | str | None = None,
+        key: Hashable = None,
         id: str | None = None,  # noqa: A002 - the wire's own word, and the field's
         name: str | None = None,
         arguments: str = "",
@@ -119,7 +152,7 @@ class Exchange:
                 used; without both, a name starts a call and other fragments continue the latest one.
             id: the call's id; under a known key another id with a name starts another call, since some
                 servers number all calls 0.
-            name: the tool's name; the first one counts, because some servers repeat it.
+            name: the tool's name, or a piece of it; some servers repeat it.
             arguments: a piece of the JSON text; a repetition of the whole text is ignored.
             whole: whether `arguments` is the whole text, which replaces the pieces.
         """
@@ -127,7 +160,17 @@ class Exchange:
             self._stamp(output=True)
             self._calls.receive(key, id, name, arguments, whole=whole)
 
-    def receive_block(self, piece: JsonObject, *, key: int | None = None) -> None:
+    def receive_calls(self, calls: Sequence[ToolCall]) -> None:
+        """Add a complete list of the answer's calls; those that have arrived are not made again."""
+        if calls:
+            self._touch()
+            self._calls.receive_all(calls)
+
+    def repeats_calls(self, calls: Sequence[ToolCall], *, at_end: bool) -> bool:
+        """Whether an event with these calls sums up the calls so far."""
+        return self._calls.is_repeated_by(calls, at_end=at_end or self._is_finished)
+
+    def receive_block(self, piece: JsonObject, *, key: Hashable = None) -> None:
         """Keep a block, or a piece of one, that the API wants back unchanged with the next request.
 
         Args:
@@ -165,6 +208,7 @@ class Exchange:
         cache_write_tokens = _latest(cache_write_tokens, before.cache_write_tokens)
         if self._uncached_tokens is not None:
             input_tokens = self._uncached_tokens + (cached_tokens or 0) + (cache_write_tokens or 0)
+        self._touch()
         self._usage = Usage(
             input_tokens=input_tokens or before.input_tokens,  # no prompt has 0 tokens
             output_tokens=_latest(output_tokens, before.output_tokens),
@@ -185,18 +229,48 @@ class Exchange:
         """Set the name of the answering model, as reported by the server."""
         self._model = name or self._model
 
+    def receive_finish(self, reason: str) -> None:
+        """Note a finish reason, which ends nothing: tokens may follow, and a later reason counts.
+
+        A `stop` that only repeats the end does not hide a more specific reason.
+        """
+        if self._is_over and self._finish_reason:
+            return
+        if reason != "stop" or self._finish_reason is None or self._has_resumed:
+            self._finish_reason = reason
+        self._is_finished = True
+        self._touch()
+
     def receive_end(self, finish_reason: str | None = None) -> None:
-        """Note the end mark: the reply is complete; the first end mark sets the time."""
-        if self._ended is None:
-            self._ended = self._moment()
-        self._finish_reason = self._finish_reason or finish_reason
+        """Note the end mark: the reply is complete, and the first end mark sets the time."""
+        if finish_reason:
+            self.receive_finish(finish_reason)
+        if not self._is_over:
+            self._latest, self._is_over = self._moment(), True
+
+    def receive_at_once(self) -> None:
+        """Note that the answer has arrived whole: the time of its first token is not known."""
+        self.streaming, self._first_token, self._first_output = False, None, None
 
     # --- the result so far ------------------------------------------------------------------
 
     @property
-    def ended(self) -> bool:
+    def is_over(self) -> bool:
         """Whether the end mark has arrived."""
-        return self._ended is not None
+        return self._is_over
+
+    @property
+    def ended(self) -> bool:
+        """Whether the answer is complete if nothing more arrives: an end mark or a finish reason has."""
+        return self._is_over or self._is_finished
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing can be missing: the end mark, or a finish reason of a server that means it.
+
+        Some servers write a finish reason into every chunk, or continue after it.
+        """
+        return self._is_over or (self._is_finished and not self._has_resumed and self.has_tokens)
 
     @property
     def has_usage(self) -> bool:
@@ -230,15 +304,16 @@ class Exchange:
 
     def raw(self) -> str:
         """Return everything received as one valid text; a reasoning channel is first, in `<think>` tags."""
-        reasoning = valid_text("".join(self._reasoning))
-        answer = valid_text("".join(self._text) + "".join(self._refusal))
+        reasoning = self._reasoning.text()
+        answer = self._text.text() + self._refusal.text()
         answer = "\n\n".join(filter(None, (answer, *map(valid_text, self._notes))))
         return f"{THINKING}{reasoning}{ANSWER}{answer}" if reasoning else answer
 
     def timing(self) -> Timing:
-        """Return the times of the attempt, up to the end mark or up to now."""
+        """Return the times of the attempt, up to the last byte of a complete answer, or up to now."""
         started_at_ms = self._wall_ms(self._started)
-        e2e_ms = self._since_start(self._ended if self._ended is not None else self._monotonic())
+        latest = self._latest if self.ended else None
+        e2e_ms = self._since_start(self._monotonic() if latest is None else latest)
         return Timing(
             started_at_ms=started_at_ms,
             ended_at_ms=started_at_ms + round(e2e_ms),
@@ -257,11 +332,11 @@ class Exchange:
         """Return the reply received so far, in valid UTF-8; a call without a name is ignored."""
         usage, model = self._usage or Usage(), valid_text(self._model) if self._model else None
         return Reply(
-            text=valid_text("".join(self._text)),
-            reasoning=valid_text("".join(self._reasoning)),
+            text=self._text.text(),
+            reasoning=self._reasoning.text(),
             raw=self.raw(),
             tool_calls=self._calls.tool_calls(),
-            refusal=valid_text("".join(self._refusal)) if self._refusal else None,
+            refusal=self._refusal.text() or None,
             finish_reason=valid_text(self._finish_reason) if self._finish_reason else None,
             effective_model=model,
             timing=self.timing(),
@@ -277,7 +352,13 @@ class Exchange:
 
     # --- how ----------------------------------------------------------------------------------
 
+    def _channel(self, channel: Channel) -> Text:
+        return {"text": self._text, "reasoning": self._reasoning, "refusal": self._refusal}[channel]
+
     def _stamp(self, *, output: bool) -> None:
+        """Note the time of a token."""
+        self._touch()
+        self._has_resumed = self._has_resumed or self._is_finished
         if self._first_output is not None or not self.streaming:
             return
         if self._first_token is not None and not output:
@@ -287,6 +368,11 @@ class Exchange:
             self._first_token = moment
         if output:
             self._first_output = moment
+
+    def _touch(self) -> None:
+        """Note the time of a part of the answer, whose bytes have arrived."""
+        if not self._is_over:
+            self._latest = self._arrived
 
     def _moment(self) -> float:
         return self._monotonic() if self._arrived is None else self._arrived

@@ -16,7 +16,7 @@ _PREFIX = re.compile(r"\A(?:malformed|unexpected) (?:function|tool) calls?:\s*",
 
 
 def finish(exchange: Exchange, word: str, *, native: str = "", said: str = "") -> WireError | None:
-    """End the answer; return the failure if the word is one of the server, which is no end of the model.
+    """Note how the answer ended; return the failure if the word means that the server failed.
 
     Args:
         exchange: of the answer.
@@ -39,7 +39,7 @@ def finish(exchange: Exchange, word: str, *, native: str = "", said: str = "") -
         exchange.receive_text(_PREFIX.sub("", said))
     elif meaning in ("content_filter", "refusal"):
         exchange.receive_note(said)
-    exchange.receive_end(shown if meaning in (None, "no_reason") else meaning)
+    exchange.receive_finish(shown if meaning in (None, "no_reason") else meaning)
     return None
 
 

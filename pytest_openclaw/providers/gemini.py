@@ -21,6 +21,7 @@ from pytest_openclaw.tools.thinking import strip_thinking
 from pytest_openclaw.types import faults
 from pytest_openclaw.types.faults import CallFailed
 from pytest_openclaw.types.settings import THINKING_ROOM_TOKENS
+from pytest_openclaw.types.tool_calls import ToolCall
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from pytest_openclaw.types.faults import WireError
     from pytest_openclaw.types.replies import Turn
     from pytest_openclaw.types.requests import Request
-    from pytest_openclaw.types.tool_calls import ToolCall
 
 _VERSIONS = ("/v1beta", "/v1alpha")
 _SIGNATURE = "thoughtSignature"
@@ -92,12 +92,18 @@ def read_gemini(payload: JsonObject, exchange: Exchange) -> WireError | None:
     feedback = object_in(payload.get("promptFeedback"))
     if blocked := text_in(feedback.get("blockReason")):
         exchange.receive_note(text_in(feedback.get("blockReasonMessage")) or blocked)
-        exchange.receive_end("content_filter")
-    for candidate in objects_in(payload.get("candidates"))[:1]:
-        for part in objects_in(object_in(candidate.get("content")).get("parts")):
-            _read_part(part, exchange)
-        if reason := text_in(candidate.get("finishReason")):
-            return _read_end(reason, candidate, exchange)
+        exchange.receive_finish("content_filter")
+    for place, candidate in enumerate(objects_in(payload.get("candidates"))):
+        reason = text_in(candidate.get("finishReason"))
+        parts = objects_in(object_in(candidate.get("content")).get("parts"))
+        read = [_read_call(part) for part in parts if "functionCall" in part]
+        calls = [ToolCall(name=name, arguments=arguments, id=id_) for id_, name, arguments in read]
+        repeats = len(calls) > 1 and exchange.repeats_calls(calls, at_end=bool(reason))
+        for part in parts:
+            if not (repeats and "functionCall" in part):
+                _read_part(part, exchange, choice=place, at_end=bool(reason))
+        if reason and (error := _read_end(reason, candidate, exchange)):
+            return error
     return None
 
 
@@ -240,12 +246,12 @@ def _id(call: ToolCall) -> JsonObject:
 # --- what is read -------------------------------------------------------------------------------
 
 
-def _read_part(part: JsonObject, exchange: Exchange) -> None:
+def _read_part(part: JsonObject, exchange: Exchange, *, choice: int, at_end: bool) -> None:
     text = text_in(part.get("text"))
     if part.get("thought"):
-        exchange.receive_reasoning(text)
+        exchange.receive_reasoning(text, choice=choice, at_end=at_end)
     else:
-        exchange.receive_text(text)
+        exchange.receive_text(text, choice=choice, at_end=at_end)
     if "functionCall" in part:
         id_, name, arguments = _read_call(part)
         exchange.receive_tool_call(id=id_, name=name or None, arguments=arguments, whole=True)

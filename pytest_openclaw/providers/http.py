@@ -1,6 +1,6 @@
 """The only module that uses HTTP: sends a request and yields the answer's bytes, or raises with the reason.
 
-`listening.py` interprets answers. No redirect is followed to another origin, so neither a key nor a prompt is
+`stream.py` interprets answers. No redirect is followed to another origin, so neither a key nor a prompt is
 ever sent to an unintended server.
 """
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from pytest_openclaw.providers.fingerprint import ask_all, ollama_fingerprint
 from pytest_openclaw.providers.finishing import finish
+from pytest_openclaw.providers.fragments import arguments_text
 from pytest_openclaw.providers.http_call import Dialect
 from pytest_openclaw.providers.json_values import count_in, object_in, objects_in, positive_in, text_in
 from pytest_openclaw.providers.ollama import Ollama, offered
@@ -16,6 +16,7 @@ from pytest_openclaw.providers.request_fields import chosen
 from pytest_openclaw.providers.token_counts import settled
 from pytest_openclaw.providers.wire_errors import error_in, load_object
 from pytest_openclaw.tools.thinking import strip_thinking
+from pytest_openclaw.types.tool_calls import ToolCall
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from pytest_openclaw.types.replies import Turn
     from pytest_openclaw.types.requests import Request
     from pytest_openclaw.types.targets import ThinkingLevel
-    from pytest_openclaw.types.tool_calls import ToolCall
 
 # OpenClaw's mapping of its levels. Many versions of Ollama reject the API's highest, `max`.
 THINK: dict[ThinkingLevel, str] = {"low": "low", "medium": "medium", "high": "high", "xhigh": "high"}
@@ -84,16 +84,20 @@ def read_ollama(payload: JsonObject, exchange: Exchange) -> WireError | None:
         return error
     exchange.receive_model(text_in(payload.get("model")))
     message = object_in(payload.get("message"))
-    exchange.receive_reasoning(text_in(message.get("thinking")))
-    exchange.receive_text(text_in(message.get("content")))
-    for call in objects_in(message.get("tool_calls")):
-        _read_call(call, exchange)
-    if payload.get("done") is not True:
-        return None
-    _read_counts(payload, exchange)
-    if reason := text_in(payload.get("done_reason")):
-        return finish(exchange, reason)
-    exchange.receive_end()
+    reason, is_done = text_in(payload.get("done_reason")), payload.get("done") is True
+    at_end = is_done or bool(reason)
+    exchange.receive_reasoning(text_in(message.get("thinking")), at_end=at_end)
+    exchange.receive_text(text_in(message.get("content")), at_end=at_end)
+    calls = [call for entry in objects_in(message.get("tool_calls")) if (call := _call_of(entry)).name]
+    if not exchange.repeats_calls(calls, at_end=at_end):
+        for call in calls:  # each always arrives whole
+            exchange.receive_tool_call(id=call.id, name=call.name, arguments=call.arguments, whole=True)
+    if at_end:
+        _read_counts(payload, exchange)
+    if reason and (error := finish(exchange, reason)):
+        return error
+    if is_done:
+        exchange.receive_end()
     return None
 
 
@@ -220,23 +224,13 @@ def _keep_alive(written: str | None) -> str | float | None:
 # --- answers ------------------------------------------------------------------------------------
 
 
-def _read_call(call: JsonObject, exchange: Exchange) -> None:
-    """Add a call, which always arrives whole; one without a name is ignored."""
-    function = object_in(call.get("function"))
-    name, arguments = text_in(function.get("name")), function.get("arguments")
-    if name:
-        exchange.receive_tool_call(
-            id=text_in(call.get("id")) or None,
-            name=name,
-            arguments=_arguments_text(arguments),
-            whole=True,
-        )
-
-
-def _arguments_text(arguments: Any) -> str:
-    if arguments is None or isinstance(arguments, str):  # other servers send text
-        return arguments or ""
-    return json.dumps(arguments, ensure_ascii=False)
+def _call_of(entry: JsonObject) -> ToolCall:
+    function = object_in(entry.get("function"))
+    return ToolCall(
+        name=text_in(function.get("name")),
+        arguments=arguments_text(function.get("arguments")),
+        id=text_in(entry.get("id")) or None,
+    )
 
 
 def _read_counts(payload: JsonObject, exchange: Exchange) -> None:

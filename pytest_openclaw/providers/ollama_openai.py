@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from pytest_openclaw.providers.earlier_turns import users_content, with_ids
 from pytest_openclaw.providers.fingerprint import fingerprint
 from pytest_openclaw.providers.finishing import finish
+from pytest_openclaw.providers.fragments import arguments_text
 from pytest_openclaw.providers.http_call import Dialect
 from pytest_openclaw.providers.json_values import count_in, object_in, objects_in, positive_in, text_in
 from pytest_openclaw.providers.ollama import Ollama, offered
@@ -18,6 +18,7 @@ from pytest_openclaw.providers.token_counts import most_in, settled
 from pytest_openclaw.providers.wire_errors import error_in, error_of_object
 from pytest_openclaw.types.finish_words import MALFORMED_CALL, UNEXPECTED_CALL, meaning_of
 from pytest_openclaw.types.targets import LISTED
+from pytest_openclaw.types.tool_calls import ToolCall
 
 if TYPE_CHECKING:
     from pytest_openclaw.core.json_types import JsonObject
@@ -85,13 +86,22 @@ def read_chat(payload: JsonObject, exchange: Exchange) -> WireError | None:
     if error := error_in(payload):
         return error
     exchange.receive_model(text_in(payload.get("model")))
-    for choice in objects_in(payload.get("choices"))[:1]:
-        if delta := object_in(choice.get("delta")):
-            _read_message(delta, exchange)
-        elif message := object_in(choice.get("message")):
-            _read_message(message, exchange, whole=True)
+    choices = objects_in(payload.get("choices"))
+    is_chunk = payload.get("object") == "chat.completion.chunk"
+    calls: list[ToolCall] = []
+    for place, choice in enumerate(choices):
+        # Copilot sends an answer's text and calls as several choices.
+        number = place if len(choices) > 1 else count_in(choice.get("index")) or 0
+        at_end = bool(text_in(choice.get("finish_reason")))
+        message = object_in(choice.get("message"))
+        has_news = _read_piece(object_in(choice.get("delta")), number, exchange, at_end=at_end)
+        if is_chunk and not (at_end or has_news):
+            _read_piece(message, number, exchange)
+        elif message and not (is_chunk and has_news):
+            calls += _read_whole(message, number, exchange)
         if error := _read_end(choice, exchange):
             return error
+    exchange.receive_calls(calls)
     groq = object_in(payload["x_groq"]) if "x_groq" in payload else {}
     if error := groq.get("error"):
         return error_of_object(error)
@@ -192,51 +202,65 @@ def _picture(image: Image) -> JsonObject:
     return {"type": "image_url", "image_url": {"url": image.data_uri}}
 
 
-def _read_message(message: JsonObject, exchange: Exchange, *, whole: bool = False) -> None:
-    for name in _REASONING_FIELDS:
-        if name in message and (thought := text_in(message[name])):
-            exchange.receive_reasoning(thought)
-            break
-    content = message.get("content")
-    if isinstance(content, str):
-        exchange.receive_text(content)
-    elif isinstance(content, list):
-        for part in content:
-            _read_part(part, exchange)
-    if refusal := message.get("refusal"):
-        exchange.receive_refusal(text_in(refusal))
-    for place, call in enumerate(objects_in(message.get("tool_calls"))):
-        # In a whole message each entry is a call, regardless of its number and id.
-        _read_call({**call, "index": place} if whole else call, exchange, whole=whole)
-    if message.get("function_call"):
-        _read_call({"index": 0, "function": message["function_call"]}, exchange, whole=whole)
+def _read_piece(message: JsonObject, number: int, exchange: Exchange, *, at_end: bool = False) -> bool:
+    """Add a delta; return whether it has any text or call."""
+    text, reasoning, refusal = _texts_in(message)
+    exchange.receive_reasoning(reasoning, choice=number, at_end=at_end)
+    exchange.receive_text(text, choice=number, at_end=at_end)
+    exchange.receive_refusal(refusal)
+    entries = _calls_in(message)
+    if len(entries) < 2 or not exchange.repeats_calls([*map(_call_of, entries)], at_end=at_end):
+        for entry in entries:
+            call, index = _call_of(entry), count_in(entry.get("index"))
+            exchange.receive_tool_call(
+                key=(number, index) if number and index is not None else index,
+                id=call.id,
+                name=call.name or None,
+                arguments=call.arguments,
+                whole=isinstance(object_in(entry.get("function")).get("arguments"), (dict, list)),
+            )
+    return bool(text or reasoning or refusal or entries)
 
 
-def _read_part(part: Any, exchange: Exchange) -> None:
-    """Add a part of a content list: text, a refusal, or thinking, which may be a list of texts itself."""
-    if isinstance(part, str):
-        exchange.receive_text(part)
-    if not isinstance(part, dict):
-        return
-    exchange.receive_text(text_in(part.get("text")))
-    exchange.receive_refusal(text_in(part.get("refusal")))
-    thinking = part.get("thinking")
-    exchange.receive_reasoning(text_in(thinking))
-    for thought in objects_in(thinking):
-        exchange.receive_reasoning(text_in(thought.get("text")))
+def _read_whole(message: JsonObject, number: int, exchange: Exchange) -> list[ToolCall]:
+    """Add the texts of a whole message, which may repeat the deltas; return its calls."""
+    text, reasoning, refusal = _texts_in(message)
+    exchange.receive_whole("reasoning", reasoning, choice=number)
+    exchange.receive_whole("text", text, choice=number)
+    exchange.receive_whole("refusal", refusal)
+    return [*map(_call_of, _calls_in(message))]
 
 
-def _read_call(call: JsonObject, exchange: Exchange, *, whole: bool) -> None:
-    function = object_in(call.get("function"))
-    arguments = function.get("arguments")
-    # Older versions of Ollama and some gateways send an object instead of its JSON text.
-    is_object = isinstance(arguments, (dict, list))
-    exchange.receive_tool_call(
-        key=count_in(call.get("index")),
-        id=text_in(call.get("id")) or None,
-        name=text_in(function.get("name")) or None,
-        arguments=json.dumps(arguments, ensure_ascii=False) if is_object else text_in(arguments),
-        whole=whole or is_object,
+def _texts_in(message: JsonObject) -> tuple[str, str, str]:
+    """Return the text, the reasoning and the refusal of a message or delta."""
+    reasoning = next((text for name in _REASONING_FIELDS if (text := text_in(message.get(name)))), "")
+    content, text, refusal = message.get("content"), "", text_in(message.get("refusal"))
+    for part in content if isinstance(content, list) else [content]:
+        if isinstance(part, str):
+            text += part
+        elif isinstance(part, dict):
+            text += text_in(part.get("text"))
+            refusal += text_in(part.get("refusal"))
+            thinking = part.get("thinking")  # a text, or a list of texts
+            reasoning += text_in(thinking)
+            reasoning += "".join(text_in(thought.get("text")) for thought in objects_in(thinking))
+    return text, reasoning, refusal
+
+
+def _calls_in(message: JsonObject) -> list[JsonObject]:
+    """Return the entries of calls; `function_call` is an older form, which gateways send in addition."""
+    entries = objects_in(message.get("tool_calls"))
+    if not entries and (old := object_in(message.get("function_call"))):
+        return [{"index": 0, "function": old}]
+    return entries
+
+
+def _call_of(entry: JsonObject) -> ToolCall:
+    function = object_in(entry.get("function"))
+    return ToolCall(
+        name=text_in(function.get("name")),
+        arguments=arguments_text(function.get("arguments")),
+        id=text_in(entry.get("id")) or None,
     )
 
 

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from pytest_openclaw.providers.earlier_turns import users_content, with_ids
+from pytest_openclaw.providers.exchange import CHANNELS
 from pytest_openclaw.providers.finishing import finish
+from pytest_openclaw.providers.fragments import arguments_text
 from pytest_openclaw.providers.http_call import Dialect
 from pytest_openclaw.providers.json_values import count_in, object_in, objects_in, text_in
 from pytest_openclaw.providers.over_http import VendorApi
 from pytest_openclaw.providers.request_fields import chosen
 from pytest_openclaw.providers.token_counts import most_in, settled
 from pytest_openclaw.providers.wire_errors import error_in, error_of_object
+from pytest_openclaw.types.tool_calls import ToolCall
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Hashable, Iterator, Mapping
 
     from pytest_openclaw.core.json_types import JsonObject
-    from pytest_openclaw.providers.exchange import Exchange
+    from pytest_openclaw.providers.exchange import Channel, Exchange
     from pytest_openclaw.types.faults import WireError
     from pytest_openclaw.types.images import Image
     from pytest_openclaw.types.requests import Request
@@ -67,14 +70,17 @@ def read_responses(payload: JsonObject, exchange: Exchange) -> WireError | None:
         return error_in(payload)
     if kind in _ENDS:
         return _read_end(object_in(payload.get("response")), exchange)
-    if kind.endswith(".delta"):
-        _read_delta(kind, payload, exchange)
-    elif kind in ("response.output_item.added", "response.output_item.done"):
-        _read_call(object_in(payload.get("item")), payload, exchange)
-    elif kind == "response.function_call_arguments.done":
-        exchange.receive_tool_call(key=_key(payload), arguments=text_in(payload.get("arguments")), whole=True)
-    elif kind == "response.created":
+    name = kind.removeprefix("response.")
+    if name == "created":
         exchange.receive_model(text_in(object_in(payload.get("response")).get("model")))
+    elif name.startswith("output_item."):
+        _read_item(payload, exchange, is_whole=name.endswith(".done"))
+    elif name.startswith("function_call_arguments."):
+        is_whole = name.endswith(".done")
+        arguments = text_in(payload.get("arguments" if is_whole else "delta"))
+        exchange.receive_tool_call(key=_key(payload), arguments=arguments, whole=is_whole)
+    else:
+        _read_text(name, payload, exchange)
     return None
 
 
@@ -157,28 +163,81 @@ def _said(text: str, number: int) -> JsonObject:
     }
 
 
-def _read_delta(kind: str, event: JsonObject, exchange: Exchange) -> None:
-    piece = text_in(event.get("delta"))
-    if kind == "response.output_text.delta":
-        exchange.receive_text(piece)
-    elif kind == "response.refusal.delta":
-        exchange.receive_refusal(piece)
-    elif kind == "response.function_call_arguments.delta":
-        exchange.receive_tool_call(key=_key(event), arguments=piece)
-    elif "reasoning" in kind:
-        # reasoning_text, reasoning_summary_text, and other servers' names for it
-        exchange.receive_reasoning(piece)
+def _read_text(name: str, event: JsonObject, exchange: Exchange) -> None:
+    """Add a text of an event: a delta, or the start or the whole of a part.
+
+    Other servers have other names for reasoning than `reasoning_text` and `reasoning_summary_text`.
+    """
+    part = object_in(event.get("part"))
+    channel = _channel_of(text_in(part.get("type")) or name)
+    if channel is None:
+        return
+    index = event.get("summary_index" if "summary" in name else "content_index")
+    key = _block_key(event, "summary" if "summary" in name else "content", count_in(index) or 0)
+    if name.endswith(".delta"):
+        piece = text_in(event.get("delta"))
+        if channel == "text":
+            exchange.receive_text(piece, key=key)
+        elif channel == "refusal":
+            exchange.receive_refusal(piece, key=key)
+        else:
+            exchange.receive_reasoning(piece, key=key)
+    elif name.endswith(".done"):
+        exchange.receive_whole(channel, _text_of(part or event), key=key)
+    elif name.endswith(".added"):
+        exchange.receive_start(channel, _text_of(part), key=key)
 
 
-def _read_call(item: JsonObject, event: JsonObject, exchange: Exchange) -> None:
+def _read_item(event: JsonObject, exchange: Exchange, *, is_whole: bool) -> None:
+    """Add an item as it starts, or as it is complete."""
+    item = object_in(event.get("item"))
     if item.get("type") == "function_call":
+        call = _call_of(item)
         exchange.receive_tool_call(
-            key=_key(event, item),
-            id=text_in(item.get("call_id")) or None,
-            name=text_in(item.get("name")) or None,
-            arguments=text_in(item.get("arguments")),
-            whole=True,
+            key=_key(event, item), id=call.id, name=call.name or None, arguments=call.arguments, whole=True
         )
+    for channel, kind, place, text in _texts_of(item):
+        key = _block_key({**item, "item_id": item.get("id"), **event}, kind, place)
+        if is_whole:
+            exchange.receive_whole(channel, text, key=key)
+        else:
+            exchange.receive_start(channel, text, key=key)
+
+
+def _channel_of(name: str) -> Channel | None:
+    if "reasoning" in name or name == "summary_text":
+        return "reasoning"
+    if "refusal" in name:
+        return "refusal"
+    return "text" if name.startswith(("output_text", "text")) else None
+
+
+def _text_of(part: JsonObject) -> str:
+    return text_in(part.get("text")) or text_in(part.get("refusal"))
+
+
+def _texts_of(item: JsonObject) -> Iterator[tuple[Channel, str, int, str]]:
+    """Yield the texts of an item: channel, `content` or `summary`, the place there, and the text."""
+    for kind in ("content", "summary"):
+        for place, part in enumerate(objects_in(item.get(kind))):
+            is_thought = item.get("type") == "reasoning"
+            channel = "reasoning" if is_thought else _channel_of(text_in(part.get("type")) or "text")
+            if channel is not None and item.get("type") in ("message", "reasoning"):
+                yield channel, kind, place, _text_of(part)
+
+
+def _call_of(item: JsonObject) -> ToolCall:
+    return ToolCall(
+        name=text_in(item.get("name")),
+        arguments=arguments_text(item.get("arguments")),
+        id=text_in(item.get("call_id")) or None,
+    )
+
+
+def _block_key(event: JsonObject, kind: str, place: int) -> Hashable:
+    """Return the key of one text; some servers omit the number of its item, and others the item's id."""
+    number = count_in(event.get("output_index"))
+    return (text_in(event.get("item_id")) if number is None else number), kind, place
 
 
 def _read_end(response: JsonObject, exchange: Exchange) -> WireError | None:
@@ -188,42 +247,19 @@ def _read_end(response: JsonObject, exchange: Exchange) -> WireError | None:
     if response.get("error") or status in ("failed", "cancelled"):
         error = error_of_object(response.get("error") or {})
         return error if error.message or error.code else replace(error, message=f"the response is {status}")
-    _read_output(response.get("output"), exchange)
+    items = objects_in(response.get("output"))
+    texts = [text for item in items for text in _texts_of(item)]
+    for channel in CHANNELS:
+        exchange.receive_whole(channel, "".join(text for of, _, _, text in texts if of == channel))
+    exchange.receive_calls([_call_of(item) for item in items if item.get("type") == "function_call"])
     _read_usage(object_in(response.get("usage")), exchange)
     why = text_in(object_in(response.get("incomplete_details")).get("reason"))
     if not why and status == "incomplete":
         why = "incomplete"
-    return finish(exchange, why or "stop")
-
-
-def _read_output(output: Any, exchange: Exchange) -> None:
-    """Add the items that were not streamed: of thoughts, texts and calls each all or none."""
-    items = objects_in(output)
-    readers = (
-        (exchange.has_reasoning, _read_thoughts),
-        (exchange.has_text, _read_texts),
-        (exchange.has_tool_calls, _read_whole_call),
-    )
-    for was_streamed, read in readers:
-        for item in () if was_streamed else items:
-            read(item, exchange)
-
-
-def _read_texts(item: JsonObject, exchange: Exchange) -> None:
-    if item.get("type") == "message":
-        for part in objects_in(item.get("content")):
-            exchange.receive_text(text_in(part.get("text")))
-            exchange.receive_refusal(text_in(part.get("refusal")))
-
-
-def _read_whole_call(item: JsonObject, exchange: Exchange) -> None:
-    _read_call(item, {}, exchange)
-
-
-def _read_thoughts(item: JsonObject, exchange: Exchange) -> None:
-    if item.get("type") == "reasoning":
-        for part in (*objects_in(item.get("content")), *objects_in(item.get("summary"))):
-            exchange.receive_reasoning(text_in(part.get("text")))
+    failure = finish(exchange, why or "stop")
+    if failure is None:
+        exchange.receive_end()
+    return failure
 
 
 def _read_usage(usage: JsonObject, exchange: Exchange) -> None:

@@ -205,7 +205,7 @@ class OverHttp(Provider):
         Raises:
             CallFailed: the answer is missing or incomplete.
         """
-        from pytest_openclaw.providers.listening import listen
+        from pytest_openclaw.providers.stream import listen
 
         body = with_fields(body, request.fields)
         call = self._call(f"{self.address.base_url}{self.route(request)}", body, model=request.model)
@@ -225,7 +225,7 @@ class OverHttp(Provider):
         Raises:
             CallFailed: the answer is not an object.
         """
-        from pytest_openclaw.providers.listening import fetch_object
+        from pytest_openclaw.providers.stream import fetch_object
 
         return await fetch_object(self._edge, self._call(url, body), timeout_s=timeout_s)
 

@@ -633,7 +633,8 @@ def test_a_model_that_is_not_there(server):
     assert fault.scope == "target"
 
 
-_TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)
+# Of few characters: a model's own repetition, which is kept.
+_TEXT = st.text("a🦞\n", min_size=1, max_size=12)
 _BLOCK = st.one_of(
     st.tuples(st.just("text"), _TEXT),
     st.tuples(st.just("thinking"), _TEXT),
@@ -668,7 +669,7 @@ def test_a_stream_reads_like_a_whole_answer(blocks, data):
 
     streamed = read(*events, *ended())
 
-    assert streamed == read(whole)
+    assert replace(streamed, timing=None) == replace(read(whole), timing=None)
     assert is_message(whole)
 
 

@@ -6,7 +6,7 @@ import gzip
 
 import pytest
 
-from pytest_openclaw.providers import by_httpx2, limits, listening
+from pytest_openclaw.providers import by_httpx2, limits
 from tests.providers.servers.apis import APIS, as_json, ask, described
 from tests.providers.servers.misbehaving import Close, Hang, Pause, Reset, Script, head, sse
 
@@ -48,8 +48,8 @@ def test_invalid_json_in_one_event(api, server):
 
 def test_after_the_end_mark_nothing_matters(api, server, monkeypatch):
     """Unreadable events, errors, resets and silence after the end mark change nothing."""
-    monkeypatch.setattr(listening, "USAGE_TIMEOUT_S", 0.1)
-    monkeypatch.setattr(listening, "LINGER_TIMEOUT_S", 0.1)
+    monkeypatch.setattr("pytest_openclaw.providers.stream.SILENCE_S", 0.1)
+    monkeypatch.setattr("pytest_openclaw.providers.stream.LINGER_S", 0.1)
     for rest in (
         (sse('{"oops'),),
         (sse({"error": {"message": "late"}}),),

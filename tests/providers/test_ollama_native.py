@@ -7,6 +7,7 @@ import hashlib
 import json
 import threading
 import time
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -14,11 +15,11 @@ from hypothesis import strategies as st
 
 from pytest_openclaw.asking.links import runs_in_process
 from pytest_openclaw.core.errors import TargetError
-from pytest_openclaw.providers import fingerprint, limits, listening
+from pytest_openclaw.providers import fingerprint, limits
 from pytest_openclaw.providers.exchange import Exchange
-from pytest_openclaw.providers.ndjson import LineStream
 from pytest_openclaw.providers.ollama_native import OllamaNative, ollama_body, read_ollama
 from pytest_openclaw.providers.ollama_openai import OllamaOpenAI
+from pytest_openclaw.providers.stream import EventReader
 from pytest_openclaw.types.faults import CallFailed
 from pytest_openclaw.types.protocols import ProviderSetup
 from pytest_openclaw.types.replies import Turn
@@ -396,7 +397,8 @@ def test_odd_lines_say_nothing(payload):
     assert (exchange.has_tokens, exchange.ended) == (False, False)
 
 
-_TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+# Of few characters: a model's own repetition, which is kept.
+_TEXT = st.text("a🦞\n", max_size=12)
 _ARGUMENTS = st.dictionaries(_TEXT, _TEXT | st.integers() | st.booleans(), max_size=3)
 _CALLS = st.lists(st.tuples(st.sampled_from(["read", "exec"]), _ARGUMENTS), max_size=3)
 
@@ -418,14 +420,15 @@ def test_a_stream_reads_like_a_whole_answer(texts, thoughts, calls, cuts, end):
         done(),
         end=end,
     ).removesuffix(end.encode())
-    stream = LineStream()
+    stream = EventReader()
     events = [event for chunk in pieces(streamed, cuts) for event in stream.feed(chunk)]
 
-    reply = read(*(json.loads(event.data) for event in [*events, *filter(None, [stream.close()])]))
+    reply = read(*(json.loads(event.data) for event in [*events, *stream.close()]))
 
     message = {"thinking": "".join(thoughts), "tool_calls": calling(*calls)}
     # Times come from the clock, which does not advance here; only a stream has a first token.
-    assert reply == read(done(content="".join(texts), message=message))
+    whole = read(done(content="".join(texts), message=message))
+    assert replace(reply, timing=None) == replace(whole, timing=None)
 
 
 # --- streams as they arrive ---------------------------------------------------------------------
@@ -451,7 +454,7 @@ WHOLE = lines(said(thinking="Hü"), said("It's 🦞."), said(tool_calls=calling(
 )
 def test_streams(server, monkeypatch, chunks):
     """The end mark counts, wherever the bytes are cut and whatever follows it."""
-    monkeypatch.setattr(listening, "LINGER_TIMEOUT_S", 0.1)
+    monkeypatch.setattr("pytest_openclaw.providers.stream.LINGER_S", 0.1)
     server.enqueue(answer(*chunks))
 
     reply = ask(native(server.origin))
@@ -517,7 +520,7 @@ LATE_S = 0.1
 def one_by_one(monkeypatch, *parts):
     """An answer of which each part is sent when the previous one has been read, and some time later."""
     read = [threading.Event() for _ in parts]
-    left, feed = iter(read), LineStream.feed
+    left, feed = iter(read), EventReader.feed
 
     def feed_and_signal(self, data):
         found = feed(self, data)
@@ -525,7 +528,7 @@ def one_by_one(monkeypatch, *parts):
         next(left, read[-1]).set()
         return found
 
-    monkeypatch.setattr(LineStream, "feed", feed_and_signal)
+    monkeypatch.setattr(EventReader, "feed", feed_and_signal)
     first, *others = parts
     return answer(first, *(step for pair in zip(map(Wait, read), others, strict=False) for step in pair))
 
@@ -604,8 +607,8 @@ def test_a_call_is_the_answers_first_token(server, monkeypatch):
         ),
         pytest.param(
             [b"data: " + lines(said("Hel"))],
-            "the answer cannot be read: no JSON object: data: " + lines(said("Hel")).decode().strip() + ".",
-            None,
+            'the stream broke: it ended without "done": true.',
+            "Hel",
             id="another-framing",
         ),
     ],

@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_openclaw.providers.sse import Event, EventStream
+from pytest_openclaw.providers.stream import Event, EventReader
 from tests.providers.servers.misbehaving import pieces
 
 
 def read(*chunks: bytes) -> list[Event]:
     """All events of these chunks, including the one without its blank line."""
-    stream = EventStream()
+    stream = EventReader()
     events = [event for chunk in chunks for event in stream.feed(chunk)]
-    return [*events, *filter(None, [stream.close()])]
+    return [*events, *stream.close()]
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_a_type_lasts_for_one_event():
 @pytest.mark.parametrize("end", [b"\n\n", b"\r\n\r\n", b"\r\r"], ids=["lf", "crlf", "cr"])
 def test_an_event_is_given_with_its_last_byte(end):
     """No event waits for bytes after it, which would delay the first token."""
-    assert EventStream().feed(b"data: a" + end) == [Event("message", "a")]
+    assert EventReader().feed(b"data: a" + end) == [Event("message", "a")]
 
 
 _LINES = st.sampled_from(["data: é🦞", "data: b", "data:", "event: x", ": c", "error: e", '{"a": 1}', ""])

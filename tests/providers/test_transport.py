@@ -18,7 +18,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from pytest_openclaw.providers import connection, listening, transport
+from pytest_openclaw.providers import connection, stream, transport
 from pytest_openclaw.providers.by_httpx2 import _Stream
 from pytest_openclaw.providers.http import _Direct
 from pytest_openclaw.providers.http_errors import (
@@ -28,7 +28,7 @@ from pytest_openclaw.providers.http_errors import (
     NetworkError,
     ProtocolError,
 )
-from pytest_openclaw.providers.sse import EventStream
+from pytest_openclaw.providers.stream import EventReader
 from pytest_openclaw.providers.transport import Outgoing, Sending, Transport
 from pytest_openclaw.providers.wire_errors import load_object
 from pytest_openclaw.types.requests import Request
@@ -767,13 +767,13 @@ def test_the_clock_starts_at_the_send(api, server, monkeypatch):
 
 def test_tokens_are_dated_by_their_bytes(api, server, monkeypatch):
     """A slow reader makes neither the first token nor the end later."""
-    feed = EventStream.feed
+    feed = EventReader.feed
 
     def slow_feed(self, data):
         time.sleep(LATE_S)
         return feed(self, data)
 
-    monkeypatch.setattr(EventStream, "feed", slow_feed)
+    monkeypatch.setattr(EventReader, "feed", slow_feed)
     server.on("*", Script.stream(api.text("Hi."), Pause(0.05), api.end()))
     before = time.perf_counter()
 
@@ -786,7 +786,7 @@ def test_tokens_are_dated_by_their_bytes(api, server, monkeypatch):
 
 def test_a_whole_answer_is_dated_by_its_bytes(api, server, monkeypatch):
     """The end of an answer that is not streamed is the arrival of its last bytes."""
-    monkeypatch.setattr(listening, "load_object", lambda text: time.sleep(LATE_S) or load_object(text))
+    monkeypatch.setattr(stream, "load_object", lambda text: time.sleep(LATE_S) or load_object(text))
     server.on("*", Script.answer(api.whole()))
     before = time.perf_counter()
 
@@ -797,7 +797,7 @@ def test_a_whole_answer_is_dated_by_its_bytes(api, server, monkeypatch):
 
 def test_by_a_proxy_times_are_taken_when_reading(api, server, monkeypatch):
     """httpx2's own transport, used for proxies, reports the send; a token's time is that of its reading."""
-    feed, go_on = EventStream.feed, threading.Event()
+    feed, go_on = EventReader.feed, threading.Event()
 
     def feed_and_go_on(self, data):
         found = feed(self, data)
@@ -805,7 +805,7 @@ def test_by_a_proxy_times_are_taken_when_reading(api, server, monkeypatch):
         go_on.set()
         return found
 
-    monkeypatch.setattr(EventStream, "feed", feed_and_go_on)
+    monkeypatch.setattr(EventReader, "feed", feed_and_go_on)
     monkeypatch.setenv("HTTP_PROXY", server.origin)
     server.on("*", Script.stream(api.text("Hi."), Wait(go_on), api.end()))
 

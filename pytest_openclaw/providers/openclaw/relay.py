@@ -20,7 +20,7 @@ from pytest_openclaw.core.text import counted
 from pytest_openclaw.providers.exchange import Exchange
 from pytest_openclaw.providers.http import HttpEdge
 from pytest_openclaw.providers.json_values import objects_in, text_in
-from pytest_openclaw.providers.listening import listen
+from pytest_openclaw.providers.stream import listen
 from pytest_openclaw.providers.wire_errors import load_object, shortened
 from pytest_openclaw.tools.captured.wire_requests import messages_of, system_of, text_of
 from pytest_openclaw.types import faults

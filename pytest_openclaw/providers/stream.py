@@ -1,0 +1,421 @@
+"""Reads an answer's bytes into an `Exchange`: server-sent events, lines of JSON, or one JSON text.
+
+The form of the bytes decides, not the content type, which gateways change. A stream ends with its end mark,
+or with the body after a finish reason. A finish reason by itself ends nothing; only silence after it does.
+One timeout bounds the whole attempt, also for a server that sends comments to keep the connection alive.
+
+Server-sent events follow the WHATWG standard, without `id` and `retry`. In addition these are read: a last
+event without a blank line, events without blank lines between them, a field `error` (older llama.cpp
+servers), and a line of bare JSON, which gateways send when they fail.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import aclosing, suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from pytest_openclaw.core.text import valid_text
+from pytest_openclaw.providers import limits
+from pytest_openclaw.providers.http_errors import BrokenFraming, DecodingError, HttpError
+from pytest_openclaw.providers.json_values import objects_in
+from pytest_openclaw.providers.wire_errors import error_of_object, load_object, page_title, shortened
+from pytest_openclaw.types import faults
+from pytest_openclaw.types.faults import CallFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_openclaw.core.json_types import JsonObject
+    from pytest_openclaw.providers.connection import Head
+    from pytest_openclaw.providers.exchange import Exchange
+    from pytest_openclaw.providers.http import HttpAnswer, HttpEdge
+    from pytest_openclaw.providers.http_call import Call, Dialect
+    from pytest_openclaw.types.replies import Fault, Reply
+
+SILENCE_S = 2.0
+"""Seconds without a byte after a finish reason, after which an answer is complete."""
+LINGER_S = 0.2
+"""Seconds to wait for the body's end after the end mark; then its connection can be used again."""
+_STREAM_TYPES = frozenset(
+    {"text/event-stream", "application/x-ndjson", "application/ndjson", "application/jsonl"}
+)
+_BOM = b"\xef\xbb\xbf"
+_BLANKS = " \t"
+
+
+class Copy(Protocol):
+    """Receives the bytes of an answer while it is read."""
+
+    async def begin(self, kind: str) -> None:
+        """Receive the answer's content type."""
+        ...
+
+    async def write(self, piece: bytes) -> None:
+        """Receive the next piece of its body."""
+        ...
+
+
+async def listen(
+    edge: HttpEdge,
+    call: Call,
+    dialect: Dialect,
+    exchange: Exchange,
+    *,
+    timeout_s: float,
+    copy: Copy | None = None,
+) -> Reply:
+    """Send the call and read the answer to its end.
+
+    Args:
+        edge: the provider's connections.
+        call: the request.
+        dialect: parses the answer.
+        exchange: new; its `streaming` is whether a stream was requested.
+        timeout_s: seconds for the whole attempt.
+        copy: receives the bytes of a successful answer.
+
+    Raises:
+        CallFailed: the answer is missing or incomplete; the fault has the received part and its times.
+    """
+    try:
+        async with (
+            asyncio.timeout(timeout_s),
+            aclosing(await edge.open(call, exchange.receive_sent)) as answer,
+        ):
+            await _Reader(edge.name, call, dialect, exchange, answer, copy).read()
+        return exchange.reply()
+    except TimeoutError:
+        fault = faults.timed_out(edge.name, timeout_s)
+    except DecodingError as error:
+        fault = faults.malformed(edge.name, f"its compression is broken: {shortened(str(error))}")
+    except BrokenFraming as error:
+        fault = faults.malformed(edge.name, f"it is not HTTP: {shortened(str(error))}")
+    except HttpError:
+        fault = faults.stream_broken(edge.name, "the connection was lost in the middle of the answer")
+    except CallFailed as failed:
+        fault = failed.fault
+    if exchange.is_complete:
+        return exchange.reply()
+    raw = call.hide(exchange.raw() or fault.raw)
+    raise CallFailed(replace(fault, raw=raw, timing=exchange.timing(), usage=exchange.reply().usage))
+
+
+async def fetch_object(edge: HttpEdge, call: Call, *, timeout_s: float) -> JsonObject:
+    """Send a small request about the server itself and return the object in its answer.
+
+    Raises:
+        CallFailed: the answer is not an object.
+    """
+    body = b""
+    try:
+        async with asyncio.timeout(timeout_s), aclosing(await edge.open(call)) as answer:
+            limit = _Limit(edge.name, answer.head, limits.MOST_EVENT_BYTES)
+            while arrived := await answer.read():
+                for piece, _ in arrived:
+                    limit.add(piece)
+                    body += piece
+    except TimeoutError:
+        raise CallFailed(faults.timed_out(edge.name, timeout_s)) from None
+    except HttpError:
+        raise CallFailed(faults.stream_broken(edge.name, "the connection was lost")) from None
+    text = body.decode("utf-8-sig", "replace")
+    payload = load_object(text)
+    if payload is None:
+        raise CallFailed(_no_object(edge.name, call, text))
+    return payload
+
+
+class _Reader:
+    """Reads one answer."""
+
+    def __init__(
+        self,
+        name: str,
+        call: Call,
+        dialect: Dialect,
+        exchange: Exchange,
+        answer: HttpAnswer,
+        copy: Copy | None,
+    ) -> None:
+        self._name, self._call, self._dialect, self._exchange = name, call, dialect, exchange
+        self._answer, self._copy = answer, copy
+        self._events = EventReader()
+        self._payload: JsonObject | None = None
+        self._ignored = ""
+
+    async def read(self) -> None:
+        content_type = self._answer.head.headers.get("content-type", "")
+        kind = content_type.partition(";")[0].strip().lower()
+        is_whole = "json" in kind and kind not in _STREAM_TYPES
+        limit = _Limit(
+            self._name, self._answer.head, limits.MOST_EVENT_BYTES if is_whole else limits.MOST_BYTES
+        )
+        is_buffered = is_whole and "content-length" in self._answer.head.headers
+        if self._copy is not None:
+            await self._copy.begin(content_type)
+        while arrived := await self._next():
+            for piece, arrived_at in arrived:
+                limit.add(piece)
+                if self._copy is not None:
+                    await self._copy.write(piece)
+                self._exchange.receive_arrival(arrived_at)
+                events = self._events.feed(piece)
+                if self._events.is_stream:  # perhaps one that was not requested
+                    self._exchange.streaming = not is_buffered
+                self._take_all(events)
+                if self._events.pending_bytes > limits.MOST_EVENT_BYTES:
+                    longest = limits.mebibytes(limits.MOST_EVENT_BYTES)
+                    raise CallFailed(faults.malformed(self._name, f"an event of it is longer than {longest}"))
+            if self._exchange.is_over:
+                await self._read_rest()
+                return
+        self._close(kind)
+
+    async def _next(self) -> list[tuple[bytes, float]]:
+        """Return what has arrived; nothing at the end, which silence after a finish reason is too."""
+        if not self._exchange.ended:
+            return await self._answer.read()
+        try:
+            async with asyncio.timeout(SILENCE_S):
+                return await self._answer.read()
+        except TimeoutError:
+            return []
+
+    async def _read_rest(self) -> None:
+        """Read the body's end; after the end mark nothing else matters."""
+        with suppress(TimeoutError, HttpError):
+            async with asyncio.timeout(LINGER_S):
+                while await self._answer.read():
+                    pass
+
+    def _take_all(self, events: list[Event]) -> None:
+        for event in events:
+            if not self._exchange.is_over:
+                self._take(event)
+
+    def _take(self, event: Event) -> None:
+        """Read an event; what is not JSON is a heartbeat, such as a date, `ping` or `null`."""
+        exchange, data = self._exchange, event.data.strip()
+        if data == "[DONE]":
+            if self._dialect.done_ends or exchange.ended:
+                exchange.receive_end()
+            return
+        payloads = _objects_of(data)
+        error: faults.WireError | None = None
+        if event.type == "error":
+            error = error_of_object(payloads[0] if payloads else data)
+        elif not payloads and data.startswith("{"):
+            if not exchange.is_complete:
+                raise CallFailed(_no_object(self._name, self._call, data))
+        elif not payloads:
+            self._ignored = data
+        for payload in payloads if error is None else ():
+            self._payload = payload
+            error = error or self._dialect.read(payload, exchange)
+        if error is not None and not exchange.is_complete:
+            raise CallFailed(self._fault(error))
+
+    def _close(self, kind: str) -> None:
+        """Decide what the end of the body means."""
+        exchange, events = self._exchange, self._events
+        for event in events.close():
+            # A last event whose end is missing is read if it is complete otherwise.
+            if event.type == "error" or event.data.strip() == "[DONE]" or _objects_of(event.data):
+                self._take_all([event])
+        is_stream = kind in _STREAM_TYPES or (
+            exchange.streaming and "json" not in kind and kind != "text/html"
+        )
+        if not events.is_stream:
+            text = events.text()
+            if self._payload is None:
+                for payload in _objects_of(text):
+                    self._take_all([Event("message", json.dumps(payload))])
+            exchange.receive_at_once()
+            if self._payload is not None and self._dialect.is_whole(self._payload):
+                exchange.receive_end()
+            elif not exchange.ended and not (is_stream and _is_cut(text)):
+                raise CallFailed(self._no_answer(text))
+        if not exchange.ended:
+            after = f"; its last words: {shortened(self._ignored)}" if self._ignored else ""
+            why = f"it ended without {self._dialect.end_mark}{self._call.hide(after)}"
+            raise CallFailed(faults.stream_broken(self._name, why))
+
+    def _no_answer(self, text: str) -> Fault:
+        if self._payload is None:
+            return _no_object(self._name, self._call, text)
+        why = f"this holds no answer: {self._call.hide(shortened(text))}"
+        return faults.malformed(self._name, why, raw=valid_text(text))
+
+    def _fault(self, error: faults.WireError) -> Fault:
+        error = self._call.hide_in(error)
+        if self._exchange.has_tokens and not error.written:
+            said = error.message or error.code or error.type or "no reason given"
+            return faults.stream_broken(self._name, f"after the first tokens the server says: {said}")
+        return faults.refused_by_server(self._name, self._call.model, error)
+
+
+class _Limit:
+    """Counts the bytes of a body.
+
+    Raises:
+        CallFailed: the body, or its stated length, is longer than `most_bytes`.
+    """
+
+    def __init__(self, name: str, head: Head, most_bytes: int) -> None:
+        self._name = name
+        self._most_bytes = self._left_bytes = most_bytes
+        claimed = head.headers.get("content-length", "")
+        if claimed.isdecimal() and int(claimed) > most_bytes:
+            raise self._too_much()
+
+    def add(self, piece: bytes) -> None:
+        """Count a piece."""
+        self._left_bytes -= len(piece)
+        if self._left_bytes < 0:
+            raise self._too_much()
+
+    def _too_much(self) -> CallFailed:
+        longest = limits.mebibytes(self._most_bytes)
+        return CallFailed(faults.malformed(self._name, f"it is longer than {longest}"))
+
+
+class Event(NamedTuple):
+    """One event: its type (`message` unless named) and its data lines, joined by line feeds."""
+
+    type: str
+    data: str
+
+
+class EventReader:
+    """Turns chunks of bytes, cut anywhere, into events.
+
+    Attributes:
+        is_stream: whether there are server-sent events, or several lines of JSON.
+        pending_bytes: received after the chunk that completed the last event.
+    """
+
+    def __init__(self) -> None:
+        self.is_stream = False
+        self.pending_bytes = 0
+        self._before: list[bytes] = []
+        self._line: list[bytes] = []
+        self._type = ""
+        self._data: list[str] = []
+        self._at_start, self._after_cr, self._has_blanks = True, False, False
+        self._n_objects, self._is_text = 0, False
+
+    def feed(self, chunk: bytes) -> list[Event]:
+        """Return the events that `chunk` completes, in order."""
+        if not self.is_stream:
+            self._before.append(chunk)
+        events = [event for line in self._lines(chunk) for event in self._read(line)]
+        self.pending_bytes = 0 if events else self.pending_bytes + len(chunk)
+        return events
+
+    def close(self) -> list[Event]:
+        """Return the last events, whose ends are missing."""
+        line, self._line = self._without_bom(b"".join(self._line)), []
+        return [*(self._read(line) if line else ()), *self._read(b"")]
+
+    def text(self) -> str:
+        """Return all of a body that is not a stream."""
+        return b"".join(self._before).decode("utf-8-sig", "replace")
+
+    def _lines(self, chunk: bytes) -> list[bytes]:
+        """Complete lines without their ends; CR counts at once, and an LF that follows later is skipped."""
+        if self._after_cr and chunk[:1] == b"\n":
+            chunk = chunk[1:]
+        if not chunk:
+            return []
+        self._after_cr = chunk[-1:] == b"\r"
+        lines = chunk.splitlines()
+        rest = lines.pop() if chunk[-1:] not in b"\r\n" else b""
+        if lines:
+            lines[0] = self._without_bom(b"".join((*self._line, lines[0])))
+            self._line = []
+        if rest:
+            self._line.append(rest)
+        return lines
+
+    def _without_bom(self, line: bytes) -> bytes:
+        if not self._at_start:
+            return line
+        self._at_start = False
+        return line.removeprefix(_BOM)
+
+    def _read(self, line: bytes) -> Iterator[Event]:
+        """Read a line; yield the events that it ends."""
+        if self._is_text:
+            return
+        # Broken bytes become U+FFFD here; a character cannot be cut, since a line is whole.
+        text = line.decode("utf-8", "replace")
+        name, _, value = text.partition(":")
+        value = value.removeprefix(" ")
+        if not text.strip(_BLANKS):
+            self._has_blanks = self._has_blanks or bool(self._data)
+            yield from self._dispatch()
+        elif name in ("data", "event", "error"):
+            if not self._has_blanks and _is_complete("\n".join(self._data)):
+                yield from self._dispatch()  # the server omits blank lines
+            self._begin()
+            if name == "event":
+                self._type = value
+            else:
+                self._type = "error" if name == "error" else self._type
+                self._data.append(value)
+        elif text.lstrip(_BLANKS).startswith("{"):
+            yield from self._read_object(text)
+        elif not self.is_stream and text.lstrip(_BLANKS).startswith(("[", "<")):
+            self._is_text = True
+
+    def _read_object(self, text: str) -> Iterator[Event]:
+        if not self.is_stream and load_object(text) is None and not self._n_objects:
+            self._is_text = True  # the first line of several, or of a text that is cut
+            return
+        self._n_objects += 1
+        if self._n_objects > 1:
+            self._begin()
+        yield from self._dispatch()
+        yield Event("message", text)
+
+    def _begin(self) -> None:
+        self.is_stream = True
+        self._before.clear()
+
+    def _dispatch(self) -> Iterator[Event]:
+        """End the event; an event without data is ignored."""
+        event = Event(self._type or "message", "\n".join(self._data))
+        self._type, self._data = "", []
+        if event.data:
+            yield event
+
+
+def _objects_of(text: str) -> list[JsonObject]:
+    """Return the JSON object that a text is, or the objects of a JSON array; none for another text."""
+    if (payload := load_object(text)) is not None:
+        return [payload]
+    if not text.lstrip().startswith("["):
+        return []
+    try:
+        return objects_in(json.loads(text))
+    except (ValueError, RecursionError):
+        return []
+
+
+def _is_complete(data: str) -> bool:
+    return data == "[DONE]" or load_object(data) is not None
+
+
+def _is_cut(text: str) -> bool:
+    """Whether a body of no known form may be the beginning of a stream."""
+    return not text.strip() or text.lstrip().startswith("{")
+
+
+def _no_object(name: str, call: Call, text: str) -> Fault:
+    what = page_title(text.strip()) or (
+        f"no JSON object: {shortened(text)}" if text.strip() else "it is empty"
+    )
+    return faults.malformed(name, call.hide(what), raw=valid_text(text))
