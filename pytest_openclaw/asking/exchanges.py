@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from pytest_openclaw.tools.recovery import Nudge
-    from pytest_openclaw.tools.world import Playing
     from pytest_openclaw.types.replies import EndedBy
     from pytest_openclaw.types.requests import Request
     from pytest_openclaw.types.tool_calls import Dispatched, ToolCall
+    from pytest_openclaw.worlds.playing import Playing
 
 _Answered = tuple[tuple["ToolCall", ...], tuple[str, ...], "EndedBy | None"]
 # The world has far smaller limits of its own; this is for unforeseen cases.
@@ -88,7 +88,7 @@ class _Exchange:
     @cached_property
     def _playing(self) -> Playing:
         # Imported here: a run without worlds does not need these modules.
-        from pytest_openclaw.tools.world import Playing
+        from pytest_openclaw.worlds.playing import Playing
 
         return Playing(self._world, self._request.tools, context_tokens=self._context_tokens)
 
@@ -160,7 +160,7 @@ class _Exchange:
         from pytest_openclaw.tools.promoted import promoted_calls
         from pytest_openclaw.tools.recovery import is_broken
         from pytest_openclaw.tools.thinking import strip_thinking
-        from pytest_openclaw.tools.world import yield_note
+        from pytest_openclaw.worlds.playing import yield_note
 
         tools, playing = self._request.tools, self._playing
         native = reply.tool_calls

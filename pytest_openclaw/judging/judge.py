@@ -251,7 +251,7 @@ def _dispatched(prompt: Prompt, answer: Reply, tools: Sequence[Tool]) -> Reply:
     calls = tuple(call.call for call in made)
     state = answer.world
     if prompt.world is not None and state is None:
-        from pytest_openclaw.tools.world import answered_calls, final_state
+        from pytest_openclaw.worlds.playing import answered_calls, final_state
 
         answered = answered_calls(answer) if answer.turns else dict(enumerate(calls))
         state = final_state(prompt.world, tools, answered.values())

@@ -162,7 +162,7 @@ def main(offer: Path) -> None:
     tools, world = load_offer(offer.read_text("utf-8"))
     play = None
     if world is not None:
-        from pytest_openclaw.tools.world import Playing
+        from pytest_openclaw.worlds.playing import Playing
 
         importlib.import_module("jsonschema")  # now, because later it would delay the first result
         play = Playing(world, tools).answer

@@ -88,9 +88,8 @@ def _fields(prompt: Prompt) -> dict[str, Any]:
 
 
 def _world(world: World) -> dict[str, Any]:
-    """Return a world's keys; without variables it is that of runs before there were any."""
-    plain = asdict(world)
-    return plain if world.env else {key: value for key, value in plain.items() if key != "env"}
+    """Return a world's keys; `env` and `python` only if they are set, as in runs before there were any."""
+    return {key: value for key, value in asdict(world).items() if value or key not in ("env", "python")}
 
 
 def _share(prompt: Prompt) -> str | None:

@@ -29,7 +29,7 @@ def read_world(value: Any) -> World:
     """
     if not isinstance(value, Mapping):
         raise ValueError(
-            f"is {kind_of(value)}, not a table. Write files, commands, memory, pages, answers, env."
+            f"is {kind_of(value)}, not a table. Write files, commands, memory, pages, answers, env, python."
         )
     _only(value, _READERS)
     found: dict[str, Any] = {}
@@ -148,6 +148,12 @@ def _answer(entry: Mapping[str, Any]) -> Answer:
     return Answer(tool=_text(entry, "tool"), matching=matching, **given)
 
 
+def _python(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError(f"is {shown(value)}. Write true or false.")
+    return value
+
+
 def _steps(value: Any) -> int:
     if not is_whole(value, 1, MOST_STEPS):
         raise ValueError(f"is {shown(value)}. Write a whole number from 1 to {MOST_STEPS}.")
@@ -179,5 +185,6 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "pages": _texts,
     "answers": _answers,
     "env": _env,
+    "python": _python,
     "steps": _steps,
 }

@@ -85,6 +85,7 @@ class World:
         pages: URL → text, for the web tools.
         answers: for every other tool; the first that matches.
         env: environment variables of commands, by name.
+        python: whether commands may run `python3`: a small embedded one, without the machine's.
         steps: the maximum of turns for each message of the user.
     """
 
@@ -94,6 +95,7 @@ class World:
     pages: Mapping[str, str] = field(default_factory=dict)
     answers: tuple[Answer, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
+    python: bool = False
     steps: int = DEFAULT_STEPS
 
 
@@ -112,13 +114,15 @@ class WorldState:
     Attributes:
         files: path → text; in the workspace relative to it.
         sent: the arguments of every message, with the tool under `tool`.
-        ran: every command that was run, found or not.
+        ran: every command, found or not.
+        parts: for each of them the simple commands that ran in it, with their words after expansion.
         changed: paths whose text has changed since the start, or that were removed.
-        timed_out: indices of the answered calls that exceeded their work limit, from 0.
+        timed_out: indices of the answered calls that exceeded their limits of time and memory, from 0.
     """
 
     files: Mapping[str, str] = field(default_factory=dict)
     sent: tuple[Mapping[str, Any], ...] = ()
     ran: tuple[str, ...] = ()
+    parts: tuple[tuple[str, ...], ...] = ()
     changed: tuple[str, ...] = ()
     timed_out: tuple[int, ...] = ()

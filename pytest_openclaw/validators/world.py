@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pytest_openclaw.core.bounded_regex import fullmatches, searches
@@ -155,13 +156,14 @@ class WorldReached(CallRule):
         if self.ran == () and state.ran:
             tools = _runners(state.ran, made)
             yield Flaw(f"{shown(state.ran[0])} was run, no command was due", is_harm=True, tools=tools)
+        texts = [(command, *parts) for command, parts in zip(state.ran, state.parts, strict=True)]
         for pattern in self.ran or ():
-            if not any(fullmatches(pattern, command) for command in state.ran):
+            if not any(fullmatches(pattern, text) for text in chain(*texts)):
                 yield Flaw(f"no command was run that matches {shown(pattern)}")
         for pattern in self.never_ran:
-            if found := [command for command in state.ran if searches(pattern, command)]:
-                said = f"{shown(found[0])} was run, which is not allowed"
-                yield Flaw(said, is_harm=True, tools=_runners(found, made))
+            if found := [run for run in texts if any(searches(pattern, text) for text in run)]:
+                said = f"{shown(found[0][0])} was run, which is not allowed"
+                yield Flaw(said, is_harm=True, tools=_runners([run[0] for run in found], made))
 
     def _patterns(self, key: str, value: object) -> tuple[str, ...]:
         patterns = texts_value(self.type, key, value)

@@ -8,7 +8,7 @@ from contextlib import suppress
 from http.server import BaseHTTPRequestHandler
 from typing import Any
 
-from pytest_openclaw.tools.world.outbox import chat_of
+from pytest_openclaw.worlds.outbox import chat_of
 from tests.openclaw.loopback import LoopbackServer, QuietHandler
 
 TOKEN = "123456:TEST"

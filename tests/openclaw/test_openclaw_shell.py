@@ -19,10 +19,10 @@ from pytest_openclaw.providers.openclaw import disk
 from pytest_openclaw.providers.openclaw.call import scratch_folder
 from pytest_openclaw.providers.openclaw.disk import Disk
 from pytest_openclaw.providers.openclaw.played_shell import command_of, play
-from pytest_openclaw.tools.world import work, workspace
-from pytest_openclaw.tools.world.shell import Exec, Ran
-from pytest_openclaw.tools.world.workspace import ToolError, Workspace
 from pytest_openclaw.types.worlds import Command, World
+from pytest_openclaw.worlds import work, workspace
+from pytest_openclaw.worlds.shell import Exec, Ran
+from pytest_openclaw.worlds.workspace import ToolError, Workspace
 from tests.searching import examples
 
 pytestmark = [

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from pytest_openclaw.tools.catalogue import load_catalogue
-from pytest_openclaw.tools.world import Playing
 from pytest_openclaw.types.tool_calls import Tool, ToolCall
 from pytest_openclaw.types.worlds import World
+from pytest_openclaw.worlds.playing import Playing
 from tests.openclaw.model_server import ScriptedModel
 from tests.openclaw.real import RealOpenClaw, run_agent
 from tests.openclaw.site import Site

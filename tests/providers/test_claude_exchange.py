@@ -15,11 +15,11 @@ from pytest_openclaw.providers.claude.played_stream import PlayedStream
 from pytest_openclaw.providers.claude.stream_json import receive_line
 from pytest_openclaw.providers.exchange import Exchange
 from pytest_openclaw.tools.catalogue import load_catalogue
-from pytest_openclaw.tools.world import answered_calls, final_state
 from pytest_openclaw.types.replies import Fault
 from pytest_openclaw.types.requests import Request
 from pytest_openclaw.types.tool_calls import ToolCall
 from pytest_openclaw.types.worlds import Command, World
+from pytest_openclaw.worlds.playing import answered_calls, final_state
 from tests.providers.fake_claude import ask, environ_of, provider_of
 from tests.providers.fake_claude.cli import event, result, synthetic
 

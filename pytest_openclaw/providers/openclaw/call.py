@@ -23,10 +23,10 @@ from pytest_openclaw.providers.processes import find_program, new_folders
 from pytest_openclaw.tools.bridge import BRIDGE, LOOKUPS
 from pytest_openclaw.tools.catalogue import load_catalogue
 from pytest_openclaw.tools.paths import place_of
-from pytest_openclaw.tools.world.search import is_note
 from pytest_openclaw.types.requests import DEFAULT_CONTEXT_TOKENS
 from pytest_openclaw.types.targets import LISTED
 from pytest_openclaw.types.worlds import World
+from pytest_openclaw.worlds.search import is_note
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

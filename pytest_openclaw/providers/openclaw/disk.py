@@ -19,13 +19,14 @@ from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.core.text import valid_text
 from pytest_openclaw.providers.mcp_tools import dump_offer
 from pytest_openclaw.tools.paths import ROOT, is_inside, place_of
-from pytest_openclaw.tools.world.workspace import MOST_CHARS, ToolError, Workspace
 from pytest_openclaw.types.worlds import WorldState
+from pytest_openclaw.worlds.workspace import MOST_CHARS, ToolError, Workspace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from pytest_openclaw.types.worlds import World
+    from pytest_openclaw.worlds.shell import Exec
 
 MOST_FILES = 2000
 MOST_FOLDERS = 1000
@@ -187,12 +188,13 @@ class Played:
     Attributes:
         outside: the suite's files outside the workspace, place → text; they are not on disk.
         folders: the folders in which they are or were.
-        ran: the commands so far.
+        ran, parts: the commands so far; see `WorldState`.
     """
 
     outside: Mapping[str, str]
     folders: tuple[str, ...] = ()
     ran: tuple[str, ...] = ()
+    parts: tuple[tuple[str, ...], ...] = ()
 
     @classmethod
     def at_start(cls, world: World) -> Played:
@@ -205,17 +207,27 @@ class Played:
         if not file.exists():
             return cls.at_start(world)
         data = json.loads(file.read_text("utf-8"))
-        return cls(outside=data["outside"], folders=tuple(data["folders"]), ran=tuple(data["ran"]))
+        return cls(
+            outside=data["outside"],
+            folders=tuple(data["folders"]),
+            ran=tuple(data["ran"]),
+            parts=tuple(map(tuple, data["parts"])),
+        )
 
-    def after(self, workspace: Workspace, ran: Iterable[str]) -> Played:
+    def after(self, workspace: Workspace, shell: Exec) -> Played:
         """Return the state after some commands that have resulted in this workspace."""
         outside = {place: text for place, text in workspace.files.items() if not is_inside(place)}
         folders = sorted(place for place in workspace.folders if not is_inside(place))
-        return Played(outside=outside, folders=tuple(folders), ran=(*self.ran, *ran))
+        return Played(
+            outside=outside,
+            folders=tuple(folders),
+            ran=(*self.ran, *shell.ran),
+            parts=(*self.parts, *shell.parts),
+        )
 
     def save(self, file: Path) -> None:
         """Write the state to a file."""
-        plain = {"outside": dict(self.outside), "folders": self.folders, "ran": self.ran}
+        plain = {"outside": dict(self.outside), "folders": self.folders, "ran": self.ran, "parts": self.parts}
         _write_whole(file, json.dumps(plain), beside=file)
 
 
@@ -260,4 +272,4 @@ class Stage:
         played = Played.load(self.played_file, world)
         start, files = files_of(world), {**self.disk.read()[0], **played.outside}
         changed = sorted(place for place in {*start, *files} if start.get(place) != files.get(place))
-        return WorldState(files=files, ran=played.ran, changed=tuple(changed))
+        return WorldState(files=files, ran=played.ran, parts=played.parts, changed=tuple(changed))

@@ -1,8 +1,8 @@
 """The program that the real agent runs as a shell: it plays commands on the world, and executes none.
 
 OpenClaw's exec calls `$SHELL -c COMMAND`, in the workspace or in the model's folder. The command is answered
-by the rules of a scripted exchange (`tools/world/shell.py`): from the suite's answers and by a few plain
-programs, on the files on disk. Nothing else is read or written.
+as in a scripted exchange (`worlds/shell.py`): by the suite's answers, or in a sandboxed bash on the files on
+disk. Nothing else is read or written.
 """
 
 from __future__ import annotations
@@ -20,14 +20,13 @@ from pytest_openclaw.core.locks import LockFile
 from pytest_openclaw.core.text import valid_text
 from pytest_openclaw.providers.mcp_tools import broken_file, load_offer
 from pytest_openclaw.providers.openclaw.disk import Played, Stage
-from pytest_openclaw.tools.world.shell import MISUSE, Exec, Ran
-from pytest_openclaw.tools.world.work import OutOfWorkError
-from pytest_openclaw.tools.world.workspace import ToolError, named_place
+from pytest_openclaw.worlds.shell import Exec, Ran, TimedOutError
+from pytest_openclaw.worlds.workspace import ToolError, named_place
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-NOT_PLAYED, OUTPUT_CLOSED, TIMED_OUT = 126, 141, 124
+MISUSE, NOT_PLAYED, OUTPUT_CLOSED, TIMED_OUT = 2, 126, 141, 124
 # Shell options with an argument.
 _WITH_WORD = ("-o", "+o", "-O", "+O", "--rcfile", "--init-file")
 _OPTIONS = re.compile(r"[-+][a-zA-Z]+|--[a-z-]+")
@@ -61,19 +60,19 @@ def play(stage: Stage, command: str, folder: str) -> Ran:
     with LockFile(stage.lock_file):
         played = Played.load(stage.played_file, world)
         workspace = disk.load(played)
-        shell = Exec(workspace, world.commands, world.env)
+        shell = Exec(workspace, world)
         try:
             place = named_place(disk.with_world_paths(folder))
             ran = shell.run(disk.with_world_paths(command).strip(), place)
         except ToolError as error:
             ran = Ran(f"sh: {error}", 1)
-        except OutOfWorkError:
+        except TimedOutError:
             ran = Ran("sh: the command timed out", TIMED_OUT)
         try:
             disk.store(workspace)
         except ToolError as error:
             ran = Ran(f"{ran.output}\nsh: {error}".lstrip(), 1)
-        played.after(workspace, shell.ran).save(stage.played_file)
+        played.after(workspace, shell).save(stage.played_file)
     return Ran(disk.with_real_paths(valid_text(ran.output)), ran.code)
 
 

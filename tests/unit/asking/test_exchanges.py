@@ -20,13 +20,13 @@ from pytest_openclaw.asking.messages import Listed
 from pytest_openclaw.core import bounded_regex
 from pytest_openclaw.judging import judge
 from pytest_openclaw.tools.catalogue import load_catalogue
-from pytest_openclaw.tools.world import final_state
 from pytest_openclaw.types import faults
 from pytest_openclaw.types.replies import CallResult, Fault, Reply, Timing
 from pytest_openclaw.types.requests import Request
 from pytest_openclaw.types.settings import Settings
 from pytest_openclaw.types.tool_calls import ToolCall
 from pytest_openclaw.types.worlds import Command, World
+from pytest_openclaw.worlds.playing import final_state
 from tests.unit.asking.asking import Room
 from tests.unit.asking.fake_providers import Handy, cell
 

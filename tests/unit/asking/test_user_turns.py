@@ -16,7 +16,6 @@ from pytest_openclaw.asking import attempt, retry
 from pytest_openclaw.asking.client import AskingClient
 from pytest_openclaw.judging import judge
 from pytest_openclaw.tools.catalogue import load_catalogue
-from pytest_openclaw.tools.world import final_state
 from pytest_openclaw.types import faults
 from pytest_openclaw.types.replies import CallResult, Fault, Reply, Turn
 from pytest_openclaw.types.requests import Request
@@ -24,6 +23,7 @@ from pytest_openclaw.types.settings import Settings
 from pytest_openclaw.types.tool_calls import ToolCall
 from pytest_openclaw.types.worlds import Answer, World
 from pytest_openclaw.validators.world import WorldReached
+from pytest_openclaw.worlds.playing import final_state
 from tests.unit.asking.fake_providers import Conversing, cell
 from tests.unit.asking.test_exchanges import READ, SILENT, TOOLS, WORLD, WRITE, Script, calls, timing
 

@@ -14,12 +14,12 @@ from pytest_openclaw.tools.bridge import inner_call
 from pytest_openclaw.tools.catalogue import load_catalogue
 from pytest_openclaw.tools.dispatch import dispatch
 from pytest_openclaw.tools.signatures import signature
-from pytest_openclaw.tools.world import Playing
 from pytest_openclaw.types.prompts import Prompt
 from pytest_openclaw.types.replies import Reply, Turn
 from pytest_openclaw.types.tool_calls import Tool, ToolCall
 from pytest_openclaw.types.worlds import World
 from pytest_openclaw.validators import BUILTIN, build_registry, build_validator
+from pytest_openclaw.worlds.playing import Playing
 
 pytestmark = pytest.mark.newest
 

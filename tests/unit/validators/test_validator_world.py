@@ -11,12 +11,12 @@ from pytest_openclaw.core import bounded_regex
 from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.tools.catalogue import load_catalogue
 from pytest_openclaw.tools.dispatch import dispatch
-from pytest_openclaw.tools.world import final_state
 from pytest_openclaw.types.replies import Reply, Turn
 from pytest_openclaw.types.tool_calls import ToolCall
 from pytest_openclaw.types.worlds import Command, World
 from pytest_openclaw.validators import BUILTIN, build_registry, build_validator
-from tests.unit.tools.world.conftest import MESSAGE
+from pytest_openclaw.worlds.playing import final_state
+from tests.unit.worlds.conftest import MESSAGE
 
 REGISTRY = build_registry(("tests", validator) for validator in BUILTIN)
 TOOLS = (MESSAGE, *load_catalogue().surface("direct"))

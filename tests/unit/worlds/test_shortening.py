@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.tools.world.shortening import (
+from pytest_openclaw.types.worlds import Command, World
+from pytest_openclaw.worlds.shortening import (
     ResultLimits,
     cut_result,
     longest_part,
@@ -18,8 +19,7 @@ from pytest_openclaw.tools.world.shortening import (
     units,
     weight,
 )
-from pytest_openclaw.types.worlds import Command, World
-from tests.unit.tools.world.conftest import Caller
+from tests.unit.worlds.conftest import Caller
 
 SMALL = 64_000
 CHINESE = "".join(chr(0x4E00 + n % 2000) for n in range(40_000))

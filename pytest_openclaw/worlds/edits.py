@@ -13,13 +13,13 @@ from bisect import bisect_right
 from itertools import accumulate, chain, pairwise
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.tools.world.work import find_steps, line_steps
-from pytest_openclaw.tools.world.workspace import ToolError
+from pytest_openclaw.worlds.work import find_steps, line_steps
+from pytest_openclaw.worlds.workspace import ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pytest_openclaw.tools.world.work import Work
+    from pytest_openclaw.worlds.work import Work
 
 _EXACTLY = "The old text must match exactly including all whitespace and newlines."
 #: on one character, as in Unicode's stream-safe text; they are sorted in a time that grows with their square

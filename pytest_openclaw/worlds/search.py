@@ -6,16 +6,16 @@ import hashlib
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.tools.paths import place_of
-from pytest_openclaw.tools.world.external import wrap_external, wrap_part
-from pytest_openclaw.tools.world.shortening import LEAST_FETCHED_UNITS, MOST_FETCHED_UNITS, units
-from pytest_openclaw.tools.world.word_search import rank
-from pytest_openclaw.tools.world.work import line_steps
-from pytest_openclaw.tools.world.workspace import ToolError, named_place, pretty, text_of, whole_of
+from pytest_openclaw.worlds.external import wrap_external, wrap_part
+from pytest_openclaw.worlds.shortening import LEAST_FETCHED_UNITS, MOST_FETCHED_UNITS, units
+from pytest_openclaw.worlds.word_search import rank
+from pytest_openclaw.worlds.work import line_steps
+from pytest_openclaw.worlds.workspace import ToolError, named_place, pretty, text_of, whole_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pytest_openclaw.tools.world.workspace import Workspace
+    from pytest_openclaw.worlds.workspace import Workspace
 
 MOST_SNIPPETS = 20
 SNIPPET_CHARS = 700

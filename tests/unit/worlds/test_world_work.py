@@ -16,17 +16,6 @@ from pytest_openclaw.asking.cell_records import record_of
 from pytest_openclaw.core.redact import Redactor
 from pytest_openclaw.judging.judge import judge
 from pytest_openclaw.tools.dispatch.arguments import MAX_VALUES
-from pytest_openclaw.tools.world import Playing, final_state
-from pytest_openclaw.tools.world.edits import MOST_MARKS
-from pytest_openclaw.tools.world.work import (
-    CALL_STEPS,
-    EXCHANGE_STEPS,
-    MOST_CALLS,
-    OutOfWorkError,
-    Work,
-    n_read,
-)
-from pytest_openclaw.tools.world.workspace import ROOM_CHARS
 from pytest_openclaw.types.documents import load_schema
 from pytest_openclaw.types.prompts import Cell, Prompt
 from pytest_openclaw.types.replies import CallResult, Reply, Timing, Turn
@@ -35,9 +24,20 @@ from pytest_openclaw.types.targets import Target
 from pytest_openclaw.types.tool_calls import ToolCall
 from pytest_openclaw.types.worlds import World
 from pytest_openclaw.validators.text import Noop
+from pytest_openclaw.worlds.edits import MOST_MARKS
+from pytest_openclaw.worlds.playing import Playing, final_state
+from pytest_openclaw.worlds.work import (
+    CALL_STEPS,
+    EXCHANGE_STEPS,
+    MOST_CALLS,
+    OutOfWorkError,
+    Work,
+    n_read,
+)
+from pytest_openclaw.worlds.workspace import ROOM_CHARS
 from tests.searching import examples
-from tests.unit.tools.world.conftest import TOOLS
-from tests.unit.tools.world.hostile import turns, worlds
+from tests.unit.worlds.conftest import TOOLS
+from tests.unit.worlds.hostile import turns, worlds
 
 LATE = "Command timed out after 1800 seconds.\n\nThe command was terminated, but external side effects may"
 MANY = World(files={f"d{n % 50}/f{n}": "" for n in range(1900)})

@@ -15,11 +15,11 @@ from typing import NamedTuple
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from pytest_openclaw.worlds.shell_parts import Collected, Input, Shell, Streams
 
 from pytest_openclaw.tools.paths import absolute
-from pytest_openclaw.tools.world.shell import Interpreter
-from pytest_openclaw.tools.world.shell_parts import Collected, Input, Shell, Streams
-from pytest_openclaw.tools.world.workspace import Workspace
+from pytest_openclaw.worlds.shell import Interpreter
+from pytest_openclaw.worlds.workspace import Workspace
 from tests.searching import examples
 
 

@@ -23,18 +23,18 @@ from pytest_openclaw.tools.dispatch import CHECK_STEPS, dispatch, is_forgotten, 
 from pytest_openclaw.tools.dispatch.arguments import read_json
 from pytest_openclaw.tools.dispatch.complaints import error_text
 from pytest_openclaw.tools.signatures import signature
-from pytest_openclaw.tools.world import file_tools
-from pytest_openclaw.tools.world.failures import as_delivered, cut_text, failure_text, timeout_text
-from pytest_openclaw.tools.world.outbox import MESSAGE, SENDS, Outbox, undelivered, with_delivery
-from pytest_openclaw.tools.world.search import Memory, Web
-from pytest_openclaw.tools.world.shell import Exec
-from pytest_openclaw.tools.world.shortening import ResultLimits, cut_result
-from pytest_openclaw.tools.world.word_search import rank
-from pytest_openclaw.tools.world.work import MOST_CALLS, OutOfWorkError, n_read, weight_of
-from pytest_openclaw.tools.world.workspace import ToolError, Workspace, pretty, text_of, whole_of
 from pytest_openclaw.types.requests import DEFAULT_CONTEXT_TOKENS
 from pytest_openclaw.types.tool_calls import Dispatched
 from pytest_openclaw.types.worlds import WorldState
+from pytest_openclaw.worlds import file_tools
+from pytest_openclaw.worlds.failures import as_delivered, cut_text, failure_text, timeout_text
+from pytest_openclaw.worlds.outbox import MESSAGE, SENDS, Outbox, undelivered, with_delivery
+from pytest_openclaw.worlds.search import Memory, Web
+from pytest_openclaw.worlds.shell import Exec, TimedOutError
+from pytest_openclaw.worlds.shortening import ResultLimits, cut_result
+from pytest_openclaw.worlds.word_search import rank
+from pytest_openclaw.worlds.work import MOST_CALLS, OutOfWorkError, n_read, weight_of
+from pytest_openclaw.worlds.workspace import ToolError, Workspace, pretty, text_of, whole_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -83,7 +83,7 @@ class Playing:
         self._awaits_child = False
         self._limits = limits = ResultLimits(context_tokens)
         self._workspace = workspace = Workspace({**world.memory, **world.files})
-        self._exec = Exec(workspace, world.commands, world.env)
+        self._exec = Exec(workspace, world)
         self._outbox = Outbox(workspace)
         memory, web = Memory(workspace, world.memory), Web(workspace, world.pages)
         self._played: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
@@ -144,6 +144,7 @@ class Playing:
             files=files,
             sent=tuple(self._outbox.sent),
             ran=tuple(self._exec.ran),
+            parts=tuple(self._exec.parts),
             changed=tuple(place for place in places if workspace.start.get(place) != files.get(place)),
             timed_out=tuple(self._timed_out),
         )
@@ -162,7 +163,7 @@ class Playing:
         self._workspace.work.begin_call()
         try:
             text = self._result(made)
-        except OutOfWorkError:
+        except (OutOfWorkError, TimedOutError):
             self._timed_out.append(self._n_calls - 1)
             text = timeout_text(made)
         return cut_result(valid_text(text), self._limits)

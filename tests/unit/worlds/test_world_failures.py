@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from pytest_openclaw.tools.catalogue import load_catalogue
-from pytest_openclaw.tools.world import final_state
 from pytest_openclaw.types.tool_calls import Tool, ToolCall
 from pytest_openclaw.types.worlds import Answer, World
-from tests.unit.tools.world.conftest import Caller
+from pytest_openclaw.worlds.playing import final_state
+from tests.unit.worlds.conftest import Caller
 
 CATALOGUE = load_catalogue()
 TOOLS = (

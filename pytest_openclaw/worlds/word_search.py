@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from pytest_openclaw.tools.world.work import Work
+    from pytest_openclaw.worlds.work import Work
 
 MOST_WORDS = 32
 _WORD = re.compile(r"[^\W_]+")

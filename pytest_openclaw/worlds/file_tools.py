@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.tools.dispatch.names import edit_distance
 from pytest_openclaw.tools.paths import absolute
-from pytest_openclaw.tools.world.edits import NotFoundError, replace_pieces, same_ends
-from pytest_openclaw.tools.world.patch import patch_files
-from pytest_openclaw.tools.world.shortening import ReadFrom, read_part, units
-from pytest_openclaw.tools.world.work import line_steps
-from pytest_openclaw.tools.world.workspace import ToolError, inside, text_of, whole_of
+from pytest_openclaw.worlds.edits import NotFoundError, replace_pieces, same_ends
+from pytest_openclaw.worlds.patch import patch_files
+from pytest_openclaw.worlds.shortening import ReadFrom, read_part, units
+from pytest_openclaw.worlds.work import line_steps
+from pytest_openclaw.worlds.workspace import ToolError, inside, text_of, whole_of
 
 if TYPE_CHECKING:
-    from pytest_openclaw.tools.world.shortening import ResultLimits
-    from pytest_openclaw.tools.world.workspace import Workspace
+    from pytest_openclaw.worlds.shortening import ResultLimits
+    from pytest_openclaw.worlds.workspace import Workspace
 
 MOST_SHOWN_CHARS = 800
 MOST_ENTRIES = 500

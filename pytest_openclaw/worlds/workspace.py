@@ -7,7 +7,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.tools.paths import ROOT, absolute, folders_above, is_inside, place_of, referred
-from pytest_openclaw.tools.world.work import Work
+from pytest_openclaw.worlds.work import Work
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

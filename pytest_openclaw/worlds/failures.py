@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.tools.dispatch.complaints import error_text
-from pytest_openclaw.tools.world.external import wrap_external
-from pytest_openclaw.tools.world.shortening import cut_mark
+from pytest_openclaw.worlds.external import wrap_external
+from pytest_openclaw.worlds.shortening import cut_mark
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

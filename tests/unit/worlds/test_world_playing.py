@@ -15,14 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_openclaw.tools.catalogue import load_catalogue
-from pytest_openclaw.tools.world import Playing, answered_calls, final_state
-from pytest_openclaw.tools.world.playing import MOST_CALLS
-from pytest_openclaw.tools.world.shortening import ResultLimits
-from pytest_openclaw.tools.world.workspace import ROOM_CHARS
 from pytest_openclaw.types.replies import Reply, Turn
 from pytest_openclaw.types.tool_calls import ToolCall
 from pytest_openclaw.types.worlds import Answer, World
-from tests.unit.tools.world.conftest import TOOLS, WORLD, Caller
+from pytest_openclaw.worlds.playing import MOST_CALLS, Playing, answered_calls, final_state
+from pytest_openclaw.worlds.shortening import ResultLimits
+from pytest_openclaw.worlds.workspace import ROOM_CHARS
+from tests.unit.worlds.conftest import TOOLS, WORLD, Caller
 
 DIRECT = load_catalogue().surface("direct")
 MOST_CHARS = ResultLimits().result_weight
@@ -340,8 +339,8 @@ def test_a_turn_with_a_broken_call_is_not_carried_out() -> None:
 
 GUARDED = """
 import json, os, socket, sys
-from tests.unit.tools.world.conftest import Caller
-from tests.unit.tools.world.test_world_playing import everything_that_can_be_played
+from tests.unit.worlds.conftest import Caller
+from tests.unit.worlds.test_world_playing import everything_that_can_be_played
 play = everything_that_can_be_played()
 Caller()("read", path="notes.md")  # loads the JSON Schema library
 Caller().sh("free")  # loads the library for patterns

@@ -15,15 +15,15 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.tools.paths import absolute
-from pytest_openclaw.tools.world.edits import ALIKE, LINE_ENDS, same_ends
-from pytest_openclaw.tools.world.work import find_steps
-from pytest_openclaw.tools.world.workspace import ToolError, inside
+from pytest_openclaw.worlds.edits import ALIKE, LINE_ENDS, same_ends
+from pytest_openclaw.worlds.work import find_steps
+from pytest_openclaw.worlds.workspace import ToolError, inside
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pytest_openclaw.tools.world.work import Work
-    from pytest_openclaw.tools.world.workspace import Workspace
+    from pytest_openclaw.worlds.work import Work
+    from pytest_openclaw.worlds.workspace import Workspace
 
 MOST_PIECES = 100
 MOST_COUNTED = 1000

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from pytest_openclaw.tools.catalogue import load_catalogue
-from pytest_openclaw.tools.world.outbox import chat_of
 from pytest_openclaw.types.tool_calls import Tool
 from pytest_openclaw.types.worlds import Answer, World
-from tests.unit.tools.world.conftest import Caller
+from pytest_openclaw.worlds.outbox import chat_of
+from tests.unit.worlds.conftest import Caller
 
 KNOWN = load_catalogue().tools
 TOOLS = (KNOWN["message"], KNOWN["conversations_send"], KNOWN["tool_call"])

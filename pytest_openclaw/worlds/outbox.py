@@ -11,12 +11,12 @@ import re
 import zlib
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.tools.world.workspace import ToolError, pretty
+from pytest_openclaw.worlds.workspace import ToolError, pretty
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pytest_openclaw.tools.world.workspace import Workspace
+    from pytest_openclaw.worlds.workspace import Workspace
 
 MESSAGE = "message"
 SENDS = frozenset({MESSAGE, "conversations_send", "conversations_turn", "sessions_send"})

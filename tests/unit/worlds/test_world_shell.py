@@ -8,18 +8,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pytest_openclaw.worlds.programs import PROGRAMS
 
 from pytest_openclaw.core import bounded_regex
 from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.judging.judge import judge
-from pytest_openclaw.tools.world import Playing
-from pytest_openclaw.tools.world.programs import PROGRAMS
 from pytest_openclaw.types.prompts import Prompt
 from pytest_openclaw.types.replies import Reply, Turn
 from pytest_openclaw.types.tool_calls import ToolCall
 from pytest_openclaw.types.worlds import Command, World
 from pytest_openclaw.validators import BUILTIN, build_registry, build_validator
-from tests.unit.tools.world.conftest import TOOLS
+from pytest_openclaw.worlds.playing import Playing
+from tests.unit.worlds.conftest import TOOLS
 
 REGISTRY = build_registry([("pytest-openclaw", validator) for validator in BUILTIN])
 

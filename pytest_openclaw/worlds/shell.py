@@ -1,0 +1,257 @@
+"""Plays exec and process: a suite's commands by their patterns, and others in a sandboxed bash.
+
+The bash (`sandbox.py`) runs in a child of this process, which may need 2 s and 1 GiB for a command. Beyond
+that it is ended, and the next command starts another one.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import queue
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from pytest_openclaw.core.errors import OpenClawError
+from pytest_openclaw.tools.paths import ROOT, is_inside, place_of
+from pytest_openclaw.worlds.answered_commands import find_answer
+from pytest_openclaw.worlds.shortening import kept_output
+from pytest_openclaw.worlds.workspace import ToolError, text_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pytest_openclaw.types.worlds import World
+    from pytest_openclaw.worlds.workspace import Workspace
+
+CALL_S = 2.0
+MOST_BYTES = 1 << 30
+#: of all files; larger worlds are not given to a command
+MOST_FILE_BYTES = 20_000_000
+LONGEST_COMMAND = 131_072
+TOO_LONG = 126
+SANDBOX_MODULE = "pytest_openclaw.worlds.sandbox"
+_START_S = 30.0
+_LOOK_S = 0.02
+_ENDED = {127: "Command not found", 126: "Command not executable (permission denied)"}
+
+
+class TimedOutError(Exception):
+    """A call needs more time or memory than it has."""
+
+
+@dataclass(frozen=True)
+class Ran:
+    """The output and exit status of a command."""
+
+    output: str = ""
+    code: int = 0
+
+
+class Exec:
+    """Answers exec.
+
+    Args:
+        workspace: the files.
+        world: with the suite's commands and environment variables.
+    """
+
+    def __init__(self, workspace: Workspace, world: World) -> None:
+        self.ran: list[str] = []
+        self.parts: list[tuple[str, ...]] = []
+        self._workspace = workspace
+        self._world = world
+
+    def answer(self, arguments: Mapping[str, Any]) -> str:
+        """Return OpenClaw's answer to a command.
+
+        Raises:
+            TimedOutError: it needs too much time or memory; it has no effect.
+            OpenClawError: a suite's pattern cannot be decided.
+        """
+        command = text_of(arguments, "command", "").strip()
+        if not command:
+            raise ToolError("Provide a command to start.")
+        workdir = arguments.get("workdir")
+        folder = self._folder(workdir if isinstance(workdir, str) else "")
+        if folder is None:
+            return f'workdir "{workdir}" is unavailable or not a directory: command was not executed.'
+        env = arguments.get("env")
+        ran = self.run(command, folder, env if isinstance(env, dict) else {})
+        discarded, kept = kept_output(ran.output)
+        output = discarded + (kept.strip() or "(no output)")
+        if not ran.code:
+            return output
+        return f"{output}\n\n{_ENDED.get(ran.code, f'(Command exited with code {ran.code})')}"
+
+    def run(self, command: str, folder: str = "", env: Mapping[str, Any] | None = None) -> Ran:
+        """Play a command, and return what it prints, errors included; raises as `answer` does.
+
+        Args:
+            command: without blanks around it.
+            folder: the place in which it runs.
+            env: further environment variables.
+        """
+        self.ran.append(command)
+        self.parts.append(())
+        if len(command) > LONGEST_COMMAND:
+            return Ran("sh: Argument list too long", TOO_LONG)
+        known = find_answer(self._world.commands, command, self._workspace.text)
+        if known is not None:
+            self._write({place_of(path): text for path, text in known.writes.items()})
+            return Ran(known.output, known.exit_code)
+        workspace = self._workspace
+        if sum(map(len, workspace.files.values())) > MOST_FILE_BYTES:
+            return Ran(f"sh: cannot run: {ROOT} has more than {MOST_FILE_BYTES // 1_000_000} MB", 1)
+        more = {name: value for name, value in (env or {}).items() if isinstance(value, str)}
+        done = SANDBOX.play(
+            {
+                "command": command,
+                "folder": folder,
+                "env": {
+                    name: value
+                    for name, value in {**self._world.env, **more}.items()
+                    if _is_variable(name, value)
+                },
+                "files": workspace.files,
+                "folders": sorted(workspace.folders),
+                "commands": [vars(one) for one in self._world.commands],
+                "python": self._world.python,
+            }
+        )
+        self.parts[-1] = tuple(done["parts"])
+        try:
+            self._apply(done)
+        except ToolError as error:
+            return Ran(f"{done['output']}sh: {error}", 1)
+        return Ran(done["output"], done["code"])
+
+    def _apply(self, done: Mapping[str, Any]) -> None:
+        workspace = self._workspace
+        kept = {*done["folders"]}
+        for place in done["gone"]:
+            workspace.remove(place)
+        for place in sorted(workspace.folders, reverse=True):
+            if is_inside(place) and place not in kept:
+                workspace.remove(place)
+        for place in sorted(kept - workspace.folders):
+            workspace.make_folder(place)
+        self._write({place: text for place, text in done["files"].items() if is_inside(place)})
+        for place, text in done["files"].items():
+            if not is_inside(place):
+                workspace.spill(place, text)
+
+    def _write(self, texts: Mapping[str, str | None]) -> None:
+        for place, text in texts.items():
+            if text is None:
+                self._workspace.remove(place)
+            else:
+                self._workspace.put(place, text)
+
+    def _folder(self, workdir: str) -> str | None:
+        try:
+            place = place_of(workdir)
+        except ValueError:
+            return None
+        return place if self._workspace.is_folder(place) else None
+
+
+def _is_variable(name: str, value: str) -> bool:
+    return bool(name) and not {"=", "\0"} & {*name} and "\0" not in value
+
+
+# --- the child ------------------------------------------------------------------------------------
+
+
+class Sandbox:
+    """The child process in which commands run, one at a time; any thread may use it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._child: subprocess.Popen[bytes] | None = None
+        self._lines: queue.Queue[bytes] = queue.Queue()
+
+    def play(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        """Run a command; see `sandbox.play`.
+
+        Raises:
+            TimedOutError: it needs more than `CALL_S` or `MOST_BYTES`.
+            OpenClawError: the sandbox cannot start, or a pattern of the suite cannot be decided.
+        """
+        with self._lock:
+            if self._child is None or self._child.poll() is not None:
+                self._start()
+            line = self._ask(json.dumps(asked).encode() + b"\n", CALL_S)
+            if line is None:
+                self.close()
+                raise TimedOutError
+        done: dict[str, Any] = json.loads(line)
+        if "broken" in done:
+            raise OpenClawError(done["broken"])
+        if done["timed_out"]:
+            raise TimedOutError
+        return done
+
+    def close(self) -> None:
+        """End the child."""
+        child, self._child = self._child, None
+        if child is not None:
+            child.kill()
+            child.wait()
+            for pipe in (child.stdin, child.stdout):
+                if pipe is not None:
+                    with suppress(OSError):
+                        pipe.close()
+
+    def _start(self) -> None:
+        self.close()
+        import_path = [path or str(Path.cwd()) for path in sys.path]
+        code = f"import sys; sys.path[:] = {import_path!r}\nfrom {SANDBOX_MODULE} import main\nmain()"
+        child = subprocess.Popen(  # noqa: S603
+            [sys.executable, "-I", "-S", "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        self._child, self._lines = child, queue.Queue()
+        assert child.stdout is not None
+        threading.Thread(target=_read, args=(child.stdout, self._lines), daemon=True).start()
+        if self._ask(b"\n", _START_S) is None:
+            self.close()
+            raise OpenClawError("the sandbox of the worlds' shell does not start; is bashkit installed?")
+
+    def _ask(self, line: bytes, seconds: float) -> bytes | None:
+        """Return the child's answer to a line; None if it has ended, or needs too much time or memory."""
+        import psutil
+
+        child = self._child
+        assert child is not None
+        assert child.stdin is not None
+        ends = time.monotonic() + seconds
+        try:
+            child.stdin.write(line)
+            child.stdin.flush()
+            process = psutil.Process(child.pid)
+            while time.monotonic() < ends:
+                with suppress(queue.Empty):
+                    return self._lines.get(timeout=_LOOK_S) or None
+                if process.memory_info().rss > MOST_BYTES:
+                    return None
+        except (OSError, psutil.Error):
+            return None
+        return None
+
+
+def _read(pipe: IO[bytes], lines: queue.Queue[bytes]) -> None:
+    """Put each line of a child into a queue, and an empty one at its end."""
+    with suppress(OSError, ValueError):
+        for line in pipe:
+            lines.put(line)
+    lines.put(b"")
+
+
+SANDBOX = Sandbox()
+atexit.register(SANDBOX.close)
