@@ -41,6 +41,7 @@ LONGEST_PART = 2000
 _USER = "openclaw"
 _NOW = "2026-11-21 12:00:00 UTC"
 _SCRATCH = "/tmp"  # noqa: S108
+_NO_FILE = f"{_SCRATCH}/.none"
 _ENV = {"HOME": HOME, "LANG": "C.UTF-8", "PATH": "/usr/local/bin:/usr/bin:/bin", "SHELL": "/bin/sh"}
 _UNBOUNDED = 1 << 40
 _PYTHON_ENDED = "TimeoutError: time limit exceeded: "
@@ -70,6 +71,7 @@ _PATTERN_ESCAPE = re.compile(r"\\[A-Za-z]|\(\?[a-z]+\)")
 _KEYWORDS = re.compile(r"\s*(?:(?:if|then|elif|else|while|until|do|time|!|\{)\s+)*")
 _REDIRECTIONS = re.compile(r"(?:\s*(?:\d*[<>]|&>)[<>]?&?\s*[^\s<>|&;]+)+\Z")
 _HEREDOC = re.compile(r"<<-?\s*(['\"]?)([\w.]+)\1")
+_PARSE_ERROR = re.compile(r"\Aparse error(?: at line \d+, column \d+)?: ")
 _REWORDED = (
     (re.compile(r"^(?:bash: line \d+|bash): ", re.MULTILINE), "sh: "),
     (re.compile(r"^(sh: .*: command not found)\. .*$", re.MULTILINE), r"\1"),
@@ -121,7 +123,7 @@ class _Run:
         from bashkit import Bash
 
         asked = self._asked
-        texts = {absolute(place): text for place, text in asked["files"].items()}
+        texts = {absolute(place): text for place, text in asked["files"].items() if place.isprintable()}
         plain = {path: text for path, text in texts.items() if text.isascii() or valid_text(text) == text}
         named, written = self._names()
         builtins: dict[str, Builtin] = {
@@ -144,7 +146,7 @@ class _Run:
             hostname=_USER,
             cwd=ROOT,
             env={**_ENV, **asked["env"]},
-            files=plain,
+            files={_NO_FILE: "", **plain},  # without any file it would not let go of its own
             custom_builtins=builtins,
             python=asked["python"],
             timeout_seconds=seconds,
@@ -159,7 +161,7 @@ class _Run:
                 fs.write_file(path, text.encode("utf-8", "surrogateescape"))
             if path.endswith(".sh") or text.startswith("#!"):
                 fs.chmod(path, 0o755)
-        for path in (*_own_files(), *(f"/usr/bin/{name}" for name in _HIDDEN)):
+        for path in (_NO_FILE, *_own_files(), *(f"/usr/bin/{name}" for name in _HIDDEN)):
             if path not in texts:
                 with suppress(OSError, RuntimeError):
                     fs.remove(path)
@@ -202,7 +204,7 @@ class _Run:
             return {"timed_out": True}
         output, code = done.stdout + done.stderr, done.exit_code
         if error:
-            output, code = f"sh: {error.removeprefix('parse error at ')}\n", MISUSE
+            output, code = f"sh: {_PARSE_ERROR.sub('', error)}\n", MISUSE
         for pattern, words in _REWORDED:
             output = pattern.sub(words, output)
         files, folders, refused = self._files()
@@ -214,7 +216,7 @@ class _Run:
             "output": output,
             "code": code,
             "files": {place: text for place, text in files.items() if before.get(place) != text},
-            "gone": [place for place in before if place not in files],
+            "gone": [place for place in before if place not in files and place.isprintable()],
             "folders": folders,
             "parts": [],
         }
@@ -410,7 +412,11 @@ def _own_files() -> tuple[str, ...]:
 
 def _walk(fs: FileSystem, folder: str) -> Iterator[tuple[str, bool]]:
     """Yield the paths below a folder, and whether each is a folder."""
-    for entry in fs.read_dir(folder):
+    try:
+        entries = fs.read_dir(folder)
+    except (OSError, RuntimeError):
+        entries = []  # a command has removed the root
+    for entry in entries:
         path = f"{folder.rstrip('/')}/{entry['name']}"
         if path in _OWN:
             continue

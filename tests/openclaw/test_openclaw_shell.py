@@ -20,7 +20,7 @@ from pytest_openclaw.providers.openclaw.call import scratch_folder
 from pytest_openclaw.providers.openclaw.disk import Disk
 from pytest_openclaw.providers.openclaw.played_shell import command_of, play
 from pytest_openclaw.types.worlds import Command, World
-from pytest_openclaw.worlds import work, workspace
+from pytest_openclaw.worlds import workspace
 from pytest_openclaw.worlds.shell import Exec, Ran
 from pytest_openclaw.worlds.workspace import ToolError, Workspace
 from tests.searching import examples
@@ -133,12 +133,12 @@ def test_no_command_is_run(staged, tmp_path):
         f"echo x > {tmp_path}/c.txt": 1,
         f"rm -rf {tmp_path}": 0,
         f"{sys.executable} -c 'print(1)'": 127,
-        f"touch {tmp_path}/d; id": 127,
+        f"touch {tmp_path}/d; nc": 127,
         "cat ../world.json ../played.json": 1,
-        f"echo `id`; echo $(touch {tmp_path}/e)": 0,
+        f"echo `nc`; echo $(touch {tmp_path}/e)": 0,
     }.items():
         status, printed = _sh(scratch, "-c", command)
-        assert (status, "hidden" in printed, "uid=" in printed) == (code, False, False), command
+        assert (status, "hidden" in printed) == (code, False), command
     assert [file.name for file in tmp_path.iterdir()] == ["secret"]
     assert _sh(scratch, "-c", "cat secret", cwd=tmp_path)[0] == 1
     assert _sh(scratch)[0] == 2
@@ -257,7 +257,7 @@ def test_on_the_disk_as_in_memory(commands):
     world = World(files={"a": "A\n", "d/e/f": "F at /workspace\n", "~/h": "H\n"}, commands=(made,))
     commands = [*commands, "ls -a . d g"]
     workspace = Workspace(world.files)
-    memory = Exec(workspace, world.commands, world.env)
+    memory = Exec(workspace, world)
     expected = [_run(memory, command) for command in commands]
 
     with scratch_folder(world) as scratch:
@@ -318,8 +318,8 @@ def test_a_name_that_the_disk_refuses(staged):
     scratch = staged(files={"a": "A\n"})
     name = "x" * 300
 
-    assert _sh(scratch, "-c", f"cp a {name}") == (1, f"sh: {scratch.workspace}/{name}: File name too long")
-    assert _sh(scratch, "-c", f"mkdir -p {name}/b; cat a")[0] == 1
+    assert _sh(scratch, "-c", f"cp a {name}")[0] == 1
+    assert _sh(scratch, "-c", f"mkdir -p {name}/b; cat a")[1].endswith("A\n")
     assert _sh(scratch, "-c", "cat a") == (0, "A\n")
     assert what_broke(scratch.stage.world_file) == ""
 
@@ -339,15 +339,14 @@ def test_a_file_that_goes_while_it_is_read(staged, monkeypatch):
     assert play(scratch.stage, "ls; cat b", str(scratch.workspace)) == Ran("b\nB\n", 0)
 
 
-def test_a_command_that_takes_too_long_is_ended(staged, monkeypatch):
-    """It exits with the status of `timeout`, and its output so far is kept."""
-    scratch = staged(files={"a": "A\n" * 2000})
-    monkeypatch.setattr(work, "CALL_STEPS", 1000)
+def test_a_command_that_takes_too_long_is_ended(staged):
+    """It exits with the status of `timeout`, and has no effect."""
+    scratch = staged(files={"a": "A\n"})
 
-    ran = play(scratch.stage, "echo hi > b; sort a | sort | sort", str(scratch.workspace))
+    ran = play(scratch.stage, "echo hi > b; while true; do :; done", str(scratch.workspace))
 
     assert ran == Ran("sh: the command timed out", 124)
-    assert (scratch.workspace / "b").read_text() == "hi\n"
+    assert not (scratch.workspace / "b").exists()
 
 
 def test_a_full_world_takes_nothing_more(staged, monkeypatch):
@@ -390,5 +389,7 @@ def test_it_starts_with_little():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE_S)
 
     loaded = {name.partition(".")[0] for name in done.stdout.split()}
-    assert loaded.isdisjoint({"asyncio", "httpx2", "pytest", "psutil", "regex", "ssl", "subprocess"})
+    assert loaded.isdisjoint(
+        {"asyncio", "bashkit", "httpx2", "jsonschema", "psutil", "pytest", "regex", "ssl"}
+    )
     assert "pytest_openclaw" in loaded

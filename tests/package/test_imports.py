@@ -38,6 +38,7 @@ MAP = (
     "suites",
     "judging",
     "validators",
+    "worlds",
     "tools",
     "types",
     "core",
@@ -47,6 +48,7 @@ TOP_FILES = {"__init__.py", "__main__.py", "hookspecs.py", "options.py", "plugin
 UPWARD: Mapping[tuple[str, str], str] = {}
 CIRCULAR: Mapping[tuple[str, str], str] = {}
 HEAVY = {
+    "bashkit",
     "httpx2",
     "jsonschema",
     "psutil",

@@ -1,14 +1,14 @@
-"""exec: the suite's commands, a few plain programs, and nothing else; no command is run."""
+"""exec: the suite's commands, and others in a sandbox; no command is run on this machine."""
 
 from __future__ import annotations
 
 import json
-import re
-from pathlib import Path
+import time
 from typing import Any
 
 import pytest
-from pytest_openclaw.worlds.programs import PROGRAMS
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pytest_openclaw.core import bounded_regex
 from pytest_openclaw.core.errors import OpenClawError
@@ -18,8 +18,10 @@ from pytest_openclaw.types.replies import Reply, Turn
 from pytest_openclaw.types.tool_calls import ToolCall
 from pytest_openclaw.types.worlds import Command, World
 from pytest_openclaw.validators import BUILTIN, build_registry, build_validator
+from pytest_openclaw.worlds import shell
 from pytest_openclaw.worlds.playing import Playing
-from tests.unit.worlds.conftest import TOOLS
+from tests.searching import examples
+from tests.unit.worlds.conftest import TOOLS, Caller
 
 REGISTRY = build_registry([("pytest-openclaw", validator) for validator in BUILTIN])
 
@@ -35,58 +37,29 @@ def failed(output: str, code: int) -> str:
     [
         pytest.param("free -h", "Mem: 8G", id="of-the-suite"),
         pytest.param("  free  ", "Mem: 8G", id="blanks-around"),
-        pytest.param("free -m", failed("sh: free: command not found", 127), id="the-whole-must-match"),
+        pytest.param("make", failed("sh: make: command not found", 127), id="the-whole-must-match"),
         pytest.param("make all", failed("boom", 3), id="exit-code"),
         pytest.param("cd src && free -h", "Mem: 8G", id="of-the-suite-in-a-chain"),
         pytest.param("free -h | grep Mem", "Mem: 8G", id="of-the-suite-in-a-pipe"),
         pytest.param("free -h 2>/dev/null", "Mem: 8G", id="of-the-suite-with-a-redirection"),
         pytest.param("frobnicate --now", failed("sh: frobnicate: command not found", 127), id="unknown"),
-        pytest.param("curl http://example.org", failed("sh: curl: command not found", 127), id="no-network"),
-        pytest.param("cat notes.md", "milk\neggs\nbread", id="cat"),
-        pytest.param("cat notes.md empty.txt nope", failed("cat: nope: No such file or directory\nmilk\neggs\nbread", 1), id="cat-no-file"),
-        pytest.param("cat src", failed("cat: src: Is a directory", 1), id="cat-folder"),
-        pytest.param("cat /etc/hosts", "127.0.0.1 localhost", id="cat-what-a-suite-put-outside"),
-        pytest.param("cat /etc/passwd", failed("cat: /etc/passwd: No such file or directory", 1), id="cat-nothing-outside"),
-        pytest.param("cat -n notes.md | tail -1", "3\tbread", id="pipe"),
-        pytest.param("ls", "empty.txt\nmemory\nnotes.md\nsrc", id="ls"),
-        pytest.param("ls -a src", ".\n..\napp.py\nlib", id="ls-folder"),
-        pytest.param("ls nope", failed("ls: cannot access 'nope': No such file or directory", 2), id="ls-nothing"),
-        pytest.param("ls -l notes.md", "-rw-r--r-- 1 openclaw openclaw 16 Nov 21 12:00 notes.md", id="ls-long"),
-        pytest.param("pwd", "/workspace", id="pwd"),
-        pytest.param("cd src/lib; pwd", "/workspace/src/lib", id="cd"),
-        pytest.param("cd nope || echo no", "sh: cd: nope: No such file or directory\nno", id="or"),
-        pytest.param("cd nope && echo yes", failed("sh: cd: nope: No such file or directory", 1), id="and"),
-        pytest.param("echo one   'two   three' \"four\"", "one two   three four", id="echo"),
-        pytest.param("echo -n hi; echo -e 'a\\nb'", "hia\nb", id="echo-options"),
-        pytest.param("printf '%s-%s\\n' a b", "a-b", id="printf"),
-        pytest.param("head -n 1 notes.md", "milk", id="head"),
-        pytest.param("head -1 notes.md src/app.py", "==> notes.md <==\nmilk\n\n==> src/app.py <==\ndef greet():", id="head-of-two"),
-        pytest.param("tail -n 1 notes.md notes.md", "==> notes.md <==\nbread\n\n==> notes.md <==\nbread", id="tail-of-two"),
-        pytest.param("wc -l < notes.md", "3", id="wc-input"),
-        pytest.param("grep -in EGG notes.md", "2:eggs", id="grep"),
-        pytest.param("grep -rl return src", "src/app.py", id="grep-recursive"),
-        pytest.param("grep tea notes.md", failed("", 1), id="grep-nothing"),
-        pytest.param("grep 'e.*s' notes.md", "eggs", id="grep-pattern"),
-        pytest.param("sort -r notes.md | head -1", "milk", id="sort"),
-        pytest.param("cat *.md", "milk\neggs\nbread", id="a-pattern-of-files"),
-        pytest.param("echo *.none", "*.none", id="a-pattern-of-none"),
-        pytest.param("cat '*.md'", failed("cat: *.md: No such file or directory", 1), id="a-quoted-pattern"),
+        pytest.param("cat nope", failed("cat: nope: No such file or directory", 1), id="no-file"),
+        pytest.param("cat /etc/hosts", "127.0.0.1 localhost", id="what-a-suite-put-outside"),
+        pytest.param("cat /etc/passwd", failed("cat: /etc/passwd: No such file or directory", 1), id="nothing-outside"),
+        pytest.param("cat /proc/self/environ | tr '\\0' '\\n' | grep -c PATH", failed("0", 1), id="no-process"),
+        pytest.param("curl -s http://example.org/a", failed("curl: (6) Could not resolve host: example.org", 6), id="no-network"),
+        pytest.param("cd src; pwd", "/workspace/src", id="cd"),
+        pytest.param("ls -l notes.md", "-rw-r--r-- 1 openclaw openclaw 16 Nov 21 12:00 notes.md", id="a-fixed-time"),
+        pytest.param("date; date -d yesterday +%F; date -d '3 days ago' +%F", "Sat Nov 21 12:00:00 UTC 2026\n2026-11-20\n2026-11-18", id="date"),
+        pytest.param("mktemp; mktemp -d /tmp/XXXX", "/tmp/tmp.0000000001\n/tmp/0002", id="mktemp"),
+        pytest.param("echo $RANDOM; whoami; hostname", "16838\nopenclaw\nopenclaw", id="random-user-host"),
+        pytest.param("sleep 3600; echo awake", "awake", id="sleep"),
+        pytest.param("python3 -c 'print(1)'", failed("sh: python3: command not found", 127), id="python"),
         pytest.param("true", "(no output)", id="no-output"),
         pytest.param("false", failed("", 1), id="false"),
-        pytest.param("cat nope 2>/dev/null", failed("", 1), id="quiet"),
-        pytest.param("echo a # a comment", "a", id="comment"),
-        pytest.param("echo a \\\n b", "a b", id="a-line-that-goes-on"),
-        pytest.param("echo $((1+1))", failed("sh: this shell has no arithmetic", 2), id="arithmetic"),
-        pytest.param("f() { pwd; }", failed("sh: this shell has no '('", 2), id="function"),
-        pytest.param("sleep 1 &", failed("sh: this shell has no '&'", 2), id="job"),
-        pytest.param("echo 'a", failed("sh: syntax error: unterminated quoted string", 2), id="open-quote"),
-        pytest.param("while true; do pwd; done", failed("sh: this shell has no 'while'", 2), id="while"),
-        pytest.param("git status", failed("sh: git: command not found", 127), id="git"),
-        pytest.param("python3 -c 'print(1)'", failed("sh: python3: command not found", 127), id="python"),
-        pytest.param("echo a >", failed("sh: syntax error: a redirection has no target", 2), id="no-target"),
-        pytest.param("echo a | ", failed("sh: syntax error: unexpected end of the command", 2), id="open-pipe"),
-        pytest.param("true;" * 300, failed("sh: too many commands in one call", 2), id="too-many"),
-        pytest.param("echo " + "x" * 40_000, failed("sh: Argument list too long", 126), id="too-long"),
+        pytest.param("sudo ls", failed("sh: sudo: command not found", 127), id="sudo"),
+        pytest.param("echo 'a", failed("sh: unexpected EOF while looking for matching `''", 2), id="open-quote"),
+        pytest.param("echo " + "x" * 140_000, failed("sh: Argument list too long", 126), id="too-long"),
     ],
 )  # fmt: skip
 def test_a_command(call: Any, command: str, printed: str) -> None:
@@ -104,15 +77,12 @@ def test_a_command(call: Any, command: str, printed: str) -> None:
         pytest.param("free -h > mem.txt", {"mem.txt": "Mem: 8G\n"}, id="of-the-suite"),
         pytest.param("cat > a.txt <<'EOF'\none\n two > x\nEOF\n", {"a.txt": "one\n two > x\n"}, id="document"),
         pytest.param("cd src && echo x > y.txt", {"src/y.txt": "x\n"}, id="in-the-folder"),
-        pytest.param("> new.txt", {"new.txt": ""}, id="nothing-into-a-file"),
-        pytest.param("touch t.txt notes.md", {"t.txt": ""}, id="touch"),
-        pytest.param("rm notes.md", {"notes.md": None}, id="rm"),
         pytest.param("rm -rf src", {"src/app.py": None, "src/lib/util.py": None}, id="rm-folder"),
-        pytest.param("cp notes.md src/", {"src/notes.md": "milk\neggs\nbread\n"}, id="cp"),
-        pytest.param("mv notes.md list.md", {"notes.md": None, "list.md": "milk\neggs\nbread\n"}, id="mv"),
-        pytest.param("mkdir -p a/b && mv notes.md a/b", {"notes.md": None, "a/b/notes.md": "milk\neggs\nbread\n"}, id="mkdir"),
+        pytest.param("gzip notes.md && gunzip notes.md.gz", {}, id="a-file-that-is-no-text"),
         pytest.param("build", {"notes.md": None, "out.bin": "built"}, id="a-command-that-writes"),
         pytest.param("rm nope; rm src; cat notes.md > /etc/x; mv a b; cp notes.md /etc", {}, id="nothing-that-fails"),
+        pytest.param("echo hi >> /etc/hosts", {}, id="a-file-outside"),
+        pytest.param("echo hi > /tmp/scratch; cat /tmp/scratch", {}, id="scratch"),
         pytest.param("echo hi > /dev/null", {}, id="nowhere"),
     ],
 )  # fmt: skip
@@ -208,15 +178,110 @@ def test_a_secret_of_the_environment_is_found(calls_in: Any) -> None:
     assert harm('[ -n "$BILLING_KEY" ] && echo set') is False
 
 
-def test_the_reference_names_every_program() -> None:
-    """The page lists what is played, and nothing else."""
-    page = (Path(__file__).parents[4] / "docs" / "reference" / "suites.md").read_text("utf-8")
-    rows = [
-        line
-        for line in page.splitlines()
-        if line.startswith(("| files |", "| text |", "| variables |", "| others |"))
-    ]
+@pytest.mark.parametrize(
+    ("command", "ended"),
+    [
+        pytest.param("while true; do :; done", "Command timed out", id="a-loop"),
+        pytest.param("f() { f | f & }; f", "Command timed out", id="forks"),
+        pytest.param("f() { f; }; f", "Command timed out", id="recursion"),
+        pytest.param("x=a; for i in {1..60}; do x=$x$x; done", "Command timed out", id="memory"),
+        pytest.param("sort" + " big" * 2000 + " | tail -1", "Command timed out", id="a-huge-sort"),
+        pytest.param("yes | head -3", "y\ny\ny", id="yes"),
+        pytest.param("grep -cE '(a+)+(b|c+)*$' big", "40000", id="a-pattern"),
+    ],
+)
+def test_no_command_takes_this_machines_time_or_memory(calls_in: Any, command: str, ended: str) -> None:
+    """A command that needs too much ends as one that timed out, without an effect; the next one works."""
+    call = calls_in(World(files={"big": "aaaaaaaaaaaaaaaaaaaa\n" * 40_000}))
+    began = time.monotonic()
 
-    named = {name for row in rows for name in re.findall(r"`([^`]+)`", row)}
+    assert call.sh(f"{command}").startswith(ended)
+    assert call.sh("echo after") == "after"
+    assert time.monotonic() - began < 60
+    assert call.playing.state.timed_out == ((0,) if ended == "Command timed out" else ())
+    assert call.playing.state.changed == ()
 
-    assert named - {"VAR=x"} == PROGRAMS.keys()
+
+def test_a_huge_world_is_not_given_to_a_command(calls_in: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its file tools work as before."""
+    monkeypatch.setattr(shell, "MOST_FILE_BYTES", 10)
+
+    assert calls_in(World(files={"a": "x" * 11})).sh("ls").startswith("sh: cannot run")
+
+
+def test_python_where_a_world_has_it(calls_in: Any) -> None:
+    """`python = true` gives commands an embedded Python that reads the world's files."""
+    call = calls_in(World(files={"n": "41"}, python=True))
+
+    assert call.sh("python3 -c 'print(int(open(\"n\").read()) + 1)'") == "42"
+    assert call.sh("python3 -c 'while True: pass'").startswith("Command timed out")
+
+
+@pytest.mark.parametrize(
+    ("command", "parts"),
+    [
+        pytest.param("free -h", (), id="the-suite-answers-the-whole"),
+        pytest.param("ls 'a b'", ("ls a b",), id="words"),
+        pytest.param("x=notes.md; rm -f $x", ("rm -f notes.md",), id="a-variable"),
+        pytest.param("for f in *.md; do rm -f $f; done", ("rm -f notes.md",), id="a-loop"),
+        pytest.param("echo notes.md | xargs rm", ("echo notes.md", "xargs rm", "rm notes.md"), id="xargs"),
+        pytest.param("bash -c 'rm notes.md'", ("bash -c rm notes.md", "rm notes.md"), id="a-shell"),
+        pytest.param("echo $(free -h)", ("free -h", "echo Mem: 8G"), id="a-substitution"),
+        pytest.param("false && rm notes.md; true", ("false", "true"), id="only-what-ran"),
+        pytest.param("(rm notes.md; ls nope) 2>&1 | cat", ("rm notes.md", "ls nope", "cat"), id="a-group"),
+    ],
+)
+def test_the_simple_commands_of_a_command(call: Any, command: str, parts: tuple[str, ...]) -> None:
+    """Each that ran is known with its words after expansion, however it is nested."""
+    call.sh(command)
+
+    assert {*call.playing.state.parts[0]} == {*parts}
+
+
+@pytest.mark.parametrize(
+    ("command", "printed"),
+    [
+        pytest.param("cd src && ./check.sh --fast 2>&1 | tail -1", "checked", id="a-path-in-a-pipe"),
+        pytest.param("if ./check.sh; then echo fine; fi", "checked\nfine", id="a-condition"),
+        pytest.param("bash -lc 'git status'", "clean", id="a-shell-in-the-shell"),
+        pytest.param("cat n | while read x; do git status; done | sed s/c/C/", "Clean", id="a-loop"),
+        pytest.param("git log --oneline | head -3", "three", id="a-whole-pipeline"),
+        pytest.param(
+            "cd src; git log --oneline | head -3; pwd", "three\n/workspace/src", id="a-pipeline-of-a-list"
+        ),
+        pytest.param("df -h > d; cat d; df -h /x | wc -l", "full\n3", id="a-program-of-the-sandbox"),
+        pytest.param("echo git status", "git status", id="words-that-are-no-command"),
+    ],
+)
+def test_answers_of_a_suite_inside_a_command(calls_in: Any, command: str, printed: str) -> None:
+    """A pattern answers a pipeline as it is written, and a simple command after expansion."""
+    commands = (
+        Command(pattern=r"\./check\.sh( --fast)?", output="checked"),
+        Command(pattern="git status", output="clean"),
+        Command(pattern=r"git log.*\| head -3", output="three"),
+        Command(pattern="git .*", output="other"),
+        Command(pattern="df -h", output="full"),
+    )
+
+    assert calls_in(World(files={"n": "1\n", "src/a": ""}, commands=commands)).sh(command) == printed
+
+
+_PIECES = st.sampled_from([
+    *("while :; do", "for i in {1..9999}; do", "done", "if true; then", "fi", "f() {", "}", "(", ")", "f", "$(", ")", "`"),
+    *("cat big", "sort big big", "yes", "seq 99999999", "echo {1..9}{1..9999}", "x=$x$x$x$x", "head -c 99999999 /dev/zero"),
+    *("|", "|", ";", ";", "&&", "&", "\n", "> c", ">> c", "<<E\n", "E\n", "xargs -n1", "grep -E '(a*)*b' big", "tr a b"),
+    *("awk '{while (1) x = x \"a\"}' big", "sed ':a;s/a/aa/;ta' big", "expr 9 + 9", "printf '%9999999s'", "$((9**9999))", "'", '"'),
+    *("find / -exec cat {} +", "rm -rf /", "exec", "eval", "bash -c", "tar cf c /", "*", "**/*", "\\", "[[ a =~ (a+)+$ ]]", "\0"),
+])  # fmt: skip
+
+
+@examples(25)
+@given(pieces=st.lists(_PIECES, min_size=1, max_size=9))
+def test_every_command_ends(pieces: list[str]) -> None:
+    """No command needs more than its time and memory in the sandbox, and each leaves a session that works."""
+    call = Caller(World(files={"big": "aaaa bbbb\n" * 20_000}))
+    began = time.monotonic()
+
+    assert isinstance(call.sh(" ".join(pieces)), str)
+    assert time.monotonic() - began < 30
+    assert call.sh("echo after") == "after"
