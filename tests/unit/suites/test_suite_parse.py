@@ -265,7 +265,7 @@ def test_an_entry_without_a_usable_id_or_prompt(entry, expected, registry):
         ),
         pytest.param(
             {"tools": ["read"], "world": {"flies": {}}},
-            'world has "flies". Its keys are files, commands, memory, pages, answers, env, steps.',
+            'world has "flies". Its keys are files, commands, memory, pages, answers, env, python, steps.',
             id="world-key",
         ),
         pytest.param(
