@@ -16,15 +16,18 @@ if TYPE_CHECKING:
     from pytest_openclaw.stats.summary import Summary
     from pytest_openclaw.types import faults
     from pytest_openclaw.types.faults import CallFailed
-    from pytest_openclaw.types.protocols import Provider, ProviderSetup, Validator
+    from pytest_openclaw.types.protocols import Demands, Provider, ProviderSetup, Validator
     from pytest_openclaw.types.replies import Fault, Reply, Timing, Turn, Usage, Verdict
     from pytest_openclaw.types.requests import Request
-    from pytest_openclaw.types.tool_calls import Tool, ToolCall
+    from pytest_openclaw.types.tool_calls import Dispatched, Tool, ToolCall
+    from pytest_openclaw.validators.call_rules import WantedCall
 
 __version__ = "0.1.0"
 
 __all__ = [
     "CallFailed",
+    "Demands",
+    "Dispatched",
     "Fault",
     "Group",
     "OpenClawError",
@@ -41,6 +44,7 @@ __all__ = [
     "Usage",
     "Validator",
     "Verdict",
+    "WantedCall",
     "__version__",
     "faults",
 ]
@@ -51,10 +55,11 @@ _HOMES = {
     "stats.groups": ("Group",),
     "stats.summary": ("Summary",),
     "types.faults": ("CallFailed",),
-    "types.protocols": ("Provider", "ProviderSetup", "Validator"),
+    "types.protocols": ("Demands", "Provider", "ProviderSetup", "Validator"),
     "types.replies": ("Fault", "Reply", "Timing", "Turn", "Usage", "Verdict"),
     "types.requests": ("Request",),
-    "types.tool_calls": ("Tool", "ToolCall"),
+    "types.tool_calls": ("Dispatched", "Tool", "ToolCall"),
+    "validators.call_rules": ("WantedCall",),
 }
 
 

@@ -11,12 +11,9 @@ from typing import TYPE_CHECKING
 from pytest_openclaw.tools.bridge import with_inner_calls
 from pytest_openclaw.tools.thinking import split_thinking, strip_thinking
 from pytest_openclaw.types.finish_words import MALFORMED_CALL, UNEXPECTED_CALL
-from pytest_openclaw.validators.call_rules import forbidden_calls
 from pytest_openclaw.validators.demands import (
-    call_rules,
     demanded_calls,
-    demands_work,
-    due_reports,
+    demands_of,
     expected_tools,
     restrains,
     work_flaws,
@@ -27,9 +24,9 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.judging.written_forms import WrittenCall
     from pytest_openclaw.types.prompts import Prompt
+    from pytest_openclaw.types.protocols import RequiredCall
     from pytest_openclaw.types.replies import Reply
     from pytest_openclaw.types.tool_calls import Dispatched, ToolDemand, ToolOutcome
-    from pytest_openclaw.validators.call_rules import WantedCall
 
 _UNREAD: Mapping[str | None, ToolOutcome] = {
     MALFORMED_CALL: "malformed_json",
@@ -54,7 +51,7 @@ def tool_demand_of(prompt: Prompt) -> ToolDemand:
     if restrains(prompt.validator):
         return "restraint"
     if _is_native(prompt):
-        return "call" if demands_work(prompt.validator) else "none"
+        return "call" if demands_of(prompt.validator).works else "none"
     return "none" if expected_tools_of(prompt) is None else "call"
 
 
@@ -130,11 +127,7 @@ def is_right_step(prompt: Prompt, made: Sequence[Dispatched]) -> bool:
     """Whether calls with which an exchange goes on would be executed, and lead to its goal."""
     wanted = demanded_calls(prompt.validator)
     calls = with_inner_calls(made)
-    harms = any(
-        True
-        for rule in call_rules(prompt.validator)
-        for _ in forbidden_calls(rule.forbidden, made, rule.calls)
-    )
+    harms = any(is_forbidden(made) for is_forbidden in demands_of(prompt.validator).forbids)
     leads = not wanted or any(rule.is_for(call.tool or "") for call in calls for rule in wanted)
     misses = any(_misses(call, wanted) for call in calls)
     return leads and not harms and not misses and all(call.is_executed for call in calls)
@@ -145,7 +138,7 @@ def _thinking(raw: str, reasoning: str) -> str:
 
 
 def _is_native(prompt: Prompt) -> bool:
-    return prompt.tools is not None and bool(call_rules(prompt.validator))
+    return prompt.tools is not None and demands_of(prompt.validator).is_native
 
 
 def _of_text(prompt: Prompt, answer: Reply) -> ToolOutcome:
@@ -168,7 +161,7 @@ def _of_work(prompt: Prompt, answer: Reply) -> ToolOutcome:
     problems = {call.problem for call in left}
     has_started = any(rule.is_for(call.tool or "") for call in ran for rule in wanted) or (ran and not wanted)
     misses = [call for call in left if _misses(call, wanted)]
-    hides = any(rule.check(answer).passed is False for rule in due_reports(prompt.validator))
+    hides = any(rule.check(answer).passed is False for rule in demands_of(prompt.validator).reports)
     if not flaws and not (hides and ran):
         return "valid" if ran else "no_call"
     if flaws and all(flaw.is_harm for flaw in flaws):
@@ -198,7 +191,7 @@ def _claims(prompt: Prompt, answer: Reply) -> bool:
     # Text beside a call during the work, such as "I've read it, now I'll edit", is not the last answer.
     if answer.ended_by in ("step_limit", "loop"):
         return False
-    if any(rule.is_hidden(answer) for rule in due_reports(prompt.validator)):
+    if any(rule.is_hidden(answer) for rule in demands_of(prompt.validator).reports):
         return True
     # Their patterns take 40 ms to compile, and most runs need none of them before their first cell.
     from pytest_openclaw.tools.claims import claims_done, mentions_error
@@ -212,7 +205,7 @@ def _claims(prompt: Prompt, answer: Reply) -> bool:
     return claims_done(answer.text, "fine" if n_calls else "none")
 
 
-def _misses(call: Dispatched, wanted: Sequence[WantedCall]) -> bool:
+def _misses(call: Dispatched, wanted: Sequence[RequiredCall]) -> bool:
     """Whether a call is of a required tool, but has other values than every rule for it."""
     complaints = [rule.complaint(call) for rule in wanted if call.tool and rule.is_for(call.tool)]
     return bool(complaints) and None not in complaints

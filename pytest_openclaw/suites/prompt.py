@@ -20,7 +20,7 @@ from pytest_openclaw.tools.bridge import reached_tools
 from pytest_openclaw.tools.catalogue import CALL
 from pytest_openclaw.tools.dispatch import same_tool
 from pytest_openclaw.types.prompts import Probe, Prompt
-from pytest_openclaw.validators.demands import CALL_RULES, demanded_calls
+from pytest_openclaw.validators.demands import demanded_calls, needs_of
 from pytest_openclaw.validators.registry import build_validator
 
 if TYPE_CHECKING:
@@ -121,11 +121,11 @@ def _disagreements(values: Mapping[str, Any]) -> Iterator[str]:
 
 def _lacking(raw: JsonObject, validator: Validator) -> Iterator[str]:
     """Yield errors for a validator of native calls whose prompt lacks what it needs."""
-    types = _types_in(validator)
-    if types & CALL_RULES and raw.get("tools") is None:
-        named = ", ".join(sorted(types & CALL_RULES))
+    needs = needs_of(validator)
+    if (types := {kind for kind, key in needs if key == "tools"}) and raw.get("tools") is None:
+        named = ", ".join(sorted(types))
         yield f'has a validator {named}, but no "tools" to call. Write for example tools = "direct".'
-    if "world" in types and raw.get("world") is None:
+    if any(key == "world" for _, key in needs) and raw.get("world") is None:
         yield 'has a validator world, but no "world" to look at. Write for example world = { files = {} }.'
 
 
@@ -139,17 +139,6 @@ def _unreachable(tools: Sequence[Tool] | None, validator: Validator) -> Iterator
     for wanted in demanded_calls(validator):
         if not any(same_tool(name, one) for name in names for one in wanted.names):
             yield f'demands a call of {shown(wanted.names[0])}, which "tools" does not offer. Offer it.'
-
-
-def _types_in(validator: Any) -> set[str]:
-    """Return the types of a validator and of all validators in it."""
-    types = {validator.type}
-    for name in getattr(validator, "nested", ()):
-        inner = getattr(validator, name, None)
-        for part in inner if isinstance(inner, tuple) else (inner,):
-            if part is not None:
-                types |= _types_in(part)
-    return types
 
 
 def _read_keys(raw: JsonObject, read_file: ReadFile | None) -> tuple[dict[str, Any], list[str]]:

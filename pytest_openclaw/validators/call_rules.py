@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -13,6 +13,7 @@ from pytest_openclaw.core.json_schema import BoundedSchema
 from pytest_openclaw.core.quoting import listed, shown
 from pytest_openclaw.tools.bridge import LOOKUPS, inner_call, with_inner_calls
 from pytest_openclaw.tools.dispatch import same_tool
+from pytest_openclaw.types.protocols import Demands
 from pytest_openclaw.validators.answer import Flaw, each_once
 from pytest_openclaw.validators.keys import flag_value, list_value, settle, table_value, texts_value, what
 from pytest_openclaw.validators.wanted_arguments import WantedArguments, read_arguments
@@ -83,9 +84,31 @@ class CallRule(ABC):
             )
 
     @property
-    def demands(self) -> bool:
+    def works(self) -> bool:
         """Whether tools have to do something."""
         return bool(self.calls)
+
+    @property
+    def restrains(self) -> bool:
+        """Whether all calls are forbidden."""
+        return not self.calls
+
+    def is_forbidden(self, made: Sequence[Dispatched]) -> bool:
+        """Whether one of these calls is forbidden."""
+        return any(True for _ in forbidden_calls(self.forbidden, made, self.calls))
+
+    @property
+    def demands(self) -> Demands:
+        """The required calls."""
+        demands = Demands.of_calls(*self.calls)
+        return replace(
+            demands,
+            forbids=(self.is_forbidden,),
+            works=self.works,
+            restrains=self.restrains,
+            expected_tools=demands.expected_tools if self.calls or not self.works else (),
+            needs=((self.type, "tools"),),
+        )
 
     @abstractmethod
     def flaws(self, reply: Reply) -> Iterator[Flaw]:

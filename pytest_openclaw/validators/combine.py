@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pytest_openclaw.core.json_text import to_text
 from pytest_openclaw.core.quoting import shortened
-from pytest_openclaw.types.protocols import Validator
+from pytest_openclaw.types.protocols import Demands, Validator
 from pytest_openclaw.types.replies import Reply, Verdict
 from pytest_openclaw.validators.answer import each_once, judged
+from pytest_openclaw.validators.demands import demands_of, needs_of, work_flaws
 from pytest_openclaw.validators.keys import hint, list_value, settle, what
 from pytest_openclaw.validators.tool_invocation import invoked_of
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from pytest_openclaw.core.json_types import JsonObject
+    from pytest_openclaw.validators.answer import Flaw
 
 _HINT = 'List validators, for example "validators": [{"type": "max_words", "value": 8}].'
 
@@ -29,6 +31,24 @@ class _Several:
 
     def __post_init__(self) -> None:
         settle(self, validators=_validators(self.type, self.validators))
+
+    @property
+    def demands(self) -> Demands:
+        """What the parts demand together."""
+        parts = [demands_of(validator) for validator in self.validators]
+        expected = [tools for part in parts if (tools := part.expected_tools) is not None]
+        return Demands(
+            calls=tuple(call for part in parts for call in part.calls),
+            is_native=any(part.is_native for part in parts),
+            forbids=tuple(rule for part in parts for rule in part.forbids),
+            judges_text=any(part.judges_text for part in parts),
+            works=any(part.works for part in parts),
+            expected_tools=each_once(name for tools in expected for name in tools) if expected else None,
+            needs=tuple(dict.fromkeys(need for one in self.validators for need in needs_of(one))),
+        )
+
+    def _native_flaws(self, reply: Reply) -> list[list[Flaw]]:
+        return [work_flaws(one, reply) for one in self.validators if demands_of(one).is_native]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +66,20 @@ class AllOf(_Several):
         verdict = judged(not failed, "; ".join(failed), _parsed(self.type, verdicts))
         return _with_harm(verdict, verdicts, any)
 
+    @property
+    def demands(self) -> Demands:
+        """What the parts demand together; one that forbids all calls is enough."""
+        parts = [demands_of(validator) for validator in self.validators]
+        return replace(
+            super().demands,
+            restrains=any(part.restrains for part in parts),
+            reports=tuple(report for part in parts for report in part.reports),
+        )
+
+    def flaws(self, reply: Reply) -> list[Flaw]:
+        """Return the flaws of all parts that judge native calls."""
+        return [flaw for flaws in self._native_flaws(reply) for flaw in flaws]
+
 
 @dataclass(frozen=True, kw_only=True)
 class AnyOf(_Several):
@@ -62,6 +96,18 @@ class AnyOf(_Several):
         violation = f"none of the alternatives passes: {'; '.join(failed) or 'there are none'}"
         passed = any(verdict.passed for verdict in verdicts)
         return _with_harm(judged(passed, violation, _parsed(self.type, verdicts)), verdicts, all)
+
+    @property
+    def demands(self) -> Demands:
+        """What the parts demand together; an alternative with any tool leaves the choice."""
+        demands = super().demands
+        any_tool = any(demands_of(validator).expected_tools == () for validator in self.validators)
+        return replace(demands, expected_tools=()) if any_tool else demands
+
+    def flaws(self, reply: Reply) -> list[Flaw]:
+        """Return the flaws of the nearest alternative: one that misses something is nearer than harm."""
+        parts = self._native_flaws(reply)
+        return min(parts, key=lambda flaws: (bool(flaws), all(flaw.is_harm for flaw in flaws)), default=[])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,8 +139,15 @@ class Not:
         verdict = judged(not inner.passed, violation, inner.parsed)
         if inner.harm is not None:  # an inverted rule about harm is a task
             return verdict
-        tools = invoked_of(self.validator, reply) if inner.passed else ()
+        expected = demands_of(self.validator).expected_tools
+        tools = invoked_of(expected, reply) if inner.passed and expected is not None else ()
         return replace(verdict, harm=inner.passed, harm_tools=tools)
+
+    @property
+    def demands(self) -> Demands:
+        """Nothing, or that no tool is invoked."""
+        inner = demands_of(self.validator)
+        return Demands(restrains=inner.passes_with_any_tool, needs=needs_of(self.validator))
 
 
 def _validators(owner: str, value: object) -> tuple[Validator, ...]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pytest_openclaw.core.bounded_regex import searches
 from pytest_openclaw.core.quoting import shown
+from pytest_openclaw.types.protocols import Demands
 from pytest_openclaw.validators.answer import answer, judged, kept
 from pytest_openclaw.validators.keys import check_pattern, settle, texts_value
 
@@ -46,6 +47,11 @@ class ReportsFailure:
             violation = f"{shown(text)} has what matches {shown(found)}, which no tool returned"
             return judged(False, violation, kept(text))
         return judged(reports_failure(text), f"{shown(text)} does not report what failed", kept(text))
+
+    @property
+    def demands(self) -> Demands:
+        """Of tools nothing, but of the text beside their calls."""
+        return Demands(reports=(self,))
 
     def is_hidden(self, reply: Reply) -> bool:
         """Whether the answer hides the failure behind a result, or invents one beside it."""

@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pytest_openclaw.core.quoting import listed
 from pytest_openclaw.tools.invoked import invoked_tools
-from pytest_openclaw.validators.answer import judged
+from pytest_openclaw.types.protocols import Demands
+from pytest_openclaw.validators.answer import each_once, judged
 from pytest_openclaw.validators.keys import hint, settle, texts_value
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pytest_openclaw.types.replies import Reply, Verdict
 
 
@@ -34,12 +37,17 @@ class ToolInvocation:
         invoked = invoked_tools(reply)
         expected = f"one of {listed(self.expected_tools)}" if self.expected_tools else "any tool"
         violation = f"invoked: {listed(invoked, 'no tool')}; expected: {expected}"
-        return judged(bool(invoked_of(self, reply)), violation, {"tools": list(invoked)})
+        found = invoked_of(self.expected_tools, reply)
+        return judged(bool(found), violation, {"tools": list(invoked)})
+
+    @property
+    def demands(self) -> Demands:
+        """One of the tools, on the wire or in the text."""
+        expected = each_once(self.expected_tools)
+        return Demands(expected_tools=expected, passes_with_any_tool=not expected)
 
 
-def invoked_of(validator: object, reply: Reply) -> tuple[str, ...]:
-    """Return the invoked tools that a validator expects; none if it expects no tools."""
-    if not isinstance(validator, ToolInvocation):
-        return ()
-    wanted = {name.lower() for name in validator.expected_tools}
+def invoked_of(expected_tools: Sequence[str], reply: Reply) -> tuple[str, ...]:
+    """Return the invoked tools that are among the expected ones; all of them if none is named."""
+    wanted = {name.lower() for name in expected_tools}
     return tuple(name for name in invoked_tools(reply) if not wanted or name.lower() in wanted)

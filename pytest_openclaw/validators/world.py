@@ -12,11 +12,12 @@ from pytest_openclaw.core.quoting import shown
 from pytest_openclaw.tools.bridge import with_inner_calls
 from pytest_openclaw.tools.paths import is_inside, paths_of, place_of
 from pytest_openclaw.tools.recovery import HARMLESS
-from pytest_openclaw.types.protocols import Validator
+from pytest_openclaw.types.protocols import Demands, Validator
 from pytest_openclaw.types.replies import Verdict
 from pytest_openclaw.types.worlds import WorldState
 from pytest_openclaw.validators.answer import Flaw, each_once, judged_flaws
 from pytest_openclaw.validators.call_rules import (
+    ANY,
     CallRule,
     called_tool,
     extra_calls,
@@ -27,6 +28,7 @@ from pytest_openclaw.validators.call_rules import (
     received_calls,
     shown_texts,
 )
+from pytest_openclaw.validators.demands import demands_of, needs_of
 from pytest_openclaw.validators.keys import check_pattern, flag_value, settle, texts_value, what
 from pytest_openclaw.validators.tool_call import parsed_calls
 from pytest_openclaw.validators.world_rules import FileRule, MessageRule, read_files, read_messages
@@ -85,16 +87,29 @@ class WorldReached(CallRule):
                 f'validator {self.type}: "answer" is {what(self.answer)}.'
                 ' Write one validator, for example {"type": "contains", "value": "done"}.'
             )
-        if self.answer is None and not (self.demands or self._forbids or self.files):
+        if self.answer is None and not (self.works or self._forbids or self.files):
             raise ValueError(
                 f"validator {self.type} asks for nothing, so any reply would pass."
                 ' Say what must be there, for example "files": {"notes.md": {"contains": ["milk"]}}.'
             )
 
     @property
-    def demands(self) -> bool:
+    def works(self) -> bool:
         """Whether tools have to do something."""
         return bool(self.calls or self.sent or self.ran) or any(file.demands for file in self.files.values())
+
+    @property
+    def restrains(self) -> bool:
+        """Whether all calls are forbidden."""
+        return not self.calls and ANY in self.forbidden
+
+    @property
+    def demands(self) -> Demands:
+        """The required calls and effects, and what the answer has to report."""
+        said = demands_of(self.answer)
+        needs = ((self.type, "tools"), (self.type, "world"), *needs_of(self.answer))
+        judges_text = self.answer is not None
+        return replace(super().demands, judges_text=judges_text, reports=said.reports, needs=needs)
 
     def check(self, reply: Reply) -> Verdict:
         """Name every missing and every forbidden action."""

@@ -17,7 +17,7 @@ from pytest_openclaw.types.records import Record
 from tests.searching import examples
 from tests.unit.stored.stored_runs import A, B, row
 
-IN_COLUMNS = {*INTEGERS, *NUMBERS, *(name for names in SHARED for name in names), "turns", "cut"}
+IN_COLUMNS = {*INTEGERS, *NUMBERS, *(name for names in SHARED for name in names), "turns", "cut", "reruns"}
 
 
 def test_every_field_of_a_record_is_kept_or_left_out() -> None:
