@@ -40,7 +40,7 @@ def main(descriptor: int, address: str, secret: str) -> None:
         signal.signal(number, _outlive)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     # Now, while the session loads its own modules: at the first request it would hold up the others.
-    importlib.import_module("pytest_openclaw.providers.stream")
+    importlib.import_module("pytest_openclaw.providers.http")
     asyncio.run(_serve(socket.socket(fileno=descriptor), Path(address), secret.encode()))
 
 

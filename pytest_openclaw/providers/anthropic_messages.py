@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, ClassVar
 from pytest_openclaw.providers.earlier_turns import users_content, with_ids
 from pytest_openclaw.providers.finishing import finish
 from pytest_openclaw.providers.fragments import arguments_text
-from pytest_openclaw.providers.http_call import Dialect
 from pytest_openclaw.providers.json_values import count_in, object_in, objects_in, text_in
 from pytest_openclaw.providers.over_http import VendorApi
 from pytest_openclaw.providers.request_fields import chosen
+from pytest_openclaw.providers.stream import Dialect
 from pytest_openclaw.providers.wire_errors import error_in, load_object
 from pytest_openclaw.types.settings import THINKING_ROOM_TOKENS
 from pytest_openclaw.types.tool_calls import ToolCall

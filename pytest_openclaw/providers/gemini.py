@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import quote
 
 from pytest_openclaw.providers.finishing import finish
-from pytest_openclaw.providers.http_call import Dialect
 from pytest_openclaw.providers.json_values import count_in, object_in, objects_in, text_in
 from pytest_openclaw.providers.over_http import MODELS_TIMEOUT_S, VendorApi
 from pytest_openclaw.providers.request_fields import chosen
+from pytest_openclaw.providers.stream import Dialect
 from pytest_openclaw.providers.token_counts import settled
 from pytest_openclaw.providers.wire_errors import error_in, load_object
 from pytest_openclaw.tools.thinking import strip_thinking

@@ -1,7 +1,8 @@
-"""The only module that uses HTTP: sends a request and yields the answer's bytes, or raises with the reason.
+"""The only module that uses HTTP: sends a request by httpx2 and reads its answer.
 
-`stream.py` interprets answers. No redirect is followed to another origin, so neither a key nor a prompt is
-ever sent to an unintended server.
+No redirect is followed to another origin, so neither a key nor a prompt is ever sent to an unintended server.
+One timeout bounds the whole attempt, also for a server that sends slowly or sends comments to keep the
+connection alive. After the end mark of an answer an error of the connection does not matter.
 """
 
 from __future__ import annotations
@@ -12,160 +13,267 @@ import json
 import socket
 import ssl
 import time
-from contextlib import aclosing
+from contextlib import asynccontextmanager
 from dataclasses import replace
+from http.cookiejar import CookieJar, DefaultCookiePolicy
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urljoin, urlsplit
 
+import httpx2
+
+from pytest_openclaw.providers import limits
 from pytest_openclaw.providers.address import is_loopback, origin_of
-from pytest_openclaw.providers.http_errors import (
-    ConnectError,
-    ConnectTimeout,
-    HttpError,
-    NetworkError,
-    ProtocolError,
-    ProxyError,
-    UrlError,
-)
-from pytest_openclaw.providers.transport import Outgoing, Sending, Transport
-from pytest_openclaw.providers.wire_errors import error_of_body, retry_after_s, shortened
+from pytest_openclaw.providers.stream import AnswerReader, SizeLimit, no_object
+from pytest_openclaw.providers.wire_errors import error_of_body, load_object, retry_after_s, shortened
 from pytest_openclaw.types import faults
 from pytest_openclaw.types.faults import CallFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import AsyncIterator, Callable, Iterator
 
-    from pytest_openclaw.providers.connection import Head
-    from pytest_openclaw.providers.http_call import Call
-    from pytest_openclaw.types.replies import Fault
+    from pytest_openclaw.core.json_types import JsonObject
+    from pytest_openclaw.providers.exchange import Exchange
+    from pytest_openclaw.providers.stream import Call, Dialect
+    from pytest_openclaw.types.replies import Fault, Reply
 
 CONNECT_TIMEOUT_S = 30.0
+SILENCE_S = 2.0
+"""Without a byte after a finish reason: the answer has ended, though its end mark is missing."""
+LINGER_S = 0.2
+"""For the end of the body after the end mark: the connection can then be used again."""
 ERROR_BODY_TIMEOUT_S = 5.0
 LONGEST_ERROR_BODY_BYTES = 1 << 18
 MOST_REDIRECTS = 3
 # A compressing proxy delays tokens until it has enough of them.
 _HEADERS = {"user-agent": "pytest-openclaw", "accept-encoding": "identity"}
-_SUCCESS = range(200, 300)
+# The extra of httpx2 that decodes a compression, and the modules that it needs.
+_DECODERS = {"br": ("brotli", "brotli", "brotlicffi"), "zstd": ("zstd", "backports.zstd", "compression.zstd")}
 _REDIRECTS = (301, 302, 303, 307, 308)
 _NO_WAY = (errno.ENETUNREACH, errno.EHOSTUNREACH, errno.EHOSTDOWN, errno.ETIMEDOUT, errno.EADDRNOTAVAIL)
 
 
-class HttpAnswer(Protocol):
-    """An answer whose body is still arriving."""
+class Copy(Protocol):
+    """Receives the bytes of an answer while it is read."""
 
-    @property
-    def head(self) -> Head:
-        """The status and the headers."""
+    async def begin(self, kind: str) -> None:
+        """Receive the answer's content type."""
         ...
 
-    @property
-    def has_ended(self) -> bool:
-        """Whether all of it has arrived."""
-        ...
-
-    async def read(self) -> list[tuple[bytes, float]]:
-        """Return what has arrived of the body since the last call, decompressed; nothing at its end.
-
-        Each piece has its arrival time by `time.perf_counter`; with a proxy, the time of reading.
-
-        Raises:
-            HttpError: the connection broke, or the compression is broken.
-        """
-        ...
-
-    async def aclose(self) -> None:
-        """Close the connection, unless the whole answer has arrived."""
+    async def write(self, piece: bytes) -> None:
+        """Receive the next piece of its body."""
         ...
 
 
-class HttpEdge:
-    """Connections of one provider, opened on first use in the loop that uses them."""
+class HttpClient:
+    """The connections of one provider, opened on first use in the loop that uses them."""
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self._senders: dict[tuple[str, str, int | None], _Sender] = {}
+        self._clients: dict[bool, httpx2.AsyncClient] = {}
 
-    async def open(self, call: Call, sent: Callable[[float], None] = lambda _: None) -> HttpAnswer:
-        """Send the call and return its successful answer, which the caller reads and closes.
+    async def ask(
+        self,
+        call: Call,
+        dialect: Dialect,
+        exchange: Exchange,
+        *,
+        timeout_s: float,
+        copy: Copy | None = None,
+    ) -> Reply:
+        """Send a call and read the answer to its end.
 
         Args:
             call: the request.
-            sent: see `Sending`.
+            dialect: parses the answer.
+            exchange: new; its `streaming` is whether a stream was requested.
+            timeout_s: seconds for the whole attempt.
+            copy: receives the bytes of a successful answer.
+
+        Raises:
+            CallFailed: the answer is missing or incomplete; the fault has the received part and its times.
+        """
+        try:
+            async with (
+                asyncio.timeout(timeout_s),
+                self._open(call, exchange.receive_sent) as response,
+            ):
+                await self._read(response, call, dialect, exchange, copy)
+            return exchange.reply()
+        except TimeoutError:
+            fault = faults.timed_out(self.name, timeout_s)
+        except httpx2.HTTPError as error:
+            fault = self._broken(error)
+        except CallFailed as failed:
+            fault = failed.fault
+        if exchange.is_complete:
+            return exchange.reply()
+        raw = call.hide(exchange.raw() or fault.raw)
+        raise CallFailed(replace(fault, raw=raw, timing=exchange.timing(), usage=exchange.reply().usage))
+
+    async def fetch(self, call: Call, *, timeout_s: float) -> JsonObject:
+        """Send a small request about the server itself and return the object in its answer.
+
+        Raises:
+            CallFailed: the answer is not an object.
+        """
+        body = bytearray()
+        try:
+            async with asyncio.timeout(timeout_s), self._open(call) as response:
+                limit = SizeLimit(self.name, response.headers, limits.MOST_EVENT_BYTES)
+                async for piece in response.aiter_bytes():
+                    limit.add(piece)
+                    body += piece
+        except TimeoutError:
+            raise CallFailed(faults.timed_out(self.name, timeout_s)) from None
+        except httpx2.HTTPError as error:
+            raise CallFailed(self._broken(error)) from None
+        text = body.decode("utf-8-sig", "replace")
+        if (payload := load_object(text)) is None:
+            raise CallFailed(no_object(self.name, call, text))
+        return payload
+
+    async def aclose(self) -> None:
+        """Close all connections; a later call opens new ones."""
+        clients, self._clients = self._clients, {}
+        for client in clients.values():
+            await client.aclose()
+
+    # --- the answer -------------------------------------------------------------------------------
+
+    async def _read(
+        self, response: httpx2.Response, call: Call, dialect: Dialect, exchange: Exchange, copy: Copy | None
+    ) -> None:
+        if why := _why_unreadable(response):
+            raise CallFailed(faults.malformed(self.name, f"its compression is broken: {why}"))
+        if copy is not None:
+            await copy.begin(response.headers.get("content-type", ""))
+        reader = AnswerReader(self.name, call, dialect, exchange, response.headers)
+        pieces = response.aiter_bytes()
+        while (piece := await _next(pieces, exchange)) is not None:
+            exchange.receive_arrival(time.perf_counter())
+            if copy is not None:
+                await copy.write(piece)
+            if not exchange.is_over:
+                reader.feed(piece)
+        if not exchange.is_over:
+            reader.close()
+
+    def _broken(self, error: httpx2.HTTPError) -> Fault:
+        """Return the fault of an answer that broke off."""
+        if isinstance(error, httpx2.DecodingError):
+            return faults.malformed(self.name, f"its compression is broken: {shortened(str(error))}")
+        if isinstance(error, httpx2.RemoteProtocolError) and "peer closed" not in str(error):
+            return faults.malformed(self.name, f"it is not HTTP: {shortened(str(error))}")
+        return faults.stream_broken(self.name, "the connection was lost in the middle of the answer")
+
+    # --- the request ------------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def _open(
+        self, call: Call, sent: Callable[[float], None] = lambda _: None
+    ) -> AsyncIterator[httpx2.Response]:
+        """Send the call and give its successful answer, whose body is still arriving.
+
+        Args:
+            call: the request.
+            sent: receives the moment, by `time.perf_counter`, at which the request was sent.
 
         Raises:
             CallFailed: there is no answer, or it is an error or a redirect to another origin.
         """
-        content = None if call.body is None else json.dumps(call.body).encode()
-        request = Outgoing(call.url, {**_HEADERS, **call.headers}, content)
-        answer = await self._send(call, request, sent)
-        for _ in range(MOST_REDIRECTS):
-            target = _target(answer.head, request.url)
-            if not target or not _may_follow(answer.head, request.url, target):
-                break
-            await answer.aclose()
-            request = request._replace(url=target)
-            answer = await self._send(call, request, sent)
-        if answer.head.status in _SUCCESS:
-            return answer
-        async with aclosing(answer):
-            raise CallFailed(await self._refusal(call, answer, request.url))
-
-    async def aclose(self) -> None:
-        """Close all connections; a later call opens new ones."""
-        senders, self._senders = self._senders, {}
-        for sender in senders.values():
-            await sender.aclose()
-
-    async def _send(self, call: Call, request: Outgoing, sent: Callable[[float], None]) -> HttpAnswer:
-        sending = Sending(sent)
+        url = call.url
+        response = await self._send(call, url, sent)
         try:
-            sender = self._sender(request.url)
+            for _ in range(MOST_REDIRECTS):
+                target = _target(response, url)
+                if not target or not _may_follow(response, url, target):
+                    break
+                await response.aclose()
+                url = target
+                response = await self._send(call, url, sent)
+            if not response.is_success:
+                raise CallFailed(await self._refusal(call, response, url))
+            yield response
+        finally:
+            await response.aclose()
+
+    async def _send(self, call: Call, url: str, sent: Callable[[float], None]) -> httpx2.Response:
+        is_new = False
+
+        async def note(event: str, _: object) -> None:
+            nonlocal is_new
+            if event.startswith("connection."):
+                is_new = True
+            elif event.endswith("send_request_headers.started"):
+                sent(time.perf_counter())
+
+        try:
+            # Built without the client, which would add headers of its own.
+            request = httpx2.Request(
+                "GET" if call.body is None else "POST",
+                url,
+                headers={**_HEADERS, **call.headers},
+                content=None if call.body is None else json.dumps(call.body).encode(),
+                extensions={
+                    "trace": note,
+                    "timeout": httpx2.Timeout(None, connect=CONNECT_TIMEOUT_S).as_dict(),
+                },
+            )
+            client = self._client_for(url)
             try:
-                return await sender.send(request, sending)
-            except (NetworkError, ProtocolError) as error:
+                return await client.send(request, stream=True)
+            except (httpx2.NetworkError, httpx2.RemoteProtocolError) as error:
                 # Servers may close a kept connection at any time (llama.cpp after each stream), also when it
                 # is just used again. The server is still available: the request is sent over a new one.
-                if sending.over_new_connection or not _is_loss(error):
+                if is_new or not _is_loss(error):
                     raise
-                return await sender.send(request, sending)
-        except HttpError as error:
+                return await client.send(request, stream=True)
+        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             # Without the cause: tracebacks are written, and the cause's locals hold the headers.
             raise CallFailed(self._no_answer(call, error)) from None
 
-    def _sender(self, url: str) -> _Sender:
-        origin = origin_of(url)
-        if origin not in self._senders:
-            self._senders[origin] = _new_sender(scheme=origin[0], host=origin[1])
-        return self._senders[origin]
+    def _client_for(self, url: str) -> httpx2.AsyncClient:
+        # A proxy in the environment must not see requests to this machine.
+        trust_env = not is_loopback(origin_of(url)[1])
+        if trust_env not in self._clients:
+            self._clients[trust_env] = httpx2.AsyncClient(
+                trust_env=trust_env,
+                timeout=httpx2.Timeout(None, connect=CONNECT_TIMEOUT_S),
+                limits=httpx2.Limits(max_connections=None, max_keepalive_connections=None),
+                # Cookies of one cell must not be sent with the next.
+                cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
+            )
+        return self._clients[trust_env]
 
     def _no_answer(self, call: Call, error: Exception) -> Fault:
         why = call.hide(shortened(str(error)))
         where = call.base_url
         match error:
-            case ConnectTimeout():
+            case httpx2.ConnectTimeout():
                 return faults.unreachable(self.name, where, f"no connection within {CONNECT_TIMEOUT_S:g} s")
-            case ConnectError():
+            case httpx2.ConnectError():
                 reason = _reason(error)
                 if absence := _absence(reason):
                     return faults.unreachable(self.name, where, absence)
                 return faults.connection_lost(
                     self.name, reason.strerror if reason and reason.strerror else why
                 )
-            case ProxyError() | UrlError():
+            case httpx2.ProxyError() | httpx2.InvalidURL() | httpx2.UnsupportedProtocol():
                 return faults.unreachable(self.name, where, why)
-            case NetworkError():
+            case httpx2.NetworkError():
                 return faults.connection_lost(self.name, "reset by the server")
-            case ProtocolError() if _is_loss(error):
+            case httpx2.RemoteProtocolError() if _is_loss(error):
                 return faults.connection_lost(self.name, "closed by the server")
         return faults.malformed(self.name, f"no HTTP answer: {why}")
 
-    async def _refusal(self, call: Call, answer: HttpAnswer, url: str) -> Fault:
-        head = answer.head
-        if head.status in _REDIRECTS:
-            error = faults.WireError(status=head.status, message=_redirect_text(head, url))
+    async def _refusal(self, call: Call, response: httpx2.Response, url: str) -> Fault:
+        if response.status_code in _REDIRECTS:
+            error = faults.WireError(status=response.status_code, message=_redirect_text(response, url))
         else:
-            error = error_of_body(head.status, await _error_body(answer), phrase=head.phrase)
-        wait = retry_after_s(head.headers, now_s=time.time())
+            body = await _error_body(response)
+            error = error_of_body(response.status_code, body, phrase=response.reason_phrase)
+        wait = retry_after_s(response.headers, now_s=time.time())
         fault = faults.refused_by_server(self.name, call.model, call.hide_in(error), retry_after_s=wait)
         if fault.failure_type not in ("http_404", "http_405"):
             return fault
@@ -173,98 +281,83 @@ class HttpEdge:
         return replace(fault, message=f"{fault.message.rstrip('.')}. The request went to {where}.")
 
 
-class _Sender(Protocol):
-    """Sends requests to one origin."""
+def _why_unreadable(response: httpx2.Response) -> str:
+    """Return what is missing to read a compressed body; nothing if it can be read."""
+    given = response.headers.get("content-encoding", "").split(",")
+    codings = {coding.strip().lower() for coding in given} - {"", "identity", "gzip", "deflate"}
+    extras = {
+        "br": ("brotli", ("brotli", "brotlicffi")),
+        "zstd": ("zstd", ("backports.zstd", "compression.zstd")),
+    }
+    for coding in sorted(codings):
+        extra, modules = extras.get(coding, ("", ()))
+        if not any(map(_is_installed, modules)):
+            hint = f"; pip install 'httpx2[{extra}]'" if extra else ""
+            return f"content-encoding {coding} was not asked for and cannot be decoded here{hint}"
+    return ""
 
-    async def send(self, request: Outgoing, sending: Sending) -> HttpAnswer:
-        """Return the answer, whose body is still to be read."""
-        ...
 
-    async def aclose(self) -> None:
-        """Close the connections."""
-        ...
+def _is_installed(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:  # its package
+        return False
 
 
-class _Direct:
-    """Sends without httpx2's client: no cookies, proxies or redirects."""
-
-    def __init__(self, transport: Transport) -> None:
-        self._transport = transport
-        self.aclose = transport.aclose
-
-    async def send(self, request: Outgoing, sending: Sending) -> HttpAnswer:
-        answer = await self._transport.send(request, sending)
-        if "content-encoding" not in answer.head.headers:
-            return answer
-        from pytest_openclaw.providers.by_httpx2 import decompressed
-
-        return decompressed(answer)
+async def _next(pieces: AsyncIterator[bytes], exchange: Exchange) -> bytes | None:
+    """Return the next bytes of a body; None at its end, and at a silence after the end of the answer."""
+    patience_s = LINGER_S if exchange.is_over else SILENCE_S if exchange.ended else None
+    try:
+        async with asyncio.timeout(patience_s):
+            return await anext(pieces, None)
+    except TimeoutError:
+        if patience_s is None:
+            raise
+        return None
 
 
 def _is_loss(error: Exception) -> bool:
     """Whether the connection was reset, or closed before any byte of an answer."""
-    return isinstance(error, NetworkError) or "without sending" in str(error)
+    return isinstance(error, httpx2.NetworkError) or "without sending" in str(error)
 
 
-def _new_sender(*, scheme: str, host: str) -> _Sender:
-    # A proxy in the environment must not see requests to this machine.
-    trust_env = not is_loopback(host)
-    if trust_env and _has_proxy(scheme, host):
-        from pytest_openclaw.providers.by_httpx2 import ByProxy
-
-        return ByProxy(connect_s=CONNECT_TIMEOUT_S)
-    ssl_context = None
-    if scheme == "https":
-        import httpx2
-
-        ssl_context = httpx2.create_ssl_context(trust_env=trust_env)
-    return _Direct(Transport(ssl_context, connect_s=CONNECT_TIMEOUT_S))
-
-
-def _has_proxy(scheme: str, host: str) -> bool:
-    """Whether the environment names a proxy for a server, which then needs httpx2's own transport."""
-    from urllib.request import getproxies, proxy_bypass
-
-    proxies = getproxies()
-    return ("all" in proxies or scheme in proxies) and not proxy_bypass(host)
-
-
-def _target(head: Head, url: str) -> str | None:
+def _target(response: httpx2.Response, url: str) -> str | None:
     """Return the target of a redirect of `url`; None if it has none."""
-    if head.status not in _REDIRECTS or not (location := head.headers.get("location")):
+    if response.status_code not in _REDIRECTS or not (location := response.headers.get("location")):
         return None
     try:
         target = urljoin(url, location)
         origin_of(target)
-    except ValueError:  # no URL
+    except ValueError:  # not a URL
         return None
     return target
 
 
-def _may_follow(head: Head, url: str, target: str) -> bool:
+def _may_follow(response: httpx2.Response, url: str, target: str) -> bool:
     """Whether method, body and origin are unchanged."""
-    return head.status in (307, 308) and origin_of(target) == origin_of(url)
+    return response.status_code in (307, 308) and origin_of(target) == origin_of(url)
 
 
-def _redirect_text(head: Head, url: str) -> str:
-    target = _target(head, url)
+def _redirect_text(response: httpx2.Response, url: str) -> str:
+    target = _target(response, url)
     if target is None:
         return "redirected without saying where"
     where = shortened(_shown(target))
-    if _may_follow(head, url, target):
+    if _may_follow(response, url, target):
         return f"redirected more than {MOST_REDIRECTS} times, at last to {where}"
     return f"redirected to {where}, and no prompt or key is sent there. If it is right, name that address."
 
 
-async def _error_body(answer: HttpAnswer) -> bytes:
+async def _error_body(response: httpx2.Response) -> bytes:
     """Return as much of an error's body as arrives soon; the status is known, so errors do not matter."""
     body = bytearray()
     try:
         async with asyncio.timeout(ERROR_BODY_TIMEOUT_S):
-            while len(body) < LONGEST_ERROR_BODY_BYTES and (arrived := await answer.read()):
-                for piece, _ in arrived:
-                    body += piece
-    except (HttpError, TimeoutError):
+            async for piece in response.aiter_bytes():
+                body += piece
+                if len(body) >= LONGEST_ERROR_BODY_BYTES:
+                    break
+    except (httpx2.HTTPError, TimeoutError):
         return bytes(body)
     return bytes(body)
 

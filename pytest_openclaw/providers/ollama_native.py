@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, ClassVar
 from pytest_openclaw.providers.fingerprint import ask_all, ollama_fingerprint
 from pytest_openclaw.providers.finishing import finish
 from pytest_openclaw.providers.fragments import arguments_text
-from pytest_openclaw.providers.http_call import Dialect
 from pytest_openclaw.providers.json_values import count_in, object_in, objects_in, positive_in, text_in
 from pytest_openclaw.providers.ollama import Ollama, offered
 from pytest_openclaw.providers.request_fields import chosen
+from pytest_openclaw.providers.stream import Dialect
 from pytest_openclaw.providers.token_counts import settled
 from pytest_openclaw.providers.wire_errors import error_in, load_object
 from pytest_openclaw.tools.thinking import strip_thinking

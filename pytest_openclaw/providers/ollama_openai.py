@@ -9,11 +9,11 @@ from pytest_openclaw.providers.earlier_turns import users_content, with_ids
 from pytest_openclaw.providers.fingerprint import fingerprint
 from pytest_openclaw.providers.finishing import finish
 from pytest_openclaw.providers.fragments import arguments_text
-from pytest_openclaw.providers.http_call import Dialect
 from pytest_openclaw.providers.json_values import count_in, object_in, objects_in, positive_in, text_in
 from pytest_openclaw.providers.ollama import Ollama, offered
 from pytest_openclaw.providers.over_http import REFUSALS
 from pytest_openclaw.providers.request_fields import chosen
+from pytest_openclaw.providers.stream import Dialect
 from pytest_openclaw.providers.token_counts import most_in, settled
 from pytest_openclaw.providers.wire_errors import error_in, error_of_object
 from pytest_openclaw.types.finish_words import MALFORMED_CALL, UNEXPECTED_CALL, meaning_of

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, ClassVar
 from pytest_openclaw.core.errors import TargetError
 from pytest_openclaw.providers.address import Address, parse_address
 from pytest_openclaw.providers.exchange import Exchange
-from pytest_openclaw.providers.http_call import Call, Dialect
 from pytest_openclaw.providers.json_values import object_in, objects_in
 from pytest_openclaw.providers.request_fields import with_fields
+from pytest_openclaw.providers.stream import Call, Dialect
 from pytest_openclaw.types import faults
 from pytest_openclaw.types.faults import CallFailed
 from pytest_openclaw.types.finish_words import MALFORMED_CALL
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pytest_openclaw.core.json_types import JsonObject
-    from pytest_openclaw.providers.http import HttpEdge
+    from pytest_openclaw.providers.http import HttpClient
     from pytest_openclaw.types.replies import Fault
     from pytest_openclaw.types.requests import Request
 
@@ -66,11 +66,11 @@ class OverHttp(Provider):
         self.refused: defaultdict[str, set[str]] = defaultdict(set)
 
     @cached_property
-    def _edge(self) -> HttpEdge:
+    def _client(self) -> HttpClient:
         """The connections; they load the HTTP library, in the process that sends requests."""
-        from pytest_openclaw.providers.http import HttpEdge
+        from pytest_openclaw.providers.http import HttpClient
 
-        return HttpEdge(self.setup.name)
+        return HttpClient(self.setup.name)
 
     # --- for subclasses to override -----------------------------------------------------------
 
@@ -190,8 +190,8 @@ class OverHttp(Provider):
 
     async def aclose(self) -> None:
         """Close the connections, if there are any."""
-        if "_edge" in vars(self):
-            await self._edge.aclose()
+        if "_client" in vars(self):
+            await self._client.aclose()
 
     # --- how ----------------------------------------------------------------------------------
 
@@ -205,13 +205,11 @@ class OverHttp(Provider):
         Raises:
             CallFailed: the answer is missing or incomplete.
         """
-        from pytest_openclaw.providers.stream import listen
-
         body = with_fields(body, request.fields)
         call = self._call(f"{self.address.base_url}{self.route(request)}", body, model=request.model)
         exchange = Exchange(streaming=request.stream)
         try:
-            reply = await listen(self._edge, call, self.dialect, exchange, timeout_s=request.timeout_s)
+            reply = await self._client.ask(call, self.dialect, exchange, timeout_s=request.timeout_s)
         except CallFailed as failed:
             if not failed.fault.written:
                 raise
@@ -225,9 +223,7 @@ class OverHttp(Provider):
         Raises:
             CallFailed: the answer is not an object.
         """
-        from pytest_openclaw.providers.stream import fetch_object
-
-        return await fetch_object(self._edge, self._call(url, body), timeout_s=timeout_s)
+        return await self._client.fetch(self._call(url, body), timeout_s=timeout_s)
 
     def _call(self, url: str, body: JsonObject | None, *, model: str = "") -> Call:
         streamed = "application/x-ndjson" if self.dialect.by_lines else "text/event-stream"

@@ -2,7 +2,6 @@
 
 The form of the bytes decides, not the content type, which gateways change. A stream ends with its end mark,
 or with the body after a finish reason. A finish reason by itself ends nothing; only silence after it does.
-One timeout bounds the whole attempt, also for a server that sends comments to keep the connection alive.
 
 Server-sent events follow the WHATWG standard, without `id` and `retry`. In addition these are read: a last
 event without a blank line, events without blank lines between them, a field `error` (older llama.cpp
@@ -11,34 +10,25 @@ servers), and a line of bare JSON, which gateways send when they fail.
 
 from __future__ import annotations
 
-import asyncio
 import json
-from contextlib import aclosing, suppress
-from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, NamedTuple
 
+from pytest_openclaw.core.redact import Redactor
 from pytest_openclaw.core.text import valid_text
 from pytest_openclaw.providers import limits
-from pytest_openclaw.providers.http_errors import BrokenFraming, DecodingError, HttpError
 from pytest_openclaw.providers.json_values import objects_in
 from pytest_openclaw.providers.wire_errors import error_of_object, load_object, page_title, shortened
 from pytest_openclaw.types import faults
 from pytest_openclaw.types.faults import CallFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from pytest_openclaw.core.json_types import JsonObject
-    from pytest_openclaw.providers.connection import Head
     from pytest_openclaw.providers.exchange import Exchange
-    from pytest_openclaw.providers.http import HttpAnswer, HttpEdge
-    from pytest_openclaw.providers.http_call import Call, Dialect
-    from pytest_openclaw.types.replies import Fault, Reply
+    from pytest_openclaw.types.replies import Fault
 
-SILENCE_S = 2.0
-"""Seconds without a byte after a finish reason, after which an answer is complete."""
-LINGER_S = 0.2
-"""Seconds to wait for the body's end after the end mark; then its connection can be used again."""
 _STREAM_TYPES = frozenset(
     {"text/event-stream", "application/x-ndjson", "application/ndjson", "application/jsonl"}
 )
@@ -46,150 +36,95 @@ _BOM = b"\xef\xbb\xbf"
 _BLANKS = " \t"
 
 
-class Copy(Protocol):
-    """Receives the bytes of an answer while it is read."""
+@dataclass(frozen=True, kw_only=True)
+class Call:
+    """One HTTP request, ready to be sent.
 
-    async def begin(self, kind: str) -> None:
-        """Receive the answer's content type."""
-        ...
+    Attributes:
+        base_url: the server's address as the user knows it; shown in errors.
+        body: sent as JSON by POST; None is a GET.
+        headers: may contain a key.
+        secrets: removed from the server's texts.
+        model: for messages.
+    """
 
-    async def write(self, piece: bytes) -> None:
-        """Receive the next piece of its body."""
-        ...
+    base_url: str
+    url: str
+    body: JsonObject | None
+    headers: Mapping[str, str] = field(repr=False)
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+    model: str = ""
+
+    def hide(self, text: str) -> str:
+        """Return the text without secrets."""
+        return Redactor.of(self.secrets).text(text)
+
+    def hide_in(self, error: faults.WireError) -> faults.WireError:
+        """Return the error without secrets."""
+        hide = self.hide
+        return replace(
+            error,
+            code=hide(error.code),
+            type=hide(error.type),
+            message=hide(error.message),
+            written=hide(error.written),
+        )
 
 
-async def listen(
-    edge: HttpEdge,
-    call: Call,
-    dialect: Dialect,
-    exchange: Exchange,
-    *,
-    timeout_s: float,
-    copy: Copy | None = None,
-) -> Reply:
-    """Send the call and read the answer to its end.
+@dataclass(frozen=True, kw_only=True)
+class Dialect:
+    """The rules for reading the answers of one API.
+
+    Attributes:
+        read: adds one event or a whole answer to the exchange; returns the error, if it is one.
+        is_whole: whether an object is a whole answer.
+        end_mark: a description of the end of a stream.
+        done_ends: whether `[DONE]` is an end mark.
+        by_lines: whether a stream has one JSON object per line; otherwise it has server-sent events.
+    """
+
+    read: Callable[[JsonObject, Exchange], faults.WireError | None]
+    is_whole: Callable[[JsonObject], bool]
+    end_mark: str
+    done_ends: bool
+    by_lines: bool = False
+
+
+class AnswerReader:
+    """Reads one answer into its exchange, chunk by chunk.
+
+    Its methods raise `CallFailed` for an answer that is an error, malformed or too long.
 
     Args:
-        edge: the provider's connections.
+        name: of the provider, for messages.
         call: the request.
-        dialect: parses the answer.
+        dialect: parses the answer's events.
         exchange: new; its `streaming` is whether a stream was requested.
-        timeout_s: seconds for the whole attempt.
-        copy: receives the bytes of a successful answer.
-
-    Raises:
-        CallFailed: the answer is missing or incomplete; the fault has the received part and its times.
+        headers: of the answer, with names in lower case.
     """
-    try:
-        async with (
-            asyncio.timeout(timeout_s),
-            aclosing(await edge.open(call, exchange.receive_sent)) as answer,
-        ):
-            await _Reader(edge.name, call, dialect, exchange, answer, copy).read()
-        return exchange.reply()
-    except TimeoutError:
-        fault = faults.timed_out(edge.name, timeout_s)
-    except DecodingError as error:
-        fault = faults.malformed(edge.name, f"its compression is broken: {shortened(str(error))}")
-    except BrokenFraming as error:
-        fault = faults.malformed(edge.name, f"it is not HTTP: {shortened(str(error))}")
-    except HttpError:
-        fault = faults.stream_broken(edge.name, "the connection was lost in the middle of the answer")
-    except CallFailed as failed:
-        fault = failed.fault
-    if exchange.is_complete:
-        return exchange.reply()
-    raw = call.hide(exchange.raw() or fault.raw)
-    raise CallFailed(replace(fault, raw=raw, timing=exchange.timing(), usage=exchange.reply().usage))
-
-
-async def fetch_object(edge: HttpEdge, call: Call, *, timeout_s: float) -> JsonObject:
-    """Send a small request about the server itself and return the object in its answer.
-
-    Raises:
-        CallFailed: the answer is not an object.
-    """
-    body = b""
-    try:
-        async with asyncio.timeout(timeout_s), aclosing(await edge.open(call)) as answer:
-            limit = _Limit(edge.name, answer.head, limits.MOST_EVENT_BYTES)
-            while arrived := await answer.read():
-                for piece, _ in arrived:
-                    limit.add(piece)
-                    body += piece
-    except TimeoutError:
-        raise CallFailed(faults.timed_out(edge.name, timeout_s)) from None
-    except HttpError:
-        raise CallFailed(faults.stream_broken(edge.name, "the connection was lost")) from None
-    text = body.decode("utf-8-sig", "replace")
-    payload = load_object(text)
-    if payload is None:
-        raise CallFailed(_no_object(edge.name, call, text))
-    return payload
-
-
-class _Reader:
-    """Reads one answer."""
 
     def __init__(
-        self,
-        name: str,
-        call: Call,
-        dialect: Dialect,
-        exchange: Exchange,
-        answer: HttpAnswer,
-        copy: Copy | None,
+        self, name: str, call: Call, dialect: Dialect, exchange: Exchange, headers: Mapping[str, str]
     ) -> None:
         self._name, self._call, self._dialect, self._exchange = name, call, dialect, exchange
-        self._answer, self._copy = answer, copy
         self._events = EventReader()
         self._payload: JsonObject | None = None
         self._ignored = ""
+        self._kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+        is_whole = "json" in self._kind and self._kind not in _STREAM_TYPES
+        self._limit = SizeLimit(name, headers, limits.MOST_EVENT_BYTES if is_whole else limits.MOST_BYTES)
+        self._is_buffered = is_whole and "content-length" in headers
 
-    async def read(self) -> None:
-        content_type = self._answer.head.headers.get("content-type", "")
-        kind = content_type.partition(";")[0].strip().lower()
-        is_whole = "json" in kind and kind not in _STREAM_TYPES
-        limit = _Limit(
-            self._name, self._answer.head, limits.MOST_EVENT_BYTES if is_whole else limits.MOST_BYTES
-        )
-        is_buffered = is_whole and "content-length" in self._answer.head.headers
-        if self._copy is not None:
-            await self._copy.begin(content_type)
-        while arrived := await self._next():
-            for piece, arrived_at in arrived:
-                limit.add(piece)
-                if self._copy is not None:
-                    await self._copy.write(piece)
-                self._exchange.receive_arrival(arrived_at)
-                events = self._events.feed(piece)
-                if self._events.is_stream:  # perhaps one that was not requested
-                    self._exchange.streaming = not is_buffered
-                self._take_all(events)
-                if self._events.pending_bytes > limits.MOST_EVENT_BYTES:
-                    longest = limits.mebibytes(limits.MOST_EVENT_BYTES)
-                    raise CallFailed(faults.malformed(self._name, f"an event of it is longer than {longest}"))
-            if self._exchange.is_over:
-                await self._read_rest()
-                return
-        self._close(kind)
-
-    async def _next(self) -> list[tuple[bytes, float]]:
-        """Return what has arrived; nothing at the end, which silence after a finish reason is too."""
-        if not self._exchange.ended:
-            return await self._answer.read()
-        try:
-            async with asyncio.timeout(SILENCE_S):
-                return await self._answer.read()
-        except TimeoutError:
-            return []
-
-    async def _read_rest(self) -> None:
-        """Read the body's end; after the end mark nothing else matters."""
-        with suppress(TimeoutError, HttpError):
-            async with asyncio.timeout(LINGER_S):
-                while await self._answer.read():
-                    pass
+    def feed(self, piece: bytes) -> None:
+        """Read the next bytes."""
+        self._limit.add(piece)
+        events = self._events.feed(piece)
+        if self._events.is_stream:  # perhaps one that was not requested
+            self._exchange.streaming = not self._is_buffered
+        self._take_all(events)
+        if self._events.pending_bytes > limits.MOST_EVENT_BYTES:
+            longest = limits.mebibytes(limits.MOST_EVENT_BYTES)
+            raise CallFailed(faults.malformed(self._name, f"an event of it is longer than {longest}"))
 
     def _take_all(self, events: list[Event]) -> None:
         for event in events:
@@ -209,7 +144,7 @@ class _Reader:
             error = error_of_object(payloads[0] if payloads else data)
         elif not payloads and data.startswith("{"):
             if not exchange.is_complete:
-                raise CallFailed(_no_object(self._name, self._call, data))
+                raise CallFailed(no_object(self._name, self._call, data))
         elif not payloads:
             self._ignored = data
         for payload in payloads if error is None else ():
@@ -218,9 +153,9 @@ class _Reader:
         if error is not None and not exchange.is_complete:
             raise CallFailed(self._fault(error))
 
-    def _close(self, kind: str) -> None:
-        """Decide what the end of the body means."""
-        exchange, events = self._exchange, self._events
+    def close(self) -> None:
+        """Read what is left, at the end of the body or at a silence that ends the answer."""
+        exchange, events, kind = self._exchange, self._events, self._kind
         for event in events.close():
             # A last event whose end is missing is read if it is complete otherwise.
             if event.type == "error" or event.data.strip() == "[DONE]" or _objects_of(event.data):
@@ -245,7 +180,7 @@ class _Reader:
 
     def _no_answer(self, text: str) -> Fault:
         if self._payload is None:
-            return _no_object(self._name, self._call, text)
+            return no_object(self._name, self._call, text)
         why = f"this holds no answer: {self._call.hide(shortened(text))}"
         return faults.malformed(self._name, why, raw=valid_text(text))
 
@@ -257,17 +192,17 @@ class _Reader:
         return faults.refused_by_server(self._name, self._call.model, error)
 
 
-class _Limit:
+class SizeLimit:
     """Counts the bytes of a body.
 
     Raises:
         CallFailed: the body, or its stated length, is longer than `most_bytes`.
     """
 
-    def __init__(self, name: str, head: Head, most_bytes: int) -> None:
+    def __init__(self, name: str, headers: Mapping[str, str], most_bytes: int) -> None:
         self._name = name
         self._most_bytes = self._left_bytes = most_bytes
-        claimed = head.headers.get("content-length", "")
+        claimed = headers.get("content-length", "")
         if claimed.isdecimal() and int(claimed) > most_bytes:
             raise self._too_much()
 
@@ -414,7 +349,8 @@ def _is_cut(text: str) -> bool:
     return not text.strip() or text.lstrip().startswith("{")
 
 
-def _no_object(name: str, call: Call, text: str) -> Fault:
+def no_object(name: str, call: Call, text: str) -> Fault:
+    """Return the fault of an answer, or an event of it, that is not a JSON object."""
     what = page_title(text.strip()) or (
         f"no JSON object: {shortened(text)}" if text.strip() else "it is empty"
     )

@@ -308,11 +308,8 @@ async def ask_while_killing(provider, pid):
 async def is_processing(provider):
     """Whether the engine is working on a reply."""
     call = provider._call(f"{provider.address.root_url}/slots", None)
-    body = b""
-    async with contextlib.aclosing(await provider._edge.open(call)) as answer:
-        while pieces := await answer.read():
-            body += b"".join(piece for piece, _ in pieces)
-    return json.loads(body)[0]["is_processing"]
+    async with provider._client._open(call) as response:
+        return json.loads(await response.aread())[0]["is_processing"]
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])

@@ -127,20 +127,20 @@ def pytest_openclaw_validators():
     return [Crashing]
 """
 
-# Loaded by the asker process, where it breaks the transport.
+# Breaks the HTTP client where requests are sent.
 AT_START = """
-from pytest_openclaw.providers.transport import Transport
+from pytest_openclaw.providers.http import HttpClient
 
-send = Transport.send
-
-
-async def broken(self, request, sending):
-    if b'"library-breaks"' in (request.content or b"") or "/library-breaks:" in request.url:
-        raise RuntimeError(f"broken with {request.headers}")
-    return await send(self, request, sending)
+send = HttpClient._send
 
 
-Transport.send = broken
+async def broken(self, call, url, sent):
+    if "library-breaks" in str(call.body) or "/library-breaks:" in url:
+        raise RuntimeError(f"broken with {call.headers}")
+    return await send(self, call, url, sent)
+
+
+HttpClient._send = broken
 """
 
 BENCHMARK = """

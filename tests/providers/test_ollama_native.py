@@ -454,7 +454,7 @@ WHOLE = lines(said(thinking="Hü"), said("It's 🦞."), said(tool_calls=calling(
 )
 def test_streams(server, monkeypatch, chunks):
     """The end mark counts, wherever the bytes are cut and whatever follows it."""
-    monkeypatch.setattr("pytest_openclaw.providers.stream.LINGER_S", 0.1)
+    monkeypatch.setattr("pytest_openclaw.providers.http.LINGER_S", 0.1)
     server.enqueue(answer(*chunks))
 
     reply = ask(native(server.origin))

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from pytest_openclaw.core.json_types import JsonObject
-    from pytest_openclaw.providers.http_call import Call
+    from pytest_openclaw.providers.stream import Call
     from pytest_openclaw.types.protocols import ProviderSetup
     from pytest_openclaw.types.replies import Fault, Reply
     from pytest_openclaw.types.requests import Request

@@ -18,9 +18,8 @@ import httptools
 
 from pytest_openclaw.core.text import counted
 from pytest_openclaw.providers.exchange import Exchange
-from pytest_openclaw.providers.http import HttpEdge
+from pytest_openclaw.providers.http import HttpClient
 from pytest_openclaw.providers.json_values import objects_in, text_in
-from pytest_openclaw.providers.stream import listen
 from pytest_openclaw.providers.wire_errors import load_object, shortened
 from pytest_openclaw.tools.captured.wire_requests import messages_of, system_of, text_of
 from pytest_openclaw.types import faults
@@ -106,7 +105,7 @@ class Relay:
         self._timeout_s = timeout_s
         self._most_turns, self._may_pass = most_turns, may_pass
         self._n_images, self._own_tools = n_images, own_tools
-        self._edge = HttpEdge(name)
+        self._client = HttpClient(name)
         self._n_known_messages = 0
 
     @property
@@ -127,7 +126,7 @@ class Relay:
     async def __aexit__(self, *_: object) -> None:
         """Close everything."""
         self._listening.close()
-        await self._edge.aclose()
+        await self._client.aclose()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -165,7 +164,8 @@ class Relay:
     async def _reject(self, incoming: _Incoming, writer: asyncio.StreamWriter) -> None:
         """End the run: OpenClaw has sent a malformed request."""
         why = incoming.error or f"no JSON object: {shortened(incoming.body.decode('utf-8', 'replace'))}"
-        self._end(faults.cli_failed(self._edge.name, f"OpenClaw sent a request that cannot be read: {why}."))
+        said = f"OpenClaw sent a request that cannot be read: {why}."
+        self._end(faults.cli_failed(self._client.name, said))
         await _refuse(writer, 400)
 
     def _end(self, fault: Fault) -> None:
@@ -174,7 +174,7 @@ class Relay:
 
     async def _give_up(self, writer: asyncio.StreamWriter, why: str) -> None:
         """End the run: this OpenClaw cannot play the request."""
-        self._end(faults.cannot_play(self._edge.name, why))
+        self._end(faults.cannot_play(self._client.name, why))
         await _refuse(writer, 502)
 
     def _why_not_shown(self, body: JsonObject) -> str:
@@ -211,8 +211,8 @@ class Relay:
         answer = _PassedOn(writer, hold=self._may_pass is not None)
         call = self._server.passed_on(self._server.path, body, model=self._model)
         try:
-            await listen(
-                self._edge, call, self._server.dialect, exchange, timeout_s=self._timeout_s, copy=answer
+            await self._client.ask(
+                call, self._server.dialect, exchange, timeout_s=self._timeout_s, copy=answer
             )
         except CallFailed as failed:
             # The run makes and counts retries; OpenClaw would retry for a minute.
