@@ -69,7 +69,7 @@ class Dispatched:
         problem: why it is not executed; None if it is.
         message: the error that the model receives.
         notes: deviations that were tolerated, such as a name in another case.
-        timed_out: whether it exceeded the work limit of its world.
+        timed_out: whether it exceeded the time or memory of its world.
         reached: what a call over the bridge of a captured catalogue reaches; empty: what the release's does.
     """
 

@@ -13,13 +13,10 @@ from bisect import bisect_right
 from itertools import accumulate, chain, pairwise
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.worlds.work import find_steps, line_steps
 from pytest_openclaw.worlds.workspace import ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-
-    from pytest_openclaw.worlds.work import Work
 
 _EXACTLY = "The old text must match exactly including all whitespace and newlines."
 #: on one character, as in Unicode's stream-safe text; they are sorted in a time that grows with their square
@@ -44,24 +41,21 @@ def same_ends(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def replace_pieces(path: str, text: str, pairs: Sequence[tuple[str, str]], work: Work) -> str:
+def replace_pieces(path: str, text: str, pairs: Sequence[tuple[str, str]]) -> str:
     """Return a text with old pieces replaced by new ones; all are looked for in the text as it is.
 
     Args:
         path: for the wording.
         text: what the file holds.
         pairs: an old and a new text each; none of the old ones is empty.
-        work: what is left of the call's.
 
     Raises:
         NotFoundError: a piece is not there.
         ToolError: it is there more than once, or two of them overlap.
     """
-    work.spend(line_steps(text) + text.count("\r"))
     plain = same_ends(text)
     tidy = [(same_ends(old), same_ends(new)) for old, new in pairs]
-    work.spend(sum(4 * find_steps(len(plain), len(old)) + (len(old) + len(new)) // 50 for old, new in tidy))
-    folded = _Folded(plain, work) if any(old not in plain for old, _ in tidy) else None
+    folded = _Folded(plain) if any(old not in plain for old, _ in tidy) else None
     spans = sorted(_span(path, plain, folded, [old for old, _ in tidy], n) for n in range(len(tidy)))
     for (_, end, one), (start, _, other) in pairwise(spans):
         if start < end:
@@ -114,10 +108,8 @@ class _Folded:
     A place within a character that became several has no place in the source.
     """
 
-    def __init__(self, text: str, work: Work) -> None:
-        self._work = work
+    def __init__(self, text: str) -> None:
         self._lines = text.split("\n")
-        work.spend(len(self._lines) // 4 + sum(2 * len(line) for line in self._lines if not line.isascii()))
         kept = [_fold_line(line).rstrip() for line in self._lines]
         self.text = "\n".join(kept)
         self._starts = [0, *accumulate(len(line) + 1 for line in kept)]
@@ -125,7 +117,7 @@ class _Folded:
 
     def fold(self, wanted: str) -> str:
         """Return a text that is looked for in this one, folded as it is."""
-        return _Folded(wanted, self._work).text
+        return _Folded(wanted).text
 
     def source(self, start: int, end: int) -> tuple[int, int] | None:
         """Return the span in the source; None if it is not known."""

@@ -11,7 +11,6 @@ from pytest_openclaw.tools.paths import absolute
 from pytest_openclaw.worlds.edits import NotFoundError, replace_pieces, same_ends
 from pytest_openclaw.worlds.patch import patch_files
 from pytest_openclaw.worlds.shortening import ReadFrom, read_part, units
-from pytest_openclaw.worlds.work import line_steps
 from pytest_openclaw.worlds.workspace import ToolError, inside, text_of, whole_of
 
 if TYPE_CHECKING:
@@ -47,7 +46,6 @@ def read(workspace: Workspace, limits: ResultLimits, arguments: Mapping[str, Any
         raise ToolError(f"File not found: {path}.{_near(workspace, place)}")
     if not text:
         return "File is empty (0 bytes)."
-    workspace.work.spend(line_steps(text))
     lines = same_ends(text).split("\n")
     end = "\n" if lines[-1] == "" else ""
     if end:
@@ -83,7 +81,6 @@ def _near(workspace: Workspace, place: str) -> str:
     wanted = name.lower()
     most = max(1, len(wanted) * 2 // 5)
     names = [one.rstrip("/") for one in workspace.entries(folder)[:MOST_NAMES]]
-    workspace.work.spend(sum(map(len, names)) * min(len(wanted), LONGEST_NAME) // 4)
     near = sorted(
         (distance, one)
         for one in names
@@ -96,7 +93,6 @@ def _near(workspace: Workspace, place: str) -> str:
 def write(workspace: Workspace, arguments: Mapping[str, Any]) -> str:
     """Put a text in place of what a file held."""
     place, content = _place(arguments), text_of(arguments, "content")
-    workspace.work.spend(len(content) // 50)
     if workspace.text(place) == content:
         return f"No changes made to {absolute(place)}. The file already has identical content."
     workspace.put(place, content)
@@ -113,7 +109,7 @@ def edit(workspace: Workspace, arguments: Mapping[str, Any]) -> str:
         code = "not-file" if workspace.is_folder(place) else "ENOENT"
         raise ToolError(f"Could not edit file: {path}. Error code: {code}.")
     try:
-        changed = replace_pieces(path, text, pairs, workspace.work)
+        changed = replace_pieces(path, text, pairs)
     except NotFoundError as error:
         if len(pairs) > 1:
             raise
@@ -146,7 +142,6 @@ def ls(workspace: Workspace, arguments: Mapping[str, Any]) -> str:
     if not workspace.is_folder(place):
         raise ToolError("directory not found")
     names = workspace.entries(place)
-    workspace.work.spend(len(names) // 5)
     after = arguments.get("after")
     if isinstance(after, str) and after:
         names = [name for name in names if name > after]

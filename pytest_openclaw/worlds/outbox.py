@@ -42,7 +42,6 @@ class Outbox:
             ToolError: there is no target, nothing to send, or no room.
         """
         size = len(json.dumps(arguments))
-        self._workspace.work.spend(size // 50)
         targets = _targets(arguments) if tool == MESSAGE else ()
         if why := _why_empty(tool, arguments):
             return _refused(arguments, targets, why)

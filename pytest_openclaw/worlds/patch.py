@@ -16,13 +16,11 @@ from typing import TYPE_CHECKING
 
 from pytest_openclaw.tools.paths import absolute
 from pytest_openclaw.worlds.edits import ALIKE, LINE_ENDS, same_ends
-from pytest_openclaw.worlds.work import find_steps
 from pytest_openclaw.worlds.workspace import ToolError, inside
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pytest_openclaw.worlds.work import Work
     from pytest_openclaw.worlds.workspace import Workspace
 
 MOST_PIECES = 100
@@ -62,7 +60,6 @@ def patch_files(workspace: Workspace, patch: str) -> str:
     """
     if not patch.strip():
         raise ToolError("Provide a patch input.")
-    workspace.work.spend(len(patch) // 50 + patch.count("\n"))
     sections = _read_sections(_lines_between(patch))
     if not sections:
         raise ToolError("No files were modified.")
@@ -205,8 +202,7 @@ def _update(workspace: Workspace, section: _Section, place: str, summary: _Summa
     if text is None:
         why = "unsafe path" if workspace.is_folder(place) else "path not found"
         raise ToolError(f"Failed to read file to update {path}: Failed boundary read for {path} ({why})")
-    workspace.work.spend(len(text) // 100 + text.count("\n") // 2 + text.count("\r") // 2)
-    changed = _updated(text, section, path, workspace.work)
+    changed = _updated(text, section, path)
     target = place if section.move_to is None else inside(section.move_to, "")
     if target != place:
         _create(workspace, target, changed, "Delete it earlier in the same patch to replace it.")
@@ -225,7 +221,7 @@ def _with_end(text: str) -> str:
     return plain if not plain or plain.endswith("\n") else f"{plain}\n"
 
 
-def _updated(text: str, section: _Section, path: str, work: Work) -> str:
+def _updated(text: str, section: _Section, path: str) -> str:
     """Return the changed text; each line ends as it did, or as those around it do."""
     ends = [*LINE_ENDS.findall(text), ""]
     lines = LINE_ENDS.split(text)
@@ -233,7 +229,7 @@ def _updated(text: str, section: _Section, path: str, work: Work) -> str:
         lines.pop()
         ends.pop()
     usual = ends[0] if ends and ends[0] else "\n"
-    found = sorted(_places(_Lines(lines, work), section, path), key=lambda place: place[0])
+    found = sorted(_places(_Lines(lines), section, path), key=lambda place: place[0])
     result: list[tuple[str, str]] = []
     position = 0
     for start, end, new in found:
@@ -306,9 +302,8 @@ class _Found:
 class _Lines:
     """Finds runs of lines in time that is linear in the file, however the lines repeat."""
 
-    def __init__(self, lines: Sequence[str], work: Work) -> None:
+    def __init__(self, lines: Sequence[str]) -> None:
         self.count = len(lines)
-        self._work = work
         self._lines = lines
         self._joined: dict[int, tuple[str, list[int]]] = {}
 
@@ -324,10 +319,8 @@ class _Lines:
         if first > last:
             return None
         for level, tidy in enumerate(_TIDIES):
-            self._work.spend(len(wanted) // 3)
             needle = "".join(f"{tidy(line)}\n" for line in wanted)
             text, starts = self._text(level)
-            self._work.spend(find_steps(len(text), len(needle)))
             if (at := text.find(f"\n{needle}", starts[first])) >= 0:
                 line = bisect_left(starts, at)
                 return _Found(line, self._count(text, needle, at))
@@ -335,7 +328,6 @@ class _Lines:
 
     def _text(self, level: int) -> tuple[str, list[int]]:
         if level not in self._joined:
-            self._work.spend(self.count // 3 + sum(map(len, self._lines)) // 20)
             tidied = [_TIDIES[level](line) for line in self._lines]
             starts = [0, *accumulate(len(line) + 1 for line in tidied)]
             self._joined[level] = "\n" + "".join(f"{line}\n" for line in tidied), starts
@@ -347,7 +339,6 @@ class _Lines:
         at = start
         while at >= 0 and count < MOST_COUNTED:
             count += 1
-            self._work.spend(1 + len(needle) // 400)
             at = text.find(f"\n{needle}", at + 1)
         return count
 

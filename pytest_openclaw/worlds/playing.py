@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from functools import lru_cache, partial
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.core.json_schema import BoundedSchema, within_steps
@@ -20,7 +21,7 @@ from pytest_openclaw.tools.bridge import (
 )
 from pytest_openclaw.tools.catalogue import CALL
 from pytest_openclaw.tools.dispatch import CHECK_STEPS, dispatch, is_forgotten, same_tool
-from pytest_openclaw.tools.dispatch.arguments import read_json
+from pytest_openclaw.tools.dispatch.arguments import MAX_ARGUMENT_BYTES, MAX_VALUES, read_json
 from pytest_openclaw.tools.dispatch.complaints import error_text
 from pytest_openclaw.tools.signatures import signature
 from pytest_openclaw.types.requests import DEFAULT_CONTEXT_TOKENS
@@ -33,7 +34,6 @@ from pytest_openclaw.worlds.search import Memory, Web
 from pytest_openclaw.worlds.shell import Exec, TimedOutError
 from pytest_openclaw.worlds.shortening import ResultLimits, cut_result
 from pytest_openclaw.worlds.word_search import rank
-from pytest_openclaw.worlds.work import MOST_CALLS, OutOfWorkError, n_read, weight_of
 from pytest_openclaw.worlds.workspace import ToolError, Workspace, pretty, text_of, whole_of
 
 if TYPE_CHECKING:
@@ -43,8 +43,11 @@ if TYPE_CHECKING:
     from pytest_openclaw.types.tool_calls import Tool, ToolCall
     from pytest_openclaw.types.worlds import Answer, World
 
+MOST_CALLS = 300
+"""The most calls of an exchange that are answered, and of a turn that are read."""
+TURN_WEIGHT = 1_000_000
+"""The most characters of the calls of a turn that are read."""
 MOST_QUERIES = 10
-SEARCH_STEPS = 500
 _TOO_MANY = "Too many tool calls. This one was not executed."
 
 _PLAIN: Mapping[str, str] = {
@@ -62,7 +65,8 @@ _NO_CHILD = "Nothing to wait for: no child of this turn is still at work. If the
 class Playing:
     """The state of a world during one exchange.
 
-    Everything is bounded: the number of calls, their work (`work.py`), the length of an answer, the text.
+    Everything is bounded: the number of calls, the length of an answer, the text, and for a
+    command its time and memory.
     The same calls always get the same answers.
 
     Args:
@@ -149,21 +153,15 @@ class Playing:
             timed_out=tuple(self._timed_out),
         )
 
-    @property
-    def steps(self) -> int:
-        """The work of all calls so far; see `work.py`."""
-        return self._workspace.work.spent
-
     # --- one call ---
 
     def _answer(self, made: Dispatched) -> str:
         self._n_calls += 1
         if self._n_calls > MOST_CALLS:
             return _TOO_MANY
-        self._workspace.work.begin_call()
         try:
             text = self._result(made)
-        except (OutOfWorkError, TimedOutError):
+        except TimedOutError:
             self._timed_out.append(self._n_calls - 1)
             text = timeout_text(made)
         return cut_result(valid_text(text), self._limits)
@@ -172,10 +170,8 @@ class Playing:
         if not made.is_executed or made.tool is None or made.arguments is None:
             return "" if is_forgotten(made) else made.message
         try:
-            if made.tool == CALL:
-                self._workspace.work.spend(weight_of(made.call.arguments) // 3)
-                if (inner := inner_call(made, self._tools)) is not None:
-                    return self._carry(inner)
+            if made.tool == CALL and (inner := inner_call(made, self._tools)) is not None:
+                return self._carry(inner)
             return self._play(made.tool, valid_value(dict(made.arguments)))
         except ToolError as error:
             return error_text(made.tool, str(error))
@@ -186,7 +182,6 @@ class Playing:
             raise ToolError(inner.message)
         name = id_of(inner.tool)
         result = self._play(inner.tool, valid_value(dict(inner.arguments)))
-        self._workspace.work.spend(len(result) // 50)
         details = read_json(result)
         if inner.tool == MESSAGE and isinstance(details, dict):
             details = dict(with_delivery(details))
@@ -240,7 +235,6 @@ class Playing:
         for place, answer in enumerate(self._answers):
             if found and answer.is_for_all:
                 continue
-            self._workspace.work.spend(5)
             if same_tool(answer.tool, tool) and self._matches(answer, arguments):
                 self._n_matching[place] += 1
                 if found is None and answer.is_for(self._n_matching[place]):
@@ -251,7 +245,7 @@ class Playing:
         if not answer.matching:
             return True
         schema = _schema(json.dumps(answer.matching, sort_keys=True))
-        with self._workspace.work.patterns(), within_steps(CHECK_STEPS):
+        with within_steps(CHECK_STEPS):
             return schema.violation(dict(arguments)) is None
 
     def _yield(self, _: Mapping[str, Any]) -> str:
@@ -263,16 +257,14 @@ class Playing:
     # --- the bridge ---
 
     def _search_tools(self, arguments: Mapping[str, Any]) -> str:
-        self._workspace.work.spend(SEARCH_STEPS)
         known = {tool.name: tool for tool in deferred_tools(self._tools)}
         texts = {name: f"{name.replace('_', ' ')} {tool.description}" for name, tool in known.items()}
         found: dict[str, None] = {}
         for query, limit in _queries(arguments):
-            found |= dict.fromkeys(name for name, _ in rank(query, texts, self._workspace.work)[:limit])
+            found |= dict.fromkeys(name for name, _ in rank(query, texts)[:limit])
         return pretty([_described(known[name]) for name in found])
 
     def _describe_tool(self, arguments: Mapping[str, Any]) -> str:
-        self._workspace.work.spend(SEARCH_STEPS)
         wanted, reached = text_of(arguments, "id"), reached_tools(self._tools)
         tool = next((one for one in reached if one.name == name_of(wanted)), None)
         if tool is None:
@@ -318,6 +310,16 @@ def answered_calls(reply: Reply) -> dict[int, ToolCall]:
         answered |= dict(enumerate(turn.calls[:n_answered], n_before))
         n_before += len(turn.calls)
     return answered
+
+
+def n_read(calls: Sequence[ToolCall]) -> int:
+    """Return how many calls of a turn are read; a value of the arguments weighs as much as 80 characters."""
+    weights = accumulate(500 + _weight(call.arguments[:MAX_ARGUMENT_BYTES]) for call in calls[:MOST_CALLS])
+    return sum(weight <= TURN_WEIGHT for weight in weights)
+
+
+def _weight(arguments: str) -> int:
+    return len(arguments) + 80 * min(MAX_VALUES, sum(map(arguments.count, "[{,")))
 
 
 def yield_note(made: Iterable[tuple[Dispatched, str]]) -> str | None:

@@ -17,6 +17,7 @@ from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from pytest_openclaw.core.deadline import within
 from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.core.text import valid_text
 from pytest_openclaw.tools.paths import HOME, ROOT, absolute, place_of
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 MISUSE, NOT_FOUND = 2, 127
 #: seconds of a command, and of the second pass that lists its parts; the owner ends the process after more
 RUN_S, TRACE_S = 1.2, 0.6
+#: of the suite's patterns, for each command in it
+PATTERNS_S = 0.25
 #: of addresses, of which a process has more than it uses
 MOST_ADDRESSES = 3 << 29
 MOST_PARTS = 300
@@ -287,7 +290,8 @@ class _Run:
             return fs.read_file(path).decode("utf-8", "replace") if fs.exists(path) else None
 
         try:
-            self._found = find_answer(self._commands, source, text_of)
+            with within(PATTERNS_S):
+                self._found = find_answer(self._commands, source, text_of)
         except OpenClawError as error:
             self._error = error
         if self._found is not None:

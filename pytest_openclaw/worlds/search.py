@@ -9,7 +9,6 @@ from pytest_openclaw.tools.paths import place_of
 from pytest_openclaw.worlds.external import wrap_external, wrap_part
 from pytest_openclaw.worlds.shortening import LEAST_FETCHED_UNITS, MOST_FETCHED_UNITS, units
 from pytest_openclaw.worlds.word_search import rank
-from pytest_openclaw.worlds.work import line_steps
 from pytest_openclaw.worlds.workspace import ToolError, named_place, pretty, text_of, whole_of
 
 if TYPE_CHECKING:
@@ -40,7 +39,6 @@ class Memory:
         paragraphs: dict[str, str] = {}
         lines: dict[str, tuple[str, int, int]] = {}
         for place, text in self._notes().items():
-            self._workspace.work.spend(line_steps(text) + text.count("\n") // 2)
             for first, last, paragraph in _paragraphs(text):
                 key = f"{place}#{first}"
                 paragraphs[key], lines[key] = paragraph, (place, first, last)
@@ -57,7 +55,7 @@ class Memory:
                 "source": "memory",
                 "citation": f"{lines[key][0]}#L{lines[key][1]}-L{lines[key][2]}",
             }
-            for key, score in rank(query, paragraphs, self._workspace.work)
+            for key, score in rank(query, paragraphs)
             if score >= least
         ]
         return pretty({"results": found[:most]})
@@ -73,14 +71,12 @@ class Memory:
             return pretty({"path": path, "text": "", **refused, "error": why})
         if text is None:
             return pretty({"status": "not_found", "text": "", "path": path})
-        self._workspace.work.spend(line_steps(text))
         first = whole_of(arguments, "from", 1)
         lines = text.rstrip("\n").split("\n")[first - 1 :][: whole_of(arguments, "lines", 2000)]
         shown = "\n".join(lines)[:PAGE_CHARS]
         return pretty({"status": "ok", "text": shown, "path": place, "from": first, "lines": len(lines)})
 
     def _notes(self) -> dict[str, str]:
-        self._workspace.work.spend(len(self._workspace.files))
         return {
             place: text
             for place, text in self._workspace.files.items()
@@ -111,14 +107,13 @@ class Web:
 
     def __init__(self, workspace: Workspace, pages: Mapping[str, str]) -> None:
         self._workspace = workspace
-        self._work = workspace.work
         self._pages = pages
         self._fetched: set[tuple[str, str, int]] = set()
 
     def search(self, arguments: Mapping[str, Any]) -> str:
         """Return the pages that share words with the query."""
         query = _text_of(arguments, "query")
-        found = rank(query, {url: f"{url}\n{text}" for url, text in self._pages.items()}, self._work)
+        found = rank(query, {url: f"{url}\n{text}" for url, text in self._pages.items()})
         shown = found[: min(10, whole_of(arguments, "count", 5))]
         results = [
             {
@@ -146,7 +141,6 @@ class Web:
         url = _text_of(arguments, "url")
         if not url.strip().lower().startswith(("http://", "https://")):
             raise _failed("Invalid URL: must be http or https")
-        self._work.spend(len(self._pages) + len(url) // 50)
         wanted = _plain(url)
         text = next((text for one, text in self._pages.items() if _plain(one) == wanted), None)
         if text is None:
@@ -155,7 +149,6 @@ class Web:
         wanted_units = whole_of(arguments, "maxChars", MOST_FETCHED_UNITS, least=LEAST_FETCHED_UNITS)
         most = min(MOST_FETCHED_UNITS, wanted_units)
         mode = "text" if arguments.get("extractMode") == "text" else "markdown"
-        self._work.spend(max(most, len(text)) // 50)
         shown, is_cut = wrap_part(text, _FETCHED, most)
         spill: Mapping[str, Any] = {}
         if is_cut:

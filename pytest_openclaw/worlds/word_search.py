@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from pytest_openclaw.worlds.work import Work
-
 MOST_WORDS = 32
 _WORD = re.compile(r"[^\W_]+")
 _COMMON = frozenset({
@@ -27,17 +25,14 @@ def words_of(text: str) -> frozenset[str]:
     return frozenset(_WORD.findall(text.casefold()))
 
 
-def rank(query: str, texts: Mapping[str, str], work: Work) -> list[tuple[str, float]]:
+def rank(query: str, texts: Mapping[str, str]) -> list[tuple[str, float]]:
     """Return the keys of the texts that share a word with the query, the best first, with a score to 1.
 
     Words such as "the" do not count, unless the query has no others. A word is also found by its beginning
     of four letters or more: "deploy" in "deployment".
     """
-    work.spend(len(query) // 15)
     asked = words_of(query)
     wanted = sorted(asked - _COMMON or asked)[:MOST_WORDS]
-    n_chars = sum(map(len, texts.values()))
-    work.spend(n_chars // 10 + len(texts) * (3 + len(wanted) // 4))
     found = ((key, _score(wanted, words_of(text))) for key, text in texts.items())
     return sorted((pair for pair in found if pair[1] > 0), key=lambda pair: -pair[1])
 

@@ -7,7 +7,6 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.tools.paths import ROOT, absolute, folders_above, is_inside, place_of, referred
-from pytest_openclaw.worlds.work import Work
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -47,7 +46,6 @@ class Workspace:
             self.folders.update(folders_above(place))
         self.start, self.start_folders = dict(self.files), frozenset(self.folders)
         self.spilled: set[str] = set()
-        self.work = Work()
         self._entries: dict[str, list[str]] = {}
         self._room = max(0, min(ROOM_CHARS, MOST_CHARS - sum(map(len, self.files.values()))))
         self._files_left = MOST_FILES
@@ -68,11 +66,9 @@ class Workspace:
         """Return the names in a folder, folders with a trailing `/`, in alphabetical order."""
         if place not in self._entries:
             self._entries[place] = self._read_entries(place)
-        self.work.spend(1 + len(self._entries[place]) // 10)
         return self._entries[place]
 
     def _read_entries(self, place: str) -> list[str]:
-        self._visit_all()
         below = f"{absolute(place).rstrip('/')}/"
         names: set[str] = set()
         for one in (*self.files, *(f"{folder}/" for folder in self.folders)):
@@ -84,12 +80,8 @@ class Workspace:
 
     def below(self, place: str) -> list[str]:
         """Return the files and folders under a folder, at any depth."""
-        self._visit_all()
         inside = f"{absolute(place).rstrip('/')}/"
         return [one for one in (*self.files, *self.folders) if absolute(one).startswith(inside)]
-
-    def _visit_all(self) -> None:
-        self.work.spend(2 * (len(self.files) + len(self.folders)))
 
     def put(self, place: str, text: str) -> None:
         """Write a file.
@@ -101,7 +93,6 @@ class Workspace:
             raise ToolError("not a file")
         self._check_above(place)
         self.take_room(len(text))
-        self.work.spend(10)
         if place not in self.files:
             self._add(place)
         self.files[place] = text
@@ -118,7 +109,6 @@ class Workspace:
         if place in self.files:
             raise ToolError(f"EEXIST: file already exists: {absolute(place)}")
         self._check_above(place)
-        self.work.spend(10)
         if not self.is_folder(place):
             self._add(place)
             self.folders.add(place)
