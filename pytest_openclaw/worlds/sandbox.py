@@ -106,6 +106,10 @@ def play(asked: Mapping[str, Any]) -> dict[str, Any]:
             result["parts"] = traced.parts()
     except OpenClawError as error:
         return {"broken": str(error)}
+    except MemoryError:
+        return {"timed_out": True}
+    except Exception as error:
+        return {"broken": f"the sandbox of commands failed: {error!r}"}
     return result
 
 
@@ -157,7 +161,7 @@ class _Run:
             max_loop_iterations=_UNBOUNDED,
         )
         fs = bash.fs()
-        for folder in ("", *asked["folders"]):
+        for folder in filter(str.isprintable, ("", *asked["folders"])):
             fs.mkdir(absolute(folder), recursive=True)
         for path, text in texts.items():
             if path not in plain:

@@ -214,7 +214,10 @@ class Sandbox:
         import_path = [path or str(Path.cwd()) for path in sys.path]
         code = f"import sys; sys.path[:] = {import_path!r}\nfrom {SANDBOX_MODULE} import main\nmain()"
         child = subprocess.Popen(  # noqa: S603
-            [sys.executable, "-I", "-S", "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            [sys.executable, "-I", "-S", "-c", code],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
         )
         self._child, self._lines = child, queue.Queue()
         assert child.stdout is not None
