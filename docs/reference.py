@@ -59,7 +59,7 @@ def commands() -> Iterator[str]:
     """Every command's own help."""
     yield "# Commands"
     yield ""
-    yield "`pytest-openclaw COMMAND` works on existing runs; only `watch` calls models. With `--json` every"
+    yield "`pytest-openclaw COMMAND` works on existing runs, and calls no model. With `--json` every"
     yield "command prints one JSON object."
     for name in COMMANDS:
         module = load_command(name)

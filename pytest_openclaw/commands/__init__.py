@@ -1,4 +1,4 @@
-"""Implements the command line: work on existing runs, on OpenClaw's configuration, and a watch.
+"""Implements the command line: work on existing runs, and on OpenClaw's configuration.
 
 A command is a module of this folder and its line in `COMMANDS`. Its docstring is its help: the first line
 is in the list of commands, all of it in `--help`. It has `add_arguments(parser)` and
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 COMMANDS = (
     "capture-tools", "compare", "compare-to", "export", "gate", "history", "init", "leaderboard", "merge",
-    "plan", "providers", "publish", "report", "rescore", "route", "show", "surfaces", "validators", "watch",
+    "plan", "providers", "publish", "report", "rescore", "route", "show", "surfaces", "validators",
 )  # fmt: skip
 
 REFUSED = 4
@@ -106,7 +106,7 @@ def load_command(name: str) -> ModuleType:
 def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
     parser = _WrappingParser(
         prog=NAME,
-        description="Works on runs of LLM benchmarks that pytest has measured; only watch calls models.",
+        description="Works on runs of LLM benchmarks that pytest has measured; it calls no model.",
         epilog="`<command> --help` shows an example. Benchmarks themselves are run by pytest.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

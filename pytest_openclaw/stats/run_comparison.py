@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from pytest_openclaw.core.json_types import JsonObject
-    from pytest_openclaw.stats.pairing import PromptKey, SetAside
+    from pytest_openclaw.stats.pairing import PromptKey
     from pytest_openclaw.stats.significance import PValue
     from pytest_openclaw.types.records import Record
     from pytest_openclaw.types.run_config import Rule
@@ -112,15 +112,6 @@ def compare_runs(
         kind=kind,
         asked_again=_asked_again(candidate, [other for _, other in paired], across),
     )
-
-
-def incomparable(
-    base: Measured, candidate: Measured, target: Target, across: Collection[str] = ()
-) -> tuple[SetAside, ...]:
-    """Return the cells of a target that cannot be compared, whether or not they were answered."""
-    both = [(target, target)]
-    (paired,) = pair_cells(base.records, candidate.records, both, _obstacles(base, candidate, both, across))
-    return tuple(one for one in paired.set_aside if not one.reason.startswith("not_answered"))
 
 
 def _asked_again(

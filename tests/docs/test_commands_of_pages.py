@@ -33,7 +33,6 @@ PARTS = ("shard-1", "shard-2"), ("JOB-1", "JOB-2"), ("shards/shard-core", "shard
 """Runs of half of the prompts each."""
 NEED_MORE = {
     "capture-tools": "an installed OpenClaw: tests/openclaw",
-    "watch": "a server, again and again: tests of the command watch",
     "parquet": "the extra of that name: tests/formats",
 }
 """A word of a command → what it takes, and where it is run."""
