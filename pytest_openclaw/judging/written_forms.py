@@ -80,7 +80,7 @@ class ToolNames:
     def unknown(self, name: str) -> Tool | None:
         """Return a tool for a name that none has; None if a tool has it, or if it is no name at all."""
         plain = self._plain(name)
-        is_name = plain != "function" and re.fullmatch(r"[A-Za-z_][\w.-]{0,99}", plain)
+        is_name = plain not in ("function", "json") and re.fullmatch(r"[A-Za-z_][\w.-]{0,99}", plain)
         return Tool(name=plain) if is_name and self.find(name) is None else None
 
     def named(self, name: str) -> Tool | None:

@@ -164,6 +164,75 @@ def test_the_outcome_of_an_exchange(calls, text, outcome):
     assert judge(prompt_of(READ), replace(reply, turns=turns)).tool_outcome == outcome
 
 
+UNKNOWN = '{"name": "look_up", "arguments": {"path": "notes.md"}}'
+LATER = '{"name": "read", "arguments": {"path": "b.md"}}'
+LISTING = '{"name": "exec", "arguments": {"command": "ls"}}'
+
+
+@pytest.mark.parametrize(
+    ("spec", "text", "right"),
+    [
+        pytest.param(READ, LEAK, True, id="right"),
+        pytest.param(READ, f"```json\n{LEAK}\n```", True, id="in-a-fence"),
+        pytest.param(READ, LATER, False, id="another-value"),
+        pytest.param(READ, LISTING, False, id="another-tool"),
+        pytest.param(READ, UNKNOWN, False, id="no-tool"),
+        pytest.param(READ, LEAK[:-4], False, id="cut-off"),
+        pytest.param(BOTH, f"{LEAK}\n{LISTING}", True, id="both"),
+        pytest.param(BOTH, LEAK, False, id="too-few"),
+        pytest.param(ONLY_READ, f"{LEAK}\n{LISTING}", False, id="a-forbidden-one-beside"),
+        pytest.param(all_of(READ, OK), LEAK, True, id="the-text-is-another-question"),
+    ],
+)
+def test_what_written_calls_would_have_been_worth(spec, text, right):
+    """They are judged as if they had been made; nothing else of the cell changes."""
+    judgment = judge(prompt_of(spec), reply_of(text=text))
+
+    assert (judgment.tool_outcome, judgment.leaked_valid) == ("leaked_as_text", right)
+    assert (judgment.tool_use_success, judgment.verdict.passed) == (False, False)
+
+
+@pytest.mark.parametrize(
+    ("spec", "text", "right"),
+    [
+        pytest.param(BOTH, LEAK, True, id="a-step"),
+        pytest.param(BOTH, LATER, False, id="a-step-with-another-value"),
+        pytest.param(READ, LISTING, False, id="another-tool"),
+        pytest.param(ONLY_READ, f"{LEAK}\n{LISTING}", False, id="a-forbidden-one-beside"),
+        pytest.param(READ, UNKNOWN, False, id="no-tool"),
+    ],
+)
+def test_a_written_call_in_an_exchange_is_judged_as_its_next_step(spec, text, right):
+    """What follows a call that was not made is not known, so the tool and its arguments decide."""
+    reply = replace(reply_of(text=text, ended_by="answer"), turns=(Turn(text=text),))
+
+    judgment = judge(prompt_of(spec), reply)
+
+    assert (judgment.tool_outcome, judgment.leaked_valid) == ("leaked_as_text", right)
+
+
+@pytest.mark.parametrize(
+    ("spec", "reply", "passed"),
+    [
+        pytest.param({"type": "max_words", "value": 9}, reply_of(text=LEAK), False, id="text"),
+        pytest.param({"type": "max_words", "value": 9}, reply_of(text="Hi."), True, id="words"),
+        pytest.param(
+            all_of(READ, {"type": "contains", "value": "notes"}), reply_of(RIGHT, text=LEAK), False, id="both"
+        ),
+        pytest.param(READ, reply_of(RIGHT, text=LEAK), True, id="left-in-the-text-by-a-server"),
+        pytest.param(
+            all_of(NONE, {"type": "contains", "value": "notes"}),
+            reply_of(text=UNKNOWN),
+            False,
+            id="restraint",
+        ),
+    ],
+)
+def test_an_answer_that_is_only_a_call_satisfies_no_validator_of_texts(spec, reply, passed):
+    """The words of a call are no answer; beside the native call a copy of it does no harm."""
+    assert judge(prompt_of(spec), reply).verdict.passed is passed
+
+
 @pytest.mark.parametrize(
     ("call", "result", "text", "outcome"),
     [

@@ -147,6 +147,7 @@ def test_a_written_call_is_found(text: str) -> None:
         pytest.param(
             '{"tools": [{"name": "frobnicate", "inputs": {}}], "n": 1}', id="an-unknown-name-inside"
         ),
+        pytest.param('json\n{"city": "Oslo"}', id="json-without-its-fence"),
         pytest.param('print("hello", end="")', id="code-of-a-builtin"),
         pytest.param("json.dumps(obj=1)", id="code-of-a-module"),
         pytest.param("The marker [tool: read] is a form of its own.", id="a-marker-in-a-sentence"),
