@@ -30,10 +30,9 @@ from pytest_openclaw.types.worlds import WorldState
 from pytest_openclaw.worlds import file_tools
 from pytest_openclaw.worlds.failures import as_delivered, cut_text, failure_text, timeout_text
 from pytest_openclaw.worlds.outbox import MESSAGE, SENDS, Outbox, undelivered, with_delivery
-from pytest_openclaw.worlds.search import Memory, Web
+from pytest_openclaw.worlds.search import Memory, Web, rank
 from pytest_openclaw.worlds.shell import Exec, TimedOutError
 from pytest_openclaw.worlds.shortening import ResultLimits, cut_result
-from pytest_openclaw.worlds.word_search import rank
 from pytest_openclaw.worlds.workspace import ToolError, Workspace, pretty, text_of, whole_of
 
 if TYPE_CHECKING:

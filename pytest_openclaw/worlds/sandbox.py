@@ -281,11 +281,10 @@ class _Run:
             return script
         for start, end in reversed([*_pipelines(script)]):
             source = script[start:end]
-            if is_answered(self._commands, source):
-                inner = f"if __is_open -- {shlex.quote(source)}; then {source}\nelse __answer; fi"
-                if "\n" in source or "<<" in source:
-                    continue
-                script = script[:start] + inner.replace("\n", "; ", 1) + script[end:]
+            has_document = "\n" in source or "<<" in source
+            if not has_document and is_answered(self._commands, source):
+                asking = f"if __is_open -- {shlex.quote(source)}; then {source}; else __answer; fi"
+                script = script[:start] + asking + script[end:]
         return script
 
     def _find(self, source: str, fs: FileSystem) -> bool:
