@@ -201,7 +201,7 @@ def test_a_world_of_commands_is_played(environ, tmp_path):
     first, second, third, fourth, fifth, sixth, _ = (turn.results for turn in reply.turns)
     made = "all is well\n\n(Command exited with code 3)"
     assert first[:2] == (made, "three")
-    assert first[2].endswith("Permission denied\nkey of the world")
+    assert first[2].endswith("No such file or directory\nkey of the world")
     assert (second[0], second[2]) == ("(no output)", "three")
     assert second[1].endswith(made)
     assert third[0].startswith("Command still running")
