@@ -32,10 +32,11 @@ def test_an_extension_that_is_shown_is_an_example(page: str) -> None:
 
 
 def test_every_hook_has_an_example_and_every_example_is_shown() -> None:
-    """The page quotes all examples, and its table names every hook."""
+    """The pages quote all examples, and the table of extensions names every hook."""
     page = (ROOT / "docs/extending.md").read_text("utf-8")
+    shown = [*_quoted("docs/extending.md"), *_quoted("docs/how-to/validator.md")]
 
-    assert {EXAMPLES[block] for block in _quoted("docs/extending.md")} == set(EXAMPLES.values())
+    assert {EXAMPLES[block] for block in shown} == set(EXAMPLES.values())
     assert {name for text in EXAMPLES for name in re.findall(r"def (pytest_openclaw_\w+)", text)} == HOOKS
     assert all(f"| `{name}` |" in page for name in HOOKS)
 

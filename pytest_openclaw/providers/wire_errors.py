@@ -117,7 +117,8 @@ def error_of_body(status: int, body: bytes, *, phrase: str = "") -> WireError:
     try:
         payload = json.loads(text)
     except (ValueError, RecursionError):
-        error = _error_of_text(page_title(text) or text)
+        page = page_title(text)
+        error = WireError(message=page) if page else _error_of_text(text)
     else:
         error = error_of_object(payload)
         if payload and not (error.message or error.code or error.type):

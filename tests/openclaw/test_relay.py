@@ -172,7 +172,7 @@ def test_a_request_that_cannot_be_read_is_openclaws_fault(data: bytes, why: str)
     ("script", "failure_type", "status"),
     [
         pytest.param(Script.answer(DEEP, content_type="application/json"), "malformed_response", 200, id="deep-json"),
-        pytest.param(Script.stream(b"data: " + DEEP + b"\n\n"), "malformed_response", 200, id="deep-event"),
+        pytest.param(Script.stream(b"data: " + DEEP + b"\n\n"), "stream_error", 200, id="deep-event"),
         pytest.param(Script.answer(DEEP, status=500), "http_500", 502, id="deep-error"),
         pytest.param(Script.answer("<html><title>Hi</title>", content_type="text/html"), "malformed_response", 200, id="a-page"),
         pytest.param(Script.of(head(transfer_encoding="chunked"), b"zz\r\n", Close()), "malformed_response", 200, id="no-chunk"),

@@ -235,7 +235,7 @@ def test_an_entry_without_a_usable_id_or_prompt(entry, expected, registry):
         ),
         pytest.param(
             {"tools": "directt"},
-            'tools names the surface "directt", which openclaw-2026.9.6 has not. Surfaces: coding, direct, full, messaging, minimal, tool-search.',
+            'tools names the surface "directt", which openclaw-2026.9.6 has not. Surfaces: coding, direct, full, tool-search.',
             id="tools-surface",
         ),
         pytest.param(
