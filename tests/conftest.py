@@ -32,8 +32,9 @@ settings.register_profile("search", deadline=None, suppress_health_check=[Health
 settings.register_profile("same", settings.get_profile("search"), derandomize=True, max_examples=50)
 settings.load_profile("same")
 
-# For the sessions that tests start, in PYTEST_ADDOPTS: plugins of other packages take a fifth of a start.
-NO_OTHER_PLUGINS = "-p no:hypothesispytest -p no:anyio -p no:canitoolcall"
+# For the sessions that tests start, in PYTEST_ADDOPTS: plugins of other packages take a fifth of a start, and
+# pytest-rerunfailures leaves a socket and a thread behind for each session in the same process.
+NO_OTHER_PLUGINS = "-p no:hypothesispytest -p no:anyio -p no:canitoolcall -p no:rerunfailures"
 REQUIRED = os.environ.get("OPENCLAW_TEST_REQUIRE", "").split()
 
 

@@ -53,12 +53,19 @@ SUITE: dict[str, Any] = {
 }
 
 
+@pytest.fixture
+def rerunfailures(_emptied: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sessions load pytest-rerunfailures."""
+    pytest.importorskip("pytest_rerunfailures")
+    monkeypatch.delenv("PYTEST_ADDOPTS")
+
+
 @pytest.fixture(params=["pytest-rerunfailures", "logs-the-last-try"])
 def rerunning(request: pytest.FixtureRequest, project: Any) -> tuple[str, ...]:
     """The options by which failures run again up to three times."""
     project.pytester.makeconftest(PROVIDER)
     if request.param == "pytest-rerunfailures":
-        pytest.importorskip("pytest_rerunfailures")
+        request.getfixturevalue("rerunfailures")
         return ("--reruns=3",)
     project.extend_conftest(QUIET_RERUNS)
     return ()
@@ -86,9 +93,9 @@ def test_the_first_try_counts(project: Any, rerunning: tuple[str, ...]) -> None:
     assert "the first try counts" in session.text
 
 
+@pytest.mark.usefixtures("rerunfailures")
 def test_a_resumed_run_keeps_reruns(plain_project: Any) -> None:
     """A cell that was run again is kept like others, and its reruns too."""
-    pytest.importorskip("pytest_rerunfailures")
     project = plain_project
     project.pytester.makeconftest(PROVIDER)
     project.suite(SUITE)
@@ -101,9 +108,9 @@ def test_a_resumed_run_keeps_reruns(plain_project: Any) -> None:
     assert (len(kept["reruns"]), second.summary["n_rerun"]) == (1, 1)
 
 
+@pytest.mark.usefixtures("rerunfailures")
 def test_a_merged_run_counts_cells_that_were_run_again(plain_project: Any) -> None:
     """Its summary has them from the rows."""
-    pytest.importorskip("pytest_rerunfailures")
     project = plain_project
     project.pytester.makeconftest(PROVIDER)
     project.suite(SUITE)
