@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from pytest_openclaw.commands.result import CommandResult
 
 COMMANDS = (
-    "capture-tools", "compare", "compare-to", "export", "gate", "history", "init", "leaderboard", "merge",
-    "plan", "providers", "publish", "report", "rescore", "route", "show", "surfaces", "validators",
+    "capture-tools", "compare", "export", "gate", "history", "init", "merge", "plan", "providers", "report",
+    "rescore", "route", "show", "surfaces", "validators",
 )  # fmt: skip
 
 REFUSED = 4

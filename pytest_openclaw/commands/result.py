@@ -133,22 +133,6 @@ def run_paths(name: str, runs_dir: Path) -> list[Path]:
     return runs
 
 
-def file_paths(names: Sequence[str]) -> list[Path]:
-    """Return the files that the user names, globs resolved.
-
-    Raises:
-        OpenClawError: a glob matches no file.
-    """
-    found: list[Path] = []
-    for name in names:
-        path = Path(name)
-        matches = _matches(path) if _is_glob(name) and not path.is_file() else [path]
-        if not matches:
-            raise OpenClawError(f"no file matches {name}")
-        found += matches
-    return list(dict.fromkeys(found))
-
-
 def _is_glob(name: str) -> bool:
     return any(sign in name for sign in "*?[")
 

@@ -52,16 +52,6 @@ def render_index(history: Mapping[Target, Sequence[Entry]], links: Mapping[Path,
     )
 
 
-def render_plain(title: str, body: str) -> str:
-    """Return a page that needs no script but the one that switches its colors.
-
-    Args:
-        title: plain text.
-        body: HTML.
-    """
-    return _framed(title, body, ("dom.js", "theme.js", "plain.js"), [])
-
-
 def _framed(title: str, body: str, scripts: Sequence[str], islands: Sequence[str]) -> str:
     script = "(() => {\n'use strict';\n" + "\n".join(_asset(name) for name in scripts) + "})();"
     style = _asset("page.css")

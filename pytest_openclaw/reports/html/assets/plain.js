@@ -1,3 +1,0 @@
-// A page that is whole without a script: only its colors can be switched.
-
-buildTheme();
