@@ -56,13 +56,6 @@ def test_the_comparison_is_what_is_printed(
     assert capsys.readouterr().out.strip() == _shown("pytest-openclaw compare 20260213_235930 last")
 
 
-def test_the_plan_is_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    """By the command."""
-    main(["plan", "--detect", "0.1"])
-
-    assert capsys.readouterr().out.strip() == _shown("pytest-openclaw plan --detect 0.1")
-
-
 def test_every_reason_and_option_is_documented() -> None:
     """The table has all reasons; every option that the page names exists."""
     assert all(words in PAGE for words in REASONS.values())

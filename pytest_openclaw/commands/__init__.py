@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.commands.result import CommandResult
 
 COMMANDS = (
-    "capture-tools", "compare", "export", "gate", "history", "init", "merge", "plan", "providers", "report",
+    "capture-tools", "compare", "export", "gate", "history", "init", "merge", "providers", "report",
     "rescore", "route", "show", "surfaces", "validators",
 )  # fmt: skip
 

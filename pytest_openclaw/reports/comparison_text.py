@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import textwrap
 from collections import Counter
-from math import ceil, floor
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.core.text import counted, first_few
@@ -80,8 +79,7 @@ def in_short(comparison: Comparison) -> str:
     verdicts = comparison.verdicts
     parts = [ratio_in_words(name, ratio) for name, ratio in comparison.ratios.items() if _differs(ratio)]
     if verdicts.n_cells:
-        seen = f", {could_see(verdicts)}" if verdicts.word == "no difference seen" else ""
-        parts.insert(0, f"{_passed(verdicts)}, p {render_p(verdicts.p_adjusted)}{seen}")
+        parts.insert(0, f"{_passed(verdicts)}, p {render_p(verdicts.p_adjusted)}")
     else:
         parts.insert(0, "no judged cell could be compared")
     parts += [outcome_in_words(one) for one in comparison.outcomes if one.word != "no difference seen"]
@@ -92,17 +90,6 @@ def outcome_in_words(outcome: OutcomeChange) -> str:
     """Return `more bad_arguments: 1 -> 9 of 40 tool cells`."""
     counts = f"{outcome.n_base} -> {outcome.n_candidate} of {outcome.n_cells} tool cells"
     return f"{outcome.word} {outcome.outcome}: {counts}"
-
-
-def could_see(verdicts: VerdictChange) -> str:
-    """Return how large a loss must be to be seen."""
-    if verdicts.could_see is None:
-        prompts = "1 prompt is" if verdicts.n_prompts == 1 else f"{verdicts.n_prompts} prompts are"
-        return f"{prompts} too few to see any loss"
-    seen = f"a loss of {_points(verdicts.could_see)} points would have been seen"
-    if verdicts.sees_ten_points is None:
-        return seen
-    return f"{seen}, one of 10 in {floor(100 * verdicts.sees_ten_points)} % of runs"
 
 
 def set_aside_in_words(apart: SetAside, option: str) -> str:
@@ -154,7 +141,6 @@ def details_of(comparison: Comparison) -> Iterator[tuple[str, str]]:
         change = f"{_signed(verdicts.difference)} points, 95 % {_range(verdicts.interval_95)}"
         yield "passed", f"{_passed(verdicts)}: {change}; p {render_p(verdicts.p_adjusted)}"
         yield "prompts", f"{verdicts.n_prompts}: {verdicts.n_better} better, {verdicts.n_worse} worse"
-        yield "could see", could_see(verdicts)
         if again := verdicts.recheck:
             yield "asked again", f"{again.n_passed} of {again.n_asked} cells that fail only now passed"
     else:
@@ -190,10 +176,6 @@ def _differs(ratio: RatioChange) -> bool:
 
 def _times(ratio: float) -> str:
     return f"{ratio:.2f}x" if 0.095 <= ratio < 1.995 else f"{ratio:.2g}x" if ratio < 100 else f"{ratio:.0f}x"
-
-
-def _points(rate: float) -> str:
-    return f"{ceil(rate * 100 - 1e-9)}"
 
 
 def _signed(rate: float) -> str:

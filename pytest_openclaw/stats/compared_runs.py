@@ -1,4 +1,4 @@
-"""Two runs → the changes from baseline to candidate, prompt by prompt, and the loss that could be detected.
+"""Two runs → the changes from baseline to candidate, prompt by prompt.
 
 A baseline and a candidate are compared by the cells that both have answered. Prompts are taken as a sample of
 what a user asks, so a prompt counts once, however often it was repeated.

@@ -205,7 +205,8 @@ def _baseline_gate(
         reason = f"nothing could be compared {with_what}"
     elif most is None:
         found = verdicts.p_adjusted
-        ruling, reason = _rule_on_regression(verdicts, reason_against)
+        n_targets = sum(one.verdicts.n_cells > 0 for one in comparison.targets) if comparison else 0
+        ruling, reason = _rule_on_regression(verdicts, n_targets, reason_against)
     else:
         found = verdicts.difference
         ruling, reason = _rule_on_loss(verdicts, most, reason_against)
@@ -220,7 +221,9 @@ def _baseline_gate(
     )
 
 
-def _rule_on_regression(verdicts: VerdictChange, reason_against: str | None) -> tuple[Ruling, str]:
+def _rule_on_regression(
+    verdicts: VerdictChange, n_targets: int, reason_against: str | None
+) -> tuple[Ruling, str]:
     """Fail a target whose verdicts are worse than the baseline's, whatever the unanswered cells had been."""
     found = f"{_passed(verdicts)}, p {verdicts.p_adjusted:.2g}"
     open_cells = f"{verdicts.n_open} cells without an answer"
@@ -232,7 +235,8 @@ def _rule_on_regression(verdicts: VerdictChange, reason_against: str | None) -> 
         return "no_verdict", f"worse: {found}, but {passed_again}"
     if verdicts.word == "worse":
         return "no_verdict", f"worse: {found}, but {open_cells} might have made it good"
-    if verdicts.could_see is None:
+    # The p that Holm's correction asks of the first target, where every prompt fails now.
+    if 2 / 2**verdicts.n_prompts >= LEVEL / n_targets:
         prompts = "1 prompt is" if verdicts.n_prompts == 1 else f"{verdicts.n_prompts} prompts are"
         return "no_verdict", f"{found}, but {prompts} too few to see any loss"
     if reason_against:

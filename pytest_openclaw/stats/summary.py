@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 #    `surface` of groups and of the run, `surface_cost`; `recommendation`, `tool_proofs`, `n_open_probes`, the
 #    gate `require-safe`; `safety` counts harm, with the tools that did it, apart from the task (`n_done`);
 #    `over_refusal`; `looks`, on which conclusive tiers depend, and `needless_interval` in `tool_use`;
-#    `always_alike` in `repeats`; `best`; `variance`; `category_interval_95`; `range_95` to `sees_ten_points`
-#    and `outcomes` in `comparison`.
+#    `always_alike` in `repeats`; `best`; `variance`; `category_interval_95`; `range_95` and `outcomes`
+#    in `comparison`.
 # 4: `needless`, `n_targets` and `tier_interval` in `tool_use`: conclusive tiers hold for all targets jointly;
 #    a gate that the evidence does not decide has no verdict.
 # 3: percentiles have intervals, or the reason why not (`interval_notes`); `repeats`; whether gates are

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from statistics import fmean
 from typing import TYPE_CHECKING, Literal
 
 from pytest_openclaw.stats.intervals import Interval, mean_difference_95
-from pytest_openclaw.stats.power import power, smallest_loss
 from pytest_openclaw.stats.rates import cluster_of, is_judged
 from pytest_openclaw.stats.significance import LEVEL, Difference, adjusted, exchange
 
@@ -19,7 +17,6 @@ if TYPE_CHECKING:
     from pytest_openclaw.types.records import Record
     from pytest_openclaw.types.targets import CellKey
 
-TEN_POINTS = 0.1
 Word = Literal["better", "worse", "no difference seen", "not compared"]
 
 
@@ -52,8 +49,6 @@ class VerdictChange:
         p, p_adjusted: two-sided; adjusted for all targets that were compared.
         range_95: of the difference as well, whatever the test says; a loss is ruled out or shown by it.
         range_if_well, range_if_ill: the same if all of the `n_open` cells had passed, or had failed.
-        could_see: the smallest loss, 0 to 1, that four runs in five would have shown; None if none would.
-        sees_ten_points: how often a loss of 0.1 would have been seen, 0 to 1; None without a cell.
         if_well, if_ill: the word if all of the `n_open` cells had passed, or had failed.
         recheck: what asking again has shown; None if nothing was asked again.
         n_open: cells that the candidate has not answered, or has not asked to the end.
@@ -73,8 +68,6 @@ class VerdictChange:
     range_95: Interval | None
     range_if_well: Interval | None
     range_if_ill: Interval | None
-    could_see: float | None
-    sees_ten_points: float | None
     if_well: Word
     if_ill: Word
     recheck: Recheck | None
@@ -102,10 +95,8 @@ def verdict_changes(
         for passed, all_of in with_open.items()
     }
     rechecks = _rechecks(paired, kind, asked_again)
-    n_tested = sum(map(bool, seen))
     changes = []
     for place, (one, tallies, (found, p_adjusted, word)) in enumerate(zip(paired, seen, tests, strict=True)):
-        could_see, sees_ten_points = _sensitivity(tallies, found, n_tested)
         n_cells, total = sum(tally.n for tally in tallies), sum(tally.total for tally in tallies)
         changes.append(
             VerdictChange(
@@ -123,8 +114,6 @@ def verdict_changes(
                 range_95=_range(tallies),
                 range_if_well=_range(with_open[True][place]),
                 range_if_ill=_range(with_open[False][place]),
-                could_see=could_see,
-                sees_ten_points=sees_ten_points,
                 if_well=words[True][place],
                 if_ill=words[False][place],
                 recheck=rechecks[place],
@@ -174,11 +163,6 @@ class _Tally:
     @property
     def total(self) -> int:
         return self.n_candidate - self.n_base
-
-    @property
-    def size(self) -> int:
-        """The candidate's cells, of which no baseline has more."""
-        return max(map(len, self.by_baseline.values()))
 
     @property
     def by_run(self) -> list[int]:
@@ -268,26 +252,3 @@ def _interval(tallies: Sequence[_Tally], found: Difference) -> Interval | None:
     if found.sign > 0:
         return Interval(low=max(plain.low, 0.0), high=plain.high)
     return Interval(low=plain.low, high=min(plain.high, 0.0))
-
-
-def _sensitivity(
-    tallies: Sequence[_Tally], found: Difference, n_targets: int
-) -> tuple[float | None, float | None]:
-    """Return the smallest loss that would be seen, and how often one of ten points would be.
-
-    Prompts are taken to differ from run to run as these do.
-    """
-    if not tallies:
-        return None, None
-    n = len(tallies)
-    # The cells of the candidate, whatever the number of baselines.
-    repeats = max(1, round(fmean(tally.size for tally in tallies)))
-    means = [tally.total / tally.n for tally in tallies]
-    # What `power` would make of a loss that was seen is no unsteadiness.
-    change = abs(fmean(means)) if found.p < LEVEL else 0.0
-    spread = (sum(mean**2 for mean in means) / n - change) / (1 - change) if change < 1 else 0.0
-    flips = round(min(1.0, max(0.0, spread * repeats)), 2)
-    return (
-        smallest_loss(n, repeats, flips, n_targets=n_targets),
-        power(n, repeats, flips, TEN_POINTS, n_targets=n_targets),
-    )

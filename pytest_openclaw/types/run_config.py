@@ -6,25 +6,21 @@ The rules are for the three commands that put runs together. A key of no rule ha
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from pytest_openclaw.types.settings import SERVER, THINKING_ROOM_TOKENS
+from pytest_openclaw.types.settings import THINKING_ROOM_TOKENS
 from pytest_openclaw.types.surface import surface_facts
-from pytest_openclaw.types.targets import LISTED, OPENCLAW_ITSELF
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.types.settings import Settings
-    from pytest_openclaw.types.targets import Target
 
 CONFIG_VERSION = 1
 IDENTITY = ("schema_version", "run_id", "models", "targets", "prompts", "providers", "parts", "rescored")
 """Keys that are no setting: what the run is, and what has rules of its own."""
 OTHER = "any other key"
-NO_TEMPERATURE = frozenset({OPENCLAW_ITSELF, "claude_code_cli"})
-"""Providers that send no temperature, whatever the setting is."""
 UNWRITTEN: JsonObject = {"top_p": None, "seed": None, "tool_choice": "auto", "request_fields": {}}
 """What a run of an earlier version did, which wrote no such keys."""
 
@@ -123,22 +119,6 @@ def looks_of(config: JsonObject) -> tuple[int, ...]:
         if run.get("until_conclusive"):
             looks |= set(run.get("looks") or range(1, (run.get("repeat") or 1) + 1))
     return tuple(sorted(looks))
-
-
-def temperature_of(config: JsonObject, target: Target) -> float | Literal["server"]:
-    """Return the temperature that a run sent for a target; `server` if it sent none."""
-    if target.provider in NO_TEMPERATURE:
-        return SERVER
-    fields = (config.get("request_fields") or {}).get(target.provider) or {}
-    # Ollama and Gemini have it in an object of its own.
-    for part in (fields, fields.get("options"), fields.get("generationConfig")):
-        if isinstance(part, dict) and "temperature" in part:
-            return _sent(part["temperature"])
-    return _sent(config.get("temperature", 0)) if target.surface == LISTED else SERVER
-
-
-def _sent(temperature: Any) -> float | Literal["server"]:
-    return SERVER if temperature in (None, SERVER) else float(temperature)
 
 
 def settings_to_json(settings: Settings) -> JsonObject:

@@ -468,8 +468,8 @@ def test_a_comparison_that_the_run_has_made_is_shown(open_page: Opener, tmp_path
     run = make_run(tmp_path / "one", prompts=8, targets=1)
     verdicts = {
         "n_prompts": 36, "n_cells": 36, "n_base": 31, "n_candidate": 24, "difference": -0.194, "n_better": 1, "n_worse": 8,
-        "interval_95": {"low": -0.4, "high": -0.05}, "p_adjusted": 0.0213, "word": "worse", "could_see": 0.11,
-        "p": 0.0213, "if_well": "worse", "if_ill": "worse", "n_open": 0, "recheck": None, "sees_ten_points": 0.6,
+        "interval_95": {"low": -0.4, "high": -0.05}, "p_adjusted": 0.0213, "word": "worse",
+        "p": 0.0213, "if_well": "worse", "if_ill": "worse", "n_open": 0, "recheck": None,
         **{key: {"low": -0.4, "high": 0.0} for key in ("range_95", "range_if_well", "range_if_ill")},
     }  # fmt: skip
     slower = {
@@ -507,7 +507,7 @@ def test_a_comparison_that_the_run_has_made_is_shown(open_page: Opener, tmp_path
     rows = [row.inner_text().split("\t") for row in page.locator("#changes tbody tr").all()]
     name = "lab/model-z:70b → lab/model-a:70b"
     assert rows == [
-        [name, "worse", "31/36", "24/36", "-19", "-40 to -5", "1", "8", "0.021", "a loss of 11"],
+        [name, "worse", "31/36", "24/36", "-19", "-40 to -5", "1", "8", "0.021"],
         [name, "answer", "slower", "1.43", "–", "30", "< 0.0001"],
         ["lab/model-a:70b", "prompt changed", "–", "2", "P1, P2"],
     ]

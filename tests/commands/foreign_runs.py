@@ -100,7 +100,6 @@ COMMANDS: dict[str, Sequence[str]] = {
     "gate": ("bad", "bad --min-pass-rate=0.5 --write", "bad --require-tier=2 --max-p95-ms=900", "good --baseline bad --fail-on=regression",
              "bad --baseline good --fail-on=regression --gate-conclusive --min-tool-rate=0.2 --json"),
     "route": ("bad --out -", "bad", "bad --json --out {out}/patch.json5"),
-    "plan": ("--prompts=10 --repeats=2 --from=bad",),
 }  # fmt: skip
 
 

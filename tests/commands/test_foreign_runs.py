@@ -137,7 +137,6 @@ def test_every_reader_refuses_what_no_run_writes(
                 "report": ["bad"],
                 "gate": ["good", "--baseline", "bad", "--fail-on=regression"],
                 "route": ["bad"],
-                "plan": ["--prompts=5", "--from=bad"],
             }.items()
         }
         ended["resume"] = resumed(folder, "bad")

@@ -19,9 +19,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.stats.pairing import SetAside
 
 _MEASURES = {"latency": "answer", "ttft": "TTFT", "output_tokens": "output tokens", "cost": "cost"}
-_VERDICTS = (
-    "target", "found", "before", "now", "points", "95 %", "prompts better", "worse", "p", "would have seen",
-)  # fmt: skip
+_VERDICTS = ("target", "found", "before", "now", "points", "95 %", "prompts better", "worse", "p")
 _RATIOS = ("target", "measured", "found", "now / before", "95 %", "prompts", "p")
 _APART = ("target", "why", "what", "cells", "prompts")
 _MOST_PROMPTS = 12
@@ -73,7 +71,6 @@ def _verdicts(one: Comparison) -> list[str]:
         str(found.n_better),
         str(found.n_worse),
         _p(found.p_adjusted),
-        DASH if found.could_see is None else f"a loss of {100 * found.could_see:.0f}",
     ]
 
 

@@ -30,14 +30,13 @@ def test_p_is_short(p: float, shown: str) -> None:
     [
         pytest.param(cells("+" * 9), cells("+" * 2 + "-" * 7), "9/9 -> 2/9, p 0.02", id="worse"),
         pytest.param(cells("-" * 9), cells("+" * 9), "0/9 -> 9/9, p 0.004", id="better"),
-        pytest.param(cells("+++"), cells("++-"), "3/3 -> 2/3, p 1.00, 3 prompts are too few to see any loss", id="too-few"),
-        pytest.param(cells("+" * 40), cells("+" * 40), "40/40 -> 40/40, p 1.00, a loss of 20 points would have been seen, one of 10 in 20 % of runs", id="enough"),
+        pytest.param(cells("+++"), cells("++-"), "3/3 -> 2/3, p 1.00", id="no-difference"),
         pytest.param(cells("oo"), cells("oo"), "no judged cell could be compared", id="nothing-judged"),
         pytest.param(cells("o" * 6), cells("o" * 6, e2e_ms=250, ttft_ms=10, output_tokens=18), "no judged cell could be compared; 2.5x slower; TTFT 2x faster; 2x more output tokens", id="ratios"),
     ],
 )  # fmt: skip
 def test_a_target_in_one_line(base: Any, candidate: Any, said: str) -> None:
-    """Verdicts, other differences, and the smallest detectable loss."""
+    """Verdicts and other differences."""
     (one,) = compare(base, candidate).targets
 
     assert in_short(one) == said
@@ -65,7 +64,6 @@ def test_everything_is_reported() -> None:
         f"{label}: worse",
         "  passed         8/8 -> 0/8: -100 points, 95 % -100 to -37; p 0.008",
         "  prompts        8: 0 better, 8 worse",
-        "  could see      a loss of 81 points would have been seen, one of 10 in 0 % of runs",
         "  latency        1.50x slower, 95 % 1.50x to 1.50x; 8 prompts, p 0.008",
         "  TTFT           no difference seen: 1.00x, 95 % 1.00x to 1.00x; 8 prompts, p 1.00",
         "  output tokens  no difference seen: 1.00x, 95 % 1.00x to 1.00x; 8 prompts, p 1.00",

@@ -71,7 +71,10 @@ def _is_worse(worse: int, better: int, kind: PValue) -> bool:
 def _share_worse(n: int, loss: float, kind: PValue, flips: float = FLIPS) -> float:
     """Return how often a loss is seen: of a rate of 0.8, a share of the prompts now fails whenever asked."""
     lost = loss / 0.8
-    turned_worse, turned_better = lost * 0.8 + (1 - lost) * flips / 2, (1 - lost) * flips / 2
+    return _share_seen(n, lost * 0.8 + (1 - lost) * flips / 2, (1 - lost) * flips / 2, kind)
+
+
+def _share_seen(n: int, turned_worse: float, turned_better: float, kind: PValue) -> float:
     outcomes = stats.multinomial(n, [turned_worse, turned_better, 1 - turned_worse - turned_better])
     return float(
         sum(
@@ -81,6 +84,19 @@ def _share_worse(n: int, loss: float, kind: PValue, flips: float = FLIPS) -> flo
             if _is_worse(worse, better, kind)
         )
     )
+
+
+@pytest.mark.parametrize(
+    ("rate", "loss", "n"),
+    [(1.0, 0.1, 78), (1.0, 0.3, 25), (0.95, 0.2, 59), (0.9, 0.3, 43), (0.8, 0.3, 55), (0.5, 0.3, 55)],
+)
+def test_how_many_prompts_show_a_loss(rate: float, loss: float, n: int) -> None:
+    """The table of docs/statistics.md: with one prompt less, four runs in five do not show it."""
+    others = (rate - loss) / (1 - loss)
+    turned_better = (1 - loss) * others * (1 - others)
+
+    assert _share_seen(n, loss + turned_better, turned_better, "exact") >= 0.8
+    assert _share_seen(n - 1, loss + turned_better, turned_better, "exact") < 0.8
 
 
 @pytest.mark.parametrize(
