@@ -1,7 +1,7 @@
-"""Export a run's rows: as CSV, as Parquet, or as logs of Inspect.
+"""Export a run's rows as CSV.
 
 One line per cell, its last row; one column per field of a row, then any others
-(x_...). In CSV null is empty; lists and objects are JSON. UTF-8, lines end with
+(x_...). Null is empty; lists and objects are JSON. UTF-8, lines end with
 CR LF.
 
 A model's answer is foreign text, and a spreadsheet computes what looks like a
@@ -9,14 +9,9 @@ formula: a text that begins with = + - @ (also after blanks), a tab, a line end
 or a ' is prefixed with '. Remove one leading ' to restore the text, or use
 --exact if a program reads the file. Numbers are never changed.
 
-Parquet has typed columns and texts as they are; it needs the extra `parquet`.
-Inspect's logs are one file for each target, in a new folder.
-
 Example:
   pytest-openclaw export last --into rows.csv
   pytest-openclaw export last --failed --target "*qwen*"
-  pytest-openclaw export last --format parquet --into rows.parquet
-  pytest-openclaw export last --format inspect --into logs
 """
 
 from __future__ import annotations
@@ -36,7 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pytest_openclaw.core.json_types import JsonObject
-    from pytest_openclaw.types.records import Record
     from pytest_openclaw.types.targets import Target
 
 
@@ -50,45 +44,28 @@ class _Chosen:
     """
 
     path: Path
-    config: JsonObject
     lines: Sequence[int]
     columns: list[str]
     is_torn: bool
 
     @property
-    def records(self) -> Iterator[Record]:
-        """The records, one in memory at a time."""
-        from pytest_openclaw.types.rows import from_row
-
-        return map(from_row, self._stored)
-
-    @property
     def rows(self) -> Iterator[JsonObject]:
         """The rows as JSON, in today's format, one in memory at a time."""
-        from pytest_openclaw.types.rows import current_row
-
-        return map(current_row, self._stored)
-
-    @property
-    def _stored(self) -> Iterator[JsonObject]:
         from pytest_openclaw.core.files import parse_json, read_lines
         from pytest_openclaw.recording.run_directory import RESULTS
+        from pytest_openclaw.types.rows import current_row
 
         wanted = set(self.lines)
         for number, line in enumerate(read_lines(self.path / RESULTS)):
             if number in wanted:
-                yield parse_json(line)
+                yield current_row(parse_json(line))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `export`."""
     add_run(parser)
-    parser.add_argument("--format", choices=("csv", "parquet", "inspect"), default="csv", help="(csv)")
     parser.add_argument(
-        "--into",
-        type=Path,
-        metavar="FILE",
-        help="a new file, of inspect a new folder; without it, stdout gets the rows as CSV",
+        "--into", type=Path, metavar="FILE", help="a new file; without it, stdout gets the rows"
     )
     parser.add_argument("--exact", action="store_true", help="leave texts as they are: no ' before formulas")
     add_filters(parser)
@@ -101,11 +78,8 @@ def run(arguments: argparse.Namespace) -> CommandResult:
 
     path = run_path(arguments.run, arguments.runs_dir)
     into: Path | None = arguments.into
-    kind = "folder" if arguments.format == "inspect" else "file"
     if into and is_there(into):
-        raise OpenClawError(f"{into} exists already; name a {kind} that does not")
-    if not into and arguments.format != "csv":
-        raise OpenClawError(f"--format={arguments.format} needs --into and a new {kind}")
+        raise OpenClawError(f"{into} exists already; name a file that does not")
     chosen = _choose(path, arguments)
     torn = f"{path}: the last line was torn when the run was killed, and is left out"
     warnings = [torn] if chosen.is_torn else []
@@ -116,10 +90,7 @@ def run(arguments: argparse.Namespace) -> CommandResult:
     if not into:
         text = render_csv(chosen.rows, chosen.columns, guarded=not arguments.exact)
         return CommandResult(lines=[], data=data, warnings=warnings, raw=text)
-    if arguments.format == "inspect":
-        _write_logs(into, chosen)
-    else:
-        _write(into, chosen, arguments)
+    _write(into, chosen, arguments)
     line = f"wrote {counted(n_rows, 'row')} of {path} into {into}"
     return CommandResult(lines=[line], data={**data, "into": str(into)}, warnings=warnings)
 
@@ -130,7 +101,7 @@ def _choose(path: Path, arguments: argparse.Namespace) -> _Chosen:
     from pytest_openclaw.types.rows import to_row
     from pytest_openclaw.types.targets import CellKey
 
-    config = load_config(path)  # an error if it is not a run
+    load_config(path)  # an error if it is not a run
     latest: dict[CellKey, int] = {}
     targets: dict[Target, Target] = {}
     columns: dict[str, None] = {}
@@ -151,7 +122,6 @@ def _choose(path: Path, arguments: argparse.Namespace) -> _Chosen:
         columns = columns or dict.fromkeys(key for key in to_row(record) if key not in record.extra)
     return _Chosen(
         path=path,
-        config=config,
         lines=sorted(latest.values()),
         columns=[*columns, *sorted(extra)],
         is_torn=is_torn,
@@ -168,18 +138,5 @@ def _write(into: Path, chosen: _Chosen, arguments: argparse.Namespace) -> None:
     from pytest_openclaw.reports.csv_rows import render_csv
 
     with replacing(into) as file:
-        if arguments.format == "parquet":
-            from pytest_openclaw.reports.parquet_rows import write_parquet
-
-            write_parquet(chosen.rows, chosen.columns, file)
-        else:
-            text = render_csv(chosen.rows, chosen.columns, guarded=not arguments.exact)
-            file.writelines(part.encode() for part in text)
-
-
-def _write_logs(into: Path, chosen: _Chosen) -> None:
-    from pytest_openclaw.stored.inspect_logs import write_logs
-
-    prompts = {(entry["suite"], entry["id"]): entry for entry in chosen.config["prompts"]}
-    into.mkdir(parents=True)
-    write_logs(into, chosen.path.name, lambda: chosen.records, prompts)
+        text = render_csv(chosen.rows, chosen.columns, guarded=not arguments.exact)
+        file.writelines(part.encode() for part in text)

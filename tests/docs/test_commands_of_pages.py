@@ -33,7 +33,6 @@ PARTS = ("shard-1", "shard-2"), ("JOB-1", "JOB-2"), ("shards/shard-core", "shard
 """Runs of half of the prompts each."""
 NEED_MORE = {
     "capture-tools": "an installed OpenClaw: tests/openclaw",
-    "parquet": "the extra of that name: tests/formats",
 }
 """A word of a command → what it takes, and where it is run."""
 USUAL = (0, 1, 10)

@@ -31,7 +31,7 @@ PLUGINS = {DOCS / "how-to/validator.md", DOCS / "how-to/provider.md"}
 # Its output is compared with the commands in test_comparison_page.py.
 TESTED_APART = {DOCS / "how-to/roles.md", DOCS / "comparison.md", DOCS / "how-to/route.md"}
 PAGES = sorted([ROOT / "README.md", ROOT / "SECURITY.md", *DOCS.rglob("*.md")])
-OTHER_PROGRAMS = {"export", "inspect", "npm", "ollama", "openclaw", "sbatch", "scp", "ssh"}
+OTHER_PROGRAMS = {"export", "npm", "ollama", "openclaw", "sbatch", "scp", "ssh"}
 LAB = """
 [pytest]
 openclaw_models = parrot/any
