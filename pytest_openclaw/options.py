@@ -179,11 +179,6 @@ OPTIONS = (
         "regression|loss>RATE",
     ),
     Option(
-        "p-value",
-        "Compare verdicts by the exact p, or by the mid-p, which detects more and is less strict (exact).",
-        "exact|mid",
-    ),
-    Option(
         "fail-unavailable",
         "Fail cells whose server, CLI or model is missing, instead of skipping them.",
         kind="flag",

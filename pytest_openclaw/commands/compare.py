@@ -18,12 +18,12 @@ Example:
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.commands.result import (
     CommandResult,
-    add_comparison,
+    add_across,
     add_runs_dir,
     or_argument_error,
     run_path,
@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "base", metavar="BASE", help="the baseline: its directory, its id, last, or last:5 for five"
     )
     parser.add_argument("candidate", metavar="CANDIDATE", help="the run to compare with the baseline")
-    add_comparison(parser)
+    add_across(parser)
     parser.add_argument(
         "--target",
         action="append",
@@ -77,11 +77,8 @@ def run(arguments: argparse.Namespace) -> CommandResult:
         if arguments.base.startswith(POOL)
         else read_measured(run_path(arguments.base, arguments.runs_dir))
     )
-    if arguments.recheck:
-        recheck = read_measured(run_path(arguments.recheck, arguments.runs_dir))
-        candidate = replace(candidate, recheck=recheck)
     targets = named_targets(base, candidate, arguments.target) if arguments.target else None
-    compared = compare_runs(base, candidate, across=across, targets=targets, kind=arguments.p_value)
+    compared = compare_runs(base, candidate, across=across, targets=targets)
     summary = summarize_run(
         candidate.records,
         candidate.n_selected,

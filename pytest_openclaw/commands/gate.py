@@ -27,12 +27,11 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.commands.result import (
     CommandResult,
-    add_comparison,
+    add_across,
     add_rootdir,
     add_run,
     or_argument_error,
     read_run,
-    run_path,
 )
 from pytest_openclaw.core.clock import epoch_ms
 from pytest_openclaw.core.errors import OpenClawError
@@ -76,7 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--baseline", metavar="RUN", help="the run to compare with; last:5 are the newest five together"
     )
-    add_comparison(parser)
+    add_across(parser)
     parser.add_argument(
         "--write", action="store_true", help="rewrite the run's summary and reports with the gates"
     )
@@ -86,7 +85,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> CommandResult:
     """Apply the gates, and show each of them."""
     from pytest_openclaw.stats.run_comparison import parse_across
-    from pytest_openclaw.stored.baseline import read_baseline, read_measured
+    from pytest_openclaw.stored.baseline import read_baseline
     from pytest_openclaw.stored.gating import apply_gates
 
     across = parse_across(arguments.across)
@@ -94,16 +93,7 @@ def run(arguments: argparse.Namespace) -> CommandResult:
     gates = _gates(arguments, part)
     named = arguments.baseline
     baseline = read_baseline(named, arguments.runs_dir, besides=part.run.path) if named else None
-    again = arguments.recheck
-    summary = apply_gates(
-        part,
-        gates,
-        baseline,
-        across,
-        kind=arguments.p_value,
-        recheck=read_measured(run_path(again, arguments.runs_dir)) if again else None,
-        now_ms=epoch_ms(),
-    )
+    summary = apply_gates(part, gates, baseline, across, now_ms=epoch_ms())
     if not summary.gates:
         globs = ", ".join(summary.unmatched_gates)
         raise OpenClawError(f"{part.name}: no gate holds for any of its targets ({globs}); {_FOR_EXAMPLE}")

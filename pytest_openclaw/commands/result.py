@@ -78,22 +78,6 @@ def or_argument_error(read: Callable[[str], Any]) -> Callable[[str], Any]:
     return parse
 
 
-def add_comparison(parser: argparse.ArgumentParser) -> None:
-    """Add the options of a comparison that may have a verdict."""
-    add_across(parser)
-    parser.add_argument(
-        "--p-value",
-        choices=("exact", "mid"),
-        default="exact",
-        help="compare verdicts by the exact p, or by the mid-p, which detects more and is less strict",
-    )
-    parser.add_argument(
-        "--recheck",
-        metavar="RUN",
-        help="a run in which the cells that fail only now were asked again; it may withdraw a regression",
-    )
-
-
 def add_rootdir(parser: argparse.ArgumentParser, what: str) -> None:
     """Add the option for the project's folder."""
     parser.add_argument("--rootdir", type=Path, metavar="DIR", help=what)

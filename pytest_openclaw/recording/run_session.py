@@ -238,7 +238,7 @@ class RunSession:
             inventory=self._snapshots.inventory,
             n_selected=n_selected,
         )
-        return compare_runs(self._baseline, now, across=self._settings.across, kind=self._settings.p_value)
+        return compare_runs(self._baseline, now, across=self._settings.across)
 
     def _take_over(self, earlier: EarlierSessions) -> None:
         """Continue a run: keep its rows on disk, and the known facts of its targets."""
@@ -298,7 +298,6 @@ class RunSession:
             "divided_sha256": self.plan.divided,
             "baseline": self._baseline and self._baseline.run_id,
             "across": sorted(self._settings.across),
-            "p_value": self._settings.p_value,
             "prompts": prompts,
         }
 

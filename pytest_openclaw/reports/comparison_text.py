@@ -141,8 +141,6 @@ def details_of(comparison: Comparison) -> Iterator[tuple[str, str]]:
         change = f"{_signed(verdicts.difference)} points, 95 % {_range(verdicts.interval_95)}"
         yield "passed", f"{_passed(verdicts)}: {change}; p {render_p(verdicts.p_adjusted)}"
         yield "prompts", f"{verdicts.n_prompts}: {verdicts.n_better} better, {verdicts.n_worse} worse"
-        if again := verdicts.recheck:
-            yield "asked again", f"{again.n_passed} of {again.n_asked} cells that fail only now passed"
     else:
         yield "passed", "no judged cell could be compared"
     for name, ratio in comparison.ratios.items():

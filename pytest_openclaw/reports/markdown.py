@@ -254,9 +254,6 @@ def _tier(use: ToolUse) -> str:
     if use.joint_over:
         interval = render_interval(use.tier_interval)
         sentences.append(f"For {use.joint_over} together the interval is {interval}.")
-    if use.category_interval_95:
-        of_categories = render_interval(use.category_interval_95)
-        sentences.append(f"If its categories are a sample of all there could be: {of_categories}.")
     if use.is_repeated:
         sentences.append(f"Repeats are worth as much as {use.n_effective:.0f} independent cells.")
     if said := render_early_stopping(use, "it"):

@@ -83,7 +83,6 @@ _DIGITS = "[1-9][0-9]{0,3}"
 _VALUES: Mapping[str, Callable[[str], Any]] = {
     "across": _across,
     "budget-usd": number(lambda usd: 0 < usd < inf, "give US dollars greater than 0, for example 5 or 0.25"),
-    "p-value": either("exact", "mid"),
     "repeat": matching(_DIGITS, int, "give a number from 1 to 9999"),
     "resume": _resumed,
     "retries": _WHOLE,

@@ -14,15 +14,14 @@ from pytest_openclaw.stats.intervals import Interval
 from pytest_openclaw.stats.outcome_changes import OutcomeChange, outcome_changes
 from pytest_openclaw.stats.pairing import SetAside, left_over, pair_cells
 from pytest_openclaw.stats.ratio_changes import MEASURES, RatioChange, ratio_changes
-from pytest_openclaw.stats.verdict_changes import Recheck, VerdictChange, verdict_changes
+from pytest_openclaw.stats.verdict_changes import VerdictChange, verdict_changes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pytest_openclaw.stats.pairing import Obstacles, Pair, Paired
-    from pytest_openclaw.stats.significance import PValue
     from pytest_openclaw.types.records import Record
-    from pytest_openclaw.types.targets import CellKey, Target
+    from pytest_openclaw.types.targets import Target
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,8 +80,6 @@ def compare_records(
     unfinished: frozenset[Target] = frozenset(),
     notes: Sequence[str] = (),
     pool: Sequence[Sequence[Paired]] = (),
-    kind: PValue = "exact",
-    asked_again: Mapping[CellKey, bool] | None = None,
 ) -> ComparedRuns:
     """Compare two runs by the cells that both have answered.
 
@@ -98,16 +95,14 @@ def compare_records(
         unfinished: the candidate's targets of which not every cell was asked.
         notes: what is true of all targets.
         pool: the candidate's cells with those of further baselines, of each the same targets.
-        kind: of the p of verdicts and outcomes.
-        asked_again: whether cells of the candidate passed when they were asked again.
     """
     first = pair_cells(base, candidate, targets, obstacles, unfinished)
     apart = [one for target in first for one in target.set_aside]
     apart += left_over(base, (one for one, _ in targets), "only_in_baseline")
     apart += left_over(candidate, (other for _, other in targets), "only_in_candidate")
     ratios = {name: ratio_changes(first, measure) for name, measure in MEASURES.items()}
-    verdicts = verdict_changes([*zip(first, *pool, strict=True)], kind, asked_again)
-    outcomes = outcome_changes(first, kind)
+    verdicts = verdict_changes([*zip(first, *pool, strict=True)])
+    outcomes = outcome_changes(first)
     return ComparedRuns(
         baseline=baseline,
         targets=tuple(
@@ -142,11 +137,9 @@ def comparison_from_json(data: Mapping[str, Any]) -> ComparedRuns:
 
 def _target_from_json(data: Mapping[str, Any]) -> Comparison:
     ratios = {name: data[name] and RatioChange(**_with_intervals(data[name])) for name in MEASURES}
-    verdicts = data["verdicts"]
-    recheck = verdicts["recheck"]
     values = {
         **ratios,
-        "verdicts": VerdictChange(**{**_with_intervals(verdicts), "recheck": recheck and Recheck(**recheck)}),
+        "verdicts": VerdictChange(**_with_intervals(data["verdicts"])),
         "outcomes": tuple(OutcomeChange(**one) for one in data["outcomes"]),
         "notes": tuple(data["notes"]),
     }

@@ -28,7 +28,6 @@ from pytest_openclaw.stats.tool_use import (
     text_tool_use_of,
     tool_use_of,
 )
-from pytest_openclaw.stats.variance import variance_parts
 from pytest_openclaw.stats.violations import violation_kind
 from pytest_openclaw.stats.weight import (
     OpenClawTurn,
@@ -49,7 +48,6 @@ if TYPE_CHECKING:
     from pytest_openclaw.stats.distributions import Distribution
     from pytest_openclaw.stats.intervals import Interval
     from pytest_openclaw.stats.repeats import Repeats
-    from pytest_openclaw.stats.variance import VariancePart
     from pytest_openclaw.types.records import Record
     from pytest_openclaw.types.targets import Target
 
@@ -86,7 +84,6 @@ class Group:
         per_solved: what a solved task costs; None without one.
         interval_notes: why a percentile has no interval: `latency_ms.p95`, `tokens_per_s.p50` → reason.
         repeats: what repeats of prompts say; None without.
-        variance: of `passed`, without probes, twins and harder forms: its parts by level.
         violations: the most frequent kinds, quotations and numbers left out, with their counts.
         failures: why cells were not answered or not successful: failure type → count.
         reasons: one message for each failure type of cells that were not answered.
@@ -136,7 +133,6 @@ class Group:
     per_solved: PerSolved | None
     interval_notes: Mapping[str, str]
     repeats: Repeats | None
-    variance: Sequence[VariancePart]
     cost_usd: float | None
     input_tokens: int | None
     output_tokens: int | None
@@ -255,7 +251,6 @@ def summarize_group(
         resources_after=snapshots.after,
         passed=rate_of(judged, has_passed),
         repeats=repeats_of(judged),
-        variance=variance_parts([record for record in judged if not is_apart(record)], has_passed),
         recommendation=recommend(
             records, pressure, use, n_missing, turn, snapshots.release, is_substitute=is_substitute
         ),

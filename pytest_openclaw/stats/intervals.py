@@ -60,7 +60,7 @@ def wilson_95(successes: float, n: float, *, z: float = Z_95) -> Interval | None
     )
 
 
-def effective_n(clusters: Sequence[Cluster], *, z: float = Z_95, limited: bool = True) -> float:
+def effective_n(clusters: Sequence[Cluster], *, z: float = Z_95) -> float:
     """Return the equivalent number of independent cells: the repeats of a prompt resemble each other.
 
     The cells divided by the design effect `1 + (size - 1) * resemblance` (Kish 1965, "Survey Sampling"),
@@ -72,8 +72,6 @@ def effective_n(clusters: Sequence[Cluster], *, z: float = Z_95, limited: bool =
     Args:
         clusters: one for each prompt, none of them empty.
         z: of the interval that is to be taken.
-        limited: whether no sample proves more than as many flawless clusters. Not for categories, of which a
-            suite has all that it is about.
 
     Returns:
         At most the cells; without repeats these. Fewer than the prompts if few are repeated often.
@@ -86,8 +84,6 @@ def effective_n(clusters: Sequence[Cluster], *, z: float = Z_95, limited: bool =
         return float(k)
     size = sum(cluster.n**2 for cluster in clusters) / n
     effect = 1 + (size - 1) * resemblance_of(clusters)
-    if not limited:
-        return n / effect
     rate = n_success / n
     return min(sure_cells(n / effect, k, z), most_cells(rate, k, z), most_cells(1 - rate, k, z))
 
@@ -125,7 +121,7 @@ def most_cells(rate: float, k: int, z: float) -> float:
     return inf if rate <= floor else z**2 * floor * (1 - floor) / (rate - floor) ** 2
 
 
-def clustered_95(clusters: Sequence[Cluster], *, limited: bool = True) -> Interval | None:
+def clustered_95(clusters: Sequence[Cluster]) -> Interval | None:
     """Return the 95 % interval of the rate over all cells of all prompts; None without any.
 
     Wilson's on the effective sample, which Franco, Little, Louis & Slud (2019), "Comparative study of
@@ -134,7 +130,7 @@ def clustered_95(clusters: Sequence[Cluster], *, limited: bool = True) -> Interv
     if not clusters:
         return None
     n, n_success = sum(cluster.n for cluster in clusters), sum(cluster.n_success for cluster in clusters)
-    n_effective = effective_n(clusters, limited=limited)
+    n_effective = effective_n(clusters)
     return wilson_95(share(n_success, n, n_effective), n_effective)
 
 

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pytest_openclaw.stats.pairing import Pair, Paired
-    from pytest_openclaw.stats.significance import PValue
     from pytest_openclaw.types.tool_calls import ToolOutcome
 
 
@@ -36,7 +35,7 @@ class OutcomeChange:
     word: Literal["more", "fewer", "no difference seen"]
 
 
-def outcome_changes(paired: Sequence[Paired], kind: PValue = "exact") -> list[tuple[OutcomeChange, ...]]:
+def outcome_changes(paired: Sequence[Paired]) -> list[tuple[OutcomeChange, ...]]:
     """Compare each outcome that occurs in either run of a target."""
     pairs = [
         [pair for pair in one.pairs if pair.base.tool_outcome and pair.candidate.tool_outcome]
@@ -48,7 +47,7 @@ def outcome_changes(paired: Sequence[Paired], kind: PValue = "exact") -> list[tu
         for outcome in OUTCOMES
         if any(outcome in (pair.base.tool_outcome, pair.candidate.tool_outcome) for pair in its)
     ]
-    tests = [sign_flip(_totals(pairs[place], outcome), kind) for place, outcome in occurred]
+    tests = [sign_flip(_totals(pairs[place], outcome)) for place, outcome in occurred]
     changes: list[list[OutcomeChange]] = [[] for _ in paired]
     for (place, outcome), test, p in zip(occurred, tests, adjusted(tests), strict=True):
         changes[place].append(

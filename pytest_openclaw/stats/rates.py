@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pytest_openclaw.stats.intervals import Cluster, Interval, clustered_95, effective_n
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable
 
     from pytest_openclaw.types.records import Record
 
@@ -19,8 +19,6 @@ class Rate:
 
     Attributes:
         n_effective: how many independent cells are worth as much; fewer than `n` under repeats.
-        category_interval_95: the interval if the categories are a sample of all there could be, and not only
-            their prompts; None without two categories.
     """
 
     n: int
@@ -28,7 +26,6 @@ class Rate:
     rate: float | None
     interval_95: Interval | None
     n_effective: float | None
-    category_interval_95: Interval | None = None
 
     @property
     def is_repeated(self) -> bool:
@@ -56,7 +53,6 @@ def has_passed(record: Record) -> bool:
 
 def rate_of(records: Iterable[Record], succeeded: Callable[[Record], bool]) -> Rate:
     """Count the successes; repeats of a prompt, and its harder forms, are one cluster."""
-    records = [*records]
     clusters = clusters_of(records, succeeded)
     n, n_success = sum(cluster.n for cluster in clusters), sum(cluster.n_success for cluster in clusters)
     return Rate(
@@ -65,24 +61,14 @@ def rate_of(records: Iterable[Record], succeeded: Callable[[Record], bool]) -> R
         rate=n_success / n if n else None,
         interval_95=clustered_95(clusters),
         n_effective=effective_n(clusters) if n else None,
-        category_interval_95=_category_interval(records, succeeded),
     )
 
 
-def _category_interval(records: Sequence[Record], succeeded: Callable[[Record], bool]) -> Interval | None:
-    categories = clusters_of(records, succeeded, lambda record: ("", record.category or ""))
-    return clustered_95(categories, limited=False) if len(categories) > 1 else None
-
-
-def clusters_of(
-    records: Iterable[Record],
-    succeeded: Callable[[Record], bool],
-    belongs_to: Callable[[Record], tuple[str, str]] = cluster_of,
-) -> list[Cluster]:
-    """Return successes and cells of each prompt, in the order of its first row; or of other clusters."""
+def clusters_of(records: Iterable[Record], succeeded: Callable[[Record], bool]) -> list[Cluster]:
+    """Return successes and cells of each prompt, in the order of its first row."""
     counted: dict[tuple[str, str], list[int]] = {}
     for record in records:
-        cluster = counted.setdefault(belongs_to(record), [0, 0])
+        cluster = counted.setdefault(cluster_of(record), [0, 0])
         cluster[0] += succeeded(record)
         cluster[1] += 1
     return [Cluster(*cluster) for cluster in counted.values()]

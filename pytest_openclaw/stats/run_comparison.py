@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.stats.compared_runs import ComparedRuns, compare_records
 from pytest_openclaw.stats.pairing import Obstacle, Obstacles, pair_cells
-from pytest_openclaw.stats.rates import is_judged
 from pytest_openclaw.stats.weight import served_in
 from pytest_openclaw.types.run_config import IDENTITY, PROMPTS, PROVIDERS, SETTINGS, UNWRITTEN, keys_to
 from pytest_openclaw.types.settings import ACROSS
@@ -26,10 +25,9 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.stats.pairing import PromptKey
-    from pytest_openclaw.stats.significance import PValue
     from pytest_openclaw.types.records import Record
     from pytest_openclaw.types.run_config import Rule
-    from pytest_openclaw.types.targets import CellKey, Target
+    from pytest_openclaw.types.targets import Target
 
 NOT_SERVING = frozenset({"size_bytes", "vram_bytes"})
 """How a model lay in memory at that moment, which is another thing than what was served."""
@@ -45,7 +43,6 @@ class Measured:
         config, inventory: as in its files.
         n_selected: cells by target; one that was not asked to the end has fewer rows.
         pool: earlier runs that are a baseline together with this one.
-        recheck: a run in which cells of this one were asked again.
     """
 
     run_id: str
@@ -54,7 +51,6 @@ class Measured:
     inventory: JsonObject
     n_selected: Mapping[Target, int]
     pool: tuple[Measured, ...] = ()
-    recheck: Measured | None = None
 
     @cached_property
     def targets(self) -> dict[Target, int]:
@@ -77,7 +73,6 @@ def compare_runs(
     *,
     across: Collection[str] = (),
     targets: Sequence[tuple[Target, Target]] | None = None,
-    kind: PValue = "exact",
 ) -> ComparedRuns:
     """Compare two runs.
 
@@ -86,7 +81,6 @@ def compare_runs(
         candidate: the other one.
         across: differences to look across, of `ACROSS`.
         targets: of both; None takes those that both have, and if there are none and each has one, these two.
-        kind: of the p of verdicts and outcomes.
     """
     paired = common_targets(base, candidate, across) if targets is None else list(targets)
     pool = []
@@ -109,26 +103,7 @@ def compare_runs(
         unfinished=candidate.unfinished,
         notes=[*_notes(base, candidate), *_pooled(base, [run for run, _ in pool])],
         pool=[cells for _, cells in pool],
-        kind=kind,
-        asked_again=_asked_again(candidate, [other for _, other in paired], across),
     )
-
-
-def _asked_again(
-    candidate: Measured, targets: Sequence[Target], across: Collection[str]
-) -> dict[CellKey, bool] | None:
-    """Return whether cells of the candidate passed in its recheck, as far as these may be compared."""
-    again = candidate.recheck
-    if again is None:
-        return None
-    same = [(target, target) for target in targets if target in again.targets]
-    paired = pair_cells(candidate.records, again.records, same, _obstacles(candidate, again, same, across))
-    return {
-        pair.base.key: pair.candidate.objective_pass is True
-        for one in paired
-        for pair in one.pairs
-        if is_judged(pair.candidate)
-    }
 
 
 def _obstacles(

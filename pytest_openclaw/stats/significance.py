@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from math import comb, gcd, lcm, log2, prod, sqrt
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,11 +17,6 @@ MOST_EXACT_BITS = 2**26
 _NORMAL = NormalDist()
 
 
-PValue = Literal["exact", "mid"]
-"""Whether a p counts what was found in full, or by half: Lancaster (1961), "Significance tests in discrete
-distributions", JASA 56. The mid-p sees more, and is too small now and then."""
-
-
 class Difference(NamedTuple):
     """What a test found: the sign of the difference, 0 for none, and its two-sided p."""
 
@@ -29,7 +24,7 @@ class Difference(NamedTuple):
     p: float
 
 
-def sign_flip(totals: Sequence[int], kind: PValue = "exact") -> Difference:
+def sign_flip(totals: Sequence[int]) -> Difference:
     """Test whether the differences of prompts are centred at zero.
 
     The exact randomisation test: where nothing has changed, each prompt's difference could as well have had
@@ -41,12 +36,11 @@ def sign_flip(totals: Sequence[int], kind: PValue = "exact") -> Difference:
 
     Args:
         totals: of each prompt, how many more of its cells passed in the candidate than in the baseline.
-        kind: of the p.
     """
-    return exchange([(total, 0) for total in totals], kind)
+    return exchange([(total, 0) for total in totals])
 
 
-def exchange(prompts: Sequence[Sequence[int]], kind: PValue = "exact") -> Difference:
+def exchange(prompts: Sequence[Sequence[int]]) -> Difference:
     """Test whether a candidate passes more or fewer cells than several baselines.
 
     Where nothing has changed, any of the runs could as well have been the candidate, prompt by prompt.
@@ -58,7 +52,6 @@ def exchange(prompts: Sequence[Sequence[int]], kind: PValue = "exact") -> Differ
 
     Args:
         prompts: of each, how many cells passed in the candidate, then in each baseline with the same cells.
-        kind: of the p.
     """
     common = lcm(*(len(passed) - 1 for passed in prompts))
     # By how much each run, if it were the candidate, would differ from the mean of the others.
@@ -85,8 +78,6 @@ def exchange(prompts: Sequence[Sequence[int]], kind: PValue = "exact") -> Differ
         choices = sum(choices << (power * bits) for power in each)
     total = prod(len(each) for each in powers)
     tail = _count_from(choices, least, bits) / total
-    if kind == "mid":
-        tail = (tail + _count_from(choices, least + 1, bits) / total) / 2
     return Difference(sign, min(1.0, 2 * tail))
 
 

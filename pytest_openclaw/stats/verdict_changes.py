@@ -10,29 +10,12 @@ from pytest_openclaw.stats.rates import cluster_of, is_judged
 from pytest_openclaw.stats.significance import LEVEL, Difference, adjusted, exchange
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Sequence
 
     from pytest_openclaw.stats.pairing import Paired, PromptKey
-    from pytest_openclaw.stats.significance import PValue
     from pytest_openclaw.types.records import Record
-    from pytest_openclaw.types.targets import CellKey
 
 Word = Literal["better", "worse", "no difference seen", "not compared"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Recheck:
-    """A run in which the cells that fail only in the candidate were asked again.
-
-    Attributes:
-        n_asked: that were answered again; `n_passed` of them passed then.
-        word: of the verdicts, if those passed. It can withdraw "worse", and says nothing else: only losses
-            were asked again, so that it favors the candidate.
-    """
-
-    n_asked: int
-    n_passed: int
-    word: Word
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +33,6 @@ class VerdictChange:
         range_95: of the difference as well, whatever the test says; a loss is ruled out or shown by it.
         range_if_well, range_if_ill: the same if all of the `n_open` cells had passed, or had failed.
         if_well, if_ill: the word if all of the `n_open` cells had passed, or had failed.
-        recheck: what asking again has shown; None if nothing was asked again.
         n_open: cells that the candidate has not answered, or has not asked to the end.
     """
 
@@ -70,31 +52,23 @@ class VerdictChange:
     range_if_ill: Interval | None
     if_well: Word
     if_ill: Word
-    recheck: Recheck | None
     n_open: int
 
 
-def verdict_changes(
-    paired: Sequence[Sequence[Paired]],
-    kind: PValue = "exact",
-    asked_again: Mapping[CellKey, bool] | None = None,
-) -> list[VerdictChange]:
+def verdict_changes(paired: Sequence[Sequence[Paired]]) -> list[VerdictChange]:
     """Compare the verdicts of each target; all of them are looked at together.
 
     Args:
         paired: of each target, the candidate's cells with those of each baseline.
-        kind: of the p.
-        asked_again: whether cells of the candidate passed when they were asked again; None if none was.
     """
     seen = [_tallies(one) for one in paired]
-    tests = _tests(seen, kind)
+    tests = _tests(seen)
     # What the words would be if the cells without an answer had gone one way or the other.
     with_open = {passed: [_tallies(one, open_cells=passed) for one in paired] for passed in (True, False)}
     words = {
-        passed: [word for *_, word in (_tests(all_of, kind) if any(map(_n_open, paired)) else tests)]
+        passed: [word for *_, word in (_tests(all_of) if any(map(_n_open, paired)) else tests)]
         for passed, all_of in with_open.items()
     }
-    rechecks = _rechecks(paired, kind, asked_again)
     changes = []
     for place, (one, tallies, (found, p_adjusted, word)) in enumerate(zip(paired, seen, tests, strict=True)):
         n_cells, total = sum(tally.n for tally in tallies), sum(tally.total for tally in tallies)
@@ -116,33 +90,10 @@ def verdict_changes(
                 range_if_ill=_range(with_open[False][place]),
                 if_well=words[True][place],
                 if_ill=words[False][place],
-                recheck=rechecks[place],
                 n_open=_n_open(one),
             )
         )
     return changes
-
-
-def _rechecks(
-    paired: Sequence[Sequence[Paired]], kind: PValue, asked_again: Mapping[CellKey, bool] | None
-) -> list[Recheck | None]:
-    if asked_again is None:
-        return [None] * len(paired)
-    passed = {key for key, has_passed in asked_again.items() if has_passed}
-    words = [word for *_, word in _tests([_tallies(one, passed=passed) for one in paired], kind)]
-    failed = [
-        {
-            candidate.key
-            for each in one
-            for base, candidate in each.pairs
-            if _passed(base) and _passed(candidate) is False
-        }
-        for one in paired
-    ]
-    return [
-        Recheck(n_asked=len(keys & asked_again.keys()), n_passed=len(keys & passed), word=word)
-        for keys, word in zip(failed, words, strict=True)
-    ]
 
 
 @dataclass
@@ -175,8 +126,8 @@ class _Tally:
         ]
 
 
-def _tests(targets: Sequence[Sequence[_Tally]], kind: PValue) -> list[tuple[Difference, float, Word]]:
-    found = [exchange([tally.by_run for tally in tallies], kind) for tallies in targets]
+def _tests(targets: Sequence[Sequence[_Tally]]) -> list[tuple[Difference, float, Word]]:
+    found = [exchange([tally.by_run for tally in tallies]) for tallies in targets]
     # A target without a cell is no test, and asks nothing of the others.
     tested = [place for place, tallies in enumerate(targets) if tallies]
     ps = dict(zip(tested, adjusted([found[place] for place in tested]), strict=True))
@@ -192,21 +143,17 @@ def _word(found: Difference, p_adjusted: float) -> Word:
     return "better" if found.sign > 0 else "worse"
 
 
-def _tallies(
-    paired: Sequence[Paired], *, open_cells: bool | None = None, passed: Collection[CellKey] = ()
-) -> list[_Tally]:
+def _tallies(paired: Sequence[Paired], *, open_cells: bool | None = None) -> list[_Tally]:
     """Count the judged cells by prompt; open cells too, if they are to have passed or failed.
 
     Args:
         paired: the candidate's cells with those of each baseline.
         open_cells: whether these have passed; None leaves them out.
-        passed: cells of the candidate that count as passed where the baseline's did.
     """
     tallies: dict[PromptKey, _Tally] = {}
     for number, each in enumerate(paired):
         for base, candidate in each.pairs:
             before, after = _passed(base), _passed(candidate)
-            after = True if before and after is False and candidate.key in passed else after
             if before is not None and after is not None:
                 tallies.setdefault(cluster_of(base), _Tally()).add(
                     number, (base.prompt_id, base.repeat), before, after

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from pytest_openclaw.recording.plugins import Plugins
-    from pytest_openclaw.stats.significance import PValue
     from pytest_openclaw.stored.parts import Part
     from pytest_openclaw.types.settings import Gates
 
@@ -28,8 +27,6 @@ def apply_gates(
     baseline: Measured | None,
     across: Collection[str],
     *,
-    kind: PValue = "exact",
-    recheck: Measured | None = None,
     now_ms: int,
 ) -> Summary:
     """Return the run's summary with the results of gates and comparison.
@@ -39,8 +36,6 @@ def apply_gates(
         gates: to apply.
         baseline: the run to compare with.
         across: differences from the baseline to ignore.
-        kind: of the p of verdicts.
-        recheck: a run in which cells of this one were asked again.
         now_ms: for the summary's `generated_at_ms`.
     """
     written = stored_summary(part.run.path) or {}
@@ -51,7 +46,6 @@ def apply_gates(
         config=part.run.config,
         inventory=part.run.inventory,
         n_selected=part.n_selected,
-        recheck=recheck,
     )
     summary = summarize_run(
         records,
@@ -63,7 +57,7 @@ def apply_gates(
         looks=looks_of(part.run.config),
         surface=part.run.config.get("surface"),
         n_unrecorded_calls=written.get("n_unrecorded_calls", 0),
-        comparison=compare_runs(baseline, candidate, across=across, kind=kind) if baseline else None,
+        comparison=compare_runs(baseline, candidate, across=across) if baseline else None,
     )
     # Only the old summary knows what the sessions spent.
     return replace(summary, budget=Budget(**written["budget"])) if written.get("budget") else summary

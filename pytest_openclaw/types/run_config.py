@@ -65,7 +65,6 @@ SETTINGS: Mapping[str, Rule] = {
     "budget_usd": Rule("free", "free", "free", "when the asking ends"),
     "baseline": Rule("free", "free", "free", "the run to compare with"),
     "across": Rule("free", "free", "free", "how to compare"),
-    "p_value": Rule("free", "free", "free", "how to compare"),
     OTHER: Rule("free", "equal", "settings", "unknown: written by another version"),
 }
 PROVIDERS: Mapping[str, Rule] = {

@@ -285,7 +285,6 @@ class Settings:
         resume: the id of the run to continue, or `last`; empty starts a new one.
         baseline: the run to compare with: a path, its id, `last`, or `last:N` for the newest N together;
             empty compares with none.
-        p_value: of the comparison of verdicts.
         across: what may differ from the baseline all the same, of `ACROSS`.
         prices: the user's own; of those that fit a target the last one counts.
         shard: which part of the selected cells is run, as `2/8`; empty for all.
@@ -318,7 +317,6 @@ class Settings:
     verdict: VerdictMode = "cells"
     gates: Gates = Gates()
     baseline: str = ""
-    p_value: Literal["exact", "mid"] = "exact"
     across: frozenset[str] = frozenset()
     fail_unavailable: bool = False
     endpoints: tuple[Endpoint, ...] = ()

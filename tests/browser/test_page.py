@@ -469,7 +469,7 @@ def test_a_comparison_that_the_run_has_made_is_shown(open_page: Opener, tmp_path
     verdicts = {
         "n_prompts": 36, "n_cells": 36, "n_base": 31, "n_candidate": 24, "difference": -0.194, "n_better": 1, "n_worse": 8,
         "interval_95": {"low": -0.4, "high": -0.05}, "p_adjusted": 0.0213, "word": "worse",
-        "p": 0.0213, "if_well": "worse", "if_ill": "worse", "n_open": 0, "recheck": None,
+        "p": 0.0213, "if_well": "worse", "if_ill": "worse", "n_open": 0,
         **{key: {"low": -0.4, "high": 0.0} for key in ("range_95", "range_if_well", "range_if_ill")},
     }  # fmt: skip
     slower = {

@@ -10,7 +10,7 @@ from pytest_openclaw.session.option_values import either, matching, number, on_o
 
 SECONDS = number(lambda seconds: 0 < seconds < inf, "give seconds")
 WHOLE = matching("[1-9][0-9]{0,3}", int, "give a number")
-KIND = either("exact", "mid")
+KIND = either("cells", "gate")
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ KIND = either("exact", "mid")
         pytest.param(SECONDS, "300", 300.0, id="number"),
         pytest.param(SECONDS, "1e-3", 0.001, id="small-number"),
         pytest.param(WHOLE, "9999", 9999, id="whole-number"),
-        pytest.param(KIND, "mid", "mid", id="word"),
+        pytest.param(KIND, "gate", "gate", id="word"),
         pytest.param(on_off, "on", True, id="on"),
         pytest.param(on_off, "off", False, id="off"),
     ],
@@ -34,7 +34,7 @@ def test_a_value(parse, text, value):
     [
         *((SECONDS, text, "give seconds") for text in ("0", "-1", "inf", "nan", "1e400", "", "many")),
         *((WHOLE, text, "give a number") for text in ("0", "01", "10000", "1.5", "+1", " 1", "1\n", "٣", "")),
-        *((KIND, text, "give exact or mid") for text in ("", "Mid", "exact|mid", "exact,mid")),
+        *((KIND, text, "give cells or gate") for text in ("", "Gate", "cells|gate", "cells,gate")),
         *((on_off, text, "give on or off") for text in ("", "true", "ON")),
     ],
 )

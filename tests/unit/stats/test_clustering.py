@@ -11,7 +11,7 @@ from scipy import stats
 
 from pytest_openclaw.stats.intervals import Z_95, Cluster, clustered_95, effective_n, sure_cells, wilson_95
 from pytest_openclaw.stats.looks import joint_z
-from pytest_openclaw.stats.rates import rate_of
+from pytest_openclaw.stats.rates import cluster_of, rate_of
 from tests.unit.reports.summaries import record
 
 clusters = st.integers(1, 12).flatmap(lambda n: st.builds(Cluster, st.integers(0, n), st.just(n)))
@@ -179,3 +179,13 @@ def test_repeats_of_a_prompt_are_one_cluster() -> None:
     rate = rate_of(rows, lambda row: row.success)
 
     assert (rate.n, rate.n_effective, rate.is_repeated) == (8, 3, True)
+
+
+def test_wordings_of_a_prompt_are_one_cluster() -> None:
+    """Also where they are in different files, as are a second wording of each and the first."""
+    first = record(suite="b/prompts_a.toml", prompt_id="P1")
+    second = record(suite="b/prompts_b.toml", prompt_id="P1w", variant_of="b/prompts_a.toml::P1")
+
+    assert cluster_of(first) == cluster_of(second) == ("b/prompts_a.toml", "P1")
+    rate = rate_of([first, second], lambda row: row.objective_pass is True)
+    assert (rate.n, rate.n_effective) == (2, 1.0)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import pytest
 
-from pytest_openclaw.stats.compared_runs import comparison_from_json
 from pytest_openclaw.stats.gates import GateResult
 from pytest_openclaw.stats.summarizing import summarize_run
-from pytest_openclaw.stats.verdict_changes import Recheck
 from pytest_openclaw.types.settings import Gates
 from pytest_openclaw.types.targets import Target
 from tests.unit.reports.summaries import TARGET
@@ -87,39 +85,3 @@ def test_without_a_baseline_nothing_passes() -> None:
         "no_verdict",
         "nothing could be compared because there is no baseline",
     )
-
-
-@pytest.mark.parametrize(
-    ("again", "ruling", "reason"),
-    [
-        pytest.param("------+++", "failed", "worse: 9 -> 3 of 9 cells passed, p 0.031", id="fail-again"),
-        pytest.param("+-----???", "no_verdict", "worse: 9 -> 3 of 9 cells passed, p 0.031, but 1 of 6 cells that fail only now passed when asked again", id="one-passes"),
-        pytest.param("++????", "no_verdict", "but 2 of 2 cells that fail only now passed when asked again", id="two-were-answered"),
-        pytest.param("??????", "failed", "worse", id="none-was-answered"),
-    ],
-)  # fmt: skip
-def test_asking_again_can_withdraw_a_loss(again: str, ruling: str, reason: str) -> None:
-    """It never passes the gate: only what fails now was asked again."""
-    rows = cells("-" * 6 + "+" * 3)
-    asked_again = {
-        one.key: one.objective_pass is True for one in cells(again) if one.availability_status == "ok"
-    }
-    comparison = compare(cells("+" * 9), rows, asked_again=asked_again)
-    (result,) = summarize_run(
-        rows, {TARGET: 9}, GATES, {}, run_id="r", generated_at_ms=0, comparison=comparison
-    ).gates
-
-    assert result.ruling == ruling
-    assert reason in result.reason
-    verdicts = comparison.targets[0].verdicts
-    assert (verdicts.word, verdicts.n_candidate) == ("worse", 3)
-    assert comparison_from_json(asdict(comparison)) == comparison
-
-
-def test_gains_are_not_asked_again() -> None:
-    """A cell that passes only now stays as it was first, whatever it did the second time."""
-    rows = cells("+" * 9)
-    comparison = compare(cells("-" * 9), rows, asked_again={one.key: False for one in rows})
-    recheck = comparison.targets[0].verdicts.recheck
-
-    assert recheck == Recheck(n_asked=0, n_passed=0, word="better")
