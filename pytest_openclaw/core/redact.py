@@ -1,34 +1,29 @@
-"""Removes secrets from everything that is written.
+r"""Masks secrets in everything that is written.
 
-A text is searched for keys of published formats and for pieces of known secrets: every `LONGEST_PIECE + 1` of
-their characters, plain, in base64 and in hex, in the text itself and under its escapes, layer by layer.
+A known secret is masked as a whole value in five forms: plain, JSON-escaped (`\"`, `\/`, `\u00f6`),
+URL-encoded (`%2F`, `+`), base64 and hex. Keys of published formats are masked even if they are not known.
 """
 
 from __future__ import annotations
 
 import base64
+import json
 import logging
+import re
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
+from urllib.parse import quote, quote_plus, unquote
 
-from pytest_openclaw.core.escapes import Span, stretches
-from pytest_openclaw.core.key_formats import PUBLIC_PREFIX, keys_in
-from pytest_openclaw.core.secret_env import SHORTEST_SECRET, is_words, secrets_in_environment
 from pytest_openclaw.core.text import map_texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
 HIDDEN = "[secret]"
-# Consecutive characters of a secret that may be shown; one more is replaced.
-LONGEST_PIECE = 11
-# JSON in JSON in the `repr` of a traceback.
-_LAYERS = 3
-_FEWEST_CHARACTERS = 5
-_SEED = 4
-_LONGEST_ESCAPE = 33
+# Shorter texts are not keys: replacing "ollama" everywhere would spoil every row of a local server.
+_SHORTEST_SECRET = 8
 
 
 class HasSecrets(Protocol):
@@ -45,34 +40,30 @@ class Redactor:
     """Replaces secrets in texts.
 
     Attributes:
-        pieces: texts to replace: a secret's pieces in every encoding.
+        forms: texts to replace, the longest first: each secret in every form.
     """
 
-    pieces: frozenset[str] = field(default=frozenset(), repr=False)
+    forms: tuple[str, ...] = field(default=(), repr=False)
 
     @classmethod
     def of(cls, secrets: Iterable[str]) -> Redactor:
         """Return a redactor for the secrets, without those that are too short."""
-        return _redactor(frozenset(secret for secret in secrets if len(secret) >= SHORTEST_SECRET))
+        forms = {form for secret in secrets if len(secret) >= _SHORTEST_SECRET for form in _forms(secret)}
+        return cls(tuple(sorted(forms, key=lambda form: (-len(form), form))))
 
     @classmethod
     def of_run(cls, providers: Iterable[HasSecrets], environ: Mapping[str, str]) -> Redactor:
         """Return the redactor of a run: for its providers' secrets, and those of the environment."""
         secrets = {secret for provider in providers for secret in provider.secrets}
-        return cls.of(secrets.union(secrets_in_environment(environ)))
+        return cls.of(secrets.union(_secrets_in(environ)))
 
     def text(self, text: str) -> str:
         """Return the text without secrets."""
-        if len(text) < SHORTEST_SECRET:
+        if len(text) < _SHORTEST_SECRET:
             return text
-        found = [*keys_in(text), *(self._pieces_in(text, _LAYERS) if self.pieces else ())]
-        if not found:
-            return text
-        shown, end = [], 0
-        for start, stop in _joined(found):
-            shown += [text[end:start], HIDDEN]
-            end = stop
-        return "".join([*shown, text[end:]])
+        for form in self.forms:
+            text = text.replace(form, HIDDEN)
+        return _PUBLISHED.sub(_masked, text)
 
     def value(self, value: Any) -> Any:
         """Return a JSON value, or tuples and mappings like one, with every text in it redacted."""
@@ -82,8 +73,7 @@ class Redactor:
     def over_logs(self) -> Iterator[None]:
         """Remove secrets from every log record that is created meanwhile.
 
-        HTTP libraries log the headers of an answer, and a server may echo the request. This is done when the
-        record is created, because a live log and a log file write it before any report exists.
+        HTTP libraries log headers, and a server may echo the request. A live log is written before a report.
         """
         made_before = logging.getLogRecordFactory()
 
@@ -105,104 +95,106 @@ class Redactor:
             message = record.getMessage()
         except (TypeError, ValueError, KeyError):
             return  # the handler reports that message and arguments do not match
-        shown = self.text(message)
-        if shown != message:
+        if (shown := self.text(message)) != message:
             record.msg, record.args = shown, ()
         if record.exc_info and record.exc_info[0] is not None:
             trace = logging.Formatter().formatException(record.exc_info)
             if (shown := self.text(trace)) != trace:
                 record.exc_text = shown
 
-    # --- how ----------------------------------------------------------------------------------
 
-    def _pieces_in(self, text: str, layers: int) -> Iterator[Span]:
-        """Yield the spans of pieces, also under this many layers of escapes."""
-        yield from self._plain_pieces_in(text)
-        for stretch in stretches(text, self._reach) if layers else ():
-            if inner := list(self._pieces_in(stretch.undone(), layers - 1)):
-                yield from stretch.traced(inner)
-
-    def _plain_pieces_in(self, text: str) -> Iterator[Span]:
-        """Check only one of every few positions: each piece contains one of them."""
-        seeds, stride = self._seeds
-        for place in [at for at in range(0, len(text), stride) if text[at : at + _SEED] in seeds]:
-            for offset, length in seeds[text[place : place + _SEED]]:
-                start = place - offset
-                if start >= 0 and (piece := text[start : start + length]) in self.pieces:
-                    yield start, start + len(piece)
-
-    @cached_property
-    def _reach(self) -> int:
-        return max(map(len, self.pieces)) + _LONGEST_ESCAPE
-
-    @cached_property
-    def _seeds(self) -> tuple[dict[str, set[tuple[int, int]]], int]:
-        """Return the texts at offsets of pieces, with the pieces' lengths, and the step between positions."""
-        stride = min(map(len, self.pieces)) - _SEED + 1
-        seeds: dict[str, set[tuple[int, int]]] = {}
-        for piece in self.pieces:
-            for offset in range(stride):
-                seeds.setdefault(piece[offset : offset + _SEED], set()).add((offset, len(piece)))
-        return seeds, stride
+# --- the forms of a secret --------------------------------------------------------------------
 
 
-@lru_cache(maxsize=64)
-def _redactor(secrets: frozenset[str]) -> Redactor:
-    return Redactor(frozenset(spelling for secret in secrets for spelling in _pieces_of(secret)))
+@lru_cache(maxsize=256)
+def _forms(secret: str) -> frozenset[str]:
+    data = secret.encode("utf-8", "replace")
+    forms = {secret, data.hex(), data.hex().upper()}
+    for escaped in (json.dumps(secret), json.dumps(secret, ensure_ascii=False), repr(secret)):
+        forms |= {escaped[1:-1], escaped[1:-1].replace("/", r"\/")}
+    for in_url in (quote(data), quote(data, safe=""), quote_plus(data)):
+        forms |= {in_url, re.sub("%..", lambda found: found[0].lower(), in_url)}
+    for n_before in range(3):
+        # The last character may also contain bits of what follows the secret.
+        first, stop = -(-n_before * 8 // 6), (n_before + len(data)) * 8 // 6
+        for encode in (base64.b64encode, base64.urlsafe_b64encode):
+            encoded = encode(bytes(n_before) + data).decode()[first:]
+            forms |= {encoded, encoded.rstrip("="), encoded[: stop - first]}
+    return frozenset(forms)
 
 
-def _pieces_of(secret: str) -> Iterator[str]:
-    """Yield all pieces of one length in all encodings; a secret of plain words is one piece."""
-    length = len(secret) if is_words(secret) else min(LONGEST_PIECE + 1, len(secret))
-    public = PUBLIC_PREFIX.match(secret)
-    # In a key that is shorter than usual for its kind, the prefix counts.
-    first = public.end() - length + 1 if public and len(secret) - public.end() >= length else 0
-    for start in range(max(0, first), len(secret) - length + 1):
-        piece = secret[start : start + length]
-        if len(set(piece)) >= min(_FEWEST_CHARACTERS, len(set(secret))):
-            yield from _spellings(piece)
-    yield from _spellings(secret)  # common prefixes and pieces of ordinary text are parts of it
-    yield from _ends_in_base64(secret[-length:])
+# --- keys of published formats ----------------------------------------------------------------
+
+# From https://github.com/gitleaks/gitleaks/blob/master/config/gitleaks.toml, bounded: a search is linear.
+_KEYS = (
+    # A name such as `sk-my-first-key` has no such run.
+    r"sk-(?=[\w-]{0,80}?[A-Za-z0-9]{16})(?=[\w-]{0,80}?[0-9])[\w-]{20,255}",
+    r"[sr]k_(?:live|test|prod)_[A-Za-z0-9]{16,128}",
+    r"(?:gsk_|xai-|pplx-)[A-Za-z0-9]{40,128}|hf_[A-Za-z0-9]{34,64}|AIza[\w-]{35}",
+    r"gh[pousr]_[A-Za-z0-9]{36,255}|github_pat_\w{36,255}",
+    r"glpat-[\w-]{20,255}(?:\.[\w.]{8,32})?",
+    r"xox[a-z]-(?=[A-Za-z-]{0,20}[0-9])[A-Za-z0-9-]{20,255}|xapp-[0-9]-[A-Za-z0-9-]{20,255}",
+    r"hooks\.slack\.com/(?:services|workflows|triggers)/[\w+/]{30,80}",
+    r"A[KS]IA[A-Z2-7]{16}(?<!EXAMPLE)(?![A-Za-z0-9])",
+    r"npm_[A-Za-z0-9]{36,64}|pypi-AgE[\w-]{50,512}",
+    r"eyJ[\w-]{10,4096}\.eyJ[\w-]{10,8192}\.[\w-]{10,1024}",
+    r"(?<=[Bb]earer )(?=[\w.~+/-]{0,80}?[0-9])(?=[\w.~+/-]{0,80}?[a-z])[\w.~+/-]{20,4096}=*",
+    r"-----BEGIN [A-Z ]{0,20}PRIVATE KEY(?: BLOCK)?-----[^-]{64,}(?:-----END [A-Z ]{0,40}-----)?",
+)
+# No letter, digit or hyphen is before a key, unless an escape ends in it.
+_BEFORE = r"(?:(?<![A-Za-z0-9-])|(?<=\\[ntrbf])|(?<=%[0-9A-F]{2}))"
+_PUBLISHED = re.compile(f"{_BEFORE}(?:{'|'.join(_KEYS)})", re.ASCII)
 
 
-def _spellings(piece: str) -> Iterator[str]:
-    """Yield a piece plain, as in a form, in hex, and in base64 at each of its three alignments."""
-    data = piece.encode("utf-8", "replace")
-    yield piece
-    yield piece.replace(" ", "+")
-    yield data.hex()
-    yield data.hex().upper()
-    for before in range(3):
-        n_whole = (before + len(data)) * 8 // 6
-        yield from _base64(data, before, n_whole)
+def _masked(key: re.Match[str]) -> str:
+    """Leave `ghp_xxxxxxxxxxxx…` and `sk-000000000000…`, as in a manual."""
+    return HIDDEN if len(set(key[0])) >= 10 else key[0]
 
 
-def _ends_in_base64(piece: str) -> Iterator[str]:
-    """Yield a secret's last piece at the end of the encoded text, with and without padding."""
-    data = piece.encode("utf-8", "replace")
-    for before in range(3):
-        n_characters = -(-(before + len(data)) * 8 // 6)
-        yield from _base64(data, before, n_characters)
-        yield from _base64(data, before, None)
+# --- secrets of the environment ---------------------------------------------------------------
+
+# The words that Django (`hidden_settings`) and Sentry's SDK (`DEFAULT_DENYLIST`) hide, without ambiguous
+# ones (`API`, `SESSION`), and with names in CI systems and databases (`PAT`, `PWD`).
+_PASSWORD = re.compile(r".*(?:PASSWORD|PASSWD|PASSPHRASE|PASSCODE)S?|PASS|PWD")
+_OTHERS = r".*(?:KEY|TOKEN|SECRET|CREDENTIAL|COOKIE)S?|AUTH|AUTHORIZATION|BEARER|CREDS|JWT|PAT|SALT"
+_SECRET = re.compile(f"{_PASSWORD.pattern}|{_OTHERS}")
+# `TOKEN_LIMIT` is a limit, `KEY_FILE` a file; a public key is not secret.
+_ABOUT = re.compile(
+    "ALG(?:ORITHM)?|AUDIENCE|BACKEND|BITS|COUNT|DIR|ENABLED|EXPIRY|FILE|FORMAT|HEADER|HELPER|HOST|ID|ISSUER|LENGTH|"
+    "LIMIT|MAX|METHOD|MIN|MODE|NAME|PATH|PORT|PREFIX|PROVIDER|REGION|SCOPE|SERVICE|SIZE|SOCK|SOCKET|STORE|TIMEOUT|"
+    "TTL|TYPE|URI|URL|USER|USERNAME|VERSION"
+)
+_IN_ADDRESS = re.compile(r"://(?:[^/@:\s]*:)?([^/@:\s]+)@")
+_TEXT_IN_JSON = re.compile(r'"((?:\\.|[^"\\])*)"')
+_BETWEEN = re.compile(r"-----(?:BEGIN|END)[^-]*-----|\s*(?:[\r\n]|\\n)\s*")
+_WORD = r"[0-9]{0,5}(?:[A-Z]?[a-z]{0,14}(?:[A-Z][a-z]{2,14}){0,2}|[A-Z]{1,15})[0-9]{0,5}"
+_WORDS = re.compile(rf"(?:{_WORD}(?:[\s./\\_@:;#,=+~-]+|$))+")
+_ORDINARY = re.compile(
+    r"[-+0-9.,:_/ ]+"  # numbers, dates, addresses
+    r"|(?:[A-Za-z]:|~|\.{1,2})?[/\\](?!.*(?=[A-Za-z+=]{0,19}[0-9])[A-Za-z0-9+=]{20}).*"  # paths
+    r"|.*://.*|\$\{?\w+\}?|\{\{.*\}\}|<.*>",  # addresses, places to fill in
+    re.DOTALL,
+)
 
 
-def _base64(data: bytes, before: int, end: int | None) -> Iterator[str]:
-    """Yield the characters up to `end` that depend only on the data, after this many other bytes."""
-    first = -(-before * 8 // 6)
-    written = base64.b64encode(bytes(before) + data).decode()[first:end]
-    yield written
-    yield written.translate(_URL_SAFE)
+def _secrets_in(environ: Mapping[str, str]) -> Iterator[str]:
+    """Yield values, and parts of values, that are secret by name and form; `KEY=true` is not."""
+    for name, value in environ.items():
+        passwords = map(unquote, _IN_ADDRESS.findall(value))
+        yield from (password for password in passwords if _is_secret(password, is_password=True))
+        words = name.upper().split("_")
+        is_public = _ABOUT.fullmatch(words[-1]) or not {"PUBLIC", "PUBLISHABLE"}.isdisjoint(words)
+        if any(map(_SECRET.fullmatch, words)) and not is_public:
+            is_password = any(map(_PASSWORD.fullmatch, words))
+            texts = _TEXT_IN_JSON.findall(value) if value.lstrip().startswith(("{", "[")) else [value.strip()]
+            parts = (part for text in texts for part in _BETWEEN.split(text))
+            yield from (part for part in parts if _is_secret(part, is_password=is_password))
 
 
-_URL_SAFE = str.maketrans("+/", "-_")
-
-
-def _joined(spans: Iterable[Span]) -> list[Span]:
-    """Join spans that overlap; those that only touch are two secrets."""
-    joined: list[Span] = []
-    for start, stop in sorted(spans):
-        if joined and start < joined[-1][1]:
-            joined[-1] = (joined[-1][0], max(joined[-1][1], stop))
-        else:
-            joined.append((start, stop))
-    return joined
+def _is_secret(text: str, *, is_password: bool) -> bool:
+    if len(text) < _SHORTEST_SECRET or len(set(text)) < 5 or _ORDINARY.fullmatch(text):
+        return False
+    if not _WORDS.fullmatch(text):
+        return True
+    # Of plain words, only a passphrase is secret, not `postgres` or `changeme`.
+    return is_password and (len(text) >= 16 or any(map(str.isdigit, text)))
