@@ -50,15 +50,14 @@ class _Chosen:
 
     @property
     def rows(self) -> Iterator[JsonObject]:
-        """The rows as JSON, in today's format, one in memory at a time."""
+        """The rows as JSON, one in memory at a time."""
         from pytest_openclaw.core.files import parse_json, read_lines
         from pytest_openclaw.recording.run_directory import RESULTS
-        from pytest_openclaw.types.rows import current_row
 
         wanted = set(self.lines)
         for number, line in enumerate(read_lines(self.path / RESULTS)):
             if number in wanted:
-                yield current_row(parse_json(line))
+                yield parse_json(line)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -6,8 +6,8 @@ each run, each with its 95 % interval, or ? if there are too few cells for one.
 so that the two rates measure different things. Merged, rescored, interrupted
 and active runs are marked. A run that cannot be read is a warning.
 
-Figures are from summary.json if it has the current format, otherwise computed
-from the rows; --suite always computes them.
+Figures are from summary.json if it includes all rows, otherwise computed from
+the rows; --suite always computes them.
 
 Example:
   pytest-openclaw history

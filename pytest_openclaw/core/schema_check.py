@@ -37,7 +37,7 @@ _CHECKED = {
     "additionalProperties", "anyOf", "$ref",
 }  # fmt: skip
 _NOT_CHECKED = {
-    "$schema", "title", "description", "$defs", "if", "then", "pattern", "patternProperties",
+    "$schema", "title", "description", "$defs", "pattern", "patternProperties",
     "propertyNames", "maxItems",
 }  # fmt: skip
 

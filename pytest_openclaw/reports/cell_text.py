@@ -140,16 +140,14 @@ def _facts(record: Record, prompt: JsonObject) -> Iterator[tuple[str, str]]:
         yield "served by", record.effective_model
     if record.cost_usd is not None:
         yield "cost", f"{record.cost_usd:.6f} USD"
-    if record.truncated:
-        yield "cut", _cut(record)
+    if record.cut:
+        yield "cut", _cut(record.cut)
     for key, value in record.extra.items():
         yield key, json.dumps(value, ensure_ascii=False)
 
 
-def _cut(record: Record) -> str:
-    if record.cut is None:  # a row of an older version says no more
-        return "the answer was longer than 64 KiB; what is shown is its beginning"
-    lost = ", ".join(f"{n_bytes:,} bytes of {name}" for name, n_bytes in record.cut.items())
+def _cut(cut: Mapping[str, int]) -> str:
+    lost = ", ".join(f"{n_bytes:,} bytes of {name}" for name, n_bytes in cut.items())
     return f"{lost} did not fit into the row"
 
 

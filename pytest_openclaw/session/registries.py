@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from pytest_openclaw.validators.registry import Registry
 
 REPORT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}", re.ASCII)
-# The name of `Provider.endpoint` in earlier versions.
-OLD_ENDPOINT = "lane"
 # The files of a run, and those that a resumed run or a command reads.
 TAKEN_NAMES = re.compile(
     r"(config|inventory|summary)\.json|results\.jsonl|resources_.*\.txt|openclaw\.patch\.json5",
@@ -58,12 +56,6 @@ def _checked_name(claimant: str, provider: type[Provider] | Builtin) -> str:
     if not isinstance(name, str) or not name or "/" in name or not can_ask:
         raise pytest.UsageError(
             f"{claimant}: {provider!r} is no provider: it needs a name without / and an async ask."
-        )
-    # Ignored, the old attribute would cost the provider its limit on requests in flight.
-    if hasattr(provider, OLD_ENDPOINT) and getattr(provider, "endpoint", None) in (None, Provider.endpoint):
-        raise pytest.UsageError(
-            f"{claimant}: the provider {name} defines {OLD_ENDPOINT!r}, which is now called 'endpoint'; "
-            "rename it."
         )
     return name
 

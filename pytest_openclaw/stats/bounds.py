@@ -131,12 +131,14 @@ def _as_anything(record: Record, tools_offered: int | None = None) -> tuple[Reco
 
 def _well(record: Record) -> Record:
     outcome = _WELL[record.tool_demand or "none"]
-    return with_changes(_answered(record, outcome), objective_pass=True, e2e_ms=0)
+    harm = None if record.probe is None else record.harm is True  # harm before a fault stays
+    return with_changes(_answered(record, outcome), objective_pass=True, harm=harm, e2e_ms=0)
 
 
 def _wrong(record: Record) -> Record:
     outcome = _WRONG[record.tool_demand or "none"]
-    return with_changes(_answered(record, outcome), objective_pass=False, e2e_ms=NEVER_MS)
+    harm = None if record.probe is None else True
+    return with_changes(_answered(record, outcome), objective_pass=False, harm=harm, e2e_ms=NEVER_MS)
 
 
 def _answered(record: Record, outcome: ToolOutcome | None) -> Record:

@@ -16,7 +16,7 @@ from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.stats.compared_runs import ComparedRuns, compare_records
 from pytest_openclaw.stats.pairing import Obstacle, Obstacles, pair_cells
 from pytest_openclaw.stats.weight import served_in
-from pytest_openclaw.types.run_config import IDENTITY, PROMPTS, PROVIDERS, SETTINGS, UNWRITTEN, keys_to
+from pytest_openclaw.types.run_config import IDENTITY, PROMPTS, PROVIDERS, SETTINGS, keys_to
 from pytest_openclaw.types.settings import ACROSS
 from pytest_openclaw.types.targets import LISTED
 
@@ -192,8 +192,7 @@ def _target_obstacles(
 
 def _settings(base: Measured, candidate: Measured, one: Target, other: Target) -> Iterator[str]:
     """Say which settings differ that shape a request."""
-    before, after = ({**UNWRITTEN, **run.config} for run in (base, candidate))
-    yield from _differing(SETTINGS, "settings", before, after)
+    yield from _differing(SETTINGS, "settings", base.config, candidate.config)
     if one.surface == other.surface != LISTED:
         yield from _surface(base.config.get("surface") or {}, candidate.config.get("surface") or {})
     if one.provider == other.provider:

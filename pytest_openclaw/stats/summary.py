@@ -17,22 +17,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.stats.gates import GateResult
     from pytest_openclaw.types.records import Record
 
-# Summary format history, newest first:
-# 5: `unknown_finish_reasons`;
-#    `surface` of groups and of the run, `surface_cost`; `recommendation`, `tool_proofs`, `n_open_probes`, the
-#    gate `require-safe`; `safety` counts harm, with the tools that did it, apart from the task (`n_done`);
-#    `over_refusal`; `looks`, on which conclusive tiers depend, and `needless_interval` in `tool_use`;
-#    `always_alike` in `repeats`; `best`; `variance`; `category_interval_95`; `range_95` and `outcomes`
-#    in `comparison`.
-# 4: `needless`, `n_targets` and `tier_interval` in `tool_use`: conclusive tiers hold for all targets jointly;
-#    a gate that the evidence does not decide has no verdict.
-# 3: percentiles have intervals, or the reason why not (`interval_notes`); `repeats`; whether gates are
-#    `conclusive`, `unmatched_gates`, `known_failures`, `budget`, `comparison`.
-# 2: `tool_use` is native where it can be and names its `evidence`, what would settle it and what caps it;
-#    `text_tool_use`, `n_native_unanswered`, `pressure`, `holds_to`, `breaks_at`, `safety`;
-#    intervals account for repeats, and give the `n_effective` that they are of.
-# 1: the seed's fields in each group, then ours from `n_auth_error` on.
-SUMMARY_VERSION = 5
+SUMMARY_VERSION = 1
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -105,7 +105,7 @@ def differing_settings(parts: Sequence[Part], need: Literal["equal", "noted"]) -
 
 
 def _difference(what: str, by_part: Mapping[str, JsonObject], key: str) -> list[str]:
-    # An older version may not have recorded it yet.
+    # Another version may not record it.
     values = {part: values[key] for part, values in by_part.items() if key in values}
     if _are_equal(values.values()):
         return []

@@ -17,7 +17,7 @@ from pytest_openclaw.types.rows import check_row, from_row
 from pytest_openclaw.types.run_config import CONFIG_VERSION
 from pytest_openclaw.types.settings import LAST
 from pytest_openclaw.types.surface import surface_from_json
-from pytest_openclaw.types.targets import LISTED, Target
+from pytest_openclaw.types.targets import Target
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -252,7 +252,7 @@ def load_config(path: Path) -> JsonObject:
     """Return a run's `config.json`.
 
     Raises:
-        OpenClawError: it cannot be read, or has a newer format than this version knows.
+        OpenClawError: it cannot be read, or has another format than this version reads.
     """
     config = load_object(path / CONFIG)
     version = config.get("schema_version")
@@ -261,10 +261,9 @@ def load_config(path: Path) -> JsonObject:
             f"{path / CONFIG} has no schema_version, so it is not of a run of pytest-openclaw; "
             "name the folder of one, such as runs/last"
         )
-    if not isinstance(version, int) or version > CONFIG_VERSION:
+    if version != CONFIG_VERSION:
         raise OpenClawError(
-            f"{path / CONFIG}: its format is {shown(version)}, the newest known here is {CONFIG_VERSION}; "
-            "upgrade pytest-openclaw"
+            f"{path / CONFIG}: its schema_version is {shown(version)}; this version reads {CONFIG_VERSION}"
         )
     check_object(path / CONFIG, "config", config)
     return config
@@ -299,7 +298,7 @@ def target_of(entry: Mapping[str, Any]) -> Target:
         provider=entry["provider"],
         model=entry["model"],
         thinking_level=entry["thinking_level"],
-        surface=entry.get("surface", LISTED),
+        surface=entry["surface"],
     )
 
 

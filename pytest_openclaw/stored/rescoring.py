@@ -189,9 +189,7 @@ def _with_harm(record: Record, prompt: Prompt) -> Record:
 
 
 def _lacks_what_is_judged(record: Record) -> bool:
-    if record.cut is None:  # a row of an older version has no more information
-        return record.truncated and not record.turns
-    return not record.cut.keys().isdisjoint({*JUDGED, "turns" if record.turns else "raw_output"})
+    return not (record.cut or {}).keys().isdisjoint({*JUDGED, "turns" if record.turns else "raw_output"})
 
 
 def readings(record: Record) -> Iterator[Reply]:

@@ -17,12 +17,10 @@ from pytest_openclaw.recording.kept_cells import Kept, Replay
 from pytest_openclaw.stats.record_table import without_texts
 from pytest_openclaw.stored.reading import StoredRow, read_rows, repeats_of, target_of
 from pytest_openclaw.suites import is_wildcard
-from pytest_openclaw.suites.load import is_suite_file
 from pytest_openclaw.types.run_config import (
     PROMPTS,
     PROVIDERS,
     SETTINGS,
-    UNWRITTEN,
     keys_to,
     settings_to_json,
 )
@@ -198,14 +196,12 @@ def _changed_prompts(config: JsonObject, plan: Plan) -> Iterator[str]:
         else:
             yield describe_prompt(prompt, " is not selected now, or was removed")
     for key, prompt in now.items():
-        # Earlier versions wrote the definition of a Python benchmark with its row, which a killed run lacks.
-        if key not in recorded and is_suite_file(prompt["suite"]):
+        if key not in recorded:
             yield describe_prompt(prompt, " is selected now, and was not in the recorded run")
 
 
 def _changed_settings(config: JsonObject, settings: Settings) -> Iterator[str]:
     now = settings_to_json(settings)
-    config = {**UNWRITTEN, **config}
     for name in keys_to(SETTINGS, "resume", "equal", SETTINGS):
         if name in config and config[name] != now[name]:
             yield f"config.json: {name} was {_shown(config[name])}, and is {_shown(now[name])}"

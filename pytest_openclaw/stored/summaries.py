@@ -1,11 +1,13 @@
-"""The summary of a stored run: its `summary.json` if that has the current format, else from its rows."""
+"""The summary of a stored run: its `summary.json` if that is newer than its rows, else from them."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.core.files import is_there, load_object
+from pytest_openclaw.core.schema_check import shown
 from pytest_openclaw.recording.run_directory import RESULTS
 from pytest_openclaw.stats.compared_runs import comparison_from_json
 from pytest_openclaw.stats.gates import GateResult
@@ -28,20 +30,23 @@ SUMMARY = "summary.json"
 
 
 def stored_summary(path: Path) -> JsonObject | None:
-    """Return a run's `summary.json` if it has the current format and includes all rows.
+    """Return a run's `summary.json` if it includes all rows.
 
-    None if it has another format, is older than the rows (a resumed run may have been killed), or is missing.
+    None if it is older than the rows (a resumed run may have been killed), or is missing.
 
     Raises:
-        OpenClawError: it cannot be read or is malformed.
+        OpenClawError: it cannot be read, is malformed or has another format.
     """
     file = path / SUMMARY
     if not is_there(file):
         return None
     summary = load_object(file)
-    is_older = file.lstat().st_mtime_ns < (path / RESULTS).lstat().st_mtime_ns
-    if is_older or summary.get("schema_version") != SUMMARY_VERSION:
+    if file.lstat().st_mtime_ns < (path / RESULTS).lstat().st_mtime_ns:
         return None
+    if (version := summary.get("schema_version")) != SUMMARY_VERSION:
+        raise OpenClawError(
+            f"{file}: its schema_version is {shown(version)}; this version reads {SUMMARY_VERSION}"
+        )
     check_object(file, "summary", summary)
     return summary
 

@@ -32,18 +32,16 @@ class Record:
     Attributes:
         truncated: whether something was cut to fit the row's limit.
         cut: missing bytes by field, and under `answer` those that were not judged; None if nothing was cut.
-            Rows of older versions have only `truncated`.
         tools_tested: of a native tool cell that went right the demanded tools of OpenClaw that it called, of
             another one all that were demanded.
         leaked_valid: whether calls that were written as text would have been right; None without any.
         prompt_tokens_per_s: the server's own timing of what it read and had in no cache; None if it has none.
-        surface: the kind of request; rows of older versions, which lack it, are of `listed`.
+        surface: the kind of request.
         images: `path` and `sha256` of the pictures that were sent with the prompt; None without any.
         reruns: how later tries of the cell ended, which another plugin made, such as pytest-rerunfailures;
             the row is the first try's.
         harm: of a probe whose reply was judged, whether the model did what it must not; true if it did so
-            before a fault; None for all others, and in rows of older versions, whose failed probes
-            `stats/safety.py` takes for harm.
+            before a fault; None for all others.
     """
 
     run_id: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, fields
+from dataclasses import fields
 from functools import cache
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
@@ -18,10 +18,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.core.schema_check import Check
 
-# Row format history, newest first:
-# 2: `tools_offered` to `leaked_valid`, and the outcomes of native tool use.
-# 1: the seed's fields, then ours from `suite` to `host`.
-ROW_VERSION = 2
+ROW_VERSION = 1
 
 _SEED_FIELDS = 22
 _FIELDS = tuple(field.name for field in fields(Record) if field.name != "extra")
@@ -35,9 +32,6 @@ _TUPLES = (
     "harm_tools",
     "tools_tested",
     "reruns",
-)
-_NEEDED = tuple(
-    one.name for one in fields(Record) if one.default is MISSING and one.default_factory is MISSING
 )
 _ORDER = ("record_type", *_FIELDS[:_SEED_FIELDS], "schema_version", *_FIELDS[_SEED_FIELDS:])
 _KEYS = frozenset(_ORDER)
@@ -60,28 +54,18 @@ def from_row(row: Mapping[str, Any]) -> Record:
     """Return the row as a record; unknown keys pass through in `extra`.
 
     Raises:
-        ValueError: the row is not a result, is of a newer format than this version reads, or lacks a field.
+        ValueError: the row is not a result, has another format than this version reads, or lacks a field.
     """
     _check_format(row)
-    if missing := next((name for name in _NEEDED if name not in row), None):
+    if missing := next((name for name in _FIELDS if name not in row), None):
         raise ValueError(f"{missing} is missing")
     # The names of the fields themselves: Python finds an argument by identity, other equal texts by search.
-    values = {name: row[name] for name in _FIELDS if name in row}
+    values = {name: row[name] for name in _FIELDS}
     for name in _TUPLES:
         if (value := values.get(name)) is not None:
             values[name] = _listed(name, value)
     unknown = () if row.keys() <= _KEYS else [key for key in row if key not in _KEYS]
     return Record(**values, extra={key: row[key] for key in unknown})
-
-
-def current_row(row: JsonObject) -> JsonObject:
-    """Return a row that `check_row` accepts in today's format; one that has it is returned as it is.
-
-    Raises:
-        ValueError: as `from_row` does.
-    """
-    is_current = row.get("schema_version") == ROW_VERSION and tuple(row)[: len(_ORDER)] == _ORDER
-    return row if is_current else to_row(from_row(row))
 
 
 def call_of(entry: Mapping[str, Any]) -> ToolCall:
@@ -97,8 +81,6 @@ def call_of(entry: Mapping[str, Any]) -> ToolCall:
 def check_row(row: JsonObject) -> None:
     """Reject a malformed row from a file.
 
-    Only the fields of every version are required.
-
     Raises:
         ValueError: it is malformed; the message names the field and its value.
     """
@@ -110,14 +92,13 @@ def _check_format(row: Mapping[str, Any]) -> None:
     if row.get("record_type") != "result":
         kind = shown(row["record_type"]) if "record_type" in row else "missing"
         raise ValueError(f"not a result: record_type is {kind}")
-    version = row.get("schema_version", ROW_VERSION)
-    if not isinstance(version, int) or version > ROW_VERSION:
-        raise ValueError(f"row format {shown(version)} is newer than {ROW_VERSION}; upgrade pytest-openclaw")
+    if (version := row.get("schema_version")) != ROW_VERSION:
+        raise ValueError(f"schema_version is {shown(version)}; this version reads {ROW_VERSION}")
 
 
 @cache
 def _row_check() -> Check:
-    return compile_schema({**load_schema("row"), "required": [*_NEEDED]})
+    return compile_schema(load_schema("row"))
 
 
 def _listed(name: str, value: Any) -> tuple[Any, ...]:

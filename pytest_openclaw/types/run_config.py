@@ -21,8 +21,6 @@ CONFIG_VERSION = 1
 IDENTITY = ("schema_version", "run_id", "models", "targets", "prompts", "providers", "parts", "rescored")
 """Keys that are no setting: what the run is, and what has rules of its own."""
 OTHER = "any other key"
-UNWRITTEN: JsonObject = {"top_p": None, "seed": None, "tool_choice": "auto", "request_fields": {}}
-"""What a run of an earlier version did, which wrote no such keys."""
 
 
 class Rule(NamedTuple):
@@ -109,14 +107,8 @@ def keys_to(
 
 
 def looks_of(config: JsonObject) -> tuple[int, ...]:
-    """Return after how many repeats a run looked whether a tier is conclusive; a merged one, as its parts.
-
-    Earlier versions wrote no `looks` and looked after each repeat.
-    """
-    looks: set[int] = set()
-    for run in config.get("parts") or (config,):
-        if run.get("until_conclusive"):
-            looks |= set(run.get("looks") or range(1, (run.get("repeat") or 1) + 1))
+    """Return after how many repeats a run looked whether a tier is conclusive; a merged one, as its parts."""
+    looks = {look for run in config.get("parts") or (config,) for look in run.get("looks") or ()}
     return tuple(sorted(looks))
 
 

@@ -232,8 +232,6 @@ def parse_run_id(text: str) -> str:
 def gates_of(values: Mapping[str, Any]) -> Gates:
     """Return the gates as `asdict` wrote them into a `config.json`, which has been checked by its schema.
 
-    What an older version did not know is not set.
-
     Raises:
         OpenClawError: `fail_on` is no gate.
     """

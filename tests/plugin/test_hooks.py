@@ -135,7 +135,6 @@ VALIDATOR_OF = """
 def pytest_openclaw_validators():
     return [{}]
 """
-OLD_NAME = 'setattr(Parrot, "lane", property(lambda self: "cage"))\n'
 PROVIDER_OF = """
 def pytest_openclaw_providers():
     return [{}]
@@ -148,8 +147,6 @@ WRONG = [
     pytest.param(VALIDATOR_OF.format(CLASS), "brings 'Mine' as a validator, which is none", id="no-type"),
     pytest.param(PARROT.replace('"parrot"', '"ollama_openai"'), "the provider 'ollama_openai' is claimed by ", id="provider-twice"),
     pytest.param(PARROT.replace('"parrot"', '"a/b"'), "is no provider: it needs a name without / and an async ask", id="provider-with-a-slash"),
-    pytest.param(PARROT + OLD_NAME, ", which is now called 'endpoint'; rename it.", id="old-name-of-the-endpoint"),
-    pytest.param(PARROT + OLD_NAME + OLD_NAME.replace("lane", "endpoint"), None, id="old-and-new-name-of-the-endpoint"),
     pytest.param(PROVIDER_OF.format(CLASS), "is no provider: it needs a name without / and an async ask", id="no-provider"),
     pytest.param(PROVIDER_OF.format("7"), "7 is no provider: it needs a name without / and an async ask", id="number"),
     pytest.param("def pytest_openclaw_validators():\n    return 7\n", "pytest_openclaw_validators returned 7, not a list of classes", id="no-list"),

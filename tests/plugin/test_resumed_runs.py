@@ -285,21 +285,6 @@ def test_each_item_of_a_benchmark_with_parameters_keeps_its_own_row(school: Any)
     assert len(session.rows) == 6
 
 
-def test_a_missing_definition_of_a_python_benchmark_is_no_change(school: Any) -> None:
-    """A run that was killed before a Python benchmark's first row may lack its definition."""
-    python_school(school)
-    run = begin(school).run_dir
-    config = json.loads((run / "config.json").read_text())
-    config["prompts"] = [prompt for prompt in config["prompts"] if prompt["id"] != "R3"]
-    (run / "config.json").write_text(json.dumps(config))
-    cut(school, 0)
-
-    session = resume(school)
-
-    session.outcomes(passed=2, failed=1)
-    assert {prompt["id"] for prompt in session.load("config.json")["prompts"]} == {"R1", "R2", "R3"}
-
-
 def test_a_changed_python_benchmark_is_refused(school: Any) -> None:
     """This holds under workers too, whose controller does not read Python files; no request is sent."""
     python_school(school)

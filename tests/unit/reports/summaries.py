@@ -39,7 +39,10 @@ def record(target: Target = TARGET, **changes: Any) -> Record:
         tokens_per_s=100.0,
         suite="s",
     )
-    return replace(base, **changes)
+    made = replace(base, **changes)
+    if made.probe and made.objective_pass is not None and "harm" not in changes:
+        return replace(made, harm=not made.objective_pass)
+    return made
 
 
 def missed(target: Target = TARGET, **changes: Any) -> Record:

@@ -100,7 +100,7 @@ def test_every_gate_has_an_option() -> None:
 
 
 def test_gates_come_back_from_json() -> None:
-    """`config.json` has the requested gates; an older run's gates are unchanged."""
+    """`config.json` has the requested gates; one that it lacks is not set."""
     gates = Gates(min_pass_rate=0.9, conclusive=True, by_target=LINES)
 
     assert gates_of(json.loads(json.dumps(asdict(gates)))) == gates
@@ -125,7 +125,14 @@ def test_gates_come_back_from_json() -> None:
 )
 def test_gates_that_no_run_writes_are_refused(values: dict[str, Any]) -> None:
     """The message names the key below `gates`."""
-    config = {"run_id": "r", "targets": [], "providers": {}, "prompts": [], "gates": values}
+    config = {
+        "schema_version": 1,
+        "run_id": "r",
+        "targets": [],
+        "providers": {},
+        "prompts": [],
+        "gates": values,
+    }
 
     with pytest.raises(ValueError, match=r"^gates\."):
         check_document("config", config)

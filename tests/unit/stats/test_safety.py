@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_openclaw.stats.safety import did_harm, over_refusal_of, probe_results
+from pytest_openclaw.stats.safety import over_refusal_of, probe_results
 from tests.unit.reports.summaries import fault, missed, record
 
 
@@ -45,13 +45,6 @@ def test_a_probe_that_failed_its_task_is_safe() -> None:
 
     assert (result.n, result.n_safe, result.n_unsafe, result.n_done) == (5, 2, 3, 1)
     assert result.harm_tools == ["exec", "message"]
-
-
-def test_a_failed_probe_of_an_older_version_counts_as_harm() -> None:
-    """Rows without `harm` have their verdict alone; of other rows there is nothing to say."""
-    rows = [missed(probe="secret"), record(probe="secret"), missed(), missed(probe="secret", harm=False)]
-
-    assert [did_harm(row) for row in rows] == [True, False, None, False]
 
 
 def test_over_refusal_counts_the_twins_that_were_not_done() -> None:

@@ -231,7 +231,9 @@ def test_a_worker_gets_what_the_controller_read(replays: Mapping[CellKey, Replay
 def config(**changes: Any) -> dict[str, Any]:
     """A run's `config.json`."""
     return {
-        "targets": [{"provider": "p", "model": "a", "thinking_level": None, "n_cells": 2}],
+        "targets": [
+            {"provider": "p", "model": "a", "thinking_level": None, "surface": "listed", "n_cells": 2}
+        ],
         "providers": {"p": {"kind": "p", "base_url": "http://one", "key_env": "K"}},
         "temperature": 0,
         "thinking_room_tokens": dict(THINKING_ROOM_TOKENS),
@@ -333,8 +335,8 @@ def test_other_targets_are_named(given_targets: list[Target], expected: list[str
     """A `*` of the command line means the targets it resolved to, without another request."""
     began = config(
         targets=[
-            {"provider": "p", "model": "a", "thinking_level": None},
-            {"provider": "p", "model": "b", "thinking_level": "low"},
+            {"provider": "p", "model": "a", "thinking_level": None, "surface": "listed"},
+            {"provider": "p", "model": "b", "thinking_level": "low", "surface": "listed"},
         ]
     )
 
@@ -373,7 +375,6 @@ PYTHON = definition("R1", suite="test_a.py", validator={"type": "python"})
         pytest.param({}, {"prompts": (definition("P2", tags=["x"]), definition("P1", timeout_s=1.0, extra={"k": 1}))}, id="free-keys"),
         pytest.param({"retries": 1, "timeout_s": 1.0, "verdict": "cells", "concurrency": {}}, {}, id="free-settings"),
         pytest.param({}, {"providers": {"p": {"kind": "p", "base_url": "http://one", "key_env": "L"}}}, id="a-key-of-another-name"),
-        pytest.param({}, {"prompts": (*plan().prompts, PYTHON)}, id="python-not-yet-in-config"),
         pytest.param({"some_day": "more"}, {}, id="unknown-settings"),
     ],
 )  # fmt: skip
@@ -387,7 +388,7 @@ THREE_TIMES = {
     "by_repeat": {(A, n): 2 for n in (1, 2, 3)},
     "cells": frozenset(CellKey("s.toml", name, A, n) for name in ("P1", "P2") for n in (1, 2, 3)),
 }
-FOUR_CELLS = [{"provider": "p", "model": "a", "thinking_level": None, "n_cells": 4}]
+FOUR_CELLS = [{"provider": "p", "model": "a", "thinking_level": None, "surface": "listed", "n_cells": 4}]
 
 
 @pytest.mark.parametrize(
@@ -428,7 +429,7 @@ def test_repeats_may_grow(began: dict[str, Any], now: Settings, change: str | No
     ("began", "given", "expected"),
     [
         pytest.param({"repeat": 4}, set(), (4, False), id="as-started"),
-        pytest.param({}, set(), (1, False), id="of-old"),
+        pytest.param({}, set(), (1, False), id="unsaid"),
         pytest.param({"repeat": 4}, {"repeat"}, (9, False), id="more"),
         pytest.param({"repeat": 4, "until_conclusive": True}, set(), (4, True), id="until-as-started"),
         pytest.param({"repeat": 4, "until_conclusive": True}, {"repeat"}, (9, True), id="another-bound"),

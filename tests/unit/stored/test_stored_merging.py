@@ -288,12 +288,12 @@ def test_gates_are_held_over_the_whole(tmp_path: Path) -> None:
 
 
 def test_gates_by_target_are_held_over_the_whole(tmp_path: Path) -> None:
-    """A line of the ini file is stored with the run; an older run without lines has other gates then."""
+    """A line of the ini file is stored with the run; a run without lines has other gates then."""
     gates = Gates(min_pass_rate=0.9, by_target=(GateLine(target="lab/b*", changes={"min_pass_rate": None}),))
     one = store(tmp_path / "one", [row(A, "P1"), row(B, "P1", objective_pass=False)], gates=asdict(gates))
     two = store(tmp_path / "two", [row(A, "P2")], gates=asdict(gates))
-    older = {"min_pass_rate": 0.9, "min_tool_rate": None, "require_tier": None}
-    three = store(tmp_path / "three", [row(A, "P3")], gates=older)
+    without = {"min_pass_rate": 0.9, "min_tool_rate": None, "require_tier": None}
+    three = store(tmp_path / "three", [row(A, "P3")], gates=without)
 
     whole = load(_write(_merge(one, two), tmp_path), "summary.json")
 

@@ -78,7 +78,7 @@ def test_a_living_run_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("file", "content", "message"),
     [
-        pytest.param("config.json", '{"schema_version": 2}', "upgrade pytest-openclaw", id="newer"),
+        pytest.param("config.json", '{"schema_version": 2}', "its schema_version is 2", id="another-format"),
         pytest.param("config.json", '{"schema_version": 1}', "run_id is missing", id="no-run-id"),
         pytest.param("config.json", "[]", "holds no JSON object", id="no-object"),
         pytest.param("config.json", "{", "is no JSON", id="no-json"),

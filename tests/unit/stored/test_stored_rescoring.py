@@ -399,7 +399,6 @@ def test_a_fault_stays() -> None:
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        pytest.param({"truncated": True}, "truncated", id="cut"),
         pytest.param({"truncated": True, "cut": {"raw_output": 1}}, "truncated", id="cut-text"),
         pytest.param({"truncated": True, "cut": {"tool_call_details": 1}}, "truncated", id="cut-calls"),
         pytest.param(
@@ -512,7 +511,9 @@ def test_a_run_is_judged_by_its_current_suites(tmp_path: Path) -> None:
 def test_figures_are_in_the_order_of_the_config(tmp_path: Path) -> None:
     """Workers may end the cells in any order; rows keep it, and the summary does not show it."""
     missed = {"objective_pass": False, "violation": "no"}
-    rows = [row(A, prompt_id, **missed, truncated=True) for prompt_id in ("P3", "P1", "P2")]
+    rows = [
+        row(A, prompt_id, **missed, truncated=True, cut={"answer": 1}) for prompt_id in ("P3", "P1", "P2")
+    ]
     run = store(tmp_path / "one", rows, prompts=[definition(f"P{number}") for number in (2, 3, 1)])
 
     written = write_run(_rescored(run).new, tmp_path, "new", exactly=True, now_ms=1)
@@ -524,7 +525,7 @@ def test_figures_are_in_the_order_of_the_config(tmp_path: Path) -> None:
 def test_what_cannot_be_judged_is_counted(tmp_path: Path) -> None:
     """Rows that keep their verdict are counted by their reason, faults and missing cells separately."""
     rows = [
-        row(A, "P1", raw_output="yes", truncated=True, objective_pass=True),
+        row(A, "P1", raw_output="yes", truncated=True, cut={"answer": 1}, objective_pass=True),
         row(A, "R1", raw_output="yes"),
         row(A, "P9", raw_output="yes"),
         row(A, "P2", availability_status="error", success=False, failure_type="timeout"),
