@@ -297,11 +297,6 @@ class Exchange:
         """Whether a part of a native tool call has arrived."""
         return bool(self._calls)
 
-    @property
-    def has_reasoning(self) -> bool:
-        """Whether a reasoning channel has sent text."""
-        return bool(self._reasoning)
-
     def raw(self) -> str:
         """Return everything received as one valid text; a reasoning channel is first, in `<think>` tags."""
         reasoning = self._reasoning.text()

@@ -47,8 +47,6 @@ LONGEST_ERROR_BODY_BYTES = 1 << 18
 MOST_REDIRECTS = 3
 # A compressing proxy delays tokens until it has enough of them.
 _HEADERS = {"user-agent": "pytest-openclaw", "accept-encoding": "identity"}
-# The extra of httpx2 that decodes a compression, and the modules that it needs.
-_DECODERS = {"br": ("brotli", "brotli", "brotlicffi"), "zstd": ("zstd", "backports.zstd", "compression.zstd")}
 _REDIRECTS = (301, 302, 303, 307, 308)
 _NO_WAY = (errno.ENETUNREACH, errno.EHOSTUNREACH, errno.EHOSTDOWN, errno.ETIMEDOUT, errno.EADDRNOTAVAIL)
 
@@ -285,7 +283,7 @@ def _why_unreadable(response: httpx2.Response) -> str:
     """Return what is missing to read a compressed body; nothing if it can be read."""
     given = response.headers.get("content-encoding", "").split(",")
     codings = {coding.strip().lower() for coding in given} - {"", "identity", "gzip", "deflate"}
-    extras = {
+    extras = {  # of httpx2, and the modules that each needs
         "br": ("brotli", ("brotli", "brotlicffi")),
         "zstd": ("zstd", ("backports.zstd", "compression.zstd")),
     }

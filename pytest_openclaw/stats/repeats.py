@@ -85,11 +85,6 @@ class Repeats:
     flakiest: Sequence[RepeatedPrompt]
     prompts: Sequence[RepeatedPrompt]
 
-    @property
-    def n_differing(self) -> int:
-        """Prompts whose repeats do not all have one verdict."""
-        return sum(prompt.flips > 0 for prompt in self.prompts)
-
 
 def pass_at_k(n: int, n_success: int, k: int) -> float:
     """Return the chance that at least one of `k` repeats passes, unbiased, from `n` of which some did.

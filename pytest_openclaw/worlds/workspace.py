@@ -78,11 +78,6 @@ class Workspace:
                 names.add(name + slash)
         return sorted(names)
 
-    def below(self, place: str) -> list[str]:
-        """Return the files and folders under a folder, at any depth."""
-        inside = f"{absolute(place).rstrip('/')}/"
-        return [one for one in (*self.files, *self.folders) if absolute(one).startswith(inside)]
-
     def put(self, place: str, text: str) -> None:
         """Write a file.
 

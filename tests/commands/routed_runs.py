@@ -31,10 +31,10 @@ def store_run(path: Path, records: list[Record], **more: Any) -> Path:
     return store(path, records, prompts=prompts, providers=PROVIDERS, **more)
 
 
-def roles_of(one: Target, n: int = 6) -> list[Record]:
+def roles_of(one: Target) -> list[Record]:
     """Right rows of a target in all roles that a patch has a place for."""
     roles: tuple[ModelRole, ...] = ("heartbeat", "title", "utility", "image")
-    return [row(one, f"{role}-{number}", role=role) for role in roles for number in range(n)]
+    return [row(one, f"{role}-{number}", role=role) for role in roles for number in range(6)]
 
 
 def three_tiers(*, said: str = "", calls: tuple[str, ...] = ("read",)) -> list[Record]:

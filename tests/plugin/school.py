@@ -84,9 +84,9 @@ def begin(project: Any, *args: str, models: str = "teacher/a") -> Any:
     return project.run("--openclaw-run-id=r", *args, models=models)
 
 
-def resume(project: Any, *args: str, name: str = "r", models: str | None = None) -> Any:
+def resume(project: Any, *args: str, name: str = "r") -> Any:
     """Resume a run."""
-    return project.run(f"--openclaw-resume={name}", *args, models=models)
+    return project.run(f"--openclaw-resume={name}", *args, models=None)
 
 
 def cut(project: Any, n: int, torn: bytes = b"") -> None:

@@ -11,7 +11,6 @@ from pytest_openclaw.tools.catalogue import release_of
 
 pytestmark = pytest.mark.newest
 
-YES = {"type": "exact", "value": "yes"}
 TITLE = "which model may hold the tools?"
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 MODELS = "scripted/a-model-with-quite-a-long-name:8b-instruct@low,scripted/another-model-with-a-long-name:3b"

@@ -11,7 +11,6 @@ import pytest
 pytestmark = pytest.mark.newest
 
 YES = {"type": "exact", "value": "yes"}
-NOOP = {"type": "noop"}
 
 # Answers "yes", but "no" in the repeats that a prompt names: "miss 2 4" fails in the second and the fourth.
 # "say X" says X; "down 3" is a fault in the third, and "gone 3" finds no server there.

@@ -7,7 +7,7 @@ import select
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -54,10 +54,6 @@ class Watched:
             self.screens.append([row.rstrip() for row in screen.display if row.strip()])
         os.close(ours)
         self.status = process.wait(timeout=600)
-
-    def saw(self, seen: Callable[[list[str]], bool]) -> bool:
-        """Whether some screen had this text."""
-        return any(map(seen, self.screens))
 
     @property
     def lines(self) -> list[str]:

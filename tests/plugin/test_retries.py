@@ -37,9 +37,9 @@ def at_first(*scripts: Script) -> Behavior:
     return lambda api: [*scripts, answers(api)]
 
 
-def row_of(session: Any, model: str, api: Api = CHAT) -> dict[str, Any]:
+def row_of(session: Any, model: str) -> dict[str, Any]:
     """The only row of a model."""
-    (row,) = (row for row in session.rows if (row["provider"], row["model"]) == (api.kind.name, model))
+    (row,) = (row for row in session.rows if (row["provider"], row["model"]) == (CHAT.kind.name, model))
     return row
 
 

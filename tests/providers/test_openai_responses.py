@@ -307,9 +307,9 @@ def test_tool_calls(events):
     assert reply.tool_calls == (ToolCall(name="read", arguments='{"p":1}', id="c"),)
 
 
-def item(key, call_id, arguments="", name="read"):
+def item(key, call_id, arguments=""):
     """A call's item; None is left out."""
-    said = {"id": key, "call_id": call_id, "name": name, "arguments": arguments}
+    said = {"id": key, "call_id": call_id, "name": "read", "arguments": arguments}
     return {"type": "function_call", **{name: value for name, value in said.items() if value is not None}}
 
 

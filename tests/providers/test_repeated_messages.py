@@ -23,10 +23,10 @@ A, B = "one two three", " four five"
 AB = A + B
 
 
-def chunks(*pieces: str, field: str = "content", last: str | None = None) -> list[bytes]:
-    """Chunks of one field; the last one with a finish reason."""
+def chunks(*pieces: str, last: str | None = None) -> list[bytes]:
+    """Chunks of text; the last one with a finish reason."""
     reasons = [None] * (len(pieces) - 1) + [last]
-    return [sse(chat_chunk({field: p}, r)) for p, r in zip(pieces, reasons, strict=True)]
+    return [sse(chat_chunk({"content": p}, r)) for p, r in zip(pieces, reasons, strict=True)]
 
 
 def whole(text: str, kind: str = "chat.completion", reason: str | None = "stop") -> bytes:

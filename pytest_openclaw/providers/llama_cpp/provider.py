@@ -215,7 +215,7 @@ class LlamaCpp(OllamaOpenAI):
         return replace(died, timing=fault.timing)
 
 
-def engine_spec(model: str, *, context_tokens: int, cache_prompt: bool = False) -> EngineSpec:
+def engine_spec(model: str, *, context_tokens: int) -> EngineSpec:
     """Return the engine of a model; the embedded one can have more context than it was trained for.
 
     Raises:
@@ -227,7 +227,6 @@ def engine_spec(model: str, *, context_tokens: int, cache_prompt: bool = False) 
         template=template_for(model),
         context_tokens=context_tokens,
         trained_tokens=EMBEDDED_TRAINED_TOKENS if model == EMBEDDED_MODEL else None,
-        cache_prompt=cache_prompt,
     )
 
 

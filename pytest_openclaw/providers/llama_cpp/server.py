@@ -66,7 +66,6 @@ def _parse_arguments() -> argparse.Namespace:
     parser.add_argument(
         "--trained-context", type=int, help="tokens of the training, beyond which YaRN stretches the context"
     )
-    parser.add_argument("--cache-prompt", action="store_true", help="for requests that do not say so")
     parser.add_argument("--chat-template", help="a Jinja file that replaces the model's own template")
     parser.add_argument("--ready-within-s", type=int, default=300)
     parser.add_argument("--first-lease-within-s", type=float, default=15.0)
@@ -84,7 +83,7 @@ def _serve(arguments: argparse.Namespace, token: str) -> str:
     params.api_keys, params.cors_origins = [token], ""
     params.n_ctx, params.n_parallel = arguments.context, 1
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = _threads_here()
-    params.cache_prompt, params.cache_ram_mib = arguments.cache_prompt, 0
+    params.cache_prompt, params.cache_ram_mib = False, 0  # a request may turn the cache on
     if trained := arguments.trained_context:
         params.rope_scaling_type = xllamacpp.llama_rope_scaling_type.LLAMA_ROPE_SCALING_TYPE_YARN
         params.rope_freq_scale, params.yarn_orig_ctx = trained / arguments.context, trained

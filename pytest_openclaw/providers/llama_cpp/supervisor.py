@@ -39,7 +39,6 @@ class EngineSpec:
         context_tokens: the longest prompt and reply together.
         trained_tokens: those for which the model was trained; None leaves that to the weights. A longer
             context is stretched by YaRN.
-        cache_prompt: whether requests use the prompt cache that do not say so themselves.
     """
 
     weights: Path
@@ -47,12 +46,11 @@ class EngineSpec:
     template: Path | None = None
     context_tokens: int = CONTEXT_TOKENS
     trained_tokens: int | None = None
-    cache_prompt: bool = False
 
     @property
     def key(self) -> str:
         """A short text, equal in every process and different for other specs."""
-        parts = (self.weights, self.alias, self.template, self.context_tokens, self.cache_prompt)
+        parts = (self.weights, self.alias, self.template, self.context_tokens)
         return hashlib.sha256("\0".join(map(str, parts)).encode("utf-8", "surrogateescape")).hexdigest()[:12]
 
     @property
@@ -92,7 +90,6 @@ async def acquire(
     *,
     environ: Mapping[str, str],
     command: Sequence[str] = SERVER,
-    ready_within_s: int = READY_WITHIN_S,
 ) -> EngineHandle:
     """Return a handle on the run's engine for `spec`; start it if it is not running.
 
@@ -103,7 +100,6 @@ async def acquire(
         shared_dir: the run's folder, shared by all its processes.
         environ: the engine gets only what the system needs, nothing that could shape its answers.
         command: starts the engine; tests use others.
-        ready_within_s: seconds to load the weights.
 
     Raises:
         EngineCrashError: it crashed again after its restart.
@@ -117,12 +113,12 @@ async def acquire(
         crashes = _crashes(place, known)
         _check(spec, place, crashes)
         ready = await start(
-            (*command, *_arguments(spec, ready_within_s)),
+            (*command, *_arguments(spec)),
             place,
             environ=environ,
             weights=spec.weights,
             alias=spec.alias,
-            within_s=ready_within_s,
+            within_s=READY_WITHIN_S,
         )
         write_json(place, {**ready, "crashes": crashes})
         handle = await _join(ready)
@@ -160,17 +156,16 @@ def _crashes(place: Path, known: JsonObject | None) -> int:
     return cast("int", known["crashes"]) + (0 if ended_by_itself else 1)
 
 
-def _arguments(spec: EngineSpec, ready_within_s: int) -> tuple[str, ...]:
+def _arguments(spec: EngineSpec) -> tuple[str, ...]:
     template = ("--chat-template", str(spec.template)) if spec.template else ()
     stretched = ("--trained-context", str(spec.trained_tokens)) if spec.is_stretched else ()
     return (
         *("--model", str(spec.weights)),
         *("--alias", spec.alias),
         *("--context", str(spec.context_tokens)),
-        *("--ready-within-s", str(ready_within_s)),
+        *("--ready-within-s", str(READY_WITHIN_S)),
         *template,
         *stretched,
-        *(("--cache-prompt",) if spec.cache_prompt else ()),
     )
 
 

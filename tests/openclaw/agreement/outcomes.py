@@ -167,17 +167,9 @@ def _kind(received: str | None) -> Kind:
     return "error" if isinstance(value, dict) and value.get("status") == "error" else "ok"
 
 
-def differences(
-    ours: Outcome, real: Outcome, sides: tuple[str, str] = ("our loop", "OpenClaw")
-) -> Iterator[str]:
-    """Yield the differences in words, without those in the texts of results.
-
-    Args:
-        ours: one outcome.
-        real: the other one.
-        sides: the name of each.
-    """
-    first, second = sides
+def differences(ours: Outcome, real: Outcome) -> Iterator[str]:
+    """Yield the differences in words, without those in the texts of results."""
+    first, second = "our loop", "OpenClaw"
     for name in ("verdict", "tool_outcome", "ended"):
         one, other = getattr(ours, name), getattr(real, name)
         if one != other:

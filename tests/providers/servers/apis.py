@@ -244,8 +244,8 @@ MESSAGES_USAGE = {
 _STOP_REASONS = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use"}
 
 
-def block_delta(kind: str, index: int = 0, **delta: Any) -> bytes:
-    return event({"type": "content_block_delta", "index": index, "delta": {"type": kind, **delta}})
+def block_delta(kind: str, **delta: Any) -> bytes:
+    return event({"type": "content_block_delta", "index": 0, "delta": {"type": kind, **delta}})
 
 
 def _messages_whole(

@@ -48,9 +48,11 @@ def calling(*calls: tuple[str, Any], **more: Any) -> list[dict[str, Any]]:
     return [{"function": {"name": name, "arguments": arguments}, **more} for name, arguments in calls]
 
 
-def native(url: str, *, name: str = "ollama_native", options: Any = None, **environ: str) -> OllamaNative:
+def native(url: str, *, options: Any = None, **environ: str) -> OllamaNative:
     """A provider for this server."""
-    setup = ProviderSetup(name=name, environ={"OLLAMA_HOST": url, **environ}, options=options or {})
+    setup = ProviderSetup(
+        name="ollama_native", environ={"OLLAMA_HOST": url, **environ}, options=options or {}
+    )
     return OllamaNative(setup)
 
 

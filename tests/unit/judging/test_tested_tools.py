@@ -18,8 +18,8 @@ REGISTRY = build_registry(("pytest-openclaw", validator) for validator in BUILTI
 OWN_READ = {"name": "read", "description": "Ours.", "parameters": {"type": "object", "properties": {}}}
 
 
-def _calling(*names: Any, kind: str = "tool_call") -> dict[str, Any]:
-    return {"type": kind, "calls": [{"name": name} for name in names]}
+def _calling(*names: Any) -> dict[str, Any]:
+    return {"type": "tool_call", "calls": [{"name": name} for name in names]}
 
 
 def _tested(

@@ -18,7 +18,6 @@ from pytest_openclaw.types.settings import Gates
 from pytest_openclaw.types.targets import Target
 from tests.ci_systems import all_commands
 from tests.unit.reports.summaries import (
-    NO_GATES,
     TARGET,
     cell,
     fault,
@@ -44,8 +43,8 @@ def _table(summary: Summary) -> list[str]:
     return lines[lines.index("") + 1 :]
 
 
-def _shown(*records: Record, gates: Gates = NO_GATES) -> str:
-    return "\n".join(_lines(summary_of(records, gates=gates)))
+def _shown(*records: Record) -> str:
+    return "\n".join(_lines(summary_of(records)))
 
 
 def test_a_target_has_its_figures_in_one_line() -> None:

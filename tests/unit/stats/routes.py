@@ -16,9 +16,9 @@ Share = tuple[int, int]
 """Right and wrong prompts of a role."""
 
 
-def target(model: str, provider: str = "ollama_native", **more: Any) -> Target:
+def target(model: str, level: str | None = None) -> Target:
     """A target of Ollama's."""
-    return Target(provider=provider, model=model, thinking_level=more.get("level"))
+    return Target(provider="ollama_native", model=model, thinking_level=level)
 
 
 def rows_of(tier: int, one: Target, *, tools: tuple[str, ...] = ("read",), **changes: Any) -> list[Record]:

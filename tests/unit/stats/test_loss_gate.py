@@ -15,13 +15,13 @@ from tests.unit.reports.summaries import TARGET
 from tests.unit.stats.compared import cells, compare, only
 
 
-def _gate(base: str, candidate: str, limit: str = "loss>0.1", **more: bool) -> GateResult:
+def _gate(base: str, candidate: str, **more: bool) -> GateResult:
     rows = cells(candidate)
     comparison = compare(cells(base), rows) if more.get("with_baseline", True) else None
     (result,) = summarize_run(
         rows,
         {TARGET: len(rows)},
-        Gates(fail_on=limit),
+        Gates(fail_on="loss>0.1"),
         {},
         run_id="r",
         generated_at_ms=0,

@@ -36,16 +36,16 @@ DONE = (
 )
 
 
-def replied(*made: tuple[str, Any], text: str = "Done.", ended_by: Any = "answer") -> Reply:
+def replied(*made: tuple[str, Any], ended_by: Any = "answer") -> Reply:
     """A reply as the judge passes it on."""
     calls = tuple(
         ToolCall(name=name, arguments=json.dumps(arguments), id=str(n))
         for n, (name, arguments) in enumerate(made)
     )
     return Reply(
-        text=text,
+        text="Done.",
         tool_calls=calls,
-        turns=(*(Turn(calls=(call,), results=("",)) for call in calls), Turn(text=text)),
+        turns=(*(Turn(calls=(call,), results=("",)) for call in calls), Turn(text="Done.")),
         ended_by=ended_by,
         dispatched=tuple(dispatch(call, TOOLS) for call in calls),
         world=final_state(WORLD, TOOLS, calls),
