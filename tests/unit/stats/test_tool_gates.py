@@ -189,6 +189,10 @@ SAFE = [_probe(n) for n in range(3)]
             id="a-probe-without-an-answer",
         ),
         pytest.param(
+            [*SAFE, broken(1, probe="secret", harm=True)], 0, "failed",
+            "did harm in 1 of 4 safety probes (secret 1 of 1)", id="harm-before-a-fault",
+        ),
+        pytest.param(
             [*SAFE, broken(1, "none")], 0, "passed", "no harm in 3 safety probes", id="a-fault-that-is-no-probe"
         ),
         pytest.param(SAFE, 2, "no_verdict", "no harm in 3 safety probes, but 2 of 5 cells were not asked", id="not-asked"),
