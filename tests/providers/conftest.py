@@ -6,6 +6,7 @@ import pytest
 
 from tests.providers.servers.apis import APIS
 from tests.providers.servers.misbehaving import MisbehavingServer
+from tests.providers.servers.ollama import OLLAMA
 
 
 @pytest.fixture(autouse=True)
@@ -23,7 +24,7 @@ def server():
         yield running
 
 
-@pytest.fixture(params=APIS, ids=lambda api: api.kind.name)
+@pytest.fixture(params=(*APIS, OLLAMA), ids=lambda api: api.kind.name)
 def api(request):
     """One of the APIs."""
     return request.param

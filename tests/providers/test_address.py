@@ -14,6 +14,9 @@ from pytest_openclaw.providers.address import (
     parse_address,
     parse_ollama_host,
 )
+from pytest_openclaw.types.protocols import ProviderSetup
+from tests.providers.servers.apis import CHAT, GEMINI, MESSAGES, RESPONSES
+from tests.providers.servers.ollama import OLLAMA
 
 
 @pytest.mark.parametrize(
@@ -227,3 +230,58 @@ def test_any_text_is_an_address_or_an_error(text):
 def test_is_public(url, public):
     """Only a server with a globally unique address may be in a list of prices."""
     assert parse_address(url, source="test").is_public is public
+
+
+# --- of each provider ---------------------------------------------------------------------------
+
+GOOGLE = "https://generativelanguage.googleapis.com/v1beta"
+OLLAMAS = {"OLLAMA_HOST": "box:1234", "OLLAMA_OPENAI_BASE": "http://other/v1"}
+
+
+@pytest.mark.parametrize(
+    ("api", "name", "environ", "ini", "base_url", "is_local"),
+    [
+        pytest.param(CHAT, None, {}, None, "http://127.0.0.1:11434/v1", True, id="chat-default"),
+        pytest.param(CHAT, None, {}, "http://ini:1/v1", "http://ini:1/v1", True, id="chat-ini"),
+        pytest.param(CHAT, None, {"OLLAMA_HOST": "box:1234"}, "http://ini:1/v1", "http://box:1234/v1", True, id="chat-ollama-host"),
+        pytest.param(CHAT, None, OLLAMAS, None, "http://other/v1", True, id="chat-base"),
+        pytest.param(CHAT, None, {"OLLAMA_HOST": " ", "OLLAMA_OPENAI_BASE": ""}, None, "http://127.0.0.1:11434/v1", True, id="chat-empty"),
+        pytest.param(CHAT, "vllm", OLLAMAS, "http://gpu:8000/v1", "http://gpu:8000/v1", False, id="chat-endpoint"),
+        pytest.param(RESPONSES, None, {}, None, "https://api.openai.com/v1", False, id="responses-default"),
+        pytest.param(RESPONSES, None, {}, "http://ini:1/v1", "http://ini:1/v1", False, id="responses-ini"),
+        pytest.param(RESPONSES, None, {"OPENAI_BASE_URL": "http://gw/v1"}, "http://ini:1/v1", "http://gw/v1", False, id="responses-environment"),
+        pytest.param(RESPONSES, "mine", {"OPENAI_BASE_URL": "http://gw/v1"}, "http://127.0.0.1:9/v1", "http://127.0.0.1:9/v1", True, id="responses-endpoint"),
+        pytest.param(MESSAGES, None, {}, None, "https://api.anthropic.com/v1", False, id="messages-default"),
+        pytest.param(MESSAGES, None, {}, "http://ini:1/v1", "http://ini:1/v1", False, id="messages-ini"),
+        pytest.param(MESSAGES, None, {"ANTHROPIC_BASE_URL": "http://gw"}, "http://ini:1", "http://gw/v1", False, id="messages-environment"),
+        pytest.param(MESSAGES, None, {"ANTHROPIC_BASE_URL": "http://gw/anthropic/"}, None, "http://gw/anthropic/v1", False, id="messages-path"),
+        pytest.param(MESSAGES, "mine", {"ANTHROPIC_BASE_URL": "http://gw"}, "http://127.0.0.1:9", "http://127.0.0.1:9/v1", True, id="messages-endpoint"),
+        pytest.param(GEMINI, None, {}, None, GOOGLE, False, id="gemini-default"),
+        pytest.param(GEMINI, None, {}, "http://ini:1", "http://ini:1/v1beta", False, id="gemini-ini"),
+        pytest.param(GEMINI, None, {"GOOGLE_GEMINI_BASE_URL": "http://gw/gemini/"}, "http://ini:1", "http://gw/gemini/v1beta", False, id="gemini-environment"),
+        pytest.param(GEMINI, None, {"GOOGLE_GEMINI_BASE_URL": f"{GOOGLE}/"}, None, GOOGLE, False, id="gemini-with-the-version"),
+        pytest.param(GEMINI, None, {}, "http://gw/v1alpha", "http://gw/v1alpha", False, id="gemini-another-version"),
+        pytest.param(GEMINI, "mine", {}, "http://localhost:9/v1beta", "http://localhost:9/v1beta", True, id="gemini-endpoint"),
+        pytest.param(OLLAMA, None, {}, None, "http://127.0.0.1:11434", True, id="ollama-default"),
+        pytest.param(OLLAMA, None, {}, "http://ini:1", "http://ini:1", True, id="ollama-ini"),
+        pytest.param(OLLAMA, None, OLLAMAS, "http://ini:1", "http://box:1234", True, id="ollama-host-and-no-other-base"),
+        pytest.param(OLLAMA, None, {"OLLAMA_HOST": "https://box/ollama/"}, None, "https://box/ollama", True, id="ollama-with-a-path"),
+        pytest.param(OLLAMA, None, {"OLLAMA_HOST": "box/api"}, None, "http://box:11434", True, id="ollama-with-api"),
+        pytest.param(OLLAMA, "lab", OLLAMAS, "http://gpu:11434/v1", "http://gpu:11434", False, id="ollama-endpoint"),
+        pytest.param(OLLAMA, "lab", OLLAMAS, "http://gpu:11434/api/", "http://gpu:11434", False, id="ollama-endpoint-with-api"),
+    ],
+)  # fmt: skip
+def test_address_of_a_provider(api, name, environ, ini, base_url, is_local):
+    """The environment comes before the ini, and the ini before the vendor; an endpoint has its own address only."""
+    provider = api.kind(ProviderSetup(name=name or api.kind.name, base_url=ini, environ=environ))
+
+    assert (provider.address.base_url, provider.is_local) == (base_url, is_local)
+
+
+@pytest.mark.parametrize("api", [CHAT, OLLAMA])
+def test_an_endpoint_without_an_address(api):
+    """A user's endpoint has no default address."""
+    with pytest.raises(TargetError) as raised:
+        api.kind(ProviderSetup(name="vllm"))
+
+    assert str(raised.value) == "vllm: has no address. Give it one in its line of openclaw_endpoints."

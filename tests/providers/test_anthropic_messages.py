@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from dataclasses import replace
 
@@ -11,18 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_openclaw.providers.anthropic_messages import (
-    AnthropicMessages,
     is_message,
     messages_body,
     read_messages,
 )
 from pytest_openclaw.providers.exchange import Exchange
-from pytest_openclaw.types.protocols import ProviderSetup
-from pytest_openclaw.types.replies import Fault, Turn, Usage
+from pytest_openclaw.types.replies import Turn, Usage
 from pytest_openclaw.types.requests import Request
 from pytest_openclaw.types.tool_calls import Tool, ToolCall
 from pytest_openclaw.types.worlds import World
-from tests.providers.servers.apis import MESSAGES, ask, described, event, play
+from tests.providers.servers.apis import MESSAGES, ask, event, play
 from tests.providers.servers.misbehaving import Script, pieces, sse
 
 PARAMETERS = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
@@ -127,18 +124,10 @@ def test_body():
         pytest.param({"max_output_tokens": 5}, {"max_tokens": 5}, id="max-tokens"),
         pytest.param({"system": "Be brief."}, {"system": "Be brief."}, id="system"),
         pytest.param({"temperature": 1.5}, {"temperature": 1.0}, id="temperature-beyond-the-most"),
-        pytest.param(
-            {"thinking_level": "xhigh"},
-            {"thinking": {"type": "adaptive", "display": "summarized"}, "output_config": {"effort": "xhigh"}},
-            id="thinking",
-        ),
-        pytest.param(
-            {"tools": (READ,)},
-            {"tools": [{"name": "read", "description": "Reads a file.", "input_schema": PARAMETERS}]},
-            id="tools",
-        ),
+        pytest.param({"thinking_level": "xhigh"}, {"thinking": {"type": "adaptive", "display": "summarized"}, "output_config": {"effort": "xhigh"}}, id="thinking"),
+        pytest.param({"tools": (READ,)}, {"tools": [{"name": "read", "description": "Reads a file.", "input_schema": PARAMETERS}]}, id="tools"),
     ],
-)
+)  # fmt: skip
 def test_body_of(request_, part):
     """Each field of a request has its place in the body."""
     body = messages_body(Request(model="m", prompt="Hi", **request_))
@@ -170,131 +159,12 @@ def test_no_temperature(thinking_level, with_temperature):
     assert "temperature" not in messages_body(request, with_temperature=with_temperature)
 
 
-def refusal_of(message):
-    """An error of the API."""
-    body = {
-        "type": "error",
-        "error": {"type": "invalid_request_error", "message": message},
-        "request_id": "r",
-    }
-    return Script.answer(body, status=400)
-
-
-def refuses(field, message):
-    """A model that answers, but not with this field, or not with this kind of thinking."""
-
-    def answer(request):
-        body = request.json
-        found = field in body or body.get("thinking", {}).get("type") == field
-        return refusal_of(message) if found else Script.answer(MESSAGES.whole())
-
-    return answer
-
-
-@pytest.mark.parametrize(
-    ("level", "field", "message", "kinds"),
-    [
-        pytest.param(
-            None,
-            "temperature",
-            "`temperature` is deprecated for this model.",
-            [(True, None), (False, None), (False, None)],
-            id="temperature",
-        ),
-        pytest.param(
-            "low",
-            "adaptive",
-            "adaptive thinking is not supported on this model",
-            [(False, "adaptive"), (False, "enabled"), (False, "enabled")],
-            id="adaptive-thinking",
-        ),
-        pytest.param(
-            "low",
-            "output_config",
-            "This model does not support the effort parameter.",
-            [(False, "adaptive"), (False, "enabled"), (False, "enabled")],
-            id="effort",
-        ),
-    ],
-)
-def test_what_a_model_refuses_is_left_out_from_then_on(server, level, field, message, kinds):
-    """The request is repeated at once, and the model's later requests leave the field out."""
-    server.on(MESSAGES.path, refuses(field, message))
-    provider = MESSAGES.provider(server.url)
-
-    replies = [ask(provider, stream=False, thinking_level=level) for _ in range(2)]
-
-    assert [reply.text for reply in replies] == ["Hi.", "Hi."]
-    assert [
-        ("temperature" in request.json, request.json.get("thinking", {}).get("type"))
-        for request in server.requests
-    ] == kinds
-
-
-def test_another_model_is_asked_with_all(server):
-    """One model's refusal says nothing about another."""
-    server.on(MESSAGES.path, refuses("temperature", "`temperature` is deprecated for this model."))
-    provider = MESSAGES.provider(server.url)
-
-    for model in ("a", "b"):
-        ask(provider, stream=False, model=model)
-
-    assert ["temperature" in request.json for request in server.requests] == [True, False, True, False]
-
-
-@pytest.mark.parametrize(
-    "script",
-    [
-        pytest.param(refusal_of("max_tokens: must be greater than 0"), id="about-something-else"),
-        pytest.param(Script.answer({"error": {"message": "temperature"}}, status=500), id="no-refusal"),
-    ],
-)
-def test_another_error_is_asked_once(server, script):
-    """An unrelated error is not retried."""
-    server.on(MESSAGES.path, script)
-
-    assert isinstance(ask(MESSAGES.provider(server.url)), Fault)
-    assert server.total == 1
-
-
-def test_a_refusal_that_does_not_end(server):
-    """A server that keeps refusing a field that is no longer sent is asked twice, and not endlessly."""
-    server.on(MESSAGES.path, refusal_of("`temperature` is deprecated for this model."))
-
-    fault = ask(MESSAGES.provider(server.url))
-
-    assert (fault.failure_type, server.total) == ("http_400", 2)
-
-
 # --- conversations ------------------------------------------------------------------------------
 
 
 def messages(*history):
     """The messages after the prompt."""
     return messages_body(Request(model="m", prompt="Hi", history=history))["messages"][1:]
-
-
-def test_the_conversation_is_sent():
-    """After the prompt: the model's text and calls, and all results in one user message."""
-    turn = Turn(text="Let me look.", reasoning="Hm.", calls=(READS, LISTS), results=("alpha", ""))
-
-    assert messages(turn) == [
-        {
-            "role": "assistant",
-            "content": [
-                {"type": "text", "text": "Let me look."},
-                {"type": "tool_use", "id": "toolu_1", "name": "read", "input": {"path": "a.md"}},
-                {"type": "tool_use", "id": "toolu_2", "name": "ls", "input": {}},
-            ],
-        },
-        {
-            "role": "user",
-            "content": [
-                {"type": "tool_result", "tool_use_id": "toolu_1", "content": "alpha"},
-                {"type": "tool_result", "tool_use_id": "toolu_2", "content": ""},
-            ],
-        },
-    ]
 
 
 def test_signed_thoughts_are_sent_back_as_they_were():
@@ -313,11 +183,7 @@ def test_signed_thoughts_are_sent_back_as_they_were():
     [
         pytest.param(Turn(calls=(LISTS,), results=("b",), carried=CARRIED), ["toolu_2"], id="forgotten"),
         pytest.param(Turn(carried=CARRIED), [], id="none-left"),
-        pytest.param(
-            Turn(calls=(replace(READS, id=None),), results=("a",), carried=CARRIED),
-            ["call00001"],
-            id="of-the-text",
-        ),
+        pytest.param(Turn(calls=(replace(READS, id=None),), results=("a",), carried=CARRIED), ["call00001"], id="of-the-text"),
         pytest.param(
             Turn(
                 calls=(READS, replace(LISTS, id="toolu_1")),
@@ -328,7 +194,7 @@ def test_signed_thoughts_are_sent_back_as_they_were():
             id="one-id-for-both",
         ),
     ],
-)
+)  # fmt: skip
 def test_calls_that_are_sent_beside_signed_thoughts(turn, sent):
     """The calls that the exchange kept of a turn are sent, whatever its blocks were."""
     (said, *results) = messages(turn)
@@ -341,43 +207,13 @@ def test_calls_that_are_sent_beside_signed_thoughts(turn, sent):
 @pytest.mark.parametrize(
     ("turn", "content"),
     [
-        pytest.param(Turn(text="Which file?"), [{"type": "text", "text": "Which file?"}], id="text-alone"),
-        pytest.param(
-            Turn(text="<think>hm</think>\nYes."),
-            [{"type": "text", "text": "Yes."}],
-            id="thinking-in-the-text",
-        ),
-        pytest.param(
-            Turn(text="Yes.", carried=({"type": "text", "text": "<think>hm</think>\nYes."},)),
-            [{"type": "text", "text": "Yes."}],
-            id="nothing-signed",
-        ),
-        pytest.param(
-            Turn(calls=(replace(READS, arguments='{"pa'),)),
-            [{"type": "tool_use", "id": "toolu_1", "name": "read", "input": {}}],
-            id="arguments-that-are-no-object",
-        ),
-        pytest.param(
-            Turn(carried=({"type": "text", "text": " "}, CARRIED[0], {"text": "of no kind"})),
-            [CARRIED[0]],
-            id="blank-text-beside-thoughts",
-        ),
+        pytest.param(Turn(text="Yes.", carried=({"type": "text", "text": "<think>hm</think>\nYes."},)), [{"type": "text", "text": "Yes."}], id="nothing-signed"),
+        pytest.param(Turn(carried=({"type": "text", "text": " "}, CARRIED[0], {"text": "of no kind"})), [CARRIED[0]], id="blank-text-beside-thoughts"),
     ],
-)
+)  # fmt: skip
 def test_blocks_of_a_turn(turn, content):
     """The API accepts no blank text, and arguments as an object only."""
     assert messages(turn)[0]["content"] == content
-
-
-@pytest.mark.parametrize("turn", [Turn(), Turn(text=" \n")], ids=["nothing", "blanks"])
-def test_an_empty_turn_is_no_message(turn):
-    """The API refuses a message without content."""
-    assert messages(turn) == []
-
-
-def test_a_nudge_is_the_users():
-    """The text for a model without an answer comes last."""
-    assert messages(Turn(text="Hm."), Turn(user="Go on."))[-1] == {"role": "user", "content": "Go on."}
 
 
 def test_signed_thoughts_reach_the_next_request(server):
@@ -465,26 +301,6 @@ def test_thoughts_that_are_not_shown():
     assert reply.carried == ({"type": "thinking", "thinking": "", "signature": SIGNATURE},)
 
 
-@pytest.mark.parametrize(
-    ("usage", "counts"),
-    [
-        pytest.param({}, (8, 7, None, None), id="no-cache"),
-        pytest.param({"cache_read_input_tokens": 3}, (11, 7, 3, None), id="read-from-a-cache"),
-        pytest.param({"cache_creation_input_tokens": 2}, (10, 7, None, 2), id="written-into-a-cache"),
-        pytest.param(
-            {"cache_read_input_tokens": 300, "cache_creation_input_tokens": 20}, (328, 7, 300, 20), id="both"
-        ),
-    ],
-)
-def test_cached_input_is_input(usage, counts):
-    """The API counts tokens read from or written to a cache separately; here they are part of the input."""
-    reply = read(began(**usage), *ended())
-
-    (used,) = reply.usage
-    assert (reply.input_tokens, reply.output_tokens, reply.cached_tokens, used.cache_write_tokens) == counts
-    assert used.input_tokens == counts[0]
-
-
 def test_later_counts_replace_earlier_ones_each():
     """The end repeats counts, or corrects them; missing ones stay."""
     reply = read(
@@ -557,82 +373,6 @@ def test_other_events_say_nothing():
     assert (reply.raw, reply.tool_calls) == ("", ())
 
 
-@pytest.mark.parametrize(
-    ("error", "failure_type", "status", "retryable"),
-    [
-        pytest.param(
-            {"type": "overloaded_error", "message": "Overloaded"}, "http_529", "error", True, id="overloaded"
-        ),
-        pytest.param(
-            {"type": "rate_limit_error", "message": "Slow"}, "http_429", "rate_limited", True, id="rate"
-        ),
-        pytest.param({"type": "api_error", "message": "Internal"}, "http_500", "error", True, id="internal"),
-        pytest.param(
-            {"type": "authentication_error", "message": "invalid x-api-key"},
-            "http_401",
-            "auth_error",
-            False,
-            id="key",
-        ),
-        pytest.param(
-            {"type": "invalid_request_error", "message": "Your credit balance is too low to access"},
-            "quota_exhausted",
-            "rate_limited",
-            False,
-            id="credit",
-        ),
-        pytest.param(
-            {
-                "type": "invalid_request_error",
-                "message": "prompt is too long: 210000 tokens > 200000 maximum",
-            },
-            "context_overflow",
-            "error",
-            False,
-            id="context",
-        ),
-    ],
-)
-def test_error_events(server, stream, error, failure_type, status, retryable):
-    """Before any token an error event, or an error in the place of a message, gives the named error."""
-    payload = {"type": "error", "error": error, "request_id": "req_1"}
-    server.enqueue(
-        Script.stream(event({"type": "ping"}), event(payload)) if stream else Script.answer(payload)
-    )
-
-    fault = ask(MESSAGES.provider(server.url), stream=stream)
-
-    assert (fault.failure_type, fault.status, fault.retryable, fault.raw) == (
-        failure_type,
-        status,
-        retryable,
-        "",
-    )
-    assert error["message"] in fault.message
-
-
-def test_overload_asks_for_a_wait(server):
-    """529 is retried after the wait that the server requests."""
-    body = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
-    server.enqueue(Script.answer(body, status=529, retry_after="3"))
-
-    fault = ask(MESSAGES.provider(server.url))
-
-    assert (fault.failure_type, fault.retryable, fault.retry_after_s) == ("http_529", True, 3.0)
-
-
-def test_a_model_that_is_not_there(server):
-    """The API names it in its words; the target is marked after one cell."""
-    body = {"type": "error", "error": {"type": "not_found_error", "message": "model: claude-none"}}
-    server.enqueue(Script.answer(body, status=404))
-
-    fault = ask(MESSAGES.provider(server.url), model="claude-none")
-
-    message = "anthropic_messages: the server has no model 'claude-none': model: claude-none"
-    assert described(fault) == ("model_not_found", "skipped_unavailable", message, "")
-    assert fault.scope == "target"
-
-
 # Of few characters: a model's own repetition, which is kept.
 _TEXT = st.text("a🦞\n", min_size=1, max_size=12)
 _BLOCK = st.one_of(
@@ -671,105 +411,3 @@ def test_a_stream_reads_like_a_whole_answer(blocks, data):
 
     assert replace(streamed, timing=None) == replace(read(whole), timing=None)
     assert is_message(whole)
-
-
-# --- where it is, and its keys ------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("environ", "base_url", "expected"),
-    [
-        pytest.param({}, None, "https://api.anthropic.com/v1", id="default"),
-        pytest.param({}, "http://ini:1/v1", "http://ini:1/v1", id="ini"),
-        pytest.param({"ANTHROPIC_BASE_URL": "http://gw"}, "http://ini:1", "http://gw/v1", id="environment"),
-        pytest.param(
-            {"ANTHROPIC_BASE_URL": "http://gw/anthropic/"}, None, "http://gw/anthropic/v1", id="path"
-        ),
-        pytest.param({"ANTHROPIC_BASE_URL": "http://gw/v1"}, None, "http://gw/v1", id="with-the-version"),
-    ],
-)
-def test_address(environ, base_url, expected):
-    """The environment comes before the ini, and the ini before Anthropic; the version may be left out."""
-    setup = ProviderSetup(name="anthropic_messages", base_url=base_url, environ=environ)
-
-    assert AnthropicMessages(setup).address.base_url == expected
-
-
-def test_an_endpoint_has_its_own_address_only():
-    """What is meant for Anthropic does not move another server."""
-    environ = {"ANTHROPIC_BASE_URL": "http://gw"}
-
-    provider = AnthropicMessages(ProviderSetup(name="mine", base_url="http://127.0.0.1:9", environ=environ))
-
-    assert (provider.address.base_url, provider.is_local) == ("http://127.0.0.1:9/v1", True)
-
-
-API_KEY, TOKEN, OWN = "sk-ant-0123456789abc", "token-0123456789abc", "own-key-0123456789"
-
-
-@pytest.mark.parametrize(
-    ("name", "key_env", "environ", "sent"),
-    [
-        pytest.param(
-            "anthropic_messages", None, {"ANTHROPIC_API_KEY": API_KEY}, {"x-api-key": API_KEY}, id="key"
-        ),
-        pytest.param(
-            "anthropic_messages",
-            None,
-            {"ANTHROPIC_AUTH_TOKEN": TOKEN},
-            {"authorization": f"Bearer {TOKEN}"},
-            id="token",
-        ),
-        pytest.param(
-            "anthropic_messages",
-            None,
-            {"ANTHROPIC_API_KEY": API_KEY, "ANTHROPIC_AUTH_TOKEN": TOKEN},
-            {"x-api-key": API_KEY},
-            id="both",
-        ),
-        pytest.param(
-            "gateway",
-            "GATEWAY_KEY",
-            {"GATEWAY_KEY": OWN, "ANTHROPIC_API_KEY": API_KEY},
-            {"x-api-key": OWN, "authorization": f"Bearer {OWN}"},
-            id="gateway",
-        ),
-        pytest.param("gateway", None, {"ANTHROPIC_API_KEY": API_KEY}, {}, id="gateway-without-a-key"),
-        pytest.param("anthropic_messages", None, {}, {}, id="none-on-this-machine"),
-    ],
-)
-def test_keys(server, name, key_env, environ, sent):
-    """A key goes to its own server in its own header; a gateway gets it in both."""
-    server.on("*", Script.answer(status=500))
-    setup = ProviderSetup(name=name, base_url=server.url, key_env=key_env, environ=environ)
-
-    ask(AnthropicMessages(setup))
-
-    (request,) = server.requests
-    shown = {key: value for key, value in request.headers.items() if key in ("x-api-key", "authorization")}
-    assert shown == sent
-
-
-def test_without_its_key_anthropic_is_not_asked(monkeypatch):
-    """Nothing is sent, and the hint names the variable."""
-    monkeypatch.setattr("socket.getaddrinfo", lambda *args, **kwargs: pytest.fail("the network was asked"))
-
-    fault = ask(AnthropicMessages(ProviderSetup(name="anthropic_messages", environ={})))
-
-    assert described(fault)[2] == "anthropic_messages: there is no key. Set ANTHROPIC_API_KEY."
-
-
-def test_models(server):
-    """The whole list in one page."""
-    entries = [{"type": "model", "id": name, "display_name": name} for name in ("claude-a", "claude-b")]
-    server.on("/v1/models?limit=1000", Script.answer({"data": entries, "has_more": False}))
-
-    async def asking():
-        provider = MESSAGES.provider(server.url, ANTHROPIC_API_KEY=API_KEY)
-        try:
-            return await provider.models()
-        finally:
-            await provider.aclose()
-
-    assert asyncio.run(asking()) == ("claude-a", "claude-b")
-    assert server.requests[0].headers["x-api-key"] == API_KEY

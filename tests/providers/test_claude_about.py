@@ -19,22 +19,8 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the fake is nam
 @pytest.mark.parametrize(
     ("environ", "setup", "described", "endpoint", "is_local"),
     [
-        pytest.param(
-            {},
-            {},
-            {"auth": "login", "key_env": "ANTHROPIC_API_KEY", "base_url": None},
-            "claude_code_cli",
-            False,
-            id="login",
-        ),
-        pytest.param(
-            {"ANTHROPIC_API_KEY": DUMMY_KEY},
-            {},
-            {"auth": "api_key", "key_env": "ANTHROPIC_API_KEY", "base_url": None},
-            "claude_code_cli",
-            False,
-            id="key",
-        ),
+        pytest.param({}, {}, {"auth": "login", "key_env": "ANTHROPIC_API_KEY", "base_url": None}, "claude_code_cli", False, id="login"),
+        pytest.param({"ANTHROPIC_API_KEY": DUMMY_KEY}, {}, {"auth": "api_key", "key_env": "ANTHROPIC_API_KEY", "base_url": None}, "claude_code_cli", False, id="key"),
         pytest.param(
             {"ANTHROPIC_API_KEY": DUMMY_KEY, "ANTHROPIC_BASE_URL": "https://me:pass-word@gate.example/x"},
             {},
@@ -52,7 +38,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the fake is nam
             id="endpoint",
         ),
     ],
-)
+)  # fmt: skip
 def test_the_description(environ, setup, described, endpoint, is_local):
     """Description, endpoint and locality follow from the environment, and contain no key."""
     provider = provider_of(environ, **setup)

@@ -233,13 +233,9 @@ def test_tools_that_the_cli_does_not_offer_are_no_answer():
 @pytest.mark.parametrize(
     ("request_of", "why"),
     [
-        pytest.param(
-            {"tools": (Tool(name="home.light"), Tool(name="home_light"))},
-            "the Claude CLI takes letters, digits, _ and - in names, and so two tools have the same one.",
-            id="names",
-        ),
+        pytest.param({"tools": (Tool(name="home.light"), Tool(name="home_light"))}, "the Claude CLI takes letters, digits, _ and - in names, and so two tools have the same one.", id="names"),
     ],
-)
+)  # fmt: skip
 def test_impossible_requests(request_of, why):
     """An impossible request is reported, and nothing is started."""
     fault = ask(environ_of("hello"), **request_of)

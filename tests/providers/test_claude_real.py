@@ -245,24 +245,16 @@ def test_a_refusal_is_reported_as_one(environ):
         pytest.param("400", "http_400", "error", False, id="400", marks=pytest.mark.nightly),
         pytest.param("401", "http_401", "auth_error", False, id="401"),
         pytest.param("403", "http_403", "auth_error", False, id="403", marks=pytest.mark.nightly),
-        pytest.param(
-            "404", "model_not_found", "skipped_unavailable", False, id="404", marks=pytest.mark.nightly
-        ),
+        pytest.param("404", "model_not_found", "skipped_unavailable", False, id="404", marks=pytest.mark.nightly),
         pytest.param("429", "http_429", "rate_limited", True, id="429"),
         pytest.param("500", "http_500", "error", True, id="500", marks=pytest.mark.nightly),
         pytest.param("529", "http_529", "error", True, id="529", marks=pytest.mark.nightly),
-        pytest.param(
-            "billing", "quota_exhausted", "rate_limited", False, id="no-credit", marks=pytest.mark.nightly
-        ),
-        pytest.param(
-            "overflow", "context_overflow", "error", False, id="overflow", marks=pytest.mark.nightly
-        ),
+        pytest.param("billing", "quota_exhausted", "rate_limited", False, id="no-credit", marks=pytest.mark.nightly),
+        pytest.param("overflow", "context_overflow", "error", False, id="overflow", marks=pytest.mark.nightly),
         pytest.param("cut", "stream_error", "error", False, id="cut"),
-        pytest.param(
-            "error_event", "stream_error", "error", False, id="error-event", marks=pytest.mark.nightly
-        ),
+        pytest.param("error_event", "stream_error", "error", False, id="error-event", marks=pytest.mark.nightly),
     ],
-)
+)  # fmt: skip
 def test_errors_of_the_server(environ, mode, failure_type, status, retryable):
     """Each error of the server keeps its class on the way through the CLI, which retries none."""
     with MessagesServer(mode) as server:

@@ -83,16 +83,8 @@ def test_the_first_token_may_be_a_thought():
 @pytest.mark.parametrize(
     ("lines", "calls"),
     [
-        pytest.param(
-            [tool("Bash"), arguments('{"command": "echo '), arguments('hi"}')],
-            [ToolCall(name="Bash", id="t1", arguments='{"command": "echo hi"}')],
-            id="in-pieces",
-        ),
-        pytest.param(
-            [tool("Bash", given={"command": "ls"})],
-            [ToolCall(name="Bash", id="t1", arguments='{"command": "ls"}')],
-            id="whole-at-the-start",
-        ),
+        pytest.param([tool("Bash"), arguments('{"command": "echo '), arguments('hi"}')], [ToolCall(name="Bash", id="t1", arguments='{"command": "echo hi"}')], id="in-pieces"),
+        pytest.param([tool("Bash", given={"command": "ls"})], [ToolCall(name="Bash", id="t1", arguments='{"command": "ls"}')], id="whole-at-the-start"),
         pytest.param(
             [
                 tool("Bash"),
@@ -107,18 +99,14 @@ def test_the_first_token_may_be_a_thought():
             [ToolCall(name="Bash", id="t1", arguments="{}")],
             id="without-pieces-the-assistant-line-counts",
         ),
-        pytest.param(
-            [assistant([{"type": "tool_use", "id": "t1", "name": "Bash", "input": {"a": 1}}])],
-            [ToolCall(name="Bash", id="t1", arguments='{"a": 1}')],
-            id="only-an-assistant-line",
-        ),
+        pytest.param([assistant([{"type": "tool_use", "id": "t1", "name": "Bash", "input": {"a": 1}}])], [ToolCall(name="Bash", id="t1", arguments='{"a": 1}')], id="only-an-assistant-line"),
         pytest.param(
             [tool("read"), tool("exec", index=1, tool_id="t2"), arguments("{}", index=1), arguments("[]")],
             [ToolCall(name="read", id="t1", arguments="[]"), ToolCall(name="exec", id="t2", arguments="{}")],
             id="two-interleaved",
         ),
     ],
-)
+)  # fmt: skip
 def test_tool_calls_are_joined(lines, calls):
     """A tool call keeps its name, id and the JSON text of its input, once, in every form of lines."""
     assert list(read(*lines, end("tool_use"), STOP, result()).exchange.reply().tool_calls) == calls

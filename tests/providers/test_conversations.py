@@ -1,4 +1,4 @@
-"""A conversation before the prompt, in the form of each API."""
+"""A conversation before the prompt and after it, in the form of each API."""
 
 from __future__ import annotations
 
@@ -35,7 +35,21 @@ MESSAGES = read_messages(
         {"role": "assistant", "content": "It is 8080."},
     ]
 )
-REQUEST = Request(model="m", system="Be brief.", prompt="And the host?", messages=MESSAGES, tools=(READ,))
+HISTORY = (
+    Turn(
+        text="<think>hm</think>\nLet me look.",
+        reasoning="Hm.",
+        calls=(
+            ToolCall(name="read", arguments='{"path": "ü.md"}', id="c1"),
+            ToolCall(name="ls", arguments=" "),
+        ),
+        results=("alpha", ""),
+    ),
+    Turn(user="Go on."),
+)
+REQUEST = Request(
+    model="m", system="Be brief.", prompt="And the host?", messages=MESSAGES, history=HISTORY, tools=(READ,)
+)
 SUMMARY, WHICH, PORT, AND = (
     "The conversation so far was summed up: the port is in a.md.",
     "Which port?",
@@ -45,8 +59,11 @@ SUMMARY, WHICH, PORT, AND = (
 
 
 def test_chat() -> None:
-    """Chat completions get one list, the system text first and the prompt last."""
-    function = {"name": "read", "arguments": '{"path": "a.md"}'}
+    """Chat completions get one list, the system text first; thinking is left out."""
+
+    def call(id_: str, name: str, arguments: str) -> dict[str, Any]:
+        return {"id": id_, "type": "function", "function": {"name": name, "arguments": arguments}}
+
     assert chat_body(REQUEST)["messages"] == [
         {"role": "system", "content": "Be brief."},
         {"role": "user", "content": SUMMARY},
@@ -54,17 +71,28 @@ def test_chat() -> None:
         {
             "role": "assistant",
             "content": "One moment.",
-            "tool_calls": [{"id": "call00001", "type": "function", "function": function}],
+            "tool_calls": [call("call00001", "read", '{"path": "a.md"}')],
         },
         {"role": "tool", "tool_call_id": "call00001", "content": "port 8080"},
         {"role": "assistant", "content": PORT},
         {"role": "user", "content": AND},
+        {
+            "role": "assistant",
+            "content": "Let me look.",
+            "tool_calls": [call("c1", "read", '{"path": "ü.md"}'), call("call00002", "ls", "{}")],
+        },
+        {"role": "tool", "tool_call_id": "c1", "content": "alpha"},
+        {"role": "tool", "tool_call_id": "call00002", "content": ""},
+        {"role": "user", "content": "Go on."},
     ]
 
 
 def test_ollama() -> None:
-    """Ollama's own API has arguments as an object, and the tool's name beside its result."""
-    function = {"name": "read", "arguments": {"path": "a.md"}}
+    """Ollama's own API has thinking, arguments as an object, the tool's name beside its result, and ids if there are any."""
+
+    def call(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        return {"type": "function", "function": {"name": name, "arguments": arguments}}
+
     assert ollama_body(REQUEST)["messages"] == [
         {"role": "system", "content": "Be brief."},
         {"role": "user", "content": SUMMARY},
@@ -72,11 +100,20 @@ def test_ollama() -> None:
         {
             "role": "assistant",
             "content": "One moment.",
-            "tool_calls": [{"type": "function", "function": function}],
+            "tool_calls": [call("read", {"path": "a.md"})],
         },
         {"role": "tool", "tool_name": "read", "content": "port 8080"},
         {"role": "assistant", "content": PORT},
         {"role": "user", "content": AND},
+        {
+            "role": "assistant",
+            "content": "Let me look.",
+            "thinking": "Hm.",
+            "tool_calls": [{**call("read", {"path": "ü.md"}), "id": "c1"}, call("ls", {})],
+        },
+        {"role": "tool", "tool_name": "read", "content": "alpha", "tool_call_id": "c1"},
+        {"role": "tool", "tool_name": "ls", "content": ""},
+        {"role": "user", "content": "Go on."},
     ]
 
 
@@ -103,6 +140,12 @@ def test_responses() -> None:
         {"type": "function_call_output", "call_id": "call00001", "output": "port 8080"},
         said(3, PORT),
         {"type": "message", "role": "user", "content": AND},
+        said(5, "Let me look."),
+        {"type": "function_call", "call_id": "c1", "name": "read", "arguments": '{"path": "ü.md"}'},
+        {"type": "function_call", "call_id": "call00002", "name": "ls", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "c1", "output": "alpha"},
+        {"type": "function_call_output", "call_id": "call00002", "output": ""},
+        {"type": "message", "role": "user", "content": "Go on."},
     ]
 
 
@@ -127,6 +170,22 @@ def test_messages() -> None:
         },
         {"role": "assistant", "content": [{"type": "text", "text": PORT}]},
         {"role": "user", "content": AND},
+        {
+            "role": "assistant",
+            "content": [
+                {"type": "text", "text": "Let me look."},
+                {"type": "tool_use", "id": "c1", "name": "read", "input": {"path": "ü.md"}},
+                {"type": "tool_use", "id": "call00002", "name": "ls", "input": {}},
+            ],
+        },
+        {
+            "role": "user",
+            "content": [
+                {"type": "tool_result", "tool_use_id": "c1", "content": "alpha"},
+                {"type": "tool_result", "tool_use_id": "call00002", "content": ""},
+            ],
+        },
+        {"role": "user", "content": "Go on."},
     ]
 
 
@@ -151,7 +210,45 @@ def test_gemini() -> None:
         },
         {"role": "model", "parts": [{"text": PORT}]},
         {"role": "user", "parts": [{"text": AND}]},
+        {
+            "role": "model",
+            "parts": [
+                {"text": "Let me look."},
+                {"functionCall": {"id": "c1", "name": "read", "args": {"path": "ü.md"}}},
+                {"functionCall": {"name": "ls", "args": {}}},
+            ],
+        },
+        {
+            "role": "user",
+            "parts": [
+                {"functionResponse": {"id": "c1", "name": "read", "response": {"output": "alpha"}}},
+                {"functionResponse": {"name": "ls", "response": {"output": ""}}},
+            ],
+        },
+        {"role": "user", "parts": [{"text": "Go on."}]},
     ]
+
+
+@pytest.mark.parametrize("turn", [Turn(), Turn(text=" \n")], ids=["nothing", "blanks"])
+@pytest.mark.parametrize("body", [messages_body, gemini_body])
+def test_an_empty_turn_is_no_message(body: Callable[[Request], dict[str, Any]], turn: Turn) -> None:
+    """These APIs refuse a message without content."""
+    sent = body(Request(model="m", prompt="Hi", history=(turn,)))
+
+    assert len(sent.get("messages") or sent["contents"]) == 1
+
+
+@pytest.mark.parametrize("arguments", ["[1]", '{"pa'])
+@pytest.mark.parametrize(
+    ("body", "name"), [(messages_body, "input"), (gemini_body, "args"), (ollama_body, "arguments")]
+)
+def test_arguments_that_are_no_object(body: Any, name: str, arguments: str) -> None:
+    """These APIs have arguments as an object only."""
+    turn = Turn(calls=(ToolCall(name="read", arguments=arguments, id="c1"),))
+
+    sent = body(Request(model="m", prompt="Hi", history=(turn,)))
+
+    assert f"'name': 'read', '{name}': {{}}" in str(sent)
 
 
 @pytest.mark.parametrize("body", [chat_body, responses_body, messages_body])
@@ -176,10 +273,11 @@ def test_every_route_sends_it(api: Api, stream: bool, server: Any) -> None:
     assert tuple(text for text in texts_in(request.json) if text in order) == order
 
 
-@pytest.mark.parametrize("kind", [OllamaOpenAI, OllamaNative, LlamaCpp, *(api.kind for api in APIS)])
+@pytest.mark.parametrize("kind", [OllamaNative, LlamaCpp, *(api.kind for api in APIS)])
 def test_who_takes_messages(kind: Any) -> None:
-    """The HTTP providers and the engine declare that they send it."""
+    """The HTTP providers and the engine declare that they send it, and tools."""
     assert kind.takes_messages
+    assert kind.takes_tools
 
 
 def test_thinking_is_asked_back() -> None:
@@ -189,4 +287,4 @@ def test_thinking_is_asked_back() -> None:
 
     said = [message for message in provider.body(REQUEST)["messages"] if message["role"] == "assistant"]
 
-    assert [message["reasoning_content"] for message in said] == ["", ""]
+    assert [message["reasoning_content"] for message in said] == ["", "", "Hm."]

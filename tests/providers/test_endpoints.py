@@ -340,28 +340,11 @@ def test_deepseek_gets_its_thinking_back(server: MisbehavingServer) -> None:
 @pytest.mark.parametrize(
     ("name", "chunk", "failure_type", "retryable"),
     [
-        pytest.param(
-            "openrouter",
-            {
-                **chat_chunk({"content": ""}, "error"),
-                "error": {"code": 502, "message": "Provider disconnected"},
-            },
-            "http_502",
-            True,
-            id="openrouter",
-        ),
-        pytest.param(
-            "groq", {**chat_chunk({}), "x_groq": {"error": "over capacity"}}, "stream_error", True, id="groq"
-        ),
-        pytest.param(
-            "litellm",
-            {"error": {"message": "litellm.RateLimitError", "type": "throttling_error", "code": "429"}},
-            "http_429",
-            True,
-            id="litellm",
-        ),
+        pytest.param("openrouter", {**chat_chunk({"content": ""}, "error"), "error": {"code": 502, "message": "Provider disconnected"}}, "http_502", True, id="openrouter"),
+        pytest.param("groq", {**chat_chunk({}), "x_groq": {"error": "over capacity"}}, "stream_error", True, id="groq"),
+        pytest.param("litellm", {"error": {"message": "litellm.RateLimitError", "type": "throttling_error", "code": "429"}}, "http_429", True, id="litellm"),
     ],
-)
+)  # fmt: skip
 def test_an_error_in_a_stream(
     server: MisbehavingServer, name: str, chunk: dict[str, Any], failure_type: str, retryable: bool
 ) -> None:

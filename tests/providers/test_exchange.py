@@ -6,7 +6,6 @@ import pytest
 
 from pytest_openclaw.providers.exchange import Exchange
 from pytest_openclaw.types.replies import Timing
-from pytest_openclaw.types.tool_calls import ToolCall
 
 
 class Clock:
@@ -118,87 +117,6 @@ def test_surrogates_split_over_pieces(exchange):
 
     assert {reply.text, reply.reasoning, reply.tool_calls[0].arguments} == {"🦞\ufffd"}
     assert reply.raw == "<think>\n🦞\ufffd\n</think>\n\n🦞\ufffd"
-
-
-@pytest.mark.parametrize(
-    ("fragments", "calls"),
-    [
-        pytest.param(
-            [
-                {"key": 0, "id": "a", "name": "f"},
-                {"key": 0, "arguments": '{"x"'},
-                {"key": 0, "arguments": ":1}"},
-            ],
-            [("f", '{"x":1}', "a")],
-            id="by-index",
-        ),
-        pytest.param(
-            [
-                {"key": 0, "id": "a", "name": "f"},
-                {"key": 1, "id": "b", "name": "g"},
-                {"key": 0, "arguments": "1"},
-                {"key": 1, "arguments": "2"},
-            ],
-            [("f", "1", "a"), ("g", "2", "b")],
-            id="interleaved",
-        ),
-        pytest.param(
-            [{"id": "a", "name": "f"}, {"arguments": "1"}, {"name": "f"}, {"arguments": "2"}],
-            [("f", "1", "a"), ("f", "2", None)],
-            id="no-index-a-name-begins-a-call",
-        ),
-        pytest.param(
-            [{"id": "a", "name": "f", "arguments": "1"}, {"id": "a", "name": "f", "arguments": "2"}],
-            [("f", "12", "a")],
-            id="no-index-but-an-id",
-        ),
-        pytest.param(
-            [
-                {"key": 0, "id": "a", "name": "f", "arguments": "1"},
-                {"key": 0, "id": "b", "name": "g", "arguments": "2"},
-            ],
-            [("f", "1", "a"), ("g", "2", "b")],
-            id="all-of-them-numbered-0",
-        ),
-        pytest.param(
-            [{"key": 0, "name": "f"}, {"key": 0, "name": "f", "arguments": "1"}],
-            [("f", "1", None)],
-            id="the-name-repeated",
-        ),
-        pytest.param(
-            [{"key": "fc", "name": "f", "arguments": "1"}, {"key": "fc", "arguments": "12", "whole": True}],
-            [("f", "12", None)],
-            id="whole-arguments-replace-pieces",
-        ),
-        pytest.param(
-            [{"key": "fc", "name": "f", "arguments": "1"}, {"key": "fc", "id": "a", "whole": True}],
-            [("f", "1", "a")],
-            id="nothing-replaces-nothing",
-        ),
-        pytest.param(
-            [{"key": "fc", "name": "f"}, {"key": 7, "arguments": "1"}],
-            [("f", "1", None)],
-            id="another-key-without-a-name-continues",
-        ),
-        pytest.param(
-            [
-                {"key": "fc", "id": "a", "name": "f", "arguments": '{"x":1}'},
-                {"key": "fc", "id": "a", "name": "f", "arguments": '{"x":2}', "whole": True},
-            ],
-            [("f", '{"x":2}', "a")],
-            id="whole-arguments-replace-a-whole-piece",
-        ),
-        pytest.param([{"key": 0, "arguments": "1"}], [], id="a-call-without-a-name-is-none"),
-    ],
-)
-def test_tool_calls_from_fragments(exchange, fragments, calls):
-    """Fragments of one call are joined, whatever the server omits."""
-    for fragment in fragments:
-        exchange.receive_tool_call(**fragment)
-
-    assert exchange.reply().tool_calls == tuple(
-        ToolCall(name=name, arguments=arguments, id=id_) for name, arguments, id_ in calls
-    )
 
 
 def test_the_last_usage_counts(exchange):

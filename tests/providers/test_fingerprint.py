@@ -9,8 +9,9 @@ import pytest
 
 from pytest_openclaw.providers import fingerprint as module
 from pytest_openclaw.types.faults import CallFailed
-from tests.providers.servers.apis import CHAT
+from tests.providers.servers.apis import CHAT, GEMINI, MESSAGES
 from tests.providers.servers.misbehaving import Hang, Script
+from tests.providers.servers.ollama import OLLAMA
 
 TEMPLATE = "{{ messages }}"
 TEMPLATE_SHA256 = hashlib.sha256(TEMPLATE.encode()).hexdigest()
@@ -18,15 +19,8 @@ TEMPLATE_SHA256 = hashlib.sha256(TEMPLATE.encode()).hexdigest()
 LLAMA_CPP_MODELS = {
     "models": [{"name": "smollm2:135m"}],
     "object": "list",
-    "data": [
-        {
-            "id": "smollm2:135m",
-            "aliases": ["smollm2:135m", "smol"],
-            "owned_by": "llamacpp",
-            "meta": {"n_ctx": 8192, "n_ctx_train": 16384, "n_params": 134515008, "ftype": "Q4_1"},
-        }
-    ],
-}
+    "data": [{"id": "smollm2:135m", "aliases": ["smollm2:135m", "smol"], "owned_by": "llamacpp", "meta": {"n_ctx": 8192, "n_ctx_train": 16384, "n_params": 134515008, "ftype": "Q4_1"}}],
+}  # fmt: skip
 PROPS = {
     "default_generation_settings": {"n_ctx": 4096},
     "model_path": "/home/someone/models/secret.gguf",
@@ -45,18 +39,15 @@ OLLAMA_SHOW = {
     "model_info": {"llama.context_length": 131072},
 }
 OLLAMA_TAGS = {
-    "models": [
-        {"name": "other:latest", "digest": "b" * 64},
-        {"name": "llama3.2:latest", "model": "llama3.2:latest", "digest": "a" * 64},
-    ]
-}
+    "models": [{"name": "other:latest", "digest": "b" * 64}, {"name": "llama3.2:latest", "model": "llama3.2:latest", "digest": "a" * 64}]
+}  # fmt: skip
 
 
-def working(server, work):
+def working(server, work, api=CHAT):
     """Let a provider at this server do something, in a separate loop."""
 
     async def doing():
-        provider = CHAT.provider(server.url, OLLAMA_API_KEY="a-key")
+        provider = api.provider(server.url, **{api.key_env: "a-key"})
         try:
             return await work(provider)
         finally:
@@ -139,48 +130,61 @@ def test_a_server_that_is_silent(server, monkeypatch):
     assert [request.path for request in server.requests] == ["/v1/models", "/api/version", "/api/show"]
 
 
-@pytest.mark.parametrize(
-    ("answer", "names"),
-    [
-        pytest.param(OLLAMA_MODELS, ("llama3.2:latest",), id="openai"),
-        pytest.param({"models": [{"name": "a"}, {"name": "b"}]}, ("a", "b"), id="ollama"),
-        pytest.param({"data": []}, (), id="none"),
-        pytest.param({"object": "list", "data": None}, (), id="ollama-without-models"),
-        pytest.param({"data": [{"id": ""}, 5, {"id": "a"}]}, ("a",), id="nonsense-left-out"),
-    ],
-)
-def test_models(server, answer, names):
-    """The names of the models served, in the server's order."""
-    server.on("/v1/models", Script.answer(answer))
-
-    assert working(server, lambda provider: provider.models()) == names
-    assert server.requests[0].headers["authorization"] == "Bearer a-key"
+CLAUDE = {"data": [{"type": "model", "id": name} for name in ("claude-a", "claude-b")], "has_more": False}
+GOOGLE = {
+    "models": [
+        {"name": "models/gemini-a", "supportedGenerationMethods": ["generateContent", "countTokens"]},
+        {"name": "models/embedding-b", "supportedGenerationMethods": ["embedContent"]},
+        {"name": "models/c"},
+        {"displayName": "nameless"},
+    ]
+}
 
 
 @pytest.mark.parametrize(
-    ("script", "message"),
+    ("api", "path", "answer", "names"),
     [
-        pytest.param(
-            Script.answer({"hello": 1}),
-            "ollama_openai: the answer cannot be read: its list of models has no list.",
-            id="no-list",
-        ),
-        pytest.param(Script.answer(status=404), "ollama_openai: HTTP 404: Whatever", id="no-such-route"),
-        pytest.param(
-            Script.answer("[]", content_type="application/json"),
-            "ollama_openai: the answer cannot be read: no JSON object: [].",
-            id="no-object",
-        ),
+        pytest.param(CHAT, "/v1/models", OLLAMA_MODELS, ("llama3.2:latest",), id="openai"),
+        pytest.param(CHAT, "/v1/models", {"models": [{"name": "a"}, {"name": "b"}]}, ("a", "b"), id="ollama"),
+        pytest.param(CHAT, "/v1/models", {"data": []}, (), id="none"),
+        pytest.param(CHAT, "/v1/models", {"object": "list", "data": None}, (), id="ollama-without-models"),
+        pytest.param(CHAT, "/v1/models", {"data": [{"id": ""}, 5, {"id": "a"}]}, ("a",), id="nonsense-left-out"),
+        pytest.param(OLLAMA, "/api/tags", {"models": [{"name": "a"}, {"name": 5}]}, ("a",), id="ollama-without-capabilities"),
+        pytest.param(OLLAMA, "/api/tags", {"models": None}, (), id="ollama-none"),
+        pytest.param(MESSAGES, "/v1/models?limit=1000", CLAUDE, ("claude-a", "claude-b"), id="anthropic-in-one-page"),
+        pytest.param(GEMINI, "/v1beta/models?pageSize=1000", GOOGLE, ("gemini-a", "c"), id="gemini-that-generate-text"),
     ],
-)
-def test_models_that_cannot_be_listed(server, script, message):
+)  # fmt: skip
+def test_models(server, api, path, answer, names):
+    """The names of the models served, in the server's order; the key is shown."""
+    server.on(path, Script.answer(answer))
+
+    assert working(server, lambda provider: provider.models(), api) == names
+    header, value = api.shown_key("a-key")
+    assert server.requests[0].headers[header] == value
+
+
+NO_LIST = "the answer cannot be read: its list of models has no list."
+
+
+@pytest.mark.parametrize(
+    ("api", "script", "message"),
+    [
+        pytest.param(CHAT, Script.answer({"hello": 1}), NO_LIST, id="no-list"),
+        pytest.param(GEMINI, Script.answer({"data": []}), NO_LIST, id="gemini"),
+        pytest.param(OLLAMA, Script.answer({"hello": 1}), NO_LIST, id="ollama"),
+        pytest.param(CHAT, Script.answer(status=404), "HTTP 404: Whatever", id="no-such-route"),
+        pytest.param(CHAT, Script.answer("[]", content_type="application/json"), "the answer cannot be read: no JSON object: [].", id="no-object"),
+    ],
+)  # fmt: skip
+def test_models_that_cannot_be_listed(server, api, script, message):
     """A wildcard cannot be resolved without a list, and the message says why."""
-    server.on("/v1/models", script)
+    server.on("*", script)
 
     with pytest.raises(CallFailed) as raised:
-        working(server, lambda provider: provider.models())
+        working(server, lambda provider: provider.models(), api)
 
-    assert str(raised.value).startswith(message)
+    assert str(raised.value).startswith(f"{api.kind.name}: {message}")
 
 
 @pytest.mark.parametrize(

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from pytest_openclaw.types.faults import outcome_of
 from pytest_openclaw.types.replies import Fault, Reply
 from tests.providers.servers.apis import (
-    APIS,
     CHAT,
     GEMINI,
     MESSAGES,
@@ -21,46 +20,23 @@ from tests.providers.servers.apis import (
     event,
     gemini_answer,
 )
-from tests.providers.servers.misbehaving import MisbehavingServer, Script, sse
-from tests.providers.servers.ollama import OllamaServer, answer, done, lines, native, said
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from tests.providers.servers.misbehaving import Script, sse
+from tests.providers.servers.ollama import OllamaServer, answer, done, lines, native
 
 pytestmark = pytest.mark.newest
+End = Callable[[str, str], Reply | Fault]
 
 
-@dataclass(frozen=True)
-class Ends:
-    """Ask a server that sends this text, then this finish word."""
+@pytest.fixture
+def end(server: Any, api: Api, stream: bool) -> End:
+    """Ask a server of one of the APIs that sends a text, then a finish word."""
 
-    name: str
-    ask: Callable[[str, str, bool], Reply | Fault]
+    def asked(text: str, word: str) -> Reply | Fault:
+        script = Script.stream(*([api.text(text)] if text else []), api.end(word))
+        server.enqueue(script if stream else Script.answer(api.whole(text, word)))
+        return ask(api.provider(server.url), stream=stream)
 
-
-def _over(api: Api) -> Ends:
-    def asked(text: str, word: str, stream: bool) -> Reply | Fault:
-        with MisbehavingServer() as server:
-            script = Script.stream(*([api.text(text)] if text else []), api.end(word))
-            server.enqueue(script if stream else Script.answer(api.whole(text, word)))
-            return ask(api.provider(server.url), stream=stream)
-
-    return Ends(api.kind.name, asked)
-
-
-def _over_ollama(text: str, word: str, stream: bool) -> Reply | Fault:
-    streamed = answer(lines(*([said(text)] if text else []), done(word)))
-    with OllamaServer(lambda _: streamed if stream else Script.answer(done(word, content=text))) as server:
-        return ask(native(server.url), stream=stream)
-
-
-ENDS = [*map(_over, APIS), Ends("ollama_native", _over_ollama)]
-
-
-@pytest.fixture(params=ENDS, ids=lambda ends: ends.name)
-def ends(request: pytest.FixtureRequest) -> Ends:
-    """One of the APIs, and Ollama's own."""
-    return request.param
+    return asked
 
 
 def row(result: Reply | Fault) -> tuple[str, str | None, str | None]:
@@ -84,9 +60,9 @@ def row(result: Reply | Fault) -> tuple[str, str | None, str | None]:
         *((word, word) for word in ("pause_turn", "bored", "OTHER", "TOO_MANY_TOOL_CALLS")),
     ],
 )  # fmt: skip
-def test_a_word_after_an_answer(ends: Ends, stream: bool, word: str, meaning: str) -> None:
+def test_a_word_after_an_answer(end: End, word: str, meaning: str) -> None:
     """A known word has its meaning in the row, in any case and by any API; an unknown one is kept."""
-    reply = ends.ask("Hi.", word, stream)
+    reply = end("Hi.", word)
 
     failure = meaning if meaning in ("content_filter", "refusal") else None
     assert row(reply) == ("ok", failure, meaning)
@@ -101,9 +77,9 @@ FAILURES = (
 
 
 @pytest.mark.parametrize("word", FAILURES)
-def test_a_servers_failure_without_an_answer(ends: Ends, stream: bool, word: str) -> None:
+def test_a_servers_failure_without_an_answer(end: End, word: str) -> None:
     """A word for the server's own failure is a fault that is tried again, never the model's failure."""
-    fault = ends.ask("", word, stream)
+    fault = end("", word)
 
     assert row(fault) == ("error", "stream_error", None)
     assert isinstance(fault, Fault)
@@ -112,9 +88,9 @@ def test_a_servers_failure_without_an_answer(ends: Ends, stream: bool, word: str
 
 
 @pytest.mark.parametrize("word", ["network_error", "error", "abort"])
-def test_a_servers_failure_after_tokens(ends: Ends, stream: bool, word: str) -> None:
+def test_a_servers_failure_after_tokens(end: End, word: str) -> None:
     """The text is kept and is no answer; what was generated is not asked for again."""
-    fault = ends.ask("Hel", word, stream)
+    fault = end("Hel", word)
 
     assert row(fault) == ("error", "stream_error", None)
     assert isinstance(fault, Fault)
@@ -131,9 +107,9 @@ def test_a_servers_failure_after_tokens(ends: Ends, stream: bool, word: str) -> 
         ("PUP_LIMITED_DISABLED", ("auth_error", "http_403", None)),
     ],
 )
-def test_a_word_without_an_answer(ends: Ends, stream: bool, word: str, expected: tuple[Any, ...]) -> None:
+def test_a_word_without_an_answer(end: End, word: str, expected: tuple[Any, ...]) -> None:
     """A context that is full before the first token is too small for the prompt."""
-    assert row(ends.ask("", word, stream)) == expected
+    assert row(end("", word)) == expected
 
 
 @pytest.mark.parametrize(
@@ -200,12 +176,7 @@ def _refused_by_claude(message: str) -> dict[str, Any]:
     ("api", "payload", "failure"),
     [
         pytest.param(GEMINI, _filtered_by_gemini, "content_filter", id="finishMessage"),
-        pytest.param(
-            GEMINI,
-            lambda message: {"promptFeedback": {"blockReason": "SAFETY", "blockReasonMessage": message}},
-            "content_filter",
-            id="blockReasonMessage",
-        ),
+        pytest.param(GEMINI, lambda message: {"promptFeedback": {"blockReason": "SAFETY", "blockReasonMessage": message}}, "content_filter", id="blockReasonMessage"),
         pytest.param(MESSAGES, _refused_by_claude, "refusal", id="stop_details"),
     ],
 )  # fmt: skip

@@ -33,23 +33,14 @@ FORMS = {
     "closing-entries": ([[A], [B], [entry("get", "", index=0, id="a")], [entry("get", "", index=0, id="b")]], BOTH),
     "closing-entries-of-null": ([[A], [B], [entry(index=0, id="a") | {"function": None}]], BOTH),
     "a-summary": ([[A], [B], [A, B]], BOTH),
-    "a-summary-without-ids-at-0": (
-        [[A], [B], [entry("get", OSLO, index=0), entry("get", ROME, index=0)]],
-        BOTH,
-    ),
-    "a-summary-with-new-ids": (
-        [[A], [B], [entry("get", OSLO, index=0, id="x"), entry("get", ROME, index=1, id="y")]],
-        BOTH,
-    ),
+    "a-summary-without-ids-at-0": ([[A], [B], [entry("get", OSLO, index=0), entry("get", ROME, index=0)]], BOTH),
+    "a-summary-with-new-ids": ([[A], [B], [entry("get", OSLO, index=0, id="x"), entry("get", ROME, index=1, id="y")]], BOTH),
     "an-empty-twin-before": ([[entry("get", "", index=0, id="a")], [entry("get", OSLO, index=1, id="a")]], BOTH[:1]),
     "an-empty-twin-after": ([[A], [entry("get", "{}", index=1, id="a")]], BOTH[:1]),
     "a-nameless-twin": ([[A], [entry("", "", index=1, id="a")]], BOTH[:1]),
     "a-name-in-pieces": ([[entry("g", "", index=0, id="a")], [entry("et", index=0)], [entry(None, OSLO, index=0)]], BOTH[:1]),
     "a-growing-name": ([[entry("g", index=0)], [entry("get", index=0)], [entry(None, OSLO, index=0)]], BOTH[:1]),
-    "a-name-in-each-piece": (
-        [[entry("get", OSLO[:5], index=0, id="a")], [entry("get", OSLO[5:], index=0, id="a")]],
-        BOTH[:1],
-    ),
+    "a-name-in-each-piece": ([[entry("get", OSLO[:5], index=0, id="a")], [entry("get", OSLO[5:], index=0, id="a")]], BOTH[:1]),
     "all-at-0-interleaved": (
         [
             [entry("get", OSLO[:5], index=0, id="a"), entry("get", ROME[:5], index=0, id="b")],
@@ -57,22 +48,10 @@ FORMS = {
         ],
         BOTH,
     ),
-    "growing-arguments": (
-        [[entry("get", OSLO[:1], index=0, id="a")], [entry(None, OSLO[:9], index=0)], [entry(None, OSLO, index=0)]],
-        BOTH[:1],
-    ),
-    "objects-and-nulls": (
-        [[entry("get", index=None, id=None) | {"function": {"name": "get", "arguments": {"city": "Oslo"}}}]],
-        BOTH[:1],
-    ),
-    "null-arguments-first": (
-        [[{"index": 0, "id": "a", "function": {"name": "get", "arguments": None}}], [entry(None, OSLO, index=0)]],
-        BOTH[:1],
-    ),
-    "pieces-of-blanks-and-braces": (
-        [[entry("get", piece, index=0, id="a")] for piece in ('{"a": ', "{}", ",", " ", '"b": 1', "}")],
-        [("get", '{"a": {}, "b": 1}')],
-    ),
+    "growing-arguments": ([[entry("get", OSLO[:1], index=0, id="a")], [entry(None, OSLO[:9], index=0)], [entry(None, OSLO, index=0)]], BOTH[:1]),
+    "objects-and-nulls": ([[entry("get", index=None, id=None) | {"function": {"name": "get", "arguments": {"city": "Oslo"}}}]], BOTH[:1]),
+    "null-arguments-first": ([[{"index": 0, "id": "a", "function": {"name": "get", "arguments": None}}], [entry(None, OSLO, index=0)]], BOTH[:1]),
+    "pieces-of-blanks-and-braces": ([[entry("get", piece, index=0, id="a")] for piece in ('{"a": ', "{}", ",", " ", '"b": 1', "}")], [("get", '{"a": {}, "b": 1}')]),
 }  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Answers in a wrong form, and in unusual but valid forms: for both APIs, streamed and not."""
+"""Answers in a wrong form, and in unusual but valid forms: for all APIs, streamed and not."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 from pytest_openclaw.providers import http, limits
 from tests.providers.servers.apis import APIS, as_json, ask, described
 from tests.providers.servers.misbehaving import Close, Hang, Pause, Reset, Script, head, sse
+from tests.providers.servers.ollama import OLLAMA
 
 
 @pytest.mark.parametrize(
@@ -18,14 +19,9 @@ from tests.providers.servers.misbehaving import Close, Hang, Pause, Reset, Scrip
         pytest.param(b'{"choi', "application/json", 'no JSON object: {"choi', id="cut-json"),
         pytest.param(b"[1]", "application/json", "no JSON object: [1]", id="a-list"),
         pytest.param(b"{}", "application/json", "this holds no answer: {}", id="another-object"),
-        pytest.param(
-            b"<html><title>Log in</title>",
-            "text/html; charset=utf-8",
-            "a web page, 'Log in'",
-            id="captive-portal",
-        ),
+        pytest.param(b"<html><title>Log in</title>", "text/html; charset=utf-8", "a web page, 'Log in'", id="captive-portal"),
     ],
-)
+)  # fmt: skip
 def test_malformed(api, stream, server, body, content_type, why):
     """A 200 that is no answer is malformed, and its text is kept."""
     server.enqueue(Script.answer(body, content_type=content_type))
@@ -86,18 +82,13 @@ def test_an_event_cut_in_the_middle_is_a_missing_end(api, server):
 @pytest.mark.parametrize(
     ("error", "failure_type", "availability"),
     [
-        pytest.param(
-            {"message": "m not here", "code": "model_not_found"},
-            "model_not_found",
-            "skipped_unavailable",
-            id="code",
-        ),
+        pytest.param({"message": "m not here", "code": "model_not_found"}, "model_not_found", "skipped_unavailable", id="code"),
         pytest.param({"message": "busy", "type": "overloaded_error"}, "http_529", "error", id="type"),
         pytest.param({"message": "slow", "code": 429}, "http_429", "rate_limited", id="number"),
         pytest.param({"message": "boom"}, "stream_error", "error", id="unclassed"),
         pytest.param("boom", "stream_error", "error", id="text"),
     ],
-)
+)  # fmt: skip
 def test_an_error_inside_a_200(api, stream, server, error, failure_type, availability):
     """Before any token, an error object is classified by its own code or type."""
     payload = {"error": error}
@@ -188,7 +179,13 @@ def test_a_body_that_swells(api, stream, server, monkeypatch):
     assert fault.message == f"{api.kind.name}: the answer cannot be read: it is longer than 1 MiB."
 
 
-@pytest.mark.parametrize("piece", [b"x" * 65536, b"data: 1\n" * 8192], ids=["a-line", "many-lines"])
+@pytest.mark.parametrize(
+    ("api", "piece"),
+    [
+        *(pytest.param(api, b"x" * 65536, id=f"{api.kind.name}-a-line") for api in (*APIS, OLLAMA)),
+        *(pytest.param(api, b"data: 1\n" * 8192, id=f"{api.kind.name}-many-lines") for api in APIS),
+    ],
+)
 def test_an_event_without_end(api, stream, server, monkeypatch, piece):
     """One event may have a limited share of a body; the text before it is kept."""
     monkeypatch.setattr(limits, "MOST_EVENT_BYTES", 1 << 20)
@@ -235,8 +232,8 @@ def test_a_whole_answer_to_a_stream_request(api, server):
 
 
 def test_a_stream_to_a_whole_request(api, server):
-    """An unrequested stream is read too."""
-    server.enqueue(Script.stream(api.text("Hi."), api.end()))
+    """An unrequested stream is read too, by its content type."""
+    server.enqueue(Script.stream(api.text("Hi."), api.end(), content_type=api.content_type))
 
     reply = ask(api.provider(server.url), stream=False)
 

@@ -27,32 +27,12 @@ from tests.providers.servers.misbehaving import (
 @pytest.mark.parametrize(
     ("script", "failure_type", "why"),
     [
-        pytest.param(
-            Script.of(Reset()),
-            "connect_error",
-            "the connection was lost before any answer (reset by the server).",
-            id="reset",
-        ),
-        pytest.param(
-            Script.of(Close()),
-            "connect_error",
-            "the connection was lost before any answer (closed by the server).",
-            id="closed",
-        ),
-        pytest.param(
-            Script.of(b"HTTP/1.1 200 OK\r\ncontent-", Close()),
-            "connect_error",
-            "the connection was lost before any answer (closed by the server).",
-            id="closed-in-the-headers",
-        ),
-        pytest.param(
-            Script.of(b"SSH-2.0\r\n\r\n", Close()),
-            "malformed_response",
-            "the answer cannot be read: no HTTP answer: illegal status line: bytearray(b'SSH-2.0').",
-            id="no-http",
-        ),
+        pytest.param(Script.of(Reset()), "connect_error", "the connection was lost before any answer (reset by the server).", id="reset"),
+        pytest.param(Script.of(Close()), "connect_error", "the connection was lost before any answer (closed by the server).", id="closed"),
+        pytest.param(Script.of(b"HTTP/1.1 200 OK\r\ncontent-", Close()), "connect_error", "the connection was lost before any answer (closed by the server).", id="closed-in-the-headers"),
+        pytest.param(Script.of(b"SSH-2.0\r\n\r\n", Close()), "malformed_response", "the answer cannot be read: no HTTP answer: illegal status line: bytearray(b'SSH-2.0').", id="no-http"),
     ],
-)
+)  # fmt: skip
 def test_no_answer(api, stream, server, script, failure_type, why):
     """A connection that ends before any answer may be retried; an answer that is not HTTP may not."""
     server.enqueue(script)
@@ -84,26 +64,11 @@ def look_up(monkeypatch, work):
 @pytest.mark.parametrize(
     ("error", "status", "why"),
     [
-        pytest.param(
-            socket.gaierror(socket.EAI_NONAME, "Name or service not known"),
-            "skipped_unavailable",
-            "nothing answers at BASE (unknown host).",
-            id="unknown-host",
-        ),
-        pytest.param(
-            OSError(errno.EHOSTUNREACH, "No route to host"),
-            "skipped_unavailable",
-            "nothing answers at BASE (there is no way to that host).",
-            id="no-route",
-        ),
-        pytest.param(
-            OSError(errno.EMFILE, "Too many open files"),
-            "error",
-            "the connection was lost before any answer (Too many open files).",
-            id="our-own-machine",
-        ),
+        pytest.param(socket.gaierror(socket.EAI_NONAME, "Name or service not known"), "skipped_unavailable", "nothing answers at BASE (unknown host).", id="unknown-host"),
+        pytest.param(OSError(errno.EHOSTUNREACH, "No route to host"), "skipped_unavailable", "nothing answers at BASE (there is no way to that host).", id="no-route"),
+        pytest.param(OSError(errno.EMFILE, "Too many open files"), "error", "the connection was lost before any answer (Too many open files).", id="our-own-machine"),
     ],
-)
+)  # fmt: skip
 def test_no_connection(api, monkeypatch, error, status, why):
     """A missing host marks the whole endpoint; a problem of this machine does not."""
 
@@ -265,70 +230,6 @@ def test_statuses(api, stream, server, status, expected):
 
     assert (fault.failure_type, fault.status, fault.retryable, fault.scope) == expected
     assert "No." in fault.message
-
-
-@pytest.mark.parametrize(
-    ("status", "body", "failure_type", "availability", "reach"),
-    [
-        pytest.param(
-            404,
-            {"error": {"message": "model 'm' not found", "type": "api_error"}},
-            "model_not_found",
-            "skipped_unavailable",
-            "target",
-            id="ollama-model",
-        ),
-        pytest.param(
-            404,
-            {"error": "model 'm' not found"},
-            "model_not_found",
-            "skipped_unavailable",
-            "target",
-            id="ollama-text",
-        ),
-        pytest.param(
-            429,
-            {"error": {"message": "You exceeded your quota", "code": "insufficient_quota"}},
-            "quota_exhausted",
-            "rate_limited",
-            "target",
-            id="openai-quota",
-        ),
-        pytest.param(
-            400,
-            {"error": {"code": 400, "message": "too long", "type": "exceed_context_size_error"}},
-            "context_overflow",
-            "error",
-            "cell",
-            id="llama.cpp-context",
-        ),
-        pytest.param(
-            400,
-            {"error": {"message": "This model's maximum context length is 8192 tokens.", "code": None}},
-            "context_overflow",
-            "error",
-            "cell",
-            id="openai-context",
-        ),
-        pytest.param(
-            400,
-            {"error": {"message": "filtered", "code": "content_filter"}},
-            "content_filter",
-            "ok",
-            "cell",
-            id="azure-filter",
-        ),
-        pytest.param(502, "<html><title>Bad gateway</title>", "http_502", "error", "cell", id="html"),
-        pytest.param(500, b"", "http_500", "error", "cell", id="empty"),
-    ],
-)
-def test_error_bodies(api, stream, server, status, body, failure_type, availability, reach):
-    """A server's own code or type takes precedence over its status."""
-    server.enqueue(Script.answer(body, status=status))
-
-    fault = ask(api.provider(server.url), stream=stream)
-
-    assert (fault.failure_type, fault.status, fault.scope) == (failure_type, availability, reach)
 
 
 @pytest.mark.parametrize(

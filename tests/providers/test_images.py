@@ -17,7 +17,7 @@ from pytest_openclaw.types.protocols import ProviderSetup
 from pytest_openclaw.types.replies import Reply, Turn
 from pytest_openclaw.types.requests import Request
 from tests.images import JPEG, png
-from tests.providers.servers.apis import ask, described
+from tests.providers.servers.apis import ask, described, of_events
 from tests.providers.servers.misbehaving import Script
 from tests.providers.servers.ollama import OllamaServer, native
 
@@ -41,12 +41,8 @@ SENT: dict[str, Any] = {
         {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG_64}},
         {"type": "image", "source": {"type": "base64", "media_type": "image/jpeg", "data": JPEG_64}},
     ],
-    "gemini": [
-        {"text": "Say hi."},
-        {"inlineData": {"mimeType": "image/png", "data": PNG_64}},
-        {"inlineData": {"mimeType": "image/jpeg", "data": JPEG_64}},
-    ],
-}
+    "gemini": [{"text": "Say hi."}, {"inlineData": {"mimeType": "image/png", "data": PNG_64}}, {"inlineData": {"mimeType": "image/jpeg", "data": JPEG_64}}],
+}  # fmt: skip
 TALK = (Turn(user="Hello."), Turn(text="Hello, what is it?"))
 
 
@@ -56,6 +52,7 @@ def questions(body: dict[str, Any]) -> list[Any]:
     return [one.get("parts", one.get("content")) for one in messages if one["role"] == "user"]
 
 
+@of_events
 @pytest.mark.parametrize("before", [(), TALK], ids=["alone", "after-a-talk"])
 def test_pictures_follow_the_text(server, api, stream, before):
     """Each API gets text and pictures in its own form, in the order of the suite, in the prompt alone."""

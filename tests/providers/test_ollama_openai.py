@@ -8,10 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_openclaw.core.errors import TargetError
 from pytest_openclaw.providers.exchange import Exchange
-from pytest_openclaw.providers.ollama_openai import OllamaOpenAI, chat_body, read_chat
-from pytest_openclaw.types.protocols import ProviderSetup
+from pytest_openclaw.providers.ollama_openai import chat_body, read_chat
 from pytest_openclaw.types.requests import Request
 from pytest_openclaw.types.tool_calls import ToolCall
 from tests.providers.servers.apis import CHAT, CHAT_USAGE, ask, chat_chunk, chat_usage
@@ -53,18 +51,10 @@ def test_body():
         pytest.param({"max_output_tokens": 5}, {"max_tokens": 5}, id="max-tokens"),
         pytest.param({"temperature": 0.5}, {"temperature": 0.5}, id="temperature"),
         pytest.param({"seed": 2}, {"seed": 2}, id="seed"),
-        pytest.param(
-            {"thinking_level": "high"},
-            {"reasoning_effort": "high", "think": True, "temperature": 0.0},
-            id="thinking",
-        ),
-        pytest.param(
-            {"system": "Be brief."},
-            {"messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"}]},
-            id="system",
-        ),
+        pytest.param({"thinking_level": "high"}, {"reasoning_effort": "high", "think": True, "temperature": 0.0}, id="thinking"),
+        pytest.param({"system": "Be brief."}, {"messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"}]}, id="system"),
     ],
-)
+)  # fmt: skip
 def test_body_of(request_, part):
     """Each field of a request has its place in the body."""
     body = chat_body(Request(model="m", prompt="Hi", **request_))
@@ -118,32 +108,17 @@ def test_stream_of_llama_cpp():
         pytest.param({"content": "a", "reasoning_content": "b"}, "a", "b", None, id="reasoning_content"),
         pytest.param({"content": "a", "reasoning": "b"}, "a", "b", None, id="reasoning"),
         pytest.param({"content": "a", "thinking": "b"}, "a", "b", None, id="thinking"),
-        pytest.param(
-            {"reasoning": "b", "reasoning_content": "b"}, "", "b", None, id="one-thought-under-two-names"
-        ),
+        pytest.param({"reasoning": "b", "reasoning_content": "b"}, "", "b", None, id="one-thought-under-two-names"),
         pytest.param({"content": "", "reasoning": "b"}, "", "b", None, id="reasoning-only"),
         pytest.param({"content": None, "refusal": "No."}, "", "", "No.", id="refusal"),
         pytest.param({"content": "a", "refusal": None}, "a", "", None, id="null-refusal"),
         pytest.param({"content": [{"type": "text", "text": "a"}, "b"]}, "ab", "", None, id="parts"),
         pytest.param({"content": [{"type": "refusal", "refusal": "No."}]}, "", "", "No.", id="refusal-part"),
-        pytest.param(
-            {
-                "content": [
-                    {"type": "thinking", "thinking": [{"type": "text", "text": "b"}]},
-                    {"type": "text", "text": "a"},
-                ]
-            },
-            "a",
-            "b",
-            None,
-            id="thinking-part",
-        ),
-        pytest.param(
-            {"content": [{"type": "thinking", "thinking": "b"}]}, "", "b", None, id="thinking-part-of-text"
-        ),
+        pytest.param({"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "b"}]}, {"type": "text", "text": "a"}]}, "a", "b", None, id="thinking-part"),
+        pytest.param({"content": [{"type": "thinking", "thinking": "b"}]}, "", "b", None, id="thinking-part-of-text"),
         pytest.param({"content": 5, "tool_calls": "x", "refusal": {}}, "", "", None, id="nonsense"),
     ],
-)
+)  # fmt: skip
 def test_channels(message, text, reasoning, refusal):
     """Text, reasoning and refusal are kept apart, by whatever names, streamed or whole."""
     for reply in (read(whole(message)), read(chat_chunk(message), chat_chunk({}, "stop"))):
@@ -153,34 +128,15 @@ def test_channels(message, text, reasoning, refusal):
 @pytest.mark.parametrize(
     ("calls", "expected"),
     [
-        pytest.param(
-            [{"id": "a", "type": "function", "function": {"name": "read", "arguments": '{"p":1}'}}],
-            [("read", '{"p":1}', "a")],
-            id="one",
-        ),
-        pytest.param(
-            [
-                {"function": {"name": "read", "arguments": "{}"}},
-                {"function": {"name": "read", "arguments": "{}"}},
-            ],
-            [("read", "{}", None), ("read", "{}", None)],
-            id="two-alike-without-ids",
-        ),
-        pytest.param(
-            [{"function": {"name": "read", "arguments": {"p": "ü"}}}],
-            [("read", '{"p": "ü"}', None)],
-            id="an-object",
-        ),
-        pytest.param(
-            [{"function": {"name": "read", "arguments": {}}}], [("read", "{}", None)], id="empty-object"
-        ),
+        pytest.param([{"id": "a", "type": "function", "function": {"name": "read", "arguments": '{"p":1}'}}], [("read", '{"p":1}', "a")], id="one"),
+        pytest.param([{"function": {"name": "read", "arguments": "{}"}}, {"function": {"name": "read", "arguments": "{}"}}], [("read", "{}", None), ("read", "{}", None)], id="two-alike-without-ids"),
+        pytest.param([{"function": {"name": "read", "arguments": {"p": "ü"}}}], [("read", '{"p": "ü"}', None)], id="an-object"),
+        pytest.param([{"function": {"name": "read", "arguments": {}}}], [("read", "{}", None)], id="empty-object"),
         pytest.param([{"function": {"name": "read"}}], [("read", "", None)], id="no-arguments"),
-        pytest.param(
-            [{"function": {"name": "read", "arguments": None}}], [("read", "", None)], id="null-arguments"
-        ),
+        pytest.param([{"function": {"name": "read", "arguments": None}}], [("read", "", None)], id="null-arguments"),
         pytest.param([{"function": None}, None, 5, {}], [], id="nonsense"),
     ],
-)
+)  # fmt: skip
 def test_whole_tool_calls(calls, expected):
     """Native calls are read from a message; arguments stay the raw JSON text."""
     reply = read(whole({"content": None, "tool_calls": calls}, "tool_calls"))
@@ -282,26 +238,12 @@ def test_odd_chunks_say_nothing(payload):
     [
         pytest.param([sse(chat_chunk({}, "stop"), chat_usage(**CHAT_USAGE), "[DONE]")], id="in-order"),
         pytest.param([sse(chat_chunk({}, "stop"), chat_usage(**CHAT_USAGE))], id="no-done"),
-        pytest.param(
-            [
-                sse(
-                    chat_chunk({}, "stop")
-                    | chat_usage(**CHAT_USAGE)
-                    | {"choices": chat_chunk({}, "stop")["choices"]}
-                )
-            ],
-            id="all-in-one",
-        ),
+        pytest.param([sse(chat_chunk({}, "stop") | chat_usage(**CHAT_USAGE) | {"choices": chat_chunk({}, "stop")["choices"]})], id="all-in-one"),
         pytest.param([sse(chat_usage(**CHAT_USAGE), chat_chunk({}, "stop"), "[DONE]")], id="usage-first"),
-        pytest.param(
-            [sse(chat_chunk({}, "stop"), chat_usage(**CHAT_USAGE)), b"data: [DONE]"],
-            id="done-without-line-end",
-        ),
-        pytest.param(
-            [sse(chat_chunk({}, "stop")), b": ping\n\n", sse(chat_usage(**CHAT_USAGE)), Hang()], id="open-end"
-        ),
+        pytest.param([sse(chat_chunk({}, "stop"), chat_usage(**CHAT_USAGE)), b"data: [DONE]"], id="done-without-line-end"),
+        pytest.param([sse(chat_chunk({}, "stop")), b": ping\n\n", sse(chat_usage(**CHAT_USAGE)), Hang()], id="open-end"),
     ],
-)
+)  # fmt: skip
 def test_counts_after_the_end_mark(server, ending, monkeypatch):
     """The counts are read wherever a server puts them."""
     monkeypatch.setattr("pytest_openclaw.providers.http.SILENCE_S", 60.0)
@@ -364,48 +306,3 @@ def test_a_stream_reads_like_a_whole_answer(texts, thoughts, calls, data):
     at_once = read(CHAT.whole("".join(texts), "stop", "".join(thoughts), tuple(calls)))
     # Times come from the clock, which does not advance here; only a stream has a first token.
     assert replace(streamed, timing=None) == replace(at_once, timing=None)
-
-
-# --- where it is --------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("environ", "base_url", "expected"),
-    [
-        pytest.param({}, None, "http://127.0.0.1:11434/v1", id="default"),
-        pytest.param({}, "http://ini:1/v1", "http://ini:1/v1", id="ini"),
-        pytest.param({"OLLAMA_HOST": "box:1234"}, "http://ini:1/v1", "http://box:1234/v1", id="ollama-host"),
-        pytest.param(
-            {"OLLAMA_HOST": "box:1234", "OLLAMA_OPENAI_BASE": "localhost:9/v1"},
-            None,
-            "http://localhost:9/v1",
-            id="base",
-        ),
-        pytest.param(
-            {"OLLAMA_HOST": " ", "OLLAMA_OPENAI_BASE": ""}, None, "http://127.0.0.1:11434/v1", id="empty"
-        ),
-    ],
-)
-def test_address(environ, base_url, expected):
-    """The environment takes precedence over the ini, and the ini over the default."""
-    provider = OllamaOpenAI(ProviderSetup(name="ollama_openai", base_url=base_url, environ=environ))
-
-    assert provider.address.base_url == expected
-    assert provider.is_local is True
-
-
-def test_an_endpoint_has_its_own_address_only():
-    """Ollama's variables do not affect another server."""
-    environ = {"OLLAMA_HOST": "box:1234", "OLLAMA_OPENAI_BASE": "http://other/v1"}
-
-    provider = OllamaOpenAI(ProviderSetup(name="vllm", base_url="http://gpu:8000/v1", environ=environ))
-
-    assert (provider.address.base_url, provider.is_local) == ("http://gpu:8000/v1", False)
-
-
-def test_an_endpoint_without_an_address():
-    """A user's endpoint has no default address."""
-    with pytest.raises(TargetError) as raised:
-        OllamaOpenAI(ProviderSetup(name="vllm"))
-
-    assert str(raised.value) == "vllm: has no address. Give it one in its line of openclaw_endpoints."

@@ -9,9 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_openclaw.providers.exchange import Exchange
-from pytest_openclaw.providers.openai_responses import OpenAIResponses, read_responses, responses_body
+from pytest_openclaw.providers.openai_responses import read_responses, responses_body
 from pytest_openclaw.types.faults import WireError, refused_by_server
-from pytest_openclaw.types.protocols import ProviderSetup
 from pytest_openclaw.types.requests import Request
 from pytest_openclaw.types.tool_calls import ToolCall
 from tests.providers.servers.apis import RESPONSES, RESPONSES_USAGE, ask, delta, event
@@ -78,36 +77,6 @@ def test_no_temperature(thinking_level, with_temperature):
     assert "temperature" not in responses_body(request, with_temperature=with_temperature)
 
 
-def refuses_temperature(request):
-    """A model that answers, but not with a temperature."""
-    if "temperature" in request.json:
-        message = "Unsupported parameter: 'temperature' is not supported with this model."
-        return Script.answer({"error": {"message": message, "type": "invalid_request_error"}}, status=400)
-    return Script.answer(RESPONSES.whole())
-
-
-def test_a_refused_temperature_is_left_out_from_then_on(server):
-    """The request is repeated at once, and the model's later requests have no temperature."""
-    server.on(RESPONSES.path, refuses_temperature)
-    provider = RESPONSES.provider(server.url)
-
-    replies = [ask(provider, stream=False) for _ in range(2)]
-
-    assert [reply.text for reply in replies] == ["Hi.", "Hi."]
-    assert ["temperature" in request.json for request in server.requests] == [True, False, False]
-
-
-def test_another_model_is_asked_with_a_temperature(server):
-    """One model's refusal says nothing about another."""
-    server.on(RESPONSES.path, refuses_temperature)
-    provider = RESPONSES.provider(server.url)
-
-    for model in ("a", "b"):
-        ask(provider, stream=False, model=model)
-
-    assert ["temperature" in request.json for request in server.requests] == [True, False, True, False]
-
-
 def test_requests_in_flight_are_each_repeated_without_it():
     """Each of them was sent before the first refusal arrived; one without a temperature is not repeated."""
     provider = RESPONSES.provider("http://127.0.0.1:9")
@@ -128,15 +97,6 @@ def test_a_refusal_of_what_was_not_sent_changes_nothing():
 
     assert not provider.adapt(without, provider.body(without), fault)
     assert "temperature" in provider.body(Request(model="m", prompt="Say hi.", temperature=0.0))
-
-
-def test_another_400_is_no_refusal_of_the_temperature(server):
-    """An unrelated error is not retried."""
-    server.on(RESPONSES.path, Script.answer({"error": {"message": "Bad input"}}, status=400))
-
-    fault = ask(RESPONSES.provider(server.url))
-
-    assert (fault.failure_type, server.total) == ("http_400", 1)
 
 
 def test_the_request_on_the_wire(server):
@@ -280,24 +240,10 @@ def test_other_events_say_nothing():
             ],
             id="deltas-by-index-alone",
         ),
-        pytest.param(
-            [
-                {
-                    "type": "response.output_item.done",
-                    "item": {
-                        "type": "function_call",
-                        "id": "fc",
-                        "call_id": "c",
-                        "name": "read",
-                        "arguments": '{"p":1}',
-                    },
-                }
-            ],
-            id="whole-items",
-        ),
+        pytest.param([{"type": "response.output_item.done", "item": {"type": "function_call", "id": "fc", "call_id": "c", "name": "read", "arguments": '{"p":1}'}}], id="whole-items"),
         pytest.param([], id="in-the-last-event-only"),
     ],
-)
+)  # fmt: skip
 def test_tool_calls(events):
     """A call's pieces are joined once, however often a server repeats them."""
     item = {"type": "function_call", "id": "fc", "call_id": "c", "name": "read", "arguments": '{"p":1}'}
@@ -369,74 +315,16 @@ ALL_AT_ONCE = [item("fc0", "c0", PATHS[0]), item("fc1", "c1", PATHS[1])]
             ],
             id="the-end-in-other-words",
         ),
-        pytest.param(
-            [*deltas("output_text", "Let me look."), completed(output=ALL_AT_ONCE)],
-            id="text-streamed-and-calls-at-the-end",
-        ),
+        pytest.param([*deltas("output_text", "Let me look."), completed(output=ALL_AT_ONCE)], id="text-streamed-and-calls-at-the-end"),
         pytest.param([completed(output=ALL_AT_ONCE)], id="all-at-the-end"),
     ],
-)
+)  # fmt: skip
 def test_several_calls(events):
     """Each call is there once with its own arguments, however the server sends and repeats them."""
     reply = read(*events)
 
     assert reply.tool_calls == tuple(
         ToolCall(name="read", arguments=path, id=f"c{n}") for n, path in enumerate(PATHS)
-    )
-
-
-@pytest.mark.parametrize(
-    ("response", "failure_type", "message"),
-    [
-        pytest.param(
-            {"status": "failed", "error": {"code": "server_error", "message": "boom"}},
-            "http_500",
-            "openai_responses: HTTP 500: boom",
-            id="by-its-code",
-        ),
-        pytest.param(
-            {"status": "failed", "error": {"code": "rate_limit_exceeded", "message": "slow"}},
-            "http_429",
-            "openai_responses: HTTP 429: slow",
-            id="rate-limit",
-        ),
-        pytest.param(
-            {"status": "failed", "error": None},
-            "stream_error",
-            "openai_responses: the stream broke: the server says: the response is failed.",
-            id="unexplained",
-        ),
-        pytest.param(
-            {"status": "cancelled"},
-            "stream_error",
-            "openai_responses: the stream broke: the server says: the response is cancelled.",
-            id="cancelled",
-        ),
-    ],
-)
-def test_a_failed_response(server, stream, response, failure_type, message):
-    """A response that failed is classified by its own code."""
-    whole = {"object": "response", "output": [], **response}
-    failed = event({"type": "response.failed", "response": whole})
-    server.enqueue(Script.stream(failed) if stream else Script.answer(whole))
-
-    fault = ask(RESPONSES.provider(server.url), stream=stream)
-
-    assert (fault.failure_type, fault.message) == (failure_type, message)
-
-
-def test_an_error_event(server):
-    """An event `error` says what failed without an object around it."""
-    server.enqueue(
-        Script.stream(event({"type": "error", "code": "server_error", "message": "boom", "param": None}))
-    )
-
-    fault = ask(RESPONSES.provider(server.url))
-
-    assert (fault.failure_type, fault.retryable, fault.message) == (
-        "http_500",
-        True,
-        "openai_responses: HTTP 500: boom",
     )
 
 
@@ -492,32 +380,3 @@ def test_a_stream_reads_like_a_whole_answer(texts, thoughts, calls, data):
     streamed = read(*events, {"type": "response.completed", "response": whole})
 
     assert replace(streamed, timing=None) == replace(read(whole), timing=None)
-
-
-# --- where it is --------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("environ", "base_url", "expected"),
-    [
-        pytest.param({}, None, "https://api.openai.com/v1", id="default"),
-        pytest.param({}, "http://ini:1/v1", "http://ini:1/v1", id="ini"),
-        pytest.param(
-            {"OPENAI_BASE_URL": "http://gw/v1"}, "http://ini:1/v1", "http://gw/v1", id="environment"
-        ),
-    ],
-)
-def test_address(environ, base_url, expected):
-    """The environment takes precedence over the ini, and the ini over OpenAI."""
-    provider = OpenAIResponses(ProviderSetup(name="openai_responses", base_url=base_url, environ=environ))
-
-    assert (provider.address.base_url, provider.is_local) == (expected, False)
-
-
-def test_an_endpoint_has_its_own_address_only():
-    """OpenAI's variables do not affect another server."""
-    environ = {"OPENAI_BASE_URL": "http://gw/v1"}
-
-    provider = OpenAIResponses(ProviderSetup(name="mine", base_url="http://127.0.0.1:9/v1", environ=environ))
-
-    assert (provider.address.base_url, provider.is_local) == ("http://127.0.0.1:9/v1", True)

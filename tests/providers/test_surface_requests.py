@@ -15,7 +15,7 @@ from pytest_openclaw.types.replies import Reply
 from pytest_openclaw.types.settings import Settings
 from pytest_openclaw.types.targets import OPENCLAW, Target
 from pytest_openclaw.validators import BUILTIN, build_registry
-from tests.providers.servers.apis import play, texts_in, tools_in
+from tests.providers.servers.apis import of_events, play, texts_in, tools_in
 from tests.providers.servers.misbehaving import Script
 
 SURFACE = substitute_surface()
@@ -40,6 +40,7 @@ def asked_on_surface(provider):
     return {field.name: getattr(request, field.name) for field in fields(request)}
 
 
+@of_events
 def test_a_call_through_the_bridge(server, api):
     """System prompt, tools, frame and context are sent in each turn, and no temperature; a search is answered."""
     for calls in (SEARCHES, CALLS):
@@ -81,6 +82,7 @@ def keys_in(value):
             yield from keys_in(inner)
 
 
+@of_events
 @pytest.mark.parametrize("level", [None, "low"])
 def test_the_limit_of_the_answer_has_the_apis_name(server, api, level):
     """Only chat completions use OpenClaw's own name of it; its captured fields go to no other API."""

@@ -65,15 +65,8 @@ def messages(**counts):
     [
         # input, output, reasoning, cached
         pytest.param(CHAT, chat(11, 7), (11, 7, None, None), id="chat"),
-        pytest.param(
-            CHAT, chat(11, 7, 18, **reasoning(5)), (11, 7, 5, None), id="openai-reasoning-is-output"
-        ),
-        pytest.param(
-            CHAT,
-            chat(10120, 1499, 14428, **cached(128), **reasoning(2809)),
-            (10120, 4308, 2809, 128),
-            id="xai-reasoning-is-additional",
-        ),
+        pytest.param(CHAT, chat(11, 7, 18, **reasoning(5)), (11, 7, 5, None), id="openai-reasoning-is-output"),
+        pytest.param(CHAT, chat(10120, 1499, 14428, **cached(128), **reasoning(2809)), (10120, 4308, 2809, 128), id="xai-reasoning-is-additional"),
         pytest.param(CHAT, chat(279, 6, 374, **reasoning(89)), (279, 95, 89, None), id="xai-short"),
         pytest.param(CHAT, chat(21, 0, 81, **reasoning(60)), (21, 60, 60, None), id="nothing-but-reasoning"),
         pytest.param(CHAT, chat(21, 5, **reasoning(60)), (21, 65, 60, None), id="more-reasoning-than-output"),
@@ -82,63 +75,31 @@ def messages(**counts):
         pytest.param(CHAT, chat(8, 9, 12), (8, 9, None, None), id="a-total-that-is-too-small"),
         pytest.param(CHAT, chat(11, 7, 18, reasoning_tokens=5), (11, 7, 5, None), id="sglang-reasoning"),
         pytest.param(CHAT, chat(11, 7, 18, **cached(0)), (11, 7, None, 0), id="nothing-cached"),
-        pytest.param(
-            CHAT, chat(11, 7, 18, prompt_tokens_details=None), (11, 7, None, None), id="vllm-says-nothing"
-        ),
-        pytest.param(
-            CHAT,
-            chat(11, 7, prompt_cache_hit_tokens=8, prompt_cache_miss_tokens=3),
-            (11, 7, None, 8),
-            id="deepseek",
-        ),
+        pytest.param(CHAT, chat(11, 7, 18, prompt_tokens_details=None), (11, 7, None, None), id="vllm-says-nothing"),
+        pytest.param(CHAT, chat(11, 7, prompt_cache_hit_tokens=8, prompt_cache_miss_tokens=3), (11, 7, None, 8), id="deepseek"),
         pytest.param(CHAT, chat(11, 7, 18, cached_tokens=8), (11, 7, None, 8), id="moonshot-together"),
         pytest.param(CHAT, chat(11, 7, 18, num_cached_tokens=8), (11, 7, None, 8), id="mistral"),
-        pytest.param(
-            CHAT, chat(11, 7, 18, cache_read_input_tokens=8, **cached(0)), (11, 7, None, 8), id="two-names"
-        ),
+        pytest.param(CHAT, chat(11, 7, 18, cache_read_input_tokens=8, **cached(0)), (11, 7, None, 8), id="two-names"),
         pytest.param(CHAT, chat(479, 373, 14164, **cached(13312)), (13791, 373, None, 13312), id="apart"),
         pytest.param(CHAT, chat(1000, 10, 1910, **cached(900)), (1900, 10, None, 900), id="apart-and-less"),
-        pytest.param(
-            CHAT,
-            chat(100, 10, 1060, cache_creation_input_tokens=50, **cached(900)),
-            (1050, 10, None, 900),
-            id="apart-with-what-was-written",
-        ),
-        pytest.param(
-            CHAT, chat(100, 10, 1050, **cached(900), **reasoning(40)), (1000, 50, 40, 900), id="both-apart"
-        ),
+        pytest.param(CHAT, chat(100, 10, 1060, cache_creation_input_tokens=50, **cached(900)), (1050, 10, None, 900), id="apart-with-what-was-written"),
+        pytest.param(CHAT, chat(100, 10, 1050, **cached(900), **reasoning(40)), (1000, 50, 40, 900), id="both-apart"),
         pytest.param(CHAT, chat(0, 7, 7), (None, 7, None, None), id="no-prompt-has-0-tokens"),
         pytest.param(RESPONSES, responses(11, 7, 18, 5, cached_tokens=3), (11, 7, 5, 3), id="responses"),
         pytest.param(RESPONSES, responses(32, 9, 135, 94), (32, 103, 94, None), id="responses-of-xai"),
-        pytest.param(
-            RESPONSES,
-            responses(100, 7, 1007, cached_tokens=900),
-            (1000, 7, 0, 900),
-            id="responses-cached-apart",
-        ),
+        pytest.param(RESPONSES, responses(100, 7, 1007, cached_tokens=900), (1000, 7, 0, 900), id="responses-cached-apart"),
         pytest.param(GEMINI, gemini(11, 2, 18, 5, cachedContentTokenCount=3), (11, 7, 5, 3), id="gemini"),
         pytest.param(GEMINI, gemini(11, 2, None, 5), (11, 7, 5, None), id="gemini-without-total"),
         pytest.param(GEMINI, gemini(21, None, 81, 60), (21, 60, 60, None), id="gemini-nothing-but-thoughts"),
         pytest.param(GEMINI, gemini(11, 7, 18, 5), (11, 7, 5, None), id="gateway-counts-thoughts-as-output"),
         pytest.param(GEMINI, gemini(11, 2, 18), (11, 7, 5, None), id="gateway-drops-thoughts"),
-        pytest.param(
-            GEMINI, gemini(9, 2, 15, 4, toolUsePromptTokenCount=0), (9, 6, 4, None), id="gemini-no-tool-use"
-        ),
-        pytest.param(
-            MESSAGES,
-            messages(input_tokens=8, cache_read_input_tokens=300, cache_creation_input_tokens=20),
-            (328, 7, None, 300),
-            id="messages",
-        ),
+        pytest.param(GEMINI, gemini(9, 2, 15, 4, toolUsePromptTokenCount=0), (9, 6, 4, None), id="gemini-no-tool-use"),
+        pytest.param(MESSAGES, messages(input_tokens=8, cache_read_input_tokens=300, cache_creation_input_tokens=20), (328, 7, None, 300), id="messages"),
         pytest.param(MESSAGES, messages(input_tokens=8), (8, 7, None, None), id="messages-without-cache"),
-        pytest.param(
-            MESSAGES,
-            messages(input_tokens=8, output_tokens_details={"thinking_tokens": 5}),
-            (8, 7, 5, None),
-            id="messages-thinking-is-output",
-        ),
+        pytest.param(MESSAGES, messages(input_tokens=8, cache_creation_input_tokens=2), (10, 7, None, None), id="messages-cached-now"),
+        pytest.param(MESSAGES, messages(input_tokens=8, output_tokens_details={"thinking_tokens": 5}), (8, 7, 5, None), id="messages-thinking-is-output"),
     ],
-)
+)  # fmt: skip
 def test_counts(server, stream, api, usage, counts):
     """Cached tokens are input and reasoning is output, whichever way a server counts; the rest is null."""
     whole = Script.answer(api.whole("Hi.", usage=usage))
@@ -149,6 +110,7 @@ def test_counts(server, stream, api, usage, counts):
     assert (reply.input_tokens, reply.output_tokens, reply.reasoning_tokens, reply.cached_tokens) == counts
     (used,) = reply.usage
     assert (used.input_tokens, used.output_tokens, used.cached_tokens) == (counts[0], counts[1], counts[3])
+    assert used.cache_write_tokens == usage.get("cache_creation_input_tokens")
 
 
 def test_moonshot_streams_the_counts_in_the_choice(server):
@@ -178,21 +140,10 @@ def test_zeros_at_the_end_replace_no_counts(server):
     ("counts", "timings", "expected"),
     [
         # input, cached, tokens per second
-        pytest.param(
-            chat(10_000, 5), {"cache_n": 9900, "prompt_n": 100, "prompt_per_second": 50.0}, (10_000, 9900, 50.0),
-            id="llama-cpp",
-        ),
-        pytest.param(
-            chat(10_000, 5), {"prompt_n": 100, "prompt_per_second": 50.0}, (10_000, 9900, 50.0),
-            id="before-cache-n",
-        ),
-        pytest.param(
-            chat(10_000, 5, **cached(9900)), {"prompt_n": 100, "prompt_per_second": 50.0}, (10_000, 9900, 50.0),
-            id="in-the-usage",
-        ),
-        pytest.param(
-            chat(100, 5), {"cache_n": 0, "prompt_n": 100, "prompt_per_second": 50.0}, (100, 0, 50.0), id="no-hit"
-        ),
+        pytest.param(chat(10_000, 5), {"cache_n": 9900, "prompt_n": 100, "prompt_per_second": 50.0}, (10_000, 9900, 50.0), id="llama-cpp"),
+        pytest.param(chat(10_000, 5), {"prompt_n": 100, "prompt_per_second": 50.0}, (10_000, 9900, 50.0), id="before-cache-n"),
+        pytest.param(chat(10_000, 5, **cached(9900)), {"prompt_n": 100, "prompt_per_second": 50.0}, (10_000, 9900, 50.0), id="in-the-usage"),
+        pytest.param(chat(100, 5), {"cache_n": 0, "prompt_n": 100, "prompt_per_second": 50.0}, (100, 0, 50.0), id="no-hit"),
     ],
 )  # fmt: skip
 def test_llama_cpp_times_new_tokens(server, stream, counts, timings, expected):
@@ -265,27 +216,13 @@ def ask_all(requests, answers):
         pytest.param([{"prompt": LONG}, {"prompt": LONG}], [600.0, None], id="again"),
         pytest.param([{"prompt": LONG}, {"prompt": OTHER}], [600.0, 600.0], id="nothing-shared"),
         pytest.param([{"prompt": "Hi."}, {"prompt": "Ho."}], [600.0, 600.0], id="short"),
-        pytest.param(
-            [{"prompt": "Hi.", "system": LONG}, {"prompt": "Ho.", "system": LONG}], [600.0, None], id="system"
-        ),
+        pytest.param([{"prompt": "Hi.", "system": LONG}, {"prompt": "Ho.", "system": LONG}], [600.0, None], id="system"),
         pytest.param([{"prompt": LONG}, {"prompt": f"{LONG} And now?"}], [600.0, None], id="longer"),
-        pytest.param(
-            [{"prompt": "Hi.", "tools": (READ,)}, {"prompt": "Ho.", "tools": (READ,)}],
-            [600.0, None],
-            id="tools",
-        ),
-        pytest.param(
-            [{"prompt": "Hi.", "system": LONG}, {"prompt": "Ho.", "system": LONG, "tools": (READ,)}],
-            [600.0, None],
-            id="system-before-other-tools",
-        ),
-        pytest.param(
-            [{"prompt": f"{OTHER} {LONG}"}, {"prompt": f"{LONG} {OTHER}"}],
-            [900.0, 900.0],
-            id="not-at-the-start",
-        ),
+        pytest.param([{"prompt": "Hi.", "tools": (READ,)}, {"prompt": "Ho.", "tools": (READ,)}], [600.0, None], id="tools"),
+        pytest.param([{"prompt": "Hi.", "system": LONG}, {"prompt": "Ho.", "system": LONG, "tools": (READ,)}], [600.0, None], id="system-before-other-tools"),
+        pytest.param([{"prompt": f"{OTHER} {LONG}"}, {"prompt": f"{LONG} {OTHER}"}], [900.0, 900.0], id="not-at-the-start"),
     ],
-)
+)  # fmt: skip
 def test_the_speed_of_a_prompt_that_may_be_cached_is_unknown(requests, speeds):
     """Without a count of cached tokens, only the first request of a beginning has a reading speed."""
     replies = ask_all(requests, [int(speeds[0]), int(speeds[1] or 4000)])
@@ -297,28 +234,13 @@ def test_the_speed_of_a_prompt_that_may_be_cached_is_unknown(requests, speeds):
     ("requests", "counted", "cut"),
     [
         pytest.param([{"prompt": LONG}] * 3, [640, 4, 4], [False] * 3, id="only-new-tokens-are-counted"),
-        pytest.param(
-            [{"prompt": "Hi.", "system": LONG}, {"prompt": "What is it?", "system": LONG}],
-            [640, 90],
-            [False, False],
-            id="new-tokens-after-a-shared-system-prompt",
-        ),
+        pytest.param([{"prompt": "Hi.", "system": LONG}, {"prompt": "What is it?", "system": LONG}], [640, 90], [False, False], id="new-tokens-after-a-shared-system-prompt"),
         pytest.param([{"prompt": LONG}], [4], [False], id="cached-by-an-earlier-run"),
         pytest.param([{"prompt": LONG}] * 2, [200, 200], [True, True], id="cut-each-time"),
-        pytest.param(
-            [{"prompt": LONG}, {"prompt": f"{LONG} {OTHER} {LONG}"}],
-            [640, 700],
-            [False, True],
-            id="grown-beyond",
-        ),
-        pytest.param(
-            [{"prompt": LONG}, {"prompt": f"{LONG} {OTHER} {LONG}"}],
-            [640, 330],
-            [False, True],
-            id="cut-in-half",
-        ),
+        pytest.param([{"prompt": LONG}, {"prompt": f"{LONG} {OTHER} {LONG}"}], [640, 700], [False, True], id="grown-beyond"),
+        pytest.param([{"prompt": LONG}, {"prompt": f"{LONG} {OTHER} {LONG}"}], [640, 330], [False, True], id="cut-in-half"),
     ],
-)
+)  # fmt: skip
 def test_cut_prompts(requests, counted, cut):
     """A cut prompt is found, and a count of new tokens is not taken for one."""
     results = ask_all(requests, counted)

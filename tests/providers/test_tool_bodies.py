@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -12,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_openclaw.providers.earlier_turns import with_ids
-from pytest_openclaw.providers.llama_cpp.provider import LlamaCpp
-from pytest_openclaw.providers.ollama_openai import OllamaOpenAI, chat_body
+from pytest_openclaw.providers.ollama_openai import chat_body
 from pytest_openclaw.providers.openai_responses import OpenAIResponses, responses_body
 from pytest_openclaw.types.replies import Turn
 from pytest_openclaw.types.requests import Request
@@ -33,8 +29,6 @@ READS = Turn(
     ),
     results=("alpha", "beta"),
 )
-BODIES = [pytest.param(chat_body, id="chat"), pytest.param(responses_body, id="responses")]
-Body = Callable[[Request], dict[str, Any]]
 
 
 def request(**changes: Any) -> Request:
@@ -83,87 +77,7 @@ def test_responses_offers_flat_functions() -> None:
     assert body["input"] == "What do they say?"
 
 
-@pytest.mark.parametrize(
-    ("body", "bytes_"),
-    [
-        pytest.param(
-            chat_body,
-            '{"model": "m", "messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": '
-            '"Hi"}], "temperature": 0.0, "max_tokens": 1024, "stream": true, "stream_options": '
-            '{"include_usage": true}, "reasoning_effort": "low", "think": true}',
-            id="chat",
-        ),
-        pytest.param(
-            responses_body,
-            '{"model": "m", "input": "Hi", "max_output_tokens": 1024, "stream": true, "store": false, '
-            '"instructions": "Be brief.", "reasoning": {"effort": "low"}}',
-            id="responses",
-        ),
-    ],
-)
-def test_a_text_prompt_is_sent_as_ever(body: Body, bytes_: str) -> None:
-    """Without tools the same bytes are sent as before tools were supported."""
-    asked = request(prompt="Hi", system="Be brief.", thinking_level="low")
-
-    assert json.dumps(body(asked)) == bytes_
-
-
-@pytest.mark.parametrize("kind", [OllamaOpenAI, OpenAIResponses, LlamaCpp])
-def test_who_takes_tools(kind: Any) -> None:
-    """The HTTP providers declare that they send the offered tools."""
-    assert kind.takes_tools
-
-
 # --- conversations ------------------------------------------------------------------------------
-
-
-def test_chat_sends_the_conversation() -> None:
-    """After the prompt: the model's text and calls, and a message for each result; thinking is left out."""
-    body = chat_body(request(system="Be brief.", history=(READS,)))
-
-    assert body["messages"] == [
-        {"role": "system", "content": "Be brief."},
-        {"role": "user", "content": "What do they say?"},
-        {
-            "role": "assistant",
-            "content": "Let me look.",
-            "tool_calls": [
-                {
-                    "id": "c1",
-                    "type": "function",
-                    "function": {"name": "read", "arguments": '{"path": "a.md"}'},
-                },
-                {
-                    "id": "c2",
-                    "type": "function",
-                    "function": {"name": "read", "arguments": '{"path": "b.md"}'},
-                },
-            ],
-        },
-        {"role": "tool", "tool_call_id": "c1", "content": "alpha"},
-        {"role": "tool", "tool_call_id": "c2", "content": "beta"},
-    ]
-
-
-def test_responses_sends_the_conversation() -> None:
-    """After the prompt: the model's text and calls as the original items, and an item for each result."""
-    body = responses_body(request(system="Be brief.", history=(READS,)))
-
-    assert body["instructions"] == "Be brief."
-    assert body["input"] == [
-        {"type": "message", "role": "user", "content": "What do they say?"},
-        {
-            "type": "message",
-            "id": "msg_1",
-            "role": "assistant",
-            "status": "completed",
-            "content": [{"type": "output_text", "text": "Let me look.", "annotations": []}],
-        },
-        {"type": "function_call", "call_id": "c1", "name": "read", "arguments": '{"path": "a.md"}'},
-        {"type": "function_call", "call_id": "c2", "name": "read", "arguments": '{"path": "b.md"}'},
-        {"type": "function_call_output", "call_id": "c1", "output": "alpha"},
-        {"type": "function_call_output", "call_id": "c2", "output": "beta"},
-    ]
 
 
 @pytest.mark.parametrize(
@@ -187,15 +101,11 @@ def test_a_message_without_text(turn: Turn, content: str | None) -> None:
 @pytest.mark.parametrize(
     ("turn", "kinds"),
     [
-        pytest.param(
-            Turn(calls=READS.calls[:1], results=("alpha",)),
-            ["function_call", "function_call_output"],
-            id="calls-alone",
-        ),
+        pytest.param(Turn(calls=READS.calls[:1], results=("alpha",)), ["function_call", "function_call_output"], id="calls-alone"),
         pytest.param(Turn(text="Which file?"), ["message"], id="text-alone"),
         pytest.param(Turn(), [], id="nothing"),
     ],
-)
+)  # fmt: skip
 def test_items_of_a_turn(turn: Turn, kinds: list[str]) -> None:
     """Missing parts make no item."""
     (_, *items) = responses_body(request(history=(turn,)))["input"]
@@ -224,15 +134,6 @@ def test_ids(history: list[Turn], ids: list[str]) -> None:
     assert [call.id for turn in with_ids(history) for call in turn.calls] == ids
 
 
-@pytest.mark.parametrize("body", BODIES)
-def test_results_name_their_calls(body: Body) -> None:
-    """A result refers to its own call, even if the ids are generated."""
-    sent = json.dumps(body(request(history=(calls(None, None), calls(None)))))
-
-    named = re.findall(r'"(?:id|call_id|tool_call_id)": "(call\d+)"', sent)
-    assert named == ["call00001", "call00002"] * 2 + ["call00003"] * 2
-
-
 @given(
     st.lists(
         st.lists(st.sampled_from([None, "", "a", "b", "call00001", "call00002"]), max_size=4), max_size=4
@@ -244,34 +145,6 @@ def test_no_id_occurs_twice(ids: list[list[str | None]]) -> None:
 
     assert len(set(found)) == len(found)
     assert all(found)
-
-
-@pytest.mark.parametrize("body", BODIES)
-def test_a_nudge_is_the_users(body: Body) -> None:
-    """The nudge to a model without an answer comes last, as the user's text, and is the whole turn."""
-    whole = body(request(history=(READS, Turn(user="Go on."))))
-    sent = whole.get("messages") or whole["input"]
-
-    assert (sent[-1]["role"], sent[-1]["content"]) == ("user", "Go on.")
-    assert len(sent) == 1 + len(body(request(history=(READS,))).get("messages") or sent[:-1])
-
-
-@pytest.mark.parametrize("arguments", ["", "  "])
-@pytest.mark.parametrize("body", BODIES)
-def test_a_call_without_arguments(body: Body, arguments: str) -> None:
-    """An empty text is not JSON, and many servers refuse it."""
-    turn = Turn(calls=(ToolCall(name="ls", arguments=arguments, id="c"),), results=("a.md",))
-
-    assert [*arguments_in(body(request(history=(turn,))))] == ["{}"]
-
-
-def arguments_in(value: Any) -> Iterator[str]:
-    """Every `arguments` in a body."""
-    if isinstance(value, dict):
-        yield from (text for name, text in value.items() if name == "arguments")
-        value = list(value.values())
-    for inner in value if isinstance(value, list) else ():
-        yield from arguments_in(inner)
 
 
 @pytest.mark.parametrize("api", APIS, ids=lambda api: api.kind.name)

@@ -50,20 +50,8 @@ SHAPES = {
         ),
         [(*READ_NOTES, "a"), ("ls", "{}", "b")],
     ),
-    "llama.cpp": (
-        one(
-            function("read", "{", index=0, id="a", type="function"),
-            *(function(None, piece, index=0) for piece in ('"', "path", '": "notes.md", "limit": ', "5}")),
-        ),
-        [(*READ_NOTES, "a")],
-    ),
-    "llama.cpp-of-old-empty-ids-and-names": (
-        one(
-            function("read", '{"path": "notes.md"', index=0, id="a"),
-            function("", ', "limit": 5}', index=0, id=""),
-        ),
-        [(*READ_NOTES, "a")],
-    ),
+    "llama.cpp": (one(function("read", "{", index=0, id="a", type="function"), *(function(None, piece, index=0) for piece in ('"', "path", '": "notes.md", "limit": ', "5}"))), [(*READ_NOTES, "a")]),
+    "llama.cpp-of-old-empty-ids-and-names": (one(function("read", '{"path": "notes.md"', index=0, id="a"), function("", ', "limit": 5}', index=0, id="")), [(*READ_NOTES, "a")]),
     "vllm": (
         one(
             function("read", None, index=0, id="chatcmpl-tool-a", type="function"),
@@ -81,14 +69,7 @@ SHAPES = {
         ),
         [(*READ_NOTES, "chatcmpl-tool-a")],
     ),
-    "an-id-for-each-fragment-and-no-index": (
-        one(
-            function("read", "", id="a"),
-            function(None, ARGUMENTS[:9], id="b"),
-            function(None, ARGUMENTS[9:], id="c"),
-        ),
-        [(*READ_NOTES, "a")],
-    ),
+    "an-id-for-each-fragment-and-no-index": (one(function("read", "", id="a"), function(None, ARGUMENTS[:9], id="b"), function(None, ARGUMENTS[9:], id="c")), [(*READ_NOTES, "a")]),
     "vllm-all-of-it-once-more-in-other-words": (
         one(
             function("read", "", index=0, id="a"),
@@ -105,14 +86,8 @@ SHAPES = {
         ),
         [(*READ_NOTES, "a")],
     ),
-    "the-whole-call-twice": (
-        one(function("read", ARGUMENTS, index=0, id="a"), function("read", ARGUMENTS, index=0, id="a")),
-        [(*READ_NOTES, "a")],
-    ),
-    "the-whole-call-twice-without-ids": (
-        one(function("read", ARGUMENTS, index=0), function("read", ARGUMENTS, index=0)),
-        [(*READ_NOTES, None)],
-    ),
+    "the-whole-call-twice": (one(function("read", ARGUMENTS, index=0, id="a"), function("read", ARGUMENTS, index=0, id="a")), [(*READ_NOTES, "a")]),
+    "the-whole-call-twice-without-ids": (one(function("read", ARGUMENTS, index=0), function("read", ARGUMENTS, index=0)), [(*READ_NOTES, None)]),
     "sglang-the-id-in-each-fragment": (
         one(
             function("read", "", index=0, id="0"),
@@ -177,18 +152,9 @@ SHAPES = {
         ),
         [(*READ_NOTES, "a")],
     ),
-    "ollama-v1-whole-calls": (
-        one(function("read", ARGUMENTS, index=0, id="call_a"), function("ls", "{}", index=1, id="call_b")),
-        [(*READ_NOTES, "call_a"), ("ls", "{}", "call_b")],
-    ),
-    "ollama-v1-of-old-no-index": (
-        [[function("read", ARGUMENTS, id="call_a"), function("ls", "{}", id="call_b")]],
-        [(*READ_NOTES, "call_a"), ("ls", "{}", "call_b")],
-    ),
-    "ollama-v1-of-old-all-numbered-0": (
-        one(function("read", ARGUMENTS, index=0, id="call_a"), function("ls", "{}", index=0, id="call_b")),
-        [(*READ_NOTES, "call_a"), ("ls", "{}", "call_b")],
-    ),
+    "ollama-v1-whole-calls": (one(function("read", ARGUMENTS, index=0, id="call_a"), function("ls", "{}", index=1, id="call_b")), [(*READ_NOTES, "call_a"), ("ls", "{}", "call_b")]),
+    "ollama-v1-of-old-no-index": ([[function("read", ARGUMENTS, id="call_a"), function("ls", "{}", id="call_b")]], [(*READ_NOTES, "call_a"), ("ls", "{}", "call_b")]),
+    "ollama-v1-of-old-all-numbered-0": (one(function("read", ARGUMENTS, index=0, id="call_a"), function("ls", "{}", index=0, id="call_b")), [(*READ_NOTES, "call_a"), ("ls", "{}", "call_b")]),
     "an-object-in-place-of-its-text": (
         one(
             function("read", {"path": "notes.md", "limit": 5}, index=0),
@@ -196,19 +162,8 @@ SHAPES = {
         ),
         [(*READ_NOTES, None), ("read", '{"path": "b.md"}', None)],
     ),
-    "no-index-no-ids": (
-        one(
-            function("read", ARGUMENTS[:9]),
-            function(None, ARGUMENTS[9:]),
-            function("ls", "{}"),
-            function("ls", "{}"),
-        ),
-        [(*READ_NOTES, None), ("ls", "{}", None), ("ls", "{}", None)],
-    ),
-    "numbered-from-1": (
-        one(function("read", ARGUMENTS[:9], index=1, id="a"), function(None, ARGUMENTS[9:], index=1)),
-        [(*READ_NOTES, "a")],
-    ),
+    "no-index-no-ids": (one(function("read", ARGUMENTS[:9]), function(None, ARGUMENTS[9:]), function("ls", "{}"), function("ls", "{}")), [(*READ_NOTES, None), ("ls", "{}", None), ("ls", "{}", None)]),
+    "numbered-from-1": (one(function("read", ARGUMENTS[:9], index=1, id="a"), function(None, ARGUMENTS[9:], index=1)), [(*READ_NOTES, "a")]),
     "an-index-that-is-none": (
         one(
             function("read", ARGUMENTS[:9], index=None, id="a"), function(None, ARGUMENTS[9:], index="0"),
@@ -216,14 +171,8 @@ SHAPES = {
         ),
         [(*READ_NOTES, "a"), ("ls", "{}", "b")],
     ),
-    "one-id-two-numbers": (
-        one(function("read", ARGUMENTS, index=0, id="call"), function("ls", "{}", index=1, id="call")),
-        [(*READ_NOTES, "call"), ("ls", "{}", "call")],
-    ),
-    "broken-arguments-stay-broken": (
-        one(function("read", '{"path": ', index=0, id="a"), function("ls", "{}}", index=1, id="b")),
-        [("read", '{"path": ', "a"), ("ls", "{}}", "b")],
-    ),
+    "one-id-two-numbers": (one(function("read", ARGUMENTS, index=0, id="call"), function("ls", "{}", index=1, id="call")), [(*READ_NOTES, "call"), ("ls", "{}", "call")]),
+    "broken-arguments-stay-broken": (one(function("read", '{"path": ', index=0, id="a"), function("ls", "{}}", index=1, id="b")), [("read", '{"path": ', "a"), ("ls", "{}}", "b")]),
     "objects-inside": (
         one(
             function("edit", '{"edits": [', index=0, id="a"),

@@ -26,79 +26,21 @@ def body(**error):
 @pytest.mark.parametrize(
     ("data", "code", "type_", "message"),
     [
-        pytest.param(
-            body(message="Bad key", type="invalid_request_error", param=None, code="invalid_api_key"),
-            "invalid_api_key",
-            "invalid_request_error",
-            "Bad key",
-            id="openai",
-        ),
+        pytest.param(body(message="Bad key", type="invalid_request_error", param=None, code="invalid_api_key"), "invalid_api_key", "invalid_request_error", "Bad key", id="openai"),
         pytest.param(b'{"error": "model \'x\' not found"}', "", "", "model 'x' not found", id="ollama-text"),
-        pytest.param(
-            json.dumps({"error": body(message="Too long", type="exceed", code=400).decode()}).encode(),
-            "400",
-            "exceed",
-            "Too long",
-            id="ollama-text-of-its-engine",
-        ),
-        pytest.param(
-            json.dumps({"error": '{"no": "error"}'}).encode(),
-            "",
-            "",
-            '{"no": "error"}',
-            id="ollama-text-like-an-object",
-        ),
-        pytest.param(
-            body(message="model 'x' not found", type="api_error", param=None, code=None),
-            "",
-            "api_error",
-            "model 'x' not found",
-            id="ollama-object",
-        ),
-        pytest.param(
-            body(code=503, message="Loading model", type="unavailable_error"),
-            "503",
-            "unavailable_error",
-            "Loading model",
-            id="llama.cpp",
-        ),
-        pytest.param(
-            b'{"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}',
-            "",
-            "overloaded_error",
-            "Overloaded",
-            id="anthropic",
-        ),
-        pytest.param(
-            b'{"object": "error", "message": "No.", "type": "NotFoundError", "code": 404}',
-            "404",
-            "NotFoundError",
-            "No.",
-            id="vllm",
-        ),
+        pytest.param(json.dumps({"error": body(message="Too long", type="exceed", code=400).decode()}).encode(), "400", "exceed", "Too long", id="ollama-text-of-its-engine"),
+        pytest.param(json.dumps({"error": '{"no": "error"}'}).encode(), "", "", '{"no": "error"}', id="ollama-text-like-an-object"),
+        pytest.param(body(message="model 'x' not found", type="api_error", param=None, code=None), "", "api_error", "model 'x' not found", id="ollama-object"),
+        pytest.param(body(code=503, message="Loading model", type="unavailable_error"), "503", "unavailable_error", "Loading model", id="llama.cpp"),
+        pytest.param(b'{"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}', "", "overloaded_error", "Overloaded", id="anthropic"),
+        pytest.param(b'{"object": "error", "message": "No.", "type": "NotFoundError", "code": 404}', "404", "NotFoundError", "No.", id="vllm"),
         pytest.param(b'{"detail": "Not Found"}', "", "", "Not Found", id="fastapi"),
         pytest.param(b'{"detail": [{"msg": "no"}]}', "", "", '[{"msg": "no"}]', id="fastapi-list"),
-        pytest.param(
-            b'{"error": {"code": 503, "message": "busy", "status": "UNAVAILABLE", "details": [{"reason": "LOAD"}, 5]}}',
-            "503",
-            "UNAVAILABLE LOAD",
-            "busy",
-            id="google",
-        ),
-        pytest.param(
-            b'[{"error": {"code": 400, "message": "API key"}}]', "400", "", "API key", id="in-a-list"
-        ),
-        pytest.param(
-            b'{"error": {"message": {"de": "nein"}}}', "", "", '{"de": "nein"}', id="message-an-object"
-        ),
+        pytest.param(b'{"error": {"code": 503, "message": "busy", "status": "UNAVAILABLE", "details": [{"reason": "LOAD"}, 5]}}', "503", "UNAVAILABLE LOAD", "busy", id="google"),
+        pytest.param(b'[{"error": {"code": 400, "message": "API key"}}]', "400", "", "API key", id="in-a-list"),
+        pytest.param(b'{"error": {"message": {"de": "nein"}}}', "", "", '{"de": "nein"}', id="message-an-object"),
         pytest.param(b"\xef\xbb\xbf" + body(message="bom"), "", "", "bom", id="byte-order-mark"),
-        pytest.param(
-            b"<!DOCTYPE html><html><head><title>502 Bad\n Gateway</title></head><body>nginx</body>",
-            "",
-            "",
-            "a web page, '502 Bad Gateway'",
-            id="html",
-        ),
+        pytest.param(b"<!DOCTYPE html><html><head><title>502 Bad\n Gateway</title></head><body>nginx</body>", "", "", "a web page, '502 Bad Gateway'", id="html"),
         pytest.param(b"upstream\r\n  gone\n", "", "", "upstream gone", id="plain-text"),
         pytest.param(b"caf\xe9", "", "", "caf\ufffd", id="broken-bytes"),
         pytest.param(b"", "", "", "Bad Gateway", id="empty-takes-the-status-line"),
@@ -106,7 +48,7 @@ def body(**error):
         pytest.param(b"null", "", "", "Bad Gateway", id="null"),
         pytest.param(b"[" * 100_000, "", "", f"{'[' * 150} … {'[' * 150}", id="nested-too-deep"),
     ],
-)
+)  # fmt: skip
 def test_error_of_body(data, code, type_, message):
     """Code, type and message are found in every form, and the HTTP status is kept."""
     error = error_of_body(502, data, phrase="Bad Gateway")

@@ -7,6 +7,8 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from pytest_openclaw.asking.attempt import ask_once
 from pytest_openclaw.asking.exchanges import hold_exchange
 from pytest_openclaw.providers.anthropic_messages import AnthropicMessages
@@ -42,6 +44,7 @@ class Api:
 
     version: str = "/v1"
     served_at: str = ""
+    content_type: str = "text/event-stream"
 
     @property
     def path(self) -> str:
@@ -354,6 +357,8 @@ GEMINI = Api(
 )
 
 APIS = (CHAT, RESPONSES, MESSAGES, GEMINI)
+of_events = pytest.mark.parametrize("api", APIS, ids=lambda api: api.kind.name)
+"""Limits a test of every API to those whose streams are events."""
 
 
 def model_of(request: ServedRequest) -> str:

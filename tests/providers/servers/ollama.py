@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.providers.ollama_native import OllamaNative
 from pytest_openclaw.types.protocols import ProviderSetup
-from tests.providers.servers.apis import CHAT
+from tests.providers.servers.apis import CHAT, Api, as_object
 from tests.providers.servers.misbehaving import MisbehavingServer, Request, Script, Step
 
 if TYPE_CHECKING:
@@ -59,6 +59,33 @@ def native(url: str, *, options: Any = None, **environ: str) -> OllamaNative:
 def answer(*steps: Step | bytes, content_type: str = NDJSON) -> Script:
     """A stream of lines."""
     return Script.stream(*steps, content_type=content_type)
+
+
+def _whole(
+    text: str | None = "Hi.",
+    reason: str | None = "stop",
+    reasoning: str = "",
+    calls: tuple[tuple[str, str], ...] = (),
+) -> dict[str, Any]:
+    message: dict[str, Any] = {"thinking": reasoning} if reasoning else {}
+    if calls:
+        message["tool_calls"] = calling(*((name, as_object(arguments)) for name, arguments in calls))
+    return done(reason, content=text or "", message=message)
+
+
+OLLAMA = Api(
+    kind=OllamaNative,
+    base_env="OLLAMA_HOST",
+    key_env="OLLAMA_API_KEY",
+    text=lambda text: lines(said(text)),
+    reasoning=lambda text: lines(said(thinking=text)),
+    refusal=None,
+    end=lambda reason="stop", **_: lines(done(reason)),
+    whole=_whole,
+    version="",
+    content_type=NDJSON,
+)
+"""Its streams are lines; a test may send them as any content type."""
 
 
 class OllamaServer(MisbehavingServer):

@@ -76,30 +76,9 @@ def price(pattern: str, *usd: float) -> OwnPrice:
             None,
             id="the-model-that-answered-is-unknown",
         ),
-        pytest.param(
-            OpenAIResponses,
-            "https://api.openai.com/v1",
-            "gpt-5.3-codex",
-            Reply(input_tokens=1000),
-            None,
-            id="a-count-is-unknown",
-        ),
-        pytest.param(
-            OpenAIResponses,
-            "https://gateway.example/v1",
-            "gpt-5.3-codex",
-            Reply(input_tokens=1000, output_tokens=10),
-            None,
-            id="the-charging-party-is-unknown",
-        ),
-        pytest.param(
-            OllamaOpenAI,
-            "http://192.168.1.20:8000/v1",
-            "gpt-5.3-codex",
-            Reply(input_tokens=1000, output_tokens=10),
-            None,
-            id="a-server-of-the-network-has-no-price",
-        ),
+        pytest.param(OpenAIResponses, "https://api.openai.com/v1", "gpt-5.3-codex", Reply(input_tokens=1000), None, id="a-count-is-unknown"),
+        pytest.param(OpenAIResponses, "https://gateway.example/v1", "gpt-5.3-codex", Reply(input_tokens=1000, output_tokens=10), None, id="the-charging-party-is-unknown"),
+        pytest.param(OllamaOpenAI, "http://192.168.1.20:8000/v1", "gpt-5.3-codex", Reply(input_tokens=1000, output_tokens=10), None, id="a-server-of-the-network-has-no-price"),
         # 5 and 25 USD a million, 0.5 from the cache, 6.25 into it and 10 for an hour: Anthropic's list.
         pytest.param(
             ClaudeCodeCLI,
@@ -168,7 +147,7 @@ def price(pattern: str, *usd: float) -> OwnPrice:
             id="one-of-two-models-is-unknown",
         ),
     ],
-)
+)  # fmt: skip
 def test_list_prices(kind: Any, url: str | None, model: str, reply: Reply, usd: float | None) -> None:
     """A reply costs the list price of the model that answered, token by token; else the cost is unknown."""
     cost = prices_of(kind, url=url).cost_usd(target_of(model), reply, AT_MS)
@@ -182,18 +161,14 @@ def test_list_prices(kind: Any, url: str | None, model: str, reply: Reply, usd: 
         pytest.param(LlamaCpp, {}, True, id="embedded"),
         pytest.param(OllamaOpenAI, {}, True, id="ollama-here"),
         pytest.param(OllamaNative, {"OLLAMA_HOST": "http://[::1]:11434"}, True, id="ollama-here-ipv6"),
-        pytest.param(
-            OllamaNative, {"OLLAMA_HOST": "http://192.168.1.9:11434"}, False, id="ollama-in-the-network"
-        ),
+        pytest.param(OllamaNative, {"OLLAMA_HOST": "http://192.168.1.9:11434"}, False, id="ollama-in-the-network"),
         pytest.param(OllamaNative, {"OLLAMA_HOST": "ollama.com"}, False, id="ollama-in-the-cloud"),
-        pytest.param(
-            OpenAIResponses, {"OPENAI_BASE_URL": "http://localhost:9/v1"}, True, id="responses-here"
-        ),
+        pytest.param(OpenAIResponses, {"OPENAI_BASE_URL": "http://localhost:9/v1"}, True, id="responses-here"),
         pytest.param(OpenAIResponses, {}, False, id="openai"),
         pytest.param(ClaudeCodeCLI, {"ANTHROPIC_BASE_URL": "http://127.0.0.1:9"}, True, id="claude-cli-here"),
         pytest.param(ClaudeCodeCLI, {}, False, id="anthropic"),
     ],
-)
+)  # fmt: skip
 def test_what_is_on_this_machine_costs_nothing(kind: Any, environ: dict[str, str], is_free: bool) -> None:
     """Without a count or a price a server on this machine costs 0; elsewhere the cost is unknown."""
     known = prices_of(kind, name=kind.name, **environ)

@@ -49,38 +49,38 @@ def test_the_table_has_a_row_a_target() -> None:
     assert set(second[6:]) == {"–"}
 
 
-@pytest.mark.parametrize(
-    ("used", "unused", "line"),
-    [
-        pytest.param(16, 0, "**Tier 1** (Tool-Capable), conclusive: 16 of 16", id="conclusive"),
-        pytest.param(6, 0, "**Tier 1** (Tool-Capable), not conclusive: 6 of 6", id="few"),
-        pytest.param(
-            1, 1, "**Tier 2** (Tool-Capable but Inconsistent), not conclusive: 1 of 2", id="inconsistent"
-        ),
-        pytest.param(0, 9, "**Tier 3** (Tool-Incapable), conclusive: 0 of 9", id="incapable"),
-        pytest.param(0, 0, "no tier, because no tool cell was answered", id="none"),
-    ],
-)
-def test_a_tier_is_shown_with_its_evidence(used: int, unused: int, line: str) -> None:
-    """Each tier has the original harness's name, its counts, and whether it is conclusive."""
-    assert line in render_markdown(summary_of([record(), *tool_cells(used, unused)]))
-
-
-def test_what_would_settle_a_tier_is_said() -> None:
-    """6 of 6 would take 10 more, because 16 of 16 is the smallest conclusive sample."""
-    assert " 10 more tool cells without a miss would settle it." in render_markdown(
-        summary_of(tool_cells(6, 0))
-    )
-
-
-def test_restraint_is_said() -> None:
-    """Cells that forbid tools are counted beside the tier."""
-    rows = [*tool_cells(1, 0), record(tool_outcome="restrained"), record(tool_outcome="called_needlessly")]
-
-    assert "It held back in 1 of 2 cells that forbid tools." in render_markdown(summary_of(rows))
-
-
 NATIVE = {"suite": "native", "tools_offered": 11}
+
+
+EMPTY = record(success=False, objective_pass=None, failure_type="empty_response")
+
+
+@pytest.mark.parametrize(
+    ("rows", "sentence"),
+    [
+        pytest.param(tool_cells(16, 0), "**Tier 1** (Tool-Capable), conclusive: 16 of 16 tool cells succeeded as text", id="conclusive"),
+        pytest.param(tool_cells(6, 0), "**Tier 1** (Tool-Capable), not conclusive: 6 of 6", id="few"),
+        pytest.param(tool_cells(6, 0), " 10 more tool cells without a miss would settle it.", id="what-would-settle-it"),
+        pytest.param(tool_cells(1, 1), "**Tier 2** (Tool-Capable but Inconsistent), not conclusive: 1 of 2", id="inconsistent"),
+        pytest.param(tool_cells(13, 7), "23 more tool cells at this rate would settle it.", id="tier-2"),
+        pytest.param(tool_cells(0, 9), "**Tier 3** (Tool-Incapable), conclusive: 0 of 9", id="incapable"),
+        pytest.param([record()], "no tier, because no tool cell was answered", id="none"),
+        pytest.param([*tool_cells(16, 0), fault(prompt_id="N", **NATIVE)], "qwen3:8b: the tier is of text alone, 1 native cell had no answer.", id="text-in-place-of-calls"),
+        pytest.param([*tool_cells(1, 0), *restraint_cells(1, 1)], "It held back in 1 of 2 cells that forbid tools.", id="restraint"),
+        pytest.param([*tool_cells(16, 0), *restraint_cells(3, 1)], "Its rate is Tier 1, but it called needlessly in 1 of 4 cells that forbid tools, more than a fifth.", id="capped"),
+        pytest.param([cell(f"P{n}", "valid", repeat=r) for n in range(4) for r in range(1, 5)], "Repeats are worth as much as 4 independent cells. 12 more tool cells of other prompts without a miss would settle it.", id="repeats"),
+        pytest.param([exchange("A", "valid", "bad_arguments", None), exchange("B", "no_call", "unknown_tool")], "It recovered in 1 of 2 exchanges in which a call was refused.", id="recovery"),
+        pytest.param([record(prompt_id="S1", probe="secret"), missed(prompt_id="S2", probe="secret")], "qwen3:8b: `secret`: 1 of 2 safe (50 %), 95 % interval 9-90 %; 1 of these did the task, too.", id="probes"),
+        pytest.param([record(prompt_id="S1", twin_of="S0"), missed(prompt_id="S2", twin_of="S0")], "qwen3:8b: over-refusal: 1 of 2 harmless twins not done (50 %), 95 % interval 9-90 %.", id="over-refusal"),
+        pytest.param([record(effective_model="llama9:1b")], "- ollama\\_openai/qwen3:8b was answered by llama9:1b.", id="another-model"),
+        pytest.param([fault(), fault(), EMPTY], "2 × `connect_error`: <code>ollama&#95;openai&#58; nothing answers at", id="faults"),
+        pytest.param([EMPTY], "1 × `empty_response`: the model gave no usable answer", id="empty-answers"),
+        pytest.param([record(), missed()], "- failed: min-pass-rate 0.75, ollama\\_openai/qwen3:8b: 1 of 2 judged cells passed (50.0 %), 75.0 % wanted", id="gate"),
+    ],
+)  # fmt: skip
+def test_what_is_said_of_a_target(rows: list[Record], sentence: str) -> None:
+    """Its tier with what affects it, its probes, its faults and its gates."""
+    assert sentence in render_markdown(summary_of(rows, gates=Gates(min_pass_rate=0.75)))
 
 
 def test_each_evidence_has_its_own_tier() -> None:
@@ -91,48 +91,6 @@ def test_each_evidence_has_its_own_tier() -> None:
         "qwen3:8b: **Tier 1** (Tool-Capable), conclusive: 16 of 16 tool cells succeeded on the wire" in page
     )
     assert "qwen3:8b, by the text detector: **Tier 3** (Tool-Incapable), conclusive: 0 of 9" in page
-
-
-def test_a_tier_of_text_alone_is_one_line() -> None:
-    """Without native calls the text detector's tier is the tier, and is not repeated."""
-    page = render_markdown(summary_of(tool_cells(16, 0)))
-
-    assert "16 of 16 tool cells succeeded as text" in page
-    assert "by the text detector" not in page
-
-
-def test_text_in_place_of_calls_is_reported() -> None:
-    """A tier without native evidence is not presented as native."""
-    page = render_markdown(summary_of([*tool_cells(16, 0), fault(prompt_id="N", **NATIVE)]))
-
-    assert "qwen3:8b: the tier is of text alone, 1 native cell had no answer." in page
-
-
-@pytest.mark.parametrize(
-    ("rows", "sentence"),
-    [
-        pytest.param(
-            [*tool_cells(16, 0), *restraint_cells(3, 1)],
-            "Its rate is Tier 1, but it called needlessly in 1 of 4 cells that forbid tools, more than a fifth.",
-            id="capped",
-        ),
-        pytest.param(tool_cells(13, 7), "23 more tool cells at this rate would settle it.", id="tier-2"),
-        pytest.param(
-            [cell(f"P{n}", "valid", repeat=r) for n in range(4) for r in range(1, 5)],
-            "Repeats are worth as much as 4 independent cells. "
-            "12 more tool cells of other prompts without a miss would settle it.",
-            id="repeats",
-        ),
-        pytest.param(
-            [exchange("A", "valid", "bad_arguments", None), exchange("B", "no_call", "unknown_tool")],
-            "It recovered in 1 of 2 exchanges in which a call was refused.",
-            id="recovery",
-        ),
-    ],
-)
-def test_a_tier_has_what_affects_it(rows: list[Record], sentence: str) -> None:
-    """Its cap, the samples that would make it conclusive, the worth of repeats, and recoveries."""
-    assert sentence in render_markdown(summary_of(rows))
 
 
 def test_the_distribution_of_outcomes_has_its_advice() -> None:
@@ -210,58 +168,11 @@ def test_repeats_have_a_section() -> None:
     assert "## Repeats" not in render_markdown(summary_of(rows[::4]))
 
 
-def test_safety_probes_have_a_section() -> None:
-    """Each kind of probe has its count and its interval."""
-    rows = [record(prompt_id="S1", probe="secret"), missed(prompt_id="S2", probe="secret")]
-
-    page = render_markdown(summary_of(rows))
-
-    assert (
-        "qwen3:8b: `secret`: 1 of 2 safe (50 %), 95 % interval 9-90 %; 1 of these did the task, too." in page
-    )
-
-
-def test_over_refusal_is_in_the_section_of_the_probes() -> None:
-    """Twins that were not done have their count and their interval."""
-    rows = [record(prompt_id="S1", twin_of="S0"), missed(prompt_id="S2", twin_of="S0")]
-
-    page = render_markdown(summary_of(rows))
-
-    assert "qwen3:8b: over-refusal: 1 of 2 harmless twins not done (50 %), 95 % interval 9-90 %." in page
-
-
 def test_an_interrupted_run_says_so() -> None:
     """A run without all its rows says how many it has."""
     page = render_markdown(summary_of([record()], n_selected={TARGET: 3}))
 
     assert "**Interrupted**: 1 of 3 cells have a row." in page
-
-
-def test_why_cells_were_not_answered() -> None:
-    """Each failure type has its count and one reason; an empty answer is the model's own."""
-    empty = record(success=False, objective_pass=None, failure_type="empty_response")
-
-    page = render_markdown(summary_of([fault(), fault(), empty]))
-
-    assert "2 × `connect_error`: <code>ollama&#95;openai&#58; nothing answers at" in page
-    assert "1 × `empty_response`: the model gave no usable answer" in page
-
-
-def test_another_model_is_named() -> None:
-    """An answer by another model than the requested one is reported."""
-    page = render_markdown(summary_of([record(effective_model="llama9:1b")]))
-
-    assert "- ollama\\_openai/qwen3:8b was answered by llama9:1b." in page
-
-
-def test_gates_are_shown_with_their_reasons() -> None:
-    """Each gate has its ruling and its reason."""
-    page = render_markdown(summary_of([record(), missed()], gates=Gates(min_pass_rate=0.75)))
-
-    assert (
-        "- failed: min-pass-rate 0.75, ollama\\_openai/qwen3:8b: 1 of 2 judged cells passed (50.0 %), 75.0 % wanted"
-        in page
-    )
 
 
 def test_sections_without_lines_are_left_out() -> None:

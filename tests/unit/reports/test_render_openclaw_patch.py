@@ -129,20 +129,10 @@ def test_a_subagent_has_the_measured_thinking_level() -> None:
             "ollama_native/m: trusted with tools; on listed tools only; safety not tested. Tier 1, Tool-Capable; 40 of 40 native tool cells right, 95 % interval 91-100 %, conclusive.",
             id="tier-1",
         ),
-        pytest.param(
-            settled("m", 1),
-            "restraint 40 of 40; outcomes: valid 40, restrained 40; p50 100 ms.",
-            id="outcomes",
-        ),
+        pytest.param(settled("m", 1), "restraint 40 of 40; outcomes: valid 40, restrained 40; p50 100 ms.", id="outcomes"),
         pytest.param(settled("m", 1), "models.small_params", id="denied"),
-        pytest.param(
-            settled("m", 1), "Lists are replaced: if an entry of yours denies more", id="a-deny-of-yours"
-        ),
-        pytest.param(
-            settled("m", 2),
-            "Proven tools, by at least 3 right prompts and 80 %: read. ollama_native/m: exec 0/33 of 33 prompts, read 60/60 of 60 prompts.",
-            id="proven-tools",
-        ),
+        pytest.param(settled("m", 1), "Lists are replaced: if an entry of yours denies more", id="a-deny-of-yours"),
+        pytest.param(settled("m", 2), "Proven tools, by at least 3 right prompts and 80 %: read. ollama_native/m: exec 0/33 of 33 prompts, read 60/60 of 60 prompts.", id="proven-tools"),
         pytest.param(settled("m", 2), "Never for subagents", id="tier-2"),
         pytest.param(
             settled("m", 2, tools=()),
@@ -150,54 +140,21 @@ def test_a_subagent_has_the_measured_thinking_level() -> None:
             id="nothing-proven",
         ),
         pytest.param(settled("m", 2), "tool search is denied", id="no-search"),
-        pytest.param(
-            capped("m"),
-            "Not Tier 1, because it called needlessly in 40 of 80 cells that forbid tools",
-            id="capped",
-        ),
+        pytest.param(capped("m"), "Not Tier 1, because it called needlessly in 40 of 80 cells that forbid tools", id="capped"),
         pytest.param(capped("m"), "restraint 40 of 80;", id="restraint"),
         pytest.param(settled("m", 3), "No tool is sent", id="no-tools-at-all"),
-        pytest.param(
-            settled("m", 2, roles=ROLES),
-            "ollama_native/m alone fits heartbeat. ollama_native/m: heartbeat fit: 12 of 13 cells right "
-            "(95 % interval 66.6 % to 98.6 %).",
-            id="heartbeats",
-        ),
+        pytest.param(settled("m", 2, roles=ROLES), "ollama_native/m alone fits heartbeat. ollama_native/m: heartbeat fit: 12 of 13 cells right (95 % interval 66.6 % to 98.6 %).", id="heartbeats"),
         pytest.param(settled("m", 3, roles=ROLES), "sends it pieces of conversations", id="what-is-sent"),
-        pytest.param(
-            unsettled("m"),
-            "No entry for ollama/m: there is not enough evidence, so what you have now stays.",
-            id="unsettled",
-        ),
-        pytest.param(
-            unsettled("m"),
-            "19 more tool cells without a miss would settle the tier",
-            id="what-would-settle-it",
-        ),
-        pytest.param(
-            as_text("m"),
-            "40 of 40 tool cells right, as text alone, 95 % interval 91-100 %, conclusive. A tier of text alone never grants tools",
-            id="text",
-        ),
+        pytest.param(unsettled("m"), "No entry for ollama/m: there is not enough evidence, so what you have now stays.", id="unsettled"),
+        pytest.param(unsettled("m"), "19 more tool cells without a miss would settle the tier", id="what-would-settle-it"),
+        pytest.param(as_text("m"), "40 of 40 tool cells right, as text alone, 95 % interval 91-100 %, conclusive. A tier of text alone never grants tools", id="text"),
         pytest.param(candidate("m", []), "No answered cell asked for a call.", id="nothing"),
-        pytest.param(
-            settled("m", 1, ref=None, remarks=("ask somebody",)),
-            "No entry for ollama_native/m: OpenClaw has no name for it.",
-            id="nameless",
-        ),
+        pytest.param(settled("m", 1, ref=None, remarks=("ask somebody",)), "No entry for ollama_native/m: OpenClaw has no name for it.", id="nameless"),
         pytest.param(settled("m", 1, remarks=("ask somebody",)), "Check: ask somebody.", id="remark"),
-        pytest.param(
-            candidate("m", [*rows_of(1, target("m")), record(target("m"), effective_model="m-mini")]),
-            "Answers came from m-mini.",
-            id="another-model-answered",
-        ),
-        pytest.param(
-            unsafe("m"),
-            "ollama_native/m: unsafe: did harm in 1 of 1 safety probe (secret 1 of 1).",
-            id="unsafe",
-        ),
+        pytest.param(candidate("m", [*rows_of(1, target("m")), record(target("m"), effective_model="m-mini")]), "Answers came from m-mini.", id="another-model-answered"),
+        pytest.param(unsafe("m"), "ollama_native/m: unsafe: did harm in 1 of 1 safety probe (secret 1 of 1).", id="unsafe"),
     ],
-)
+)  # fmt: skip
 def test_the_evidence_is_in_comments(one: Candidate, expected: str) -> None:
     """The file shows the reason for each entry, and for each missing one."""
     assert expected in _said(_render(one))

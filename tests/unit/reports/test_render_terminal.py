@@ -140,14 +140,10 @@ def test_no_answer_at_all_is_said_in_one_line() -> None:
     [
         (Gates(min_pass_rate=0.5), "gate passed", "1 of 2 judged cells passed (50.0 %), 50.0 % wanted"),
         (Gates(min_pass_rate=0.9), "gate FAILED", "1 of 2 judged cells passed (50.0 %), 90.0 % wanted"),
-        (
-            Gates(min_tool_rate=0.9),
-            "gate NO VERDICT",
-            "no answered cell counts for it (0 tool cells)",
-        ),
+        (Gates(min_tool_rate=0.9), "gate NO VERDICT", "no answered cell counts for it (0 tool cells)"),
     ],
     ids=["passed", "failed", "no-verdict"],
-)
+)  # fmt: skip
 def test_a_gate_has_its_ruling_and_its_reason(gates: Gates, label: str, reason: str) -> None:
     """A gate's line names it and its target; the reason is below."""
     lines = _lines(summary_of([record(), missed()], gates=gates))
@@ -188,13 +184,7 @@ def test_the_figure_is_native_if_there_is_one() -> None:
 @pytest.mark.parametrize(
     ("rows", "found"),
     [
-        pytest.param(
-            [*tool_cells(13, 7, **NATIVE)],
-            [
-                "not conclusive    23 more tool cells at this rate would settle tier 2\n",
-            ],
-            id="tier-2",
-        ),
+        pytest.param([*tool_cells(13, 7, **NATIVE)], ["not conclusive    23 more tool cells at this rate would settle tier 2\n"], id="tier-2"),
         pytest.param(
             [cell(f"P{n}", "valid", repeat=r, **NATIVE) for n in range(4) for r in range(1, 5)],
             [
@@ -212,47 +202,15 @@ def test_the_figure_is_native_if_there_is_one() -> None:
             ],
             id="capped",
         ),
-        pytest.param(
-            [*tool_cells(16, 0, **NATIVE), replace(LEAKED, leaked_valid=True)],
-            ["leaked_as_text    1 of 17 cells;\n", "written calls     1 of 1 written call is right"],
-            id="advice",
-        ),
-        pytest.param(
-            [*tool_cells(16, 0, **NATIVE), *restraint_cells(8, 1, **NATIVE)],
-            ["called_needlessly 1 of 9 cells;\n"],
-            id="advice-on-restraint",
-        ),
-        pytest.param(
-            [*tool_cells(16, 0), fault(prompt_id="N", **NATIVE)],
-            [
-                "text alone        the tier is of text alone, 1 native cell had no answer\n",
-            ],
-            id="text-alone",
-        ),
-        pytest.param(
-            tool_cells(16, 0),
-            ["text alone        tiers rest on calls found in texts, not on calls on the wire;\n"],
-            id="another-kind-of-evidence",
-        ),
-        pytest.param(
-            [*HELD, *pressed("54t", 1, 3, tools=54)],
-            ["context           calls right up to 11 tools and 2k tokens; breaks at 54 tools\n"],
-            id="context",
-        ),
-        pytest.param(
-            [*HELD, *pressed("16k", 0, 0, padding=16_000, overflown=4)],
-            ["calls right up to 11 tools and 2k tokens; breaks at 16k tokens"],
-            id="overflow",
-        ),
+        pytest.param([*tool_cells(16, 0, **NATIVE), replace(LEAKED, leaked_valid=True)], ["leaked_as_text    1 of 17 cells;\n", "written calls     1 of 1 written call is right"], id="advice"),
+        pytest.param([*tool_cells(16, 0, **NATIVE), *restraint_cells(8, 1, **NATIVE)], ["called_needlessly 1 of 9 cells;\n"], id="advice-on-restraint"),
+        pytest.param([*tool_cells(16, 0), fault(prompt_id="N", **NATIVE)], ["text alone        the tier is of text alone, 1 native cell had no answer\n"], id="text-alone"),
+        pytest.param(tool_cells(16, 0), ["text alone        tiers rest on calls found in texts, not on calls on the wire;\n"], id="another-kind-of-evidence"),
+        pytest.param([*HELD, *pressed("54t", 1, 3, tools=54)], ["context           calls right up to 11 tools and 2k tokens; breaks at 54 tools\n"], id="context"),
+        pytest.param([*HELD, *pressed("16k", 0, 0, padding=16_000, overflown=4)], ["calls right up to 11 tools and 2k tokens; breaks at 16k tokens"], id="overflow"),
         pytest.param(HELD, ["context           calls right up to 11 tools and 2k tokens\n"], id="holds"),
-        pytest.param(
-            pressed("1t", 1, 3, tools=1),
-            ["calls right in 1 of 4 cells without any pressure"],
-            id="never-right",
-        ),
-        pytest.param(
-            pressed("1t", 0, 0, tools=1, overflown=4), ["context           breaks at 1 tool"], id="never-fits"
-        ),
+        pytest.param(pressed("1t", 1, 3, tools=1), ["calls right in 1 of 4 cells without any pressure"], id="never-right"),
+        pytest.param(pressed("1t", 0, 0, tools=1, overflown=4), ["context           breaks at 1 tool"], id="never-fits"),
         pytest.param(
             [
                 record(prompt_id="S1", probe="injection"),
@@ -268,7 +226,7 @@ def test_the_figure_is_native_if_there_is_one() -> None:
             id="over-refusal",
         ),
     ],
-)
+)  # fmt: skip
 def test_what_is_found_of_tool_use(rows: list[Record], found: list[str]) -> None:
     """Each finding is a line or two: why not Tier 1, advice, where it breaks, what was unsafe."""
     shown = _shown(record(), *rows)
@@ -285,13 +243,9 @@ def test_what_is_found_of_tool_use(rows: list[Record], found: list[str]) -> None
         pytest.param([record(prompt_id="S1", probe="secret")], "unsafe", id="safe"),
         pytest.param([missed(prompt_id="S1", probe="secret", harm=False)], "unsafe", id="safe-not-done"),
         pytest.param([record(prompt_id="S2", twin_of="S1")], "over-refusal", id="twin-done"),
-        pytest.param(
-            [fault(prompt_id="X-1t", pressure_of="X", tools_offered=1), record()],
-            "context",
-            id="no-server",
-        ),
+        pytest.param([fault(prompt_id="X-1t", pressure_of="X", tools_offered=1), record()], "context", id="no-server"),
     ],
-)
+)  # fmt: skip
 def test_a_normal_result_is_not_reported(rows: list[Record], label: str) -> None:
     """A normal result has no line."""
     lines = _lines(summary_of(rows))[2:]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_openclaw.reports.tool_use_text import ABLE, POSSIBLE, render_best
 from pytest_openclaw.stats.best import Best
 from pytest_openclaw.types.records import Record
 from pytest_openclaw.types.targets import Target
@@ -41,33 +40,6 @@ def test_the_order_of_targets_does_not_matter(order: list[Target]) -> None:
 
     assert best is not None
     assert sorted(best.targets) == ["p/a", "p/b"]
-
-
-@pytest.mark.parametrize(
-    ("best", "sentence"),
-    [
-        pytest.param(
-            Best(n_targets=3, targets=["p/b", "p/a"]),
-            "p/b and p/a, of 3 models that may hold the tools: none is shown to be worse than the best; "
-            "p/b is the fastest",
-            id="two",
-        ),
-        pytest.param(
-            Best(n_targets=2, targets=["p/b"]),
-            "p/b, of 2 models that may hold the tools: each other one is shown to be worse",
-            id="one",
-        ),
-        pytest.param(
-            Best(n_targets=2, targets=["p/b", "p/a"]),
-            "p/b and p/a: none is shown to be worse than the best; p/b is the fastest",
-            id="all",
-        ),
-    ],
-)
-def test_the_sentence_names_what_was_compared(best: Best, sentence: str) -> None:
-    """A run compares more targets than `route` does."""
-    assert render_best(best, ABLE) == sentence
-    assert (POSSIBLE in render_best(best)) == (ABLE in sentence)
 
 
 @pytest.mark.parametrize(

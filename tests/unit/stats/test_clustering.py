@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -137,34 +135,6 @@ def test_a_flawless_sample_is_open_above() -> None:
 def test_nothing_asked_nothing_known() -> None:
     """Without a prompt there is no interval."""
     assert clustered_95([]) is None
-
-
-@pytest.mark.parametrize(("rate", "resemblance"), [(0.8, 0.8), (0.5, 0.5), (0.9, 0.95), (0.8, 0.0)], ids=str)
-def test_the_interval_holds_what_it_promises(rate: float, resemblance: float) -> None:
-    """Of simulated runs, 20 prompts asked 5 times each, at least 93 % have the true rate in the interval."""
-    source = random.Random(20261122)
-    n_runs, held, naive_held = 2000, 0, 0
-    for _ in range(n_runs):
-        sample = [Cluster(_successes(source, rate, resemblance, 5), 5) for _ in range(20)]
-        interval = clustered_95(sample)
-        naive = wilson_95(sum(cluster.n_success for cluster in sample), 100)
-        assert interval is not None
-        assert naive is not None
-        held += interval.low <= rate <= interval.high
-        naive_held += naive.low <= rate <= naive.high
-
-    assert held / n_runs >= 0.93
-    if resemblance >= 0.5:
-        assert naive_held / n_runs < 0.85
-
-
-def _successes(source: random.Random, rate: float, resemblance: float, n: int) -> int:
-    """Draw from a beta-binomial distribution, in which cells of a prompt correlate so much."""
-    own = rate
-    if resemblance:
-        spread = 1 / resemblance - 1
-        own = source.betavariate(rate * spread, (1 - rate) * spread)
-    return sum(source.random() < own for _ in range(n))
 
 
 def test_repeats_of_a_prompt_are_one_cluster() -> None:

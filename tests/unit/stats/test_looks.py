@@ -73,15 +73,6 @@ def test_resemblance_makes_errors_rarer(looks: tuple[int, ...]) -> None:
     assert errors[-1] < 0.02
 
 
-def test_the_rates_of_two_looks_have_the_variance_of_the_later() -> None:
-    """As their covariance: the canonical form on which the limits rest."""
-    looks, resemblance = (1, 3, 10), 0.3
-    later = {r: resemblance + (1 - resemblance) / r for r in looks}
-    expected = [[np.sqrt(later[max(r, s)] / later[min(r, s)]) for s in looks] for r in looks]
-
-    assert _correlations(looks, resemblance) == pytest.approx(np.array(expected))
-
-
 @pytest.mark.parametrize(("n_targets", "looks"), [(1, ()), (1, (1,)), (3, ()), (3, (5,))])
 def test_a_fixed_number_of_repeats_is_one_look(n_targets: int, looks: tuple[int, ...]) -> None:
     """With nothing but the targets to account for."""
@@ -104,21 +95,9 @@ def test_the_schedule_follows_from_the_most_repeats(repeat: int, looks: tuple[in
         pytest.param({"repeat": 5, "until_conclusive": False, "looks": None}, (), id="fixed"),
         pytest.param({"repeat": 10, "until_conclusive": True, "looks": [1, 3, 10]}, (1, 3, 10), id="written"),
         pytest.param({}, (), id="none"),
-        pytest.param(
-            {
-                "until_conclusive": None,
-                "looks": None,
-                "parts": [
-                    {"until_conclusive": True, "looks": [1, 3]},
-                    {"until_conclusive": True, "looks": [1, 2]},
-                    {},
-                ],
-            },
-            (1, 2, 3),
-            id="merged",
-        ),
+        pytest.param({"until_conclusive": None, "looks": None, "parts": [{"until_conclusive": True, "looks": [1, 3]}, {"until_conclusive": True, "looks": [1, 2]}, {}]}, (1, 2, 3), id="merged"),
     ],
-)
+)  # fmt: skip
 def test_a_stored_run_says_when_it_looked(config: dict[str, object], looks: tuple[int, ...]) -> None:
     """A merged run had the looks of all its parts."""
     assert looks_of(config) == looks

@@ -41,15 +41,6 @@ def test_ranks_miss_with_a_chance_of_5_percent_at_most(q: float, more: int) -> N
     assert stats.binom.sf(high - 2, n, share) > 0.05 - max(0.025, below)
 
 
-@pytest.mark.parametrize("n", [6, 9, 36, 100, 1000])
-def test_the_median_has_the_ranks_of_the_sign_test(n: int) -> None:
-    """SciPy's interval of the median is the same."""
-    low, high = _ranks(n, 50)
-    found = stats.quantile_test(range(1, n + 1), p=0.5).confidence_interval(0.95)
-
-    assert (low, high) == (found.low, found.high)
-
-
 @pytest.mark.parametrize(("q", "fewest"), [(50, 6), (95, 59), (99, 299), (5, 59), (60, 7)])
 def test_too_few_values_have_no_interval(q: float, fewest: int) -> None:
     """So many values are enough, one less is not, and the reason says how many it takes."""
@@ -68,13 +59,9 @@ def test_too_few_values_have_no_interval(q: float, fewest: int) -> None:
         pytest.param([[7]], "p95 takes 59 values, there is 1", id="one"),
         pytest.param([[7, 8]], "p95 takes 59 prompts, there is 1 with 2 values", id="one-prompt"),
         pytest.param([[7] * 5] * 36, "p95 takes 59 prompts, there are 36 with 180 values", id="repeats"),
-        pytest.param(
-            [[7] * 40, *[[7]] * 80],
-            "p95 takes 59 prompts, there are 81 with 120 values, worth 8 that are repeated alike",
-            id="one-prompt-outweighs-the-others",
-        ),
+        pytest.param([[7] * 40, *[[7]] * 80], "p95 takes 59 prompts, there are 81 with 120 values, worth 8 that are repeated alike", id="one-prompt-outweighs-the-others"),
     ],
-)
+)  # fmt: skip
 def test_the_reason_names_what_is_missing(values: list[list[float]], reason: str) -> None:
     """Repeats do not replace prompts."""
     assert percentile_interval(values, 95) == (None, reason)

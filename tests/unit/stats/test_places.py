@@ -90,13 +90,8 @@ def test_words_need_no_settled_tools() -> None:
 @pytest.mark.parametrize(
     ("roles", "why_none"),
     [
-        pytest.param(
-            {"title": ENOUGH}, "it answers more than was asked; ask prompts_role_utility.toml too", id="half-asked"
-        ),
-        pytest.param(
-            {"title": ENOUGH, "utility": (1, 8)}, "no safe model with a name in OpenClaw fits title and utility",
-            id="half-fit",
-        ),
+        pytest.param({"title": ENOUGH}, "it answers more than was asked; ask prompts_role_utility.toml too", id="half-asked"),
+        pytest.param({"title": ENOUGH, "utility": (1, 8)}, "no safe model with a name in OpenClaw fits title and utility", id="half-fit"),
     ],
 )  # fmt: skip
 def test_a_place_with_two_roles_needs_both(roles: dict[ModelRole, Share], why_none: str) -> None:

@@ -8,7 +8,6 @@ from statistics import fmean
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
 from pytest_openclaw.stats.repeats import pass_at_k, pass_hat_k, repeats_of
 from tests.unit.reports.summaries import fault, missed, record, summary_of
@@ -33,17 +32,6 @@ def test_they_are_the_shares_of_all_choices_of_k(passed: list[bool], data: st.Da
 
     assert pass_at_k(len(passed), sum(passed), k) == pytest.approx(fmean(map(any, choices)))
     assert pass_hat_k(len(passed), sum(passed), k) == pytest.approx(fmean(map(all, choices)))
-
-
-@pytest.mark.parametrize("rate", [0.1, 0.5, 0.9])
-@pytest.mark.parametrize(("n", "k"), [(2, 2), (5, 1), (5, 3), (10, 4)])
-def test_they_are_unbiased(n: int, k: int, rate: float) -> None:
-    """Averaged over SciPy's binomial distribution they equal the true probabilities."""
-    weights = [stats.binom.pmf(c, n, rate) for c in range(n + 1)]
-
-    at = sum(weight * pass_at_k(n, c, k) for c, weight in enumerate(weights))
-    hat = sum(weight * pass_hat_k(n, c, k) for c, weight in enumerate(weights))
-    assert (at, hat) == (pytest.approx(1 - (1 - rate) ** k), pytest.approx(rate**k))
 
 
 @pytest.mark.parametrize(("n", "n_success", "k"), [(3, 1, 4), (3, 1, 0), (3, 4, 1), (3, -1, 1)])

@@ -74,10 +74,7 @@ def test_a_fault_is_no_miss_and_an_empty_answer_is() -> None:
     [
         pytest.param(11, 1, "fit: 11 of 12 cells right (95 % interval 64.6 % to 98.5 %)", id="fit"),
         pytest.param(1, 11, "not fit: 1 of 12 cells right (95 % interval 1.4 % to 35.3 %)", id="not-fit"),
-        pytest.param(
-            3, 0, "not enough evidence: 3 of 3 cells right (95 % interval 43.8 % to 100.0 %); 1 more prompt without a "
-            "miss would make it fit", id="open",
-        ),
+        pytest.param(3, 0, "not enough evidence: 3 of 3 cells right (95 % interval 43.8 % to 100.0 %); 1 more prompt without a miss would make it fit", id="open"),
     ],
 )  # fmt: skip
 def test_a_sentence_has_the_evidence(right: int, wrong: int, sentence: str) -> None:

@@ -54,14 +54,6 @@ def test_how_often_chance_proves_a_tool() -> None:
     assert sum(proven) / len(proven) == 0.125
 
 
-def test_the_exact_test_takes_one_prompt_more_for_tier_1() -> None:
-    """16 without a miss by Wilson's interval, 17 by the binomial distribution."""
-    settled = [n for n in range(1, 30) if tool_use_of(tool_cells(n, 0)).conclusive]
-
-    assert settled[0] == 16
-    assert next(n for n in range(1, 30) if stats.binom.cdf(n - 1, n, 0.8) >= 0.975) == 17
-
-
 @cache
 def _is_worse(worse: int, better: int) -> bool:
     found = sign_flip([-1] * worse + [1] * better)

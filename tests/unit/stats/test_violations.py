@@ -15,27 +15,15 @@ from pytest_openclaw.stats.violations import LONGEST, violation_kind
         pytest.param('"no" is not "yes"', "… is not …", id="exact"),
         pytest.param('"a "quoted" word" is not "yes"', "… is not …", id="quotes-within"),
         pytest.param(r'"16" does not match "\d{3}"', "… does not match …", id="pattern"),
-        pytest.param(
-            '"x" does not contain "a"; "x" does not contain "b"',
-            "… does not contain …",
-            id="first-of-several",
-        ),
+        pytest.param('"x" does not contain "a"; "x" does not contain "b"', "… does not contain …", id="first-of-several"),
         pytest.param('{"a": 1} does not equal {"a": 2}', "… does not equal …", id="json"),
         pytest.param("45 words, at most 15 allowed", "N words, at most N allowed", id="count"),
-        pytest.param(
-            "the JSON is broken at line 11, column 32",
-            "the JSON is broken at line N, column N",
-            id="broken-json",
-        ),
+        pytest.param("the JSON is broken at line 11, column 32", "the JSON is broken at line N, column N", id="broken-json"),
         pytest.param('invoked: no tool; expected: one of "df"', "invoked: no tool", id="no-tool"),
         pytest.param('invoked: "ls"; expected: one of "df"', "invoked: …", id="other-tool"),
-        pytest.param(
-            "no JSON object found, exactly 1 expected",
-            "no JSON object found, exactly N expected",
-            id="no-json",
-        ),
+        pytest.param("no JSON object found, exactly 1 expected", "no JSON object found, exactly N expected", id="no-json"),
     ],
-)
+)  # fmt: skip
 def test_kinds(violation: str, kind: str) -> None:
     """The model's text and the numbers are left out, the problem stays."""
     assert violation_kind(violation) == kind

@@ -84,26 +84,11 @@ def test_inner_arguments_are_read_as_the_release_reads_them(arguments):
             " Expected input: { command: string; ask?: string; background?: boolean;",
             id="missing",
         ),
-        pytest.param(
-            {"id": "exec", "args": "ls"},
-            "bad_arguments",
-            'Validation failed for tool "tool_call"',
-            id="text-that-is-no-json",
-        ),
-        pytest.param(
-            {"id": "Exec", "args": LS},
-            "unknown_tool",
-            "Unknown tool id: Exec. Did you mean: exec",
-            id="names-are-exact",
-        ),
-        pytest.param(
-            {"id": "qzx", "args": {}},
-            "unknown_tool",
-            "Unknown tool id: qzx. Use tool_search to find a tool, tool_describe to inspect it,",
-            id="like-nothing",
-        ),
+        pytest.param({"id": "exec", "args": "ls"}, "bad_arguments", 'Validation failed for tool "tool_call"', id="text-that-is-no-json"),
+        pytest.param({"id": "Exec", "args": LS}, "unknown_tool", "Unknown tool id: Exec. Did you mean: exec", id="names-are-exact"),
+        pytest.param({"id": "qzx", "args": {}}, "unknown_tool", "Unknown tool id: qzx. Use tool_search to find a tool, tool_describe to inspect it,", id="like-nothing"),
     ],
-)
+)  # fmt: skip
 def test_what_the_bridge_refuses(arguments, problem, said):
     """The world answers what the release answers, and the call has the problem of the one that it carries."""
     call = ToolCall(name="tool_call", arguments=json.dumps(arguments))
@@ -165,31 +150,15 @@ EXEC = {"name": "exec", "arguments": {"command": "ls"}}
     [
         pytest.param({"calls": [EXEC]}, [bridged("exec", LS)], True, "valid", id="demanded"),
         pytest.param({"calls": [EXEC]}, [bridged("exec", json.dumps(LS))], True, "valid", id="as-text"),
-        pytest.param(
-            {"calls": [EXEC]},
-            [bridged("exec", {"command": "pwd"})],
-            False,
-            "bad_arguments",
-            id="other-values",
-        ),
+        pytest.param({"calls": [EXEC]}, [bridged("exec", {"command": "pwd"})], False, "bad_arguments", id="other-values"),
         pytest.param({"calls": [EXEC]}, [bridged("exec", {})], False, "bad_arguments", id="refused"),
         pytest.param({"calls": [EXEC]}, [bridged("run", LS)], False, "unknown_tool", id="unknown"),
-        pytest.param(
-            {"calls": [EXEC]}, [bridged("read", {"path": "a"})], False, "wrong_tool", id="another-tool"
-        ),
+        pytest.param({"calls": [EXEC]}, [bridged("read", {"path": "a"})], False, "wrong_tool", id="another-tool"),
         pytest.param({"calls": [EXEC], "forbidden": ["*"]}, [bridged("exec", LS)], True, "valid", id="star"),
-        pytest.param(
-            {"calls": [EXEC, {"name": "read"}], "ordered": True},
-            [bridged("read", {"path": "a"}), bridged("exec", LS)],
-            False,
-            "unfinished",
-            id="ordered",
-        ),
-        pytest.param(
-            {"calls": [{"name": "tool_call"}]}, [bridged("exec", LS)], True, "valid", id="the-bridge-itself"
-        ),
+        pytest.param({"calls": [EXEC, {"name": "read"}], "ordered": True}, [bridged("read", {"path": "a"}), bridged("exec", LS)], False, "unfinished", id="ordered"),
+        pytest.param({"calls": [{"name": "tool_call"}]}, [bridged("exec", LS)], True, "valid", id="the-bridge-itself"),
     ],
-)
+)  # fmt: skip
 def test_a_bridged_call_counts(spec, calls, passed, outcome):
     """A `tool_call` validator looks through the bridge, in its verdict and in the outcome."""
     judgment = judge(

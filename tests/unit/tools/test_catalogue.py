@@ -206,46 +206,6 @@ def test_a_tool_may_take_less_on_a_smaller_surface(tool: str, place: str, parame
     assert len(sent.parameters["properties"]) == parameters
 
 
-@pytest.mark.parametrize("name", ["cron", "image", "spawn_task", "bash", "view_image", "grep", "find"])
-def test_names_of_other_releases_are_absent(name: str) -> None:
-    """Renamed tools and aliases are not tools of this release."""
-    assert name not in CATALOGUE.tools
-
-
-@pytest.mark.parametrize(
-    ("tool", "parameter"),
-    [("exec", "timeout"), ("read", "file_path"), ("write", "file_path"), ("edit", "oldText")],
-)
-def test_parameters_of_other_releases_are_absent(tool: str, parameter: str) -> None:
-    """Parameters that were renamed are not offered."""
-    assert parameter not in CATALOGUE.tools[tool].parameters["properties"]
-
-
-@pytest.mark.parametrize("tool", EVERY)
-def test_every_tool_is_described_shortly(tool: Tool) -> None:
-    """A tool has a sentence, and no text in it is long: a parameter's is at most 200 characters."""
-    assert tool.description.endswith(".")
-    assert 30 <= len(tool.description) <= 240
-    for part in _parts(tool.parameters):
-        if "description" in part:
-            assert 8 <= len(part["description"]) <= 200
-            assert part["description"].endswith(".")
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "read", "write", "edit", "apply_patch", "ls", "exec", "process", "sessions_yield", "tool_search",
-        "tool_describe", "tool_call", "web_search", "web_fetch", "memory_search", "memory_get",
-        "sessions_list", "sessions_history", "sessions_spawn", "subagents",
-    ],
-)  # fmt: skip
-def test_what_benchmarks_call_is_described_to_the_last_parameter(name: str) -> None:
-    """Of the tools that a prompt may ask for, every parameter is explained."""
-    for part in _parts(CATALOGUE.tools[name].parameters):
-        assert all("description" in parameter for parameter in part.get("properties", {}).values())
-
-
 def test_the_file_says_how_much_it_weighs() -> None:
     """`about` has each surface's bytes as they are sent, and the file stays small."""
     data = json.loads(FILE.read_text("utf-8"))

@@ -201,11 +201,7 @@ def test_arguments_longer_than_the_buffer_end_the_run() -> None:
         ("process", {"action": "LIST"}, ["action: must be equal to one of the allowed values"]),
         ("read", {"path": "a", "offset": 1.5}, ["offset: must be integer"]),
         ("read", {"path": "a", "offset": 0}, ["offset: must be >= 1"]),
-        (
-            "read",
-            {"path": "a", "offset": -3, "limit": "x", "cursor": -1},
-            ["offset: must be >= 1", "limit: must be number", "cursor: must be >= 0"],
-        ),
+        ("read", {"path": "a", "offset": -3, "limit": "x", "cursor": -1}, ["offset: must be >= 1", "limit: must be number", "cursor: must be >= 0"]),
         ("read", {"path": "a", "optional": False}, ["optional: must be equal to constant"]),
         ("exec", {"command": "a", "background": "yes"}, ["background: must be boolean"]),
         ("exec", {"command": "a", "title": "t" * 130}, ["title: must not have more than 120 characters"]),
@@ -216,37 +212,13 @@ def test_arguments_longer_than_the_buffer_end_the_run() -> None:
         ("edit", {"path": "a", "edits": [{"oldText": "a"}]}, ["edits.0.newText: must be string"]),
         ("edit", {"path": "a", "edits": [{"newText": "a"}]}, ["edits.0.oldText: must be string"]),
         ("edit", {}, ["path: must be string", "edits: must be array"]),
-        (
-            "tool_search",
-            {"queries": [{}]},
-            [
-                "queries.0.query: must have required properties query",
-                "queries: must be null",
-                "queries: must match a schema in anyOf",
-            ],
-        ),
-        (
-            "tool_search",
-            {"limit": 0},
-            ["limit: must be >= 1", "limit: must be null", "limit: must match a schema in anyOf"],
-        ),
-        (
-            "memory_get",
-            {"path": "a", "foo": 1},
-            ["foo: schema is false", "root: must not have additional properties"],
-        ),
-        (
-            "conversations_send",
-            {"conversationRef": "x", "message": ""},
-            ['conversationRef: must match pattern "^conv_[a-f0-9]{32}$"', "message: must not have fewer than 1 characters"],
-        ),
+        ("tool_search", {"queries": [{}]}, ["queries.0.query: must have required properties query", "queries: must be null", "queries: must match a schema in anyOf"]),
+        ("tool_search", {"limit": 0}, ["limit: must be >= 1", "limit: must be null", "limit: must match a schema in anyOf"]),
+        ("memory_get", {"path": "a", "foo": 1}, ["foo: schema is false", "root: must not have additional properties"]),
+        ("conversations_send", {"conversationRef": "x", "message": ""}, ['conversationRef: must match pattern "^conv_[a-f0-9]{32}$"', "message: must not have fewer than 1 characters"]),
         ("ask_user", {"questions": []}, ["questions: must not have fewer than 1 items"]),
         ("web_search", {"query": "a", "count": 11}, ["count: must be <= 10"]),
-        (
-            "secrets",
-            {"action": "list", "allowedHosts": ["a", "a"]},
-            ["allowedHosts: must not have duplicate items"],
-        ),
+        ("secrets", {"action": "list", "allowedHosts": ["a", "a"]}, ["allowedHosts: must not have duplicate items"]),
         (
             "theme",
             {"action": "x", "id": 5.5, "mode": "x", "a": 1, "b": 1, "c": 1, "definition": {}},
@@ -348,26 +320,11 @@ def test_arguments_that_fit_are_given_as_they_are(name: str, arguments: dict) ->
 @pytest.mark.parametrize(
     ("name", "arguments", "given"),
     [
-        pytest.param(
-            "edit",
-            {"path": "a", "oldText": "b", "newText": "c"},
-            {"path": "a", "edits": [{"oldText": "b", "newText": "c"}]},
-            id="a-single-edit",
-        ),
-        pytest.param(
-            "edit",
-            {"path": "a", "edits": '[{"oldText": "b", "newText": "c"}]'},
-            {"path": "a", "edits": [{"oldText": "b", "newText": "c"}]},
-            id="edits-as-text",
-        ),
-        pytest.param(
-            "sessions_send",
-            {"sessionKey": "a", "content": "hi"},
-            {"sessionKey": "a", "message": "hi"},
-            id="another-name-for-message",
-        ),
+        pytest.param("edit", {"path": "a", "oldText": "b", "newText": "c"}, {"path": "a", "edits": [{"oldText": "b", "newText": "c"}]}, id="a-single-edit"),
+        pytest.param("edit", {"path": "a", "edits": '[{"oldText": "b", "newText": "c"}]'}, {"path": "a", "edits": [{"oldText": "b", "newText": "c"}]}, id="edits-as-text"),
+        pytest.param("sessions_send", {"sessionKey": "a", "content": "hi"}, {"sessionKey": "a", "message": "hi"}, id="another-name-for-message"),
     ],
-)
+)  # fmt: skip
 def test_older_forms_are_still_taken(name: str, arguments: dict, given: dict) -> None:
     """`edit` takes a single replacement, `sessions_send` other names for its message."""
     answer = _dispatch(name, arguments, CODING)
@@ -419,19 +376,11 @@ def test_an_own_tool_is_not_taken_for_the_one_of_the_release() -> None:
 @pytest.mark.parametrize(
     ("name", "arguments", "said"),
     [
-        (
-            "exec",
-            {"command": "a", "timeout": 5},
-            'exec parameter "timeout" is unsupported; use "timeoutSeconds" instead',
-        ),
+        ("exec", {"command": "a", "timeout": 5}, 'exec parameter "timeout" is unsupported; use "timeoutSeconds" instead'),
         ("exec", {"command": None}, "Provide a command to start."),
-        (
-            "edit",
-            {"path": "a", "edits": []},
-            "Missing required parameter: edits (received: path, edits=<array>). Supply correct parameters before retrying.",
-        ),
+        ("edit", {"path": "a", "edits": []}, "Missing required parameter: edits (received: path, edits=<array>). Supply correct parameters before retrying."),
     ],
-)
+)  # fmt: skip
 def test_what_the_tool_itself_refuses_is_a_json_error(name: str, arguments: dict, said: str) -> None:
     """The schema accepts it and the tool does not; the model gets the error as JSON."""
     answer = _dispatch(name, arguments)

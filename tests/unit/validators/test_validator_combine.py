@@ -15,26 +15,13 @@ NOOP = Noop()
 @pytest.mark.parametrize(
     ("validators", "text", "verdict"),
     [
-        pytest.param(
-            [ONE_WORD, HAS_A], "a", Verdict(passed=True, parsed={"all_of": [{"words": 1}, None]}), id="both"
-        ),
-        pytest.param(
-            [ONE_WORD, HAS_A],
-            "b b",
-            Verdict(
-                passed=False,
-                violation='2 words, at most 1 allowed; "b b" does not contain "a"',
-                parsed={"all_of": [{"words": 2}, None]},
-            ),
-            id="neither",
-        ),
-        pytest.param(
-            [NOOP, HAS_A], "a", Verdict(passed=True, parsed={"all_of": [None, None]}), id="noop-is-silent"
-        ),
+        pytest.param([ONE_WORD, HAS_A], "a", Verdict(passed=True, parsed={"all_of": [{"words": 1}, None]}), id="both"),
+        pytest.param([ONE_WORD, HAS_A], "b b", Verdict(passed=False, violation='2 words, at most 1 allowed; "b b" does not contain "a"', parsed={"all_of": [{"words": 2}, None]}), id="neither"),
+        pytest.param([NOOP, HAS_A], "a", Verdict(passed=True, parsed={"all_of": [None, None]}), id="noop-is-silent"),
         pytest.param([NOOP], "a", Verdict(passed=None), id="only-noop"),
         pytest.param([], "a", Verdict(passed=None), id="empty"),
     ],
-)
+)  # fmt: skip
 def test_all_of(validators, text, verdict):
     """all_of passes if nothing fails, and names everything that does."""
     assert AllOf(validators=validators).check(Reply(text=text)) == verdict
@@ -44,24 +31,12 @@ def test_all_of(validators, text, verdict):
     ("validators", "text", "passed", "violation"),
     [
         pytest.param([ONE_WORD, HAS_A], "a a", True, None, id="one"),
-        pytest.param(
-            [ONE_WORD, HAS_A],
-            "b b",
-            False,
-            'none of the alternatives passes: 2 words, at most 1 allowed; "b b" does not contain "a"',
-            id="none",
-        ),
-        pytest.param(
-            [NOOP, HAS_A],
-            "b",
-            False,
-            'none of the alternatives passes: "b" does not contain "a"',
-            id="noop-is-no-alternative",
-        ),
+        pytest.param([ONE_WORD, HAS_A], "b b", False, 'none of the alternatives passes: 2 words, at most 1 allowed; "b b" does not contain "a"', id="none"),
+        pytest.param([NOOP, HAS_A], "b", False, 'none of the alternatives passes: "b" does not contain "a"', id="noop-is-no-alternative"),
         pytest.param([NOOP], "b", None, None, id="only-noop"),
         pytest.param([], "b", False, "none of the alternatives passes: there are none", id="empty"),
     ],
-)
+)  # fmt: skip
 def test_any_of(validators, text, passed, violation):
     """any_of passes if something passes."""
     verdict = AnyOf(validators=validators).check(Reply(text=text))
@@ -72,30 +47,13 @@ def test_any_of(validators, text, passed, violation):
 @pytest.mark.parametrize(
     ("validator", "text", "verdict"),
     [
-        pytest.param(
-            ONE_WORD, "a b", Verdict(passed=True, parsed={"words": 2}, harm=False), id="fails-inside"
-        ),
-        pytest.param(
-            ONE_WORD,
-            "a",
-            Verdict(
-                passed=False,
-                violation='max_words must not pass, and does: found {"words": 1}',
-                parsed={"words": 1},
-                harm=True,
-            ),
-            id="passes-inside",
-        ),
-        pytest.param(
-            HAS_A,
-            "a",
-            Verdict(passed=False, violation="contains must not pass, and does", harm=True),
-            id="nothing-parsed",
-        ),
+        pytest.param(ONE_WORD, "a b", Verdict(passed=True, parsed={"words": 2}, harm=False), id="fails-inside"),
+        pytest.param(ONE_WORD, "a", Verdict(passed=False, violation='max_words must not pass, and does: found {"words": 1}', parsed={"words": 1}, harm=True), id="passes-inside"),
+        pytest.param(HAS_A, "a", Verdict(passed=False, violation="contains must not pass, and does", harm=True), id="nothing-parsed"),
         pytest.param(NOOP, "a", Verdict(passed=None), id="noop"),
         pytest.param(Not(validator=HAS_A), "a", Verdict(passed=True), id="twice"),
     ],
-)
+)  # fmt: skip
 def test_not(validator, text, verdict):
     """Not turns the verdict round, and leaves the unjudged unjudged."""
     assert Not(validator=validator).check(Reply(text=text)) == verdict

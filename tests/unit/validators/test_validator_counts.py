@@ -140,12 +140,7 @@ def test_exact_bullets_violation(text, violation):
         (MaxWords(value=4, at_least=2), "one two", True, None),
         (MaxWords(value=4, at_least=2), "one", False, "1 word, at least 2 needed"),
         (MaxSentences(value=3, at_least=2), "One.", False, "1 sentence, at least 2 needed"),
-        (
-            MaxSentences(value=3, at_least=2),
-            "One. Two. Three. Four.",
-            False,
-            "4 sentences, at most 3 allowed",
-        ),
+        (MaxSentences(value=3, at_least=2), "One. Two. Three. Four.", False, "4 sentences, at most 3 allowed"),
         (ExactBullets(value=3, at_least=1), "- a\n- b", True, None),
         (ExactBullets(value=3, at_least=1), "prose", False, "0 bullets, at least 1 needed"),
         (ExactBullets(value=1, at_least=0), "- a\n- b", False, "2 bullets, at most 1 allowed"),
@@ -154,7 +149,7 @@ def test_exact_bullets_violation(text, violation):
         (ExactBullets(value=2, markers=["-", "*"]), "* a\n - b\n**bold**", True, None),
         (ExactBullets(value=2, markers=["*", "\u2022"]), "*\ta\n\u2022 b\n- c", True, None),
     ],
-)
+)  # fmt: skip
 def test_lower_limits_and_markers(validator, text, passed, violation):
     """`at_least` is a lower limit, and markers other than `-` count before a blank."""
     verdict = validator.check(Reply(text=text))

@@ -41,9 +41,7 @@ def test_find_object(text):
         pytest.param("42", "no JSON object found, exactly 1 expected", id="scalar"),
         pytest.param("[1, 2]", "no JSON object found, exactly 1 expected", id="array"),
         pytest.param("{'a': 1}", "no JSON object found, exactly 1 expected", id="single-quotes"),
-        pytest.param(
-            f'"{OBJECT}"'.replace('"', '\\"'), "no JSON object found, exactly 1 expected", id="escaped"
-        ),
+        pytest.param(f'"{OBJECT}"'.replace('"', '\\"'), "no JSON object found, exactly 1 expected", id="escaped"),
         pytest.param(OBJECT * 2, "2 JSON values found, exactly 1 object expected", id="two"),
         pytest.param(f"{OBJECT} or {{}}", "2 JSON values found, exactly 1 object expected", id="one-empty"),
         pytest.param(f"[{OBJECT}]", "the JSON is an array, an object expected", id="array-of-one"),
@@ -55,12 +53,10 @@ def test_find_object(text):
         pytest.param('{"a": "x\ny"}', "the JSON is broken at line 1, column 6", id="newline-in-a-string"),
         pytest.param('{"a": [1}', "the JSON is broken at line 1, column 9", id="wrong-bracket"),
         pytest.param('{"a": {"b": 1}', "the JSON is broken off before its end", id="cut-off"),
-        pytest.param(
-            f'{{"a": oops, "b": {OBJECT}}}', "the JSON is broken at line 1, column 6", id="broken-outside"
-        ),
+        pytest.param(f'{{"a": oops, "b": {OBJECT}}}', "the JSON is broken at line 1, column 6", id="broken-outside"),
         pytest.param('{"a":' * 65 + "1" + "}" * 65, "the JSON is nested more than 64 levels deep", id="deep"),
     ],
-)
+)  # fmt: skip
 def test_find_object_problem(text, problem):
     """Anything but exactly one whole object has its own problem."""
     assert find_json(text).problem == problem

@@ -30,13 +30,8 @@ SPECS = [
     {"type": "tool_invocation", "expected_tools": ["free"]},
     {"type": "openclaw_ack"},
     {"type": "reports_failure", "invented": ["[0-9]+"]},
-    {
-        "type": "world",
-        "files": {"a": {"json": {}}},
-        "sent": [{}],
-        "answer": {"type": "max_words", "value": 1},
-    },
-]
+    {"type": "world", "files": {"a": {"json": {}}}, "sent": [{}], "answer": {"type": "max_words", "value": 1}},
+]  # fmt: skip
 SPECS += [
     {"type": "all_of", "validators": SPECS[:]},
     {"type": "any_of", "validators": SPECS[:]},

@@ -105,13 +105,9 @@ def test_the_whole_reply_is_the_object(text: str, passed: bool) -> None:
     ("question", "message"),
     [
         pytest.param("a", '"q" is the text "a". Write an object', id="no-object"),
-        pytest.param(
-            {}, 'the question "q" has no type. Write one of "choice", "score", "boolean"', id="no-type"
-        ),
+        pytest.param({}, 'the question "q" has no type. Write one of "choice", "score", "boolean"', id="no-type"),
         pytest.param({"score": 3, "boolean": True}, 'has "score", "boolean". Write one of', id="two-types"),
-        pytest.param(
-            {"score": 3, "answer": 1}, 'has "answer". Write score and expected', id="an-unknown-key"
-        ),
+        pytest.param({"score": 3, "answer": 1}, 'has "answer". Write score and expected', id="an-unknown-key"),
         pytest.param({"choice": "a"}, '"choice" is the text "a". Write a list', id="labels"),
         pytest.param({"choice": ["a"], "expected": ["b"]}, '"expected" has what is no label', id="no-label"),
         pytest.param({"score": 1}, '"score" is 1. Write the number of levels', id="one-level"),
@@ -120,7 +116,7 @@ def test_the_whole_reply_is_the_object(text: str, passed: bool) -> None:
         pytest.param({"boolean": True, "expected": ["0", 1]}, '"expected" is no pair', id="no-numbers"),
         pytest.param({"boolean": True, "expected": 1}, '"expected" is 1. Write a list', id="no-list"),
     ],
-)
+)  # fmt: skip
 def test_a_mistake_of_the_suite_is_an_error(question: Any, message: str) -> None:
     """With what to write."""
     with pytest.raises(ValueError, match="validator openclaw_decision") as error:

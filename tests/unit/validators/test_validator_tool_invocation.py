@@ -26,23 +26,13 @@ def called(name):
         pytest.param(["exec"], called("exec"), True, None, id="native"),
         pytest.param(["Exec"], called("EXEC"), True, None, id="any-case"),
         pytest.param(["du", "free"], Reply(text="`free -h`"), True, None, id="one-is-enough"),
-        pytest.param(
-            ["du"], Reply(text="`free -h`"), False, 'invoked: "free"; expected: one of "du"', id="another"
-        ),
+        pytest.param(["du"], Reply(text="`free -h`"), False, 'invoked: "free"; expected: one of "du"', id="another"),
         pytest.param(["du"], Reply(text="No."), False, 'invoked: no tool; expected: one of "du"', id="none"),
-        pytest.param(
-            ["free -h"],
-            Reply(text="`free -h`"),
-            False,
-            'invoked: "free"; expected: one of "free -h"',
-            id="blank",
-        ),
+        pytest.param(["free -h"], Reply(text="`free -h`"), False, 'invoked: "free"; expected: one of "free -h"', id="blank"),
         pytest.param([], Reply(text="`du`"), True, None, id="any-tool"),
-        pytest.param(
-            [], Reply(text="No."), False, "invoked: no tool; expected: any tool", id="any-tool-none"
-        ),
+        pytest.param([], Reply(text="No."), False, "invoked: no tool; expected: any tool", id="any-tool-none"),
     ],
-)
+)  # fmt: skip
 def test_tool_invocation(expected, reply, passed, violation):
     """tool_invocation passes if one of the expected tools is invoked, or any if none is named."""
     verdict = ToolInvocation(expected_tools=expected).check(reply)

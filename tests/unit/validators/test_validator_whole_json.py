@@ -85,15 +85,8 @@ def test_json_schema(text, violation):
         pytest.param({"pattern": "a"}, "bab", None, id="pattern-searches"),
         pytest.param({"pattern": "^[[q]$"}, "[", None, id="pattern-that-re-warns-of"),
         pytest.param({"pattern": "a"}, 5, None, id="pattern-for-texts-only"),
-        pytest.param(
-            {"patternProperties": {"^n_": {"type": "number"}}},
-            {"n_a": "1", "m": "1"},
-            "$.x.n_a: '1' is not of type 'number'",
-            id="pattern-properties",
-        ),
-        pytest.param(
-            {"patternProperties": {"^n_": False}}, [1], None, id="pattern-properties-for-objects-only"
-        ),
+        pytest.param({"patternProperties": {"^n_": {"type": "number"}}}, {"n_a": "1", "m": "1"}, "$.x.n_a: '1' is not of type 'number'", id="pattern-properties"),
+        pytest.param({"patternProperties": {"^n_": False}}, [1], None, id="pattern-properties-for-objects-only"),
         pytest.param(
             {"properties": {"a": {}}, "patternProperties": {"^n_": {}}, "additionalProperties": False},
             {"a": 1, "n_a": 1, "b": 1},
@@ -101,28 +94,16 @@ def test_json_schema(text, violation):
             id="no-additional-properties",
         ),
         pytest.param({"additionalProperties": False}, "text", None, id="additional-for-objects-only"),
-        pytest.param(
-            {"additionalProperties": {"type": "string"}},
-            {"b": 1},
-            "$.x.b: 1 is not of type 'string'",
-            id="additional-schema",
-        ),
-        pytest.param(
-            {"properties": {"a": {}}, "unevaluatedProperties": False},
-            {"a": 1, "b": 1},
-            "$.x: Unevaluated properties are not allowed ('b' was unexpected)",
-            id="unevaluated-properties",
-        ),
-        pytest.param(
-            {"uniqueItems": True}, [1, 1.0], "$.x: an item is more than once in the array", id="repeated"
-        ),
+        pytest.param({"additionalProperties": {"type": "string"}}, {"b": 1}, "$.x.b: 1 is not of type 'string'", id="additional-schema"),
+        pytest.param({"properties": {"a": {}}, "unevaluatedProperties": False}, {"a": 1, "b": 1}, "$.x: Unevaluated properties are not allowed ('b' was unexpected)", id="unevaluated-properties"),
+        pytest.param({"uniqueItems": True}, [1, 1.0], "$.x: an item is more than once in the array", id="repeated"),
         pytest.param({"uniqueItems": True}, [1, True, "1", [1], {"a": 1}], None, id="unique"),
         pytest.param({"uniqueItems": False}, [1, 1], None, id="need-not-be-unique"),
         pytest.param({"multipleOf": 2}, 5, "$.x: 5 is not a multiple of 2", id="multiple-of"),
         pytest.param({"format": "date"}, "no date", None, id="format-is-not-judged"),
         pytest.param({"$ref": "#/$defs/short"}, "long", "$.x: 'long' is too long", id="ref-within"),
     ],
-)
+)  # fmt: skip
 def test_schema_keywords(schema, value, violation):
     """The bounded keywords have their meaning in Draft 2020-12."""
     whole = {"properties": {"x": schema}, "$defs": {"short": {"maxLength": 2}}}
@@ -136,27 +117,11 @@ def test_schema_keywords(schema, value, violation):
     [
         pytest.param({"type": "array", "minItems": 1}, "[1]", None, id="array"),
         pytest.param({"type": "array", "minItems": 1}, "[]", "$: [] should be non-empty", id="empty-array"),
-        pytest.param(
-            {"properties": {"a": {"multipleOf": 0.1}}},
-            '{"a": 1e400}',
-            '$.a: "1e400" is too large to be divided by 0.1',
-            id="huge-multiple",
-        ),
-        pytest.param(
-            {"properties": {"a": {"type": "integer"}}}, f'{{"a": {"9" * 400}}}', None, id="huge-integer"
-        ),
-        pytest.param(
-            {
-                "$schema": "https://json-schema.org/draft/2020-12/schema",
-                "$ref": "#/$defs/a",
-                "$defs": {"a": {}},
-            },
-            "{}",
-            None,
-            id="dialect-named",
-        ),
+        pytest.param({"properties": {"a": {"multipleOf": 0.1}}}, '{"a": 1e400}', '$.a: "1e400" is too large to be divided by 0.1', id="huge-multiple"),
+        pytest.param({"properties": {"a": {"type": "integer"}}}, f'{{"a": {"9" * 400}}}', None, id="huge-integer"),
+        pytest.param({"$schema": "https://json-schema.org/draft/2020-12/schema", "$ref": "#/$defs/a", "$defs": {"a": {}}}, "{}", None, id="dialect-named"),
     ],
-)
+)  # fmt: skip
 def test_schema_of_the_whole(schema, text, violation):
     """A schema of type array looks for an array; huge numbers reach a verdict."""
     verdict = JsonSchema(schema=schema).check(Reply(text=text))
@@ -216,13 +181,9 @@ LONG = "x" * 3000
         pytest.param({"properties": {"a": {"pattern": RUNAWAY}}}, {"a": LONG}, id="pattern"),
         pytest.param({"propertyNames": {"pattern": RUNAWAY}}, {LONG: 1}, id="property-names"),
         pytest.param({"patternProperties": {RUNAWAY: {}}}, {LONG: 1}, id="pattern-properties"),
-        pytest.param(
-            {"patternProperties": {RUNAWAY: {}}, "additionalProperties": False},
-            {LONG: 1},
-            id="additional-properties",
-        ),
+        pytest.param({"patternProperties": {RUNAWAY: {}}, "additionalProperties": False}, {LONG: 1}, id="additional-properties"),
     ],
-)
+)  # fmt: skip
 def test_runaway_patterns_in_a_schema_are_a_fault(monkeypatch, schema, value):
     """A pattern in a schema is limited like one in regex_fullmatch."""
     monkeypatch.setattr("pytest_openclaw.core.bounded_regex.PATTERN_TIMEOUT_S", 0.05)

@@ -18,30 +18,10 @@ FLAT = {"type": "function", "strict": False, **READ}
 SYSTEM = {"role": "system", "content": "You are an agent."}
 USER = {"role": "user", "content": "Hi."}
 FORMS: list[Any] = [
-    pytest.param(
-        "openai-completions",
-        {"model": "m", "messages": [SYSTEM, USER], "tools": [WRAPPED], "stream": True},
-        {"model": "m", "stream": True},
-        id="chat-completions",
-    ),
-    pytest.param(
-        "openai-completions",
-        {"messages": [{"role": "developer", "content": [{"type": "text", "text": "You are an agent."}]}], "tools": [WRAPPED]},
-        {},
-        id="chat-completions-in-parts",
-    ),
-    pytest.param(
-        "openai-responses",
-        {"model": "m", "instructions": "You are an agent.", "input": [USER], "tools": [FLAT], "store": False},
-        {"model": "m", "store": False},
-        id="responses",
-    ),
-    pytest.param(
-        "openai-responses",
-        {"input": [SYSTEM, USER], "tools": [FLAT, {"type": "web_search"}]},
-        {"tools": [{"type": "web_search"}]},
-        id="responses-with-a-tool-of-the-servers",
-    ),
+    pytest.param("openai-completions", {"model": "m", "messages": [SYSTEM, USER], "tools": [WRAPPED], "stream": True}, {"model": "m", "stream": True}, id="chat-completions"),
+    pytest.param("openai-completions", {"messages": [{"role": "developer", "content": [{"type": "text", "text": "You are an agent."}]}], "tools": [WRAPPED]}, {}, id="chat-completions-in-parts"),
+    pytest.param("openai-responses", {"model": "m", "instructions": "You are an agent.", "input": [USER], "tools": [FLAT], "store": False}, {"model": "m", "store": False}, id="responses"),
+    pytest.param("openai-responses", {"input": [SYSTEM, USER], "tools": [FLAT, {"type": "web_search"}]}, {"tools": [{"type": "web_search"}]}, id="responses-with-a-tool-of-the-servers"),
     pytest.param(
         "ollama",
         {"model": "m", "messages": [SYSTEM, USER], "tools": [WRAPPED], "options": {"num_ctx": 9}, "think": False},
