@@ -9,11 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_openclaw.providers.anthropic_messages import (
-    is_message,
-    messages_body,
-    read_messages,
-)
+from pytest_openclaw.providers.anthropic_messages import is_message, messages_body, read_messages
 from pytest_openclaw.providers.exchange import Exchange
 from pytest_openclaw.types.replies import Turn, Usage
 from pytest_openclaw.types.requests import Request
@@ -248,22 +244,6 @@ def test_one_question_has_no_use_for_signed_thoughts(server):
 
 
 # --- how answers are read -----------------------------------------------------------------------
-
-
-def test_the_request_on_the_wire(server):
-    """The body goes to the route under the base URL, with version and key in their headers."""
-    server.on("/v1/messages", Script.stream(MESSAGES.text("Hi."), MESSAGES.end()))
-
-    reply = ask(MESSAGES.provider(server.url, ANTHROPIC_API_KEY="a-key"))
-
-    [request] = server.requests
-    assert (request.method, request.path) == ("POST", "/v1/messages")
-    assert request.json["messages"] == [{"role": "user", "content": "Say hi."}]
-    headers = {
-        name: request.headers.get(name) for name in ("anthropic-version", "x-api-key", "authorization")
-    }
-    assert headers == {"anthropic-version": "2023-06-01", "x-api-key": "a-key", "authorization": None}
-    assert reply.text == "Hi."
 
 
 def test_a_stream_of_anthropic(server):

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
 import sys
 
 import pytest
 
 from pytest_openclaw.providers import limits, processes
-from pytest_openclaw.types.replies import Reply
 from pytest_openclaw.types.requests import Request
 from tests.providers.fake_claude import ask, dies, environ_of, provider_of
 
@@ -125,16 +122,6 @@ def test_a_hang_ends_in_time():
     )
 
 
-def test_a_cli_that_ignores_sigterm_is_killed(tmp_path, monkeypatch):
-    """A timeout leaves no process behind, even if the CLI ignores the signal."""
-    monkeypatch.setattr(processes, "GRACE_S", 0.3)
-    pid_file = tmp_path / "pid"
-    fault = ask(environ_of("stubborn", str(pid_file)), timeout_s=STARTED_S)
-
-    assert fault.failure_type == "timeout"
-    assert dies(int(pid_file.read_text(encoding="utf-8")))
-
-
 def test_cancelling_ends_the_cli(tmp_path, monkeypatch):
     """Ctrl-C cancels the request, and the CLI ends with it."""
     monkeypatch.setattr(processes, "GRACE_S", 0.3)
@@ -152,23 +139,3 @@ def test_cancelling_ends_the_cli(tmp_path, monkeypatch):
     asyncio.run(cancelled())
 
     assert dies(int(pid_file.read_text(encoding="utf-8")))
-
-
-@pytest.mark.parametrize(
-    ("how", "ends"),
-    [
-        pytest.param([], "Hello", id="after-the-result"),
-        pytest.param(["unfinished"], "stream_error", id="without-a-result"),
-        pytest.param(["escaped"], "Hello", id="in-a-session-of-its-own"),
-    ],
-)
-def test_a_grandchild_neither_hangs_us_nor_survives(tmp_path, how, ends):
-    """A process that the CLI leaves behind is killed with its group; one outside it is not waited for."""
-    pid_file = tmp_path / "pid"
-    outcome = ask(environ_of("grandchild", str(pid_file), *how))
-    pid = int(pid_file.read_text(encoding="utf-8"))
-    if how == ["escaped"]:
-        os.kill(pid, signal.SIGKILL)
-
-    assert (outcome.text if isinstance(outcome, Reply) else outcome.failure_type) == ends
-    assert dies(pid)

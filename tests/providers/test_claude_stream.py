@@ -162,8 +162,7 @@ def test_tools_that_are_not_offered_end_the_stream(init, lacking):
 
 
 @pytest.mark.parametrize(
-    "second",
-    [pytest.param([REQUESTING], id="announced"), pytest.param([START], id="unannounced")],
+    "second", [pytest.param([REQUESTING], id="announced"), pytest.param([START], id="unannounced")]
 )
 @pytest.mark.parametrize(
     ("stop_reason", "finish_reason"),

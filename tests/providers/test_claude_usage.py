@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_openclaw.providers.claude.stream_json import Stream, read_line
 from pytest_openclaw.providers.claude.usage import charged
-from pytest_openclaw.providers.exchange import Exchange
 from pytest_openclaw.types.replies import Usage
 
 RECEIVED = Usage(
@@ -55,29 +53,3 @@ def test_the_last_line_adds_what_is_missing(models, more):
     result = None if models is None else {"modelUsage": models, "total_cost_usd": 99.0}
 
     assert list(charged((RECEIVED,), result)) == [RECEIVED, *more]
-
-
-def test_cached_input_is_counted_separately():
-    """Input includes all tokens read; tokens written into a cache, for minutes or an hour, are separate."""
-    stream = Stream(Exchange())
-    usage = {
-        "input_tokens": 3,
-        "cache_read_input_tokens": 5,
-        "cache_creation_input_tokens": 10,
-        "cache_creation": {"ephemeral_5m_input_tokens": 4, "ephemeral_1h_input_tokens": 6},
-    }
-    started = {"type": "message_start", "message": {"model": "claude-opus-4-5", "usage": usage}}
-    ended = {"type": "message_delta", "delta": {}, "usage": {"output_tokens": 7}}
-    for event in (started, ended):
-        read_line(stream, {"type": "stream_event", "event": event})
-
-    assert stream.reply().usage == (
-        Usage(
-            model="claude-opus-4-5",
-            input_tokens=18,
-            output_tokens=7,
-            cached_tokens=5,
-            cache_write_tokens=10,
-            cache_write_1h_tokens=6,
-        ),
-    )

@@ -97,11 +97,7 @@ def test_ollama() -> None:
         {"role": "system", "content": "Be brief."},
         {"role": "user", "content": SUMMARY},
         {"role": "user", "content": WHICH},
-        {
-            "role": "assistant",
-            "content": "One moment.",
-            "tool_calls": [call("read", {"path": "a.md"})],
-        },
+        {"role": "assistant", "content": "One moment.", "tool_calls": [call("read", {"path": "a.md"})]},
         {"role": "tool", "tool_name": "read", "content": "port 8080"},
         {"role": "assistant", "content": PORT},
         {"role": "user", "content": AND},
@@ -199,10 +195,7 @@ def test_gemini() -> None:
         {"role": "user", "parts": [{"text": WHICH}]},
         {
             "role": "model",
-            "parts": [
-                {"text": "One moment."},
-                {"functionCall": {"name": "read", "args": {"path": "a.md"}}},
-            ],
+            "parts": [{"text": "One moment."}, {"functionCall": {"name": "read", "args": {"path": "a.md"}}}],
         },
         {
             "role": "user",

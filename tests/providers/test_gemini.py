@@ -186,19 +186,6 @@ def test_signatures_reach_the_next_request(server):
 # --- how answers are read -----------------------------------------------------------------------
 
 
-def test_the_request_on_the_wire(server):
-    """The body goes to the model's route, with the key in its header and not in the address."""
-    server.on(STREAM, Script.stream(GEMINI.text("Hi."), GEMINI.end()))
-
-    reply = ask(GEMINI.provider(server.url, GEMINI_API_KEY="a-key"))
-
-    [request] = server.requests
-    assert (request.method, request.path) == ("POST", STREAM)
-    assert request.json["contents"] == [{"role": "user", "parts": [{"text": "Say hi."}]}]
-    assert (request.headers["x-goog-api-key"], request.headers.get("authorization")) == ("a-key", None)
-    assert reply.text == "Hi."
-
-
 def test_a_stream_of_gemini(server):
     """A stream as the API sends it: thoughts, text and two calls, cut anywhere."""
     data = sse(*THINKS_AND_CALLS)

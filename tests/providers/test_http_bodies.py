@@ -7,7 +7,7 @@ import gzip
 import pytest
 
 from pytest_openclaw.providers import http, limits
-from tests.providers.servers.apis import APIS, as_json, ask, described
+from tests.providers.servers.apis import APIS, MESSAGES, as_json, ask, described, prompt_of
 from tests.providers.servers.misbehaving import Close, Hang, Pause, Reset, Script, head, sse
 from tests.providers.servers.ollama import OLLAMA
 
@@ -131,6 +131,35 @@ def test_errors_in_odd_frames(server, data):
 
 
 # --- bodies as they may come ----------------------------------------------------------------------
+
+
+MODEL = "/v1beta/models/m"
+ROUTES = {
+    "ollama_openai": ["/v1/chat/completions"],
+    "openai_responses": ["/v1/responses"],
+    "anthropic_messages": ["/v1/messages"],
+    "gemini": [f"{MODEL}:streamGenerateContent?alt=sse", f"{MODEL}:generateContent"],
+    "ollama_native": ["/api/chat"],
+}
+"""Of a stream, and of a whole answer."""
+
+
+def test_the_request_on_the_wire(api, stream, server):
+    """The prompt goes to the route of the API, with the key in its header, not in the address, and the API's version."""
+    server.on("*", Script.stream(api.text("Hi."), api.end()) if stream else Script.answer(api.whole()))
+
+    reply = ask(api.provider(server.url, **{api.key_env: "a-key"}), stream=stream, prompt="Grüße 🦞")
+
+    [request] = server.requests
+    path = ROUTES[api.kind.name]
+    assert (request.method, request.path) == ("POST", path[0] if stream else path[-1])
+    assert prompt_of(request.json) == "Grüße 🦞"
+    name, value = api.shown_key("a-key")
+    assert request.headers[name] == value
+    assert ("authorization" in request.headers) == (name == "authorization")
+    assert request.headers.get("anthropic-version") == ("2023-06-01" if api is MESSAGES else None)
+    assert api.content_type in request.headers["accept"] or not stream
+    assert reply.text == "Hi."
 
 
 def test_gzip(api, stream, server):

@@ -52,8 +52,7 @@ def test_many_at_once(api, server):
     """Each of many concurrent requests gets its own answer; only an endpoint limits their number."""
     go_on = threading.Event()
     server.on(
-        "*",
-        lambda request: Script.of(Wait(go_on), *Script.answer(api.whole(request.body.decode())).steps),
+        "*", lambda request: Script.of(Wait(go_on), *Script.answer(api.whole(request.body.decode())).steps)
     )
     provider = api.provider(server.url)
 

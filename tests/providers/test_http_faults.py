@@ -233,11 +233,7 @@ def test_statuses(api, stream, server, status, expected):
 
 
 @pytest.mark.parametrize(
-    "steps",
-    [
-        pytest.param((b'{"error', Reset()), id="reset"),
-        pytest.param((b"", Hang()), id="stalled"),
-    ],
+    "steps", [pytest.param((b'{"error', Reset()), id="reset"), pytest.param((b"", Hang()), id="stalled")]
 )
 def test_an_error_whose_body_breaks_off_is_that_error(api, server, monkeypatch, steps):
     """The status is known, even if its explanation is lost."""

@@ -125,11 +125,7 @@ def test_a_key_is_read_at_each_send(api, server):
     assert shown(server) == [{}, dict([api.shown_key(KEY)])]
 
 
-@pytest.mark.parametrize(
-    "key",
-    [None, KEY],
-    ids=["alone", "beside-a-key"],
-)
+@pytest.mark.parametrize("key", [None, KEY], ids=["alone", "beside-a-key"])
 def test_user_info_of_an_address(api, server, key):
     """A password in the address is sent as a header, unless there is a key, and is not shown."""
     server.on("*", Script.answer(status=500))

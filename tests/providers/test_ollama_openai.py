@@ -67,19 +67,6 @@ def test_no_counts_are_asked_for_without_a_stream():
     assert "stream_options" not in chat_body(Request(model="m", prompt="Hi", stream=False))
 
 
-def test_the_request_on_the_wire(server):
-    """The body goes to the route under the base URL, with the key in its header."""
-    server.on(CHAT.path, Script.stream(CHAT.text("Hi."), CHAT.end()))
-
-    reply = ask(CHAT.provider(server.url, OLLAMA_API_KEY="a-key"), prompt="Grüße 🦞")
-
-    [request] = server.requests
-    assert (request.method, request.path) == ("POST", "/v1/chat/completions")
-    assert request.json["messages"] == [{"role": "user", "content": "Grüße 🦞"}]
-    assert request.headers["authorization"] == "Bearer a-key"
-    assert reply.text == "Hi."
-
-
 # --- how answers are read -----------------------------------------------------------------------
 
 
@@ -144,33 +131,6 @@ def test_whole_tool_calls(calls, expected):
     assert reply.tool_calls == tuple(
         ToolCall(name=name, arguments=args, id=id_) for name, args, id_ in expected
     )
-
-
-def test_streamed_tool_calls():
-    """Fragments are joined by index; the name and id come once."""
-    fragments = [
-        {"index": 0, "id": "a", "type": "function", "function": {"name": "read", "arguments": ""}},
-        {"index": 1, "id": "b", "type": "function", "function": {"name": "exec", "arguments": "{"}},
-        {"index": 0, "function": {"arguments": '{"p"'}},
-        {"index": 0, "function": {"arguments": ":1}"}},
-        {"index": 1, "function": {"arguments": "}"}},
-    ]
-
-    reply = read(*(chat_chunk({"tool_calls": [fragment]}) for fragment in fragments))
-
-    assert reply.tool_calls == (
-        ToolCall(name="read", arguments='{"p":1}', id="a"),
-        ToolCall(name="exec", arguments="{}", id="b"),
-    )
-
-
-def test_a_function_call_of_old():
-    """The API's first form of a call is one too."""
-    reply = read(
-        whole({"content": None, "function_call": {"name": "read", "arguments": "{}"}}, "function_call")
-    )
-
-    assert reply.tool_calls == (ToolCall(name="read", arguments="{}"),)
 
 
 @pytest.mark.parametrize(

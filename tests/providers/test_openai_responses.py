@@ -99,19 +99,6 @@ def test_a_refusal_of_what_was_not_sent_changes_nothing():
     assert "temperature" in provider.body(Request(model="m", prompt="Say hi.", temperature=0.0))
 
 
-def test_the_request_on_the_wire(server):
-    """The body goes to the route under the base URL, with the key in its header."""
-    server.on(RESPONSES.path, Script.stream(RESPONSES.text("Hi."), RESPONSES.end()))
-
-    reply = ask(RESPONSES.provider(server.url, OPENAI_API_KEY="a-key"))
-
-    [request] = server.requests
-    assert (request.method, request.path) == ("POST", "/v1/responses")
-    assert request.json["input"] == "Say hi."
-    assert request.headers["authorization"] == "Bearer a-key"
-    assert reply.text == "Hi."
-
-
 # --- how answers are read -----------------------------------------------------------------------
 
 

@@ -250,17 +250,6 @@ def test_a_whole_message_after_its_fragments() -> None:
     assert reply.tool_calls == (ToolCall(name="read", arguments=ARGUMENTS, id="a"),)
 
 
-def test_text_and_calls_together() -> None:
-    """Text beside calls is the reply's text."""
-    reply = read(
-        chat_chunk({"role": "assistant", "content": "Let me look."}),
-        chat_chunk({"tool_calls": [function("read", ARGUMENTS, index=0, id="a")]}),
-        chat_chunk({"content": ""}, "tool_calls"),
-    )
-
-    assert (reply.text, len(reply.tool_calls), reply.finish_reason) == ("Let me look.", 1, "tool_calls")
-
-
 _CALL = st.tuples(
     st.sampled_from(["read", "exec", "ls"]),
     st.dictionaries(st.text(max_size=5), st.one_of(st.text(max_size=9), st.dictionaries(st.text(max_size=3), st.integers(), max_size=2)), max_size=3),

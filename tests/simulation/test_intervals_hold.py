@@ -16,13 +16,7 @@ import pytest
 from scipy import stats
 
 from pytest_openclaw.stats.intervals import wilson_95
-from tests.simulation.coverage import (
-    Coverage,
-    coverage_of_percentiles,
-    coverage_of_rates,
-    rows_of,
-    summarize,
-)
+from tests.simulation.coverage import Coverage, coverage_of_percentiles, coverage_of_rates, rows_of, summarize
 from tests.simulation.models import REPEATS, Design, Latencies, draw_counts
 from tests.simulation.tables import PROMPTS, SEED
 

@@ -25,7 +25,6 @@ USAGE = {
     "cache_read_input_tokens": 5,
     "output_tokens": 1,
 }
-SLEEP = [sys.executable, "-S", "-E", "-c", "import time; time.sleep(600)"]
 
 
 def say(line: Line) -> None:
@@ -312,16 +311,6 @@ def stubborn() -> None:
     hang()
 
 
-def grandchild() -> None:
-    """Leave a process behind that keeps our pipes open; its pid goes to the second argument."""
-    child = subprocess.Popen(SLEEP, start_new_session="escaped" in sys.argv)
-    Path(sys.argv[2]).write_text(str(child.pid), encoding="utf-8")
-    begin()
-    message("Hel", "lo")
-    if "unfinished" not in sys.argv:
-        say(result())
-
-
 def garbage() -> None:
     print('<html>\n\x00\x1b[31mnot json\n[1, 2]\n{"type": 7}\n' + "[" * 10_000, flush=True)
 
@@ -420,7 +409,6 @@ MODES: tuple[Callable[[], None], ...] = (
     slash_command,
     hang,
     stubborn,
-    grandchild,
     garbage,
     noisy,
     long_line,

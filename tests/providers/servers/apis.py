@@ -307,12 +307,7 @@ GEMINI_USAGE = {
     "thoughtsTokenCount": 5,
     "totalTokenCount": 18,
 }
-_FINISH_REASONS = {
-    "stop": "STOP",
-    "tool_calls": "STOP",
-    "length": "MAX_TOKENS",
-    "content_filter": "SAFETY",
-}
+_FINISH_REASONS = {"stop": "STOP", "tool_calls": "STOP", "length": "MAX_TOKENS", "content_filter": "SAFETY"}
 
 
 def gemini_answer(*parts: dict[str, Any], reason: str | None = None, usage: Any = None) -> dict[str, Any]:

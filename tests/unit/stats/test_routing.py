@@ -9,16 +9,7 @@ import pytest
 from pytest_openclaw.stats.candidates import Candidate
 from pytest_openclaw.stats.routing import plan_routes
 from tests.unit.reports.summaries import cell, fault, restraint_cells
-from tests.unit.stats.routes import (
-    NATIVE,
-    as_text,
-    candidate,
-    capped,
-    settled,
-    target,
-    unsafe,
-    unsettled,
-)
+from tests.unit.stats.routes import NATIVE, as_text, candidate, capped, settled, target, unsafe, unsettled
 
 
 @pytest.mark.parametrize(

@@ -88,18 +88,14 @@ def _exchanged(prompts: Sequence[Sequence[int]]) -> float:
 
 
 @settings(deadline=None)
-@given(
-    prompts=st.lists(st.lists(st.integers(0, 3), min_size=2, max_size=4), max_size=5),
-)
+@given(prompts=st.lists(st.lists(st.integers(0, 3), min_size=2, max_size=4), max_size=5))
 def test_every_choice_of_a_candidate_is_counted(prompts: list[list[int]]) -> None:
     """With several baselines any of the runs could have been the candidate, for each prompt on its own."""
     assert exchange(prompts).p == pytest.approx(_exchanged(prompts), abs=1e-9)
 
 
 @settings(deadline=None)
-@given(
-    pairs=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=12),
-)
+@given(pairs=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=12))
 def test_with_one_baseline_signs_are_flipped(pairs: list[tuple[int, int]]) -> None:
     """The two tests are one there."""
     by_signs = sign_flip([candidate - base for candidate, base in pairs])

@@ -43,11 +43,7 @@ def _size(tools: tuple[Tool, ...]) -> int:
     sent = [
         {
             "type": "function",
-            "function": {
-                "name": tool.name,
-                "description": tool.description,
-                "parameters": tool.parameters,
-            },
+            "function": {"name": tool.name, "description": tool.description, "parameters": tool.parameters},
         }
         for tool in tools
     ]
@@ -55,8 +51,7 @@ def _size(tools: tuple[Tool, ...]) -> int:
 
 
 @pytest.mark.parametrize(
-    ("surface", "count"),
-    [("direct", 11), ("tool-search", 11), ("coding", 39), ("full", 54)],
+    ("surface", "count"), [("direct", 11), ("tool-search", 11), ("coding", 39), ("full", 54)]
 )
 def test_a_surface_sends_as_many_tools_as_the_release(surface: str, count: int) -> None:
     """Every surface has the release's number of tools, each once, in the order of the wire."""
