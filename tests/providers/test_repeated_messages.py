@@ -119,6 +119,16 @@ def test_ollama_sends_all_at_the_end(server):
     assert (reply.text, reply.reasoning, len(reply.tool_calls)) == (AB, AB, 1)
 
 
+def test_another_call_at_the_end_is_made(server):
+    """It repeats no earlier one."""
+    at_the_end = done(message={"tool_calls": [{"function": {"name": "pwd", "arguments": {}}}]})
+    server.enqueue(
+        answer(lines(said(tool_calls=[{"function": {"name": "ls", "arguments": {}}}]), at_the_end))
+    )
+
+    assert [call.name for call in ask(native(server.origin)).tool_calls] == ["ls", "pwd"]
+
+
 @pytest.mark.parametrize(
     "pieces",
     [
