@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pytest_openclaw.reports.tool_use_text import ABLE, render_best
 from pytest_openclaw.stats.best import Best
 from pytest_openclaw.types.records import Record
 from pytest_openclaw.types.targets import Target
@@ -40,6 +41,19 @@ def test_the_order_of_targets_does_not_matter(order: list[Target]) -> None:
 
     assert best is not None
     assert sorted(best.targets) == ["p/a", "p/b"]
+
+
+@pytest.mark.parametrize(
+    ("n_targets", "targets", "sentence"),
+    [
+        pytest.param(3, ["p/b", "p/a"], "p/b and p/a, of 3 models that may hold the tools: none is shown to be worse than the best; p/b is the fastest", id="two"),
+        pytest.param(2, ["p/b"], "p/b, of 2 models that may hold the tools: each other one is shown to be worse", id="one"),
+        pytest.param(2, ["p/b", "p/a"], "p/b and p/a: none is shown to be worse than the best; p/b is the fastest", id="all"),
+    ],
+)  # fmt: skip
+def test_the_sentence_names_what_was_compared(n_targets: int, targets: list[str], sentence: str) -> None:
+    """Only if not all of them may be the best."""
+    assert render_best(Best(n_targets=n_targets, targets=targets), ABLE) == sentence
 
 
 @pytest.mark.parametrize(
