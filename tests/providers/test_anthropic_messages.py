@@ -10,12 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_openclaw.providers.anthropic_messages import is_message, messages_body, read_messages
-from pytest_openclaw.providers.exchange import Exchange
 from pytest_openclaw.types.replies import Turn, Usage
 from pytest_openclaw.types.requests import Request
 from pytest_openclaw.types.tool_calls import Tool, ToolCall
 from pytest_openclaw.types.worlds import World
-from tests.providers.servers.apis import MESSAGES, ask, event, play
+from tests.providers.servers.apis import MESSAGES, ask, event, play, reading
 from tests.providers.servers.misbehaving import Script, pieces, sse
 
 PARAMETERS = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
@@ -23,12 +22,7 @@ READ = Tool(name="read", description="Reads a file.", parameters=PARAMETERS)
 SIGNATURE = "EqQBCkYIBRgCKkB="
 
 
-def read(*payloads):
-    """The reply that results from these events, or from one whole message."""
-    exchange = Exchange(monotonic=lambda: 0.0, wall_ms=lambda moment: 0)
-    for payload in payloads:
-        assert read_messages(payload, exchange) is None
-    return exchange.reply()
+read = reading(read_messages)
 
 
 def start(index, kind, **block):

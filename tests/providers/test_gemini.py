@@ -8,13 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_openclaw.providers.exchange import Exchange
 from pytest_openclaw.providers.gemini import gemini_body, read_gemini
 from pytest_openclaw.types.replies import Fault, Turn
 from pytest_openclaw.types.requests import Request
 from pytest_openclaw.types.tool_calls import Tool, ToolCall
 from pytest_openclaw.types.worlds import World
-from tests.providers.servers.apis import GEMINI, GEMINI_USAGE, ask, gemini_answer, play
+from tests.providers.servers.apis import GEMINI, GEMINI_USAGE, ask, gemini_answer, play, reading
 from tests.providers.servers.misbehaving import Script, pieces, sse
 
 PARAMETERS = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
@@ -24,12 +23,7 @@ STREAM = "/v1beta/models/m:streamGenerateContent?alt=sse"
 WHOLE = "/v1beta/models/m:generateContent"
 
 
-def read(*payloads):
-    """The reply that these chunks, or one whole answer, make."""
-    exchange = Exchange(monotonic=lambda: 0.0, wall_ms=lambda moment: 0)
-    for payload in payloads:
-        assert read_gemini(payload, exchange) is None
-    return exchange.reply()
+read = reading(read_gemini)
 
 
 def call_part(name, args, id_=None, signature=None):

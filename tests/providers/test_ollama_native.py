@@ -20,7 +20,7 @@ from pytest_openclaw.providers.stream import EventReader
 from pytest_openclaw.types.protocols import ProviderSetup
 from pytest_openclaw.types.requests import Request
 from pytest_openclaw.types.tool_calls import Tool, ToolCall
-from tests.providers.servers.apis import ask
+from tests.providers.servers.apis import ask, reading
 from tests.providers.servers.misbehaving import Script, Wait, pieces
 from tests.providers.servers.ollama import (
     COUNTS,
@@ -47,12 +47,7 @@ def still():
     return Exchange(monotonic=lambda: 0.0, wall_ms=lambda moment: 0)
 
 
-def read(*payloads):
-    """The reply that results from these lines, or from one whole answer."""
-    exchange = still()
-    for payload in payloads:
-        assert read_ollama(payload, exchange) is None
-    return exchange.reply()
+read = reading(read_ollama)
 
 
 def working(provider, work):

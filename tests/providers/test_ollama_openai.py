@@ -8,20 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_openclaw.providers.exchange import Exchange
 from pytest_openclaw.providers.ollama_openai import chat_body, read_chat
 from pytest_openclaw.types.requests import Request
 from pytest_openclaw.types.tool_calls import ToolCall
-from tests.providers.servers.apis import CHAT, CHAT_USAGE, ask, chat_chunk, chat_usage
+from tests.providers.servers.apis import CHAT, CHAT_USAGE, ask, chat_chunk, chat_usage, reading
 from tests.providers.servers.misbehaving import Close, Hang, Script, sse
 
-
-def read(*payloads):
-    """The reply that results from these chunks, or from one whole completion."""
-    exchange = Exchange(monotonic=lambda: 0.0, wall_ms=lambda moment: 0)
-    for payload in payloads:
-        assert read_chat(payload, exchange) is None
-    return exchange.reply()
+read = reading(read_chat)
 
 
 def whole(message, finish_reason="stop", **more):

@@ -8,21 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_openclaw.providers.exchange import Exchange
 from pytest_openclaw.providers.openai_responses import read_responses, responses_body
 from pytest_openclaw.types.faults import WireError, refused_by_server
 from pytest_openclaw.types.requests import Request
 from pytest_openclaw.types.tool_calls import ToolCall
-from tests.providers.servers.apis import RESPONSES, RESPONSES_USAGE, ask, delta, event
+from tests.providers.servers.apis import RESPONSES, RESPONSES_USAGE, ask, delta, event, reading
 from tests.providers.servers.misbehaving import Script, sse
 
-
-def read(*payloads):
-    """The reply that results from these events, or from one whole response."""
-    exchange = Exchange(monotonic=lambda: 0.0, wall_ms=lambda moment: 0)
-    for payload in payloads:
-        assert read_responses(payload, exchange) is None
-    return exchange.reply()
+read = reading(read_responses)
 
 
 def deltas(kind, *texts, **more):

@@ -9,22 +9,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_openclaw.providers.exchange import Exchange
 from pytest_openclaw.providers.ollama_openai import read_chat
-from pytest_openclaw.types.replies import Reply
 from pytest_openclaw.types.tool_calls import ToolCall
-from tests.providers.servers.apis import CHAT, ask, chat_chunk
+from tests.providers.servers.apis import (
+    CHAT,
+    GEMINI,
+    MESSAGES,
+    RESPONSES,
+    Api,
+    ask,
+    chat_chunk,
+    event,
+    gemini_answer,
+    reading,
+)
 from tests.providers.servers.misbehaving import Script, pieces, sse
 
 ARGUMENTS = '{"path": "notes.md", "limit": 5}'
 
 
-def read(*payloads: dict[str, Any]) -> Reply:
-    """The reply that results from these chunks."""
-    exchange = Exchange(monotonic=lambda: 0.0, wall_ms=lambda moment: 0)
-    for payload in payloads:
-        assert read_chat(payload, exchange) is None
-    return exchange.reply()
+read = reading(read_chat)
 
 
 def function(name: str | None = None, arguments: Any = None, **more: Any) -> dict[str, Any]:
@@ -297,3 +301,106 @@ def test_many_fragments_are_read_in_time_that_grows_with_them() -> None:
     reply = read(*[fragment, other] * 20_000)
 
     assert reply.tool_calls
+
+
+# --- in the forms of gateways -------------------------------------------------------------------
+
+OSLO, ROME = '{"city": "Oslo"}', '{"city": "Rome"}'
+BOTH = [("get", OSLO), ("get", ROME)]
+
+
+A, B = function("get", OSLO, index=0, id="a"), function("get", ROME, index=1, id="b")
+FORMS = {
+    "closing-entries": ([[A], [B], [function("get", "", index=0, id="a")], [function("get", "", index=0, id="b")]], BOTH),
+    "closing-entries-of-null": ([[A], [B], [function(index=0, id="a") | {"function": None}]], BOTH),
+    "a-summary": ([[A], [B], [A, B]], BOTH),
+    "a-summary-without-ids-at-0": ([[A], [B], [function("get", OSLO, index=0), function("get", ROME, index=0)]], BOTH),
+    "a-summary-with-new-ids": ([[A], [B], [function("get", OSLO, index=0, id="x"), function("get", ROME, index=1, id="y")]], BOTH),
+    "an-empty-twin-before": ([[function("get", "", index=0, id="a")], [function("get", OSLO, index=1, id="a")]], BOTH[:1]),
+    "an-empty-twin-after": ([[A], [function("get", "{}", index=1, id="a")]], BOTH[:1]),
+    "a-nameless-twin": ([[A], [function("", "", index=1, id="a")]], BOTH[:1]),
+    "a-name-in-pieces": ([[function("g", "", index=0, id="a")], [function("et", index=0)], [function(None, OSLO, index=0)]], BOTH[:1]),
+    "a-growing-name": ([[function("g", index=0)], [function("get", index=0)], [function(None, OSLO, index=0)]], BOTH[:1]),
+    "a-name-in-each-piece": ([[function("get", OSLO[:5], index=0, id="a")], [function("get", OSLO[5:], index=0, id="a")]], BOTH[:1]),
+    "all-at-0-interleaved": (
+        [
+            [function("get", OSLO[:5], index=0, id="a"), function("get", ROME[:5], index=0, id="b")],
+            [function(None, OSLO[5:], index=0, id="a"), function(None, ROME[5:], index=0, id="b")],
+        ],
+        BOTH,
+    ),
+    "growing-arguments": ([[function("get", OSLO[:1], index=0, id="a")], [function(None, OSLO[:9], index=0)], [function(None, OSLO, index=0)]], BOTH[:1]),
+    "objects-and-nulls": ([[function("get", index=None, id=None) | {"function": {"name": "get", "arguments": {"city": "Oslo"}}}]], BOTH[:1]),
+    "null-arguments-first": ([[{"index": 0, "id": "a", "function": {"name": "get", "arguments": None}}], [function(None, OSLO, index=0)]], BOTH[:1]),
+    "pieces-of-blanks-and-braces": ([[function("get", piece, index=0, id="a")] for piece in ('{"a": ', "{}", ",", " ", '"b": 1', "}")], [("get", '{"a": {}, "b": 1}')]),
+}  # fmt: skip
+
+
+def calls_of(reply: Any) -> list[tuple[str, str]]:
+    """Names and arguments of the calls."""
+    return [(call.name, call.arguments) for call in reply.tool_calls]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_deltas_of_gateways(form: str) -> None:
+    """No call is lost, made twice or malformed."""
+    deltas, expected = FORMS[form]
+
+    assert calls_of(read(*(chat_chunk({"tool_calls": calls}) for calls in deltas))) == expected
+
+
+def test_the_older_form() -> None:
+    """`function_call` is read, in pieces too."""
+    parts = ({"name": "get", "arguments": ""}, {"arguments": OSLO[:5]}, {"arguments": OSLO[5:]})
+    deltas = [chat_chunk({"function_call": part, "tool_calls": None}) for part in parts]
+
+    assert calls_of(read(*deltas)) == BOTH[:1]
+
+
+def test_calls_in_later_choices(server: Any, stream: bool) -> None:
+    """Copilot sends the text as the first choice, and each call as a further one."""
+    messages = [{"content": "I look."}, *({"tool_calls": [{**one, "index": 0}]} for one in (A, B))]
+    kind = "delta" if stream else "message"
+    choices = [{"index": n, kind: one, "finish_reason": "tool_calls"} for n, one in enumerate(messages)]
+    one_each = [{"object": "chat.completion.chunk", "choices": [choice]} for choice in choices]
+    server.enqueue(
+        Script.stream(sse(*one_each, "[DONE]"))
+        if stream
+        else Script.answer({"object": "chat.completion", "choices": choices})
+    )
+
+    reply = ask(CHAT.provider(server.url), stream=stream)
+
+    assert (reply.text, calls_of(reply)) == ("I look.", BOTH)
+
+
+def test_a_text_in_later_choices_is_an_alternative() -> None:
+    """Of several texts the first is read."""
+    choices = [{"index": n, "delta": {"content": text}} for n, text in enumerate(("Hi.", "Hello."))]
+
+    assert read({"choices": choices}).text == "Hi."
+
+
+TOOL = {"type": "tool_use", "id": "a", "name": "get", "input": {"city": "Oslo"}}
+STARTED = event({"type": "content_block_start", "index": 0, "content_block": TOOL})
+PART = sse(gemini_answer({"functionCall": {"id": "a", "name": "get", "args": {"city": "Oslo"}}}))
+
+
+def _function(kind: str, **more: Any) -> bytes:
+    item = {"type": "function_call", "name": "get", "call_id": "a", "arguments": "", **more}
+    return event({"type": f"response.output_item.{kind}", "output_index": 0, "item": item})
+
+
+@pytest.mark.parametrize(
+    ("api", "events"),
+    [
+        pytest.param(MESSAGES, [STARTED, event(MESSAGES.whole(None) | {"content": [TOOL]})], id="messages-whole-at-the-start-and-the-end"),
+        pytest.param(RESPONSES, [_function("added", id="1"), _function("done", id="2", arguments=OSLO)], id="responses-other-item-ids"),
+        pytest.param(GEMINI, [PART, PART], id="gemini-the-same-id-again"),
+    ],
+)  # fmt: skip
+def test_a_call_sent_again_is_made_once(server: Any, api: Api, events: list[bytes]) -> None:
+    """The other APIs' gateways repeat calls too."""
+    server.enqueue(Script.stream(*events, api.end("tool_calls", text=None)))
+
+    assert calls_of(ask(api.provider(server.url))) == BOTH[:1]
