@@ -1,142 +1,109 @@
-"""`python -m tests.performance [MEASURE …]`: the plugin's cost, beside the bare loops, as Markdown."""
+"""`python -m tests.performance [MEASURE]`: what the plugin costs, next to a bare loop and other harnesses.
+
+How many prompts are asked until a recommendation is settled is measured by `tests/simulation`.
+"""
 
 from __future__ import annotations
 
 import argparse
+import os
+import platform
+import re
+import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.metadata import version
 from pathlib import Path
+from statistics import median
 
-from tests.performance import clients, machine
-from tests.performance.measures import (
-    ACCURACY,
-    FLEET,
-    GROWTH,
-    MEASURES,
-    OVERHEAD,
-    QUICK,
-    START,
-    WINDOW,
-    WORKERS,
-    Bench,
-    Sizes,
-)
-from tests.performance.peer_runs import find_peers
-from tests.performance.runs import LoopRunner
-from tests.performance.serving import MockServer
-from tests.performance.table import Page, Sample, render
+from tests.performance.fleet import fleet
+from tests.performance.measures import Sample, cost, errors, growth, start, window
+from tests.performance.programs import LOOP, OURS, Bench, Program, peer
+from tests.performance.server import RunFailed, serving
 
-NOTES = {
-    OVERHEAD: (
-        "Wall and CPU ms a cell beyond start-up, the server answering at once with 5 tokens: (N cells − 1 cell) / "
-        "(N − 1), the 1 cell the median of three runs. CPU is that of the whole process tree. Validation and durable "
-        "rows are included."
-    ),
-    WINDOW: (
-        "First token after 100 ms, 19 more 5 ms apart, all calls in lock-step: rounds × 195 ms ÷ (first request "
-        "received to last byte sent, by the server's clock)."
-    ),
-    GROWTH: (
-        "Zero delay; memory is the largest sum over the process tree, looked at every 50 ms, in runs of its own. "
-        "The last figure: each reply is 32 kB, each validator burns 2 ms, and the same session with short replies is "
-        "subtracted; a program that fetches everything ahead and keeps it shows all of it."
-    ),
-    ACCURACY: (
-        "First token after 100 to 300 ms, 19 more 20 ms apart: |reported − server's own| in ms, over all answers. "
-        "Our rows have whole ms and are compared as is: rounding alone is 0.25 ms in the median, and adds "
-        "nothing to a median above that."
-    ),
-    START: (
-        "From the start of the process. The plain session is paired: with the plugin and under `-p no:openclaw`; on a "
-        "busy machine its CPU time says more than its wall time."
-    ),
-    FLEET: (
-        "Shards of a run, 1.85 kB a row, are merged and summarized (`merge`), exported as CSV, and shown on a page; "
-        "RSS is the most that each command had. Files are in the folder of `TMPDIR`."
-    ),
-    WORKERS: "Calls and most in flight are the server's count, over both workers.",
-}
+MARKER = "<!-- The rest is written by `python -m tests.performance --page`. -->\n"
+MEASURES = {one.__name__: one for one in (cost, window, errors, start, growth, fleet)}
 
 
-def measure(
-    names: Sequence[str],
-    sizes: Sizes,
-    passes: int,
-    only: Sequence[str] | None = None,
-    pythons: Sequence[str] = (),
-) -> Page:
-    """Run the measures, pass by pass, and return the page.
-
-    Args:
-        names: of the measures.
-        sizes: the number of requests.
-        passes: how often each measure is run.
-        only: the loops to compare with; by default all whose library is installed.
-        pythons: of environments that have other harnesses.
-    """
-    load_before = machine.load()
-    began = time.monotonic()
-    samples: list[Sample] = []
-    loops = [name for name in clients.installed() if only is None or name in only]
-    with tempfile.TemporaryDirectory() as name, MockServer() as server:
-        folder = Path(name).resolve()
-        bench = Bench(server, folder, sizes, [LoopRunner(loop, folder, server) for loop in loops])
-        bench.peers = [peer for python in pythons for peer in find_peers(python, folder, server)]
-        for runner in bench.rows(*bench.peers):
-            with bench.counting("Before", runner.name):
-                runner.run(1, 1)  # compiles what is imported
-        for bench.turn in range(passes):
-            for chosen in names:
-                print(f"pass {bench.turn + 1} of {passes}: {chosen}", file=sys.stderr, flush=True)
-                samples += MEASURES[chosen](bench)
-    conditions = [
-        *machine.conditions(),
-        ("load average", f"{load_before} before, {machine.load()} after"),
-        ("passes", f"{passes}, the rows interleaved; {time.monotonic() - began:.0f} s in all"),
+def conditions() -> list[str]:
+    """Return the machine and the versions."""
+    models = re.findall(r"model name\s*: (.+)", Path("/proc/cpuinfo").read_text("utf-8"))
+    packages = ", ".join(f"{name} {version(name)}" for name in ("pytest-openclaw", "pytest", "httpx2"))
+    commit = subprocess.run(["git", "describe", "--always", "--dirty"], stdout=subprocess.PIPE, text=True)
+    return [
+        f"machine: {os.cpu_count()} cores, {(models or [platform.machine()])[0]}, {platform.system()}",
+        f"versions: Python {platform.python_version()}, {packages}; commit {commit.stdout.strip()}",
     ]
-    return Page(
-        title="What the plugin costs",
-        conditions=conditions,
-        notes=NOTES,
-        samples=samples,
-        failures=bench.failures,
-    )
+
+
+def render(facts: Iterable[str], samples: Sequence[Sample]) -> str:
+    """Return conditions and figures as Markdown; figures with targets are first."""
+    values: dict[str, dict[str, list[float]]] = {}
+    for one in samples:
+        values.setdefault(one.figure, {}).setdefault(one.program, []).append(one.value)
+    bounds = {one.figure: one for one in samples if (one.most, one.least) != (None, None)}
+    programs = list(dict.fromkeys(one.program for one in samples))
+    rows = [["", "target", "", *programs], ["---"] * (3 + len(programs))]
+    for figure in sorted(values, key=lambda figure: figure not in bounds):
+        cells = [_cell(values[figure].get(program, ())) for program in programs]
+        target = _target(bounds[figure], values[figure]) if figure in bounds else ("", "")
+        rows.append([figure, *target, *cells])
+    return "\n".join([*(f"- {fact}" for fact in facts), "", *(f"| {' | '.join(row)} |" for row in rows), ""])
+
+
+def _target(bound: Sample, values: Mapping[str, Sequence[float]]) -> tuple[str, str]:
+    value, most, least = median(values[bound.program]), bound.most, bound.least
+    is_met = (most is None or value <= most) and (least is None or value >= least)
+    return f"≥ {least:g}" if most is None else f"≤ {most:g}", "met" if is_met else "**missed**"
+
+
+def _cell(values: Sequence[float]) -> str:
+    if not values:
+        return "–"
+    return f"{_number(median(values))} ({_number(min(values))} – {_number(max(values))})"
+
+
+def _number(value: float) -> str:
+    return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def measure(names: Sequence[str], passes: int, scale: float, others: Sequence[Program] = (LOOP,)) -> str:
+    """Run the measures, pass by pass, and return the measured part of the page; also what did not count."""
+    facts, samples, began, load = conditions(), list[Sample](), time.monotonic(), os.getloadavg()[0]
+    with serving() as address, tempfile.TemporaryDirectory() as home:
+        bench = Bench(address, Path(home).resolve(), [OURS, *others], scale)
+        for program in bench.programs:
+            bench.run(program, 1, 1)  # compiles its modules
+        for turn in range(passes):
+            for name in names if turn == 0 else [name for name in names if name != "fleet"]:
+                print(f"pass {turn + 1} of {passes}: {name}", file=sys.stderr, flush=True)
+                try:
+                    samples.extend(MEASURES[name](bench))
+                except RunFailed as failure:
+                    facts.append(f"**did not count**: {name}: {' '.join(str(failure).split())}")
+    facts.append(f"passes: {passes} by turns, {time.monotonic() - began:.0f} s")
+    return render([*facts, f"load average before and after: {load:.1f}, {os.getloadavg()[0]:.1f}"], samples)
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Measure, print the page, and return 1 if a run did not count; a missed target is no error."""
+    """Measure and print; return 1 if a run did not count. A missed target is not an error."""
     parser = argparse.ArgumentParser(prog="python -m tests.performance", description=__doc__)
-    parser.add_argument(
-        "measures", nargs="*", metavar="MEASURE", help=f"of {', '.join(MEASURES)}; all by default"
-    )
-    parser.add_argument("--runs", type=int, default=5, metavar="N", help="passes over all measures (5)")
-    parser.add_argument("--quick", action="store_true", help="one pass, smaller")
-    parser.add_argument(
-        "--loops", metavar="NAME,…", help=f"of {', '.join(clients.CLIENTS)}; all that are installed"
-    )
-    parser.add_argument(
-        "--peers",
-        action="append",
-        default=[],
-        metavar="PYTHON",
-        help="an environment that has inspect-ai or lm-eval; may be repeated",
-    )
-    parser.add_argument("--out", type=Path, metavar="FILE", help="write the page there too")
+    parser.add_argument("measure", nargs="?", choices=MEASURES, help="all by default")
+    parser.add_argument("--passes", type=int, default=3, help="how often each measure is run (3)")
+    parser.add_argument("--scale", type=float, default=1.0, help="0.1 sends a tenth of the requests")
+    parser.add_argument("--page", type=Path, help="replace the part of this page below its marker")
+    what = "inspect-ai or lm-eval and the Python that has it, or promptfoo and its command; may be repeated"
+    parser.add_argument("--peer", action="append", default=[], metavar="NAME=COMMAND", help=what)
     asked = parser.parse_args(words)
-    names = asked.measures or list(MEASURES)
-    if unknown := [name for name in names if name not in MEASURES]:
-        parser.error(f"no such measure: {', '.join(unknown)}")
-    loops = asked.loops.split(",") if asked.loops is not None else None
-    page = measure(
-        names, QUICK if asked.quick else Sizes(), 1 if asked.quick else asked.runs, loops, asked.peers
-    )
-    text = render(page)
+    others = [LOOP, *(peer(*one.split("=", 1)) for one in asked.peer)]
+    text = measure([asked.measure] if asked.measure else [*MEASURES], asked.passes, asked.scale, others)
     print(text, end="")
-    if asked.out:
-        asked.out.write_text(text, "utf-8")
-    return 1 if page.failures else 0
+    if asked.page:
+        above = asked.page.read_text("utf-8").partition(MARKER)[0]
+        asked.page.write_text(f"{above}{MARKER}\n{text}", "utf-8")
+    return int("did not count" in text)
 
 
 if __name__ == "__main__":
