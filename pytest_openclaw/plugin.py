@@ -8,9 +8,6 @@ nothing else; otherwise `pytest_configure` composes the session and registers th
 
 from __future__ import annotations
 
-import gc
-import sys
-from importlib.machinery import PathFinder
 from typing import TYPE_CHECKING
 
 import pytest
@@ -19,12 +16,9 @@ from pytest_openclaw import hookspecs, options
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
-    from importlib.machinery import ModuleSpec
-    from types import ModuleType
 
     from pytest_openclaw.providers import Builtin
     from pytest_openclaw.reports.builtin import Report
-    from pytest_openclaw.session.coordinator import Coordinator
     from pytest_openclaw.session.reporting_hooks import ReportingHooks
     from pytest_openclaw.types.protocols import Validator
     from pytest_openclaw.types.replies import Reply
@@ -120,31 +114,15 @@ def pytest_configure(config: pytest.Config) -> None:
         check_suite_names(misnamed, options.suite_dirs(config))
     if not (options.is_used(config) or options.options_given(config)):
         return
-    if PlainImports not in sys.meta_path:
-        sys.meta_path.insert(0, PlainImports)
-    # What is loaded lasts as long as the process. No later search for garbage looks at it, neither while
-    # modules load nor at the end of the process, which takes 0.1 s less.
-    gc.freeze()
-    _register_parts(config)
-    gc.freeze()
-
-
-def _register_parts(config: pytest.Config) -> None:
-    """Compose the session and register the parts that do the work."""
-    early = None
-    if not hasattr(config, "workerinput"):
-        from pytest_openclaw.session.early_start import start_early
-
-        early = start_early(config)
     from pytest_openclaw.session.composition import compose
     from pytest_openclaw.session.execution_hooks import ExecutionHooks
 
-    session = compose(config, _coordinator(config), early)
+    session = compose(config)
     if session is None:
         return
     plugins = config.pluginmanager
     plugins.register(ExecutionHooks(session), "openclaw-execution")
-    if session.coordinator.given:
+    if session.owner is None:
         return
     from pytest_openclaw.session.repeat_threshold import RepeatThreshold
     from pytest_openclaw.session.reporting_hooks import ReportingHooks
@@ -153,37 +131,10 @@ def _register_parts(config: pytest.Config) -> None:
         from pytest_openclaw.session.dry_run import DryRun
 
         plugins.register(DryRun(session.settings, session.providers), "openclaw-dry-run")
-    reporting = ReportingHooks(session)
+    reporting = ReportingHooks(session, session.owner)
     plugins.register(reporting, REPORTING)
     plugins.register(reporting.failures, "openclaw-failures")
     plugins.register(RepeatThreshold(), "openclaw-repeat-threshold")
-
-
-class PlainImports:
-    """Loads our modules as Python does; it comes before pytest's own loader.
-
-    That one rewrites the assertions in all modules of a plugin's package; ours check nothing of a user's.
-    Where Python may not write byte code, as in many containers, it would take 0.5 s in each session.
-    """
-
-    @staticmethod
-    def find_spec(
-        name: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        """Return where a module of this package is."""
-        return PathFinder.find_spec(name, path, target) if name.startswith(f"{__package__}.") else None
-
-
-def _coordinator(config: pytest.Config) -> Coordinator:
-    """Return what gives this process its items: the controller of an xdist worker, or the process itself."""
-    from pytest_openclaw.session.coordinator import INPUT, Alone
-
-    given = getattr(config, "workerinput", {}).get(INPUT)
-    if given is None:
-        return Alone()
-    from pytest_openclaw.distributed.worker import UnderController
-
-    return UnderController(given)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -192,10 +143,9 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     plugins = session.config.pluginmanager
     reporting: ReportingHooks | None = plugins.get_plugin(REPORTING)
     if reporting and plugins.hasplugin("dsession"):
-        from pytest_openclaw.distributed.controller import Controller
-        from pytest_openclaw.distributed.worker_protocol import CONTROLLER
+        from pytest_openclaw.session.xdist import CONTROLLER, Controller
 
-        controller = Controller(reporting.session)
+        controller = Controller(reporting.owner, session.config, reporting.session.settings)
         reporting.take_last = controller.take_last
         plugins.register(controller, CONTROLLER)
 

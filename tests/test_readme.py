@@ -85,32 +85,6 @@ def test_the_row_fields_are_all_named() -> None:
     assert named == set(load_schema("row")["properties"]) - {"record_type", "schema_version"}
 
 
-def _shown(seconds: float) -> str:
-    if seconds < 90 * 60:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.1f} h" if seconds < 48 * 3600 else f"{seconds / 86400:.1f} days"
-
-
-def test_the_table_of_hosts_is_computed_as_it_says() -> None:
-    """The cost of a million cells follows from the measured figures below the table."""
-    section = _page("how-to/two-machines").split("## What many cells take")[1]
-    collect_ms, lead_ms, work_ms = (
-        float(re.search(pattern, section).group(1))  # type: ignore[union-attr]
-        for pattern in (
-            r"collects every cell \(([\d.]+) ms",
-            r"leading\s+process ([\d.]+) ms",
-            r"worker spends ([\d.]+) ms",
-        )
-    )
-    rows = re.findall(r"^\| (\d+) \| (.+?) \| (.+?) \| (.+?) \| (.+?) \|$", section, re.MULTILINE)
-
-    assert [int(row[0]) for row in rows] == [1, 2, 4, 8, 16]
-    for hosts, *shown in rows:
-        answers_ms = [1000 / 1, 1000 / 8, 1000 / 64, 0.0]
-        cell_ms = [collect_ms + max(lead_ms, max(work_ms, ms) / int(hosts)) for ms in answers_ms]
-        assert shown == [_shown(1_000_000 * ms / 1000) for ms in cell_ms]
-
-
 def test_the_validator_snippet_works(pytester: pytest.Pytester) -> None:
     """The plugin validator of the README judges a cell when it is pasted into a conftest."""
     snippet = next(block for block in _blocks("python", README) if "MentionsTicket" in block)

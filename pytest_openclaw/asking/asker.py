@@ -1,435 +1,431 @@
-"""Decides which cell is sent next, and keeps each reply until a test has taken it.
+"""Sends the cells of a run and keeps each reply until its test has ended.
 
-All processes of a machine that run tests use one asker. On each endpoint it sends cells in the order of the
-plan and keeps no more than `ahead_of` of them sent or answered and not taken, so a reply is there when its
-test begins and replies are not hoarded. A cell that a test waits for goes first only where
-its endpoint has a free slot that the plan cannot fill: a test that comes out of order always gets its reply,
-and a local server does not change its model for each request.
+There is one `Asker` in the process that owns the run: the pytest session, or xdist's controller. It has one
+asyncio loop in a thread. On each endpoint it sends cells in the order of the plan, and at most `ahead_of` of
+them before their tests ask for them, so that a reply is there when its test begins and replies do not pile
+up. A cell that a test waits for is sent next, whatever its place in the plan.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import sys
+import threading
+import time
 from collections import deque
+from concurrent.futures import Future
 from dataclasses import dataclass, field
-from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from pytest_openclaw.asking.messages import (
-    Alive,
-    CellPlan,
-    ClaimCells,
-    Elsewhere,
-    Goodbye,
-    Hello,
-    JobResult,
-    Left,
-    NotSent,
-    PlannedCell,
-    RepeatDecision,
-    StopAhead,
-    Taken,
-    Want,
-    Welcome,
-)
-from pytest_openclaw.asking.repeat_permits import RepeatPermits
-from pytest_openclaw.core.errors import HostDied
+from pytest_openclaw.asking.limits import endpoint_limits
+from pytest_openclaw.asking.repeats import RepeatPermits
+from pytest_openclaw.asking.requests import request_for
+from pytest_openclaw.asking.sending import Sender
+from pytest_openclaw.core.errors import AskerFailed, CellNotSent
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-    from pytest_openclaw.asking.fetching import Fetcher
-    from pytest_openclaw.asking.journal import Journal
-    from pytest_openclaw.asking.messages import FromAsker, FromClient, Waiting
     from pytest_openclaw.core.json_types import JsonObject
+    from pytest_openclaw.types.prompts import Cell
+    from pytest_openclaw.types.protocols import Provider
+    from pytest_openclaw.types.replies import CallResult
+    from pytest_openclaw.types.requests import Request
+    from pytest_openclaw.types.settings import Settings
     from pytest_openclaw.types.targets import Target
 
 CLOSING_S = 5.0
-ALIVE_EVERY_S = 10.0
-DECISION_S = 5.0
-"""In which a decision is made and sent once the last row has come."""
-_PASSES_TO_THE_NEXT_SEND = 3
-"""Passes of the loop from a slot that is free to the next request in it, which goes out before an answer is
-delivered. Measured at 8 in flight on 2 cores: 0.989 of the ideal window, and 0.976 the other way round."""
+SILENCE_S = 60.0
+"""In addition to a cell's own timeout: a loop that answers nothing for so long is blocked by a provider."""
+_BEAT_S = 1.0
+_SWITCH_S = 0.001
+"""How long another thread may compute before this one takes the time of a token that has arrived."""
 
 
 def ahead_of(limit: int) -> int:
-    """Return how many cells of an endpoint may be sent or answered before their tests begin."""
+    """Return how many cells of an endpoint may be sent or answered before their tests ask for them."""
     return 2 * limit + 2
 
 
-class Client(Protocol):
-    """A process that runs tests."""
-
-    def deliver(self, message: FromAsker) -> None:
-        """Take a message."""
-        ...
-
-
-@dataclass(slots=True, eq=False)
-class _Sent:
-    """A cell that was sent and that no test has taken.
+@dataclass(frozen=True, kw_only=True)
+class PlannedCell:
+    """A cell of the plan.
 
     Attributes:
-        receiver: the client that has the reply.
-        notes: what it received with the reply.
+        token: unique in the session; the node id of its item.
+        is_ahead: it may be sent before its test begins.
     """
 
-    cell: PlannedCell
-    job_result: JobResult | None = None
-    receiver: Client | None = None
-    notes: JsonObject = field(default_factory=dict)
+    token: str
+    cell: Cell
+    is_ahead: bool = True
 
 
-@dataclass(slots=True)
-class _Line:
-    """The cells of an endpoint, by token.
+@dataclass(kw_only=True, eq=False, slots=True)
+class _Job:
+    """A cell from the plan to the end of its test.
+
+    Attributes:
+        request: only where it differs from what the prompt and the settings say.
+        queued_at: since when a test has waited for it, by `time.perf_counter`.
+        waiters: of tests that wait for the result.
+    """
+
+    token: str
+    cell: Cell
+    request: Request | None = None
+    queued_at: float | None = None
+    is_sent: bool = False
+    is_done: bool = False
+    result: CallResult | Exception | None = None
+    waiters: list[Future[CallResult]] = field(default_factory=list)
+
+
+@dataclass(kw_only=True, slots=True)
+class _Queue:
+    """The cells of one endpoint.
 
     Attributes:
         limit: requests in flight.
-        to_send: in the order of the plan; those not in `queued` are passed over.
-        wanted: a test waits for these, and they were not sent.
+        planned: to be sent ahead, in the order of the plan.
+        wanted: tests wait for these, and they were not sent.
+        ahead: sent or answered, and no test has asked for them.
+        in_flight: sent and not answered, in the order of sending.
     """
 
     limit: int
-    to_send: deque[str] = field(default_factory=deque)
-    queued: set[str] = field(default_factory=set)
-    wanted: dict[str, None] = field(default_factory=dict)
-    out: dict[str, _Sent] = field(default_factory=dict)
-
-    @property
-    def has_room(self) -> bool:
-        """Whether the endpoint could take one more request."""
-        return sum(sent.job_result is None for sent in self.out.values()) < self.limit
+    planned: deque[_Job] = field(default_factory=deque)
+    wanted: dict[_Job, None] = field(default_factory=dict)
+    ahead: set[_Job] = field(default_factory=set)
+    in_flight: dict[_Job, asyncio.Task[None]] = field(default_factory=dict)
 
 
 class Asker:
-    """The cells of one machine; all methods belong to one event loop.
+    """All requests of a run. Any thread may call its methods.
 
     Attributes:
-        has_plan: a client has given it the whole plan.
-        awaits_client: another process may come in place of one that was lost.
+        facts: new facts about targets, `before` (a snapshot of the machine's resources) and `serving` (the
+            warm-up and what the server says of itself); the caller removes what it has recorded.
 
     Args:
-        fetcher: makes the calls.
-        journal: what the askers before this one have done, and where this one says what it does.
-        until_conclusive: repeats wait for the decision on those before them.
-        died: how the asker before this one ended.
+        providers: by name, made for this run.
+        settings: timeouts, retries, limits, budget.
+        on_wait: receives a token, the reason and the seconds when a cell waits before another attempt; it is
+            called in the asker's thread.
     """
 
     def __init__(
-        self, fetcher: Fetcher, journal: Journal, *, until_conclusive: bool, died: str | None = None
+        self,
+        providers: Mapping[str, Provider],
+        settings: Settings,
+        on_wait: Callable[[str, str, float], None] = lambda *_: None,
     ) -> None:
-        self._fetcher = fetcher
-        fetcher.publish = self._publish
-        self._journal = journal
-        self._until_conclusive = until_conclusive
-        self._died = HostDied(died or "the asker has ended")
+        self.facts: deque[tuple[Target, JsonObject]] = deque()
+        self._providers = providers
+        self._settings = settings
+        self._sender = Sender(providers, settings, on_wait, lambda *fact: self.facts.append(fact))
+        limits = endpoint_limits(providers, settings)
+        self._queues = {endpoint: _Queue(limit=limit) for endpoint, limit in limits.items()}
+        self._cells: dict[str, Cell] = {}
+        self._jobs: dict[str, _Job] = {}
         self._repeats = RepeatPermits()
-        self._clients: list[Client] = []
-        self._cells: dict[str, PlannedCell] = {}
-        self._lines: dict[str, _Line] = {}
-        self._endpoints: dict[str, str] = {}
-        self._claims: dict[str, Client] = {}
-        self._running: set[Client] = set()
-        self._held: dict[str, Client] = {}
-        self._taken: set[str] = set()
-        self._notes: dict[Target, JsonObject] = {}
-        self._under_way: set[asyncio.Task[None]] = set()
-        self._n_steps = 0
-        self._awaits_decisions = False
-        self._has_one_client = False
-        self._is_stopping = False
-        self._is_shut = False
-        self._heart = asyncio.ensure_future(self._beat())
-        self.has_plan = False
-        self.awaits_client = False
+        self._n_runners = 1
+        self._is_stopping = self._is_closed = False
+        self._loop = asyncio.new_event_loop()
+        self._thread: threading.Thread | None = None
+        self._beat_at = time.monotonic()
+        self._switch_s = sys.getswitchinterval()
 
-    # --- clients ---
+    # --- from any thread ---
 
-    def join(self, client: Client, hello: Hello) -> None:
-        """Serve a client from now on."""
-        self._clients.append(client)
-        self._held.update(dict.fromkeys(hello.held, client))
-        client.deliver(Welcome(has_plan=self.has_plan))
-        self._feed_all()
+    def plan(self, cells: Sequence[PlannedCell]) -> None:
+        """Take all cells of the session, in their order, and send them ahead of their tests."""
+        self._call(self._plan, cells)
 
-    def leave(self, client: Client) -> None:
-        """Forget a client; replies that its tests have not taken go to the next that runs their cells."""
-        self._clients.remove(client)
-        self._running.discard(client)
-        self._claims = {token: other for token, other in self._claims.items() if other is not client}
-        for line in self._lines.values():
-            line.wanted = {token: None for token in line.wanted if token in self._claims}
-            for sent in line.out.values():
-                if sent.receiver is client:
-                    sent.receiver = None
-                    self._add_notes(sent.cell.target, sent.notes)
+    def ask(
+        self, token: str, cell: Cell | None = None, request: Request | None = None, *, again: bool = False
+    ) -> Future[CallResult]:
+        """Return the result of a cell's call, to come; have the cell sent if it was not.
 
-    def receive(self, client: Client, message: FromClient) -> None:
-        """Do what a client asks for."""
-        self._n_steps += 1
-        match message:
-            case Taken():
-                self._take(message.tokens)
-            case ClaimCells():
-                self._running.add(client)
-                for token in message.tokens:
-                    self._claim(client, token)
-                self._feed_all()
-            case Want():
-                self._want(client, message)
-            case CellPlan():
-                self._plan(client, message)
-            case RepeatDecision():
-                self._repeats.receive(message)
-                self._feed_all()
-            case Elsewhere():
-                self._fetcher.budget.count_elsewhere(message.usd)
-            case StopAhead():
-                self._is_stopping = True
-                self._awaits_decisions = False
-                self._feed_all()
-            case Hello() | Goodbye():
-                raise AssertionError("the server answers these")
+        The future raises `CellNotSent` (its target's repeats have ended), `AskerFailed`, or what a provider
+        raised that is not a `CallFailed`.
 
-    def _plan(self, client: Client, plan: CellPlan) -> None:
-        self._endpoints.update(plan.endpoints)
-        for endpoint, limit in plan.limits.items():
-            self._lines.setdefault(endpoint, _Line(limit))
-        self._awaits_decisions = plan.awaits_decisions and not self._is_stopping
-        new = [cell for cell in plan.cells if cell.token not in self._cells]
-        if self._until_conclusive:
-            self._repeats.plan(new)
-        for cell in new:
-            self._add(cell)
-        self._has_one_client = plan.is_claimed
-        if plan.is_claimed:
-            self._claims.update(dict.fromkeys((cell.token for cell in plan.cells), client))
-        for cell in new:
-            if lost := self._line(cell).out.get(cell.token):
-                self._deliver(lost)
-        self.has_plan |= plan.is_last
-        self._feed_all()
-
-    def _add(self, cell: PlannedCell) -> None:
-        past, line = self._journal.past, self._line(cell)
-        self._cells[cell.token] = cell
-        if cell.place in past.taken or cell.token in self._taken:
-            self._taken.add(cell.token)
-        elif cell.place in past.lost:
-            lost = JobResult(token=cell.token, error=self._died)
-            line.out[cell.token] = _Sent(cell, lost, receiver=self._held.get(cell.token))
-        elif cell.is_ahead:
-            self._queue(cell)
-
-    def _claim(self, client: Client, token: str) -> None:
-        self._claims[token] = client
-        if (cell := self._cells.get(token)) is None:
-            return
-        line = self._line(cell)
-        if sent := line.out.get(token):
-            self._deliver(sent)
-        elif token not in self._taken and token not in line.queued:
-            self._queue(cell)
-
-    def _want(self, client: Client, want: Want) -> None:
-        token = want.token
-        if want.cell is not None:
-            self._cells.setdefault(token, want.cell)
-        cell = self._cells[token]
-        line = self._line(cell)
-        self._claims[token] = client
-        sent = line.out.get(token)
-        if sent and not want.is_again and sent.receiver in (None, client):
-            self._deliver(sent)
-            return
-        # Not sent yet; or a test is run again, or in two processes: each call is a request of its own.
-        if self._repeats.permit(cell) == "wait" and not self._awaits_decisions:
-            self._repeats.go_on(cell)
-        line.wanted[token] = None
-        self._feed(line)
-        if token in line.wanted and self._is_held(token):
-            self._check_later(cell)
-
-    def _check_later(self, cell: PlannedCell) -> None:
-        check = partial(self._go_on_alone, cell, self._n_steps)
-        asyncio.get_running_loop().call_later(DECISION_S, check)
-
-    def _go_on_alone(self, cell: PlannedCell, n_steps: int) -> None:
-        """Send a repeat without a decision if none can come: all tests wait for one, since `n_steps`.
-
-        So it is after a worker has crashed: what it left is run by tests that come later.
+        Args:
+            token: of the cell.
+            cell: needed for a cell that is not planned.
+            request: sent in place of what the cell's prompt and the settings say.
+            again: the test has used a reply of this cell already; this is a request of its own.
         """
-        wanted = [token for line in self._lines.values() for token in line.wanted]
-        held = {self._claims[token] for token in wanted if self._is_held(token)}
-        if cell.token not in wanted or len(held) < len(self._clients):
-            return
-        if n_steps != self._n_steps or self.awaits_client:
-            self._check_later(cell)
-            return
-        self._repeats.go_on(cell)
-        self._feed_all()
+        future: Future[CallResult] = Future()
+        self._call(self._ask, token, cell, request, again, future)
+        return future
 
-    def _is_held(self, token: str) -> bool:
-        return self._awaits_decisions and self._repeats.permit(self._cells[token]) == "wait"
+    def wait(self, future: Future[CallResult], cell: Cell) -> CallResult:
+        """Wait for a future of `ask`; Ctrl-C interrupts it.
 
-    def _take(self, tokens: Sequence[str]) -> None:
-        taken = [cell for token in tokens if (cell := self._forget(token))]
-        if not self._is_shut:
-            self._journal.taken(cell.place for cell in taken)
-            self._feed_all()
+        Raises:
+            AskerFailed: a provider blocks the loop.
+            Exception: see `ask`.
+        """
+        patience_s = max(self._settings.timeout_s, cell.prompt.timeout_s or 0.0) + SILENCE_S
+        while True:
+            try:
+                return future.result(_BEAT_S)
+            except TimeoutError:
+                if future.done():
+                    raise
+                if time.monotonic() - self._beat_at > patience_s:
+                    raise AskerFailed(
+                        f"a provider has blocked all requests for {patience_s:g} s; "
+                        "a provider that computes or blocks must use asyncio.to_thread"
+                    ) from None
 
-    def _forget(self, token: str) -> PlannedCell | None:
-        """Forget a cell whose test has ended, and return it."""
-        cell = self._cells.get(token)
-        if cell is None or not self._has_one_client:
-            self._taken.add(token)
-        self._claims.pop(token, None)
-        if cell is None:
-            return None
-        line = self._line(cell)
-        sent = line.out.pop(token, None)
-        if sent and sent.job_result and sent.receiver is None:
-            self._add_notes(cell.target, sent.notes)
-        line.queued.discard(token)
-        line.wanted.pop(token, None)
-        if self._has_one_client:
-            del self._cells[token]  # it sends the cell with its `Want` if the test is run again
-        return cell
+    def done(self, token: str) -> None:
+        """Forget a cell: its test has ended, with its reply or without it."""
+        self._tell(self._done, token)
 
-    # --- what is sent next ---
+    def decide(self, target: str, repeat: int, ends: str | None) -> None:
+        """Take the decision on a target's repeats, see `early_stopping.Decision`."""
+        self._tell(self._decide, target, repeat, ends)
 
-    def _feed_all(self) -> None:
-        for line in self._lines.values():
-            self._feed(line)
+    def set_runners(self, n: int) -> None:
+        """Take how many processes run tests now; a repeat does not wait for a cell that none of them has."""
+        self._tell(self._set_runners, n)
 
-    def _feed(self, line: _Line) -> None:
-        """Send what may be sent now; without a client, nothing."""
-        self._answer_ended(line)
-        while self._clients and not self._is_shut:
-            token = self._next_planned(line) or self._next_wanted(line)
-            if token is None:
-                return
-            self._send(line, self._cells[token])
-
-    def _next_planned(self, line: _Line) -> str | None:
-        # A reply that a test of another process has in hand leaves room for the next.
-        most = ahead_of(line.limit) + max(0, len(self._running) - 1)
-        while line.to_send and not self._is_stopping and len(line.out) < most:
-            token = line.to_send[0]
-            permit = self._repeats.permit(self._cells[token]) if token in line.queued else "leave_out"
-            if permit == "wait":
-                return None
-            line.to_send.popleft()
-            if permit == "ask":
-                return token
-            line.queued.discard(token)
-        return None
-
-    def _next_wanted(self, line: _Line) -> str | None:
-        for token in line.wanted:
-            if not self._is_held(token) and (token not in line.queued or line.has_room):
-                return token
-        return None
-
-    def _answer_ended(self, line: _Line) -> None:
-        """Answer the tests that wait for a repeat that is no longer sent."""
-        for token in list(line.wanted):
-            if (why := self._repeats.why_left_out(self._cells[token])) is not None:
-                del line.wanted[token]
-                line.queued.discard(token)
-                self._claims[token].deliver(NotSent(token=token, why=why))
-
-    def _queue(self, cell: PlannedCell) -> None:
-        line = self._line(cell)
-        line.to_send.append(cell.token)
-        line.queued.add(cell.token)
-
-    def _send(self, line: _Line, cell: PlannedCell) -> None:
-        line.queued.discard(cell.token)
-        line.wanted.pop(cell.token, None)
-        line.out[cell.token] = sent = _Sent(cell)
-        task = asyncio.ensure_future(self._fetch(line, sent))
-        self._under_way.add(task)
-        task.add_done_callback(self._under_way.discard)
-
-    async def _fetch(self, line: _Line, sent: _Sent) -> None:
-        on_send = partial(self._journal.sent, sent.cell.place)
-        sent.job_result = await self._fetcher.fetch(sent.cell, line.limit, on_send)
-        self._add_notes(sent.cell.target, sent.job_result.notes)
-        self._feed(line)
-        # What is delivered wakes the process of the tests, which wants a core too.
-        for _ in range(_PASSES_TO_THE_NEXT_SEND):
-            await asyncio.sleep(0)
-        if line.out.get(sent.cell.token) is sent:
-            self._deliver(sent)
-
-    # --- replies ---
-
-    def _deliver(self, sent: _Sent) -> None:
-        client = self._claims.get(sent.cell.token)
-        if client and sent.receiver is None and sent.job_result:
-            sent.receiver = client
-            client.deliver(self._message(sent))
-
-    def _message(self, sent: _Sent) -> JobResult:
-        assert sent.job_result is not None, "the call has ended"
-        sent.notes = self._notes.pop(sent.cell.target, {})
-        spent_usd = self._fetcher.budget.here_usd
-        return sent.job_result._replace(notes=sent.notes, n_out=self.n_out, spent_usd=spent_usd)
-
-    def _add_notes(self, target: Target, notes: JsonObject | None) -> None:
-        if notes:
-            self._notes.setdefault(target, {}).update(notes)
-
-    def _publish(self, waiting: Waiting) -> None:
-        """Let the test that waits for a cell know why it takes longer."""
-        if client := self._claims.get(waiting.token):
-            client.deliver(waiting)
+    def stop(self) -> None:
+        """Send nothing more; tests that wait for a cell that was not sent get `CellNotSent`."""
+        self._tell(self._stop)
 
     @property
-    def n_out(self) -> int:
-        """Cells that were sent and that no test has taken."""
-        return sum(len(line.out) for line in self._lines.values())
+    def spent_usd(self) -> float:
+        """What all calls so far have cost."""
+        return self._sender.budget.spent_usd
 
-    async def _beat(self) -> None:
-        while True:
-            await asyncio.sleep(ALIVE_EVERY_S)
-            for client in self._clients:
-                client.deliver(Alive())
+    def awaited(self) -> Mapping[str, str]:
+        """Return, by endpoint, the cell that has been in flight longest."""
+        oldest = {endpoint: next(iter([*queue.in_flight]), None) for endpoint, queue in self._queues.items()}
+        return {endpoint: job.token for endpoint, job in oldest.items() if job}
 
-    def _line(self, cell: PlannedCell) -> _Line:
-        return self._lines[self._endpoints[cell.target.provider]]
+    def close(self) -> tuple[list[tuple[Cell, CallResult]], int]:
+        """Give up what is in flight and close the providers.
 
-    # --- the end ---
+        Returns:
+            The replies of cells whose tests have not ended, in the order of the plan; and how many calls were
+            given up, which have no result.
+        """
+        thread, self._thread = self._thread, None
+        self._is_closed = True
+        if thread is None:
+            self._loop.close()
+            return [], 0
+        closing = self._close()
+        try:
+            asyncio.run_coroutine_threadsafe(closing, self._loop).result(3 * CLOSING_S)
+            self._loop.call_soon_threadsafe(self._loop.stop)
+        except RuntimeError:  # a provider has stopped the loop
+            closing.close()
+        except TimeoutError:  # a provider blocks the loop; the thread ends with the process
+            pass
+        thread.join(CLOSING_S)
+        sys.setswitchinterval(self._switch_s)
+        left = [job for job in self._jobs.values() if job.is_sent]
+        replies = [
+            (job.cell, job.result)
+            for job in left
+            if job.result is not None and not isinstance(job.result, Exception)
+        ]
+        return replies, sum(job.result is None for job in left)
 
-    def shut(self) -> None:
-        """Send nothing more."""
-        self._is_shut = True
+    # --- the thread ---
 
-    def end(self) -> None:
-        """Send nothing more; an asker that begins from now on does not take this one for dead."""
-        if not self._is_shut:
-            self.shut()
-            self._journal.end()
+    def _call(self, function: Callable[..., object], *args: object) -> None:
+        """Run a function in the loop; the first call starts the thread.
 
-    async def close(self) -> Left:
-        """Give up what is under way, close the providers, and return what no test has taken."""
-        self.end()
-        self._heart.cancel()
+        Raises:
+            AskerFailed: the loop has ended.
+        """
+        if self._is_closed:
+            raise AskerFailed("the session has ended")
+        if self._thread is None:
+            sys.setswitchinterval(_SWITCH_S)
+            self._thread = threading.Thread(target=self._serve, name="openclaw-asker", daemon=True)
+            self._thread.start()
+        try:
+            self._loop.call_soon_threadsafe(function, *args)
+        except RuntimeError:
+            raise AskerFailed("the thread that sends requests has ended") from None
+
+    def _tell(self, function: Callable[..., object], *args: object) -> None:
+        """Run a function in the loop, unless it has not started or has ended."""
+        if self._thread is not None:
+            with contextlib.suppress(AskerFailed):
+                self._call(function, *args)
+
+    def _serve(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._beat()
+        try:
+            self._loop.run_forever()
+        finally:  # the session closes it, or a provider has stopped the loop
+            left = asyncio.all_tasks(self._loop)
+            for task in left:
+                task.cancel()
+            if left:
+                self._loop.run_until_complete(asyncio.wait(left, timeout=CLOSING_S))
+            self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+            self._loop.close()
+            for job in self._jobs.values():
+                self._answer(job, AskerFailed("the thread that sends requests has ended"))
+
+    def _beat(self) -> None:
+        self._beat_at = time.monotonic()
+        self._loop.call_later(_BEAT_S, self._beat)
+
+    async def _close(self) -> None:
+        self._stop()
         # Each is cancelled once: a second time would end the cleaning up that the first one began.
-        under_way = set(self._under_way)
-        for task in under_way:
-            task.cancel()
-        if under_way:
-            await asyncio.wait(under_way, timeout=CLOSING_S)
-        await self._fetcher.aclose()
-        await asyncio.get_running_loop().shutdown_asyncgens()
-        left = [sent for line in self._lines.values() for sent in line.out.values()]
-        answered = sorted((sent for sent in left if sent.job_result), key=lambda sent: sent.cell.place)
-        return Left(
-            results=[self._message(sent) for sent in answered],
-            n_out=len(left),
-            spent_usd=self._fetcher.budget.here_usd,
-        )
+        if flying := [task for queue in self._queues.values() for task in queue.in_flight.values()]:
+            for task in flying:
+                task.cancel()
+            await asyncio.wait(flying, timeout=CLOSING_S)
+        await self._sender.aclose()
+
+    # --- in the loop ---
+
+    def _plan(self, cells: Sequence[PlannedCell]) -> None:
+        new = [planned for planned in cells if planned.token not in self._jobs]
+        if self._settings.until_conclusive:
+            self._repeats.plan(planned.cell for planned in new)
+        self._cells |= {planned.token: planned.cell for planned in new}
+        for planned in new:
+            job = self._jobs[planned.token] = _Job(token=planned.token, cell=planned.cell)
+            if planned.is_ahead:
+                self._queue_of(job).planned.append(job)
+        self._feed_all()
+
+    def _ask(
+        self,
+        token: str,
+        cell: Cell | None,
+        request: Request | None,
+        again: bool,
+        future: Future[CallResult],
+    ) -> None:
+        job = self._jobs.get(token)
+        if job is None or (again and job.is_sent):
+            cell = cell or self._cells[token]
+            job = self._jobs[token] = _Job(token=token, cell=cell, request=request)
+        job.waiters.append(future)
+        queue = self._queue_of(job)
+        if job.is_sent:
+            queue.ahead.discard(job)
+            self._answer(job)
+        elif self._is_stopping:
+            self._answer(job, AskerFailed("the session is stopping"))
+        else:
+            queue.wanted[job] = None
+            job.queued_at = job.queued_at or time.perf_counter()
+        self._feed(queue)
+        self._release_held()
+
+    def _done(self, token: str) -> None:
+        if (job := self._jobs.pop(token, None)) is None:
+            return
+        job.is_done = True
+        queue = self._queue_of(job)
+        queue.wanted.pop(job, None)
+        queue.ahead.discard(job)
+        self._feed(queue)
+
+    def _decide(self, target: str, repeat: int, ends: str | None) -> None:
+        self._repeats.receive(target, repeat, ends)
+        self._feed_all()
+
+    def _set_runners(self, n: int) -> None:
+        self._n_runners = n
+        self._release_held()
+
+    def _stop(self) -> None:
+        self._is_stopping = True
+        for queue in self._queues.values():
+            for job in [*queue.wanted]:
+                self._answer(job, AskerFailed("the session is stopping"))
+            queue.wanted.clear()
+
+    def _feed_all(self) -> None:
+        for queue in self._queues.values():
+            self._feed(queue)
+
+    def _feed(self, queue: _Queue) -> None:
+        """Send what may be sent now."""
+        while not self._is_stopping and len(queue.in_flight) < queue.limit:
+            job = self._next_wanted(queue) or self._next_planned(queue)
+            if job is None:
+                return
+            job.is_sent = True
+            if not job.waiters:
+                queue.ahead.add(job)
+            queue.in_flight[job] = asyncio.ensure_future(self._send(queue, job))
+
+    def _next_wanted(self, queue: _Queue) -> _Job | None:
+        for job in [*queue.wanted]:
+            permit = self._repeats.permit(job.cell)
+            if permit == "wait":
+                continue
+            del queue.wanted[job]
+            if permit == "ask":
+                return job
+            self._answer(job, CellNotSent(self._repeats.why_left_out(job.cell) or ""))
+        return None
+
+    def _next_planned(self, queue: _Queue) -> _Job | None:
+        while queue.planned and len(queue.ahead) < ahead_of(queue.limit):
+            job = queue.planned[0]
+            permit = "leave_out" if job.is_sent or job.is_done else self._repeats.permit(job.cell)
+            if permit == "wait":
+                return None
+            queue.planned.popleft()
+            if permit == "ask":
+                queue.wanted.pop(job, None)
+                return job
+        return None
+
+    def _release_held(self) -> None:
+        """Send a repeat without a decision if all processes that run tests wait for one.
+
+        The decision waits for a cell that none of them runs, for example under `--dist loadfile`.
+        """
+        wanted = (job for queue in self._queues.values() for job in queue.wanted)
+        held = [job for job in wanted if self._repeats.permit(job.cell) == "wait"]
+        if held and len(held) >= self._n_runners:
+            self._repeats.go_on(held[0].cell)
+            self._feed_all()
+
+    async def _send(self, queue: _Queue, job: _Job) -> None:
+        try:
+            provider = self._providers[job.cell.target.provider]
+            request = job.request or request_for(job.cell, self._settings, provider)
+            queued_at = job.queued_at or time.perf_counter()
+            job.result = await self._sender.send(job.token, job.cell, request, queued_at)
+        except Exception as error:
+            job.result = error
+        finally:
+            queue.in_flight.pop(job, None)
+            self._feed(queue)
+            self._answer(job)
+
+    def _answer(self, job: _Job, error: AskerFailed | CellNotSent | None = None) -> None:
+        """Give the tests that wait for a cell its result, or the reason why there is none."""
+        result = job.result or error
+        if result is None:
+            return
+        waiters, job.waiters = job.waiters, []
+        for waiter in waiters:
+            if isinstance(result, Exception):
+                waiter.set_exception(result)
+            else:
+                waiter.set_result(result)
+
+    def _queue_of(self, job: _Job) -> _Queue:
+        return self._queues[self._providers[job.cell.target.provider].endpoint]

@@ -13,19 +13,16 @@ from pytest_openclaw.suites import known_failure_of
 from pytest_openclaw.tools.bridge import problem_of, reaching
 from pytest_openclaw.tools.dispatch import dispatch
 from pytest_openclaw.types.faults import outcome_of
-from pytest_openclaw.types.payloads import ReportPayload
 from pytest_openclaw.types.records import Record
 from pytest_openclaw.types.replies import THINKING, Fault, Reply, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, MutableMapping
+    from collections.abc import Mapping
 
-    from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.core.redact import Redactor
     from pytest_openclaw.judging.judge import Judgment
     from pytest_openclaw.types.prompts import Cell
     from pytest_openclaw.types.replies import CallResult, Timing, Turn
-    from pytest_openclaw.types.targets import Target
     from pytest_openclaw.types.tool_calls import Problem, ToolCall
 
 
@@ -90,20 +87,6 @@ def record_of(
         if value and not isinstance(value, int | float):
             specific[name] = map_texts(value, clean)
     return clipped(Record(**common, **specific, cut=ending.result.cut or None))
-
-
-def payload_of(
-    record: Record, notes: MutableMapping[Target, JsonObject], redactor: Redactor
-) -> ReportPayload:
-    """Return the payload for the report of a cell.
-
-    Args:
-        record: the cell's.
-        notes: new facts about targets; those of this cell's target are removed from it.
-        redactor: removes secrets.
-    """
-    new = notes.pop(record.target, {}) if notes else {}
-    return ReportPayload(outcome=record, **redactor.value(new))
 
 
 def _of_fault(cell: Cell, fault: Fault, done: Judgment | None) -> dict[str, Any]:

@@ -6,9 +6,9 @@ part of a text that was not judged, `reasoning` the missing part of a reasoning 
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import Counter
 from dataclasses import replace
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.core.json_lines import line_of
@@ -70,11 +70,6 @@ class _Cuts:
 
     def word(self, field: str, text: str | None) -> str | None:
         return None if text is None else self.text(field, text, MAX_NAME_BYTES)
-
-    def value(self, field: str, before: Any, kept: Any) -> Any:
-        if kept is not before:
-            self.add(field, _size(before) - _size(kept))
-        return kept
 
 
 # --- replies --------------------------------------------------------------------------------------
@@ -195,7 +190,8 @@ def clipped(record: Record) -> Record:
     }
     parsed = record.parsed_output
     if parsed is not None and _size(parsed) > MAX_TEXT_BYTES:
-        parsed = cuts.value("parsed_output", parsed, None)
+        cuts.add("parsed_output", _size(parsed) - _size(None))
+        parsed = None
     lists: dict[str, Any] = {name: list(value) for name in _LISTS if (value := getattr(record, name))}
     if not (lists or cuts.by_field):
         return record
@@ -215,27 +211,17 @@ def unjudged(record: Record) -> Record:
 
 
 def _fitting(lists: Mapping[str, list[Any]], room: int, cuts: _Cuts) -> dict[str, tuple[Any, ...]]:
-    """Return the beginnings of lists that together take at most `room` bytes."""
-    fitting = {}
-    for name, value in lists.items():
-        kept = cuts.value(name, value, beginning(_with_short_texts(value), min(_LISTS[name], room)))
+    """Return the first items of lists that together take at most `room` bytes of JSON."""
+    fitting: dict[str, tuple[Any, ...]] = {}
+    for name, items in lists.items():
+        short = [_with_short_texts(item) for item in items]
+        most = min(_LISTS[name], room) - len("[]")
+        ends = accumulate(_size(item) + len(", ") for item in short)
+        kept = [item for item, end in zip(short, ends, strict=True) if end <= most]
+        cuts.add(name, _size(items) - _size(kept))
         room -= _size(kept)
         fitting[name] = tuple(kept)
     return fitting
-
-
-def beginning(value: Any, room: int) -> Any:
-    """Return the beginning of a JSON value that takes at most `room` bytes in a row.
-
-    A list ends with the first incomplete item; an object keeps all its keys, and needs room for them.
-    """
-    if _size(value) <= room:
-        return value
-    if isinstance(value, str):
-        return _beginning_of_text(value, room)
-    if isinstance(value, dict):
-        return _beginning_of_object(value, room)
-    return _beginning_of_list(value, room) if isinstance(value, list) else value
 
 
 def _with_short_texts(value: Any) -> Any:
@@ -245,47 +231,6 @@ def _with_short_texts(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _with_short_texts(item) for key, item in value.items()}
     return [_with_short_texts(item) for item in value] if isinstance(value, list) else value
-
-
-def _beginning_of_text(text: str, room: int) -> str:
-    fitting = bisect_right(range(len(text)), room, key=lambda end: _size(text[:end]))
-    return text[: max(0, fitting - 1)]
-
-
-def _beginning_of_object(value: Mapping[str, Any], room: int) -> dict[str, Any]:
-    spare = room - _size(_empty(value))
-    kept = {}
-    for key, item in value.items():
-        least = _size(_least(key, item))
-        kept[key] = beginning(item, least + spare)
-        spare -= _size(kept[key]) - least
-    return kept
-
-
-def _beginning_of_list(value: Sequence[Any], room: int) -> list[Any]:
-    kept = []
-    room -= len("[]")
-    for item in value:
-        room -= len(", ")
-        if _size(_empty(item)) > room:
-            break
-        kept.append(beginning(item, room))
-        room -= _size(kept[-1])
-        if kept[-1] is not item:
-            break
-    return kept
-
-
-def _empty(value: Any) -> Any:
-    """Return the smallest remainder of a value."""
-    if isinstance(value, dict):
-        return {key: _least(key, item) for key, item in value.items()}
-    return type(value)() if isinstance(value, str | list) else value
-
-
-def _least(key: str, item: Any) -> Any:
-    """Return the smallest remainder under a key; a call's problem is a fixed word and is not shortened."""
-    return item if key == "problem" else _empty(item)
 
 
 def _size(value: Any) -> int:

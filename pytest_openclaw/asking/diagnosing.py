@@ -1,6 +1,6 @@
 """Repeats a tool cell without a call in other ways, to find the part at fault; `stats/diagnosis.py` names it.
 
-At most `MOST_REQUESTS` requests a target, through the asker like every other: within limits and budget.
+At most 5 requests a target, through the asker like every other: within limits and budget.
 """
 
 from __future__ import annotations
@@ -8,8 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.asking.client import request_for
-from pytest_openclaw.core.run_once import once
+from pytest_openclaw.asking.requests import request_for
 from pytest_openclaw.judging.tool_outcomes import is_leaked
 from pytest_openclaw.providers.over_http import OverHttp
 from pytest_openclaw.stats.diagnosis import SYMPTOMS
@@ -19,9 +18,8 @@ from pytest_openclaw.validators.demands import demanded_calls
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
-    from pytest_openclaw.asking.client import AskingClient
+    from pytest_openclaw.asking.asker import Asker
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.types.prompts import Cell
     from pytest_openclaw.types.protocols import Provider
@@ -32,7 +30,6 @@ if TYPE_CHECKING:
     from pytest_openclaw.types.targets import Target
     from pytest_openclaw.types.tool_calls import Tool, ToolOutcome
 
-MOST_REQUESTS = 5
 MOST_TEXT = 300
 """Characters of an answer that are kept as evidence."""
 
@@ -81,14 +78,10 @@ class Suspects:
         if known is None or suspect.rank < known.rank:
             self._found[cell.target] = suspect
 
-    def examine(self, client: AskingClient, settings: Settings, shared_dir: Path) -> dict[str, JsonObject]:
-        """Return, by the target's label, what the repeats of its cell show; sent once on each machine."""
+    def examine(self, asker: Asker, settings: Settings) -> dict[Target, JsonObject]:
+        """Return, by target, what the repeats of its cell show."""
         return {
-            target.label: once(
-                shared_dir,
-                f"diagnosis {target.label}",
-                _Examination(client, self._providers[target.provider], suspect, settings).run,
-            )
+            target: _Examination(asker, self._providers[target.provider], suspect, settings).run()
             for target, suspect in self._found.items()
         }
 
@@ -96,11 +89,9 @@ class Suspects:
 class _Examination:
     """The repeats of one cell."""
 
-    def __init__(
-        self, client: AskingClient, provider: Provider, suspect: _Suspect, settings: Settings
-    ) -> None:
+    def __init__(self, asker: Asker, provider: Provider, suspect: _Suspect, settings: Settings) -> None:
         assert isinstance(provider, OverHttp), "only these are noted"
-        self._client = client
+        self._asker = asker
         self._provider = provider
         self._suspect = suspect
         # An exchange is repeated up to its first answer, and asked as a first repeat: those are always sent.
@@ -139,12 +130,12 @@ class _Examination:
     def _try(self, change: str, request: Request) -> None:
         token = f"{self._suspect.cell.id} {change}"
         try:
-            result = self._client.ask(token, self._cell, request).result
-        except Exception as error:  # the asker has died, or the provider broke: evidence like any other
+            result = self._asker.wait(self._asker.ask(token, self._cell, request), self._cell).result
+        except Exception as error:  # the provider broke: evidence like any other
             self._note(change, request, outcome="fault", message=f"{type(error).__name__}: {error}")
             return
         finally:
-            self._client.forget(token)
+            self._asker.done(token)
         if isinstance(result, Fault):
             self._note(change, request, outcome="fault", message=result.message)
             return

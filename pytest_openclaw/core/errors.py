@@ -7,8 +7,8 @@ OpenClawError
  ├─ EngineError     the embedded engine is missing or does not start
  │   └─ EngineCrashError  it died again after it had been started anew
  ├─ CellNotSent     a cell's repeat is not needed
- ├─ AskingBroke     our own code broke in the process that asks
- └─ HostDied        the process or thread that asks has ended by itself
+ ├─ CallBroke       a provider or our own code broke while it sent a cell for an xdist worker
+ └─ AskerFailed     the thread that sends requests has ended, or a provider blocks it
 """
 
 from __future__ import annotations
@@ -38,9 +38,12 @@ class CellNotSent(OpenClawError):
     """A cell is not sent, because its target's repeats have ended; the text says why."""
 
 
-class AskingBroke(OpenClawError):
-    """Our own code broke in the process that asks; the text names the exception, a note has its traceback."""
+class CallBroke(OpenClawError):
+    """A provider or our own code broke in xdist's controller; the text names the exception.
+
+    A note has its traceback.
+    """
 
 
-class HostDied(OpenClawError):
-    """The process or thread that asks has ended by itself; what it was asking is lost."""
+class AskerFailed(OpenClawError):
+    """The thread that sends requests has ended, or a provider blocks it."""

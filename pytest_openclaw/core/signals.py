@@ -1,24 +1,19 @@
-"""Ctrl-C and SIGTERM end a run alike: what was measured is kept, and the summary is written.
-
-The first one ends the session. While it ends, the next one ends its waiting, and only a third one ends it in
-the middle of what it does.
-"""
+"""Ctrl-C and SIGTERM end a run alike: what was measured is kept, and the summary is written."""
 
 from __future__ import annotations
 
-import _thread
 import signal
 import threading
+import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from types import FrameType, TracebackType
+    from types import FrameType
 
-
-MOST_PATIENCE = 2
-"""Signals that do no more than hurry a session that ends: a second Ctrl-C loses no summary."""
+ENDING_S = 30.0
+"""For so long further signals change nothing: a second Ctrl-C loses no summary."""
 _ENDING = frozenset({1, 2, 9, 15})
 """SIGHUP, SIGINT, SIGKILL and SIGTERM: no program ends itself by them. Windows does not name them all."""
 
@@ -35,68 +30,61 @@ class Interrupted(KeyboardInterrupt):
     __module__ = "builtins"
 
 
-class _WholeStep:
-    """See `whole_step`."""
+class _Handler:
+    """Raises in the main thread for the first signal."""
 
     def __init__(self) -> None:
-        self._depth = 0
-        self._came: int | None = None
-        self.is_ending = False
-        self.n_while_ending = 0
+        self.ends_until = 0.0
+        self._is_held = False
+        self._waiting: int | None = None
 
-    def __enter__(self) -> None:
-        self._depth += 1
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._depth -= 1
-        if self._depth or self._came is None:
-            return
-        came, self._came = self._came, None
-        if error is None:  # else that ends the session
-            self._note(came)
-
-    def receive(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - what a handler is given
-        """Raise for a signal, at once or at the end of the step that is under way."""
-        if self._depth:
-            self._came = number
-        else:
-            self._note(number)
-
-    def _note(self, number: int) -> None:
-        if self.is_ending:
-            self.n_while_ending += 1
-        if not 1 <= self.n_while_ending <= MOST_PATIENCE:
+    def receive(self, number: int, frame: FrameType | None = None) -> None:  # noqa: ARG002 - what a handler gets
+        if self._is_held:
+            self._waiting = number
+        elif time.monotonic() >= self.ends_until:
+            self.ends_until = time.monotonic() + ENDING_S
             raise TerminatedBySIGTERM("SIGTERM") if number == signal.SIGTERM else Interrupted("Ctrl-C")
 
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        self._is_held = True
+        try:
+            yield
+        finally:
+            self._is_held = False
+            waiting, self._waiting = self._waiting, None
+        if waiting is not None:
+            self.receive(waiting)
 
-#: A context in which Ctrl-C and SIGTERM wait: what happens in it happens whole. For the main thread, and
-#: for what never waits; it holds where `interrupted_by_signals` is in force.
-whole_step = _WholeStep()
+
+_handler = _Handler()
+held_signals = _handler.held
+"""A context of the main thread in which signals wait: a row is written and counted, or neither."""
 
 
 @contextmanager
 def interrupted_by_signals() -> Iterator[None]:
-    """Raise `KeyboardInterrupt` in the main thread on Ctrl-C and SIGTERM, but never within a `whole_step`.
+    """Raise `KeyboardInterrupt` in the main thread on the first Ctrl-C or SIGTERM.
 
-    A signal that somebody else handles stays theirs. Once the session `ends`, the next ones raise nothing
-    but make `is_hurried` true.
+    A signal that somebody else handles stays theirs.
     """
     usual: dict[int, Any] = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
     if threading.current_thread() is not threading.main_thread():
         usual = {}
     taken = [number for number, handler in usual.items() if signal.getsignal(number) is handler]
-    if taken:
-        whole_step.is_ending = False
-        whole_step.n_while_ending = 0
+    _handler.ends_until = 0.0
     for number in taken:
-        signal.signal(number, whole_step.receive)
+        signal.signal(number, _handler.receive)
     try:
         yield
     finally:
         for number in taken:
             signal.signal(number, usual[number])
+
+
+def session_ends() -> None:
+    """Let signals change nothing for a while: the session ends, and its summary is written."""
+    _handler.ends_until = time.monotonic() + ENDING_S
 
 
 def how_it_ended(status: int | None) -> str:
@@ -123,31 +111,6 @@ def was_ended_from_outside(status: int | None) -> bool:
     if status is None:
         return False
     return (-status if status < 0 else status - 128) in _ENDING
-
-
-def ends() -> None:
-    """Say that the session ends by itself from now on, interrupted or not."""
-    whole_step.is_ending = True
-
-
-def is_ending() -> bool:
-    """Whether the session ends by itself, so that there is nothing to interrupt any more."""
-    return whole_step.is_ending
-
-
-def is_hurried() -> bool:
-    """Whether a signal has come since the session began to end: nothing is waited for any longer."""
-    return whole_step.n_while_ending > 0
-
-
-def interrupt_main_thread() -> None:
-    """Raise `KeyboardInterrupt` in the main thread, even if it waits; call it in another one."""
-    if hasattr(signal, "pthread_kill"):
-        ident = threading.main_thread().ident
-        assert ident is not None, "it has been started"
-        signal.pthread_kill(ident, signal.SIGINT)
-    else:
-        _thread.interrupt_main()
 
 
 def _signal_name(number: int) -> str:

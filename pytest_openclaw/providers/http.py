@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import json
+import logging
 import socket
 import ssl
 import time
@@ -49,6 +50,11 @@ MOST_REDIRECTS = 3
 _HEADERS = {"user-agent": "pytest-openclaw", "accept-encoding": "identity"}
 _REDIRECTS = (301, 302, 303, 307, 308)
 _NO_WAY = (errno.ENETUNREACH, errno.EHOSTUNREACH, errno.EHOSTDOWN, errno.ETIMEDOUT, errno.EADDRNOTAVAIL)
+
+# They would log every request from the asker's thread into whichever test is running.
+for _library in map(logging.getLogger, ("httpx2", "httpcore2")):
+    if _library.level == logging.NOTSET:
+        _library.setLevel(logging.WARNING)
 
 
 class Copy(Protocol):

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.recording.run_directory import RunDirectory
-    from pytest_openclaw.types.payloads import ReportPayload
     from pytest_openclaw.types.targets import Target
 
 Moment = Literal["before", "after"]
@@ -45,11 +44,9 @@ class EnvironmentSnapshots:
         self._names = file_names(targets)
         self._here = collect_inventory()
         self.host: str = self._here["host"]["name"]
-        self._hosts: dict[str, JsonObject] = {}
         self._serving: dict[str, JsonObject] = {}
-        self._served_before: dict[tuple[str, str], JsonObject] = {}
-        self._snapshots: dict[str, dict[Target, Snapshots]] = {self.host: {}}
-        self._asked: set[Target] = set()
+        self._served_before: dict[str, JsonObject] = {}
+        self._snapshots: dict[Target, Snapshots] = {}
 
     def take_over(self, inventory: JsonObject) -> None:
         """Continue from the inventory and snapshots that earlier sessions of a resumed run wrote.
@@ -57,78 +54,55 @@ class EnvironmentSnapshots:
         Raises:
             OpenClawError: a snapshot file is malformed.
         """
-        apart = {"run_id", "targets", "hosts", "openclaw_release"}
+        apart = {"run_id", "targets", "openclaw_release"}
         there = {key: value for key, value in inventory.items() if key not in apart}
-        self._hosts = dict(inventory.get("hosts") or {})
         self._serving = dict(inventory.get("targets", {}))
-        for host in (self.host, *self._hosts):
-            served = self._hosts[host]["targets"] if host in self._hosts else self._serving
-            for label, serving in served.items():
-                if "server" in serving:
-                    self._served_before[host, label] = serving["server"]
-            self._snapshots[host] = {target: self._read_snapshots(target, host) for target in self._names}
+        for label, serving in self._serving.items():
+            if "server" in serving:
+                self._served_before[label] = serving["server"]
+        self._snapshots = {target: self._read_snapshots(target) for target in self._names}
         if there:
             others = there.pop("resumed_on", [])
             if self._here not in [there, *others]:
                 others = [*others, self._here]
             self._here = {**there, "resumed_on": others} if others else there
 
-    def meet(self, host: str, facts: JsonObject) -> None:
-        """Add another machine that runs cells of this run.
+    def take(self, target: Target, facts: JsonObject) -> None:
+        """Add new facts about a target, see `Asker.facts`."""
+        if before := facts.get("before"):
+            if taken := self._snapshots.get(target):
+                # The "after" snapshot of an earlier session now precedes cells of this session.
+                self._snapshots[target] = replace(taken, after=None)
+            self._take_snapshot(target, "before", before)
+        if serving := facts.get("serving"):
+            self._take_serving(target.label, serving)
 
-        Args:
-            host: its name in rows.
-            facts: the result of its `collect_inventory`, and its `providers`.
-        """
-        if host not in self._hosts:
-            self._hosts[host] = {**facts, "targets": {}}
-            self.write()
-
-    def take(self, target: Target, payload: ReportPayload) -> None:
-        """Add the context of a target's row."""
-        host = payload.host or self.host
-        if target not in self._asked:
-            # The "after" snapshot of an earlier session now precedes cells of this session.
-            self._asked.add(target)
-            for by_target in self._snapshots.values():
-                if taken := by_target.get(target):
-                    by_target[target] = replace(taken, after=None)
-        for moment in MOMENTS:
-            if snapshot := getattr(payload, moment):
-                self._take_snapshot(target, moment, snapshot, host)
-        if payload.serving:
-            self._take_serving(target.label, payload.serving, host)
-
-    def take_diagnosis(self, target: Target, evidence: JsonObject, host: str | None) -> None:
+    def take_diagnosis(self, target: Target, evidence: JsonObject) -> None:
         """Add what the repeats of a target's cell have shown; write each request to a file of its own.
 
         Args:
             target: whose cell it is.
             evidence: of `diagnosing.Suspects`; one of an earlier session is replaced.
-            host: the machine that sent them, by its name in rows; None is this one.
         """
-        served = self._hosts[host]["targets"] if host in self._hosts else self._serving
         tries = []
         for one in evidence["tries"]:
             file = f"diagnosis_{self._names[target]}_{one['change']}.json"
             self._directory.write_json(file, one["body"])
             tries.append({**{key: value for key, value in one.items() if key != "body"}, "file": file})
         kept = {**evidence, "run_id": self._directory.run_id, "tries": tries}
-        served[target.label] = {**served.get(target.label, {}), "diagnosis": kept}
+        self._serving[target.label] = {**self._serving.get(target.label, {}), "diagnosis": kept}
         self.write()
 
     def end(self, targets: Iterable[Target]) -> None:
-        """Take the "after" snapshots of this machine that these targets still lack."""
+        """Take the "after" snapshots that these targets still lack."""
         for target in targets:
-            taken = self._snapshots[self.host].get(target, Snapshots())
+            taken = self._snapshots.get(target, Snapshots())
             if taken.before and not taken.after:
-                self._take_snapshot(target, "after", collect_snapshot(), self.host)
+                self._take_snapshot(target, "after", collect_snapshot())
 
     def snapshots_of(self, target: Target) -> Snapshots:
-        """Return both snapshots from one machine, this one or the first that has any, and its server."""
-        taken = (by_target[target] for by_target in self._snapshots.values() if target in by_target)
-        found = next((snapshots for snapshots in taken if snapshots != Snapshots()), Snapshots())
-        return found.with_server(self.inventory, target.label)
+        """Return both snapshots of this machine, and the target's server."""
+        return self._snapshots.get(target, Snapshots()).with_server(self.inventory, target.label)
 
     @property
     def inventory(self) -> JsonObject:
@@ -138,40 +112,37 @@ class EnvironmentSnapshots:
             "openclaw_release": self._release,
             **self._here,
             "targets": self._serving,
-            **({"hosts": self._hosts} if self._hosts else {}),
         }
 
     def write(self) -> None:
         """Write `inventory.json`."""
         self._directory.write_json("inventory.json", self.inventory)
 
-    def _take_snapshot(self, target: Target, moment: Moment, snapshot: JsonObject, host: str) -> None:
-        by_target = self._snapshots.setdefault(host, {})
-        known = by_target.get(target, Snapshots())
+    def _take_snapshot(self, target: Target, moment: Moment, snapshot: JsonObject) -> None:
+        known = self._snapshots.get(target, Snapshots())
         if moment == "before" and known.before:
             return
-        by_target[target] = (
+        self._snapshots[target] = (
             replace(known, before=snapshot) if moment == "before" else replace(known, after=snapshot)
         )
         text = render_snapshot(target.label, moment, snapshot)
-        self._directory.write_text(self._file_of(target, host, moment), text)
+        self._directory.write_text(self._file_of(target, moment), text)
 
-    def _take_serving(self, label: str, serving: JsonObject, host: str) -> None:
-        served = self._hosts[host]["targets"] if host in self._hosts else self._serving
-        known = served.get(label, {})
-        # The warm-up arrives with a first fault, the server with a first reply, and again from each worker.
+    def _take_serving(self, label: str, serving: JsonObject) -> None:
+        known = self._serving.get(label, {})
+        # The warm-up arrives before the first cell, the server with a first reply.
         added = {key: value for key, value in serving.items() if key not in known}
-        before = self._served_before.get((host, label))
+        before = self._served_before.get(label)
         if before is not None and serving.get("server", before) != before:
             added["server_when_resumed"] = serving["server"]
         if added:
-            served[label] = {**known, **added}
+            self._serving[label] = {**known, **added}
             self.write()
 
-    def _read_snapshots(self, target: Target, host: str) -> Snapshots:
+    def _read_snapshots(self, target: Target) -> Snapshots:
         found: dict[str, JsonObject] = {}
         for moment in MOMENTS:
-            path = self._directory.path / self._file_of(target, host, moment)
+            path = self._directory.path / self._file_of(target, moment)
             if not is_there(path):
                 continue
             try:
@@ -180,9 +151,8 @@ class EnvironmentSnapshots:
                 raise OpenClawError(f"{path} is no snapshot ({error}); remove it") from None
         return Snapshots(before=found.get("before"), after=found.get("after"))
 
-    def _file_of(self, target: Target, host: str, moment: Moment) -> str:
-        where = "" if host == self.host else f"_{_safe(host)}"
-        return f"resources_{self._names[target]}{where}_{moment}.txt"
+    def _file_of(self, target: Target, moment: Moment) -> str:
+        return f"resources_{self._names[target]}_{moment}.txt"
 
 
 def file_names(targets: Iterable[Target]) -> dict[Target, str]:

@@ -8,7 +8,6 @@ import re
 import shutil
 import subprocess
 from importlib import metadata
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psutil
@@ -21,7 +20,7 @@ DISTRIBUTIONS = (
     "pytest-openclaw",
     "pytest",
     "pytest-xdist",
-    "httptools",
+    "h11",
     "httpx2",
     "jsonschema",
     "psutil",
@@ -54,23 +53,6 @@ def collect_inventory() -> JsonObject:
         "memory_total_bytes": psutil.virtual_memory().total,
         "gpus": _gpus(),
     }
-
-
-def machine_id() -> str:
-    """Return an id that two processes share exactly if 127.0.0.1 means the same servers to both.
-
-    On Linux the running kernel and the network namespace, since a container may have a loopback of its own;
-    elsewhere the network card's address and the name.
-    """
-    try:
-        kernel = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
-        return f"{kernel}/{os.stat('/proc/self/ns/net').st_ino}"  # noqa: PTH116 - a link to nowhere
-    except OSError:
-        import uuid  # where it is rarely needed: it loads for 2 ms
-
-        card = uuid.getnode()
-        is_made_up = card >> 40 & 1  # random in each process
-        return platform.node() if is_made_up else f"{platform.node()}/{card:x}"
 
 
 def installed_version(distribution: str) -> str | None:

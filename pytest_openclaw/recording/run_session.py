@@ -10,18 +10,16 @@ from typing import TYPE_CHECKING
 
 from pytest_openclaw.core.clock import epoch_ms
 from pytest_openclaw.core.json_lines import line_of
-from pytest_openclaw.core.signals import whole_step
+from pytest_openclaw.core.signals import held_signals
 from pytest_openclaw.recording.early_stopping import EarlyStopping
 from pytest_openclaw.recording.environment import EnvironmentSnapshots
 from pytest_openclaw.recording.plugins import Plugins
 from pytest_openclaw.recording.run_directory import CONFIG, SURFACE
-from pytest_openclaw.stats.record_table import RecordTable
+from pytest_openclaw.stats.light_records import without_texts
 from pytest_openclaw.stats.summarizing import summarize_run
 from pytest_openclaw.stats.summary import Budget, Summary, summary_to_json
 from pytest_openclaw.tools.catalogue import release_of
 from pytest_openclaw.types.faults import BUDGET_SPENT
-from pytest_openclaw.types.payloads import LeftOut
-from pytest_openclaw.types.records import Record
 from pytest_openclaw.types.rows import to_row
 from pytest_openclaw.types.run_config import CONFIG_VERSION, settings_to_json
 from pytest_openclaw.types.surface import surface_facts, surface_to_json
@@ -36,7 +34,8 @@ if TYPE_CHECKING:
     from pytest_openclaw.recording.selection import Plan
     from pytest_openclaw.stats.compared_runs import ComparedRuns
     from pytest_openclaw.stats.run_comparison import Measured
-    from pytest_openclaw.types.payloads import ReportPayload
+    from pytest_openclaw.types.payloads import LeftOut
+    from pytest_openclaw.types.records import Record
     from pytest_openclaw.types.settings import Settings
     from pytest_openclaw.types.targets import Target
 
@@ -86,7 +85,7 @@ class RunSession:
         self.directory = directory
         # The definitions of ten thousand prompts take 10 MB: from now on they are in `config.json` alone.
         self.plan = replace(plan, prompts=(), cells=frozenset())
-        self.records = RecordTable()
+        self.records: list[Record] = []
         self.plugins = plugins or Plugins()
         self._settings = settings
         self._baseline = baseline
@@ -101,7 +100,7 @@ class RunSession:
         self._early_stopping = EarlyStopping(
             plan.by_repeat if settings.until_conclusive else {}, settings.looks, plan.fixed
         )
-        self._diagnosed: set[Target] = set()
+        self._n_open = Counter(plan.n_selected)
         # By the hash of a cell's key, the number of its record; and of those that were run again.
         self._numbers: dict[int, int] = {}
         self._rerun: set[int] = set()
@@ -126,56 +125,54 @@ class RunSession:
         """The names of the selected cells' suites."""
         return set(self._places)
 
-    def add(self, payload: ReportPayload) -> bool:
-        """Write the row of a payload to disk, then add its context.
+    def add(self, record: Record) -> bool:
+        """Write a row to disk, then take it into the counts.
 
         Returns:
             False for a later try of a cell, which another plugin has run again: it is kept for the first
             one's `reruns`.
         """
-        assert isinstance(payload.outcome, Record), "a row is added"
-        record = payload.outcome
         number = self._numbers.setdefault(hash(record.key), len(self.records))
         if number < len(self.records):
-            before = self.records[number].reruns
-            self.records.set_reruns(number, record.reruns or (*before, record.as_rerun()))
+            first = self.records[number]
+            reruns = record.reruns or (*first.reruns, record.as_rerun())
+            self.records[number] = replace(first, reruns=reruns)
             self._rerun.add(number)
             return False
-        measured = {"run_id": self.directory.run_id, "host": payload.host or self.host}
+        record = replace(record, run_id=self.directory.run_id, host=self.host)
         row = to_row(record)
-        row |= measured
         row |= self.plugins.added_keys(row)
-        with whole_step:  # otherwise an interrupt could leave a row out of the summary
+        with held_signals():  # otherwise an interrupt could leave a row out of the summary
             self.directory.append(row)
-            kept = self.records.add(record, **measured)
-        self._snapshots.take(kept.target, payload)
-        self._decide(self._early_stopping.take(kept))
+            self.records.append(without_texts(record))
+        self._count_down(record.target)
+        self._decide(self._early_stopping.take(record))
         return True
 
-    def meet(self, host: str, facts: JsonObject) -> None:
-        """Add another machine; see `EnvironmentSnapshots.meet`."""
-        self._snapshots.meet(host, facts)
+    def take_facts(self, target: Target, facts: JsonObject) -> None:
+        """Add new facts about a target, see `Asker.facts`."""
+        self._snapshots.take(target, facts)
 
-    def leave_out(self, payload: ReportPayload) -> None:
+    def leave_out(self, cell: LeftOut) -> None:
         """Remove a cell that was skipped before it was sent."""
-        cell = payload.outcome
-        assert isinstance(cell, LeftOut), "a cell is left out"
         target = next(target for target in self.plan.n_selected if target.label == cell.target)
         n_selected = {**self.plan.n_selected, target: self.plan.n_selected[target] - 1}
         fixed = Counter(self.plan.fixed)
         if cell.is_fixed:
             fixed[target, cell.repeat] -= 1
         self.plan = replace(self.plan, n_selected=n_selected, fixed=fixed)
-        if payload.after:
-            self._snapshots.take(target, payload)
+        self._count_down(target)
         self._decide(self._early_stopping.leave_out(target, cell.repeat))
 
-    def take_diagnosis(self, label: str, evidence: JsonObject, host: str | None) -> None:
-        """Add what the repeats of a target's cell have shown; the first of several machines counts."""
-        target = next((target for target in self.plan.n_selected if target.label == label), None)
-        if target is not None and target not in self._diagnosed:
-            self._diagnosed.add(target)
-            self._snapshots.take_diagnosis(target, evidence, host)
+    def _count_down(self, target: Target) -> None:
+        """Take the snapshot after a target's last cell."""
+        self._n_open[target] -= 1
+        if self._n_open[target] == 0:
+            self._snapshots.end([target])
+
+    def take_diagnosis(self, target: Target, evidence: JsonObject) -> None:
+        """Add what the repeats of a target's cell have shown."""
+        self._snapshots.take_diagnosis(target, evidence)
 
     def finish(self, n_unrecorded_calls: int = 0, *, spent_usd: float = 0.0) -> Summary:
         """Write the summary of the rows so far, and return it.
@@ -248,7 +245,8 @@ class RunSession:
         self.directory.remove("summary.json", *(report.name for report in self.plugins.reports))
         for record in earlier.kept.records:
             self._numbers[hash(record.key)] = len(self.records)
-            self.decisions += self._early_stopping.take(self.records.add(record))
+            self.records.append(record)
+            self.decisions += self._early_stopping.take(record)
         self._snapshots.take_over(earlier.inventory)
 
     def _decide(self, decisions: Iterable[Decision]) -> None:

@@ -15,7 +15,7 @@ from pytest_openclaw.types.records import Record
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
 
-    from pytest_openclaw.types.payloads import ReportPayload
+    from pytest_openclaw.types.payloads import Payload
     from pytest_openclaw.types.targets import Target
 
 TITLES = {"error": "ERRORS", "failed": "FAILURES"}
@@ -39,9 +39,9 @@ class CellFailures:
         self._nodeids: set[str] = set()
         self._whole: dict[str, list[pytest.TestReport]] = {}
 
-    def note(self, report: pytest.TestReport, payload: ReportPayload) -> None:
+    def note(self, report: pytest.TestReport, payload: Payload) -> None:
         """Remember a report that is a missed cell or a fault; what broke in our own code is no such."""
-        if report.failed and _is_plain(payload.outcome):
+        if report.failed and _is_plain(payload):
             self._nodeids.add(report.nodeid)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)

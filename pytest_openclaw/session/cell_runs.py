@@ -7,17 +7,16 @@ from typing import TYPE_CHECKING, ClassVar, NoReturn
 
 import pytest
 
-from pytest_openclaw.core.errors import CellNotSent, HostDied
+from pytest_openclaw.core.errors import AskerFailed, CellNotSent
 from pytest_openclaw.core.text import printable
-from pytest_openclaw.types.payloads import KeptVerdict, ReportPayload
+from pytest_openclaw.types.payloads import KeptVerdict
 
 if TYPE_CHECKING:
-    from pytest_openclaw.asking.asker_connection import AskerConnection
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.core.redact import Redactor
     from pytest_openclaw.judging.cell_result import CellResult
     from pytest_openclaw.recording.kept_cells import Replay
-    from pytest_openclaw.recording.selection import Selection
+    from pytest_openclaw.session.links import Link
     from pytest_openclaw.types.faults import Outcome
     from pytest_openclaw.types.prompts import Cell
     from pytest_openclaw.types.records import Record
@@ -28,8 +27,6 @@ HELD = pytest.StashKey["CellRun | KeptCell"]()
 """In an item of pytest's own, a Python benchmark: what it does for its cell."""
 DIVIDED = pytest.StashKey[str]()
 """In pytest's config: the digest of the cells that the shards divide."""
-SELECTION: pytest.StashKey[Selection] = pytest.StashKey()
-"""In pytest's config: the cells of the items, once they are collected."""
 
 
 class Missed(pytest.fail.Exception, AssertionError):  # type: ignore[name-defined,misc]  # no type to mypy
@@ -53,7 +50,7 @@ class CellParts:
     """
 
     settings: Settings
-    connection: AskerConnection
+    link: Link
     redactor: Redactor
     sends: bool
 
@@ -63,24 +60,20 @@ class CellRun:
 
     Attributes:
         result: from the call until the item has ended.
-        is_last: no further cell of its target comes in this process.
         first: the row of the first try, until the item has ended; it counts if another plugin, such as
             pytest-rerunfailures, runs the item again.
         reruns: how later tries have ended, as in rows.
-        is_left_out: it was not sent, because its target's repeats have ended.
         verdict_errors: exceptions that are a verdict on the model.
     """
 
     # ten thousand cells have one each
-    __slots__ = ("cell", "first", "is_last", "is_left_out", "parts", "reruns", "result")
+    __slots__ = ("cell", "first", "parts", "reruns", "result")
     verdict_errors: ClassVar[tuple[type[BaseException], ...]] = (Missed,)
 
     def __init__(self, cell: Cell, parts: CellParts) -> None:
         self.cell = cell
         self.parts = parts
         self.result: CellResult | None = None
-        self.is_last = False
-        self.is_left_out = False
         self.first: Record | None = None
         self.reruns: tuple[JsonObject, ...] = ()
 
@@ -96,12 +89,10 @@ class CellRun:
         if not parts.sends:
             pytest.skip("no model is asked here")
         try:
-            self.result = CellResult(cell=cell, call=parts.connection.client.ask(token, cell))
+            self.result = CellResult(cell=cell, call=parts.link.ask(token, cell))
         except CellNotSent as why:
-            self.is_left_out = True
             raise pytest.skip.Exception(str(why), _use_item_location=True) from None
-        except HostDied as error:
-            # Another process ended it, which no traceback of ours shows.
+        except AskerFailed as error:  # no traceback of ours would show more
             self.result = CellResult.never_sent(cell, error)
             text = printable(parts.redactor.text(f"{cell.id}: {error}"))
             raise pytest.fail.Exception(text, pytrace=False) from None
@@ -141,13 +132,10 @@ class CellRun:
             return None
         return CellResult.never_sent(self.cell, error)
 
-    def result_in_hand(self) -> CellResult | None:
-        """Return how the cell has ended, if that is known while its test is under way.
-
-        A cell that is still to be judged may be what delays the session.
-        """
-        result = self.result
-        return result if result and (result.judgment or result.fault) else None
+    @property
+    def is_being_judged(self) -> bool:
+        """Whether a reply is here and no verdict on it."""
+        return self.result is not None and not (self.result.judgment or self.result.fault)
 
     def record(self, result: CellResult, report: pytest.TestReport) -> Record:  # noqa: ARG002 - for benchmarks
         """Return the cell's row."""
@@ -156,14 +144,7 @@ class CellRun:
         run_id, redactor = self.parts.settings.run_id, self.parts.redactor
         return record_of(run_id, self.cell, result.call, result.judgment or result.done, redactor)
 
-    def payload(self, result: CellResult, report: pytest.TestReport) -> ReportPayload:
-        """Return what the item's report carries."""
-        from pytest_openclaw.asking.cell_records import payload_of
-
-        notes = self.parts.connection.client.notes
-        return payload_of(self._counted(self.record(result, report)), notes, self.parts.redactor)
-
-    def _counted(self, record: Record) -> Record:
+    def counted(self, record: Record) -> Record:
         """Return the row of the first try, with how all later ones have ended."""
         if self.first is None:
             self.first = record
@@ -214,9 +195,9 @@ class KeptCell:
     parts: CellParts
 
     @property
-    def payload(self) -> ReportPayload:
+    def payload(self) -> KeptVerdict:
         """What the item's report carries: the row has been written before."""
-        return ReportPayload(outcome=KeptVerdict(target=self.cell.target.label, passed=self.replay.passed))
+        return KeptVerdict(target=self.cell.target.label, passed=self.replay.passed)
 
     def assert_passed(self, item: pytest.Item) -> None:
         """Fail the item as its test did before."""

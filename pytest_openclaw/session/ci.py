@@ -45,30 +45,27 @@ def complete_junit(xml: Path, summary: Summary, where: str) -> None:
     tree.write(xml, encoding="utf-8", xml_declaration=True)
 
 
-def write_step_summary(page: str, environ: Mapping[str, str] = os.environ) -> None:
+def write_step_summary(page: str) -> None:
     """Append the run's page to the step summary of GitHub, if this is a GitHub job.
 
     Raises:
         OSError: the file cannot be written.
     """
-    if path := environ.get("GITHUB_STEP_SUMMARY"):
+    if path := os.environ.get("GITHUB_STEP_SUMMARY"):
         with Path(path).open("ab") as file:
             file.write(page.encode()[:LARGEST_STEP_SUMMARY] + b"\n")
 
 
-def annotate(
-    summary: Summary, files: Mapping[str, Path], environ: Mapping[str, str] = os.environ
-) -> Iterator[str]:
+def annotate(summary: Summary, files: Mapping[str, Path]) -> Iterator[str]:
     """Yield the lines that GitHub shows as annotations; none elsewhere.
 
     Args:
         summary: the run's.
         files: the suites by their names in rows.
-        environ: contains GitHub's variables, if this is a GitHub job.
     """
-    if environ.get("GITHUB_ACTIONS") != "true":
+    if os.environ.get("GITHUB_ACTIONS") != "true":
         return
-    workspace = Path(environ.get("GITHUB_WORKSPACE") or Path.cwd()).resolve()
+    workspace = Path(os.environ.get("GITHUB_WORKSPACE") or Path.cwd()).resolve()
     texts: dict[str, str] = {}
     places: dict[tuple[str, str], tuple[str, int]] = {}
     for missed in summary.missed:

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.asking.endpoint_limits import endpoint_limits
+from pytest_openclaw.asking.limits import endpoint_limits
 from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.providers.prices import Prices, has_list, install_list
 from pytest_openclaw.recording.run_directory import RESULTS

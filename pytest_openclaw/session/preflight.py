@@ -26,7 +26,7 @@ _PROMPTS = re.compile(rb"""^\s*\[\[prompts\]\]|"validator"\s*:""", re.MULTILINE)
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from pytest_openclaw.asking.fetching import Fetcher
+    from pytest_openclaw.asking.sending import Sender
     from pytest_openclaw.session.suite_files import SuiteFiles
     from pytest_openclaw.stats.run_comparison import Measured
     from pytest_openclaw.types.protocols import Provider
@@ -234,22 +234,22 @@ def resolve_wildcards(settings: Settings, providers: Mapping[str, Provider]) -> 
 
 
 async def _resolve_all(settings: Settings, providers: Mapping[str, Provider]) -> list[Target]:
-    from pytest_openclaw.asking.fetching import Fetcher
+    from pytest_openclaw.asking.sending import Sender
 
-    fetcher = Fetcher(providers, settings)
+    sender = Sender(providers, settings)
     try:
-        return [served for target in settings.targets for served in await _resolve(fetcher, target)]
+        return [served for target in settings.targets for served in await _resolve(sender, target)]
     finally:
-        await fetcher.aclose()
+        await sender.aclose()
 
 
-async def _resolve(fetcher: Fetcher, target: Target) -> tuple[Target, ...]:
+async def _resolve(sender: Sender, target: Target) -> tuple[Target, ...]:
     from pytest_openclaw.suites import expand, is_wildcard
 
     if not is_wildcard(target):
         return (target,)
     try:
-        found = expand(target, await fetcher.served(target))
+        found = expand(target, await sender.served(target))
     except CallFailed as failed:
         text = f"{target.label}: {failed} Name the models, or start the server."
         raise pytest.UsageError(printable(text)) from None

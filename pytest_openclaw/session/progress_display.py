@@ -26,14 +26,14 @@ class ProgressDisplay:
     Args:
         config: pytest's.
         providers: of the run's targets.
-        awaited: returns, by endpoint, the item that waits longest, if this process knows it.
+        awaited: returns, by endpoint, the item whose request has been in flight longest.
     """
 
     def __init__(
         self,
         config: pytest.Config,
         providers: Mapping[str, Provider],
-        awaited: Callable[[], Mapping[str, str] | None],
+        awaited: Callable[[], Mapping[str, str]],
     ) -> None:
         self.progress: Progress | None = None
         self._config = config

@@ -150,10 +150,6 @@ class BenchmarkRun(CellRun):
         result = super().result_after(call)
         return _judged_by_test(result, call) if result and self.result else result
 
-    def result_in_hand(self) -> CellResult | None:
-        """Return None: before its test has ended, a benchmark has no verdict."""
-        return None
-
     def record(self, result: CellResult, report: pytest.TestReport) -> Record:
         """Return the cell's row; the test's marks say whether it was expected to fail."""
         return replace(super().record(result, report), known_failure=expectation_of(report))

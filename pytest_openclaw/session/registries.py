@@ -130,7 +130,7 @@ def _row_hook(implementation: pluggy.HookImpl, config: pytest.Config) -> Callabl
 
 
 def make_providers(
-    classes: Mapping[str, type[Provider] | Builtin], settings: Settings, shared_dir: Path
+    classes: Mapping[str, type[Provider] | Builtin], settings: Settings, scratch_dir: Path
 ) -> dict[str, Provider]:
     """Return the providers of this run's targets.
 
@@ -147,7 +147,7 @@ def make_providers(
             key_env=endpoint.key_env if endpoint else None,
             environ=os.environ,
             options=settings.provider_options,
-            shared_dir=shared_dir,
+            scratch_dir=scratch_dir,
         )
         try:
             providers[name] = classes[endpoint.kind if endpoint else name](setup)

@@ -11,21 +11,24 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_openclaw.core.signals import session_ends
 from pytest_openclaw.core.text import counted
 from pytest_openclaw.session import ci
 from pytest_openclaw.session.cell_failures import CellFailures
-from pytest_openclaw.session.cell_runs import SELECTION
+from pytest_openclaw.session.links import OwnLink
 from pytest_openclaw.session.suite_files import hint_on_suites
 from pytest_openclaw.types.payloads import PAYLOAD
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from pytest_openclaw.session.owner import Owner
     from pytest_openclaw.session.plugin_session import PluginSession
     from pytest_openclaw.stats.summary import Summary
 
 NO_VERDICT = 10
 """Exit status if a gate is set and the run has nothing to judge by it."""
+_ENDED = {pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED}
 REPEAT = re.compile(r"\]-r[0-9]+\Z")
 
 
@@ -34,26 +37,26 @@ class ReportingHooks:
 
     Args:
         session: the plugin session.
+        owner: of its run.
 
     Attributes:
-        take_last: under xdist, records the workers' last messages and returns how many of their calls may
-            have no row; None in a plain session.
+        take_last: under xdist, records the rows that were under way; None in a plain session.
         failures: shows the cells that failed.
     """
 
-    def __init__(self, session: PluginSession) -> None:
+    def __init__(self, session: PluginSession, owner: Owner) -> None:
         self.session = session
-        self._writer = session.writer
+        self.owner = owner
         self._hint = ""
         self.failures = CellFailures(session.config, session.settings.targets)
-        self.take_last: Callable[[], int] | None = None
+        self.take_last: Callable[[], None] | None = None
 
     def pytest_report_header(self) -> str:
         """Show in one line what is measured."""
         from pytest_openclaw.reports.numbers import listed
 
         goes_on = ""
-        if resumed := self.session.resumed:
+        if resumed := self.owner.resumed:
             n_kept = len(resumed.kept)
             kept = f"{counted(n_kept, 'cell')} kept"
             goes_on = f"; {resumed.path.name} goes on, {kept}"
@@ -69,11 +72,11 @@ class ReportingHooks:
     def pytest_runtestloop(self, session: pytest.Session) -> None:
         """Start the run of the selected cells; under xdist they are known later."""
         stops = session.testsfailed and not session.config.option.continue_on_collection_errors
-        if self.session.sends and not stops and self.take_last is None:
-            stash = session.config.stash
-            selection = stash[SELECTION]
-            del stash[SELECTION]  # it has the definition of every prompt
-            self._writer.begin(selection)
+        if not self.session.sends or stops or self.take_last is not None:
+            return
+        link = self.session.cell_parts.link
+        assert isinstance(link, OwnLink), "a plain session owns its run"
+        self.owner.begin(link.cells, link.divided)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -83,25 +86,45 @@ class ReportingHooks:
         payload = vars(report).pop(PAYLOAD, None)
         if payload and self.session.sends:
             self.failures.note(report, payload)
-            self._writer.take(report, payload)
+            self.owner.take(report, payload)
 
-    @pytest.hookimpl(trylast=True)
+    def pytest_runtest_logfinish(self, nodeid: str) -> None:
+        """Keep no reply longer than its item runs, in a worker too."""
+        self.owner.asker.done(nodeid)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_keyboard_interrupt(self) -> None:
+        """Send nothing more."""
+        self.owner.asker.stop()
+
+    @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int | pytest.ExitCode) -> None:
+        """Send nothing more if the session was interrupted; the tests of xdist's workers end by it."""
+        if exitstatus not in _ENDED or session.shouldstop or session.shouldfail:
+            self.owner.asker.stop()
+
+    @pytest.hookimpl(trylast=True, specname="pytest_sessionfinish")
+    def pytest_sessionfinish_last(self, session: pytest.Session, exitstatus: int | pytest.ExitCode) -> None:
         """Write the summary and apply the gates; xdist's workers have exited by now."""
-        writer = self._writer
-        writer.display.stop()
-        if (run := writer.run) is None:
+        owner = self.owner
+        session_ends()
+        owner.display.stop()
+        if (run := owner.run) is None:
             if exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
                 self._hint = hint_on_suites(session.config)
             return
-        summary = writer.finish(self.take_last() if self.take_last else 0)
+        if self.take_last:
+            self.take_last()
+        is_whole = exitstatus in _ENDED and not (session.shouldstop or session.shouldfail)
+        owner.stop_asking(is_whole=is_whole)
+        summary = owner.finish()
         # A passed gate has counted its target's faults as failed cells.
         held = {gate.target for gate in summary.gates}
-        forgiven = sum(n for target, n in writer.n_faults_failed.items() if target in held)
+        forgiven = sum(n for target, n in owner.n_faults_failed.items() if target in held)
         session.exitstatus = exit_status(
             int(exitstatus),
             gate_alone=self.session.settings.verdict == "gate",
-            others_failed=session.testsfailed > writer.n_verdicts_failed + forgiven,
+            others_failed=session.testsfailed > owner.n_verdicts_failed + forgiven,
             gates=summary.verdict,
             # If every cell was skipped by a mark, no reply was expected.
             answered=bool(summary.n_answered or not summary.n_cells),
@@ -128,8 +151,8 @@ class ReportingHooks:
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Show the table, the findings and the paths; GitHub's annotations and complaints in any case."""
-        writer, session = self._writer, self.session
-        summary, run = writer.summary, writer.run
+        owner, session = self.owner, self.session
+        summary, run = owner.summary, owner.run
         if self._hint:
             terminalreporter.write_line(self._hint)
         if summary is None or run is None or not (summary.n_rows or summary.gates):
@@ -147,8 +170,8 @@ class ReportingHooks:
         if not session.config.getoption("no_summary", False):
             terminalreporter.write_sep("=", title_of(summary))
             prices = Prices(session.providers, session.settings)
-            notes = notes_on_cost(prices, summary, is_resumed=session.resumed is not None)
-            command = writer.resume_command
+            notes = notes_on_cost(prices, summary, is_resumed=owner.resumed is not None)
+            command = owner.resume_command
             lines = render_terminal(
                 summary, str(where), command, notes, width=width, are_misses_shown=self.failures.are_shown
             )

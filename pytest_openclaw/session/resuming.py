@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -62,12 +62,10 @@ class ResumedRun:
         if changes := find_changes(self.earlier.config, plan, settings, self.earlier.kept):
             raise pytest.UsageError(refusal(self.path.name, changes))
 
-    def for_workers(self, settings: Settings) -> tuple[JsonObject, list[Any]]:
-        """Return the settings and verdicts that workers need, without replies."""
-        from pytest_openclaw.stored.resume import to_wire
-
+    def for_workers(self, settings: Settings) -> JsonObject:
+        """Return the settings that workers need of a resumed run."""
         chosen = ("run_id", "stream", "fail_unavailable", "repeat", "until_conclusive", "shard", *SAMPLING)
-        return {name: getattr(settings, name) for name in chosen}, to_wire(self.kept)
+        return {name: getattr(settings, name) for name in chosen}
 
 
 def hold_resumed(path: Path, stack: ExitStack) -> ResumedRun:

@@ -6,11 +6,11 @@ at both bounds.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.stats.groups import Group, Snapshots, summarize_group
-from pytest_openclaw.types.records import Record, with_changes
+from pytest_openclaw.types.records import Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -125,24 +125,24 @@ def _as_anything(record: Record, tools_offered: int | None = None) -> tuple[Reco
     if record.tool_demand is not None:
         return (record,)
     if not record.suite:
-        record = with_changes(record, tools_offered=tools_offered)
-    return with_changes(record, tool_demand="call"), with_changes(record, tool_demand="restraint")
+        record = replace(record, tools_offered=tools_offered)
+    return replace(record, tool_demand="call"), replace(record, tool_demand="restraint")
 
 
 def _well(record: Record) -> Record:
     outcome = _WELL[record.tool_demand or "none"]
     harm = None if record.probe is None else record.harm is True  # harm before a fault stays
-    return with_changes(_answered(record, outcome), objective_pass=True, harm=harm, e2e_ms=0)
+    return replace(_answered(record, outcome), objective_pass=True, harm=harm, e2e_ms=0)
 
 
 def _wrong(record: Record) -> Record:
     outcome = _WRONG[record.tool_demand or "none"]
     harm = None if record.probe is None else True
-    return with_changes(_answered(record, outcome), objective_pass=False, harm=harm, e2e_ms=NEVER_MS)
+    return replace(_answered(record, outcome), objective_pass=False, harm=harm, e2e_ms=NEVER_MS)
 
 
 def _answered(record: Record, outcome: ToolOutcome | None) -> Record:
-    return with_changes(
+    return replace(
         record,
         availability_status="ok",
         success=True,

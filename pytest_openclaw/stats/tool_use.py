@@ -198,10 +198,16 @@ def did_right(record: Record) -> bool:
 
 
 def bare_turns(turns: Iterable[Mapping[str, Any]] | None) -> tuple[Mapping[str, Any], ...] | None:
-    """Return the turns of an exchange without their texts: what became of each call."""
+    """Return the turns of an exchange without their texts: what became of each call, and the tokens read."""
     if turns is None:
         return None
-    return tuple({"calls": [{"problem": problem} for problem in _problems((turn,))]} for turn in turns)
+    return tuple(
+        {
+            "calls": [{"problem": problem} for problem in _problems((turn,))],
+            "input_tokens": turn.get("input_tokens") if isinstance(turn, dict) else None,
+        }
+        for turn in turns
+    )
 
 
 def _tool_cells(answered: Iterable[Record], evidence: Evidence) -> list[Record]:

@@ -185,10 +185,9 @@ def server_in(inventory: JsonObject, label: str) -> str | None:
 
 
 def served_in(inventory: JsonObject, label: str) -> Iterator[JsonObject]:
-    """Yield what is known of a target's serving on each machine, and in each part of a merged run."""
-    parts = [inventory, *inventory.get("parts", ())]
-    for place in [*parts, *(host for part in parts for host in (part.get("hosts") or {}).values())]:
-        if serving := (place.get("targets") or {}).get(label):
+    """Yield what is known of a target's serving, in each part of a merged run."""
+    for part in [inventory, *inventory.get("parts", ())]:
+        if serving := (part.get("targets") or {}).get(label):
             yield serving
 
 

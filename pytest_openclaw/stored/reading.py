@@ -11,7 +11,7 @@ from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.core.files import is_there, load_object, open_file, parse_json, read_lines
 from pytest_openclaw.core.schema_check import shown
 from pytest_openclaw.recording.run_directory import RESULTS, SURFACE
-from pytest_openclaw.stats.record_table import RecordTable, without_texts
+from pytest_openclaw.stats.light_records import LightRecords, without_texts
 from pytest_openclaw.types.documents import check_object, load_document
 from pytest_openclaw.types.rows import check_row, from_row
 from pytest_openclaw.types.run_config import CONFIG_VERSION
@@ -57,8 +57,8 @@ class IndexedRow:
 
     @property
     def record(self) -> Record:
-        """The record without what `record_table.LEFT_OUT` names."""
-        return self._index.table[self.number]
+        """The record without what `light_records.LEFT_OUT` names."""
+        return self._index.records[self.number]
 
     @property
     def line(self) -> bytes:
@@ -72,13 +72,14 @@ class IndexedRow:
 
 
 class RowIndex:
-    """The rows of runs that are read together: their records in one table, and where their lines are.
+    """The rows of runs that are read together: their records without texts, and where their lines are.
 
     Equal definitions of prompts, which each part of a run has, are kept once, too.
     """
 
     def __init__(self) -> None:
-        self.table = RecordTable()
+        self.records: list[Record] = []
+        self._light = LightRecords()
         self._files: list[Path] = []
         self._file_numbers = array("I")
         self._starts = array("q")
@@ -94,17 +95,17 @@ class RowIndex:
             OpenClawError: as `read_rows` does.
         """
         self._files.append(results)
-        first, start, torn = len(self.table), 0, b""
+        first, start, torn = len(self.records), 0, b""
         for found in read_rows(results):
             if isinstance(found, StoredRow):
-                self.table.add(found.record)
+                self.records.append(self._light.of(found.record))
                 self._file_numbers.append(len(self._files) - 1)
                 self._starts.append(start)
                 self._lengths.append(len(found.line))
                 start += len(found.line) + 1
             else:
                 torn = found
-        return tuple(IndexedRow(self, number) for number in range(first, len(self.table))), torn
+        return tuple(IndexedRow(self, number) for number in range(first, len(self.records))), torn
 
     def line(self, number: int) -> bytes:
         """Return the bytes of a row, without its line feed.

@@ -8,13 +8,13 @@ may continue until the tiers are settled. The ini file does not replace recorded
 
 from __future__ import annotations
 
-from dataclasses import asdict, fields, replace
+from dataclasses import fields, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.core.files import open_file
 from pytest_openclaw.recording.kept_cells import Kept, Replay
-from pytest_openclaw.stats.record_table import without_texts
+from pytest_openclaw.stats.light_records import without_texts
 from pytest_openclaw.stored.reading import StoredRow, read_rows, repeats_of, target_of
 from pytest_openclaw.suites import is_wildcard
 from pytest_openclaw.types.run_config import (
@@ -25,16 +25,16 @@ from pytest_openclaw.types.run_config import (
     settings_to_json,
 )
 from pytest_openclaw.types.settings import firm_gates, gates_of
-from pytest_openclaw.types.targets import CellKey, Target
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Sequence
     from pathlib import Path
 
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.recording.selection import Plan
     from pytest_openclaw.types.records import Record
     from pytest_openclaw.types.settings import Settings
+    from pytest_openclaw.types.targets import CellKey, Target
 
 IS_ANOTHER = "this differs from the recorded run"
 MAX_SHOWN = 10
@@ -68,25 +68,6 @@ def _ends_whole(results: Path) -> bool:
         size = file.seek(0, 2)
         file.seek(max(0, size - 1))
         return file.read() in {b"", b"\n"}
-
-
-def to_wire(replays: Mapping[CellKey, Replay]) -> list[Any]:
-    """Return the replays as plain values, which xdist can send; a passed cell is only its key."""
-    return [
-        [key.suite, key.prompt_id, [*asdict(key.target).values()], key.repeat]
-        + ([] if replay.passed else [{**asdict(replay), "tool_names": list(replay.tool_names)}])
-        for key, replay in replays.items()
-    ]
-
-
-def from_wire(plain: Iterable[Any]) -> dict[CellKey, Replay]:
-    """Return the replays from the values of `to_wire`."""
-    replays = {}
-    for suite, prompt_id, (provider, model, level, surface), repeat, *failed in plain:
-        target = Target(provider=provider, model=model, thinking_level=level, surface=surface)
-        replay = Replay(**{**failed[0], "tool_names": tuple(failed[0]["tool_names"])}) if failed else None
-        replays[CellKey(suite, prompt_id, target, repeat)] = replay or Replay(passed=True)
-    return replays
 
 
 # --- the recorded run ---------------------------------------------------------------------------

@@ -1,19 +1,15 @@
-"""The payload of a cell's test report: a row, or why there is none, and the context of both."""
+"""The payload of a cell's test report: its row, or why it has none."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
 
 from pytest_openclaw.types.records import Record
 from pytest_openclaw.types.rows import from_row, to_row
 
-if TYPE_CHECKING:
-    from pytest_openclaw.core.json_types import JsonObject
-
 PAYLOAD = "openclaw"
-"""The attribute of a report with its payload, or with its text between processes."""
-_CONTEXT = ("host", "before", "after", "serving")
+"""The attribute of a report with its payload; from an xdist worker it is a text."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,39 +39,25 @@ class KeptVerdict:
     passed: bool
 
 
-@dataclass(frozen=True, kw_only=True)
-class ReportPayload:
-    """How a cell ended, with new facts about its target.
+Payload = Record | LeftOut | KeptVerdict
 
-    Attributes:
-        host: the machine that sent the requests, by its name in rows; None is the one that writes them.
-        before, after: snapshots of the machine's resources, if they were taken.
-        serving: the target's warm-up, and its server's facts; with the first rows of a target.
-    """
 
-    outcome: Record | LeftOut | KeptVerdict
-    host: str | None = None
-    before: JsonObject | None = None
-    after: JsonObject | None = None
-    serving: JsonObject | None = None
+def payload_to_text(payload: Payload) -> str:
+    """Return the payload as xdist carries it; one text is faster than a nested dict."""
+    match payload:
+        case Record():
+            return json.dumps({"row": to_row(payload)})
+        case LeftOut():
+            return json.dumps({"left_out": asdict(payload)})
+        case KeptVerdict():
+            return json.dumps({"kept": asdict(payload)})
 
-    def to_json(self) -> JsonObject:
-        """Return the payload as plain values."""
-        context = {name: value for name in _CONTEXT if (value := getattr(self, name)) is not None}
-        match self.outcome:
-            case Record():
-                return {"row": to_row(self.outcome), **context}
-            case LeftOut():
-                return {"left_out": asdict(self.outcome), **context}
-            case KeptVerdict():
-                return {"kept": asdict(self.outcome), **context}
 
-    @classmethod
-    def from_json(cls, plain: JsonObject) -> ReportPayload:
-        """Return the payload from the values of `to_json`."""
-        context = {name: plain.get(name) for name in _CONTEXT}
-        if "row" in plain:
-            return cls(outcome=from_row(plain["row"]), **context)
-        if "left_out" in plain:
-            return cls(outcome=LeftOut(**plain["left_out"]), **context)
-        return cls(outcome=KeptVerdict(**plain["kept"]), **context)
+def payload_from_text(text: str) -> Payload:
+    """Return the payload of which `payload_to_text` made this text."""
+    plain = json.loads(text)
+    if "row" in plain:
+        return from_row(plain["row"])
+    if "left_out" in plain:
+        return LeftOut(**plain["left_out"])
+    return KeptVerdict(**plain["kept"])

@@ -118,7 +118,7 @@ class ProviderSetup:
         key_env: the environment variable with the key; None means the provider's own.
         environ: the environment; never `os.environ` directly, so that tests can empty it.
         options: ini values of single providers, such as `claude_command`, as written.
-        shared_dir: a folder of this run on this machine, shared by all its processes.
+        scratch_dir: a folder for temporary files of this run.
     """
 
     name: str
@@ -126,13 +126,14 @@ class ProviderSetup:
     key_env: str | None = None
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)
     options: Mapping[str, str] = field(default_factory=dict)
-    shared_dir: Path = Path()
+    scratch_dir: Path = Path()
 
 
 class Provider(Protocol):
     """One way of reaching models. Subclass it, give it a `name` and an `ask`; the rest has defaults.
 
-    All methods run in one event loop, away from the tests.
+    All methods run in one event loop, in a thread of the process that owns the run. A method that blocks or
+    computes for long delays the requests of all providers: use `asyncio.to_thread`.
     """
 
     name: ClassVar[str]

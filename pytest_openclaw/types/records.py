@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.types.targets import LISTED, CellKey, Target
@@ -119,12 +120,7 @@ class Record:
     @property
     def target(self) -> Target:
         """The target that this row belongs to."""
-        return Target(
-            provider=self.provider,
-            model=self.model,
-            thinking_level=self.thinking_level,
-            surface=self.surface,
-        )
+        return _target(self.provider, self.model, self.thinking_level, self.surface)
 
     @property
     def key(self) -> CellKey:
@@ -132,6 +128,6 @@ class Record:
         return CellKey(self.suite, self.prompt_id, self.target, self.repeat)
 
 
-def with_changes(record: Record, **changes: Any) -> Record:
-    """Return a record with other values, as `dataclasses.replace` does, also of one that is in columns."""
-    return Record(**{one.name: getattr(record, one.name) for one in fields(Record)} | changes)
+@lru_cache(maxsize=1000)
+def _target(provider: str, model: str, level: ThinkingLevel | None, surface: SurfaceName) -> Target:
+    return Target(provider=provider, model=model, thinking_level=level, surface=surface)

@@ -22,7 +22,7 @@ from pytest_openclaw.recording.run_directory import RESULTS, RunDirectory
 from pytest_openclaw.recording.run_session import EarlierSessions, RunSession
 from pytest_openclaw.recording.selection import Plan
 from pytest_openclaw.stored.reading import load_config, load_inventory
-from pytest_openclaw.stored.resume import find_changes, read_kept, settings_of, to_wire
+from pytest_openclaw.stored.resume import find_changes, read_kept, settings_of
 from pytest_openclaw.types.settings import Settings
 from tests.browser.made_runs import make_run
 
@@ -119,7 +119,6 @@ def resumed(folder: Path, run: str) -> Called:
                 config=load_config(path), inventory=load_inventory(path), kept=read_kept(path / RESULTS)
             )
             find_changes(earlier.config, plan, settings, earlier.kept)
-            to_wire(earlier.kept.replays)
             RunSession(directory, settings, plan, earlier).finish()
     except (OpenClawError, OSError) as error:
         return Called(4, "", f"{error}\n")

@@ -54,7 +54,7 @@ N_PROMPTS = 10
 ALIASES = {"ollama": "ollama_openai"}
 JUDGED = (0, 1, 10)
 """Exit statuses of a session that has asked: a cell or a gate may fail, or a gate have no verdict."""
-N_ELSEWHERE = 3
+N_ELSEWHERE = 2
 """Two machines take ssh; an agent with Ollama takes OpenClaw; the tutorial runs the line of the first page."""
 
 

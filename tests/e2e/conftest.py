@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from pytest_openclaw.providers.llama_cpp.supervisor import EngineHandle, EngineSpec, acquire
-from pytest_openclaw.providers.llama_cpp.weights import EMBEDDED_MODEL, find_weights, template_for
+from pytest_openclaw.providers.llama_cpp.engine import CONTEXT_TOKENS, Engine, start_engine
+from pytest_openclaw.providers.llama_cpp.provider import engine_spec
+from pytest_openclaw.providers.llama_cpp.weights import EMBEDDED_MODEL
 from tests.conftest import require_claude, require_engine
 from tests.e2e.sessions import Project
 
@@ -23,15 +24,14 @@ def embedded_model() -> str:
 
 
 @pytest.fixture(scope="session")
-def engine(embedded_model: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[EngineHandle]:
+def engine(embedded_model: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
     """A running engine with the template that supports tools; it answers three APIs and requires its key."""
-    spec = EngineSpec(
-        weights=find_weights(embedded_model), alias=embedded_model, template=template_for(embedded_model)
-    )
+    spec = engine_spec(embedded_model, context_tokens=CONTEXT_TOKENS)
+    log = tmp_path_factory.mktemp("engine") / "engine.log"
     with asyncio.Runner() as runner:
-        handle = runner.run(acquire(spec, tmp_path_factory.mktemp("engine"), environ=os.environ))
-        yield handle
-        runner.run(handle.release())
+        engine = runner.run(start_engine(spec, log, environ=os.environ))
+        yield engine
+        runner.run(engine.stop())
 
 
 @pytest.fixture(scope="session")
@@ -47,7 +47,7 @@ def project(tmp_path: Path) -> Project:
 
 
 @pytest.fixture(scope="session")
-def served(engine: EngineHandle) -> dict[str, str]:
+def served(engine: Engine) -> dict[str, str]:
     """The environment in which the HTTP providers and the CLI find the engine, with its key as theirs."""
     return {
         "OLLAMA_OPENAI_BASE": f"{engine.url}/v1",

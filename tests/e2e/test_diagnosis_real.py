@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from pytest_openclaw.providers.llama_cpp.supervisor import EngineHandle, EngineSpec, acquire
+from pytest_openclaw.providers.llama_cpp.engine import Engine, EngineSpec, start_engine
 from pytest_openclaw.providers.llama_cpp.weights import find_weights
 from tests.e2e.sessions import Project
 
@@ -43,17 +43,17 @@ LISTS_TOOLS = (
 
 
 @contextmanager
-def serving(model: str, folder: Path, template: str | None) -> Iterator[EngineHandle]:
+def serving(model: str, folder: Path, template: str | None) -> Iterator[Engine]:
     """A running engine with another chat template, or with that of the weights."""
     path = folder / "template.jinja"
     path.write_text(template or "", "utf-8")
     spec = EngineSpec(weights=find_weights(model), alias=model, template=path if template else None)
     with asyncio.Runner() as runner:
-        handle = runner.run(acquire(spec, folder, environ=os.environ))
+        engine = runner.run(start_engine(spec, folder / "engine.log", environ=os.environ))
         try:
-            yield handle
+            yield engine
         finally:
-            runner.run(handle.release())
+            runner.run(engine.stop())
 
 
 @contextmanager
@@ -128,7 +128,7 @@ def test_the_parser_is_broken(tmp_path: Path, embedded_model: str) -> None:
     assert (found["cause"], found["outcome"]) == ("parser", "leaked_as_text"), found
 
 
-def test_the_stream_is_broken(tmp_path: Path, engine: EngineHandle, embedded_model: str) -> None:
+def test_the_stream_is_broken(tmp_path: Path, engine: Engine, embedded_model: str) -> None:
     """The answer has its call unless it is streamed, again and again."""
     with losing_streamed_calls(engine.url) as url:
         found = diagnosis(tmp_path, url, engine.token, embedded_model, PROMPT)
@@ -137,7 +137,7 @@ def test_the_stream_is_broken(tmp_path: Path, engine: EngineHandle, embedded_mod
     assert [one["outcome"] for one in found["repeats"] if "stream" in one["change"]] == ["called", "empty"]
 
 
-def test_the_model_is_at_fault(tmp_path: Path, engine: EngineHandle, embedded_model: str) -> None:
+def test_the_model_is_at_fault(tmp_path: Path, engine: Engine, embedded_model: str) -> None:
     """With a sound template the model answers in words, streamed or not."""
     prompt = {**PROMPT, "prompt": "What is the capital of France?", "max_output_tokens": 24}
 

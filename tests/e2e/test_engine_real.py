@@ -37,14 +37,14 @@ ANSWERED = Turn(
     calls=(ToolCall(name="get_weather", arguments='{"city": "Paris"}'),),
     results=("rain, 9 °C",),
 )
-USER = """
+OWNER = """
 import asyncio, sys, time
 from pathlib import Path
 from pytest_openclaw.types.protocols import ProviderSetup
 from pytest_openclaw.providers.llama_cpp.provider import LlamaCpp
 
 async def use():
-    provider = LlamaCpp(ProviderSetup(name="llama_cpp", shared_dir=Path(sys.argv[1])))
+    provider = LlamaCpp(ProviderSetup(name="llama_cpp", scratch_dir=Path(sys.argv[1])))
     async with provider._serving("smollm2:135m") as engine:
         print(engine.pid, flush=True)
         await asyncio.sleep(600)
@@ -92,7 +92,7 @@ class Lab:
 def open_lab(folder, kind=LlamaCpp):
     """A separate lab, closed together with its engine."""
     with asyncio.Runner() as runner:
-        provider = kind(ProviderSetup(name="llama_cpp", shared_dir=folder))
+        provider = kind(ProviderSetup(name="llama_cpp", scratch_dir=folder))
         try:
             yield Lab(runner, provider)
         finally:
@@ -102,7 +102,7 @@ def open_lab(folder, kind=LlamaCpp):
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory):
     """A lab for tests that leave the engine unchanged."""
-    with open_lab(tmp_path_factory.mktemp("shared")) as lab:
+    with open_lab(tmp_path_factory.mktemp("scratch")) as lab:
         yield lab
 
 
@@ -278,9 +278,7 @@ def test_killed_engine_is_restarted_once(tmp_path):
         pids = [lab.engine_pid()]
         fault = lab.run(ask_while_killing(lab.provider, pids[0]))
         text = lab.ask(CAPITAL).text
-        pids.append(lab.engine_pid())
-        os.kill(pids[1], signal.SIGKILL)
-        wait_until(lambda: not lab.provider._engines._handle.alive)
+        pids.append(lab.run(kill_engine(lab.provider)))
         given_up = lab.fault(CAPITAL)
 
     assert fault.failure_type in {"connect_error", "stream_error"}
@@ -305,6 +303,14 @@ async def ask_while_killing(provider, pid):
     return caught.value.fault
 
 
+async def kill_engine(provider):
+    """Kill the engine between two requests, wait until it has exited, and return its process."""
+    async with provider._serving(MODEL) as engine:
+        os.kill(engine.pid, signal.SIGKILL)
+        assert await engine.has_died()
+        return engine.pid
+
+
 async def is_processing(provider):
     """Whether the engine is working on a reply."""
     call = provider._call(f"{provider.address.root_url}/slots", None)
@@ -313,21 +319,12 @@ async def is_processing(provider):
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
-def test_processes_share_one_engine_that_ends_with_the_last(how, tmp_path):
-    """Two users share one engine; it survives the death of the first and ends with the second."""
-    command = [sys.executable, "-c", USER, str(tmp_path)]
-    users = [
-        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        for _ in range(2)
-    ]
-    pids = [int(user.stdout.readline()) for user in users]
+def test_the_engine_ends_with_its_owner(how, tmp_path):
+    """However the process ends that has started the engine, the engine exits by itself."""
+    command = [sys.executable, "-c", OWNER, str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as owner:
+        pid = int(owner.stdout.readline())
+        owner.send_signal(how)
+        owner.wait(BOUND_S)
 
-    users[0].send_signal(how)
-    users[0].communicate(timeout=BOUND_S)
-    survived = not is_gone(pids[0])
-    users[1].send_signal(how)
-    users[1].communicate(timeout=BOUND_S)
-
-    assert pids[0] == pids[1]
-    assert survived
-    assert wait_until(lambda: is_gone(pids[0]))
+    assert wait_until(lambda: is_gone(pid))

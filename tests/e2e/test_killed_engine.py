@@ -1,4 +1,4 @@
-"""The embedded engine is really killed during a run, alone and with its asker process."""
+"""The embedded engine is really killed during a run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from tests.e2e.sessions import ENGINE, Ended, Project, Session, all_gone
-from tests.plugin.killing import ASKING
 from tests.plugin.school import timeless
 
 pytestmark = [
@@ -24,7 +23,6 @@ LONG = {"name": "long", "prompt": "Write a very long story about the sea.", "max
 SUITE = [{"id": f"P{n}", **(LONG if n in {2, 4} else SHORT)} for n in range(1, 9)]
 DIED = "llama_cpp: the embedded engine died while it was asked."
 DIED_TWICE = "llama_cpp: the embedded engine died twice while serving"
-LOST = "the process that asks was killed by SIGKILL."
 
 
 @pytest.fixture(scope="module")
@@ -93,25 +91,4 @@ def test_a_killed_engine_is_restarted_once(project: Project, embedded_model: str
     assert all(DIED_TWICE in text for text in messages.values())
     assert DIED_TWICE in " ".join(ended.text.split())
     assert "--openclaw-resume=run" in ended.text
-    check_resume(project, model, ended, whole)
-
-
-@pytest.mark.nightly
-def test_an_engine_that_is_killed_with_its_asker_process(
-    project: Project, embedded_model: str, whole: Any
-) -> None:
-    """Both restart for the cells that are left; a resumed run asks the lost ones."""
-    model = f"llama_cpp/{embedded_model}"
-    project.suite(*SUITE)
-    with project.start("--openclaw-retries=0", models=model) as session:
-        session.wait_until(lambda: session.run.n_rows == 1)
-        killed = {kill(session, ENGINE), kill(session, ASKING)}
-        ended = session.end()
-
-    assert ended.status == 1, ended.text
-    assert all_gone(killed | ended.engines)
-    messages = faults(ended)
-    assert list(messages) == ["P2", "P3", "P4", "P5"]
-    assert all(LOST in text or text == DIED for text in messages.values())
-    assert "Traceback" not in ended.text
     check_resume(project, model, ended, whole)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pytest_openclaw.providers.anthropic_messages import AnthropicMessages
-from pytest_openclaw.providers.llama_cpp.supervisor import EngineHandle
+from pytest_openclaw.providers.llama_cpp.engine import Engine
 from pytest_openclaw.providers.ollama_openai import OllamaOpenAI
 from pytest_openclaw.providers.openai_responses import OpenAIResponses
 from pytest_openclaw.providers.over_http import OverHttp
@@ -58,7 +58,7 @@ TARGETS = (OURS, "chat", "answers", "messages")
 
 
 @pytest.fixture
-def lab(tmp_path: Path, engine: EngineHandle) -> Project:
+def lab(tmp_path: Path, engine: Engine) -> Project:
     """A project with the running engine configured as two servers, one for each API."""
     lines = {"chat": "ollama_openai", "answers": "openai_responses", "messages": "anthropic_messages"}
     endpoints = "".join(f"    {name} = {kind} {engine.url}/v1 LAB_KEY\n" for name, kind in lines.items())
@@ -164,9 +164,7 @@ HISTORIES = {
 @pytest.mark.engine
 @pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 @pytest.mark.parametrize("history", HISTORIES)
-def test_a_conversation_is_continued(
-    engine: EngineHandle, embedded_model: str, history: str, stream: bool
-) -> None:
+def test_a_conversation_is_continued(engine: Engine, embedded_model: str, history: str, stream: bool) -> None:
     """All APIs accept calls and their results, process them as one prompt, and the model answers."""
     first = Request(
         model=embedded_model,
@@ -187,7 +185,7 @@ def test_a_conversation_is_continued(
     assert chat.input_tokens > (ask(OllamaOpenAI, engine, first).input_tokens or 0)
 
 
-def ask(kind: type[OverHttp], engine: EngineHandle, request: Request) -> Reply:
+def ask(kind: type[OverHttp], engine: Engine, request: Request) -> Reply:
     """Send a request to the running engine by one of the APIs."""
     environ = {"LAB_KEY": engine.token}
     provider = kind(

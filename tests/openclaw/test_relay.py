@@ -126,8 +126,9 @@ def test_a_request_without_the_pictures_of_its_prompt(message: dict[str, Any]) -
             404, request(b"", path="/models", content_length="1000000"), id="another-path-and-a-long-body"
         ),
         pytest.param(401, b"no HTTP\r\n\r\n", id="no-http"),
+        pytest.param(401, request(content_length="-5"), id="no-length"),
         pytest.param(
-            401, b"POST / HTTP/1.1\r\nx: ".ljust(relay.MOST_HEAD_BYTES, b"y"), id="a-head-without-end"
+            401, b"POST / HTTP/1.1\r\nx: ".ljust(relay.MOST_HEAD_BYTES + 1, b"y"), id="a-head-without-end"
         ),
     ],
 )
@@ -143,16 +144,9 @@ GARBLED = {
     "deep-json": (request(DEEP), "no JSON object: [[["),
     "no-json": (request(b"hello"), "no JSON object: hello"),
     "an-array": (request(b"[]"), "no JSON object: []"),
-    "no-chunk": (chunked(b"zz\r\n"), "Invalid character in chunk size"),
-    "a-negative-chunk": (chunked(b"-5\r\n" + BODY), "Invalid character in chunk size"),
-    "a-chunk-with-an-underscore": (chunked(b"2_1\r\n" + BODY), "Invalid character in chunk size"),
-    "a-longer-chunk": (chunked(b"5\r\n" + BODY), "Expected "),
-    "no-length": (request(content_length="x"), "Invalid character in Content-Length"),
-    "a-negative-length": (request(content_length="-5"), "Invalid character in Content-Length"),
-    "two-lengths": (
-        request(transfer_encoding="chunked"),
-        "Transfer-Encoding can't be present with Content-Length",
-    ),
+    "no-chunk": (chunked(b"zz\r\n"), "illegal chunk header"),
+    "a-negative-chunk": (chunked(b"-5\r\n" + BODY), "illegal chunk header"),
+    "a-longer-chunk": (chunked(b"5\r\n" + BODY), "malformed chunk footer"),
 }
 
 
@@ -196,7 +190,7 @@ def test_an_answer_that_cannot_be_read_is_the_servers_fault(
 
 
 @given(
-    name=st.sampled_from(["no-json", "no-chunk", "a-longer-chunk", "no-length"]),
+    name=st.sampled_from(["no-json", "no-chunk", "a-longer-chunk"]),
     cuts=st.sets(st.integers(1, 180)),
 )
 @example(name="no-chunk", cuts=set(range(1, 180)))

@@ -189,7 +189,7 @@ class Project:
         conftest.write_text(conftest.read_text("utf-8") + source, "utf-8")
 
     def at_start(self, source: str) -> None:
-        """Let every process that a session starts, such as the asker process, run this first."""
+        """Let every process that a session starts run this first."""
         (self.folder / "sitecustomize.py").write_text(source)
         self.pytester._monkeypatch.setenv("PYTHONPATH", str(self.folder))
 

@@ -30,7 +30,6 @@ SUITE = {f"P{n}": (f"ask {n}", YES if n % 2 else NOOP) for n in range(1, 9)}
 TARGETS = ("openai_responses/m", "ollama_openai/m")
 BEGIN = (f"--openclaw-models={','.join(TARGETS)}", "--openclaw-run-id=r", "--openclaw-retries=0")
 CELLS = sorted((target, prompt_id) for target in TARGETS for prompt_id in SUITE)
-ASKING = "pytest_openclaw.asking.asker_process"
 # The fields of a row that differ between any two runs: times and load.
 OWN = {"run_id", "schema_version", "started_at_ms", "ended_at_ms", "e2e_ms", "ttft_ms", "ttfo_ms", "tokens_per_s", "queue_ms",
        "prompt_tokens_per_s", "in_flight", "cold_start", "host", "reported"}  # fmt: skip
@@ -158,7 +157,7 @@ class Lab:
         return (self.folder / "out.txt").read_text("utf-8", "replace")
 
     def at_start(self, source: str) -> Lab:
-        """Let every process that a session starts, such as the asker process, run this first."""
+        """Let every process that a session starts run this first."""
         (self.folder / "sitecustomize.py").write_text(source)
         return replace(self, environ={**self.environ, "PYTHONPATH": str(self.folder)})
 
@@ -231,14 +230,9 @@ class UnderWay:
         """All processes of this session, including itself."""
         return {self.process.pid, *(pid for pid, _ in children(self.process.pid))}
 
-    def askers(self) -> set[int]:
-        """The asker processes."""
-        return {pid for pid, command in children(self.process.pid) if ASKING in command}
-
     def workers(self) -> set[int]:
-        """The workers with their asker processes."""
-        started = psutil.Process(self.process.pid).children()
-        return {process.pid for process in started} - self.askers()
+        """The workers."""
+        return {process.pid for process in psutil.Process(self.process.pid).children()}
 
     def end(self) -> int:
         """Wait for the end, and return the exit status."""

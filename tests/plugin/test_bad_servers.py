@@ -297,7 +297,7 @@ LINES = {
         ),
         "error",
         {"availability_status": "error", "failure_type": "timeout", "success": False, "objective_pass": None, "attempts": 1},
-        options=("--openclaw-timeout=1", "--openclaw-concurrency=8"),
+        options=("--openclaw-timeout=2", "--openclaw-concurrency=8"),
     ),
 }  # fmt: skip
 

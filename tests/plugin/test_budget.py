@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from typing import Any
 
@@ -14,17 +13,12 @@ pytestmark = pytest.mark.newest
 
 NOOP = {"type": "noop"}
 
-# Every call is recorded and costs a dollar, at the ini's price; `MACHINE` simulates a worker on another host.
+# Every call is recorded and costs a dollar, at the ini's price.
 TILL = """
-import asyncio
-import os
 import pathlib
-import pytest_openclaw.recording.inventory
 from pytest_openclaw import Provider, Reply
 
 FOLDER = pathlib.Path(__file__).parent
-if "MACHINE" in os.environ:
-    pytest_openclaw.recording.inventory.machine_id = lambda: os.environ["MACHINE"]
 
 
 class Till(Provider):
@@ -33,8 +27,6 @@ class Till(Provider):
     async def ask(self, request):
         with open(FOLDER / "asked.txt", "a") as file:
             file.write(request.prompt + "\\n")
-        if "MACHINE" in os.environ:
-            await asyncio.sleep(1)
         return Reply(text="hi", input_tokens=1, output_tokens=0)
 
 
@@ -152,26 +144,6 @@ def test_a_resumed_run_spends_anew(project: Any) -> None:
     last = project.run("--openclaw-resume=last", models=None)
     last.outcomes(passed=12)
     assert last.summary["budget"] is None
-
-
-@pytest.mark.nightly
-@pytest.mark.workers
-@pytest.mark.skipif(sys.platform == "win32", reason="workers elsewhere are tried on POSIX")
-def test_other_machines_are_informed(plain_project: Any) -> None:
-    """Money spent on one machine stops the asking on another; its replies count when they arrive there."""
-    project = prepared(plain_project, 40)
-
-    session = project.run(
-        *("-d", "--tx", "popen//env:MACHINE=a", "--tx", "popen//env:MACHINE=b"),
-        *("--openclaw-budget-usd=10", "--openclaw-concurrency=2"),
-        models="till/m",
-    )
-
-    # Each machine sends one request at a time, and alone would send ten. A report takes a moment to arrive.
-    n = n_asked(project)
-    assert 10 <= n < 20
-    assert kinds(session) == {"answered": n, "budget_spent": 40 - n}
-    assert session.summary["budget"]["spent_usd"] == n
 
 
 # --- what cannot be kept ------------------------------------------------------------------------

@@ -43,11 +43,6 @@ ENDS = {
     "no-partial-messages": ("whole", End("PASSED", "ok", None, raw="Hello")),
     "noise-around-it": ("noisy", End("PASSED", "ok", None, raw="Hello")),
     "cut-by-the-limit": ("continued", End("PASSED", "ok", None, raw="Hello")),
-    "grandchild": ("grandchild PID", End("PASSED", "ok", None, raw="Hello")),
-    "grandchild-and-no-end": (
-        "grandchild PID unfinished",
-        End("ERROR", "error", "stream_error", "the stream broke: ", raw="Hello"),
-    ),
     "garbage": ("garbage", End("ERROR", "error", "malformed_response", "none of the CLI's 5 lines is a stream-json line")),
     "flood": ("flood", End("ERROR", "error", "cli_error", "the CLI wrote a line of more than 16 MiB and was stopped.")),
     "killed": ("killed", End("ERROR", "error", "harness_error", "the CLI was killed by SIGKILL.", raw="Hel")),

@@ -46,6 +46,38 @@ class Parrot(Provider):
 def pytest_openclaw_providers():
     return [Parrot]
 """
+COUNTING = """
+
+import threading
+
+
+class Counting(Provider):
+    name = "counting"
+
+    def __init__(self, setup):
+        super().__init__(setup)
+        calls = []
+
+        class Exhausted(Exception):
+            def __init__(self, n, lock):
+                super().__init__(f"after {n} calls")
+                self.lock = lock
+
+        def count(text):
+            calls.append(text)
+            if text == "break":
+                raise Exhausted(len(calls), threading.Lock())
+            return f"call {len(calls)}: {text}"
+
+        self.answer = lambda request: Reply(text=count(request.prompt))
+
+    async def ask(self, request):
+        return self.answer(request)
+
+
+def pytest_openclaw_providers():
+    return [Counting]
+"""
 SUITE = {
     "P1": ("say see OC-12", {"type": "mentions_ticket", "ticket": "OC-12"}),
     "P2": ("say nothing", {"type": "mentions_ticket", "ticket": "OC-12"}),
@@ -111,6 +143,23 @@ def test_a_provider_of_an_installed_plugin(project: Any, monkeypatch: pytest.Mon
 
     session.outcomes(passed=2)
     assert {row["provider"] for row in session.rows} == {"parrot", "cage"}
+
+
+@pytest.mark.under_workers
+def test_a_provider_is_an_ordinary_object(project: Any) -> None:
+    """One object answers all cells; it may hold closures and raise an exception of its own."""
+    project.extend_conftest(COUNTING)
+    project.suite({"P1": ("one", NOOP), "P2": ("break", NOOP), "P3": ("three", NOOP)})
+
+    session = project.run(models="counting/m")
+
+    session.outcomes(passed=2, errors=1)
+    assert sorted(row["raw_output"] for row in session.rows if row["success"]) == [
+        "call 1: one",
+        "call 3: three",
+    ]
+    assert session.row("P2")["failure_type"] == "harness_error"
+    assert "Exhausted: after 2 calls" in session.row("P2")["fault_message"]
 
 
 def test_a_validator_beside_the_suites(plain_project: Any) -> None:

@@ -32,12 +32,6 @@ def {hook}():
         while not (FOLDER / "go-on.txt").exists():
             time.sleep(0.01)
 """
-# The time limit for processes that do not end.
-WAITS = """
-import pytest_openclaw.asking.links as hosts
-hosts.CLOSING_S = {seconds}
-"""
-
 # A plugin's validator that never ends, the first time.
 ENDLESS = """
 import pathlib
@@ -154,42 +148,4 @@ def test_ctrl_c_twice(lab: Lab, whole: Any, mode: tuple[str, ...], hook: str) ->
 
     check_kept(lab, kept)
     (lab.folder / "conftest.py").unlink()
-    lab.goes_on(whole)
-
-
-@pytest.mark.nightly
-def test_an_asker_that_is_stopped_is_waited_for_with_a_bound(lab: Lab, whole: Any) -> None:
-    """A process that does nothing any more is ended, and the summary is written."""
-    (lab.folder / "conftest.py").write_text(WAITS.format(seconds=0.5))
-    with lab.started(*BEGIN, TWO) as session:
-        started = waits(lab, session)
-        (asker,) = session.askers()
-        kept = lab.lines()
-        os.kill(asker, signal.SIGSTOP)
-        session.process.send_signal(signal.SIGINT)
-        assert session.end() == 2, lab.text
-        assert all_gone(started)
-
-    check_kept(lab, kept)
-    lab.goes_on(whole)
-
-
-@pytest.mark.nightly
-def test_the_second_ctrl_c_ends_the_waiting(lab: Lab, whole: Any) -> None:
-    """If the first one waits for a process that does not end, the next one does not, and all is reported."""
-    text = WAITS.format(seconds=3600.0) + STOPS.format(hook="pytest_keyboard_interrupt")
-    (lab.folder / "conftest.py").write_text(text)
-    (lab.folder / "go-on.txt").touch()
-    with lab.started(*BEGIN, TWO) as session:
-        started = waits(lab, session)
-        (asker,) = session.askers()
-        kept = lab.lines()
-        os.kill(asker, signal.SIGSTOP)
-        session.process.send_signal(signal.SIGINT)
-        session.wait_until((lab.folder / "ending.txt").exists)
-        session.process.send_signal(signal.SIGINT)
-        assert session.end() == 2, lab.text
-        assert all_gone(started)
-
-    check_kept(lab, kept)
     lab.goes_on(whole)

@@ -170,7 +170,7 @@ def test_kill_9_of_a_resumed_session(folder: Path) -> None:
     ("mode", "n_answered", "n_unreported"),
     [
         # While the first test waits, this many cells are asked ahead of the others.
-        pytest.param((), 9, 9, id="plain"),
+        pytest.param((), 10, 10, id="plain"),
         # It blocks one worker, which has two cells more; the other one has reported all others.
         pytest.param(("-n", "2"), 11, 2, id="workers", marks=[pytest.mark.workers, pytest.mark.nightly]),
         pytest.param(

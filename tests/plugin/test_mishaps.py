@@ -118,43 +118,6 @@ def test_it_does_not_matter_who_is_loaded_first(plain_project: Any) -> None:
     assert len(session.rows) == 4
 
 
-PRINTS_ITS_SCHEDULER = """
-def pytest_sessionfinish(session):
-    if dsession := session.config.pluginmanager.get_plugin('dsession'):
-        kind = type(dsession.sched)
-        is_unchanged = not getattr(dsession.sched, 'gives_few', True)
-        print('scheduled by', kind.__base__.__name__ if is_unchanged else kind.__name__)
-"""
-
-
-@pytest.mark.workers
-@pytest.mark.parametrize(
-    ("given", "addopts", "scheduler"),
-    [
-        pytest.param([], "", "CellScheduling", id="none", marks=pytest.mark.nightly),
-        pytest.param(["--dist=loadfile"], "", "CorrectedLoadFileScheduling", id="option"),
-        pytest.param(
-            [], "--dist=loadfile", "CorrectedLoadFileScheduling", id="environment", marks=pytest.mark.nightly
-        ),
-        pytest.param([], "--dist load", "CellScheduling", id="environment-load", marks=pytest.mark.nightly),
-        pytest.param(["-d"], "", "CellScheduling", id="short", marks=pytest.mark.nightly),
-        pytest.param(["--dist=load"], "", "CellScheduling", id="load"),
-    ],
-)
-def test_a_chosen_distribution_stays(
-    plain_project: Any, monkeypatch: pytest.MonkeyPatch, given: list[str], addopts: str, scheduler: str
-) -> None:
-    """A distribution mode that the user chose is used; "load" is also xdist's default."""
-    monkeypatch.setenv("PYTEST_ADDOPTS", addopts)
-    plain_project.suite({"P1": ("say yes", NOOP)})
-    plain_project.extend_conftest(PRINTS_ITS_SCHEDULER)
-
-    session = plain_project.run("-n", "1", *given, "-s")
-
-    session.outcomes(passed=1)
-    assert f"scheduled by {scheduler}" in session.text
-
-
 COUNTS_CALLS = """
 whole = Scripted.ask
 
@@ -214,12 +177,10 @@ def test_a_session_without_cells_is_distributed_as_ever(plain_project: Any) -> N
     plain_project.pytester.makepyfile(
         test_own="import pytest\n@pytest.mark.parametrize('n', range(20))\ndef test_own(n): pass\n"
     )
-    plain_project.extend_conftest(PRINTS_ITS_SCHEDULER)
 
-    session = plain_project.run("-n", "2", "-s", models=None, target="")
+    session = plain_project.run("-n", "2", models=None, target="")
 
     session.outcomes(passed=20)
-    assert "scheduled by LoadScheduling" in session.text
     assert not (plain_project.folder / "runs").exists()
 
 

@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 import pytest
 
+from pytest_openclaw.providers.http import HttpClient
 from tests.plugin.bad_servers import Behavior, ModelServer, point_at
 from tests.providers.servers.apis import GEMINI
 from tests.providers.servers.misbehaving import (
@@ -126,21 +127,6 @@ def pytest_openclaw_validators():
 """
 
 # Breaks the HTTP client where requests are sent.
-AT_START = """
-from pytest_openclaw.providers.http import HttpClient
-
-send = HttpClient._send
-
-
-async def broken(self, call, url, sent):
-    if "library-breaks" in str(call.body) or "/library-breaks:" in url:
-        raise RuntimeError(f"broken with {call.headers}")
-    return await send(self, call, url, sent)
-
-
-HttpClient._send = broken
-"""
-
 BENCHMARK = """
 import logging
 
@@ -241,7 +227,14 @@ def prepare(project: Any, monkeypatch: pytest.MonkeyPatch, server: MisbehavingSe
         f"    gate = openai_responses {with_password}\n"
     )
     project.pytester.makeconftest(CONFTEST)
-    project.at_start(AT_START)
+    send = HttpClient._send
+
+    async def broken(self: HttpClient, call: Any, url: str, sent: Any) -> Any:
+        if "library-breaks" in str(call.body) or "/library-breaks:" in url:
+            raise RuntimeError(f"broken with {call.headers}")
+        return await send(self, call, url, sent)
+
+    monkeypatch.setattr(HttpClient, "_send", broken)
     project.suite({"P1": ("Hi", {"type": "exact", "value": "no"})})
 
 
@@ -340,7 +333,7 @@ def test_what_the_run_says_of_its_servers(
         "gate": (server.url, None),
     }
     assert list(leaks(project.folder, session.text)) == []
-    assert [shown_key(asked.headers) for asked in server.asked] == list(PROVIDERS.values())
+    assert sorted(shown_key(asked.headers) for asked in server.asked) == sorted(PROVIDERS.values())
 
 
 def test_a_key_follows_no_redirect_elsewhere(

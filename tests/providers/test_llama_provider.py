@@ -7,13 +7,15 @@ import contextlib
 import socket
 import threading
 from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from unittest.mock import AsyncMock
 
 import pytest
 
 from pytest_openclaw.core.errors import EngineCrashError, EngineError, TargetError
 from pytest_openclaw.providers.llama_cpp import provider as llama_cpp
 from pytest_openclaw.providers.llama_cpp.provider import LlamaCpp
-from pytest_openclaw.providers.llama_cpp.supervisor import EngineHandle
 from pytest_openclaw.types.faults import CallFailed
 from pytest_openclaw.types.protocols import ProviderSetup
 from pytest_openclaw.types.replies import Turn
@@ -32,7 +34,7 @@ TOKENS = (
 @pytest.fixture
 def provider(tmp_path):
     """The provider in an empty environment."""
-    return LlamaCpp(ProviderSetup(name="llama_cpp", shared_dir=tmp_path))
+    return LlamaCpp(ProviderSetup(name="llama_cpp", scratch_dir=tmp_path))
 
 
 def use(provider, work):
@@ -73,21 +75,19 @@ def server_that_dies(says):
     assert not thread.is_alive()
 
 
-def engine_at(url, *, alive):
-    """The result of `acquire`: a handle whose lease is still held, or not."""
+@pytest.fixture
+def start(monkeypatch):
+    """Stands in for the start of an engine, which finds weights of every name."""
+    monkeypatch.setattr(llama_cpp, "find_weights", Path)
+    start = AsyncMock()
+    monkeypatch.setattr("pytest_openclaw.providers.llama_cpp.engine.start_engine", start)
+    return start
 
-    async def acquire(spec, shared_dir, *, environ):
-        ours, theirs = socket.socketpair()
-        ours.setblocking(False)
-        theirs.close()
-        return Handle(url=url, pid=1, token="dummy", lease=ours)
 
-    class Handle(EngineHandle):
-        @property
-        def alive(self):
-            return alive
-
-    return acquire
+def engine_at(url, *, dies):
+    """An engine that dies when its connection breaks, or not."""
+    has_died = AsyncMock(return_value=dies)
+    return SimpleNamespace(url=url, token="dummy", is_running=True, has_died=has_died, stop=AsyncMock())
 
 
 def test_it_is_a_local_endpoint_of_its_own_that_warms_up(provider):
@@ -117,23 +117,18 @@ def test_body_turns_the_prompt_cache_on_for_openclaws_own_request_alone(provider
         pytest.param("model.gguf", {"llama_cpp_num_ctx": "16384"}, 16384, False, id="a-file-knows-its-own"),
     ],
 )
-def test_the_ini_sets_the_context(tmp_path, monkeypatch, model, options, context, is_stretched):
+def test_the_ini_sets_the_context(tmp_path, start, model, options, context, is_stretched):
     """A context that is longer than that of the embedded model's training is stretched."""
-    monkeypatch.setattr(llama_cpp, "find_weights", lambda name: tmp_path / name)
-    started = []
-
-    async def acquire(spec, shared_dir, *, environ):
-        started.append(spec)
-        raise EngineError("this is enough.")
-
-    monkeypatch.setattr(llama_cpp, "acquire", acquire)
-    setup = ProviderSetup(name="llama_cpp", options=options, shared_dir=tmp_path)
+    start.side_effect = EngineError("this is enough.")
+    setup = ProviderSetup(name="llama_cpp", options=options, scratch_dir=tmp_path)
 
     fault_of(LlamaCpp(setup), replace(REQUEST, model=model))
 
     assert LlamaCpp(setup).describe()["context_tokens"] == context
     assert LlamaCpp(setup).context_tokens(REQUEST) == context
-    assert [(spec.context_tokens, spec.is_stretched) for spec in started] == [(context, is_stretched)]
+    spec = start.call_args.args[0]
+    assert spec.context_tokens == context
+    assert ("--trained-context" in spec.arguments(300)) is is_stretched
 
 
 def test_body_turns_the_prompt_cache_off(provider):
@@ -152,7 +147,7 @@ def test_body_turns_the_prompt_cache_off(provider):
 def test_an_address_is_refused(tmp_path):
     """An ini line with an address is for a running server; the message says how to configure one."""
     with pytest.raises(TargetError) as caught:
-        LlamaCpp(ProviderSetup(name="mine", base_url="http://127.0.0.1:8080/v1", shared_dir=tmp_path))
+        LlamaCpp(ProviderSetup(name="mine", base_url="http://127.0.0.1:8080/v1", scratch_dir=tmp_path))
 
     assert str(caught.value) == (
         "mine: llama_cpp starts its own server. For a running llama-server write: "
@@ -175,14 +170,9 @@ def test_models_are_what_is_installed(installed, models, provider, monkeypatch):
         pytest.param(EngineCrashError("it died twice."), "connect_error", "error", id="crashed"),
     ],
 )
-def test_engine_trouble_is_a_fault_of_the_target(error, failure_type, status, provider, monkeypatch):
+def test_engine_trouble_is_a_fault_of_the_target(error, failure_type, status, provider, start):
     """An engine that cannot serve is reported in its own sentence and affects this model's cells alone."""
-
-    async def acquire(spec, shared_dir, *, environ):
-        raise error
-
-    monkeypatch.setattr(llama_cpp, "acquire", acquire)
-    monkeypatch.setattr(llama_cpp, "find_weights", lambda model: None)
+    start.side_effect = error
 
     fault = fault_of(provider)
 
@@ -208,11 +198,10 @@ def test_unknown_model_is_not_installed(provider):
         pytest.param(TOKENS, "stream_error", False, "Hel", id="after-tokens"),
     ],
 )
-def test_engine_that_dies_while_it_is_asked(says, failure_type, retryable, raw, provider, monkeypatch):
+def test_engine_that_dies_while_it_is_asked(says, failure_type, retryable, raw, provider, start):
     """A crash is reported as such; it is retried only if no token had arrived."""
-    monkeypatch.setattr(llama_cpp, "find_weights", lambda model: None)
     with server_that_dies(says) as url:
-        monkeypatch.setattr(llama_cpp, "acquire", engine_at(url, alive=False))
+        start.return_value = engine_at(url, dies=True)
         fault = fault_of(provider)
 
     assert (fault.failure_type, fault.retryable, fault.raw) == (failure_type, retryable, raw)
@@ -221,11 +210,10 @@ def test_engine_that_dies_while_it_is_asked(says, failure_type, retryable, raw, 
     assert fault.timing is not None
 
 
-def test_broken_stream_of_a_living_engine_stays_what_it_is(provider, monkeypatch):
+def test_broken_stream_of_a_living_engine_stays_what_it_is(provider, start):
     """Only a dead engine is reported as dead."""
-    monkeypatch.setattr(llama_cpp, "find_weights", lambda model: None)
     with server_that_dies(TOKENS) as url:
-        monkeypatch.setattr(llama_cpp, "acquire", engine_at(url, alive=True))
+        start.return_value = engine_at(url, dies=False)
         fault = fault_of(provider)
 
     assert fault.failure_type == "stream_error"
@@ -241,11 +229,10 @@ MIDDLING = "letters" * 1000
 
 
 @pytest.fixture
-def engine(provider, monkeypatch):
+def engine(provider, start):
     """A server in place of the engine, which accepts everything that fits."""
-    monkeypatch.setattr(llama_cpp, "find_weights", lambda model: None)
     with MisbehavingServer() as server:
-        monkeypatch.setattr(llama_cpp, "acquire", engine_at(server.origin, alive=True))
+        start.return_value = engine_at(server.origin, dies=False)
         server.on(CHAT.path, Script.answer(CHAT.whole()))
         yield server
 

@@ -6,7 +6,7 @@ from dataclasses import fields
 
 import pytest
 
-from pytest_openclaw.asking.client import request_for
+from pytest_openclaw.asking.requests import request_for
 from pytest_openclaw.suites import parse_suite
 from pytest_openclaw.suites.surfaced import on_surface
 from pytest_openclaw.tools.surface_sources import substitute_surface

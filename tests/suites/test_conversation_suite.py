@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.asking.client import request_for
 from pytest_openclaw.asking.exchanges import hold_exchange
+from pytest_openclaw.asking.requests import request_for
 from pytest_openclaw.judging.judge import Judgment, judge
 from pytest_openclaw.providers.ollama_openai import chat_body
 from pytest_openclaw.suites import load_suite

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, ClassVar
 
 from pytest_openclaw.core.errors import EngineCrashError, EngineError, TargetError
-from pytest_openclaw.core.run_once import once
 from pytest_openclaw.providers.address import Address, parse_address
 from pytest_openclaw.providers.json_values import count_in
 from pytest_openclaw.providers.lengths import fewest_tokens, most_tokens
-from pytest_openclaw.providers.llama_cpp.pool import Engines
-from pytest_openclaw.providers.llama_cpp.supervisor import CONTEXT_TOKENS, EngineHandle, EngineSpec, acquire
+from pytest_openclaw.providers.llama_cpp.engine import CONTEXT_TOKENS, Engine, Engines, EngineSpec
 from pytest_openclaw.providers.llama_cpp.weights import (
     EMBEDDED_MODEL,
     EMBEDDED_TRAINED_TOKENS,
@@ -31,6 +29,7 @@ from pytest_openclaw.types.targets import OPENCLAW
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+    from pathlib import Path
 
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.providers.stream import Call
@@ -39,8 +38,6 @@ if TYPE_CHECKING:
     from pytest_openclaw.types.requests import Request
 
 CONNECTION_LOST = frozenset({"connect_error", "stream_error", "malformed_response"})
-LAST_BREATH_S = 1.0
-POLL_S = 0.02
 
 
 class LlamaCpp(OllamaOpenAI):
@@ -63,7 +60,13 @@ class LlamaCpp(OllamaOpenAI):
         super().__init__(setup)
         self._token: str | None = None
         self._context_tokens = int(setup.options.get("llama_cpp_num_ctx") or CONTEXT_TOKENS)
-        self._engines = Engines(self._acquire)
+        self._digests: dict[Path, str] = {}
+
+    @cached_property
+    def _engines(self) -> Engines:
+        """Made in the event loop that uses it."""
+        spec_of = partial(engine_spec, context_tokens=self._context_tokens)
+        return Engines(spec_of, self.setup.scratch_dir, self.setup.environ)
 
     def find_address(self) -> Address:
         """Return a placeholder: the engine's address is known once it is started."""
@@ -121,7 +124,7 @@ class LlamaCpp(OllamaOpenAI):
                 await self._check_length(request)
                 return await super().ask(request)
             except CallFailed as failed:
-                if failed.fault.failure_type in CONNECTION_LOST and await _is_dead(engine):
+                if failed.fault.failure_type in CONNECTION_LOST and await engine.has_died():
                     raise CallFailed(self._died(failed.fault)) from None
                 raise
 
@@ -144,14 +147,15 @@ class LlamaCpp(OllamaOpenAI):
         return found
 
     async def aclose(self) -> None:
-        """Close the connections and release the engine, which ends with its last user."""
+        """Close the connections and end the engine."""
         await super().aclose()
-        await self._engines.aclose()
+        if "_engines" in vars(self):
+            await self._engines.aclose()
 
     # --- how ----------------------------------------------------------------------------------
 
     @asynccontextmanager
-    async def _serving(self, model: str) -> AsyncIterator[EngineHandle]:
+    async def _serving(self, model: str) -> AsyncIterator[Engine]:
         """Set this provider's address to the model's engine while the body runs."""
         try:
             async with self._engines.serving(model) as engine:
@@ -193,16 +197,11 @@ class LlamaCpp(OllamaOpenAI):
             raise CallFailed(faults.malformed(self.setup.name, "its count of the prompt has no number"))
         return tokens
 
-    async def _acquire(self, model: str) -> EngineHandle:
-        spec = engine_spec(model, context_tokens=self._context_tokens)
-        return await acquire(spec, self.setup.shared_dir, environ=self.setup.environ)
-
     def _digest(self, model: str) -> str:
         weights = find_weights(model)
-        kept = once(
-            self.setup.shared_dir, f"sha256 {weights}", lambda: {"digest": f"sha256:{sha256_of(weights)}"}
-        )
-        return str(kept["digest"])
+        if weights not in self._digests:
+            self._digests[weights] = f"sha256:{sha256_of(weights)}"
+        return self._digests[weights]
 
     def _call(self, url: str, body: JsonObject | None, *, model: str = "") -> Call:
         # llama.cpp announces keep-alive for a stream, but closes the connection at its end. A request that is
@@ -228,14 +227,6 @@ def engine_spec(model: str, *, context_tokens: int) -> EngineSpec:
         context_tokens=context_tokens,
         trained_tokens=EMBEDDED_TRAINED_TOKENS if model == EMBEDDED_MODEL else None,
     )
-
-
-async def _is_dead(engine: EngineHandle) -> bool:
-    """Whether the engine has ended; an exiting process may close the lease after its other connections."""
-    deadline = time.monotonic() + LAST_BREATH_S
-    while engine.alive and time.monotonic() < deadline:
-        await asyncio.sleep(POLL_S)
-    return not engine.alive
 
 
 def _package_version() -> str | None:

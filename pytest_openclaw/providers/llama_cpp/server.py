@@ -1,9 +1,8 @@
 """The engine's own process: `python -m pytest_openclaw.providers.llama_cpp.server --model FILE --alias NAME`.
 
 Serves one model on 127.0.0.1 at a free port, one request at a time. When the model is loaded it prints one
-line, `READY` and a JSON object with `url`, `pid`, `lease_port` and `token`, the key of both its ports. It
-exits when its last lease has ended or none was taken in time; then its last line is `DONE`. No other module
-imports llama.cpp.
+line, `READY` and a JSON object with `url` and `token`, the key of its port. It exits at the end of its input,
+which closes with the process that has started it, however that ends. No other module imports llama.cpp.
 """
 
 from __future__ import annotations
@@ -16,17 +15,15 @@ import signal
 import sys
 from pathlib import Path
 
-from pytest_openclaw.providers.llama_cpp.leases import LOOPBACK, LeaseServer
-
 READY = "READY "
-DONE = "DONE"
+LOOPBACK = "127.0.0.1"
 
 _CPU_QUOTA = Path("/sys/fs/cgroup/cpu.max")
 _ERRORS_ONLY = 1
 
 
 def main() -> None:
-    """Serve while leases exist; exit without Python's shutdown, which llama.cpp's threads would outlive."""
+    """Serve until the input ends; exit without Python's shutdown, which llama.cpp's threads would outlive."""
     arguments = _parse_arguments()
     # Loading keeps the interpreter's lock: if it hangs and the parent has exited, only the system ends it.
     if hasattr(signal, "alarm"):
@@ -35,11 +32,9 @@ def main() -> None:
     url = _serve(arguments, token)
     if hasattr(signal, "alarm"):
         signal.alarm(0)
-    leases = LeaseServer(token)
-    ready = {"url": url, "pid": os.getpid(), "lease_port": leases.port, "token": token}
-    _say(READY + json.dumps(ready))
-    leases.serve_until_unused(arguments.first_lease_within_s)
-    _say(DONE)
+    sys.stdout.write(READY + json.dumps({"url": url, "token": token}) + "\n")
+    sys.stdout.flush()
+    sys.stdin.buffer.read()
     os._exit(0)
 
 
@@ -68,7 +63,6 @@ def _parse_arguments() -> argparse.Namespace:
     )
     parser.add_argument("--chat-template", help="a Jinja file that replaces the model's own template")
     parser.add_argument("--ready-within-s", type=int, default=300)
-    parser.add_argument("--first-lease-within-s", type=float, default=15.0)
     return parser.parse_args()
 
 
@@ -108,11 +102,6 @@ def _threads_here() -> int:
     available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     quota = _CPU_QUOTA.read_text("utf-8") if _CPU_QUOTA.exists() else ""
     return thread_count(available, psutil.cpu_count(logical=False), quota)
-
-
-def _say(line: str) -> None:
-    sys.stdout.write(line + "\n")
-    sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import httptools
+import h11
 
 from pytest_openclaw.core.text import counted
 from pytest_openclaw.providers.exchange import Exchange
@@ -141,29 +141,27 @@ class Relay:
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Forward a request if it is OpenClaw's; the body of any other is not read."""
-        incoming = _Incoming()
+        incoming = _Incoming(reader)
         async with asyncio.timeout(HEAD_S):
-            await incoming.receive_head(reader)
-        if not self._is_ours(incoming.headers):
+            head = await incoming.head()
+        if head is None or not self._is_ours(head):
             await _refuse(writer, 401)
-        elif incoming.has_head and (incoming.method, incoming.path) != ("POST", self._server.path):
+        elif (head.method, head.target.partition(b"?")[0]) != (b"POST", self._server.path.encode()):
             await _refuse(writer, 404)
         else:
             async with asyncio.timeout(HEAD_S):
-                await incoming.receive_body(reader)
-            body = None if incoming.error else load_object(incoming.body.decode("utf-8", "replace"))
-            if body is None:
-                await self._reject(incoming, writer)
-            else:
+                text = (await incoming.body()).decode("utf-8", "replace")
+            if (body := load_object(text)) is not None:
                 await self._pass_on(body, writer)
+            else:
+                await self._reject(incoming.error or f"no JSON object: {shortened(text)}", writer)
 
-    def _is_ours(self, headers: dict[str, str]) -> bool:
-        token = headers.get("authorization", "").removeprefix("Bearer ")
-        return hmac.compare_digest(token.encode(), self.token.encode())
+    def _is_ours(self, head: h11.Request) -> bool:
+        fields = dict(head.headers)
+        return hmac.compare_digest(fields.get(b"authorization", b""), f"Bearer {self.token}".encode())
 
-    async def _reject(self, incoming: _Incoming, writer: asyncio.StreamWriter) -> None:
+    async def _reject(self, why: str, writer: asyncio.StreamWriter) -> None:
         """End the run: OpenClaw has sent a malformed request."""
-        why = incoming.error or f"no JSON object: {shortened(incoming.body.decode('utf-8', 'replace'))}"
         said = f"OpenClaw sent a request that cannot be read: {why}."
         self._end(faults.cli_failed(self._client.name, said))
         await _refuse(writer, 400)
@@ -265,77 +263,42 @@ class _Incoming:
     """A request that is arriving.
 
     Attributes:
-        has_head: whether its head has arrived.
-        error: why it is malformed; empty if it is not.
+        error: why its body is malformed; empty if it is not.
     """
 
-    def __init__(self) -> None:
-        self.has_head = False
+    def __init__(self, reader: asyncio.StreamReader) -> None:
         self.error = ""
-        self.headers: dict[str, str] = {}
-        self.body = bytearray()
-        self._is_whole = False
-        self._received_bytes = 0
-        self._target = b""
-        self._parser = httptools.HttpRequestParser(self)
+        self._reader = reader
+        self._parser = h11.Connection(h11.SERVER, max_incomplete_event_size=MOST_HEAD_BYTES)
 
-    @property
-    def method(self) -> str:
-        """The method, once the head has arrived."""
-        method: bytes = self._parser.get_method()
-        return method.decode("latin-1")
-
-    @property
-    def path(self) -> str:
-        """The path, without a query."""
-        return self._target.partition(b"?")[0].decode("latin-1")
-
-    async def receive_head(self, reader: asyncio.StreamReader) -> None:
-        """Read up to the end of the head, or to an error."""
-        while not (self.has_head or self.error):
-            await self._receive(reader, MOST_HEAD_BYTES)
-
-    async def receive_body(self, reader: asyncio.StreamReader) -> None:
-        """Read up to the end, or to an error."""
-        while not (self._is_whole or self.error):
-            await self._receive(reader, MOST_REQUEST_BYTES)
-
-    async def _receive(self, reader: asyncio.StreamReader, most_bytes: int) -> None:
-        if self._received_bytes >= most_bytes:
-            self.error = f"it is longer than {most_bytes >> 10} KiB"
-            return
-        data = await reader.read(_PIECE_BYTES)
-        if not data:
-            raise asyncio.IncompleteReadError(data, None)
-        self._received_bytes += len(data)
+    async def head(self) -> h11.Request | None:
+        """Read up to the end of the head; None if it is no HTTP."""
         try:
-            self._parser.feed_data(data)
-        except httptools.HttpParserUpgrade:
-            self.error = "it switches to another protocol"
-        except httptools.HttpParserError as error:
+            event = await self._next()
+        except h11.RemoteProtocolError:
+            return None
+        return event if isinstance(event, h11.Request) else None
+
+    async def body(self) -> bytes:
+        """Read up to the end, or to an error; then it is empty."""
+        pieces = bytearray()
+        try:
+            while isinstance(event := await self._next(), h11.Data):
+                pieces += event.data
+                if len(pieces) > MOST_REQUEST_BYTES:
+                    self.error = f"it is longer than {MOST_REQUEST_BYTES >> 20} MiB"
+                    return b""
+        except h11.RemoteProtocolError as error:
             self.error = str(error)
+            return b""
+        return bytes(pieces)
 
-    # --- callbacks of the parser ----------------------------------------------------------------
-
-    def on_url(self, piece: bytes) -> None:
-        """Add a piece of the target."""
-        self._target += piece
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        """Add a header."""
-        self.headers[name.decode("latin-1").lower()] = value.decode("latin-1").strip()
-
-    def on_headers_complete(self) -> None:
-        """Note the end of the head."""
-        self.has_head = True
-
-    def on_body(self, piece: bytes) -> None:
-        """Add a piece of the body."""
-        self.body += piece
-
-    def on_message_complete(self) -> None:
-        """Note the end of the request."""
-        self._is_whole = True
+    async def _next(self) -> object:
+        while (event := self._parser.next_event()) is h11.NEED_DATA:
+            if not (data := await self._reader.read(_PIECE_BYTES)):
+                raise asyncio.IncompleteReadError(data, None)
+            self._parser.receive_data(data)
+        return event
 
 
 async def _begin(writer: asyncio.StreamWriter, status: int, kind: str) -> None:

@@ -25,7 +25,7 @@ def asked_section(config: JsonObject, inventory: JsonObject) -> Section:
     versions = [[one_line(name, _WIDTH), _shown(version)] for name, version in packages.items()]
     tables = [
         Table(caption="Settings", head=("setting", "value"), rows=list(_settings(config)), n_words=2),
-        Table(caption="Machines", head=("machine", *_MACHINE), rows=list(_machines(inventory)), n_words=9),
+        Table(caption="Machine", head=("machine", *_MACHINE), rows=[_machine(inventory)], n_words=9),
         Table(caption="Servers", head=("target", *_WORDS), rows=list(_served(inventory)), n_words=9),
         Table(caption="Versions", head=("package", "version"), rows=versions, n_words=2),
     ]
@@ -76,25 +76,19 @@ def _settings(config: JsonObject) -> Iterator[list[str]]:
             yield [f"{one_line(provider, _WIDTH)}: {one_line(key, _WIDTH).replace('_', ' ')}", _shown(value)]
 
 
-def _machines(inventory: JsonObject) -> Iterator[list[str]]:
-    here = _object(inventory.get("host")).get("name") or DASH
-    for name, facts in {here: inventory, **_object(inventory.get("hosts"))}.items():
-        data = _object(facts)
-        cpu, host, memory = (
-            _object(data.get("cpu")),
-            _object(data.get("host")),
-            data.get("memory_total_bytes"),
-        )
-        gpus = [_object(gpu) for gpu in data.get("gpus") or ()] if isinstance(data.get("gpus"), list) else []
-        yield [
-            one_line(str(name), _WIDTH),
-            _shown(cpu.get("model")),
-            _shown(cpu.get("usable_cores")),
-            f"{memory / 2**30:.1f} GiB" if isinstance(memory, int) else DASH,
-            ", ".join(_shown(gpu.get("name") or gpu.get("error")) for gpu in gpus) or DASH,
-            " ".join(_shown(host[key]) for key in ("system", "release", "machine") if host.get(key)) or DASH,
-            _shown(_object(data.get("python")).get("version")),
-        ]
+def _machine(inventory: JsonObject) -> list[str]:
+    cpu, host = _object(inventory.get("cpu")), _object(inventory.get("host"))
+    memory, listed = inventory.get("memory_total_bytes"), inventory.get("gpus")
+    gpus = [_object(gpu) for gpu in listed] if isinstance(listed, list) else []
+    return [
+        _shown(host.get("name")),
+        _shown(cpu.get("model")),
+        _shown(cpu.get("usable_cores")),
+        f"{memory / 2**30:.1f} GiB" if isinstance(memory, int) else DASH,
+        ", ".join(_shown(gpu.get("name") or gpu.get("error")) for gpu in gpus) or DASH,
+        " ".join(_shown(host[key]) for key in ("system", "release", "machine") if host.get(key)) or DASH,
+        _shown(_object(inventory.get("python")).get("version")),
+    ]
 
 
 def _served(inventory: JsonObject) -> Iterator[list[str]]:

@@ -1,351 +1,257 @@
-"""The order in which cells are sent, and the clients that get their replies."""
+"""The asker: what it sends, when, and what each test gets."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+import threading
+import time
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-from pytest_openclaw import Reply, Request
-from pytest_openclaw.asking import asker as asker_module
-from pytest_openclaw.asking.asker import ahead_of
-from pytest_openclaw.asking.messages import JobResult, NotSent, RepeatDecision, StopAhead, Taken
-from tests.unit.asking.asking import Receiver, Room, settle
-from tests.unit.asking.fake_providers import Fake, cell, says
+from pytest_openclaw.asking import asker as asking
+from pytest_openclaw.core.errors import AskerFailed, CellNotSent, OpenClawError
+from pytest_openclaw.types.prompts import Cell
+from pytest_openclaw.types.replies import Reply
+from pytest_openclaw.types.requests import Request
+from tests.unit.asking.asking import Room, open_room, token_of
+from tests.unit.asking.fake_providers import Fake, Warm, cell, raises, says, waits
 
-CELLS = [cell(f"P{n}") for n in range(20)]
-
-
-def run(work: Coroutine[Any, Any, None]) -> None:
-    """Run a test's asker to its end."""
-    asyncio.run(work)
+BOUND_S = 60.0
 
 
-class Gate(Fake):
-    """Answers no request until it is opened."""
+def wait_until(condition: object) -> None:
+    """Wait for a condition, with a generous limit."""
+    assert callable(condition)
+    deadline = time.monotonic() + BOUND_S
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def prompts(provider: Fake) -> list[str]:
+    """The prompts that were sent, in order."""
+    return [request.prompt for request in provider.asked]
+
+
+def settled(room: Room) -> None:
+    """Wait until the loop has done what the calls before ask of it."""
+    done = threading.Event()
+    room.asker._call(done.set)
+    assert done.wait(BOUND_S)
+
+
+def cells(n: int, **more: object) -> list[Cell]:
+    """Cells of prompts P1 to Pn."""
+    return [cell(f"P{number}", **more) for number in range(1, n + 1)]
+
+
+class Gate:
+    """Holds all answers until it is opened."""
 
     def __init__(self) -> None:
-        super().__init__(self._wait)
-        self.is_open = asyncio.Event()
-        self._allowed = asyncio.Semaphore(0)
+        self.is_open = False
 
-    def answer_one(self) -> None:
-        """Answer the request that has waited longest."""
-        self._allowed.release()
-
-    async def _wait(self, request: Request) -> Reply:
-        ways = [asyncio.ensure_future(way) for way in (self.is_open.wait(), self._allowed.acquire())]
-        await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
-        for way in ways:
-            way.cancel()
-        return Reply(text="hi")
-
-    @property
-    def prompts(self) -> list[str]:
-        return [request.prompt for request in self.asked]
+    async def answer(self, request: Request) -> Reply:
+        while not self.is_open:
+            await asyncio.sleep(0.002)
+        return Reply(text=request.prompt)
 
 
-def taken(room: Room, client: Receiver, token: str) -> None:
-    """Let a test end."""
-    room.asker.receive(client, Taken(tokens=[token]))
+@pytest.mark.parametrize("limit", [1, 3])
+def test_no_more_requests_are_in_flight_than_the_limit(limit: int) -> None:
+    """Each cell gets its own reply, whatever the order in which tests ask."""
+    provider, planned = Fake(waits(0.002)), cells(12)
+    with open_room(provider, limit=limit) as room:
+        room.plan(*planned)
+        for one in reversed(planned):
+            room.ask(one)
+            room.asker.done(token_of(one))
+
+    assert provider.most == limit
+    assert sorted(prompts(provider)) == sorted(one.prompt.id for one in planned)
 
 
-def test_cells_are_sent_in_their_order_by_any_client(tmp_path: Path) -> None:
-    """Two clients run cells of one plan; each gets the replies for its own."""
+def test_cells_are_sent_ahead_to_a_bound_and_in_the_order_of_the_plan() -> None:
+    """With one request at once 4 are sent before a test asks, then one for each that is taken."""
+    provider, planned = Fake(says("hi")), cells(9)
+    with open_room(provider) as room:
+        room.plan(*planned)
+        wait_until(lambda: len(provider.asked) == 4)
+        settled(room)
+        first = prompts(provider)
+        room.ask(planned[0])
+        wait_until(lambda: len(provider.asked) == 5)
 
-    async def work() -> None:
-        provider = Fake(says("hi"))
-        room = Room(provider, tmp_path)
-        one, other = room.join(), room.join()
-        room.plan(one, CELLS)
-        room.claim(one, "P0", "P2")
-        room.claim(other, "P1", "P3")
-        await settle()
-
-        # One more than for a single client, whose current test does not count.
-        assert [request.prompt for request in provider.asked] == [f"P{n}" for n in range(ahead_of(1) + 1)]
-        assert (one.replies, other.replies) == (["P0", "P2"], ["P1", "P3"])
-        await room.asker.close()
-
-    run(work())
+    assert first == ["P1", "P2", "P3", "P4"]
 
 
-def test_a_wanted_cell_does_not_go_before_the_plan(tmp_path: Path) -> None:
-    """A busy endpoint continues in the order of the plan, so a local server keeps its model."""
+def test_a_cell_that_a_test_waits_for_goes_first() -> None:
+    """It comes before all that were not sent yet."""
+    gate = Gate()
+    provider, planned = Fake(gate.answer), cells(9)
+    with open_room(provider) as room:
+        room.plan(*planned)
+        wait_until(lambda: len(provider.asked) == 1)
+        future = room.asker.ask(token_of(planned[8]))
+        settled(room)
+        gate.is_open = True
+        assert room.asker.wait(future, planned[8]).result.text == "P9"  # type: ignore[union-attr]
 
-    async def work() -> None:
-        provider = Gate()
-        room = Room(provider, tmp_path)
-        one, other = room.join(), room.join()
-        room.plan(one, CELLS)
-        room.want(one, "P0")
-        room.want(other, "P15")
-        await settle()
-        assert provider.prompts == ["P0"]
-
-        for n in range(9):
-            provider.answer_one()
-            await settle()
-            taken(room, one, f"P{n}")
-            await settle()
-            assert provider.prompts == [f"P{k}" for k in range(n + 2)]
-        await room.asker.close()
-
-    run(work())
+    assert prompts(provider).index("P9") <= 4
 
 
-def test_a_wanted_cell_goes_where_the_plan_cannot_go_on(tmp_path: Path) -> None:
-    """If all replies that are kept ahead wait for other tests, the cell that a test waits for is sent."""
+def test_a_reply_is_kept_until_its_test_has_ended() -> None:
+    """A worker in place of a dead one gets it without a second call; a test that runs again has its own."""
+    provider, one = Fake(says("hi")), cell()
+    with open_room(provider) as room:
+        room.plan(one)
+        assert room.ask(one) is room.ask(one)
+        again = room.asker.ask(token_of(one), again=True)
+        assert again.result(BOUND_S) is not None
 
-    async def work() -> None:
-        provider = Fake(says("hi"))
-        room = Room(provider, tmp_path)
-        client = room.join()
-        room.plan(client, CELLS)
-        await settle()
-        assert len(provider.asked) == ahead_of(1)
-
-        for n in (15, 12, 19):
-            room.want(client, f"P{n}")
-            await settle()
-
-        assert client.replies == ["P15", "P12", "P19"]
-        assert len(provider.asked) == ahead_of(1) + 3
-        await room.asker.close()
-
-    run(work())
+    assert len(provider.asked) == 2
 
 
-def test_a_reply_is_its_cells(tmp_path: Path) -> None:
-    """A reply that a client received and did not use goes to the next client of the cell, without a call."""
+def test_what_no_test_has_taken_is_left_over() -> None:
+    """At the end complete replies are returned in the order of the plan, and the others are counted."""
+    gate = Gate()
 
-    async def work() -> None:
-        provider = Fake(says("hi"))
-        room = Room(provider, tmp_path)
-        dies, lives = room.join(), room.join()
-        room.plan(dies, CELLS[:3])
-        room.claim(dies, "P0", "P1")
-        await settle()
-        assert dies.replies == ["P0", "P1"]
-        taken(room, dies, "P0")
+    async def answer(request: Request) -> Reply:
+        return await (gate.answer(request) if request.prompt == "P3" else says("hi")(request))
 
-        room.asker.leave(dies)
-        replaced = room.join()
-        room.claim(replaced, "P1")
-        room.want(lives, "P2")
-        await settle()
+    provider, planned = Fake(answer), cells(9)
+    with open_room(provider) as room:
+        room.plan(*planned)
+        wait_until(lambda: len(provider.asked) == 3)
+        room.ask(planned[0])
+        room.asker.done(token_of(planned[0]))
+        settled(room)
+        left, n_given_up = room.asker.close()
 
-        assert (replaced.replies, lives.replies) == (["P1"], ["P2"])
-        assert [request.prompt for request in provider.asked] == ["P0", "P1", "P2"]
-        received = next(message for message in replaced.received if isinstance(message, JobResult))
-        assert received.n_out == 2
-        await room.asker.close()
-
-    run(work())
+    assert [one.prompt.id for one, _ in left] == ["P2"]
+    assert n_given_up == 1
+    assert (provider.now, provider.closed) == (0, True)
 
 
-@pytest.mark.parametrize("ends_first", [False, True], ids=["at-once", "one-after-the-other"])
-def test_a_cell_that_two_run_is_sent_for_each(tmp_path: Path, ends_first: bool) -> None:
-    """Each call is a separate request, as when one test is run again."""
+def test_after_a_stop_nothing_is_sent() -> None:
+    """Tests that wait for a cell that was not sent are told so."""
+    gate = Gate()
+    provider, planned = Fake(gate.answer), cells(9)
+    with open_room(provider) as room:
+        room.plan(*planned)
+        wait_until(lambda: len(provider.asked) == 1)
+        waiting = room.asker.ask(token_of(planned[5]))
+        room.asker.stop()
+        with pytest.raises(AskerFailed, match="the session is stopping"):
+            waiting.result(BOUND_S)
+        gate.is_open = True
+        assert room.ask(planned[0]).result.text == "P1"  # type: ignore[union-attr]
 
-    async def work() -> None:
-        provider = Fake(says("hi"))
-        room = Room(provider, tmp_path)
-        one, other = room.join(), room.join()
-        room.plan(one, CELLS[:1])
-        room.want(one, "P0")
-        await settle()
-        if ends_first:
-            taken(room, one, "P0")
-        room.want(other, "P0")
-        await settle()
-        room.want(other, "P0", is_again=True)
-        await settle()
-
-        assert (one.replies, other.replies) == (["P0"], ["P0", "P0"])
-        assert len(provider.asked) == 3
-        await room.asker.close()
-
-    run(work())
+    assert len(provider.asked) <= 4
+    with pytest.raises(AskerFailed, match="the session has ended"):
+        room.asker.ask("P1 r1")
 
 
-def test_nothing_is_sent_while_no_client_is_there(tmp_path: Path) -> None:
-    """A crashed worker costs no calls until another one comes."""
-
-    async def work() -> None:
-        provider = Gate()
-        room = Room(provider, tmp_path)
-        client = room.join()
-        room.plan(client, CELLS)
-        await settle()
-        n_sent = room.asker.n_out
-        room.asker.leave(client)
-        provider.is_open.set()
-        await settle()
-        assert len(provider.asked) == n_sent
-
-        client = room.join()
-        for n in range(n_sent):
-            taken(room, client, f"P{n}")
-        await settle()
-        assert len(provider.asked) == 2 * n_sent
-        await room.asker.close()
-
-    run(work())
+def repeated(n: int) -> list[Cell]:
+    """The repeats of one prompt."""
+    return [replace(cell(), repeat=number, n_repeats=n) for number in range(1, n + 1)]
 
 
-def test_what_no_test_has_taken_is_left(tmp_path: Path) -> None:
-    """At the end it has the replies in the order of the plan, delivered or not, and counts lost calls."""
+def test_a_repeat_waits_for_its_decision() -> None:
+    """It is sent when its target's repeats go on, and left out when they have ended."""
+    provider, (first, second, third) = Fake(says("hi")), repeated(3)
+    with open_room(provider, until_conclusive=True) as room:
+        room.asker.set_runners(2)
+        room.plan(first, second, third)
+        room.ask(first)
+        settled(room)
+        assert len(provider.asked) == 1
+        room.asker.decide("fake/m", 1, None)
+        room.ask(second)
+        room.asker.decide("fake/m", 2, "it is settled")
+        with pytest.raises(CellNotSent, match="it is settled"):
+            room.ask(third)
 
-    async def work() -> None:
-        provider = Gate()
-        room = Room(provider, tmp_path, limit=2)
-        client = room.join()
-        room.plan(client, CELLS, is_claimed=True)
-        provider.is_open.set()
-        await settle()
-        provider.is_open.clear()
-        for n in range(2):
-            taken(room, client, f"P{n}")
-        await settle()
-        room.asker.receive(client, StopAhead())
-        taken(room, client, "P3")
-        room.asker.leave(client)
-
-        left = await room.asker.close()
-
-        assert [result.token for result in left.results] == ["P2", "P4", "P5"]
-        assert left.n_out == 5
-
-    run(work())
+    assert len(provider.asked) == 2
 
 
-REPEATS = [replace(cell(f"P{n}"), repeat=repeat, n_repeats=2) for repeat in (1, 2) for n in range(2)]
+def test_a_repeat_does_not_wait_for_a_cell_that_nobody_runs() -> None:
+    """It is sent when all processes that run tests wait; a process fewer counts too."""
+    provider, (first, second, _) = Fake(says("hi")), repeated(3)
+    with open_room(provider, until_conclusive=True) as room:
+        room.asker.set_runners(2)
+        room.plan(first, second)
+        future = room.asker.ask(token_of(second))
+        settled(room)
+        assert not future.done()
+        room.asker.set_runners(1)
+        assert future.result(BOUND_S) is not None
+
+
+def test_a_target_is_made_ready_once_before_its_first_cell() -> None:
+    """A warm-up of one token and a snapshot are facts about it."""
+    provider, planned = Warm(says("hi")), cells(3)
+    with open_room(provider, limit=3) as room:
+        room.plan(*planned)
+        for one in planned:
+            room.ask(one)
+        facts = {key for _, found in room.asker.facts for key in found}
+
+    assert [request.max_output_tokens for request in provider.asked].count(1) == 1
+    assert provider.asked[0].max_output_tokens == 1
+    assert facts == {"before", "serving"}
+
+
+class Local(Exception):
+    """An exception that only this module knows."""
 
 
 @pytest.mark.parametrize(
-    ("message", "is_sent"),
+    ("error", "type_", "words"),
     [
-        pytest.param(RepeatDecision(target="fake/m", repeat=1, ends=None), True, id="goes-on"),
-        pytest.param(RepeatDecision(target="fake/m", repeat=1, ends="it is settled"), False, id="ends"),
-        pytest.param(StopAhead(), True, id="the-session-stops"),
+        (Local("broken"), Local, "broken"),
+        (asyncio.CancelledError(), OpenClawError, "cancelled its own work"),
     ],
+    ids=["own-exception", "cancelled"],
 )
-def test_a_repeat_waits_for_the_decision_of_another_process(
-    tmp_path: Path, message: Any, is_sent: bool
+def test_what_a_provider_raises_reaches_its_test(
+    error: BaseException, type_: type[Exception], words: str
 ) -> None:
-    """Also if a test waits for it; if its repeats have ended, that is the answer."""
-
-    async def work() -> None:
-        provider = Fake(says("hi"))
-        room = Room(provider, tmp_path, until_conclusive=True)
-        client = room.join()
-        room.plan(client, REPEATS, awaits_decisions=True)
-        room.want(client, "P0 r2")
-        await settle()
-        assert len(provider.asked) == 2
-        assert client.replies == []
-
-        room.asker.receive(client, message)
-        await settle()
-
-        answers = [m for m in client.received if isinstance(m, JobResult | NotSent)]
-        assert [type(answer) for answer in answers] == [JobResult if is_sent else NotSent]
-        await room.asker.close()
-
-    run(work())
+    """Other cells are asked as before."""
+    broken, fine = cells(2)
+    with open_room(Fake(raises(error))) as room:
+        future = room.asker.ask(token_of(broken), broken)
+        with pytest.raises(type_, match=words):
+            future.result(BOUND_S)
+        assert room.ask(fine).result.text == "at last"  # type: ignore[union-attr]
 
 
-def test_no_decision_is_awaited_that_cannot_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If every client waits for a decision, as after a crash, the first of them gets its reply."""
-    monkeypatch.setattr(asker_module, "DECISION_S", 0.0)
+def test_a_provider_that_blocks_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test does not wait for it forever, and the session ends."""
+    monkeypatch.setattr(asking, "SILENCE_S", 0.1)
+    monkeypatch.setattr(asking, "CLOSING_S", 0.1)
+    goes_on = threading.Event()
 
-    async def work() -> None:
-        room = Room(Fake(says("hi")), tmp_path, until_conclusive=True)
-        one, other = room.join(), room.join()
-        room.plan(one, REPEATS, awaits_decisions=True)
-        room.want(one, "P0 r2")
-        await asyncio.sleep(0.01)
-        assert one.replies == []
+    async def answer(request: Request) -> Reply:
+        goes_on.wait(BOUND_S)
+        return Reply(text="late")
 
-        room.want(other, "P1 r2")
-        await asyncio.sleep(0.05)
-        await settle()
-
-        assert (one.replies, other.replies) == (["P0 r2"], ["P1 r2"])
-        await room.asker.close()
-
-    run(work())
+    with open_room(Fake(answer), timeout_s=0.5) as room:
+        try:
+            with pytest.raises(AskerFailed, match="must use asyncio"):
+                room.ask(cell())
+        finally:
+            goes_on.set()
 
 
-def test_the_next_asker_knows_what_the_last_one_did(tmp_path: Path) -> None:
-    """After a death, requests in flight are lost, used replies are done, and a client keeps its replies."""
+def test_a_provider_that_stops_the_loop_ends_all_waiting() -> None:
+    """It is an error of the run and not an endless wait."""
 
-    async def dies() -> None:
-        provider = Gate()
-        room = Room(provider, tmp_path, limit=2)
-        client = room.join()
-        room.plan(client, CELLS[:5], is_claimed=True)
-        provider.is_open.set()
-        await settle()
-        provider.is_open.clear()
-        taken(room, client, "P0")
+    async def answer(request: Request) -> Reply:
+        asyncio.get_running_loop().stop()
+        await asyncio.sleep(BOUND_S)
+        return Reply()
 
-    async def work() -> None:
-        provider = Fake(says("hi"))
-        room = Room(provider, tmp_path, limit=2)
-        client = room.join(held=["P1"])
-        room.plan(client, CELLS, is_claimed=True)
-        await settle()
-
-        lost = {m.token: str(m.error) for m in client.received if isinstance(m, JobResult) and m.error}
-        assert lost == dict.fromkeys(("P2", "P3", "P4"), "the asker was killed")
-        assert [request.prompt for request in provider.asked] == ["P5", "P6"]
-        await room.asker.close()
-
-    run(dies())
-    run(work())
-
-
-def test_what_has_ended_before_the_plan_is_not_sent(tmp_path: Path) -> None:
-    """A client says to the asker after a dead one first which tests have ended meanwhile."""
-
-    async def work() -> None:
-        provider = Fake(says("hi"))
-        room = Room(provider, tmp_path)
-        client = room.join()
-        taken(room, client, "P0")
-        room.plan(client, CELLS[:2], is_claimed=True)
-        await settle()
-
-        assert [request.prompt for request in provider.asked] == ["P1"]
-
-    run(work())
-
-
-def test_an_asker_that_ends_in_order_has_lost_nothing(tmp_path: Path) -> None:
-    """Its unanswered requests are repeated by the next one, if a worker connects late."""
-
-    async def ends() -> None:
-        room = Room(Gate(), tmp_path)
-        client = room.join()
-        room.plan(client, CELLS)
-        await settle()
-        await room.asker.close()
-
-    async def work() -> None:
-        provider = Fake(says("hi"))
-        room = Room(provider, tmp_path)
-        client = room.join()
-        room.plan(client, CELLS, is_claimed=True)
-        await settle()
-        assert provider.asked[0].prompt == "P0"
-        assert client.replies[0] == "P0"
-        await room.asker.close()
-
-    run(ends())
-    run(work())
+    with open_room(Fake(answer)) as room, pytest.raises(AskerFailed, match="has ended"):
+        room.ask(cell())

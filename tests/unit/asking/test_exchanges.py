@@ -8,32 +8,28 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pytest_openclaw import CallFailed, Provider
-from pytest_openclaw.asking import attempt, exchanges, retry
-from pytest_openclaw.asking.client import AskingClient
-from pytest_openclaw.asking.messages import Listed
+from pytest_openclaw.asking import attempt, exchanges, limits
 from pytest_openclaw.core import bounded_regex
 from pytest_openclaw.judging import judge
 from pytest_openclaw.tools.catalogue import load_catalogue
 from pytest_openclaw.types import faults
 from pytest_openclaw.types.replies import CallResult, Fault, Reply, Timing
 from pytest_openclaw.types.requests import Request
-from pytest_openclaw.types.settings import Settings
 from pytest_openclaw.types.tool_calls import ToolCall
 from pytest_openclaw.types.worlds import Command, World
 from pytest_openclaw.worlds.playing import final_state
-from tests.unit.asking.asking import Room
+from tests.unit.asking.asking import Room, open_room
 from tests.unit.asking.fake_providers import Handy, cell
 
 TOOLS = load_catalogue().surface("direct")
 WORLD = World(files={"a.txt": "one\n"}, commands=(Command(pattern="(?:x+x+)+y"),))
 Step = Reply | Exception
-Open = Callable[..., AskingClient]
+Open = Callable[..., Room]
 
 
 def calls(*made: tuple[str, dict[str, Any] | str], **reply: Any) -> Reply:
@@ -71,21 +67,21 @@ class Script(Handy):
 
 
 @pytest.fixture
-def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Open]:
-    """Opens executors whose waits are short, and closes them."""
-    monkeypatch.setattr(retry, "FIRST_WAIT_S", 0.001)
+def opened(monkeypatch: pytest.MonkeyPatch) -> Iterator[Open]:
+    """Opens askers whose waits are short, and closes them."""
+    monkeypatch.setattr(limits, "FIRST_WAIT_S", 0.001)
     monkeypatch.setattr(attempt, "GRACE_S", 0.2)
     with ExitStack() as stack:
 
-        def open_one(provider: Provider, **settings: Any) -> AskingClient:
-            return stack.enter_context(AskingClient({"fake": provider}, Settings(**settings), tmp_path))
+        def open_one(provider: Provider, **settings: Any) -> Room:
+            return stack.enter_context(open_room(provider, **settings))
 
         yield open_one
 
 
 def held(opened: Open, provider: Provider, world: World = WORLD, **settings: Any) -> CallResult:
     """The result of one exchange."""
-    return opened(provider, **settings).ask("1", cell(tools=TOOLS, world=world))
+    return opened(provider, **settings).ask(cell(tools=TOOLS, world=world))
 
 
 def reply_of(ending: CallResult) -> Reply:
@@ -515,33 +511,12 @@ def test_an_exchange_is_given_up_when_the_session_ends(opened: Open) -> None:
             return calls(("ls", {"limit": len(request.history) + 1}))
 
     provider = Endless(Reply())
-    executor = opened(provider)
-    executor.plan([Listed("1", cell(tools=TOOLS, world=replace(WORLD, steps=1_000_000)))])
+    room = opened(provider)
+    room.plan(cell(tools=TOOLS, world=replace(WORLD, steps=1_000_000)))
     assert goes_on.wait(60)
 
-    assert executor.close() == []
+    assert room.asker.close() == ([], 1)
     assert provider.now == 0
-
-
-def test_no_turn_goes_out_once_the_session_ends(tmp_path: Path) -> None:
-    """In any state of an exchange, even if a turn has just arrived, no more requests are sent."""
-
-    async def asked_after_the_end(after_passes: int) -> tuple[int, int]:
-        provider = Script(calls(READ), calls(READ, WRITE), Reply(text="Done.", finish_reason="stop"))
-        shared_dir = tmp_path / str(after_passes)
-        shared_dir.mkdir()
-        room = Room(provider, shared_dir)
-        room.plan(room.join(), [cell(tools=TOOLS, world=WORLD)])
-        for _ in range(after_passes):
-            await asyncio.sleep(0)
-        n_asked = len(provider.asked)
-        await room.asker.close()
-        return n_asked, len(provider.asked)
-
-    # One turn may just be sent.
-    for after_passes in range(40):
-        before, after = asyncio.run(asked_after_the_end(after_passes))
-        assert after - before <= 1, f"after {after_passes} passes"
 
 
 def test_a_provider_may_play_worlds_itself(opened: Open) -> None:

@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-from pytest_openclaw.asking.messages import PlannedCell, RepeatDecision
-from pytest_openclaw.asking.repeat_permits import RepeatPermits
-from pytest_openclaw.types.requests import Request
-from pytest_openclaw.types.targets import Target
+from dataclasses import replace
+
+from pytest_openclaw.asking.repeats import RepeatPermits
+from pytest_openclaw.types.prompts import Cell
+from tests.unit.asking.fake_providers import cell
 
 
-def _cells(n_repeats: int, model: str = "m") -> list[PlannedCell]:
-    target = Target(provider="fake", model=model)
-    request = Request(model=model, prompt="hi")
-    return [
-        PlannedCell(
-            token=f"{model} r{n}", place=n, target=target, request=request, repeat=n, is_fixed_repeat=False,
-            is_ahead=True,
-        )
-        for n in range(1, n_repeats + 1)
-    ]  # fmt: skip
-
-
-def _decision(repeat: int, ends: str | None = None) -> RepeatDecision:
-    return RepeatDecision(target="fake/m", repeat=repeat, ends=ends)
+def _cells(n_repeats: int, model: str = "m") -> list[Cell]:
+    return [replace(cell(model=model), repeat=n, n_repeats=n_repeats) for n in range(1, n_repeats + 1)]
 
 
 def test_without_a_plan_all_may_be_asked() -> None:
@@ -36,7 +25,7 @@ def test_a_repeat_waits_for_the_one_before() -> None:
 
     assert [repeats.permit(one) for one in (first, second, third)] == ["ask", "wait", "wait"]
 
-    repeats.receive(_decision(1))
+    repeats.receive("fake/m", 1, None)
 
     assert [repeats.permit(one) for one in (first, second, third)] == ["ask", "ask", "wait"]
     assert repeats.permit(others[1]) == "wait"
@@ -46,8 +35,8 @@ def test_what_has_ended_is_left_out() -> None:
     """The repeats after the last one are not asked, with the reason; a repeated decision changes nothing."""
     repeats, (first, second, third) = RepeatPermits(), _cells(3)
     repeats.plan([first, second, third])
-    for decision in (_decision(1), _decision(2, "it is settled"), _decision(1)):
-        repeats.receive(decision)
+    for repeat, ends in ((1, None), (2, "it is settled"), (1, None)):
+        repeats.receive("fake/m", repeat, ends)
 
     assert [repeats.permit(one) for one in (first, second, third)] == ["ask", "ask", "leave_out"]
     assert [repeats.why_left_out(one) for one in (second, third)] == [None, "it is settled"]
@@ -60,7 +49,7 @@ def test_where_repeats_are_mixed_none_waits() -> None:
 
     assert [repeats.permit(one) for one in (first, second, third)] == ["ask", "ask", "ask"]
 
-    repeats.receive(_decision(1, "it is settled"))
+    repeats.receive("fake/m", 1, "it is settled")
 
     assert repeats.permit(third) == "leave_out"
 
@@ -78,10 +67,10 @@ def test_what_cannot_wait_goes_on() -> None:
 def test_fixed_repeats_never_wait() -> None:
     """A prompt's own number is neither ended by a conclusive tier nor delayed, and changes no order."""
     repeats, (first, second, third) = RepeatPermits(), _cells(3)
-    own = [one._replace(is_fixed_repeat=True) for one in (third, first, second)]
+    own = [replace(one, prompt=replace(one.prompt, repeat=3)) for one in (third, first, second)]
     repeats.plan([*own, first, second, third])
 
-    repeats.receive(_decision(1, "it is settled"))
+    repeats.receive("fake/m", 1, "it is settled")
 
     assert [repeats.permit(one) for one in own] == ["ask"] * 3
     assert [repeats.why_left_out(one) for one in own] == [None] * 3

@@ -7,88 +7,47 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.asking.budget import SpentBudget
-from pytest_openclaw.asking.fetching import Fetcher
-from pytest_openclaw.asking.messages import JobResult, PlannedCell
+from pytest_openclaw.asking.limits import Budget
+from pytest_openclaw.asking.sending import Sender
 from pytest_openclaw.types import faults
 from pytest_openclaw.types.faults import CallFailed
-from pytest_openclaw.types.replies import Fault, Reply, Usage
+from pytest_openclaw.types.replies import CallResult, Fault, Reply, Usage
 from pytest_openclaw.types.requests import Request
 from pytest_openclaw.types.settings import OwnPrice, Settings
 from pytest_openclaw.types.targets import Target
 from pytest_openclaw.types.tool_calls import Tool, ToolCall
 from pytest_openclaw.types.worlds import World
-from tests.unit.asking.fake_providers import Answer, Fake, Handy, Warm
+from tests.unit.asking.fake_providers import Answer, Fake, Handy, Warm, cell
 
 TARGET = Target(provider="fake", model="m")
 #: a token of input costs a dollar, one of output two
 PRICE = OwnPrice(pattern="fake/*", input_usd=1e6, output_usd=2e6, cached_usd=1e6)
 
 
-def test_what_is_known_only_grows() -> None:
-    """The spending of this machine and of the rest of the run is sent repeatedly, in any order."""
-    budget = SpentBudget(10.0)
-    assert (budget.spent_usd, budget.is_empty) == (0.0, False)
-
-    budget.pay(2.5)
-    for usd in (4.0, 3.0):
-        budget.count_elsewhere(usd)
-
-    assert (budget.spent_usd, budget.here_usd, budget.is_empty) == (6.5, 2.5, False)
-    budget.pay(3.5)
-    assert budget.is_empty
-    for usd in (7.0, 6.5):
-        budget.count_here(usd)
-    assert budget.here_usd == 7.0
-
-
-def test_without_a_budget_nothing_is_counted() -> None:
-    """Most runs have no budget."""
-    budget = SpentBudget(None)
-    budget.pay(5.0)
-
-    assert (budget.spent_usd, budget.is_empty) == (0.0, False)
-
-
-# --- asking -------------------------------------------------------------------------------------
-
-
-def fetch(
-    provider: Fake,
-    *requests: dict[str, Any],
-    budget: SpentBudget | None = None,
-    **settings: Any,
-) -> list[JobResult]:
-    """Ask these one after the other, within a budget of 10 USD if there is no other."""
-    budget = budget or SpentBudget(10.0)
+def send(
+    provider: Fake, *requests: dict[str, Any], budget: Budget | None = None, **settings: Any
+) -> list[CallResult]:
+    """Send these one after the other, within a budget of 10 USD if there is no other."""
+    budget = budget or Budget(10.0)
     chosen = Settings(
         targets=(TARGET,), prices=(PRICE,), budget_usd=budget.budget_usd, **{"retries": 0, **settings}
     )
 
-    async def asking() -> list[JobResult]:
-        fetcher = Fetcher({"fake": provider}, chosen)
-        fetcher.budget = budget
-        results = []
-        for place, request in enumerate(requests):
-            asked = Request(**{"model": "m", "prompt": "hi", "max_output_tokens": 1, **request})
-            cell = PlannedCell(
-                token=str(place), place=place, target=TARGET, request=asked, repeat=1, is_fixed_repeat=False,
-                is_ahead=True,
-            )  # fmt: skip
-            results.append(await fetcher.fetch(cell, 1, lambda: None))
-        return results
+    async def sending() -> list[CallResult]:
+        sender = Sender({"fake": provider}, chosen)
+        sender.budget = budget
+        asked = [Request(**{"model": "m", "prompt": "hi", "max_output_tokens": 1, **one}) for one in requests]
+        return [await sender.send(one.prompt, cell(), one, 0.0) for one in asked]
 
-    return asyncio.run(asking())
+    return asyncio.run(sending())
 
 
-def endings(results: list[JobResult]) -> list[tuple[str, int, float | None]]:
+def endings(results: list[CallResult]) -> list[tuple[str, int, float | None]]:
     """The end of each, its attempts and its cost."""
     found = []
     for one in results:
-        assert one.ending is not None, one.error
-        result = one.ending.result
-        how = result.failure_type if isinstance(result, Fault) else "ok"
-        found.append((how, one.ending.attempts, one.ending.cost_usd))
+        how = one.result.failure_type if isinstance(one.result, Fault) else "ok"
+        found.append((how, one.attempts, one.cost_usd))
     return found
 
 
@@ -114,7 +73,7 @@ def test_no_request_is_sent_once_the_budget_is_spent() -> None:
     """The call that reaches the budget is the last one; the others have no attempt and no cost."""
     provider = Fake(costs(4, 0))
 
-    results = endings(fetch(provider, *[{}] * 5))
+    results = endings(send(provider, *[{}] * 5))
 
     assert results == [("ok", 1, 4.0)] * 3 + [("budget_spent", 0, None)] * 2
     assert len(provider.asked) == 3
@@ -124,7 +83,7 @@ def test_a_warm_up_is_paid_too() -> None:
     """Every request counts for the budget."""
     provider = Warm(costs(6, 0))
 
-    results = endings(fetch(provider, {}, {}))
+    results = endings(send(provider, {}, {}))
 
     assert results == [("ok", 1, 6.0), ("budget_spent", 0, None)]
 
@@ -158,9 +117,9 @@ def test_what_is_taken_out(answer: Answer, how: str, cost: float | None, spent_u
     """The row has the known cost; the budget counts the highest possible cost of the rest."""
     request = {"prompt": "hi " * 300} if how == "context_overflow" else {}
 
-    budget = SpentBudget(1e9)
+    budget = Budget(1e9)
 
-    results = endings(fetch(Fake(answer), request, budget=budget))
+    results = endings(send(Fake(answer), request, budget=budget))
 
     assert results == [(how, 1, cost)]
     assert budget.spent_usd == pytest.approx(spent_usd)
@@ -168,7 +127,7 @@ def test_what_is_taken_out(answer: Answer, how: str, cost: float | None, spent_u
 
 def test_a_retry_is_not_sent_any_more() -> None:
     """A cell that waits for its next attempt keeps its own fault if the budget is spent meanwhile."""
-    budget = SpentBudget(10.0)
+    budget = Budget(10.0)
 
     async def answer(request: Request) -> Reply:
         budget.pay(10.0)
@@ -178,7 +137,7 @@ def test_a_retry_is_not_sent_any_more() -> None:
 
     provider = Fake(answer)
 
-    assert endings(fetch(provider, {}, budget=budget, retries=3)) == [("http_429", 1, None)]
+    assert endings(send(provider, {}, budget=budget, retries=3)) == [("http_429", 1, None)]
     assert len(provider.asked) == 1
 
 
@@ -200,7 +159,7 @@ def test_attempts_add_up() -> None:
             raise result
         return result
 
-    assert endings(fetch(Fake(answer), {}, retries=1)) == [("ok", 2, 4.0)]
+    assert endings(send(Fake(answer), {}, retries=1)) == [("ok", 2, 4.0)]
 
 
 def test_an_exchange_ends_between_its_turns() -> None:
@@ -210,12 +169,11 @@ def test_an_exchange_ends_between_its_turns() -> None:
         call = ToolCall(name="ls", arguments="{}", id="1")
         return Reply(tool_calls=(call,), input_tokens=5, output_tokens=0)
 
-    (results,) = fetch(
+    (ended,) = send(
         Handy(answer),
         {"tools": (Tool(name="ls", description="", parameters={}),), "world": World(files={}, steps=8)},
     )
 
-    assert endings([results]) == [("budget_spent", 2, 10.0)]
-    assert results.ending is not None
-    assert isinstance(results.ending.result, Fault)
-    assert len(results.ending.result.turns) == 2
+    assert endings([ended]) == [("budget_spent", 2, 10.0)]
+    assert isinstance(ended.result, Fault)
+    assert len(ended.result.turns) == 2

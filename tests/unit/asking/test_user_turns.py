@@ -6,24 +6,22 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 
 from pytest_openclaw import CallFailed
-from pytest_openclaw.asking import attempt, retry
-from pytest_openclaw.asking.client import AskingClient
+from pytest_openclaw.asking import attempt, limits
 from pytest_openclaw.judging import judge
 from pytest_openclaw.tools.catalogue import load_catalogue
 from pytest_openclaw.types import faults
 from pytest_openclaw.types.replies import CallResult, Fault, Reply, Turn
 from pytest_openclaw.types.requests import Request
-from pytest_openclaw.types.settings import Settings
 from pytest_openclaw.types.tool_calls import ToolCall
 from pytest_openclaw.types.worlds import Answer, World
 from pytest_openclaw.validators.world import WorldReached
 from pytest_openclaw.worlds.playing import final_state
+from tests.unit.asking.asking import open_room
 from tests.unit.asking.fake_providers import Conversing, cell
 from tests.unit.asking.test_exchanges import READ, SILENT, TOOLS, WORLD, WRITE, Script, calls, timing
 
@@ -38,15 +36,15 @@ class Talker(Script):
 
 
 @pytest.fixture
-def hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hold]:
+def hold(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hold]:
     """Asks a provider one cell, and returns its result."""
-    monkeypatch.setattr(retry, "FIRST_WAIT_S", 0.001)
+    monkeypatch.setattr(limits, "FIRST_WAIT_S", 0.001)
     monkeypatch.setattr(attempt, "GRACE_S", 0.2)
     with ExitStack() as stack:
 
         def hold_one(provider: Any, **prompt: Any) -> CallResult:
-            client = stack.enter_context(AskingClient({"fake": provider}, Settings(), tmp_path))
-            return client.ask("1", cell(**{"tools": TOOLS, "world": WORLD, **prompt}))
+            room = stack.enter_context(open_room(provider))
+            return room.ask(cell(**{"tools": TOOLS, "world": WORLD, **prompt}))
 
         yield hold_one
 

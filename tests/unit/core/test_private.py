@@ -12,19 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from pytest_openclaw.asking.client import AskingClient
-from pytest_openclaw.asking.shared_dir import SharedDir
 from pytest_openclaw.core.private import open_private, write_private
-from pytest_openclaw.core.run_once import once
 from pytest_openclaw.providers.claude import command_line as claude
 from pytest_openclaw.providers.claude.tools import lay_out_tools
-from pytest_openclaw.providers.llama_cpp.supervisor import EngineSpec, acquire
-from pytest_openclaw.providers.openai_responses import OpenAIResponses
+from pytest_openclaw.providers.llama_cpp.engine import EngineSpec, start_engine
 from pytest_openclaw.providers.openclaw import call as openclaw
 from pytest_openclaw.recording.run_directory import LOCK, RESULTS, RunDirectory
-from pytest_openclaw.types.protocols import ProviderSetup
 from pytest_openclaw.types.requests import Request
-from pytest_openclaw.types.settings import Settings
 from pytest_openclaw.types.tool_calls import Tool
 from tests.unit.providers.llama_cpp.fake_engine import FAKE
 
@@ -41,7 +35,7 @@ def umask() -> Iterator[None]:
 
 @pytest.fixture
 def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder in which shared and scratch folders are made."""
+    """The folder in which scratch folders are made."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     return tmp_path
 
@@ -53,39 +47,21 @@ def others_may_use(folder: Path) -> dict[str, str]:
     return {name: stat.filemode(mode) for name, mode in modes.items() if mode & 0o077}
 
 
-@pytest.mark.usefixtures("temporary")
-def test_the_folder_in_which_processes_meet() -> None:
-    """Locks, marks, results, spending, the log of the asker process and the folder itself are private."""
-    provider = OpenAIResponses(
-        ProviderSetup(name="openai_responses", environ={"OPENAI_BASE_URL": "http://x"})
-    )
-
-    with SharedDir.create() as owned, SharedDir.join("run") as joined:
-        once(owned.path, "now", lambda: {"a": 1})
-        with AskingClient({"openai_responses": provider}, Settings(), owned.path) as client:
-            client.plan([])
-
-            assert others_may_use(owned.path) == others_may_use(joined.path) == {}
-            suffixes = {path.suffix for path in owned.path.iterdir()}
-            assert suffixes - {".sock"} == {".journal", ".json", ".lock", ".log"}
-        assert len(list(joined.path.iterdir())) == 1
-
-
-def test_the_engines_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The files with an engine's token, and its log, are private."""
+def test_the_engines_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may quote a prompt."""
     monkeypatch.setattr("pytest_openclaw.providers.llama_cpp.checks.check_before_start", lambda: None)
-    spec = EngineSpec(weights=Path("/models/a.gguf"), alias="a.gguf")
-    folder = tmp_path / "shared"
+    folder = tmp_path / "scratch"
     folder.mkdir(0o700)
 
     async def use() -> None:
-        handle = await acquire(spec, folder, environ={}, command=FAKE)
-        await handle.release()
+        spec = EngineSpec(weights=Path("/models/a.gguf"), alias="a.gguf")
+        engine = await start_engine(spec, folder / "engine.log", environ={}, command=FAKE)
+        await engine.stop()
 
     asyncio.run(use())
 
     assert others_may_use(folder) == {}
-    assert sorted(path.suffix for path in folder.iterdir()) == [".json", ".lock", ".log", ".out"]
+    assert (folder / "engine.log").stat().st_size
 
 
 @pytest.mark.usefixtures("temporary")

@@ -5,19 +5,16 @@ from __future__ import annotations
 import os
 import signal
 import threading
-import time
 
 import pytest
 
+from pytest_openclaw.core import signals
 from pytest_openclaw.core.signals import (
     TerminatedBySIGTERM,
-    ends,
+    held_signals,
     how_it_ended,
-    interrupt_main_thread,
     interrupted_by_signals,
-    is_ending,
-    is_hurried,
-    whole_step,
+    session_ends,
 )
 
 
@@ -78,82 +75,39 @@ def test_in_another_thread_nothing_is_changed() -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "sigterm"])
-def test_a_step_happens_whole(number: signal.Signals) -> None:
-    """A signal in the middle of a step, or of a step within it, ends the session after it."""
+def test_a_held_signal_comes_afterwards(number: int) -> None:
+    """What must happen whole does, and the signal interrupts what follows."""
     done = []
 
     def step() -> None:
-        with whole_step:
-            with whole_step:
-                os.kill(os.getpid(), number)
-                done.append("inner")
-            done.append("outer")
+        with interrupted_by_signals(), held_signals():
+            os.kill(os.getpid(), number)
+            done.append("whole")
 
-    with pytest.raises(KeyboardInterrupt), interrupted_by_signals():
+    with pytest.raises(KeyboardInterrupt):
         step()
 
-    assert done == ["inner", "outer"]
-    with interrupted_by_signals(), whole_step:
-        done.append("the next one")
-    assert done[2:] == ["the next one"]
+    assert done == ["whole"]
 
 
-def test_an_error_in_a_step_is_raised_instead_of_the_signal() -> None:
-    """An error in a step ends the session regardless; the signal is not raised later either."""
-
-    def fail() -> None:
-        with whole_step:
+@pytest.mark.parametrize("first", [signal.SIGINT, None], ids=["interrupted", "ends-by-itself"])
+def test_signals_change_nothing_while_a_session_ends(first: int | None) -> None:
+    """A second Ctrl-C loses no summary; each session begins anew."""
+    for _ in range(2):
+        with interrupted_by_signals():
+            if first is None:
+                session_ends()
+            else:
+                with pytest.raises(KeyboardInterrupt):
+                    os.kill(os.getpid(), first)
             os.kill(os.getpid(), signal.SIGINT)
-            raise OSError("full")
+            os.kill(os.getpid(), signal.SIGTERM)
 
+
+def test_a_session_that_does_not_end_can_be_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a while signals interrupt again, for example a fixture that waits forever."""
+    monkeypatch.setattr(signals, "ENDING_S", 0.0)
     with interrupted_by_signals():
-        with pytest.raises(OSError, match="full"):
-            fail()
-        with whole_step:
-            pass
-
-
-@pytest.mark.parametrize("within", [False, True], ids=["between-steps", "within-a-step"])
-def test_an_ending_session_is_hurried_and_only_then_interrupted(within: bool) -> None:
-    """Two signals after the ending began raise nothing, the third one does; a new session starts afresh."""
-
-    def come(number: int) -> None:
-        if not within:
-            os.kill(os.getpid(), number)
-            return
-        with whole_step:
-            os.kill(os.getpid(), number)
-
-    with interrupted_by_signals():
-        ends()
-        assert not is_hurried()
-        come(signal.SIGTERM)
-        assert is_hurried()
-        come(signal.SIGINT)
+        session_ends()
         with pytest.raises(KeyboardInterrupt):
-            come(signal.SIGINT)
-
-    with interrupted_by_signals():
-        assert (is_ending(), is_hurried()) == (False, False)
-        with pytest.raises(KeyboardInterrupt):
-            come(signal.SIGINT)
-
-
-def test_another_thread_can_interrupt_a_wait() -> None:
-    """It ends the main thread's wait."""
-    waiting = threading.Event()
-
-    def interrupt() -> None:
-        waiting.wait()
-        time.sleep(0.1)  # a signal just before the wait would take effect after it
-        interrupt_main_thread()
-
-    def wait() -> None:
-        waiting.set()
-        threading.Event().wait(60)
-
-    thread = threading.Thread(target=interrupt)
-    thread.start()
-    with pytest.raises(KeyboardInterrupt):
-        wait()
-    thread.join()
+            os.kill(os.getpid(), signal.SIGINT)

@@ -1,10 +1,8 @@
-"""A session's selection, on its way to the process that records, and the plan of a run made from it."""
+"""The plan of a run, made from the selected cells."""
 
 from __future__ import annotations
 
-import json
-
-from pytest_openclaw.recording.selection import Selection
+from pytest_openclaw.recording.selection import Plan
 from pytest_openclaw.types.prompts import Cell, Prompt
 from pytest_openclaw.types.targets import Target
 from pytest_openclaw.validators.text import Noop
@@ -16,29 +14,18 @@ ONCE = Prompt(suite="s.toml", id="P1", name="once", prompt="?", validator=NOOP)
 FIXED = Prompt(suite="t.py", id="R1[r2]", name="fixed", prompt="?", validator=NOOP, repeat=2)
 CELLS = [
     Cell(prompt=ONCE, target=B),
-    None,
     Cell(prompt=FIXED, target=A, repeat=1, n_repeats=2),
     Cell(prompt=FIXED, target=A, repeat=2, n_repeats=2),
     Cell(prompt=ONCE, target=A),
 ]
 
 
-def test_a_selection_is_the_same_after_its_way() -> None:
-    """Whatever brackets ids and labels have, each item keeps its cell."""
-    selection = Selection.of(CELLS)
-
-    read = Selection.from_json(json.loads(json.dumps(selection.to_json([A, B]))), [A, B])
-
-    assert read == selection
-    assert read.keys == [cell and cell.key for cell in CELLS]
-
-
 def test_a_plan_counts_what_is_selected() -> None:
     """Cells are counted by target in the session's order, by repeat, and separately for a prompt's own number."""
-    plan = Selection.of(CELLS).plan([A, B], {"p": {"kind": "p"}})
+    plan = Plan.of(CELLS, [A, B], {"p": {"kind": "p"}})
 
     assert list(plan.n_selected.items()) == [(A, 3), (B, 1)]
     assert plan.by_repeat == {(A, 1): 2, (A, 2): 1, (B, 1): 1}
     assert plan.fixed == {(A, 1): 1, (A, 2): 1}
     assert [prompt["id"] for prompt in plan.prompts] == ["P1", "R1[r2]"]
-    assert plan.cells == {cell.key for cell in CELLS if cell}
+    assert plan.cells == {cell.key for cell in CELLS}

@@ -10,7 +10,6 @@ from typing import Any
 import jsonschema
 import pytest
 
-from pytest_openclaw.asking.resources import parse_snapshot
 from pytest_openclaw.recording.environment import file_names
 from pytest_openclaw.recording.inventory import collect_inventory
 from pytest_openclaw.recording.run_directory import RunDirectory
@@ -18,7 +17,7 @@ from pytest_openclaw.recording.run_session import EarlierSessions, RunSession
 from pytest_openclaw.recording.selection import Plan
 from pytest_openclaw.stored.resume import read_kept
 from pytest_openclaw.types.documents import load_schema
-from pytest_openclaw.types.payloads import LeftOut, ReportPayload
+from pytest_openclaw.types.payloads import LeftOut
 from pytest_openclaw.types.records import Record
 from pytest_openclaw.types.run_config import IDENTITY, OTHER, SETTINGS
 from pytest_openclaw.types.settings import Settings
@@ -41,12 +40,12 @@ def _session(directory: RunDirectory, n_selected: Mapping[Target, int]) -> RunSe
     return RunSession(directory, Settings(), plan)
 
 
-def _payload(row: Record, **context: Any) -> ReportPayload:
-    return ReportPayload(outcome=row, **context)
+def _take(session: RunSession, target: Target, **facts: Any) -> None:
+    session.take_facts(target, facts)
 
 
-def _left_out(repeat: int = 1, *, is_fixed: bool = False, of: Target = A) -> ReportPayload:
-    return ReportPayload(outcome=LeftOut(target=of.label, repeat=repeat, is_fixed=is_fixed))
+def _left_out(repeat: int = 1, *, is_fixed: bool = False, of: Target = A) -> LeftOut:
+    return LeftOut(target=of.label, repeat=repeat, is_fixed=is_fixed)
 
 
 def _load(directory: RunDirectory, name: str) -> Any:
@@ -58,7 +57,7 @@ def test_a_row_is_on_disk_before_the_next_one(directory: RunDirectory) -> None:
     session = _session(directory, {A: 2})
 
     for n in (1, 2):
-        session.add(_payload(record(A, prompt_id=f"P{n}")))
+        session.add(record(A, prompt_id=f"P{n}"))
         assert len((directory.path / "results.jsonl").read_bytes().splitlines()) == n
 
 
@@ -67,14 +66,12 @@ def test_answers_are_kept_on_disk_alone(directory: RunDirectory) -> None:
     session = _session(directory, {A: 1})
 
     session.add(
-        _payload(
-            record(
-                A,
-                raw_output="x" * 60_000,
-                parsed_output={"a": 1},
-                tool_call_details=({"id": None, "name": "n", "arguments": ""},),
-                turns=({"text": "y" * 60_000, "calls": [{"name": "n", "problem": "bad_arguments"}]},),
-            )
+        record(
+            A,
+            raw_output="x" * 60_000,
+            parsed_output={"a": 1},
+            tool_call_details=({"id": None, "name": "n", "arguments": ""},),
+            turns=({"text": "y" * 60_000, "calls": [{"name": "n", "problem": "bad_arguments"}]},),
         )
     )
 
@@ -87,10 +84,10 @@ def test_answers_are_kept_on_disk_alone(directory: RunDirectory) -> None:
 def test_a_run_says_whether_it_is_whole(directory: RunDirectory) -> None:
     """With a row for each cell it is finished; a cell skipped by a mark is none."""
     session = _session(directory, {A: 2, B: 1})
-    session.add(_payload(record(A)))
+    session.add(record(A))
     before = session.finish().state
     session.leave_out(_left_out(of=B))
-    session.add(_payload(missed(A, prompt_id="P2")))
+    session.add(missed(A, prompt_id="P2"))
 
     assert (before, session.finish().state) == ("interrupted", "finished")
     assert session.finish().n_cells == 2
@@ -99,7 +96,7 @@ def test_a_run_says_whether_it_is_whole(directory: RunDirectory) -> None:
 def test_every_target_has_a_group(directory: RunDirectory) -> None:
     """A target that was never asked is in the summary with nulls, in the order of the command line."""
     session = _session(directory, {B: 1, A: 1})
-    session.add(_payload(record(A)))
+    session.add(record(A))
 
     session.finish()
 
@@ -112,64 +109,30 @@ def test_every_target_has_a_group(directory: RunDirectory) -> None:
 
 
 def test_what_a_server_says_is_put_together(directory: RunDirectory) -> None:
-    """A first fault has the warm-up alone, a later reply the server; workers may report both again."""
+    """The warm-up comes first, what the server says of itself after the first reply."""
     session = _session(directory, {A: 3})
     warm_up = {"warm_up": {"ok": True, "e2e_ms": 5, "message": None}}
 
-    session.add(_payload(record(A), serving=warm_up))
-    session.add(_payload(record(A, prompt_id="P2"), serving={"server": {"version": "1"}}))
-    session.add(_payload(record(A, prompt_id="P3"), serving={**warm_up, "server": {"version": "2"}}))
+    _take(session, A, serving=warm_up)
+    _take(session, A, serving={"server": {"version": "1"}})
 
     assert _load(directory, "inventory.json")["targets"] == {"p/a": {**warm_up, "server": {"version": "1"}}}
 
 
 def test_snapshots_are_files_and_in_the_summary(directory: RunDirectory) -> None:
-    """The first snapshot before and the last one after count; a missing last one is taken at the end."""
-    session = _session(directory, {A: 2, B: 1})
-    session.add(_payload(record(A), before={"n": 1}, after={"n": 2}))
-    session.add(_payload(record(A, prompt_id="P2"), before={"n": 3}, after={"n": 4}))
-    session.add(_payload(record(B), before={"n": 5}))
+    """The one after is taken with the last cell of a target, or at the end."""
+    session = _session(directory, {A: 1, B: 2})
+    _take(session, A, before={"n": 1})
+    _take(session, B, before={"n": 5})
+    session.add(record(A))
+    assert (directory.path / "resources_p__a_after.txt").exists()
+    session.add(record(B))
 
     groups = session.finish().groups
 
     assert [group.resources_before for group in groups] == [{"n": 1}, {"n": 5}]
-    assert groups[0].resources_after == {"n": 4}
-    assert groups[1].resources_after is not None
+    assert all(group.resources_after for group in groups)
     assert (directory.path / "resources_p__a_after.txt").read_text().splitlines()[0] == "# p/a, after"
-
-
-def test_hosts_are_kept_apart(directory: RunDirectory) -> None:
-    """A row names the host that asked; each host has its own facts, servers and snapshots."""
-    session = _session(directory, {A: 3})
-    session.meet("north", {"memory_total_bytes": 1})
-    session.meet("south", {"memory_total_bytes": 2})
-    for host, n in (("north", 1), ("south", 2)):
-        came = {"host": host, "before": {"n": n}, "after": {"n": 10 * n}, "serving": {"server": {"n": n}}}
-        session.add(_payload(record(A, prompt_id=str(came)), **came))
-    session.add(_payload(record(A)))
-
-    group = session.finish().groups[0]
-
-    inventory = _load(directory, "inventory.json")
-    lines = (directory.path / "results.jsonl").read_text("utf-8").splitlines()
-    assert [json.loads(line)["host"] for line in lines] == ["north", "south", inventory["host"]["name"]]
-    assert inventory["hosts"] == {
-        "north": {"memory_total_bytes": 1, "targets": {"p/a": {"server": {"n": 1}}}},
-        "south": {"memory_total_bytes": 2, "targets": {"p/a": {"server": {"n": 2}}}},
-    }
-    assert inventory["targets"] == {}
-    assert (group.resources_before, group.resources_after) == ({"n": 1}, {"n": 10})
-    assert (directory.path / "resources_p__a_south_before.txt").exists()
-
-
-def test_a_run_on_one_machine_has_no_other_hosts(directory: RunDirectory) -> None:
-    """Facts measured on this machine are at the inventory's top level."""
-    session = _session(directory, {A: 1})
-    session.add(_payload(record(A), serving={"server": {"n": 1}}))
-
-    inventory = _load(directory, "inventory.json")
-    assert "hosts" not in inventory
-    assert inventory["targets"] == {"p/a": {"server": {"n": 1}}}
 
 
 def test_targets_have_safe_names_of_their_own() -> None:
@@ -187,8 +150,9 @@ def test_a_resumed_run_takes_its_rows_over(directory: RunDirectory) -> None:
     """Its rows and its targets' facts stay; a summary that counts dropped rows does not."""
     first = _session(directory, {A: 2, B: 1})
     serving = {"warm_up": {"ok": True}, "server": {"version": "1"}}
-    first.add(_payload(record(A), before={"n": 1}, after={"n": 2}, serving=serving))
-    first.add(_payload(fault(A, prompt_id="P2")))
+    _take(first, A, before={"n": 1}, serving=serving)
+    first.add(record(A))
+    first.add(fault(A, prompt_id="P2"))
     first.finish()
     earlier = EarlierSessions(
         config=_load(directory, "config.json"),
@@ -203,37 +167,7 @@ def test_a_resumed_run_takes_its_rows_over(directory: RunDirectory) -> None:
     assert not (directory.path / "summary.md").exists()
     assert _load(directory, "inventory.json") == earlier.inventory
     (group, _) = session.finish().groups
-    assert (group.n_total, group.resources_before, group.resources_after) == (1, {"n": 1}, {"n": 2})
-
-
-def test_a_resumed_run_takes_each_hosts_facts_over(directory: RunDirectory) -> None:
-    """Another host's first snapshot stays; a change of its server is noted for that host alone."""
-    first = _session(directory, {A: 3})
-    first.add(_payload(record(A), serving={"server": {"version": "here"}}))
-    for host in ("north", "south"):
-        first.meet(host, {"memory_total_bytes": 1})
-        serving = {"server": {"version": "1"}}
-        first.add(_payload(record(A, prompt_id=host), host=host, before={"n": 1}, serving=serving))
-    earlier = EarlierSessions(
-        config=_load(directory, "config.json"),
-        inventory=_load(directory, "inventory.json"),
-        kept=read_kept(directory.path / "results.jsonl"),
-    )
-    session = RunSession(directory, Settings(), first.plan, earlier)
-
-    for host, version in (("north", "1"), ("south", "2")):
-        again = {"server": {"version": version}}
-        session.add(_payload(record(A, prompt_id=f"P9 {host}"), host=host, before={"n": 2}, serving=again))
-
-    hosts = _load(directory, "inventory.json")["hosts"]
-    assert hosts["north"]["targets"]["p/a"] == {"server": {"version": "1"}}
-    assert hosts["south"]["targets"]["p/a"] == {
-        "server": {"version": "1"},
-        "server_when_resumed": {"version": "2"},
-    }
-    for host in ("north", "south"):
-        snapshot = (directory.path / f"resources_p__a_{host}_before.txt").read_text()
-        assert parse_snapshot(snapshot) == {"n": 1}
+    assert (group.n_total, group.resources_before) == (1, {"n": 1})
 
 
 def test_another_machine_is_noted(directory: RunDirectory) -> None:
@@ -258,7 +192,7 @@ def test_another_machine_is_noted(directory: RunDirectory) -> None:
 
 def test_each_setting_has_a_rule(directory: RunDirectory) -> None:
     """The rules say whether runs that differ in a setting are the same run; a new setting needs one."""
-    _session(directory, {A: 1}).add(_payload(record(A)))
+    _session(directory, {A: 1}).add(record(A))
 
     assert {*_load(directory, "config.json")} - {*IDENTITY} == {*SETTINGS} - {OTHER}
 
@@ -268,7 +202,7 @@ def test_the_config_counts_what_was_selected(directory: RunDirectory) -> None:
     session = _session(directory, {A: 2})
     session.leave_out(_left_out())
 
-    session.add(_payload(record(A)))
+    session.add(record(A))
 
     assert [target["n_cells"] for target in _load(directory, "config.json")["targets"]] == [2]
 
@@ -279,7 +213,7 @@ def test_the_summary_follows_the_plan(directory: RunDirectory) -> None:
     session = RunSession(directory, Settings(), Plan(n_selected={B: 3, A: 3}, prompts=prompts, providers={}))
     for target in (A, B):
         for name in ("P1", "P10", "P2"):
-            session.add(_payload(missed(target, prompt_id=name, violation=f"{name} is {target.model}")))
+            session.add(missed(target, prompt_id=name, violation=f"{name} is {target.model}"))
 
     summary = session.finish()
 
@@ -304,7 +238,7 @@ def test_a_conclusive_target_lacks_nothing(directory: RunDirectory) -> None:
     """Its further repeats are no cells, whether they were planned or not, and its config says so at once."""
     session = _repeated(directory)
     for row in _missed_tools(A, 1):
-        session.add(_payload(row))
+        session.add(row)
 
     (decision,) = session.decisions
     assert decision.plain == {
@@ -315,7 +249,7 @@ def test_a_conclusive_target_lacks_nothing(directory: RunDirectory) -> None:
     assert [target.get("settled_after") for target in _load(directory, "config.json")["targets"]] == [1, None]
 
     session.leave_out(_left_out(2))
-    session.add(_payload(record(A, prompt_id="T5", repeat=3, tool_outcome="no_call")))
+    session.add(record(A, prompt_id="T5", repeat=3, tool_outcome="no_call"))
 
     summary = session.finish()
     assert (summary.n_cells, summary.n_rows, summary.state) == (9 + 24, 9, "interrupted")
@@ -329,8 +263,8 @@ def test_a_conclusive_target_still_needs_its_fixed_repeats(directory: RunDirecto
     plan = Plan(n_selected={A: 28}, prompts=prompts, providers={}, by_repeat=by_repeat, fixed=fixed)
     session = RunSession(directory, Settings(repeat=3, until_conclusive=True), plan)
     for row in [*_missed_tools(A, 1), record(A, prompt_id="F1", repeat=1)]:
-        session.add(_payload(row))
-    session.add(_payload(record(A, prompt_id="F1", repeat=2)))
+        session.add(row)
+    session.add(record(A, prompt_id="F1", repeat=2))
 
     session.leave_out(_left_out(4, is_fixed=True))
     session.leave_out(_left_out(2))
@@ -344,7 +278,7 @@ def test_so_many_repeats_are_so_many(directory: RunDirectory) -> None:
     """Unless the run should end when tiers are conclusive, nothing is decided."""
     session = _repeated(directory, until=False)
     for row in _missed_tools(A, 1):
-        session.add(_payload(row))
+        session.add(row)
 
     assert not session.decisions
     assert session.finish().n_cells == 48
@@ -355,7 +289,7 @@ def test_a_resumed_run_decides_from_its_rows(tmp_path: Path) -> None:
     with RunDirectory.new(tmp_path, "r", exactly=True) as directory:
         session = _repeated(directory)
         for row in _missed_tools(A, 1):
-            session.add(_payload(row))
+            session.add(row)
         config, inventory = _load(directory, "config.json"), _load(directory, "inventory.json")
         kept = read_kept(directory.path / "results.jsonl")
 

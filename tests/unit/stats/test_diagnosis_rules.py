@@ -86,15 +86,15 @@ def test_no_evidence() -> None:
 
 
 def test_where_the_evidence_is() -> None:
-    """It is found of this machine, of another one, and of a part of a merged run."""
+    """It is found in the run and in a part of a merged run."""
     serving = {"p/m": {"diagnosis": {"run_id": "r"}, "server": {"server": "ollama"}}}
     expected = {"run_id": "r", "server": {"server": "ollama"}}
     merged = {
         "targets": {"p/m": {"diagnosis": None}},
-        "parts": [{"targets": {}, "hosts": {"h": {"targets": serving}}}],
+        "parts": [{"targets": serving}],
     }
 
-    for inventory in ({"targets": serving}, {"targets": {}, "hosts": {"h": {"targets": serving}}}, merged):
+    for inventory in ({"targets": serving}, merged):
         assert evidence_in(inventory, "p/m") == expected
 
 

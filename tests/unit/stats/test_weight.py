@@ -52,9 +52,9 @@ def test_the_context_that_it_needs(context: int, fits: bool) -> None:
 
 
 def test_the_context_of_a_server() -> None:
-    """The smallest of all machines; a server that does not report it has none."""
+    """The smallest of a merged run's parts; a server that does not report it has none."""
     here = {"p/m": {"server": {"context_length": 8192}}}
-    there = {"hosts": {"h": {"targets": {"p/m": {"server": {"context_length": 4096}}}}}}
+    there = {"parts": [{"targets": {"p/m": {"server": {"context_length": 4096}}}}]}
 
     assert context_in({"targets": here}, "p/m") == 8192
     assert context_in({"targets": here, **there}, "p/m") == 4096

@@ -1,9 +1,10 @@
-"""The run that a session records, from its first report to its summary."""
+"""The owner of a run: the asker, the rows on disk, the summary. A plain session, or xdist's controller."""
 
 from __future__ import annotations
 
 from collections import Counter
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING, NoReturn
 
 import pytest
@@ -15,41 +16,47 @@ from pytest_openclaw.types.payloads import KeptVerdict, LeftOut
 from pytest_openclaw.types.records import Record
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from pytest_openclaw.asking.budget import SpentBudget
-    from pytest_openclaw.core.json_types import JsonObject
+    from pytest_openclaw.asking.asker import Asker, PlannedCell
+    from pytest_openclaw.asking.diagnosing import Suspects
     from pytest_openclaw.core.redact import Redactor
     from pytest_openclaw.recording.run_session import RunSession
-    from pytest_openclaw.recording.selection import Plan, Selection
+    from pytest_openclaw.recording.selection import Plan
     from pytest_openclaw.session.progress_display import ProgressDisplay
     from pytest_openclaw.session.resuming import ResumedRun
     from pytest_openclaw.stats.run_comparison import Measured
     from pytest_openclaw.stats.summary import Summary
-    from pytest_openclaw.types.payloads import ReportPayload
+    from pytest_openclaw.types.payloads import Payload
+    from pytest_openclaw.types.prompts import Cell
+    from pytest_openclaw.types.protocols import Provider
+    from pytest_openclaw.types.replies import CallResult
     from pytest_openclaw.types.settings import Settings
+    from pytest_openclaw.types.targets import CellKey
 
 
-class RunWriter:
-    """Used in a plain session and in xdist's controller; in a worker it has no run.
+class Owner:
+    """Records the run of a session, from its selection to its summary.
 
     Attributes:
+        asker: sends all requests.
+        resumed: the run that this session continues.
         run: the run, once the selection is known.
         display: shows the progress.
         summary: the summary, once it is written.
         n_verdicts_failed: items that failed because of the model's reply.
         n_faults_failed: by target, items that failed because a call had no reply; excludes harness errors
             and targets that failed only by `--openclaw-fail-unavailable`.
-        on_decision: receives the decisions on the targets' repeats.
 
     Args:
         config: pytest's.
         settings: the session's.
-        described: the settings that shape a request, by provider.
-        resumed: the run to continue.
+        providers: by name.
+        asker: see above.
+        resumed: see above.
         baseline: the run to compare with.
         redactor: removes secrets.
-        budget: counts what the run has spent.
+        display: see above.
         on_start: called when the recording starts.
     """
 
@@ -58,51 +65,66 @@ class RunWriter:
         config: pytest.Config,
         settings: Settings,
         *,
-        described: Mapping[str, JsonObject],
+        providers: Mapping[str, Provider],
+        asker: Asker,
         resumed: ResumedRun | None,
         baseline: Measured | None,
         redactor: Redactor,
-        budget: SpentBudget,
         display: ProgressDisplay,
-        on_decision: Callable[[JsonObject], None],
         on_start: Callable[[], None],
     ) -> None:
+        self.asker = asker
+        self.resumed = resumed
         self.run: RunSession | None = None
         self.display = display
         self.summary: Summary | None = None
         self.n_verdicts_failed = 0
         self.n_faults_failed: Counter[str] = Counter()
-        self.on_decision = on_decision
         self._config = config
         self._settings = settings
-        self._described = described
-        self._resumed = resumed
+        self._providers = providers
         self._baseline = baseline
         self._redactor = redactor
-        self._budget = budget
         self._on_start = on_start
+        self._cells: dict[CellKey, Cell] = {}
+        self._suspects: Suspects | None = None
         self._open = ExitStack()
         self._is_full = False
         self._late_error: OSError | None = None
         self._n_lost = 0
 
-    def begin(self, selection: Selection) -> None:
-        """Start the run of these cells, or continue a resumed one; only once, and only if there are cells.
+    # --- the run begins ---
+
+    def begin(self, cells: Sequence[PlannedCell | None], divided: str | None) -> None:
+        """Start the run of these cells, or continue a resumed one, and send the cells.
+
+        Args:
+            cells: of each item, in order; None for an item that is not a cell.
+            divided: see `Plan`.
 
         Raises:
             pytest.UsageError: the directory cannot be created, or the definition of the run has changed.
         """
-        if self.run or not (self._resumed or any(selection.keys)):
+        from pytest_openclaw.recording.selection import Plan
+        from pytest_openclaw.session.registries import describe
+
+        selected = [planned.cell for planned in cells if planned]
+        if self.run or not (self.resumed or selected):
             return
-        plan = selection.plan(self._settings.targets, self._described)
-        if self._resumed:
-            self._resumed.refuse_changes(plan, self._settings)
+        plan = Plan.of(selected, self._settings.targets, describe(self._providers), divided)
+        if self.resumed:
+            self.resumed.refuse_changes(plan, self._settings)
         try:
             self.run = self._open_run(plan)
         except (OpenClawError, OSError) as error:
             raise pytest.UsageError(f"the run cannot be recorded: {error}") from None
         self.display.start(plan.n_selected)
         self._on_start()
+        kept = self.resumed.kept if self.resumed else {}
+        if asked := [planned for planned in cells if planned and planned.cell.key not in kept]:
+            if self._settings.diagnose:
+                self._cells = {planned.cell.key: planned.cell for planned in asked}
+            self.asker.plan(asked)
         self._publish_decisions()
 
     def _open_run(self, plan: Plan) -> RunSession:
@@ -111,7 +133,7 @@ class RunWriter:
         from pytest_openclaw.recording.run_session import RunSession
         from pytest_openclaw.session.registries import reports_of, row_hooks_of
 
-        settings, resumed = self._settings, self._resumed
+        settings, resumed = self._settings, self.resumed
         directory = resumed.directory if resumed else None
         directory = directory or self._open.enter_context(
             RunDirectory.new(settings.runs_dir, settings.run_id, exactly=settings.run_id_given)
@@ -122,36 +144,53 @@ class RunWriter:
         )
         return RunSession(directory, settings, plan, earlier, self._baseline, plugins)
 
-    def take(self, report: pytest.TestReport, payload: ReportPayload) -> None:
+    # --- rows ---
+
+    def take(self, report: pytest.TestReport, payload: Payload) -> None:
         """Record a report's payload; end the session if that is impossible."""
         assert self.run is not None, "a run begins before its first report"
-        match payload.outcome:
+        progress = self.display.progress
+        match payload:
             case LeftOut():
                 self.run.leave_out(payload)
                 self._publish_decisions()
-                if self.display.progress:
-                    self.display.progress.leave_out(payload.outcome.target)
+                if progress:
+                    progress.leave_out(payload.target)
             case KeptVerdict():
-                self.n_verdicts_failed += report.failed and (
-                    not payload.outcome.passed or passed_strictly(report)
-                )
-                if self.display.progress:
-                    self.display.progress.count_kept(payload.outcome.target)
+                self.n_verdicts_failed += report.failed and (not payload.passed or passed_strictly(report))
+                if progress:
+                    progress.count_kept(payload.target)
             case Record():
-                self._take_row(report, payload, payload.outcome)
+                self._take_row(report, payload)
 
-    def _take_row(self, report: pytest.TestReport, payload: ReportPayload, record: Record) -> None:
+    def _take_row(self, report: pytest.TestReport, record: Record) -> None:
         assert self.run is not None, "a run begins before its first row"
         try:
-            is_first = self.run.add(payload)
+            is_first = self._add(record)
         except OSError as error:
             self._is_full = True
             self._cannot_record(error)
         if report.failed:
             self._count_failure(report, record)
         self._publish_decisions()
+        if self._settings.diagnose and record.key in self._cells:
+            self._note_suspect(self._cells[record.key], record)
         if is_first and self.display.progress:
             self.display.progress.count(record.target.label, record.cost_usd)
+
+    def _add(self, record: Record) -> bool:
+        """Write a row and the new facts about targets; see `RunSession.add`."""
+        assert self.run is not None, "a run begins before its first row"
+        is_first = self.run.add(record)
+        while self.asker.facts:
+            self.run.take_facts(*self.asker.facts.popleft())
+        return is_first
+
+    def _note_suspect(self, cell: Cell, record: Record) -> None:
+        from pytest_openclaw.asking.diagnosing import Suspects
+
+        self._suspects = self._suspects or Suspects(self._providers)
+        self._suspects.note(cell, record)
 
     def _count_failure(self, report: pytest.TestReport, record: Record) -> None:
         if record.availability_status == "ok":
@@ -159,49 +198,72 @@ class RunWriter:
         elif record.availability_status != "skipped_unavailable" and record.failure_type != "harness_error":
             self.n_faults_failed[record.target.label] += 1
 
-    def keep(self, payloads: Iterable[ReportPayload]) -> None:
-        """Record replies that no report contained, at the session's end, for each cell without a row."""
+    def keep(self, records: Iterable[Record]) -> None:
+        """Record rows that no report contained, at the session's end, for each cell without a row."""
         if self.run is None:
             return
         known = {record.key for record in self.run.records}
-        for payload in payloads:
-            assert isinstance(payload.outcome, Record), "what was answered has a row"
-            if payload.outcome.key in known:
+        for record in records:
+            if record.key in known:
                 continue
+            known.add(record.key)
             if not (self._is_full or self._late_error):
                 try:
-                    self.run.add(payload)
+                    self._add(record)
                     continue
                 except OSError as error:
                     self._late_error = error
             self._n_lost += 1
 
-    def keep_diagnoses(self, diagnoses: Mapping[str, JsonObject], host: str | None = None) -> None:
-        """Record what the repeats of cells have shown, by target.
+    def _publish_decisions(self) -> None:
+        assert self.run is not None, "a run decides on its repeats"
+        while self.run.decisions:
+            decision = self.run.decisions.popleft()
+            self.asker.decide(decision.target.label, decision.repeat, decision.ends)
+
+    # --- the run ends ---
+
+    def stop_asking(self, *, is_whole: bool) -> None:
+        """End all requests; record the replies of cells whose tests have not ended.
 
         Args:
-            diagnoses: of `diagnosing.Suspects`, by the target's label.
-            host: the machine that sent them, by its name in rows; None is this one.
+            is_whole: the session was not interrupted, so that targets without calls can be diagnosed.
         """
-        if self.run is None or self._is_full or self._late_error:
-            return
+        if is_whole and self._suspects and self.run:
+            self._diagnose(self._suspects)
+        replies, n_given_up = self.asker.close()
+        self._n_lost += n_given_up
+        # Some are judged only by their tests or in workers; a resumed run sends these again.
+        judged = (
+            self._judged(cell, call)
+            for cell, call in replies
+            if cell.prompt.validator.type not in {"python", "judged_by_workers"}
+        )
+        self.keep(judged)
+
+    def _judged(self, cell: Cell, call: CallResult) -> Record:
+        from pytest_openclaw.asking.cell_records import record_of
+        from pytest_openclaw.judging.cell_result import CellResult
+
+        settings = self._settings
+        result = CellResult(cell=cell, call=call).judged_or_broken(settings.timeout_s)
+        record = record_of(settings.run_id, cell, result.call, result.judgment or result.done, self._redactor)
+        return replace(record, reported=False)
+
+    def _diagnose(self, suspects: Suspects) -> None:
+        """Repeat a cell of each target whose tool cells ended without a call, and record what that shows."""
+        assert self.run is not None, "its rows are recorded"
         try:
-            for label, evidence in diagnoses.items():
-                self.run.take_diagnosis(label, evidence, host)
+            for target, evidence in suspects.examine(self.asker, self._settings).items():
+                self.run.take_diagnosis(target, self._redactor.value(evidence))
         except OSError as error:
             self._late_error = error
 
-    def finish(self, n_unrecorded_calls: int = 0) -> Summary:
-        """Write the summary; end the session if that or a row before it is impossible.
-
-        Args:
-            n_unrecorded_calls: calls of workers that may have no row, if cells are missing.
-        """
+    def finish(self) -> Summary:
+        """Write the summary; end the session if that or a row before it is impossible."""
         assert self.run is not None, "there is something to sum up"
         try:
-            self.summary = self.run.finish(
-                n_unrecorded_calls + self._n_lost, spent_usd=self._budget.spent_usd
-            )
+            self.summary = self.run.finish(self._n_lost, spent_usd=self.asker.spent_usd)
         except OSError as error:
             self._cannot_record(error)
         if self._late_error:
@@ -209,8 +271,9 @@ class RunWriter:
         return self.summary
 
     def close(self) -> None:
-        """Close the run directory; it stays open until the summary is written."""
+        """End what a session that broke has left; the directory stays open until the summary is written."""
         self.display.stop()
+        self.asker.close()
         self._open.close()
 
     @property
@@ -219,11 +282,6 @@ class RunWriter:
         assert self.run is not None, "there is a run to continue"
         command = resume_command(self._config.invocation_params.args, self.run.directory.run_id)
         return self._redactor.text(command)
-
-    def _publish_decisions(self) -> None:
-        assert self.run is not None, "a run decides on its repeats"
-        while self.run.decisions:
-            self.on_decision(self.run.decisions.popleft().plain)
 
     def _cannot_record(self, error: OSError) -> NoReturn:
         """End the session, because further measurements would be lost; the rows so far are on disk."""

@@ -1,6 +1,6 @@
-"""The calls themselves, in one event loop: warm-ups, slots, attempts, retries, what a server says of itself.
+"""Sends one cell: warm-up, slot on its endpoint, attempts with retries, budget, the server's own facts.
 
-Which cell is sent next is decided in `asker.py`; nothing here knows of tests.
+`asker.py` decides which cell is sent next; nothing here knows of tests.
 """
 
 from __future__ import annotations
@@ -11,19 +11,16 @@ import json
 import os
 import random
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, cast
 
 from pytest_openclaw.asking.attempt import ask_once, within
-from pytest_openclaw.asking.budget import SpentBudget
-from pytest_openclaw.asking.endpoint_limits import EndpointLimits
 from pytest_openclaw.asking.exchanges import hold_exchange
-from pytest_openclaw.asking.messages import JobResult, Waiting
+from pytest_openclaw.asking.limits import Budget, DownMarks, wait_before_retry
 from pytest_openclaw.asking.prompt_cache import PromptCache
 from pytest_openclaw.asking.resources import collect_snapshot
-from pytest_openclaw.asking.retry import wait_before_retry
 from pytest_openclaw.core.redact import Redactor
 from pytest_openclaw.core.text import valid_text
 from pytest_openclaw.providers.prices import Prices, total_usd
@@ -34,10 +31,11 @@ from pytest_openclaw.types.requests import Request
 from pytest_openclaw.types.targets import LISTED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Coroutine, Mapping
+    from typing import Any
 
-    from pytest_openclaw.asking.messages import PlannedCell
     from pytest_openclaw.core.json_types import JsonObject
+    from pytest_openclaw.types.prompts import Cell
     from pytest_openclaw.types.protocols import Provider
     from pytest_openclaw.types.replies import Timing
     from pytest_openclaw.types.settings import Settings
@@ -47,60 +45,66 @@ CLOSING_S = 5.0
 LIST_S = 10.0
 
 
-class Fetcher:
+class Sender:
     """Sends cells through their providers; all methods belong to one event loop.
 
     Attributes:
         budget: what the calls have cost.
-        publish: receives waits before another attempt.
 
     Args:
         providers: by name, made for this run.
-        settings: timeouts and retries.
+        settings: timeouts, retries, budget.
+        on_wait: receives a token, the reason and the seconds before another attempt.
+        on_fact: receives a target and new facts about it, see `Asker.facts`.
     """
 
     def __init__(
         self,
         providers: Mapping[str, Provider],
         settings: Settings,
+        on_wait: Callable[[str, str, float], None] = lambda *_: None,
+        on_fact: Callable[[Target, JsonObject], None] = lambda *_: None,
     ) -> None:
         self._providers = providers
         self._settings = settings
-        self.publish: Callable[[Waiting], None] = lambda _: None
-        self._endpoints = EndpointLimits()
+        self._on_wait = on_wait
+        self._on_fact = on_fact
+        self._down = DownMarks()
+        self._in_flight: Counter[str] = Counter()
         self._prices = Prices(providers, settings)
         self._prices.get_ready(target for target in settings.targets if target.provider in providers)
-        self.budget = SpentBudget(settings.budget_usd)
+        self.budget = Budget(settings.budget_usd)
         self._asked: set[str] = set()
-        self._ready: dict[str, asyncio.Task[JsonObject]] = {}
+        self._ready: dict[str, asyncio.Future[None]] = {}
         self._identified: set[str] = set()
         self._caches: defaultdict[tuple[str, str], PromptCache] = defaultdict(PromptCache)
 
-    async def fetch(self, job: PlannedCell, limit: int, on_send: Callable[[], None]) -> JobResult:
-        """Send the cell when its endpoint, which takes `limit` requests at once, has room.
+    async def send(self, token: str, cell: Cell, request: Request, queued_at: float) -> CallResult:
+        """Send a cell, with its retries; before the first of a target, make the target ready.
 
         Args:
-            job: the cell.
-            limit: of the endpoint.
-            on_send: is called just before.
+            token: for `on_wait`.
+            cell: the cell.
+            request: its request.
+            queued_at: since when a test has waited for it, by `time.perf_counter`.
+
+        Raises:
+            Exception: a provider broke; a fault of a server or a model is a result.
         """
-        received = time.perf_counter()
-        notes: JsonObject = {}
+        target = cell.target
+        provider = self._providers[target.provider]
+        self._in_flight[provider.endpoint] += 1
         try:
-            provider = self._providers[job.target.provider]
-            async with self._endpoints.slot(provider.endpoint, limit):
-                on_send()
-                ending = await self._ask(provider, job, received, notes)
-                if isinstance(ending.result, Reply) and job.target.label not in self._identified:
-                    # After the first answer, so that the questions wait for no loading and delay no clock;
-                    # in the slot, so that a local server never has two requests at once.
-                    self._identified.add(job.target.label)
-                    with contextlib.suppress(asyncio.CancelledError):  # the run ends; the answer has come
-                        server = await self._fingerprint(provider, job.target)
-                        notes["serving"] = {**notes.get("serving", {}), "server": server}
-        except Exception as error:
-            return JobResult(token=job.token, error=error, notes=notes)
-        return JobResult(token=job.token, ending=ending, notes=notes)
+            result = await self._ask(provider, token, target, request, queued_at)
+            if isinstance(result.result, Reply) and target.label not in self._identified:
+                # After the first answer, so that the questions wait for no loading and delay no clock;
+                # before the next cell, so that a local server never has two requests at once.
+                self._identified.add(target.label)
+                with contextlib.suppress(asyncio.CancelledError):  # the run ends; the answer has come
+                    self._on_fact(target, {"serving": {"server": await self._fingerprint(provider, target)}})
+        finally:
+            self._in_flight[provider.endpoint] -= 1
+        return result
 
     async def served(self, target: Target) -> tuple[str, ...]:
         """Return the names of the models that the target's provider serves.
@@ -121,53 +125,58 @@ class Fetcher:
     # --- one cell ---
 
     async def _ask(
-        self, provider: Provider, job: PlannedCell, received: float, notes: JsonObject
+        self, provider: Provider, token: str, target: Target, request: Request, queued_at: float
     ) -> CallResult:
-        surface = self._settings.surface
-        if surface and surface.missing and job.target.surface != LISTED:
-            return CallResult.never_sent(faults.surface_missing(job.target.provider, surface.missing))
-        if job.request.tools and not provider.takes_tools:
-            return CallResult.never_sent(faults.takes_no("tools", job.target.provider))
-        if (job.request.messages or job.request.turns) and not provider.takes_messages:
-            return CallResult.never_sent(faults.takes_no("messages", job.target.provider))
-        if job.request.images and "images" not in provider.takes:
-            return CallResult.never_sent(faults.takes_no("images", job.target.provider))
-        if fault := self._endpoints.down(provider.endpoint, job.target):
-            return CallResult.never_sent(faults.not_asked(fault))
-        if spent := self._spent(job.target):
-            return CallResult.never_sent(spent)
-        await self._make_ready(provider, job.target, notes)
-        if provider.plays_worlds or not job.request.is_exchange:
-            return await self._attempts(provider, job, received)
-        return await hold_exchange(
-            job.request,
-            lambda request: self._attempts(provider, job._replace(request=request), received),
-            context_tokens=provider.context_tokens(job.request),
-        )
+        if fault := self._never_sent(provider, target, request):
+            return CallResult.never_sent(fault)
+        await self._make_ready(provider, target)
 
-    async def _attempts(self, provider: Provider, job: PlannedCell, received: float) -> CallResult:
-        label = job.target.label
-        cold = label not in self._asked
-        self._asked.add(label)
+        def attempts(request: Request) -> Coroutine[Any, Any, CallResult]:
+            return self._attempts(provider, token, target, request, queued_at)
+
+        if provider.plays_worlds or not request.is_exchange:
+            return await attempts(request)
+        return await hold_exchange(request, attempts, context_tokens=provider.context_tokens(request))
+
+    def _never_sent(self, provider: Provider, target: Target, request: Request) -> Fault | None:
+        """Return why the request is not sent at all, if so."""
+        surface = self._settings.surface
+        if surface and surface.missing and target.surface != LISTED:
+            return faults.surface_missing(target.provider, surface.missing)
+        if request.tools and not provider.takes_tools:
+            return faults.takes_no("tools", target.provider)
+        if (request.messages or request.turns) and not provider.takes_messages:
+            return faults.takes_no("messages", target.provider)
+        if request.images and "images" not in provider.takes:
+            return faults.takes_no("images", target.provider)
+        if fault := self._down.fault(provider.endpoint, target):
+            return faults.not_asked(fault)
+        return self._spent(target)
+
+    async def _attempts(
+        self, provider: Provider, token: str, target: Target, request: Request, queued_at: float
+    ) -> CallResult:
+        cold = target.label not in self._asked
+        self._asked.add(target.label)
         began = time.perf_counter()
         waited_s = 0.0
         attempt = 0
         costs: list[tuple[Reply | Fault, float | None]] = []
-        ending: CallResult | None = None
+        ended: CallResult | None = None
         while True:
-            if spent := self._spent(job.target):
-                return ending or CallResult.never_sent(spent)
+            if spent := self._spent(target):
+                return ended or CallResult.never_sent(spent)
             attempt += 1
-            in_flight = self._endpoints.in_flight(provider.endpoint)
-            cache = self._caches[provider.endpoint, job.request.model]
-            result, timing = await ask_once(provider, job.request, cache)
+            in_flight = self._in_flight[provider.endpoint]
+            cache = self._caches[provider.endpoint, request.model]
+            result, timing = await ask_once(provider, request, cache)
             if isinstance(result, Fault) and result.failure_type == "model_not_found":
-                result = await self._with_served(result, job.target)
-            costs.append((result, self._charge(provider, job.target, job.request, result, timing)))
+                result = await self._with_served(result, target)
+            costs.append((result, self._charge(provider, target, request, result, timing)))
             wait_s = None
             if isinstance(result, Fault):
                 shown = replace(result, message=self._redactor.text(result.message))
-                self._endpoints.mark(provider.endpoint, job.target, shown)
+                self._down.add(provider.endpoint, target, shown)
                 if not result.sent:
                     return CallResult.never_sent(result)
                 wait_s = wait_before_retry(
@@ -175,23 +184,23 @@ class Fetcher:
                     attempt=attempt,
                     retries=self._settings.retries,
                     elapsed_s=time.perf_counter() - began,
-                    timeout_s=job.request.timeout_s,
+                    timeout_s=request.timeout_s,
                     random=random.random,
                 )
-            ending = CallResult(
+            ended = CallResult(
                 result=result,
                 timing=timing,
                 attempts=attempt,
                 retry_wait_ms=waited_s * 1000,
-                queue_ms=(began - received) * 1000,
+                queue_ms=(began - queued_at) * 1000,
                 cold_start=cold,
                 in_flight=in_flight,
                 cost_usd=total_usd(costs),
             )
             if wait_s is None:
-                return ending
+                return ended
             assert isinstance(result, Fault), "only a fault is asked again"
-            self.publish(Waiting(token=job.token, why=result.message, seconds=wait_s))
+            self._on_wait(token, self._redactor.text(result.message), wait_s)
             await asyncio.sleep(wait_s)
             waited_s += wait_s
 
@@ -229,25 +238,21 @@ class Fetcher:
 
     # --- a target's first cell ---
 
-    async def _make_ready(self, provider: Provider, target: Target, notes: JsonObject) -> None:
+    async def _make_ready(self, provider: Provider, target: Target) -> None:
         """Take a snapshot of the machine and warm the target up, before its first cell."""
         label = target.label
-        if label in self._ready:
-            await asyncio.shield(self._ready[label])
-            return
-        notes["before"] = collect_snapshot()
-        if not provider.warms_up:
-            self._ready[label] = _done()
-            return
-        self._ready[label] = asyncio.ensure_future(self._warmed_up(provider, target))
-        notes["serving"] = await self._ready[label]
+        if label not in self._ready:
+            self._on_fact(target, {"before": collect_snapshot()})
+            work = self._warmed_up(provider, target) if provider.warms_up else asyncio.sleep(0)
+            self._ready[label] = asyncio.ensure_future(work)
+        await asyncio.shield(self._ready[label])
 
-    async def _warmed_up(self, provider: Provider, target: Target) -> JsonObject:
-        """Return `{"warm_up": {"e2e_ms", "ok", "message"}}`; if it failed, the cells will say why too."""
-        done = self._redactor.value(await self._warm_up(provider, target))
+    async def _warmed_up(self, provider: Provider, target: Target) -> None:
+        """Note `{"warm_up": {"e2e_ms", "ok", "message"}}`; if it failed, the cells will say why too."""
+        done = await self._warm_up(provider, target)
         if done["warm_up"]["ok"]:
             self._asked.add(target.label)
-        return cast("JsonObject", done)
+        self._on_fact(target, {"serving": self._redactor.value(done)})
 
     async def _warm_up(self, provider: Provider, target: Target) -> JsonObject:
         request = Request(
@@ -276,13 +281,6 @@ class Fetcher:
     @cached_property
     def _redactor(self) -> Redactor:
         return Redactor.of_run(self._providers.values(), os.environ)
-
-
-def _done() -> asyncio.Task[JsonObject]:
-    async def nothing() -> JsonObject:
-        return {}
-
-    return asyncio.ensure_future(nothing())
 
 
 def _no_warm_up(why: str) -> JsonObject:

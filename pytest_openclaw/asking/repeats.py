@@ -1,4 +1,4 @@
-"""Which repeats may be sent, as the asker knows it; it is decided where the rows arrive."""
+"""Which repeats of a target may be sent; it is decided where the rows arrive."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pytest_openclaw.asking.messages import PlannedCell, RepeatDecision
+    from pytest_openclaw.types.prompts import Cell
 
 Permit = Literal["ask", "wait", "leave_out"]
 
 
 class RepeatPermits:
-    """What is decided on the repeats of each target, when they end with a settled tier."""
+    """The decisions on the repeats of each target; without a plan every cell may be sent."""
 
     def __init__(self) -> None:
         self._through: dict[str, int] = {}
@@ -21,11 +21,11 @@ class RepeatPermits:
         self._last: dict[str, int] = {}
         self._mixed: set[str] = set()
 
-    def plan(self, cells: Iterable[PlannedCell]) -> None:
-        """Take cells of the session, in their order; from now on a repeat waits for the one before it.
+    def plan(self, cells: Iterable[Cell]) -> None:
+        """Take the cells of a session, in their order; from now on a repeat waits for the one before it.
 
-        Not where a target's repeats come in another order (`--ff`, another plugin): a cell would wait for
-        one that comes after it.
+        A target whose repeats come in another order (`--ff`, another plugin) waits for nothing: a cell would
+        wait for one that comes after it.
         """
         for cell in cells:
             if cell.is_fixed_repeat:
@@ -35,15 +35,14 @@ class RepeatPermits:
                 self._mixed.add(label)
             self._last[label] = cell.repeat
 
-    def receive(self, decision: RepeatDecision) -> None:
-        """Take a decision, any number of times."""
-        label, repeat = decision.target, decision.repeat
-        self._through[label] = max(repeat, self._through.get(label, 0))
-        if decision.ends is not None:
-            self._ends[label] = (repeat, decision.ends)
+    def receive(self, target: str, repeat: int, ends: str | None) -> None:
+        """Take a decision: the label of a target, the repeat, and why no further repeat is sent, if so."""
+        self._through[target] = max(repeat, self._through.get(target, 0))
+        if ends is not None:
+            self._ends[target] = (repeat, ends)
 
-    def permit(self, cell: PlannedCell) -> Permit:
-        """Say whether the cell may be sent: not before its target's repeats so far are decided on.
+    def permit(self, cell: Cell) -> Permit:
+        """Return whether the cell may be sent: not before its target's repeats so far are decided on.
 
         A cell whose prompt sets its own number of repeats waits for nothing.
         """
@@ -55,14 +54,14 @@ class RepeatPermits:
         waits = label in self._last and label not in self._mixed
         return "wait" if waits and self._through.get(label, 0) < cell.repeat - 1 else "ask"
 
-    def why_left_out(self, cell: PlannedCell) -> str | None:
-        """Return why the cell is not sent any more; None if it is."""
+    def why_left_out(self, cell: Cell) -> str | None:
+        """Return why the cell is not sent; None if it is."""
         if cell.is_fixed_repeat:
             return None
         repeat, why = self._ends.get(cell.target.label, (cell.repeat, None))
         return why if cell.repeat > repeat else None
 
-    def go_on(self, cell: PlannedCell) -> None:
-        """Send the cell's repeat without a decision: its test is under way, and waiting would not end."""
+    def go_on(self, cell: Cell) -> None:
+        """Allow the cell's repeat without a decision: its test waits, and no decision can come."""
         label = cell.target.label
         self._through[label] = max(cell.repeat - 1, self._through.get(label, 0))

@@ -1,12 +1,13 @@
-"""Which faults are retried, and after what wait."""
+"""What bounds requests: which faults are retried and after what wait, slots, outages, the budget."""
 
 from __future__ import annotations
 
 import pytest
 
-from pytest_openclaw.asking.retry import wait_before_retry
+from pytest_openclaw.asking.limits import Budget, DownMarks, wait_before_retry
 from pytest_openclaw.types import faults
 from pytest_openclaw.types.replies import Fault
+from pytest_openclaw.types.targets import Target
 
 BUSY = faults.refused_by_server("p", "m", faults.WireError(status=429))
 
@@ -75,3 +76,51 @@ def test_faults_that_are_final(fault: Fault) -> None:
 def test_a_lost_connection_is_asked_again() -> None:
     """A reset before any byte may be temporary."""
     assert _wait(faults.connection_lost("p", "reset")) is not None
+
+
+# --- outages ------------------------------------------------------------------------------------
+
+A, B = Target(provider="p", model="a"), Target(provider="p", model="b")
+REFUSED = faults.unreachable("p", "u", "refused")
+NO_KEY = faults.auth_missing("p", "set a key")
+
+
+def test_the_first_fault_of_an_endpoint_stays() -> None:
+    """Later cells report the first fault."""
+    down = DownMarks()
+    down.add("l", A, REFUSED)
+    down.add("l", A, faults.not_installed("p", "gone"))
+
+    assert down.fault("l", B) is REFUSED
+    assert down.fault("elsewhere", A) is None
+
+
+def test_a_target_goes_down_alone() -> None:
+    """Missing credentials of one target say nothing about another."""
+    down = DownMarks()
+    down.add("l", A, NO_KEY)
+
+    assert (down.fault("l", A), down.fault("l", B)) == (NO_KEY, None)
+
+
+def test_a_cells_own_fault_marks_no_target() -> None:
+    """A timeout is reported in its own row alone."""
+    down = DownMarks()
+    down.add("l", A, faults.timed_out("p", 1.0))
+
+    assert down.fault("l", A) is None
+
+
+# --- the budget ---------------------------------------------------------------------------------
+
+
+def test_a_budget_is_empty_when_it_is_spent() -> None:
+    """Without a budget nothing is counted."""
+    budget, unlimited = Budget(10.0), Budget(None)
+    for usd in (4.0, 6.0):
+        assert not budget.is_empty
+        budget.pay(usd)
+    unlimited.pay(5.0)
+
+    assert (budget.spent_usd, budget.is_empty) == (10.0, True)
+    assert (unlimited.spent_usd, unlimited.is_empty) == (0.0, False)

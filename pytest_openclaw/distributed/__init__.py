@@ -1,1 +1,0 @@
-"""Runs a session on xdist workers: controller, worker, messages, scheduling."""

@@ -1,0 +1,290 @@
+"""The engine's process: it is ready, or there is one clear sentence and no process; one model at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from pytest_openclaw.core.errors import EngineCrashError, EngineError
+from pytest_openclaw.providers.llama_cpp.engine import Engines, EngineSpec, child_environ, start_engine
+from tests.e2e.processes import BOUND_S, is_gone, wait_until
+from tests.unit.providers.llama_cpp.fake_engine import FAKE, NEVER_READY, dying, engine_of, failing
+
+pytestmark = pytest.mark.usefixtures("any_machine")
+
+OWNER = """
+import asyncio, json, sys
+from pathlib import Path
+from pytest_openclaw.providers.llama_cpp import checks
+from pytest_openclaw.providers.llama_cpp.engine import EngineSpec, start_engine
+checks.check_before_start = lambda: None
+
+async def own():
+    spec = EngineSpec(weights=Path("a.gguf"), alias="a.gguf")
+    engine = await start_engine(spec, Path(sys.argv[1]), environ={}, command=json.loads(sys.argv[2]))
+    print(engine.pid, flush=True)
+    await asyncio.sleep(600)
+
+asyncio.run(own())
+"""
+
+
+def spec_of(model):
+    """The spec of a made-up model."""
+    return EngineSpec(weights=Path("/private") / model, alias=model)
+
+
+async def start(command, folder, within_s=60):
+    """Start an engine of `a.gguf`."""
+    log = folder / "engine.log"
+    return await start_engine(spec_of("a.gguf"), log, environ={}, command=command, ready_within_s=within_s)
+
+
+@asynccontextmanager
+async def open_engines(folder):
+    """Fake engines that are ended."""
+    engines = Engines(spec_of, folder, {}, FAKE)
+    try:
+        yield engines
+    finally:
+        await engines.aclose()
+        await engines.aclose()
+
+
+async def served_by(engines, model):
+    """The process that serves a model now."""
+    async with engines.serving(model) as engine:
+        return engine.pid
+
+
+def test_a_ready_engine_is_described(tmp_path):
+    """It continues to run, in its own session, in which a terminal's Ctrl-C does not reach it."""
+
+    async def use():
+        engine = await start(FAKE, tmp_path)
+        assert (engine.url, engine.token, engine.is_running) == ("http://127.0.0.1:9", "dummy", True)
+        assert os.getsid(engine.pid) == engine.pid
+        await engine.stop()
+        return engine
+
+    engine = asyncio.run(use())
+
+    assert not engine.is_running
+    assert is_gone(engine.pid)
+
+
+@pytest.mark.parametrize(
+    ("command", "sentence"),
+    [
+        pytest.param(
+            dying("SIGILL"),
+            "the embedded engine needs a CPU with AVX2, and this one has none. Use a machine that has it, "
+            "or a server of your own: --openclaw-models=ollama_openai/MODEL",
+            id="no-avx2",
+        ),
+        pytest.param(
+            dying("SIGKILL"),
+            "there is not enough memory to load a.gguf. Free some, or use a smaller model.",
+            id="killed",
+        ),
+        pytest.param(
+            failing("ImportError: libgomp.so.1: cannot open shared object file: No such file or directory"),
+            "libgomp.so.1 is missing on this system. Install libgomp1, for example: apt-get install libgomp1",
+            id="no-libgomp",
+        ),
+        pytest.param(
+            failing("first\nlast", status=7),
+            "the embedded engine ended with exit status 7 before it was ready. Last words: last",
+            id="another-reason",
+        ),
+        pytest.param(
+            failing("cannot read /private/a.gguf"),
+            "the embedded engine ended with exit status 1 before it was ready. Last words: cannot read a.gguf",
+            id="private-path",
+        ),
+        pytest.param(
+            engine_of("import sys; sys.stdout.write('READY {')"),
+            "the embedded engine ended with exit status 0 before it was ready. Last words: none",
+            id="half-a-ready-line",
+        ),
+    ],
+)
+def test_an_engine_that_ends_is_explained(command, sentence, tmp_path):
+    """The reason of an early end is reported to the user in one sentence."""
+    with pytest.raises(EngineError) as caught:
+        asyncio.run(start(command, tmp_path))
+
+    assert str(caught.value) == sentence
+
+
+def test_a_command_that_is_not_there_is_explained(tmp_path):
+    """An interpreter that cannot be run is an engine error too."""
+    with pytest.raises(EngineError) as caught:
+        asyncio.run(start((str(tmp_path / "no-python"),), tmp_path))
+
+    assert str(caught.value) == (
+        f"the embedded engine cannot be started: {tmp_path}/no-python: No such file or directory"
+    )
+
+
+def test_a_machine_that_cannot_run_it_starts_nothing(tmp_path, monkeypatch):
+    """The result of the checks is reported before any process is started."""
+
+    def complain():
+        raise EngineError("no AVX2")
+
+    monkeypatch.setattr("pytest_openclaw.providers.llama_cpp.checks.check_before_start", complain)
+
+    with pytest.raises(EngineError, match="no AVX2"):
+        asyncio.run(start(FAKE, tmp_path))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_engine_that_is_never_ready_is_ended(tmp_path):
+    """The wait is limited, the message says for how long, and no process is left."""
+    with pytest.raises(EngineError) as caught:
+        asyncio.run(start(NEVER_READY, tmp_path, within_s=6))
+
+    pid = pid_in(tmp_path)
+    assert str(caught.value) == f"the embedded engine did not load a.gguf within 6 s. Last words: {pid}"
+    assert is_gone(pid)
+
+
+def test_a_cancelled_start_ends_the_process(tmp_path):
+    """Ctrl-C while the weights are loaded leaves no process behind."""
+
+    async def give_up():
+        starting = asyncio.create_task(start(NEVER_READY, tmp_path))
+        while not pid_in(tmp_path):
+            await asyncio.sleep(0.02)
+        starting.cancel()
+        await asyncio.wait([starting])
+        return starting.cancelled()
+
+    assert asyncio.run(give_up())
+    assert is_gone(pid_in(tmp_path))
+
+
+def pid_in(folder):
+    """The process id that `NEVER_READY` writes to its log; None before it has."""
+    log = folder / "engine.log"
+    said = log.read_text() if log.exists() else ""
+    return int(said) if said.endswith("\n") else None
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
+def test_the_engine_ends_with_its_owner(how, tmp_path):
+    """However the process ends that has started the engine, the engine exits by itself."""
+    command = [sys.executable, "-c", OWNER, str(tmp_path / "engine.log"), json.dumps(FAKE)]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=Path.cwd()
+    ) as owner:
+        pid = int(owner.stdout.readline())
+        owner.send_signal(how)
+        owner.wait(BOUND_S)
+
+    assert wait_until(lambda: is_gone(pid))
+
+
+def test_environment_of_the_user_does_not_shape_the_engine():
+    """Proxies and variables of llama.cpp and OpenMP are removed; the library path is kept."""
+    shaping = ("http_proxy", "ALL_PROXY", "OMP_NUM_THREADS", "LLAMA_ARG_CTX_SIZE", "GGML_X", "GOMP_SPINCOUNT")
+    needed = {"PATH": "/bin", "LD_LIBRARY_PATH": "/opt/lib"}
+
+    environ = child_environ({**dict.fromkeys(shaping, "x"), **needed})
+
+    assert environ.pop("PYTHONPATH")
+    assert environ == {**needed, "GOMP_SPINCOUNT": "1000"}
+
+
+# --- one engine at a time -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("models", "n"),
+    [
+        pytest.param("aa", 1, id="kept-between-uses"),
+        pytest.param("aba", 3, id="ended-before-the-next-starts"),
+    ],
+)
+def test_one_engine_at_a_time(models, n, tmp_path):
+    """A model's engine stays until another model is requested, or all is closed."""
+
+    async def use():
+        pids = []
+        async with open_engines(tmp_path) as engines:
+            for model in models:
+                pids.append(await served_by(engines, model))
+                assert [not is_gone(pid) for pid in pids] == [pid == pids[-1] for pid in pids]
+        return pids
+
+    pids = asyncio.run(use())
+
+    assert len(set(pids)) == n
+    assert is_gone(pids[-1])
+
+
+def test_another_model_waits_until_the_engine_is_idle(tmp_path):
+    """Uses of one model may overlap; a cancelled one does not keep the next model waiting."""
+
+    async def hold(engines, go_on):
+        async with engines.serving("a") as engine:
+            await go_on.wait()
+            return engine.is_running
+
+    async def use():
+        go_on = asyncio.Event()
+        async with open_engines(tmp_path) as engines:
+            first, second = (asyncio.create_task(hold(engines, go_on)) for _ in range(2))
+            other = asyncio.create_task(served_by(engines, "b"))
+            _, waiting = await asyncio.wait([other], timeout=1)
+            first.cancel()
+            go_on.set()
+            return len(waiting), await second, await other
+
+    n_waiting, was_kept, _ = asyncio.run(use())
+
+    assert (n_waiting, was_kept) == (1, True)
+
+
+def test_an_engine_that_does_not_start_leaves_others_usable(tmp_path):
+    """After an engine that does not start, the same and others are tried as usual."""
+
+    async def use():
+        async with open_engines(tmp_path) as engines:
+            for _ in range(2):
+                with pytest.raises(EngineError, match="exit status 3"):
+                    await served_by(engines, "broken")
+            await served_by(engines, "a")
+
+    asyncio.run(use())
+
+
+def test_a_crashed_engine_is_restarted_once(tmp_path):
+    """After the second crash its model is given up, with the engine's last output; others are served."""
+
+    async def crash(engines):
+        async with engines.serving("a") as engine:
+            assert not await engine.has_died()
+            os.kill(engine.pid, signal.SIGKILL)
+            assert await engine.has_died()
+
+    async def use():
+        async with open_engines(tmp_path) as engines:
+            await crash(engines)
+            await crash(engines)
+            for _ in range(2):
+                with pytest.raises(EngineCrashError) as caught:
+                    await served_by(engines, "a")
+            await served_by(engines, "b")
+        return str(caught.value)
+
+    assert asyncio.run(use()) == "the embedded engine died twice while serving a. Last words: loaded a"
