@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from operator import attrgetter
 from typing import Any
 
 from pytest_openclaw.stats.tool_use import bare_turns
@@ -13,7 +14,9 @@ LEFT_OUT: dict[str, Any] = {
     "extra": {},
 }  # fmt: skip
 """The texts, with the values that they have here: no figure depends on them."""
-_KEPT = tuple(one.name for one in fields(Record) if one.name not in {*LEFT_OUT, "turns"})
+_APART = {*LEFT_OUT, "turns", "reruns"}
+_KEPT = tuple(one.name for one in fields(Record) if one.name not in _APART)
+_kept_of = attrgetter(*_KEPT)
 
 
 def without_texts(record: Record) -> Record:
@@ -29,11 +32,11 @@ class LightRecords:
 
     def of(self, record: Record) -> Record:
         """Return `without_texts(record)`."""
-        values = {name: self._shared(getattr(record, name)) for name in _KEPT}
-        turns = bare_turns(record.turns)
-        return Record(**values, **LEFT_OUT, turns=turns and self._known.setdefault(repr(turns), turns))
-
-    def _shared(self, value: Any) -> Any:
-        is_text = isinstance(value, str)
-        are_texts = isinstance(value, tuple) and all(isinstance(one, str) for one in value)
-        return self._known.setdefault(value, value) if is_text or are_texts else value
+        share, turns = self._known.setdefault, bare_turns(record.turns)
+        kept = [share(value, value) if type(value) in (str, tuple) else value for value in _kept_of(record)]
+        return Record(
+            **dict(zip(_KEPT, kept, strict=True)),
+            **LEFT_OUT,
+            turns=turns and share(repr(turns), turns),
+            reruns=record.reruns,
+        )
