@@ -53,7 +53,12 @@ async def ask_once(
     started_at_ms = epoch_ms(started)
     result: Reply | Fault
     try:
-        reply = await _ask(provider, _with_context(request))
+        work = provider.ask(_with_context(request))
+        if type(provider).ask is OverHttp.ask and is_built_in(provider):
+            reply = await work  # it bounds its own attempt and makes valid texts
+        else:
+            reply = _valid(await within(_patience_s(provider, request), work))
+        reply = bounded_reply(reply)
         if cut := cut_prompt(provider.setup.name, request, reply, cache.most_tokens):
             result = replace(cut, usage=usages_of(reply), cut=reply.cut)  # its tokens are charged
         else:
@@ -69,15 +74,6 @@ async def ask_once(
     e2e_ms = (time.perf_counter() - started) * 1000
     outside = Timing(started_at_ms=started_at_ms, ended_at_ms=started_at_ms + round(e2e_ms), e2e_ms=e2e_ms)
     return result, result.timing or outside
-
-
-async def _ask(provider: Provider, request: Request) -> Reply:
-    """Return the reply as it is judged; what a plugin's provider does wrong stays its own cell's."""
-    work = provider.ask(request)
-    if type(provider).ask is OverHttp.ask and is_built_in(provider):
-        # It bounds its own attempt and makes valid texts: no second task and no second timer for each call.
-        return bounded_reply(await work)
-    return bounded_reply(_valid(await within(_patience_s(provider, request), work)))
 
 
 def _with_context(request: Request) -> Request:

@@ -93,9 +93,20 @@ class Sender:
         """
         target = cell.target
         provider = self._providers[target.provider]
+
+        def attempts(request: Request) -> Coroutine[Any, Any, CallResult]:
+            return self._attempts(provider, token, target, request, queued_at)
+
         self._in_flight[provider.endpoint] += 1
         try:
-            result = await self._ask(provider, token, target, request, queued_at)
+            if fault := self._never_sent(provider, target, request):
+                return CallResult.never_sent(fault)
+            await self._make_ready(provider, target)
+            if provider.plays_worlds or not request.is_exchange:
+                result = await attempts(request)
+            else:
+                context_tokens = provider.context_tokens(request)
+                result = await hold_exchange(request, attempts, context_tokens=context_tokens)
             if isinstance(result.result, Reply) and target.label not in self._identified:
                 # After the first answer, so that the questions wait for no loading and delay no clock;
                 # before the next cell, so that a local server never has two requests at once.
@@ -123,20 +134,6 @@ class Sender:
         await asyncio.gather(*closings, return_exceptions=True)
 
     # --- one cell ---
-
-    async def _ask(
-        self, provider: Provider, token: str, target: Target, request: Request, queued_at: float
-    ) -> CallResult:
-        if fault := self._never_sent(provider, target, request):
-            return CallResult.never_sent(fault)
-        await self._make_ready(provider, target)
-
-        def attempts(request: Request) -> Coroutine[Any, Any, CallResult]:
-            return self._attempts(provider, token, target, request, queued_at)
-
-        if provider.plays_worlds or not request.is_exchange:
-            return await attempts(request)
-        return await hold_exchange(request, attempts, context_tokens=provider.context_tokens(request))
 
     def _never_sent(self, provider: Provider, target: Target, request: Request) -> Fault | None:
         """Return why the request is not sent at all, if so."""

@@ -142,11 +142,19 @@ class OverHttp(Provider):
             raise CallFailed(faults.sees_no_images(self.setup.name, request.model))
         while True:
             body = self.body(request)
+            url = f"{self.address.base_url}{self.route(request)}"
+            call = self._call(url, with_fields(body, request.fields), model=request.model)
+            exchange = Exchange(streaming=request.stream)
             try:
-                return await self.send(request, body)
+                reply = await self._client.ask(call, self.dialect, exchange, timeout_s=request.timeout_s)
             except CallFailed as failed:
+                if failed.fault.written:
+                    return _unread(failed.fault)
                 if not self.adapt(request, body, failed.fault):
                     raise
+            else:
+                # Only an exchange has a next request, which they are for.
+                return replace(reply, carried=()) if reply.carried and not request.is_exchange else reply
 
     @property
     def endpoint(self) -> str:
@@ -198,24 +206,6 @@ class OverHttp(Provider):
     def passed_on(self, path: str, body: JsonObject, *, model: str) -> Call:
         """Return another program's request to this server, with the key, which that program does not have."""
         return self._call(f"{self.address.base_url}{path}", body, model=model)
-
-    async def send(self, request: Request, body: JsonObject) -> Reply:
-        """Send one body and read its answer.
-
-        Raises:
-            CallFailed: the answer is missing or incomplete.
-        """
-        body = with_fields(body, request.fields)
-        call = self._call(f"{self.address.base_url}{self.route(request)}", body, model=request.model)
-        exchange = Exchange(streaming=request.stream)
-        try:
-            reply = await self._client.ask(call, self.dialect, exchange, timeout_s=request.timeout_s)
-        except CallFailed as failed:
-            if not failed.fault.written:
-                raise
-            return _unread(failed.fault)
-        # Only an exchange has a next request, which they are for.
-        return replace(reply, carried=()) if reply.carried and not request.is_exchange else reply
 
     async def fetch(self, url: str, body: JsonObject | None = None, *, timeout_s: float) -> JsonObject:
         """Query the server about itself: GET, or POST with a body.
