@@ -14,11 +14,10 @@ import logging
 import socket
 import ssl
 import time
-from contextlib import asynccontextmanager
 from dataclasses import replace
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urljoin, urlsplit
 
 import httpx2
@@ -31,7 +30,7 @@ from pytest_openclaw.types import faults
 from pytest_openclaw.types.faults import CallFailed
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
     from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.providers.exchange import Exchange
@@ -98,11 +97,12 @@ class HttpClient:
             CallFailed: the answer is missing or incomplete; the fault has the received part and its times.
         """
         try:
-            async with (
-                asyncio.timeout(timeout_s),
-                self._open(call, exchange.receive_sent) as response,
-            ):
-                await self._read(response, call, dialect, exchange, copy)
+            async with asyncio.timeout(timeout_s):
+                response = await self._send(call, exchange.receive_sent)
+                try:
+                    await self._read(response, call, dialect, exchange, copy)
+                finally:
+                    await response.aclose()
             return exchange.reply()
         except TimeoutError:
             fault = faults.timed_out(self.name, timeout_s)
@@ -123,11 +123,15 @@ class HttpClient:
         """
         body = bytearray()
         try:
-            async with asyncio.timeout(timeout_s), self._open(call) as response:
-                limit = SizeLimit(self.name, response.headers, limits.MOST_EVENT_BYTES)
-                async for piece in response.aiter_bytes():
-                    limit.add(piece)
-                    body += piece
+            async with asyncio.timeout(timeout_s):
+                response = await self._send(call)
+                try:
+                    limit = SizeLimit(self.name, response.headers, limits.MOST_EVENT_BYTES)
+                    async for piece in response.aiter_bytes():
+                        limit.add(piece)
+                        body += piece
+                finally:
+                    await response.aclose()
         except TimeoutError:
             raise CallFailed(faults.timed_out(self.name, timeout_s)) from None
         except httpx2.HTTPError as error:
@@ -173,11 +177,8 @@ class HttpClient:
 
     # --- the request ------------------------------------------------------------------------------
 
-    @asynccontextmanager
-    async def _open(
-        self, call: Call, sent: Callable[[float], None] = lambda _: None
-    ) -> AsyncIterator[httpx2.Response]:
-        """Send the call and give its successful answer, whose body is still arriving.
+    async def _send(self, call: Call, sent: Callable[[float], None] = lambda _: None) -> httpx2.Response:
+        """Send the call and return its successful answer, whose body is still arriving; the caller closes it.
 
         Args:
             call: the request.
@@ -186,24 +187,8 @@ class HttpClient:
         Raises:
             CallFailed: there is no answer, or it is an error or a redirect to another origin.
         """
-        url = call.url
-        response = await self._send(call, url, sent)
-        try:
-            for _ in range(MOST_REDIRECTS):
-                target = _target(response, url)
-                if not target or not _may_follow(response, url, target):
-                    break
-                await response.aclose()
-                url = target
-                response = await self._send(call, url, sent)
-            if not response.is_success:
-                raise CallFailed(await self._refusal(call, response, url))
-            yield response
-        finally:
-            await response.aclose()
-
-    async def _send(self, call: Call, url: str, sent: Callable[[float], None]) -> httpx2.Response:
-        is_new = False
+        url, n_redirects = call.url, 0
+        is_new = was_lost = False
 
         async def note(event: str, _: object) -> None:
             nonlocal is_new
@@ -212,30 +197,27 @@ class HttpClient:
             elif event.endswith("send_request_headers.started"):
                 sent(time.perf_counter())
 
-        try:
-            # Built without the client, which would add headers of its own.
-            request = httpx2.Request(
-                "GET" if call.body is None else "POST",
-                url,
-                headers={**_HEADERS, **call.headers},
-                content=None if call.body is None else json.dumps(call.body).encode(),
-                extensions={
-                    "trace": note,
-                    "timeout": httpx2.Timeout(None, connect=CONNECT_TIMEOUT_S).as_dict(),
-                },
-            )
-            client = self._client_for(url)
+        while True:
+            is_new = False
             try:
-                return await client.send(request, stream=True)
-            except (httpx2.NetworkError, httpx2.RemoteProtocolError) as error:
+                response = await self._client_for(url).send(_request(call, url, note), stream=True)
+            except (httpx2.HTTPError, httpx2.InvalidURL) as error:
                 # Servers may close a kept connection at any time (llama.cpp after each stream), also when it
                 # is just used again. The server is still available: the request is sent over a new one.
-                if is_new or not _is_loss(error):
-                    raise
-                return await client.send(request, stream=True)
-        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-            # Without the cause: tracebacks are written, and the cause's locals hold the headers.
-            raise CallFailed(self._no_answer(call, error)) from None
+                if not (is_new or was_lost) and _is_loss(error):
+                    was_lost = True
+                    continue
+                # Without the cause: tracebacks are written, and the cause's locals hold the headers.
+                raise CallFailed(self._no_answer(call, error)) from None
+            if response.is_success:
+                return response
+            try:
+                target = _target(response, url)
+                if not target or n_redirects == MOST_REDIRECTS or not _may_follow(response, url, target):
+                    raise CallFailed(await self._refusal(call, response, url))
+            finally:
+                await response.aclose()
+            url, n_redirects = target, n_redirects + 1
 
     def _client_for(self, url: str) -> httpx2.AsyncClient:
         # A proxy in the environment must not see requests to this machine.
@@ -318,6 +300,17 @@ async def _next(pieces: AsyncIterator[bytes], exchange: Exchange) -> bytes | Non
         if patience_s is None:
             raise
         return None
+
+
+def _request(call: Call, url: str, note: Callable[[str, Any], Awaitable[None]]) -> httpx2.Request:
+    """Build the request without the client, which would add headers of its own."""
+    return httpx2.Request(
+        "GET" if call.body is None else "POST",
+        url,
+        headers={**_HEADERS, **call.headers},
+        content=None if call.body is None else json.dumps(call.body).encode(),
+        extensions={"trace": note, "timeout": httpx2.Timeout(None, connect=CONNECT_TIMEOUT_S).as_dict()},
+    )
 
 
 def _is_loss(error: Exception) -> bool:

@@ -314,8 +314,10 @@ async def kill_engine(provider):
 async def is_processing(provider):
     """Whether the engine is working on a reply."""
     call = provider._call(f"{provider.address.root_url}/slots", None)
-    async with provider._client._open(call) as response:
-        return json.loads(await response.aread())[0]["is_processing"]
+    response = await provider._client._send(call)
+    slots = json.loads(await response.aread())
+    await response.aclose()
+    return slots[0]["is_processing"]
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])

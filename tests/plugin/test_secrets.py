@@ -229,10 +229,10 @@ def prepare(project: Any, monkeypatch: pytest.MonkeyPatch, server: MisbehavingSe
     project.pytester.makeconftest(CONFTEST)
     send = HttpClient._send
 
-    async def broken(self: HttpClient, call: Any, url: str, sent: Any) -> Any:
-        if "library-breaks" in str(call.body) or "/library-breaks:" in url:
+    async def broken(self: HttpClient, call: Any, *args: Any) -> Any:
+        if "library-breaks" in str(call.body) or "/library-breaks:" in call.url:
             raise RuntimeError(f"broken with {call.headers}")
-        return await send(self, call, url, sent)
+        return await send(self, call, *args)
 
     monkeypatch.setattr(HttpClient, "_send", broken)
     project.suite({"P1": ("Hi", {"type": "exact", "value": "no"})})
