@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 INPUT = "openclaw"
 CHANNEL = "openclaw_channel"
 """The keys of a worker's input and of its channel in xdist's `workerinput`."""
+STOP = b""
+"""The message after which a worker runs no further test."""
 CONTROLLER = "openclaw-controller"
 """The name of the plugin that is registered in a controller."""
 
@@ -122,7 +124,16 @@ class WorkerLink:
         self._answers: queue.Queue[bytes | None] = queue.Queue()
         self._used: set[str] = set()
         self._n_reported = 0
-        self._channel.setcallback(self._answers.put, endmarker=None)
+        self._config = config
+        self._channel.setcallback(self._receive, endmarker=None)
+
+    def _receive(self, message: bytes | None) -> None:
+        """Take a message, in execnet's thread."""
+        if message == STOP:
+            session: Any = self._config.pluginmanager.get_plugin("session")
+            session.shouldstop = "the controller stops"
+        else:
+            self._answers.put(message)
 
     def collected(self, cells: Sequence[PlannedCell | None], divided: str | None) -> None:
         """Send what was collected, before xdist sends its own message about it."""
@@ -252,6 +263,12 @@ class Controller:
         self._workers[node].recorded()
         return result
 
+    def pytest_runtest_logfinish(self) -> None:
+        """End the workers when `-x` stops the session: xdist lets them run all that they hold."""
+        if self._dsession.shouldstop:
+            for worker in self._workers.values():
+                worker.stop()
+
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self) -> None:
         """End the tests that wait for a reply, before xdist waits for their workers."""
@@ -297,6 +314,7 @@ class _Worker:
         self._owner = owner
         self._channel = channel
         self._n_recorded = 0
+        self._is_stopping = False
         self._questions: deque[Question] = deque()
         self._lock = threading.Lock()
         channel.setcallback(self._receive)
@@ -323,6 +341,13 @@ class _Worker:
         """Note that a row of the worker's is recorded."""
         self._n_recorded += 1
         self._pass_on()
+
+    def stop(self) -> None:
+        """Let the worker end after its present test."""
+        if not self._is_stopping:
+            self._is_stopping = True
+            with contextlib.suppress(OSError):  # it has died
+                self._channel.send(STOP)
 
     def close(self) -> None:
         """Answer nothing more: a test that waits ends the worker's session."""

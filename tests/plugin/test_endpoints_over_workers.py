@@ -299,7 +299,7 @@ def test_every_cell_by_every_worker_is_refused(plain_project: Any) -> None:
 
     session = plain_project.run("-n", "2", "--dist=each")
 
-    assert "--dist=each would ask every cell once a worker" in session.text
+    assert "--dist=each would ask every cell once in each worker" in session.text
     assert session.status == pytest.ExitCode.USAGE_ERROR
     assert not called.exists()
     assert not session.has_run

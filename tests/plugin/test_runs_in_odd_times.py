@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -55,14 +53,11 @@ def test_a_clock_that_jumps(lab: Lab, whole: Any, mode: tuple[str, ...]) -> None
     with jumping.started(*BEGIN, "--openclaw-concurrency=2", *mode) as session:
         session.wait_for_rows(3)
         session.wait_until(lambda: lab.server.n_waiting == 2)
-        before = session.askers()
-        os.kill(min(before), signal.SIGKILL)
-        session.wait_until(lambda: len(session.askers() - {min(before)}) == len(before))
         lab.server.let_go()
         assert session.end() == 1, lab.text
 
     n_started = (lab.folder / "started.txt").stat().st_size
-    assert n_started == (5 if mode else 3)
+    assert n_started == (3 if mode else 1)
     rows = [json.loads(line) for line in lab.lines()]
     asked = [row for row in rows if row["attempts"]]
     for row in asked:
