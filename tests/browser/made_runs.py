@@ -186,7 +186,9 @@ def _record(
 
 def _judged(prompt: Prompt, record: Record, *, passed: bool, luck: random.Random) -> Record:
     thinking = f"<think>\n{_prose(luck, 40)}\n</think>\n\n" if record.thinking_level else ""
-    record = replace(record, objective_pass=passed, raw_output=thinking + _prose(luck, luck.randint(3, 60)))
+    harm = None if record.probe is None else not passed
+    text = thinking + _prose(luck, luck.randint(3, 60))
+    record = replace(record, objective_pass=passed, harm=harm, raw_output=text)
     if not passed:
         record = replace(
             record,
