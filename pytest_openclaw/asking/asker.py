@@ -191,7 +191,8 @@ class Asker:
 
     def set_runners(self, n: int) -> None:
         """Take how many processes run tests now; a repeat does not wait for a cell that none of them has."""
-        self._tell(self._set_runners, n)
+        self._n_runners = n  # also before the loop has started
+        self._tell(self._release_held)
 
     def stop(self) -> None:
         """Send nothing more; tests that wait for a cell that was not sent get `CellNotSent`."""
@@ -341,10 +342,6 @@ class Asker:
     def _decide(self, target: str, repeat: int, ends: str | None) -> None:
         self._repeats.receive(target, repeat, ends)
         self._feed_all()
-
-    def _set_runners(self, n: int) -> None:
-        self._n_runners = n
-        self._release_held()
 
     def _stop(self) -> None:
         self._is_stopping = True
