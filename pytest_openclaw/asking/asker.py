@@ -105,8 +105,8 @@ class Asker:
     """All requests of a run. Any thread may call its methods.
 
     Attributes:
-        facts: new facts about targets, `before` (a snapshot of the machine's resources) and `serving` (the
-            warm-up and what the server says of itself); the caller removes what it has recorded.
+        facts: new facts about targets: `before` (a snapshot of the machine's resources) and `serving` (the
+            warm-up and the server's description of itself). The caller removes the facts it has recorded.
 
     Args:
         providers: by name, made for this run.

@@ -85,13 +85,13 @@ def wait_before_retry(
 
 
 class Budget:
-    """What a run has spent; each reply's cost counts when it arrives, also of cells that were sent ahead.
+    """The money that a run has spent. The cost of a reply counts when the reply arrives.
 
     Attributes:
         spent_usd: so far; without a budget nothing is counted.
 
     Args:
-        budget_usd: at which nothing more is sent; None is no limit.
+        budget_usd: no request is sent after this much is spent; None sets no limit.
     """
 
     def __init__(self, budget_usd: float | None) -> None:
@@ -104,6 +104,6 @@ class Budget:
         return self.budget_usd is not None and self.spent_usd >= self.budget_usd
 
     def pay(self, usd: float) -> None:
-        """Count what an attempt has cost."""
+        """Add the cost of an attempt."""
         if self.budget_usd is not None:
             self.spent_usd += usd

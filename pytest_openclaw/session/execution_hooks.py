@@ -102,7 +102,7 @@ class ExecutionHooks:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Pass on what is selected, before xdist sends what a worker has collected."""
+        """Give the selected cells to the owner, before xdist sends the list of items."""
         self._cells = [cell_of(item) for item in session.items]
         planned = [
             PlannedCell(token=item.nodeid, cell=cell, is_ahead=may_send_ahead(item)) if cell else None

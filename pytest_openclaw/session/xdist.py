@@ -56,7 +56,7 @@ class WorkerInput:
 
     Attributes:
         targets: their labels, without wildcards.
-        settings: those of a resumed run.
+        settings: the settings that a resumed run takes from its config.
         surface: of OpenClaw; None if no target is asked on it.
         kept: the verdicts that a resumed run keeps.
     """
@@ -69,7 +69,7 @@ class WorkerInput:
 
 @dataclass(frozen=True, kw_only=True)
 class Collected:
-    """What a worker has collected.
+    """The items that a worker has collected.
 
     Attributes:
         cells: of each item, in order; None for an item that is not a cell.
@@ -98,9 +98,9 @@ class JudgedByWorkers:
 
     type = "judged_by_workers"
 
-    def check(self, reply: Reply) -> Verdict:
+    def check(self, reply: Reply) -> Verdict:  # noqa: ARG002 - of the protocol
         """Raise: only workers judge."""
-        raise NotImplementedError("a worker judges it")
+        raise AssertionError("only workers judge with a plugin's validator")
 
 
 class _Pickler(pickle.Pickler):
@@ -245,8 +245,10 @@ class Controller:
     def pytest_handlecrashitem(self, crashitem: str, sched: Scheduling) -> None:
         """Run a cell again that has no row; its reply, if it has come, is still here."""
         if crashitem in self._keys and crashitem not in self._reported_by:
-            # Schedulers of scopes do not implement it: they redistribute a dead worker's items.
-            with contextlib.suppress(NotImplementedError):
+            from xdist.scheduler import LoadScopeScheduling
+
+            # Schedulers of scopes, files and groups redistribute a dead worker's items themselves.
+            if not isinstance(sched, LoadScopeScheduling):
                 sched.mark_test_pending(crashitem)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -272,7 +272,7 @@ class _Incoming:
         self._parser = h11.Connection(h11.SERVER, max_incomplete_event_size=MOST_HEAD_BYTES)
 
     async def head(self) -> h11.Request | None:
-        """Read up to the end of the head; None if it is no HTTP."""
+        """Read up to the end of the head; return None if the bytes are not HTTP."""
         try:
             event = await self._next()
         except h11.RemoteProtocolError:
