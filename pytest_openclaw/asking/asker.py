@@ -41,6 +41,8 @@ SILENCE_S = 60.0
 _BEAT_S = 1.0
 _SWITCH_S = 0.001
 """How long another thread may compute before this one takes the time of a token that has arrived."""
+_HEAD_START_S = 0.003
+"""Of the next request over the test of the last reply: a test that computes delays each step of sending."""
 
 
 def ahead_of(limit: int) -> int:
@@ -354,16 +356,19 @@ class Asker:
         for queue in self._queues.values():
             self._feed(queue)
 
-    def _feed(self, queue: _Queue) -> None:
-        """Send what may be sent now."""
+    def _feed(self, queue: _Queue) -> bool:
+        """Send what may be sent now; return whether there was anything."""
+        has_sent = False
         while not self._is_stopping and len(queue.in_flight) < queue.limit:
             job = self._next_wanted(queue) or self._next_planned(queue)
             if job is None:
-                return
+                break
+            has_sent = True
             job.is_sent = True
             if not job.waiters:
                 queue.ahead.add(job)
             queue.in_flight[job] = asyncio.ensure_future(self._send(queue, job))
+        return has_sent
 
     def _next_wanted(self, queue: _Queue) -> _Job | None:
         for job in [*queue.wanted]:
@@ -409,8 +414,10 @@ class Asker:
             job.result = error
         finally:
             queue.in_flight.pop(job, None)
-            self._feed(queue)
-            self._answer(job)
+            if self._feed(queue):
+                self._loop.call_later(_HEAD_START_S, self._answer, job)
+            else:
+                self._answer(job)
 
     def _answer(self, job: _Job, error: AskerFailed | CellNotSent | None = None) -> None:
         """Give the tests that wait for a cell its result, or the reason why there is none."""
