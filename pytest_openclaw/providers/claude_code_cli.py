@@ -13,26 +13,17 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from pytest_openclaw.core.redact import Redactor
 from pytest_openclaw.providers import processes
-from pytest_openclaw.providers.claude.command_line import (
-    Access,
-    arguments,
-    find_command,
-    limits,
-    scratch_folder,
-    stdin_of,
-    takes_lines,
-)
-from pytest_openclaw.providers.claude.last_line import ended_without_result, meaning_of
-from pytest_openclaw.providers.claude.played_stream import PlayedStream, stream_for
-from pytest_openclaw.providers.claude.stream_json import receive_line
-from pytest_openclaw.providers.claude.tools import OFFER, lay_out_tools, why_not_askable
-from pytest_openclaw.providers.claude.usage import charged
+from pytest_openclaw.providers.claude import command_line
+from pytest_openclaw.providers.claude.command_line import Access, stdin_of, takes_lines, wire_names
+from pytest_openclaw.providers.claude.stream import Ending, Stream, charged
+from pytest_openclaw.providers.exchange import Exchange
 from pytest_openclaw.providers.mcp_tools import what_broke
-from pytest_openclaw.providers.processes import CalledModel, Program
+from pytest_openclaw.providers.processes import Program, new_folders
 from pytest_openclaw.types import faults
 from pytest_openclaw.types.faults import CallFailed
 from pytest_openclaw.types.protocols import Provider, ProviderSetup
@@ -40,8 +31,6 @@ from pytest_openclaw.types.replies import Fault
 
 if TYPE_CHECKING:
     from pytest_openclaw.core.json_types import JsonObject
-    from pytest_openclaw.providers.claude.stream_json import Stream
-    from pytest_openclaw.providers.processes import Running
     from pytest_openclaw.types.replies import Reply
     from pytest_openclaw.types.requests import Request
 
@@ -49,7 +38,8 @@ if TYPE_CHECKING:
 TIDY_S = 2.0
 VERSION_TIMEOUT_S = 20.0
 NO_MESSAGES = "the Claude CLI cannot be given messages that have happened; it asks whatever the user says."
-WENT_ON = (
+SAME_NAMES = "the Claude CLI takes letters, digits, _ and - in names, and so two tools have the same one."
+CONTINUED = (
     "the CLI asked its model again by itself, after an answer that was empty or cut off, so the user's next"
     " message was not sent. Raise the prompt's max_output_tokens if it was cut off."
 )
@@ -74,7 +64,7 @@ class ClaudeCodeCLI(Provider):
             TargetError: ANTHROPIC_BASE_URL, or the endpoint's address, is invalid.
         """
         super().__init__(setup)
-        self._access = Access.of(setup)
+        self._access = Access(setup)
         self._version: str | None = None
 
     @property
@@ -123,7 +113,16 @@ class ClaudeCodeCLI(Provider):
         """The CLI's version, as it prints it."""
         del model  # one CLI for all of them
         if self._version is None:
-            self._version = await self._ask_version()
+            command = command_line.find_command(self.setup)
+            with new_folders(*command_line.FOLDERS) as folder:
+                program = Program(
+                    argv=(*command, "--version"),
+                    env=self._access.environment(folder),
+                    cwd=folder / command_line.WORK,
+                )
+                self._version = await processes.first_line(
+                    self.setup.name, program, within_s=VERSION_TIMEOUT_S
+                )
         return {"cli_version": self._version} if self._version else {}
 
     async def ask(self, request: Request) -> Reply:
@@ -132,26 +131,27 @@ class ClaudeCodeCLI(Provider):
         Raises:
             CallFailed: there is no reply.
         """
-        command = find_command(self.setup)
+        command, name = command_line.find_command(self.setup), self.setup.name
         if request.messages or request.history:
-            raise CallFailed(faults.cannot_play(self.setup.name, NO_MESSAGES))
-        if why := why_not_askable(request):
-            raise CallFailed(faults.cli_failed(self.setup.name, why))
-        with scratch_folder(request.system) as scratch:
-            env = self._access.environment(scratch) | limits(request)
-            if request.tools:
-                lay_out_tools(scratch.folder, request, environ=self.setup.environ, inherited=env)
+            raise CallFailed(faults.cannot_play(name, NO_MESSAGES))
+        offered = wire_names(request.tools)
+        if len(offered) < len(request.tools):
+            raise CallFailed(faults.cli_failed(name, SAME_NAMES))
+        with new_folders(*command_line.FOLDERS) as folder:
+            env = self._access.environment(folder) | command_line.variables(request)
+            command_line.write_files(folder, request, environ=self.setup.environ, inherited=env)
             program = Program(
-                argv=(*command, *arguments(request, scratch, bare=self._access.is_bare)),
+                argv=(*command, *command_line.arguments(request, folder, bare=self._access.is_bare)),
                 env=env,
-                cwd=scratch.cwd,
+                cwd=folder / command_line.WORK,
                 stdin=stdin_of(request.prompt, request.images, is_line=takes_lines(request)),
                 keeps_stdin=bool(request.turns),
             )
-            stream = stream_for(request)
+            begin = partial(Exchange, streaming=request.stream)
+            stream = Stream(begin, offered=offered, is_exchange=request.is_exchange)
             outcome = await self._converse(program, stream, request)
-            if broken := what_broke(scratch.folder / OFFER):
-                outcome = faults.broke(self.setup.name, f"the server of the tools: {broken}")
+            if broken := what_broke(folder / command_line.OFFER):
+                outcome = faults.broke(name, f"the server of the tools: {broken}")
         if isinstance(outcome, Fault):
             message = Redactor.of(self.secrets).text(outcome.message)
             raw = outcome.raw or stream.raw()
@@ -160,49 +160,30 @@ class ClaudeCodeCLI(Provider):
         return replace(outcome, usage=charged(outcome.usage, stream.result))
 
     async def _converse(self, program: Program, stream: Stream, request: Request) -> Reply | Fault:
-        running = await processes.start_for(self.setup.name, program)
+        running = await processes.start(self.setup.name, program)
+        messages = [*request.turns]
         try:
             async with asyncio.timeout(request.timeout_s) as scope:
-                messages = [*request.turns]
                 while not stream.over and (line := await running.next_line()) is not None:
                     before = stream.messages
-                    receive_line(stream, line)
-                    if messages and isinstance(stream, PlayedStream) and stream.awaits_message:
-                        _send(running, stream, messages)
+                    stream.receive_line(line)
+                    if messages and stream.awaits_message:
+                        text = messages.pop(0)
+                        running.send(stdin_of(text, is_line=True))
+                        stream.send_message(text)
+                        if not messages:  # after the answer to the last one the CLI ends by itself
+                            running.end_input()
                     if stream.messages > before:  # each turn has its own timeout
                         scope.reschedule(asyncio.get_running_loop().time() + request.timeout_s)
-                if messages and isinstance(stream, PlayedStream) and stream.went_on:
-                    return faults.cli_failed(self.setup.name, WENT_ON, stream.raw())
+                if messages and stream.continued:
+                    return faults.cli_failed(self.setup.name, CONTINUED, stream.raw())
                 if not stream.over:
-                    await running.exits_within(processes.DRAIN_S)
+                    await running.wait_exit(processes.DRAIN_S)
             if stream.result is not None:
-                await running.exits_within(TIDY_S)
+                await running.wait_exit(TIDY_S)
         except TimeoutError:
             return faults.timed_out(self.setup.name, request.timeout_s, stream.raw())
         finally:
             await running.stop()
-        called = CalledModel(
-            name=self.setup.name,
-            model=request.model,
-            where=self._access.shown_url or "the Anthropic API",
-            login=self._access.login,
-            timeout_s=request.timeout_s,
-        )
-        return meaning_of(stream, called) if stream.over else ended_without_result(stream, running, called)
-
-    async def _ask_version(self) -> str:
-        with scratch_folder() as scratch:
-            program = Program(
-                argv=(*find_command(self.setup), "--version"),
-                env=self._access.environment(scratch),
-                cwd=scratch.cwd,
-            )
-            return await processes.first_line_for(self.setup.name, program, within_s=VERSION_TIMEOUT_S)
-
-
-def _send(running: Running, stream: PlayedStream, messages: list[str]) -> None:
-    """Send the user's next message; after the last one the CLI ends by itself."""
-    running.send(stdin_of(messages[0], is_line=True))
-    stream.send_message(messages.pop(0))
-    if not messages:
-        running.end_input()
+        ending = Ending(stream, self.setup.name, request, self._access)
+        return ending.outcome() if stream.over else ending.without_result(running)

@@ -14,7 +14,7 @@ import sys
 import traceback
 from dataclasses import asdict
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw import __version__
 from pytest_openclaw.core.errors import OpenClawError
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 NAME = "openclaw"
 #: supported versions of the protocol, newest first
 VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
-MOST_LINE_BYTES = 16 << 20
 NOT_PLAYED = "Nothing is executed here: one question was asked, and the call is its answer."
 
 _PARSE_ERROR = -32700
@@ -61,15 +60,20 @@ def load_offer(text: str) -> tuple[tuple[Tool, ...], World | None]:
     return tools, World(**{**data["world"], "commands": commands, "answers": answers})
 
 
-def broken_file(offer: Path) -> Path:
-    """Return the file into which the server writes its own error, if one occurs."""
-    return offer.with_name(f"{offer.name}.broken")
+def write_error(offer: Path, error: Exception) -> None:
+    """Keep an error of ours for the provider; the program that started us would only pass it to its model."""
+    text = str(error) if isinstance(error, OpenClawError) else traceback.format_exc()
+    _broken_file(offer).write_text(text, "utf-8")
 
 
 def what_broke(offer: Path) -> str:
-    """Return the server's own error, as one line; empty if there is none."""
-    file = broken_file(offer)
+    """Return the error that `write_error` kept, as one line; empty if there is none."""
+    file = _broken_file(offer)
     return file.read_text("utf-8").strip().rpartition("\n")[2] if file.exists() else ""
+
+
+def _broken_file(offer: Path) -> Path:
+    return offer.with_name(f"{offer.name}.broken")
 
 
 class Server:
@@ -84,36 +88,28 @@ class Server:
         self._tools = {tool.name: tool for tool in tools}
         self._play = play
 
-    def answer(self, line: bytes) -> Any:
-        """Return the answer to one line; None if it needs none."""
+    def answer(self, line: bytes) -> Mapping[str, Any] | None:
+        """Return the answer to one line; None for a notification, which needs none."""
+        number = None
         try:
-            message = json.loads(line)
-        except (ValueError, RecursionError):
-            return _error(None, _PARSE_ERROR, "this is no JSON")
-        if not isinstance(message, list):
-            return self._answer_one(message)
-        if not message:
-            return _error(None, _INVALID_REQUEST, "the batch is empty")
-        return [answer for one in message if (answer := self._answer_one(one)) is not None] or None
-
-    def _answer_one(self, message: Any) -> Any:
-        if not isinstance(message, dict) or not isinstance(message.get("method"), str):
-            answers_us = isinstance(message, dict) and ("result" in message or "error" in message)
-            return None if answers_us else _error(None, _INVALID_REQUEST, "this is no request")
-        if "id" not in message:
-            return None  # a notification
-        number = message["id"]
-        if isinstance(number, bool) or not isinstance(number, (str, int)):
-            return _error(None, _INVALID_REQUEST, "the id is neither text nor whole number")
-        try:
-            result = self._result(message["method"], message.get("params", {}))
+            try:
+                message = json.loads(line)
+            except (ValueError, RecursionError):
+                raise _Refused(_PARSE_ERROR, "this is not JSON") from None
+            if not isinstance(message, dict) or not isinstance(message.get("method"), str):
+                raise _Refused(_INVALID_REQUEST, "this is not a request")
+            if "id" not in message:
+                return None
+            number = message["id"]
+            params = message.get("params", {})
+            if not isinstance(params, dict):
+                raise _Refused(_INVALID_PARAMS, "params is not an object")
+            result = self._result(message["method"], params)
         except _Refused as refused:
-            return _error(number, refused.code, str(refused))
+            return {"jsonrpc": "2.0", "id": number, "error": {"code": refused.code, "message": str(refused)}}
         return {"jsonrpc": "2.0", "id": number, "result": result}
 
-    def _result(self, method: str, params: Any) -> Mapping[str, Any]:
-        if not isinstance(params, dict):
-            raise _Refused(_INVALID_PARAMS, "params is no object")
+    def _result(self, method: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
         match method:
             case "initialize":
                 asked = params.get("protocolVersion")
@@ -125,7 +121,12 @@ class Server:
             case "ping":
                 return {}
             case "tools/list":
-                return {"tools": [_described(tool) for tool in self._tools.values()]}
+                return {
+                    "tools": [
+                        {"name": tool.name, "description": tool.description, "inputSchema": tool.parameters}
+                        for tool in self._tools.values()
+                    ]
+                }
             case "tools/call":
                 return self._called(params.get("name"), params.get("arguments", {}))
         raise _Refused(_NO_METHOD, f"there is no method {method[:100]}")
@@ -134,7 +135,7 @@ class Server:
         if not isinstance(name, str) or name not in self._tools:
             raise _Refused(_INVALID_PARAMS, f"Unknown tool: {str(name)[:100]}")
         if not isinstance(arguments, dict):
-            raise _Refused(_INVALID_PARAMS, "arguments is no object")
+            raise _Refused(_INVALID_PARAMS, "arguments is not an object")
         if self._play is None:
             return {"content": [{"type": "text", "text": NOT_PLAYED}], "isError": True}
         # OpenClaw returns its errors as ordinary text, so none is marked as an error.
@@ -142,23 +143,8 @@ class Server:
         return {"content": [{"type": "text", "text": text}], "isError": False}
 
 
-def serve(server: Server, incoming: IO[bytes], outgoing: IO[bytes]) -> None:
-    """Answer each line until the input ends."""
-    while line := incoming.readline(MOST_LINE_BYTES):
-        answer: Any
-        if len(line) == MOST_LINE_BYTES and not line.endswith(b"\n"):
-            while not line.endswith(b"\n") and (line := incoming.readline(MOST_LINE_BYTES)):
-                pass
-            answer = _error(None, _PARSE_ERROR, f"the line is longer than {MOST_LINE_BYTES >> 20} MiB")
-        else:
-            answer = server.answer(line) if line.strip() else None
-        if answer is not None:
-            outgoing.write(json.dumps(answer).encode() + b"\n")
-            outgoing.flush()
-
-
 def main(offer: Path) -> None:
-    """Serve the tools of a file over this process's pipes."""
+    """Serve the tools of a file over this process's pipes, until the input ends."""
     tools, world = load_offer(offer.read_text("utf-8"))
     play = None
     if world is not None:
@@ -166,15 +152,11 @@ def main(offer: Path) -> None:
 
         importlib.import_module("jsonschema")  # now, because later it would delay the first result
         play = Playing(world, tools).answer
-    serve(Server(tools, play), sys.stdin.buffer, sys.stdout.buffer)
-
-
-def _described(tool: Tool) -> Mapping[str, Any]:
-    return {"name": tool.name, "description": tool.description, "inputSchema": tool.parameters}
-
-
-def _error(number: str | int | None, code: int, why: str) -> Mapping[str, Any]:
-    return {"jsonrpc": "2.0", "id": number, "error": {"code": code, "message": why}}
+    server = Server(tools, play)
+    for line in sys.stdin.buffer:
+        if line.strip() and (answer := server.answer(line)):
+            sys.stdout.buffer.write(json.dumps(answer).encode() + b"\n")
+            sys.stdout.buffer.flush()
 
 
 if __name__ == "__main__":
@@ -184,7 +166,5 @@ if __name__ == "__main__":
     except BrokenPipeError:
         sys.exit(0)  # the reader has closed the pipe
     except Exception as error:
-        # The CLI would only report to its model that a tool failed; the provider reads this file.
-        text = str(error) if isinstance(error, OpenClawError) else traceback.format_exc()
-        broken_file(file).write_text(text, "utf-8")
+        write_error(file, error)
         raise

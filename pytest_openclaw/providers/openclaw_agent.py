@@ -47,7 +47,7 @@ from pytest_openclaw.providers.openclaw.call import (
     write_config,
     write_message,
 )
-from pytest_openclaw.providers.openclaw.envelope import find_envelope, read_envelope
+from pytest_openclaw.providers.openclaw.envelope import CalledModel, find_envelope, read_envelope
 from pytest_openclaw.providers.openclaw.recorded_reply import (
     answering,
     broken_after,
@@ -55,7 +55,7 @@ from pytest_openclaw.providers.openclaw.recorded_reply import (
     reply_of,
     with_world_paths,
 )
-from pytest_openclaw.providers.processes import CalledModel, Program, Running
+from pytest_openclaw.providers.processes import Program, Running
 from pytest_openclaw.providers.wire_errors import shortened
 from pytest_openclaw.types import faults
 from pytest_openclaw.types.faults import CallFailed
@@ -252,13 +252,13 @@ class OpenClawAgent(Provider):
         self, program: Program, relay: Relay, request: Request, server: OverHttp
     ) -> Reply | Fault:
         began = time.perf_counter()
-        running = await processes.start_for(self.setup.name, program)
+        running = await processes.start(self.setup.name, program)
         received = relay.received
         try:
             async with asyncio.timeout(self._patience_s(request)):
                 lines = await _lines_until(running, received.over)
                 if not received.over.is_set():
-                    await running.exits_within(processes.DRAIN_S)
+                    await running.wait_exit(processes.DRAIN_S)
         except TimeoutError:
             raw = received.exchanges[-1].raw() if received.exchanges else ""
             return faults.timed_out(self.setup.name, request.timeout_s, raw)
@@ -314,7 +314,7 @@ class OpenClawAgent(Provider):
                 env=environment(scratch, self.setup.environ),
                 cwd=scratch.workspace,
             )
-            return await processes.first_line_for(self.setup.name, program, within_s=VERSION_TIMEOUT_S)
+            return await processes.first_line(self.setup.name, program, within_s=VERSION_TIMEOUT_S)
 
 
 async def _lines_until(running: Running, over: asyncio.Event) -> list[bytes]:

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, cast
 
 from pytest_openclaw.core.private import FOLDER_MODE
 from pytest_openclaw.core.text import valid_text
-from pytest_openclaw.providers import limits
 from pytest_openclaw.types import faults
 from pytest_openclaw.types.faults import CallFailed
 
@@ -26,16 +25,17 @@ if sys.platform == "win32":
     import psutil
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from pytest_openclaw.types.protocols import ProviderSetup
 
+MOST_OUTPUT_BYTES = 64 << 20
 STDERR_TAIL_BYTES = 4096
 # After the program's exit its output is in the pipe; only processes that it started still keep it open.
 DRAIN_S = 0.5
 GRACE_S = 2.0
 # It reads until this process has ended for any reason, and then kills the group in its argument.
-_KEEPER = ("/bin/sh", "-c", 'read -r _; kill -s KILL -- "-$0"')
+_KEEPER = ("/bin/sh", "-c", 'exec >/dev/null 2>&1; read -r _; kill -s KILL -- "-$0"')
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,24 +47,6 @@ class Program:
     cwd: Path
     stdin: bytes = field(default=b"", repr=False)
     keeps_stdin: bool = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class CalledModel:
-    """The model that a program was called for, for messages.
-
-    Attributes:
-        name: the provider's.
-        where: the address of the model's server, or its name.
-        timeout_s: seconds for one answer.
-        login: a sentence with the hint how to get credentials, for a program that needs them.
-    """
-
-    name: str
-    model: str
-    where: str
-    timeout_s: float
-    login: str = ""
 
 
 def find_program(setup: ProviderSetup, command: str, install: str) -> tuple[str, ...]:
@@ -100,16 +82,14 @@ def new_folders(*names: str, within: Path | None = None) -> Iterator[Path]:
         within: an existing folder; the new one then has the lowest number that is free there, so that
             calls one after the other have the same path.
     """
-    if within is None:
-        made = tempfile.TemporaryDirectory(prefix="openclaw-", ignore_cleanup_errors=True)
-        with made as path:
-            yield _with_folders(Path(path), names)
-        return
-    numbered = _new_numbered(within)
+    folder = Path(tempfile.mkdtemp(prefix="openclaw-")) if within is None else _new_numbered(within)
+    folder = folder.resolve()
     try:
-        yield _with_folders(numbered, names)
+        for name in names:
+            (folder / name).mkdir(FOLDER_MODE)
+        yield folder
     finally:
-        shutil.rmtree(numbered, ignore_errors=True)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _new_numbered(within: Path) -> Path:
@@ -120,21 +100,12 @@ def _new_numbered(within: Path) -> Path:
     return within / str(number)
 
 
-def _with_folders(folder: Path, names: Iterable[str]) -> Path:
-    folder = folder.resolve()
-    for name in names:
-        (folder / name).mkdir(FOLDER_MODE)
-    return folder
-
-
 class Running(asyncio.SubprocessProtocol):
     """A running program. The caller that starts it must `stop` it.
 
-    Its output is limited to `limits.MOST_BYTES`, and a line of it to `limits.MOST_EVENT_BYTES`.
-
     Attributes:
         exit_status: None while it runs, or if this process ended it; negative for a signal.
-        flooded: the limit for which it was killed, such as `more than 64 MiB`; empty if it exceeded none.
+        flooded: the limit of its output for which it was killed, such as `more than 64 MiB`; else empty.
     """
 
     def __init__(self) -> None:
@@ -145,13 +116,12 @@ class Running(asyncio.SubprocessProtocol):
         self._lines: asyncio.Queue[bytes | None] = asyncio.Queue()
         self._unfinished: list[bytes] = []
         self._received_bytes = 0
-        self._line_bytes = 0
         self._stderr = b""
         self._keeper: subprocess.Popen[bytes] | None = None
 
     @property
     def stderr(self) -> str:
-        """The end of what it wrote to stderr, at most `STDERR_TAIL_BYTES`."""
+        """The end of its stderr, at most `STDERR_TAIL_BYTES`."""
         return self._stderr.decode("utf-8", "replace").strip()
 
     async def next_line(self) -> bytes | None:
@@ -167,46 +137,43 @@ class Running(asyncio.SubprocessProtocol):
             lines.append(line)
 
     def send(self, data: bytes) -> None:
-        """Add to its input; one that has closed it does not get it."""
+        """Add to its input; a program that has closed its input does not get it."""
         self._stdin.write(data)
 
     def end_input(self) -> None:
         """Close its input, after what was sent."""
         self._stdin.close()
 
-    async def exits_within(self, seconds: float) -> bool:
-        """Wait for its exit at most this long; return whether it has exited."""
-        with contextlib.suppress(TimeoutError):  # the return value is False then
+    async def wait_exit(self, seconds: float) -> None:
+        """Wait for its exit, at most this long."""
+        with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._exited.wait(), seconds)
-        return self._exited.is_set()
 
     async def stop(self) -> None:
         """End its whole group: SIGTERM first, SIGKILL after `GRACE_S`; then close the pipes."""
         try:
             if not self._exited.is_set():
                 self._end(kill=False)
-                await self.exits_within(GRACE_S)
+                await self.wait_exit(GRACE_S)
         finally:
             self._end(kill=True)
-            self._dismiss_keeper()
-            await self.exits_within(GRACE_S)
+            if self._keeper is not None:
+                self._keeper.kill()
+                self._keeper.communicate()
+            await self.wait_exit(GRACE_S)
             self._transport.close()
 
-    def appoint_keeper(self) -> None:
-        """Start a process that ends the group if this process is killed before it can `stop` it."""
+    def start_keeper(self) -> None:
+        """Start the process that ends the group if this process is killed."""
         if sys.platform != "win32":
             self._keeper = subprocess.Popen(  # noqa: S603 - a script of our own
-                [*_KEEPER, str(self._pid)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,
+                [*_KEEPER, str(self._pid)], stdin=subprocess.PIPE, start_new_session=True
             )
 
     # --- what asyncio calls ---------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The program has started."""
+        """Keep the transport of the started program."""
         self._transport = cast("asyncio.SubprocessTransport", transport)
         self._pid = self._transport.get_pid()
         self._stdin = cast("asyncio.WriteTransport", self._transport.get_pipe_transport(0))
@@ -217,55 +184,37 @@ class Running(asyncio.SubprocessProtocol):
             self._stderr = (self._stderr + data)[-STDERR_TAIL_BYTES:]
             return
         self._received_bytes += len(data)
-        if self._received_bytes > limits.MOST_BYTES:
-            self._flood(f"more than {limits.mebibytes(limits.MOST_BYTES)}")
+        if self._received_bytes > MOST_OUTPUT_BYTES:
+            self.flooded = f"more than {MOST_OUTPUT_BYTES >> 20} MiB"
+            self._unfinished = []
+            self._end_lines()
+            self._end(kill=True)
             return
         self._unfinished.append(data)
         if b"\n" in data:  # joined only here: a line of many pieces is not searched again for each of them
             *whole, rest = b"".join(self._unfinished).split(b"\n")
-            self._unfinished = [rest] if rest else []
+            self._unfinished = [rest]
             for line in whole:
                 self._lines.put_nowait(line)
-            self._line_bytes = len(rest)
-        else:
-            self._line_bytes += len(data)
-        if self._line_bytes > limits.MOST_EVENT_BYTES:
-            self._flood(f"a line of more than {limits.mebibytes(limits.MOST_EVENT_BYTES)}")
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
-        """Note that a pipe was closed; stdout's end is the end of the lines."""
-        del exc  # a program that does not read its input to the end is no error
+        """End the lines with stdout."""
+        del exc  # a program that does not read its input to the end is not an error
         if fd == 1:
             self._end_lines()
 
     def process_exited(self) -> None:
-        """Note that the program has exited; other processes with its pipes do not keep the lines open."""
+        """Set the exit status; other processes with its pipes do not keep the lines open."""
         if not self._is_ended_here:
             self.exit_status = self._transport.get_returncode()
         self._exited.set()
         asyncio.get_running_loop().call_later(DRAIN_S, self._end_lines)
-
-    # --- how ----------------------------------------------------------------------------------
 
     def _end_lines(self) -> None:
         if last := b"".join(self._unfinished):
             self._lines.put_nowait(last)
         self._unfinished = []
         self._lines.put_nowait(None)
-
-    def _dismiss_keeper(self) -> None:
-        if self._keeper is not None:
-            self._keeper.kill()
-            self._keeper.wait()
-            assert self._keeper.stdin is not None, "it reads a pipe"
-            self._keeper.stdin.close()
-
-    def _flood(self, what: str) -> None:
-        if not self.flooded:
-            self.flooded = what
-            self._unfinished = []
-            self._lines.put_nowait(None)
-            self._end(kill=True)
 
     def _end(self, *, kill: bool) -> None:
         self._is_ended_here = True
@@ -280,50 +229,41 @@ class Running(asyncio.SubprocessProtocol):
                 os.killpg(self._pid, signal.SIGKILL if kill else signal.SIGTERM)
 
 
-async def start(program: Program) -> Running:
-    """Start a program as the leader of a new process group and send its input.
+async def start(name: str, program: Program) -> Running:
+    """Start a program as the leader of a new process group, and send its input.
+
+    Args:
+        name: of the provider or command that needs it, for messages.
+        program: to start.
 
     Raises:
-        OSError: it cannot be started.
+        CallFailed: it cannot be started.
     """
-    _, running = await asyncio.get_running_loop().subprocess_exec(
-        Running,
-        *program.argv,
-        env=program.env,
-        cwd=program.cwd,
-        start_new_session=True,
-    )
+    try:
+        _, running = await asyncio.get_running_loop().subprocess_exec(
+            Running, *program.argv, env=program.env, cwd=program.cwd, start_new_session=True
+        )
+    except OSError as error:
+        why = f"the command {program.argv[0]!r} cannot be started: {error.strerror or error}"
+        raise CallFailed(faults.cli_failed(name, why)) from error
     running.send(program.stdin)
     if not program.keeps_stdin:
         running.end_input()
     try:
-        running.appoint_keeper()
-    except OSError:
+        running.start_keeper()
+    except BaseException:
         await running.stop()
         raise
     return running
 
 
-async def start_for(name: str, program: Program) -> Running:
-    """Start a program for a provider.
-
-    Raises:
-        CallFailed: it cannot be started.
-    """
-    try:
-        return await start(program)
-    except OSError as error:
-        why = f"the command {program.argv[0]!r} cannot be started: {error.strerror or error}"
-        raise CallFailed(faults.cli_failed(name, why)) from error
-
-
-async def first_line_for(name: str, program: Program, *, within_s: float) -> str:
+async def first_line(name: str, program: Program, *, within_s: float) -> str:
     """Return the first line of a program's output, such as its version; empty if none arrives in time.
 
     Raises:
         CallFailed: it cannot be started.
     """
-    running = await start_for(name, program)
+    running = await start(name, program)
     try:
         async with asyncio.timeout(within_s):
             line = await running.next_line()

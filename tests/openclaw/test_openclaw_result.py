@@ -9,10 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_openclaw.providers.exchange import Exchange
-from pytest_openclaw.providers.openclaw.envelope import AgentResult, find_envelope, read_envelope
+from pytest_openclaw.providers.openclaw.envelope import AgentResult, CalledModel, find_envelope, read_envelope
 from pytest_openclaw.providers.openclaw.recorded_reply import reply_of
 from pytest_openclaw.providers.openclaw.relay import RecordedRun
-from pytest_openclaw.providers.processes import CalledModel
 from pytest_openclaw.tools.catalogue import load_catalogue
 from pytest_openclaw.types.replies import Fault
 from pytest_openclaw.types.requests import Request

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from pytest_openclaw.providers import limits, processes
+from pytest_openclaw.providers import processes
 from pytest_openclaw.types.requests import Request
 from tests.providers.fake_claude import ask, dies, environ_of, provider_of
 
@@ -103,7 +103,7 @@ def test_ends_without_an_answer(mode, failure_type, message, raw):
 
 def test_a_flood_is_stopped(monkeypatch):
     """A CLI that writes without end is stopped at the limit."""
-    monkeypatch.setattr(limits, "MOST_BYTES", 4 << 20)
+    monkeypatch.setattr(processes, "MOST_OUTPUT_BYTES", 4 << 20)
     fault = ask(environ_of("flood"))
 
     assert (fault.failure_type, fault.message) == (

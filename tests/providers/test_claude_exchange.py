@@ -11,8 +11,7 @@ from itertools import count
 import pytest
 
 from pytest_openclaw.asking.attempt import ask_once
-from pytest_openclaw.providers.claude.played_stream import PlayedStream
-from pytest_openclaw.providers.claude.stream_json import receive_line
+from pytest_openclaw.providers.claude.stream import Stream
 from pytest_openclaw.providers.exchange import Exchange
 from pytest_openclaw.tools.catalogue import load_catalogue
 from pytest_openclaw.types.replies import Fault
@@ -145,7 +144,7 @@ runpy.run_module("pytest_openclaw.providers.mcp_tools", run_name="__main__")
 @processes
 def test_a_world_that_cannot_be_played_is_our_own_fault(monkeypatch):
     """A pattern of the suite that is not decided in time says nothing about the model."""
-    monkeypatch.setattr("pytest_openclaw.providers.claude.tools._SERVER", ("-c", HASTY))
+    monkeypatch.setattr("pytest_openclaw.providers.claude.command_line._SERVER", ("-c", HASTY))
     world = World(commands=(Command(pattern="(?:x|xx)+y"),))
     fault = play(["Now.", [["mcp__openclaw__exec", json.dumps({"command": "x" * 200})]]], world=world)
 
@@ -160,7 +159,7 @@ def test_a_server_that_breaks_is_our_own_fault(monkeypatch):
     """An exception in our server says nothing about the model."""
     broken = ("-c", "import sys; from pathlib import Path; from pytest_openclaw.providers import mcp_tools as m;"
                     " Path(sys.argv[1] + '.broken').write_text('Traceback\\nValueError: no such world')")  # fmt: skip
-    monkeypatch.setattr("pytest_openclaw.providers.claude.tools._SERVER", broken)
+    monkeypatch.setattr("pytest_openclaw.providers.claude.command_line._SERVER", broken)
     fault = play(["Let me look.", [READ]])
 
     assert (fault.failure_type, fault.status) == ("harness_error", "error")
@@ -219,9 +218,9 @@ def read(*lines):
     def begin():
         return Exchange(monotonic=lambda: float(next(ticks)), wall_ms=lambda moment: int(moment * 1000))
 
-    stream = PlayedStream(begin(), offered={"mcp__openclaw__read": "read"}, begin=begin)
+    stream = Stream(begin, offered={"mcp__openclaw__read": "read"}, is_exchange=True)
     for line in [{"type": "system", "subtype": "init", "tools": ["mcp__openclaw__read"]}, *lines]:
-        receive_line(stream, json.dumps(line).encode())
+        stream.receive_line(json.dumps(line).encode())
     return stream
 
 

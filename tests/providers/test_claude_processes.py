@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.providers import limits, processes
+from pytest_openclaw.providers import processes
 from pytest_openclaw.providers.processes import Program, Running
+from pytest_openclaw.types.faults import CallFailed
 from tests.providers.fake_claude import dies, is_alive
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="process groups are POSIX")
@@ -26,12 +27,12 @@ def python(code, *, cwd, stdin=b""):
 
 async def lines_of(program):
     """All lines, and the program after its end."""
-    running = await processes.start(program)
+    running = await processes.start("p", program)
     lines = []
     try:
         while (line := await running.next_line()) is not None:
             lines.append(line)
-        await running.exits_within(20)
+        await running.wait_exit(20)
     finally:
         await running.stop()
     return lines, running
@@ -63,9 +64,9 @@ def test_the_end_of_stderr_is_kept(tmp_path):
 
 
 def test_a_command_that_is_none_cannot_be_started(tmp_path):
-    """Starting a missing program is an OSError."""
-    with pytest.raises(FileNotFoundError):
-        asyncio.run(processes.start(Program(argv=("/no/such/program",), env={}, cwd=tmp_path)))
+    """A missing program is an error with the system's reason."""
+    with pytest.raises(CallFailed, match="cannot be started: No such file"):
+        asyncio.run(processes.start("p", Program(argv=("/no/such/program",), env={}, cwd=tmp_path)))
 
 
 @pytest.mark.parametrize(
@@ -81,7 +82,7 @@ def test_stop_ends_the_whole_group(tmp_path, monkeypatch, ignores):
     )
 
     async def start_and_stop():
-        running = await processes.start(python(code, cwd=tmp_path))
+        running = await processes.start("p", python(code, cwd=tmp_path))
         pids = [int(await running.next_line()), int(await running.next_line())]
         await running.stop()
         return pids, running.exit_status
@@ -98,7 +99,7 @@ def test_cancelling_ends_the_group(tmp_path):
     pids = []
 
     async def read_on():
-        running = await processes.start(python(code, cwd=tmp_path))
+        running = await processes.start("p", python(code, cwd=tmp_path))
         try:
             while (line := await running.next_line()) is not None:
                 pids.append(int(line))
@@ -138,17 +139,13 @@ def test_a_grandchild_that_holds_the_pipes_does_not_hold_us(tmp_path, session):
     assert dies(pid)
 
 
-@pytest.mark.parametrize(
-    ("limit", "flooded"),
-    [("MOST_BYTES", "more than 1 MiB"), ("MOST_EVENT_BYTES", "a line of more than 1 MiB")],
-)
-def test_a_flood_is_stopped(tmp_path, monkeypatch, limit, flooded):
-    """A program that writes without end is killed at the limit of all output, or of a line."""
-    monkeypatch.setattr(limits, limit, 1 << 20)
+def test_a_flood_is_stopped(tmp_path, monkeypatch):
+    """A program that writes without end is killed at a limit."""
+    monkeypatch.setattr(processes, "MOST_OUTPUT_BYTES", 1 << 20)
     code = "import sys\nwhile True: sys.stdout.write('x' * 10_000)"
     lines, running = asyncio.run(lines_of(python(code, cwd=tmp_path)))
 
-    assert (lines, running.flooded, running.exit_status) == ([], flooded, None)
+    assert (lines, running.flooded, running.exit_status) == ([], "more than 1 MiB", None)
 
 
 @given(data=st.binary(max_size=60), cuts=st.lists(st.integers(0, 60), max_size=6))

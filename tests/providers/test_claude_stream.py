@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.providers.claude.stream_json import Stream, receive_line
+from pytest_openclaw.providers.claude.stream import Stream
 from pytest_openclaw.providers.exchange import Exchange
 from pytest_openclaw.types.tool_calls import ToolCall
 from tests.providers.fake_claude.cli import assistant, event, result, synthetic
@@ -56,9 +56,9 @@ def read(*lines, offered=None):
     """Read the lines with a clock that advances by one second at each reading."""
     ticks = count()
     exchange = Exchange(monotonic=lambda: float(next(ticks)), wall_ms=lambda moment: 0)
-    stream = Stream(exchange, offered=offered or {})
+    stream = Stream(lambda: exchange, offered=offered)
     for line in lines:
-        receive_line(stream, json.dumps(line).encode())
+        stream.receive_line(json.dumps(line).encode())
     return stream
 
 
@@ -249,16 +249,16 @@ def test_a_surrogate_pair_cut_between_two_pieces_is_one_character():
 )
 def test_lines_of_another_kind_are_skipped_and_counted(raw):
     """Lines outside the format are skipped."""
-    stream = Stream(Exchange())
-    receive_line(stream, raw)
+    stream = Stream(Exchange)
+    stream.receive_line(raw)
 
     assert (stream.skipped, stream.received, stream.over) == (1, 0, False)
 
 
 def test_empty_lines_count_as_nothing():
     """A blank line is neither parsed nor counted as skipped."""
-    stream = Stream(Exchange())
-    receive_line(stream, b" \r")
+    stream = Stream(Exchange)
+    stream.receive_line(b" \r")
 
     assert (stream.skipped, stream.received) == (0, 0)
 

@@ -123,7 +123,7 @@ def test_a_server_that_starts_slowly_is_waited_for(environ, monkeypatch):
     """However long our server needs to start, the first request has the tools."""
     slow = ("-c", "import sys, time; time.sleep(4); from pytest_openclaw.providers import mcp_tools as m;"
                   " from pathlib import Path; m.main(Path(sys.argv[1]))")  # fmt: skip
-    monkeypatch.setattr("pytest_openclaw.providers.claude.tools._SERVER", slow)
+    monkeypatch.setattr("pytest_openclaw.providers.claude.command_line._SERVER", slow)
     with MessagesServer() as server:
         ask(environ | {"ANTHROPIC_BASE_URL": server.url}, tools=(READ,), timeout_s=60.0)
 
@@ -133,7 +133,9 @@ def test_a_server_that_starts_slowly_is_waited_for(environ, monkeypatch):
 @pytest.mark.nightly
 def test_a_server_that_does_not_start_is_no_answer(environ, monkeypatch):
     """Without our server the model has no tools; the CLI accepts that, but we do not."""
-    monkeypatch.setattr("pytest_openclaw.providers.claude.tools._SERVER", ("-c", "raise SystemExit(3)"))
+    monkeypatch.setattr(
+        "pytest_openclaw.providers.claude.command_line._SERVER", ("-c", "raise SystemExit(3)")
+    )
     with MessagesServer() as server:
         fault = ask(environ | {"ANTHROPIC_BASE_URL": server.url}, tools=(READ,))
 

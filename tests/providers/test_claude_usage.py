@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_openclaw.providers.claude.usage import charged
+from pytest_openclaw.providers.claude.stream import charged
 from pytest_openclaw.types.replies import Usage
 
 RECEIVED = Usage(

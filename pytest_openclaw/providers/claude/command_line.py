@@ -1,33 +1,44 @@
-"""Prepares a call of the Claude CLI: command, arguments, environment and scratch folder."""
+"""Prepares a call of the Claude CLI: command, arguments, environment, and the files of its folder.
+
+Tools are passed to it through our own MCP server (`mcp_tools.py`), which the CLI starts.
+"""
 
 from __future__ import annotations
 
 import json
 import os
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+import re
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.core.private import write_private
 from pytest_openclaw.core.text import valid_text
-from pytest_openclaw.providers.address import Address, parse_address
+from pytest_openclaw.providers.address import parse_address
 from pytest_openclaw.providers.anthropic_messages import image_block
-from pytest_openclaw.providers.claude.tools import tool_arguments, tool_environment
-from pytest_openclaw.providers.processes import find_program, new_folders
+from pytest_openclaw.providers.mcp_tools import NAME, dump_offer
+from pytest_openclaw.providers.processes import find_program
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Iterable, Mapping, Sequence
 
     from pytest_openclaw.types.images import Image
     from pytest_openclaw.types.protocols import ProviderSetup
     from pytest_openclaw.types.requests import Request
+    from pytest_openclaw.types.tool_calls import Tool
 
 COMMAND_ENV = "OPENCLAW_CLAUDE_COMMAND"
 KEY_ENV = "ANTHROPIC_API_KEY"
 BASE_URL_ENV = "ANTHROPIC_BASE_URL"
 # The CLI sends nothing without a key, but a server of the user's own may need none.
 NO_KEY = "no-key"
+#: the CLI's prefix of our tools' names
+PREFIX = f"mcp__{NAME}__"
+#: the working directory, empty so that the CLI finds no project; the HOME of a bare call; temporary files
+WORK, HOME, TMP = FOLDERS = ("work", "home", "tmp")
+#: the file that our server reads, the one that names the server to the CLI, and the system prompt, which
+#: would be visible in `ps` as an argument, and could be too long
+OFFER, SERVERS, SYSTEM = "offer.json", "mcp.json", "system.txt"
 
 _ARGUMENTS = (
     *("-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages"),
@@ -54,46 +65,13 @@ _DROPPED = ("CLAUDE_CODE_EFFORT_LEVEL", "MAX_THINKING_TOKENS", "CLAUDECODE", "CL
 # Needed even in an emptied environment to reach the API from this network and system.
 _NETWORK = ("HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SYSTEMROOT")
 _SECRET_ENVS = (KEY_ENV, "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
+_SERVER = ("-P", "-m", "pytest_openclaw.providers.mcp_tools")
+# Variables that Python needs to start.
+_NEEDED = ("PATH", "SYSTEMROOT", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "PYTHONHOME")
+# Larger results would be cut, or saved to a local file whose path the model receives.
+_MOST_RESULT_TOKENS = 10_000_000
 
 
-@dataclass(frozen=True)
-class ClaudeScratch:
-    """A folder for one call: an empty working directory, and a HOME and temporary files beside it."""
-
-    folder: Path
-
-    @property
-    def cwd(self) -> Path:
-        """The working directory, empty so that the CLI finds no project."""
-        return self.folder / "work"
-
-    @property
-    def home(self) -> Path:
-        """The HOME of a bare call."""
-        return self.folder / "home"
-
-    @property
-    def tmp(self) -> Path:
-        """The folder for temporary files."""
-        return self.folder / "tmp"
-
-    @property
-    def system(self) -> Path:
-        """The file of the system prompt; as an argument it could be too long and is visible in `ps`."""
-        return self.folder / "system.txt"
-
-
-@contextmanager
-def scratch_folder(system: str | None = None) -> Iterator[ClaudeScratch]:
-    """Create a scratch folder, and remove it at the end."""
-    with new_folders("work", "home", "tmp") as folder:
-        scratch = ClaudeScratch(folder)
-        if system:
-            write_private(scratch.system, valid_text(system).encode())
-        yield scratch
-
-
-@dataclass(frozen=True, kw_only=True)
 class Access:
     """The server that the CLI uses, and the credentials.
 
@@ -101,36 +79,23 @@ class Access:
         is_endpoint: whether it is an endpoint of the user's own, not Anthropic or its replacement.
         address: the server's; None leaves it to the CLI.
         key_env: the variable that holds the key; an endpoint gets only the key that it names.
-        environ: the user's environment.
+
+    Raises:
+        TargetError: the address is invalid.
     """
 
-    is_endpoint: bool
-    address: Address | None
-    key_env: str | None
-    environ: Mapping[str, str] = field(repr=False)
-
-    @classmethod
-    def of(cls, setup: ProviderSetup) -> Access:
-        """Return the access for a provider's setup.
-
-        Raises:
-            TargetError: the address is invalid.
-        """
-        if setup.base_url is not None:
-            address = parse_address(setup.base_url, source=setup.name)
-            return cls(is_endpoint=True, address=address, key_env=setup.key_env, environ=setup.environ)
-        own = setup.environ.get(BASE_URL_ENV, "").strip()
-        return cls(
-            is_endpoint=False,
-            address=parse_address(own, source=BASE_URL_ENV) if own else None,
-            key_env=setup.key_env or KEY_ENV,
-            environ=setup.environ,
-        )
+    def __init__(self, setup: ProviderSetup) -> None:
+        self._environ = setup.environ
+        self.is_endpoint = setup.base_url is not None
+        self.key_env = setup.key_env if self.is_endpoint else setup.key_env or KEY_ENV
+        own = setup.environ.get(BASE_URL_ENV, "").strip() or None
+        url, source = (setup.base_url, setup.name) if self.is_endpoint else (own, BASE_URL_ENV)
+        self.address = None if url is None else parse_address(url, source=source)
 
     @property
     def key(self) -> str:
         """The key; empty if there is none."""
-        return self.environ.get(self.key_env, "").strip() if self.key_env else ""
+        return self._environ.get(self.key_env, "").strip() if self.key_env else ""
 
     @property
     def is_bare(self) -> bool:
@@ -152,22 +117,32 @@ class Access:
     @property
     def secrets(self) -> tuple[str, ...]:
         """The keys and tokens in the environment, and a password in the address."""
-        values = (self.key, *(self.environ.get(name, "") for name in _SECRET_ENVS))
+        values = (self.key, *(self._environ.get(name, "") for name in _SECRET_ENVS))
         return tuple(filter(None, values)) + (self.address.secrets if self.address else ())
 
-    def environment(self, scratch: ClaudeScratch) -> dict[str, str]:
-        """Return the CLI's environment: an emptied one, or the user's own if the CLI uses their login."""
-        switches = {"CLAUDE_CODE_TMPDIR": str(scratch.tmp), **_SWITCHES}
+    def environment(self, folder: Path) -> dict[str, str]:
+        """Return the CLI's environment: an emptied one, or the user's own if the CLI uses their login.
+
+        Args:
+            folder: of the call, with `FOLDERS` in it.
+        """
+        tmp = str(folder / TMP)
+        switches = {"CLAUDE_CODE_TMPDIR": tmp, **_SWITCHES}
         if not self.is_bare:
-            return {name: value for name, value in self.environ.items() if name not in _DROPPED} | switches
-        kept = {name: value for name, value in self.environ.items() if name.upper() in _NETWORK}
-        kept["PATH"] = self.environ.get("PATH", os.defpath)
-        kept |= {"HOME": str(scratch.home), "USERPROFILE": str(scratch.home), "TMPDIR": str(scratch.tmp)}
+            return {name: value for name, value in self._environ.items() if name not in _DROPPED} | switches
+        home = str(folder / HOME)
+        kept = {name: value for name, value in self._environ.items() if name.upper() in _NETWORK}
+        kept |= {
+            "PATH": self._environ.get("PATH", os.defpath),
+            "HOME": home,
+            "USERPROFILE": home,
+            "TMPDIR": tmp,
+        }
         return kept | self._credentials() | switches
 
     def _credentials(self) -> dict[str, str]:
         if not (self.is_endpoint and self.address):
-            own = {name: value for name, value in self.environ.items() if name.startswith("ANTHROPIC_")}
+            own = {name: value for name, value in self._environ.items() if name.startswith("ANTHROPIC_")}
             return own | {KEY_ENV: self.key}
         # The CLI adds /v1 itself.
         scheme, _, rest = self.address.root_url.partition("://")
@@ -188,27 +163,79 @@ def find_command(setup: ProviderSetup) -> tuple[str, ...]:
     return find_program(setup, command, install)
 
 
-def arguments(request: Request, scratch: ClaudeScratch, *, bare: bool) -> tuple[str, ...]:
-    """Return the CLI's arguments; the only text of the request among them is the model's name."""
+def wire_names(tools: Iterable[Tool]) -> dict[str, str]:
+    """Return the names by which the CLI offers the tools → their own."""
+    return {PREFIX + re.sub(r"[^a-zA-Z0-9_-]", "_", tool.name): tool.name for tool in tools}
+
+
+def arguments(request: Request, folder: Path, *, bare: bool) -> tuple[str, ...]:
+    """Return the CLI's arguments; the only text of the request among them is the model's name.
+
+    Its own tools are off in any case.
+    """
     return (
         *_ARGUMENTS,
         *(("--input-format", "stream-json") if takes_lines(request) else ()),
-        *tool_arguments(request, scratch.folder),
+        *(("--mcp-config", str(folder / SERVERS)) if request.tools else ()),
+        *(("--allowedTools", f"mcp__{NAME}") if request.world else ()),
+        *("--max-turns", str(request.world.steps if request.world else 1)),
         *(("--bare",) if bare else ()),
         *("--model", request.model),
         *(("--effort", request.thinking_level) if request.thinking_level else ()),
-        *(("--system-prompt-file", str(scratch.system)) if request.system else ("--system-prompt", "")),
+        *(("--system-prompt-file", str(folder / SYSTEM)) if request.system else ("--system-prompt", "")),
     )
 
 
-def limits(request: Request) -> dict[str, str]:
-    """Return the environment variables of one request; without a thinking level thinking is off."""
-    limits = {
+def variables(request: Request) -> dict[str, str]:
+    """Return the environment variables of one request; without a thinking level thinking is off.
+
+    With tools the CLI waits for our server, and passes on complete results.
+    """
+    milliseconds = str(max(1, round(request.timeout_s * 1000)))
+    found = {
         "CLAUDE_CODE_MAX_OUTPUT_TOKENS": str(request.max_output_tokens),
-        "API_TIMEOUT_MS": str(max(1, round(request.timeout_s * 1000))),
+        "API_TIMEOUT_MS": milliseconds,
     }
-    limits |= tool_environment(request)
-    return limits if request.thinking_level else limits | {"MAX_THINKING_TOKENS": "0"}
+    if request.tools:
+        found |= {
+            "MCP_CONNECTION_NONBLOCKING": "0",
+            "MCP_TIMEOUT": milliseconds,
+            "MCP_CONNECT_TIMEOUT_MS": milliseconds,
+            "MCP_TOOL_TIMEOUT": milliseconds,
+            "MAX_MCP_OUTPUT_TOKENS": str(_MOST_RESULT_TOKENS),
+            "ENABLE_TOOL_SEARCH": "false",
+        }
+    return found if request.thinking_level else found | {"MAX_THINKING_TOKENS": "0"}
+
+
+def write_files(
+    folder: Path, request: Request, *, environ: Mapping[str, str], inherited: Iterable[str]
+) -> None:
+    """Write the files of a request: its system prompt, and what the CLI and our server need for its tools.
+
+    Args:
+        folder: of this call only.
+        request: to the model.
+        environ: the server gets only the variables that Python needs to start.
+        inherited: names of the CLI's environment, including keys, which it would pass on to servers; all
+            are emptied.
+    """
+    if request.system:
+        write_private(folder / SYSTEM, valid_text(request.system).encode())
+    if not request.tools:
+        return
+    write_private(folder / OFFER, dump_offer(request.tools, request.world).encode())
+    needed = {name: environ[name] for name in _NEEDED if name in environ}
+    import_path = os.pathsep.join(path or str(Path.cwd()) for path in sys.path)
+    server = {
+        "type": "stdio",
+        "command": sys.executable,
+        "args": [*_SERVER, str(folder / OFFER)],
+        "env": {**dict.fromkeys(inherited, ""), **needed, "PYTHONPATH": import_path},
+        # All tools in the first request, as in OpenClaw.
+        "alwaysLoad": True,
+    }
+    write_private(folder / SERVERS, json.dumps({"mcpServers": {NAME: server}}).encode())
 
 
 def takes_lines(request: Request) -> bool:
@@ -222,7 +249,7 @@ def stdin_of(text: str, images: Sequence[Image] = (), *, is_line: bool = False) 
     Args:
         text: one that begins with `/` would be read as the CLI's own command.
         images: pictures of the message; only a line of JSON has them.
-        is_line: whether it is a line of JSON; several messages are.
+        is_line: whether it is a line of JSON.
     """
     text = valid_text(f"\n{text}" if text.startswith("/") else text)
     if not is_line:

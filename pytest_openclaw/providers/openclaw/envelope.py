@@ -20,7 +20,6 @@ from pytest_openclaw.types.faults import WireError
 
 if TYPE_CHECKING:
     from pytest_openclaw.core.json_types import JsonObject
-    from pytest_openclaw.providers.processes import CalledModel
     from pytest_openclaw.types.replies import Fault
 
 _STATUS = re.compile(r"\b(?:HTTP )?([45]\d\d)\b")
@@ -33,6 +32,16 @@ _LOST = re.compile(r"ECONNRESET|connection error|fetch failed|socket hang up|ter
 _BEGINNING = re.compile(r'\{\s*"(?:ok|payloads)"\s*:')
 # Each start without an object costs a scan of the text; releases print only a few.
 _MOST_BEGINNINGS = 200
+
+
+@dataclass(frozen=True, kw_only=True)
+class CalledModel:
+    """The model that a program was called for, for messages."""
+
+    name: str
+    model: str
+    where: str
+    timeout_s: float
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -75,11 +75,7 @@ class OpenClaw:
             env={**environment(self.scratch, self.environ), **self.more},
             cwd=self.scratch.workspace,
         )
-        try:
-            running = await processes.start(program)
-        except OSError as error:
-            why = error.strerror or error
-            raise OpenClawError(f"the command {program.argv[0]!r} cannot be started: {why}") from error
+        running = await processes.start("openclaw", program)
         lines: list[bytes] = []
         reading = asyncio.ensure_future(running.read_lines(lines))
         try:
@@ -87,7 +83,7 @@ class OpenClaw:
                 while not reading.done() and not until():
                     await asyncio.wait([reading], timeout=_POLL_S)
                 if not until():
-                    await running.exits_within(processes.DRAIN_S)
+                    await running.wait_exit(processes.DRAIN_S)
         except TimeoutError:
             words = f": {shortened(running.stderr)}" if running.stderr else ""
             raise OpenClawError(f"{name} did not end within {self.patience_s:.0f} s{words}") from None

@@ -11,14 +11,12 @@ import os
 import re
 import shlex
 import sys
-import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.core.locks import LockFile
 from pytest_openclaw.core.text import valid_text
-from pytest_openclaw.providers.mcp_tools import broken_file, load_offer
+from pytest_openclaw.providers.mcp_tools import load_offer, write_error
 from pytest_openclaw.providers.openclaw.disk import Played, Stage
 from pytest_openclaw.worlds.shell import Exec, Ran, TimedOutError
 from pytest_openclaw.worlds.workspace import ToolError, named_place
@@ -93,9 +91,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         ran = play(stage, valid_text(command), folder)
     except Exception as error:
-        # OpenClaw would only report to its model that a command failed; the provider reads this file.
-        text = str(error) if isinstance(error, OpenClawError) else traceback.format_exc()
-        broken_file(stage.world_file).write_text(text, "utf-8")
+        write_error(stage.world_file, error)
         ran = Ran("sh: the command cannot be played", NOT_PLAYED)
     return _print(ran)
 

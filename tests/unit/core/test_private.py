@@ -14,9 +14,9 @@ import pytest
 
 from pytest_openclaw.core.private import open_private, write_private
 from pytest_openclaw.providers.claude import command_line as claude
-from pytest_openclaw.providers.claude.tools import lay_out_tools
 from pytest_openclaw.providers.llama_cpp.engine import EngineSpec, start_engine
 from pytest_openclaw.providers.openclaw import call as openclaw
+from pytest_openclaw.providers.processes import new_folders
 from pytest_openclaw.recording.run_directory import LOCK, RESULTS, RunDirectory
 from pytest_openclaw.types.requests import Request
 from pytest_openclaw.types.tool_calls import Tool
@@ -67,12 +67,12 @@ def test_the_engines_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.usefixtures("temporary")
 def test_what_the_claude_cli_is_given() -> None:
     """Its folders, the system prompt, the tools and the config of our server are private."""
-    request = Request(model="m", prompt="p", tools=(Tool(name="read"),))
-    with claude.scratch_folder("Be brief.") as scratch:
-        lay_out_tools(scratch.folder, request, environ={}, inherited=())
+    request = Request(model="m", prompt="p", system="Be brief.", tools=(Tool(name="read"),))
+    with new_folders(*claude.FOLDERS) as folder:
+        claude.write_files(folder, request, environ={}, inherited=())
 
-        assert others_may_use(scratch.folder) == {}
-        files = sorted(path.name for path in scratch.folder.iterdir() if path.is_file())
+        assert others_may_use(folder) == {}
+        files = sorted(path.name for path in folder.iterdir() if path.is_file())
         assert files == ["mcp.json", "offer.json", "system.txt"]
 
 

@@ -1,0 +1,559 @@
+"""Reads the Claude CLI's `--output-format stream-json`, and turns it into a `Reply` or a `Fault`.
+
+The answer to a single prompt is only the model's first message. The CLI continues by itself after an answer
+that was cut by the output limit (three more requests) or empty (one more). No other provider does, so the
+stream is over as soon as a second request starts. In an exchange the CLI also sends the results of calls,
+which it gets from our server; there the stream is over where an exchange of other providers ends.
+
+In every API error the CLI's `subtype` is still "success"; the error is in `is_error`, `api_error_status` and
+the error word of the assistant line, and without these only in the CLI's English text.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from pytest_openclaw.core.signals import how_it_ended
+from pytest_openclaw.core.text import valid_text
+from pytest_openclaw.providers.claude.command_line import PREFIX
+from pytest_openclaw.providers.json_values import count_in, object_in, objects_in, text_in
+from pytest_openclaw.providers.prices import summed
+from pytest_openclaw.providers.wire_errors import load_object, shortened
+from pytest_openclaw.tools.dispatch import dispatch
+from pytest_openclaw.tools.loops import at_last_step
+from pytest_openclaw.types import faults
+from pytest_openclaw.types.faults import WireError
+from pytest_openclaw.types.replies import Usage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from pytest_openclaw.core.json_types import JsonObject
+    from pytest_openclaw.providers.claude.command_line import Access
+    from pytest_openclaw.providers.exchange import Exchange
+    from pytest_openclaw.providers.processes import Running
+    from pytest_openclaw.types.replies import EndedBy, Fault, Reply, Timing, Turn
+    from pytest_openclaw.types.requests import Request
+
+#: the model name on assistant lines that the CLI wrote itself
+SYNTHETIC = "<synthetic>"
+_FINISH_REASONS = {"max_tokens": "length", "model_context_window_exceeded": "length"}
+_COUNTS = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
+
+
+class Stream:
+    """The state of the stream after the lines so far.
+
+    Args:
+        begin: makes the exchange of a turn, and starts its clock.
+        offered: the tools' names on the wire → their own.
+        is_exchange: whether the answer may have several turns.
+
+    Attributes:
+        exchange: the current turn.
+        lacking: the tools that the CLI does not offer, by their own names; then the stream is over.
+        servers: the CLI's status of each of its servers, in its words.
+        messages: number of complete messages of the model before the current one.
+        over: whether the answer is complete, so that later lines do not belong to it.
+        result: the CLI's last line.
+        error: the error word of an assistant line that the CLI wrote itself, such as `billing_error`.
+        stop_reason: of the model, as in the API.
+        message_done: whether the model's message is complete.
+        limit_reached: whether the plan's usage limit rejected the request.
+        by_itself: whether the CLI answered instead of the model.
+        received: number of lines of the format; `skipped` is the number of other lines.
+        last_skipped: the text of the latest of those.
+    """
+
+    def __init__(
+        self,
+        begin: Callable[[], Exchange],
+        *,
+        offered: Mapping[str, str] | None = None,
+        is_exchange: bool = False,
+    ) -> None:
+        self.exchange = begin()
+        self.offered = offered or {}
+        self.lacking: tuple[str, ...] = ()
+        self.servers = ""
+        self.messages = 0
+        self.over = False
+        self.result: JsonObject | None = None
+        self.error = ""
+        self.stop_reason: str | None = None
+        self.message_done = self.limit_reached = self.by_itself = False
+        self.received = self.skipped = 0
+        self.last_skipped = ""
+        self._begin = begin
+        self._is_exchange = is_exchange
+        self._is_partial = self._is_model_known = False
+        self._message_id = ""
+        self._tool_keys: dict[str, str] = {}  # index of a block → key of its call
+        self._with_arguments: set[str] = set()
+        self._ended: list[tuple[Exchange, Turn]] = []
+        self._results: dict[str, str] = {}
+        self._user: str | None = None
+        self._stopped: EndedBy | None = None
+
+    # --- the result so far ------------------------------------------------------------------
+
+    def reply(self, *, at_limit: bool = False) -> Reply:
+        """Return the reply received so far.
+
+        Args:
+            at_limit: whether the CLI ended because the model needed more turns than allowed.
+        """
+        if not self._is_exchange:
+            return self.exchange.reply()
+        received = [*self._ended, (self.exchange, self._turn())]
+        turns = tuple(turn for _, turn in received)
+        replies = [exchange.reply() for exchange, _ in received]
+        began = max(index for index, turn in enumerate(turns) if turn.user is not None or index == 0)
+        return replace(
+            summed(replies),
+            effective_model=next((r.effective_model for r in reversed(replies) if r.effective_model), None),
+            timing=self.timing(),
+            turns=turns,
+            ended_by=self._stopped or (at_last_step(turns[began:]) if at_limit else "answer"),
+        )
+
+    def timing(self) -> Timing:
+        """Return the times from the first turn on, up to now or to the end."""
+        return self.exchange.timing_since(self._ended[0][0] if self._ended else self.exchange)
+
+    def raw(self) -> str:
+        """Return the texts of all turns, separated by blank lines."""
+        texts = [exchange.raw() for exchange, _ in self._ended] + [self.exchange.raw()]
+        return "\n\n".join(filter(None, texts))
+
+    @property
+    def awaits_message(self) -> bool:
+        """Whether the CLI waits for the user's next message, after an answer."""
+        result = self.result or {}
+        is_answer = result.get("subtype") == "success" and not (result.get("is_error") or self.error)
+        return is_answer and self._stopped is None
+
+    @property
+    def continued(self) -> bool:
+        """Whether the stream is over because the CLI sent another request by itself."""
+        return self.over and self.result is None and self._stopped is None and not self.lacking
+
+    def send_message(self, text: str) -> None:
+        """Start the turn that answers the user's next message."""
+        self.over, self.result = False, None
+        self._begin_turn(text)
+
+    def _turn(self) -> Turn:
+        reply = self.exchange.reply()
+        results: list[str] = []
+        for call in reply.tool_calls:
+            if call.id not in self._results:
+                break  # the exchange ended there
+            results.append(self._results[call.id])
+        return reply.as_turn(user=self._user, results=tuple(results))
+
+    def _begin_turn(self, user: str | None = None) -> None:
+        self._ended.append((self.exchange, self._turn()))
+        self.exchange = self._begin()
+        self.messages += 1
+        self.message_done, self.stop_reason = False, None
+        self._user, self._results = user, {}
+        self._message_id = ""
+        self._tool_keys, self._with_arguments = {}, set()
+
+    # --- lines ------------------------------------------------------------------------------
+
+    def receive_line(self, raw: bytes) -> None:
+        """Read one line of output; other lines than those of the format are skipped and counted.
+
+        Lines of a subagent, and those after the end, are ignored.
+        """
+        text = raw.decode("utf-8", "replace").strip()
+        line = load_object(text) if text else {}
+        read = _READERS.get(text_in(line.get("type"))) if line else None
+        if line and read:
+            self.received += 1
+            if not self.over and not line.get("parent_tool_use_id"):
+                read(self, line)
+        elif text:
+            self.skipped += 1
+            self.last_skipped = text
+
+    def _read_system(self, line: JsonObject) -> None:
+        if line.get("subtype") == "init":
+            given = line.get("tools")
+            given = given if isinstance(given, list) else []
+            self.lacking = tuple(own for name, own in self.offered.items() if name not in given)
+            self.servers = ", ".join(
+                text_in(one.get("status")) for one in objects_in(line.get("mcp_servers"))
+            )
+            self.over = bool(self.lacking)
+        if line.get("status") == "requesting" and self.message_done:
+            self._next_request()
+
+    def _read_user(self, line: JsonObject) -> None:
+        """Read the results of calls; for a single prompt the call is the answer."""
+        for block in objects_in(object_in(line.get("message")).get("content")):
+            call_id, content = text_in(block.get("tool_use_id")), block.get("content")
+            is_ours = any(call.id == call_id for call in self.exchange.reply().tool_calls)
+            if self._is_exchange and is_ours and block.get("type") == "tool_result":
+                texts = [text_in(part.get("text")) for part in objects_in(content)] or [text_in(content)]
+                self._results[call_id] = valid_text("\n".join(texts))
+
+    def _read_rate_limit(self, line: JsonObject) -> None:
+        self.limit_reached = object_in(line.get("rate_limit_info")).get("status") == "rejected"
+
+    def _read_event(self, line: JsonObject) -> None:
+        self._is_partial = True
+        event = object_in(line.get("event"))
+        index = str(event.get("index"))
+        match event.get("type"):
+            case "message_start":
+                if self.message_done:
+                    self._next_request()
+                if not self.over:
+                    message = object_in(event.get("message"))
+                    self._receive_model(message.get("model"))
+                    self._receive_usage(message.get("usage"), at_start=True)
+            case "content_block_start":
+                block = object_in(event.get("content_block"))
+                if block.get("type") == "tool_use":
+                    self._tool_keys[index] = text_in(block.get("id")) or index
+                    # An empty input is only a placeholder for the pieces.
+                    block = {**block, "input": block.get("input") or None}
+                self._read_block(block, self._tool_keys.get(index))
+            case "content_block_delta":
+                self._read_delta(object_in(event.get("delta")), self._tool_keys.get(index))
+            case "content_block_stop":
+                key = self._tool_keys.get(index)
+                if key is not None and key not in self._with_arguments:  # unless a later line has them
+                    self.exchange.receive_tool_call(key=key, arguments="{}", whole=True)
+            case "message_delta":
+                reason = object_in(event.get("delta")).get("stop_reason")
+                self.stop_reason = text_in(reason) or self.stop_reason
+                self._receive_usage(event.get("usage"))
+            case "message_stop":
+                self._end_message()
+
+    def _read_delta(self, delta: JsonObject, key: str | None) -> None:
+        match delta.get("type"):
+            case "text_delta":
+                self.exchange.receive_text(text_in(delta.get("text")))
+            case "thinking_delta":
+                self.exchange.receive_reasoning(text_in(delta.get("thinking")))
+            case "input_json_delta" if key and (piece := text_in(delta.get("partial_json"))):
+                self._with_arguments.add(key)
+                self.exchange.receive_tool_call(key=key, arguments=piece)
+
+    def _read_block(self, block: JsonObject, key: str | None) -> None:
+        """Add the part of a content block that is in its first event."""
+        match block.get("type"):
+            case "text":
+                self.exchange.receive_text(text_in(block.get("text")))
+            case "thinking":
+                self.exchange.receive_reasoning(text_in(block.get("thinking")))
+            case "tool_use":
+                given, name = block.get("input"), text_in(block.get("name"))
+                if given is not None and key is not None:
+                    self._with_arguments.add(key)
+                self.exchange.receive_tool_call(
+                    key=key,
+                    id=text_in(block.get("id")) or None,
+                    name=self.offered.get(name) or name.removeprefix(PREFIX),
+                    arguments="" if given is None else json.dumps(given, ensure_ascii=False),
+                    whole=True,
+                )
+
+    def _read_assistant(self, line: JsonObject) -> None:
+        message = object_in(line.get("message"))
+        self.error = text_in(line.get("error")) or self.error
+        if self.error or message.get("model") == SYNTHETIC:
+            self.by_itself = True
+            return
+        blocks = objects_in(message.get("content"))
+        if self._is_partial:
+            # Its text arrived in pieces; the pieces of a tool call may be missing.
+            lacking = set(self._tool_keys.values()) - self._with_arguments
+            blocks = [block for block in blocks if text_in(block.get("id")) in lacking]
+        else:
+            self.exchange.streaming = False
+            if self._message_id and message.get("id") != self._message_id:
+                self._next_request()
+                if self.over:
+                    return
+            self._message_id = text_in(message.get("id"))
+            self.stop_reason = text_in(message.get("stop_reason")) or self.stop_reason
+            self._receive_model(message.get("model"))
+        for block in blocks:
+            self._read_block(block, text_in(block.get("id")) or None)
+
+    def _read_result(self, line: JsonObject) -> None:
+        self.result = dict(line)
+        usage = object_in(line.get("usage"))
+        # The counts of several messages are summed here, and also arrive with each message.
+        known = self.exchange.has_usage or self.messages
+        if not known and any(count_in(usage.get(name)) for name in _COUNTS):
+            self._receive_usage(usage)
+        models = object_in(line.get("modelUsage"))
+        if not self._is_model_known and len(models) == 1:
+            self._receive_model(next(iter(models)))
+        if not (line.get("is_error") or self.by_itself or self.exchange.has_tokens):
+            self.exchange.streaming = False
+            self.exchange.receive_text(text_in(line.get("result")))
+        self._end(self.stop_reason or text_in(line.get("stop_reason")))
+
+    # --- what they mean ---------------------------------------------------------------------
+
+    def _receive_model(self, name: Any) -> None:
+        if text := text_in(name):
+            self._is_model_known = True
+            self.exchange.receive_model(text)
+
+    def _receive_usage(self, usage: Any, *, at_start: bool = False) -> None:
+        """Add the API's counts; at the start of a message the count of its output is only a placeholder."""
+        given = object_in(usage)
+        created = object_in(given.get("cache_creation"))
+        counts = {
+            "uncached_tokens": count_in(given.get("input_tokens")),
+            "output_tokens": None if at_start else count_in(given.get("output_tokens")),
+            "cached_tokens": count_in(given.get("cache_read_input_tokens")),
+            "cache_write_tokens": count_in(given.get("cache_creation_input_tokens")),
+            "cache_write_1h_tokens": count_in(created.get("ephemeral_1h_input_tokens")),
+        }
+        if any(count is not None for count in counts.values()):
+            self.exchange.receive_usage(**counts)
+
+    def _end_message(self) -> None:
+        """Note the end of the model's message; later work of the CLI is not part of the model's time.
+
+        As in OpenClaw, a malformed call ends an exchange.
+        """
+        self.message_done = True
+        self.exchange.receive_end(_finish_reason(self.stop_reason))
+        calls = self.exchange.reply().tool_calls if self._is_exchange else ()
+        # The tool does not matter here; checking its arguments would take too long.
+        if any(dispatch(call, ()).problem == "malformed_json" for call in calls):
+            self._results, self._stopped, self.over = {}, "malformed_call", True
+
+    def _next_request(self) -> None:
+        """Start another turn if calls were answered; end the stream if the CLI continues by itself."""
+        if self._results:
+            self._begin_turn()
+        else:
+            self._end(self.stop_reason)
+
+    def _end(self, stop_reason: str | None) -> None:
+        self.over = True
+        self.exchange.receive_end(_finish_reason(stop_reason))
+
+
+_READERS: Mapping[str, Callable[[Stream, JsonObject], None]] = {
+    "system": Stream._read_system,
+    "user": Stream._read_user,
+    "rate_limit_event": Stream._read_rate_limit,
+    "stream_event": Stream._read_event,
+    "assistant": Stream._read_assistant,
+    "result": Stream._read_result,
+}
+
+
+def _finish_reason(stop_reason: str | None) -> str | None:
+    return _FINISH_REASONS.get(stop_reason or "", stop_reason)
+
+
+# --- what it cost -------------------------------------------------------------------------------
+
+# Fields of `Usage` → the CLI's counts whose sum they are.
+_CHARGED = {
+    "input_tokens": ("inputTokens", "cacheReadInputTokens", "cacheCreationInputTokens"),
+    "output_tokens": ("outputTokens",),
+    "cached_tokens": ("cacheReadInputTokens",),
+    "cache_write_tokens": ("cacheCreationInputTokens",),
+}
+
+
+def charged(received: Sequence[Usage], result: Mapping[str, Any] | None) -> tuple[Usage, ...]:
+    """Return the usage of all requests: of received messages, and of each model what the last line adds.
+
+    Only the last line counts retries of the CLI and requests to a smaller model for its own purposes. The
+    CLI's own price is not used: it guesses the price of unknown models.
+
+    Args:
+        received: of the received messages, each with its model.
+        result: the CLI's last line, if it came.
+    """
+    models = object_in((result or {}).get("modelUsage"))
+    # The CLI adds `[1m]` to a name for a longer context.
+    rest = (_beyond(received, name.partition("[")[0], object_in(counts)) for name, counts in models.items())
+    return (*received, *(usage for usage in rest if usage.input_tokens or usage.output_tokens))
+
+
+def _beyond(received: Sequence[Usage], model: str, counts: Mapping[str, Any]) -> Usage:
+    # The last line may have the requested name and a message a dated one, or the reverse.
+    same = [usage for usage in received if model in (usage.model or "") or (usage.model or model) in model]
+
+    def beyond(field: str, names: Sequence[str]) -> int:
+        counted = sum(count_in(counts.get(name)) or 0 for name in names)
+        return max(0, counted - sum(getattr(usage, field) or 0 for usage in same))
+
+    return Usage(model=model, **{field: beyond(field, names) for field, names in _CHARGED.items()})
+
+
+# --- how it ended -------------------------------------------------------------------------------
+
+_AUTH_ERRORS = ("authentication_failed", "oauth_org_not_allowed")
+_NOT_LOGGED_IN = re.compile(r"^(not logged in|invalid api key|please run /login)", re.IGNORECASE)
+# "Server is temporarily limiting requests (not your usage limit)" is an ordinary 429.
+_QUOTA = re.compile(
+    r"credit balance is too low|(hit|reached) your [\w ]*limit|(?<!not your )usage limit\b|\bspend limit"
+    r"|out of (usage|extra)|usage credits required",
+    re.IGNORECASE,
+)
+_OVERFLOW = re.compile(
+    r"prompt is too long|exceeds the available context size|maximum context length", re.IGNORECASE
+)
+_UNREACHABLE = re.compile(
+    r"ConnectionRefused|FailedToOpenSocket|ECONNREFUSED|ENOTFOUND|EAI_AGAIN", re.IGNORECASE
+)
+_LOST = re.compile(
+    r"unable to connect to api|connection error|ECONNRESET|socket connection was closed", re.IGNORECASE
+)
+_STATUS = re.compile(r"\bAPI Error: (\d{3})\b|\bRequest rejected \((\d{3})\)")
+_PREFIX = re.compile(r"^(Failed to authenticate\. )?API Error:\s*(\d{3}\b\s*)?")
+
+_WIRE_TYPES = {
+    "billing_error": "billing_error",
+    "rate_limit": "rate_limit_error",
+    "overloaded": "overloaded_error",
+    "model_not_found": "model_not_found",
+    "invalid_request": "invalid_request_error",
+    "server_error": "api_error",
+}
+
+
+@dataclass(frozen=True)
+class Ending:
+    """The end of a call of the CLI.
+
+    Attributes:
+        name: the provider's.
+    """
+
+    stream: Stream
+    name: str
+    request: Request
+    access: Access
+
+    def outcome(self) -> Reply | Fault:
+        """Return the reply or fault of a stream that is over."""
+        stream = self.stream
+        if stream.lacking:
+            names = ", ".join(stream.lacking[:3]) + (", …" if len(stream.lacking) > 3 else "")
+            why = f"the CLI does not offer {len(stream.lacking)} of the {len(stream.offered)} tools: {names}"
+            return faults.cli_failed(self.name, f"{why} (its server is {stream.servers or 'missing'}).")
+        if stream.result is None:  # ended by us, after the model's message
+            return stream.reply()
+        result, has_tokens = stream.result, stream.exchange.has_tokens
+        if "refusal" in (stream.stop_reason, result.get("stop_reason")):
+            return replace(stream.reply(), finish_reason="refusal", refusal=self._plain)
+        if stream.error == "max_output_tokens":
+            cut = replace(stream.reply(), finish_reason="length")
+            return cut if has_tokens else faults.cli_failed(self.name, self._said)
+        if stream.error or result.get("is_error") or result.get("api_error_status") is not None:
+            return self._error(result)
+        # For a slash command the CLI answers without a request to the model.
+        spoke_by_itself = not has_tokens and (stream.by_itself or result.get("num_turns") == 0)
+        if result.get("subtype") != "success" or spoke_by_itself:
+            return self._failed()
+        return stream.reply()
+
+    def without_result(self, running: Running) -> Fault:
+        """Return the fault of a CLI that ended, or closed its output, before its `result` line."""
+        stream, name, status = self.stream, self.name, running.exit_status
+        if running.flooded:
+            return faults.cli_failed(name, f"the CLI wrote {running.flooded} and was stopped.", stream.raw())
+        words = f": {shortened(running.stderr)}" if running.stderr else ""
+        how = how_it_ended(status)
+        if status:
+            words = words or (f": {shortened(stream.last_skipped)}" if stream.skipped else "")
+            return faults.program_ended(name, "the CLI", status, words, stream.raw())
+        if stream.received:
+            return faults.stream_broken(name, f"the CLI {how} before its result line{words}", stream.raw())
+        if stream.skipped:
+            why = f"none of the CLI's {stream.skipped} lines is a stream-json line, and it {how}{words}"
+            return faults.malformed(name, why)
+        return faults.cli_failed(name, f"the CLI {how} and said nothing{words}.")
+
+    @cached_property
+    def _said(self) -> str:
+        """The CLI's text on one line; an error subtype has it in `errors` instead of `result`."""
+        result = self.stream.result or {}
+        errors: Any = result.get("errors")
+        words = [result.get("result"), *(errors if isinstance(errors, list) else [])]
+        said = "; ".join(word for word in words if isinstance(word, str) and word)
+        return shortened(said or f"subtype {result.get('subtype')}")
+
+    @property
+    def _plain(self) -> str:
+        return _PREFIX.sub("", self._said)
+
+    def _error(self, result: JsonObject) -> Reply | Fault:
+        stream, is_success = self.stream, result.get("subtype") == "success"
+        if result.get("subtype") == "error_max_turns" and stream.exchange.has_output and stream.message_done:
+            # For a single prompt the call is the answer; in an exchange the turns are used up.
+            return stream.reply(at_limit=True)
+        if not (is_success or stream.error) and result.get("api_error_status") is None:
+            return self._failed()
+        if stream.exchange.has_tokens:
+            return faults.stream_broken(self.name, self._said, stream.raw())
+        status = self._status(result)
+        if status is None and (fault := self._without_status()):
+            return fault
+        error = WireError(status=status, type=self._wire_type(result, status), message=self._plain)
+        if status is None and not error.type:
+            return faults.cli_failed(self.name, self._said)
+        return faults.refused_by_server(self.name, self.request.model, error)
+
+    def _failed(self) -> Fault:
+        why = f"the CLI ended with: {self._said.rstrip('.')}."
+        return faults.cli_failed(self.name, why, self.stream.raw())
+
+    def _without_status(self) -> Fault | None:
+        """Return the fault of an error without HTTP status: login, connection or timeout."""
+        name, said = self.name, self._said
+        if self.stream.error in _AUTH_ERRORS or _NOT_LOGGED_IN.search(said):
+            return faults.auth_missing(name, f"the Claude CLI says: {said}. {self.access.login}")
+        if _UNREACHABLE.search(said):
+            return faults.unreachable(name, self.access.shown_url or "the Anthropic API", self._plain)
+        if _LOST.search(said):
+            return faults.connection_lost(name, self._plain)
+        lowered = said.lower()
+        if "request timed out" in lowered:
+            return faults.timed_out(name, self.request.timeout_s)
+        if "empty or malformed response" in lowered:
+            return faults.malformed(name, self._plain)
+        if "stream ended" in lowered:
+            return faults.stream_broken(name, self._plain)
+        return None
+
+    def _wire_type(self, result: JsonObject, status: int | None) -> str:
+        """Return the API's error type for the CLI's text."""
+        said = self._said
+        if _QUOTA.search(said) or (self.stream.limit_reached and status in (None, 429)):
+            return "billing_error"
+        if result.get("terminal_reason") == "prompt_too_long" or _OVERFLOW.search(said):
+            return "context_length_exceeded"
+        if self.stream.error in _WIRE_TYPES:
+            return _WIRE_TYPES[self.stream.error]
+        return "overloaded_error" if re.search(r"\boverloaded\b", said, re.IGNORECASE) else ""
+
+    def _status(self, result: JsonObject) -> int | None:
+        status = count_in(result.get("api_error_status"))
+        if status is not None and 400 <= status <= 599:
+            return status
+        found = _STATUS.search(self._said)
+        return int(found[1] or found[2]) if found else None
