@@ -13,12 +13,12 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw import hookspecs
-from pytest_openclaw.commands import COMMANDS, load_command
+from pytest_openclaw.cli import COMMANDS, load_command
+from pytest_openclaw.judging.registry import BUILTIN
 from pytest_openclaw.options import OPTIONS, Option
-from pytest_openclaw.types import faults
-from pytest_openclaw.types.documents import load_schema
-from pytest_openclaw.types.run_config import OTHER, PROMPTS, PROVIDERS, SETTINGS
-from pytest_openclaw.validators import BUILTIN
+from pytest_openclaw.values import faults
+from pytest_openclaw.values.rows import load_schema
+from pytest_openclaw.values.settings import OTHER, PROMPTS, PROVIDERS, SETTINGS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
     from mkdocs.structure.files import Files
 
-    from pytest_openclaw.types.protocols import Validator
+    from pytest_openclaw.values.protocols import Validator
 
 MADE = "<!-- made from the code by docs/reference.py -->"
 
@@ -83,7 +83,7 @@ def rows() -> Iterator[str]:
     yield "# Rows"
     yield ""
     yield "A line of `results.jsonl` is a JSON object with these fields, all of them, always. The schema"
-    yield "ships with the package as `pytest_openclaw/types/schemas/row.schema.json`."
+    yield "ships with the package as `pytest_openclaw/values/schemas/row.schema.json`."
     yield ""
     yield from _properties(load_schema("row")["properties"])
 

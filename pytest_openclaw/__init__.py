@@ -10,17 +10,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pytest_openclaw.core.errors import OpenClawError
+    from pytest_openclaw.judging.calls import WantedCall
     from pytest_openclaw.reports.builtin import Report
     from pytest_openclaw.stats.groups import Group
     from pytest_openclaw.stats.summary import Summary
-    from pytest_openclaw.types import faults
-    from pytest_openclaw.types.faults import CallFailed
-    from pytest_openclaw.types.protocols import Demands, Provider, ProviderSetup, Validator
-    from pytest_openclaw.types.replies import Fault, Reply, Timing, Turn, Usage, Verdict
-    from pytest_openclaw.types.requests import Request
-    from pytest_openclaw.types.tool_calls import Dispatched, Tool, ToolCall
-    from pytest_openclaw.validators.call_rules import WantedCall
+    from pytest_openclaw.util.errors import OpenClawError
+    from pytest_openclaw.values import faults
+    from pytest_openclaw.values.faults import CallFailed
+    from pytest_openclaw.values.protocols import Demands, Provider, ProviderSetup, Validator
+    from pytest_openclaw.values.replies import Fault, Reply, Timing, Turn, Usage, Verdict
+    from pytest_openclaw.values.requests import Request
+    from pytest_openclaw.values.tool_calls import Dispatched, Tool, ToolCall
 
 __version__ = "0.1.0"
 

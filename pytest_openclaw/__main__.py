@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from pytest_openclaw.commands import main
+from pytest_openclaw.cli import main
 
 if __name__ == "__main__":  # a tool that imports every module runs nothing
     sys.exit(main())

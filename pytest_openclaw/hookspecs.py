@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pytest_openclaw.reports.builtin import Report
-    from pytest_openclaw.types.protocols import Provider, Validator
+    from pytest_openclaw.values.protocols import Provider, Validator
 
 
 @pytest.hookspec
@@ -103,5 +103,6 @@ def pytest_openclaw_record(row: Mapping[str, Any], config: pytest.Config) -> Map
     Args:
         row: as it will be in `results.jsonl`; a copy for this hook.
         config: pytest's. `rescore` and `merge` load the project without configuring it.
+
     """
     raise AssertionError("a specification is never called")

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.providers import Builtin
     from pytest_openclaw.reports.builtin import Report
-    from pytest_openclaw.session.reporting_hooks import ReportingHooks
-    from pytest_openclaw.types.protocols import Validator
-    from pytest_openclaw.types.replies import Reply
+    from pytest_openclaw.session.reporting import ReportingHooks
+    from pytest_openclaw.values.protocols import Validator
+    from pytest_openclaw.values.replies import Reply
 
 REPORTING = "openclaw-reporting"
 MARKER = (
@@ -48,7 +48,7 @@ def pytest_openclaw_providers() -> Sequence[Builtin]:
 
 def pytest_openclaw_validators() -> Sequence[type[Validator]]:
     """Register the built-in validators by the hook that plugins use."""
-    from pytest_openclaw.validators import BUILTIN
+    from pytest_openclaw.judging.registry import BUILTIN
 
     return BUILTIN
 
@@ -64,7 +64,7 @@ def pytest_openclaw_reports() -> Sequence[type[Report]]:
 def pytest_cmdline_main(config: pytest.Config) -> None:
     """Have a dry run start no workers, before or after xdist has read what starts them."""
     if options.lookup(config, "dry-run")[0]:
-        from pytest_openclaw.session.dry_run import lead_no_workers
+        from pytest_openclaw.session.forecasting import lead_no_workers
 
         lead_no_workers(config)
 
@@ -75,7 +75,7 @@ def pytest_cmdline_main_in_whole_words() -> Generator[None, object, object]:
     try:
         return (yield)
     except pytest.UsageError as error:
-        from pytest_openclaw.session.report_texts import in_whole_words
+        from pytest_openclaw.session.reporting import in_whole_words
 
         raise in_whole_words(error) from None
 
@@ -86,7 +86,7 @@ def pytest_load_initial_conftests_in_whole_words() -> Generator[None, None, None
     try:
         return (yield)
     except pytest.UsageError as error:
-        from pytest_openclaw.session.report_texts import in_whole_words
+        from pytest_openclaw.session.reporting import in_whole_words
 
         raise in_whole_words(error) from None
 
@@ -115,7 +115,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if not (options.is_used(config) or options.options_given(config)):
         return
     from pytest_openclaw.session.composition import compose
-    from pytest_openclaw.session.execution_hooks import ExecutionHooks
+    from pytest_openclaw.session.execution import ExecutionHooks
 
     session = compose(config)
     if session is None:
@@ -125,10 +125,10 @@ def pytest_configure(config: pytest.Config) -> None:
     if session.owner is None:
         return
     from pytest_openclaw.session.repeat_threshold import RepeatThreshold
-    from pytest_openclaw.session.reporting_hooks import ReportingHooks
+    from pytest_openclaw.session.reporting import ReportingHooks
 
     if session.settings.dry_run:
-        from pytest_openclaw.session.dry_run import DryRun
+        from pytest_openclaw.session.forecasting import DryRun
 
         plugins.register(DryRun(session.settings, session.providers), "openclaw-dry-run")
     reporting = ReportingHooks(session, session.owner)

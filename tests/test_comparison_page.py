@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from pytest_openclaw.commands import main
+from pytest_openclaw.cli import main
 from pytest_openclaw.options import OPTIONS
-from pytest_openclaw.reports.comparison_text import ACROSS, REASONS
-from pytest_openclaw.types.records import Record
-from pytest_openclaw.types.settings import ACROSS as DIFFERENCES
-from pytest_openclaw.types.targets import Target
+from pytest_openclaw.reports.comparison import ACROSS, REASONS
+from pytest_openclaw.values.requests import Target
+from pytest_openclaw.values.rows import Record
+from pytest_openclaw.values.settings import ACROSS as DIFFERENCES
 from tests.unit.stored.stored_runs import A, B, definition, row, store
 
 PAGE = (Path(__file__).parent.parent / "docs" / "comparison.md").read_text("utf-8")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pytest_openclaw import hookspecs
-from pytest_openclaw.commands import COMMANDS
+from pytest_openclaw.cli import COMMANDS
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = {path.read_text("utf-8"): path.stem for path in (ROOT / "tests/examples").glob("*.py")}

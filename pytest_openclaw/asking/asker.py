@@ -4,6 +4,10 @@ There is one `Asker` in the process that owns the run: the pytest session, or xd
 asyncio loop in a thread. On each endpoint it sends cells in the order of the plan, and at most `ahead_of` of
 them before their tests ask for them, so that a reply is there when its test begins and replies do not pile
 up. A cell that a test waits for is sent next, whatever its place in the plan.
+
+Which repeats of a target may be sent; it is decided where the rows arrive.
+
+Builds the request of a cell: what every provider is asked, and what OpenClaw's surface adds.
 """
 
 from __future__ import annotations
@@ -15,25 +19,150 @@ import threading
 import time
 from collections import deque
 from concurrent.futures import Future
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import TYPE_CHECKING, Literal
 
-from pytest_openclaw.asking.limits import endpoint_limits
-from pytest_openclaw.asking.repeats import RepeatPermits
-from pytest_openclaw.asking.requests import request_for
-from pytest_openclaw.asking.sending import Sender
-from pytest_openclaw.core.errors import AskerFailed, CellNotSent
+from pytest_openclaw.asking.sending import Sender, endpoint_limits
+from pytest_openclaw.util.errors import AskerFailed, CellNotSent
+from pytest_openclaw.values.requests import Request
+from pytest_openclaw.values.settings import SERVER, THINKING_ROOM_TOKENS
+from pytest_openclaw.values.tool_calls import LOOKUP_TURNS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from pytest_openclaw.core.json_types import JsonObject
-    from pytest_openclaw.types.prompts import Cell
-    from pytest_openclaw.types.protocols import Provider
-    from pytest_openclaw.types.replies import CallResult
-    from pytest_openclaw.types.requests import Request
-    from pytest_openclaw.types.settings import Settings
-    from pytest_openclaw.types.targets import Target
+    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.values.prompts import Cell
+    from pytest_openclaw.values.protocols import Provider
+    from pytest_openclaw.values.replies import CallResult
+    from pytest_openclaw.values.requests import Target
+    from pytest_openclaw.values.settings import Settings
+
+
+Permit = Literal["ask", "wait", "leave_out"]
+
+
+class RepeatPermits:
+    """The decisions on the repeats of each target; without a plan every cell may be sent."""
+
+    def __init__(self) -> None:
+        self._through: dict[str, int] = {}
+        self._ends: dict[str, tuple[int, str]] = {}
+        self._last: dict[str, int] = {}
+        self._mixed: set[str] = set()
+
+    def plan(self, cells: Iterable[Cell]) -> None:
+        """Take the cells of a session, in their order; from now on a repeat waits for the one before it.
+
+        A target whose repeats come in another order (`--ff`, another plugin) waits for nothing: a cell would
+        wait for one that comes after it.
+        """
+        for cell in cells:
+            if cell.is_fixed_repeat:
+                continue
+            label = cell.target.label
+            if cell.repeat < self._last.get(label, 1):
+                self._mixed.add(label)
+            self._last[label] = cell.repeat
+
+    def receive(self, target: str, repeat: int, ends: str | None) -> None:
+        """Take a decision: the label of a target, the repeat, and why no further repeat is sent, if so."""
+        self._through[target] = max(repeat, self._through.get(target, 0))
+        if ends is not None:
+            self._ends[target] = (repeat, ends)
+
+    def permit(self, cell: Cell) -> Permit:
+        """Return whether the cell may be sent: not before its target's repeats so far are decided on.
+
+        A cell whose prompt sets its own number of repeats waits for nothing.
+        """
+        if cell.is_fixed_repeat:
+            return "ask"
+        if self.why_left_out(cell) is not None:
+            return "leave_out"
+        label = cell.target.label
+        waits = label in self._last and label not in self._mixed
+        return "wait" if waits and self._through.get(label, 0) < cell.repeat - 1 else "ask"
+
+    def why_left_out(self, cell: Cell) -> str | None:
+        """Return why the cell is not sent; None if it is."""
+        if cell.is_fixed_repeat:
+            return None
+        repeat, why = self._ends.get(cell.target.label, (cell.repeat, None))
+        return why if cell.repeat > repeat else None
+
+    def go_on(self, cell: Cell) -> None:
+        """Allow the cell's repeat without a decision: its test waits, and no decision can come."""
+        label = cell.target.label
+        self._through[label] = max(cell.repeat - 1, self._through.get(label, 0))
+
+
+def request_for(cell: Cell, settings: Settings, provider: Provider | None = None) -> Request:
+    """Return what every provider is asked for this cell.
+
+    Args:
+        cell: the cell.
+        settings: timeout, streaming, sampling.
+        provider: is asked; None for any, on the surface `listed`.
+
+    """
+    prompt, level = cell.prompt, cell.target.thinking_level
+    # Every API counts thinking as output; without room for it no answer would be reached.
+    room = THINKING_ROOM_TOKENS[level] if level else 0
+    listed = Request(
+        model=cell.target.model,
+        prompt=prompt.prompt,
+        system=prompt.system,
+        images=prompt.images,
+        messages=prompt.messages,
+        thinking_level=level,
+        max_output_tokens=prompt.max_output_tokens + room,
+        temperature=None if settings.temperature == SERVER else settings.temperature,
+        top_p=settings.top_p,
+        seed=_seed(cell, settings),
+        tool_choice=settings.tool_choice,
+        fields=settings.request_fields.get(cell.target.provider, {}),
+        stream=settings.stream,
+        timeout_s=prompt.timeout_s or settings.timeout_s,
+        tools=prompt.tools or (),
+        turns=prompt.turns,
+        world=prompt.world,
+    )
+    if prompt.surface is None or prompt.listed is None or provider is None:
+        return listed
+    asked = replace(
+        listed,
+        temperature=None,
+        top_p=None,
+        seed=None,
+        tool_choice="auto",
+        lookup_turns=0 if listed.world else LOOKUP_TURNS,
+        surface=cell.target.surface,
+    )
+    if provider.is_openclaw:  # it adds the rest itself
+        return replace(asked, system=prompt.listed.system, listed_tools=prompt.listed.tools or ())
+    surface, model = prompt.surface, f"{cell.target.provider}/{cell.target.model}"
+    return replace(
+        asked,
+        prompt=f"{_named(surface.before, model)}{asked.prompt}{_named(surface.after, model)}",
+        system=_named(asked.system or "", model),
+        context=_named(surface.context, model),
+        fields={**(surface.fields if provider.api == surface.api else {}), **asked.fields},
+    )
+
+
+def _seed(cell: Cell, settings: Settings) -> int | None:
+    """Return the seed that distinguishes a repeat; a single question has the user's, if there is one."""
+    if settings.seed is not None:
+        return settings.seed + cell.repeat - 1
+    return cell.repeat if cell.n_repeats > 1 else None
+
+
+@cache  # one text for all cells of a target, because a plan has thousands
+def _named(text: str, model: str) -> str:
+    return text.replace("<model>", model)
+
 
 CLOSING_S = 5.0
 SILENCE_S = 60.0
@@ -57,6 +186,7 @@ class PlannedCell:
     Attributes:
         token: unique in the session; the node id of its item.
         is_ahead: it may be sent before its test begins.
+
     """
 
     token: str
@@ -72,6 +202,7 @@ class _Job:
         request: only where it differs from what the prompt and the settings say.
         queued_at: since when a test has waited for it, by `time.perf_counter`.
         waiters: of tests that wait for the result.
+
     """
 
     token: str
@@ -94,6 +225,7 @@ class _Queue:
         wanted: tests wait for these, and they were not sent.
         ahead: sent or answered, and no test has asked for them.
         in_flight: sent and not answered, in the order of sending.
+
     """
 
     limit: int
@@ -115,6 +247,7 @@ class Asker:
         settings: timeouts, retries, limits, budget.
         on_wait: receives a token, the reason and the seconds when a cell waits before another attempt; it is
             called in the asker's thread.
+
     """
 
     def __init__(
@@ -158,6 +291,7 @@ class Asker:
             cell: needed for a cell that is not planned.
             request: sent in place of what the cell's prompt and the settings say.
             again: the test has used a reply of this cell already; this is a request of its own.
+
         """
         future: Future[CallResult] = Future()
         self._call(self._ask, token, cell, request, again, future)
@@ -169,6 +303,7 @@ class Asker:
         Raises:
             AskerFailed: a provider blocks the loop.
             Exception: see `ask`.
+
         """
         patience_s = max(self._settings.timeout_s, cell.prompt.timeout_s or 0.0) + SILENCE_S
         while True:
@@ -216,6 +351,7 @@ class Asker:
         Returns:
             The replies of cells whose tests have not ended, in the order of the plan; and how many calls were
             given up, which have no result.
+
         """
         thread, self._thread = self._thread, None
         self._is_closed = True
@@ -247,6 +383,7 @@ class Asker:
 
         Raises:
             AskerFailed: the loop has ended.
+
         """
         if self._is_closed:
             raise AskerFailed("the session has ended")

@@ -1,34 +1,116 @@
-"""Makes one attempt: calls a provider once, within its timeout, and makes the result fit for a row."""
+"""Makes one attempt: calls a provider once, within its timeout, and makes the result fit for a row.
+
+The state of a model's prompt cache, as far as the requests of a run show it.
+
+Servers keep what they have read, and read only the rest of a prompt that begins in the same way.
+
+Detects prompts that a server has silently cut.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from dataclasses import replace
+from itertools import takewhile
 from math import inf
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.asking.clipping import bounded_fault, bounded_reply, with_changes
-from pytest_openclaw.asking.prompt_cache import PromptCache
-from pytest_openclaw.asking.truncation import cut_prompt
-from pytest_openclaw.core.clock import epoch_ms
-from pytest_openclaw.core.errors import OpenClawError
-from pytest_openclaw.core.schema_check import LARGEST
-from pytest_openclaw.core.text import valid_text
 from pytest_openclaw.providers import is_built_in
+from pytest_openclaw.providers.lengths import fewest_tokens, texts_read
 from pytest_openclaw.providers.over_http import OverHttp
 from pytest_openclaw.providers.prices import usages_of
-from pytest_openclaw.types import faults
-from pytest_openclaw.types.faults import CallFailed
-from pytest_openclaw.types.replies import Fault, Reply, Timing, Turn
+from pytest_openclaw.util.errors import OpenClawError
+from pytest_openclaw.util.schema_check import LARGEST
+from pytest_openclaw.util.signals import epoch_ms
+from pytest_openclaw.util.text import valid_text
+from pytest_openclaw.values import faults
+from pytest_openclaw.values.faults import CallFailed
+from pytest_openclaw.values.replies import Fault, Reply, Timing, Turn
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
     from typing import Any, TypeVar
 
-    from pytest_openclaw.types.protocols import Provider
-    from pytest_openclaw.types.requests import Request
+    from pytest_openclaw.values.protocols import Provider
+    from pytest_openclaw.values.requests import Request
 
+
+_BLOCK_WORDS = 16
+# All prompts share the start of the chat template; a cached share below this one is noise in a speed.
+_CACHED_SHARE = 0.1
+
+
+class PromptCache:
+    """The prompts that were sent to one model.
+
+    Attributes:
+        most_tokens: the largest count of a prompt that the server has read completely.
+
+    """
+
+    def __init__(self) -> None:
+        self.most_tokens = 0
+        self._tools: set[str] = set()
+        self._beginnings: set[int] = set()
+
+    def add(self, request: Request) -> bool:
+        """Note a request that is about to be sent; return whether a part of it may be in the cache.
+
+        Tools and texts are compared separately, because templates differ in which of them comes first.
+        """
+        tools = json.dumps([[tool.name, tool.description, dict(tool.parameters)] for tool in request.tools])
+        n_tools = len(tools.split()) if request.tools else 0
+        words = " ".join(texts_read(request)).split()
+        blocks = [0]
+        for start in range(0, len(words), _BLOCK_WORDS):
+            blocks.append(hash((blocks[-1], *words[start : start + _BLOCK_WORDS])))
+        n_known = len([*takewhile(self._beginnings.__contains__, blocks[1:])])
+        n_cached = n_known * _BLOCK_WORDS + (n_tools if tools in self._tools else 0)
+        self._tools.add(tools)
+        self._beginnings.update(blocks)
+        return n_cached > _CACHED_SHARE * (len(words) + n_tools)
+
+
+# Shorter prompts fit into every context; a small count is then the server's way of counting.
+LEAST_WORDS = 256
+# No context is smaller.
+LEAST_CONTEXT_TOKENS = 64
+
+
+def cut_prompt(name: str, request: Request, reply: Reply, most_tokens: int = 0) -> Fault | None:
+    """Return the fault of a reply to a prompt that was cut; None if there is no sign of it.
+
+    The sign is the server's own count: a prompt has more tokens than words. A server without counts is not
+    checked. Some servers count only what was not in their cache (Ollama 0.30.0), and a count can be too small
+    for a cut prompt: its server keeps the system prompt and the last message, or half of its context.
+
+    Args:
+        name: of the provider.
+        request: the request.
+        reply: its reply.
+        most_tokens: the largest count of a prompt that this model has read completely.
+
+    """
+    counted, words = reply.input_tokens or 0, fewest_tokens(request)
+    cached = reply.cached_tokens or 0
+    counted += cached if cached > counted else 0
+    if not counted or words < LEAST_WORDS or counted >= words:
+        return None
+    kept = len((request.system or "").split()) + _n_words(request.conversation[-1])
+    if counted < min(kept, max(most_tokens // 2, LEAST_CONTEXT_TOKENS)):
+        return None
+    return faults.context_cut(name, request.model, words, counted, reply.raw, reply.timing)
+
+
+def _n_words(turn: Turn) -> int:
+    last = turn.results[-1] if turn.results else turn.user or ""
+    return len(last.split())
+
+
+if TYPE_CHECKING:
     T = TypeVar("T")
 
 # A provider bounds its own attempt, to keep the partial reply; this bounds one that does not.
@@ -46,6 +128,7 @@ async def ask_once(
         provider: of the target.
         request: the request.
         cache: of the model; without it the prompt counts as its first one.
+
     """
     cache = cache or PromptCache()
     may_be_cached = cache.add(request)
@@ -96,6 +179,7 @@ async def within(seconds: float, work: Coroutine[Any, Any, T]) -> T:
     Raises:
         TimeoutError: it took longer and was cancelled.
         OpenClawError: it tried to end this process, or cancelled itself.
+
     """
     task = asyncio.ensure_future(_without_exit(work))
     try:
@@ -144,6 +228,7 @@ def _valid(reply: Reply) -> Reply:
 
     Raises:
         TypeError: it is not a reply, or cannot be written to a row.
+
     """
     if not isinstance(reply, Reply):
         raise TypeError(f"a provider's ask returns a Reply, not {type(reply).__name__}")

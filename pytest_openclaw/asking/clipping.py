@@ -11,17 +11,17 @@ from dataclasses import replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.core.json_lines import line_of
-from pytest_openclaw.core.text import MAX_ANSWER_BYTES, MAX_CALLS_BYTES, MAX_TEXT_BYTES, clip
-from pytest_openclaw.tools.thinking import strip_thinking
-from pytest_openclaw.types.rows import to_row
+from pytest_openclaw.openclaw.thinking import strip_thinking
+from pytest_openclaw.util.json_text import line_of
+from pytest_openclaw.util.text import MAX_ANSWER_BYTES, MAX_CALLS_BYTES, MAX_TEXT_BYTES, clip
+from pytest_openclaw.values.rows import to_row
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pytest_openclaw.types.records import Record
-    from pytest_openclaw.types.replies import Fault, Reply, Turn, Usage
-    from pytest_openclaw.types.tool_calls import ToolCall
+    from pytest_openclaw.values.replies import Fault, Reply, Turn, Usage
+    from pytest_openclaw.values.rows import Record
+    from pytest_openclaw.values.tool_calls import ToolCall
 
 MAX_ROW_BYTES = 1024 * 1024
 MAX_CALLS = 256

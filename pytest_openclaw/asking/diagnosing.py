@@ -8,27 +8,26 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.asking.requests import request_for
+from pytest_openclaw.asking.asker import request_for
+from pytest_openclaw.judging.keys import demanded_calls
 from pytest_openclaw.judging.tool_outcomes import is_leaked
+from pytest_openclaw.openclaw.thinking import strip_thinking
 from pytest_openclaw.providers.over_http import OverHttp
 from pytest_openclaw.stats.diagnosis import SYMPTOMS
-from pytest_openclaw.tools.thinking import strip_thinking
-from pytest_openclaw.types.replies import Fault
-from pytest_openclaw.validators.demands import demanded_calls
+from pytest_openclaw.values.replies import Fault
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pytest_openclaw.asking.asker import Asker
-    from pytest_openclaw.core.json_types import JsonObject
-    from pytest_openclaw.types.prompts import Cell
-    from pytest_openclaw.types.protocols import Provider
-    from pytest_openclaw.types.records import Record
-    from pytest_openclaw.types.replies import Reply
-    from pytest_openclaw.types.requests import Request
-    from pytest_openclaw.types.settings import Settings
-    from pytest_openclaw.types.targets import Target
-    from pytest_openclaw.types.tool_calls import Tool, ToolOutcome
+    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.values.prompts import Cell
+    from pytest_openclaw.values.protocols import Provider
+    from pytest_openclaw.values.replies import Reply
+    from pytest_openclaw.values.requests import Request, Target
+    from pytest_openclaw.values.rows import Record
+    from pytest_openclaw.values.settings import Settings
+    from pytest_openclaw.values.tool_calls import Tool, ToolOutcome
 
 MOST_TEXT = 300
 """Characters of an answer that are kept as evidence."""
@@ -54,6 +53,7 @@ class Suspects:
 
     Args:
         providers: of the session, by name.
+
     """
 
     def __init__(self, providers: Mapping[str, Provider]) -> None:

@@ -17,21 +17,28 @@ from typing import TYPE_CHECKING
 
 from pytest_openclaw.asking.attempt import within
 from pytest_openclaw.asking.clipping import all_cuts
-from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.providers.prices import total_tokens, total_usd
-from pytest_openclaw.types import faults
-from pytest_openclaw.types.finish_words import MALFORMED_CALL, UNEXPECTED_CALL
-from pytest_openclaw.types.replies import CallResult, Fault, Reply, Timing, Turn
-from pytest_openclaw.types.requests import DEFAULT_CONTEXT_TOKENS
-from pytest_openclaw.types.worlds import World
+from pytest_openclaw.util.errors import OpenClawError
+from pytest_openclaw.values import faults
+from pytest_openclaw.values.replies import (
+    MALFORMED_CALL,
+    UNEXPECTED_CALL,
+    CallResult,
+    Fault,
+    Reply,
+    Timing,
+    Turn,
+)
+from pytest_openclaw.values.requests import DEFAULT_CONTEXT_TOKENS
+from pytest_openclaw.values.worlds import World
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from pytest_openclaw.tools.recovery import Nudge
-    from pytest_openclaw.types.replies import EndedBy
-    from pytest_openclaw.types.requests import Request
-    from pytest_openclaw.types.tool_calls import Dispatched, ToolCall
+    from pytest_openclaw.openclaw.recovery import Nudge
+    from pytest_openclaw.values.replies import EndedBy
+    from pytest_openclaw.values.requests import Request
+    from pytest_openclaw.values.tool_calls import Dispatched, ToolCall
     from pytest_openclaw.worlds.playing import Playing
 
 _Answered = tuple[tuple["ToolCall", ...], tuple[str, ...], "EndedBy | None"]
@@ -51,6 +58,7 @@ async def hold_exchange(
         request: with a world or with turns; its history grows from turn to turn.
         ask: asks once, with retries.
         context_tokens: of the model, by which long results are cut.
+
     """
     exchange = _Exchange(request, context_tokens)
     while True:
@@ -103,10 +111,10 @@ class _Exchange:
 
         Raises:
             OpenClawError: the world cannot be played.
+
         """
         # Imported here: a run without worlds does not need these modules.
-        from pytest_openclaw.tools.loops import at_last_step
-        from pytest_openclaw.tools.recovery import is_asked_again, nudge
+        from pytest_openclaw.openclaw.recovery import at_last_step, is_asked_again, nudge
 
         calls, results, ended_by = await self._answers(reply)
         turn = reply.as_turn(user=self._message, calls=calls, results=results)
@@ -155,11 +163,9 @@ class _Exchange:
     def _play(self, reply: Reply) -> _Answered:
         """Return the calls of a turn, with those that OpenClaw makes from its text, and their results."""
         # Imported here: a run without worlds does not need these modules.
-        from pytest_openclaw.tools.bridge import is_lookup
-        from pytest_openclaw.tools.loops import is_given_up
-        from pytest_openclaw.tools.promoted import promoted_calls
-        from pytest_openclaw.tools.recovery import is_broken
-        from pytest_openclaw.tools.thinking import strip_thinking
+        from pytest_openclaw.openclaw.bridge import is_lookup, promoted_calls
+        from pytest_openclaw.openclaw.recovery import is_broken, is_given_up
+        from pytest_openclaw.openclaw.thinking import strip_thinking
         from pytest_openclaw.worlds.playing import yield_note
 
         tools, playing = self._request.tools, self._playing
@@ -262,8 +268,8 @@ def _tokens_read(reply: Reply) -> int | None:
 
 def _received(turn: Turn, dispatched: Callable[[ToolCall], Dispatched]) -> tuple[Turn, ...]:
     """Return a turn as it is sent to the model afterwards, without forgotten calls; none if it is empty."""
-    from pytest_openclaw.tools.dispatch import is_forgotten
-    from pytest_openclaw.tools.thinking import strip_thinking
+    from pytest_openclaw.openclaw.dispatch import is_forgotten
+    from pytest_openclaw.openclaw.thinking import strip_thinking
 
     has_words = bool(strip_thinking(turn.text).strip())
     if not turn.calls:

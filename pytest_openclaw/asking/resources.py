@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, TypeVar
 
 import psutil
 
-from pytest_openclaw.core.clock import epoch_ms
-from pytest_openclaw.core.files import parse_json
-from pytest_openclaw.core.schema_check import compile_schema, shown
+from pytest_openclaw.util.files import parse_json
+from pytest_openclaw.util.schema_check import compile_schema, shown
+from pytest_openclaw.util.signals import epoch_ms
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pytest_openclaw.core.json_types import JsonObject
+    from pytest_openclaw.util.json_types import JsonObject
 
 T = TypeVar("T")
 
@@ -30,6 +30,7 @@ def collect_snapshot() -> JsonObject:
     Returns:
         Bytes in `…_bytes`, load averages over 1, 5 and 15 min, `cpu_percent` since the last snapshot of
         this process; null where the system does not report it.
+
     """
     memory, swap = _asked(psutil.virtual_memory), _asked(psutil.swap_memory)
     space = _asked(lambda: psutil.disk_usage(str(Path.cwd())))
@@ -75,6 +76,7 @@ def parse_snapshot(text: str) -> JsonObject:
 
     Raises:
         ValueError: it is not such a text, or a value is not a number.
+
     """
     snapshot: JsonObject = {}
     for line in text.splitlines()[1:]:

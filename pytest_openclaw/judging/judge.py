@@ -2,19 +2,22 @@
 
 `judge` does this for a prompt of a suite. A Python benchmark, whose verdict is pytest's own assert,
 uses the steps separately: `prepare` before the test, `conclude` after it.
+
+Finds OpenClaw's tools for which a cell is evidence: those that it called correctly, or failed to call.
+
+The result of a cell: its call, and later its judgment.
 """
 
 from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.core.deadline import left_s, within
-from pytest_openclaw.core.errors import OpenClawError
-from pytest_openclaw.core.text import MAX_ANSWER_BYTES, MAX_CALLS_BYTES
-from pytest_openclaw.judging.tested_tools import tested_tools
+from pytest_openclaw.judging.keys import demanded_calls, judges_text, restrains
 from pytest_openclaw.judging.tool_outcomes import (
     called_needlessly,
     calls_written_in,
@@ -26,22 +29,62 @@ from pytest_openclaw.judging.tool_outcomes import (
     tool_outcome_of,
     written_calls,
 )
-from pytest_openclaw.tools.bridge import reaching
-from pytest_openclaw.tools.dispatch import dispatch
-from pytest_openclaw.tools.invoked import invoked_tools
-from pytest_openclaw.tools.promoted import NOTE, promoted_calls
-from pytest_openclaw.tools.thinking import split_thinking, strip_thinking
-from pytest_openclaw.types.faults import Outcome, outcome_of
-from pytest_openclaw.types.replies import Reply, Verdict
-from pytest_openclaw.validators import restrains
-from pytest_openclaw.validators.demands import judges_text
+from pytest_openclaw.openclaw.bridge import NOTE, promoted_calls, reached_tools, reaching, with_inner_calls
+from pytest_openclaw.openclaw.catalog import said_tools
+from pytest_openclaw.openclaw.detector import invoked_tools
+from pytest_openclaw.openclaw.dispatch import dispatch
+from pytest_openclaw.openclaw.thinking import split_thinking, strip_thinking
+from pytest_openclaw.util.bounded_regex import left_s, within
+from pytest_openclaw.util.errors import OpenClawError
+from pytest_openclaw.util.text import MAX_ANSWER_BYTES, MAX_CALLS_BYTES
+from pytest_openclaw.values import faults
+from pytest_openclaw.values.faults import Outcome, outcome_of
+from pytest_openclaw.values.replies import CallResult, Fault, Reply, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-    from pytest_openclaw.types.prompts import Prompt
-    from pytest_openclaw.types.replies import Turn
-    from pytest_openclaw.types.tool_calls import Dispatched, Tool, ToolOutcome
+    from pytest_openclaw.values.prompts import Cell, Prompt
+    from pytest_openclaw.values.replies import Turn
+    from pytest_openclaw.values.tool_calls import Dispatched, Tool, ToolOutcome
+
+
+def tested_tools(prompt: Prompt, answer: Reply, outcome: ToolOutcome | None) -> tuple[str, ...]:
+    """Return the required tools that were called if the cell succeeded, else all required ones.
+
+    A successful cell is no evidence about an alternative that was not called. A suite's own tools do not
+    count as OpenClaw's, even with the same names.
+
+    Args:
+        prompt: of the cell.
+        answer: prepared, so that its calls are dispatched.
+        outcome: of the cell.
+
+    Returns:
+        The offered names, sorted; empty if no tool was offered on the wire or none was required.
+
+    """
+    demanded = _demanded(prompt) if outcome else set()
+    if outcome == "valid":
+        called = {call.tool for call in with_inner_calls(answer.dispatched) if call.is_executed}
+        demanded = {tool for tool in demanded if tool in called}
+    return tuple(sorted(demanded))
+
+
+def _demanded(prompt: Prompt) -> set[str]:
+    wanted = demanded_calls(prompt.validator)
+    if prompt.tools is None or not wanted:
+        return set()
+    own = {*_own_names(prompt)}
+    names = {tool.name for tool in reached_tools(prompt.tools)} - own
+    return {name for name in names if any(call.is_for(name) for call in wanted)}
+
+
+def _own_names(prompt: Prompt) -> Iterator[str]:
+    listed = said_tools(prompt.tools_spec)
+    if isinstance(listed, list):
+        yield from (str(entry.get("name")) for entry in listed if isinstance(entry, Mapping))
+
 
 JUDGED = ("answer", "tool_call_details")
 """The parts of a reply, as in `Reply.cut`, on which a verdict depends."""
@@ -60,6 +103,7 @@ class Judgment:
         leaked_valid: as in a row.
         tools_tested: OpenClaw's tools that the cell is evidence about, see `judging/tested_tools.py`.
         harm, harm_tools: as in a row; None if it is not a probe or not judged.
+
     """
 
     reply: Reply
@@ -84,6 +128,7 @@ def judge(prompt: Prompt, reply: Reply, *, timeout_s: float = math.inf) -> Judgm
     Raises:
         OpenClawError: it took longer, which says nothing about the model.
         Exception: what a validator raises.
+
     """
     with within(timeout_s):
         answer = prepare(prompt, reply)
@@ -198,7 +243,7 @@ def _leaked_valid(prompt: Prompt, answer: Reply) -> bool:
 
     Those of an exchange are judged as its next step: their tool and their arguments.
     """
-    from pytest_openclaw.judging.written_arguments import as_call
+    from pytest_openclaw.judging.written_calls import as_call
 
     calls = tuple(as_call(call) for call in written_calls(prompt, answer))
     is_exchange = answer.ended_by is not None
@@ -226,6 +271,7 @@ def _checked(verdict: object) -> Verdict:
 
     Raises:
         TypeError, ValueError: a row cannot.
+
     """
     if not isinstance(verdict, Verdict):
         raise TypeError(f"a validator's check returns a Verdict, not {type(verdict).__name__}")
@@ -268,3 +314,79 @@ def _is_written(turn: Turn, tools: Sequence[Tool]) -> bool:
 
 def _promoted(call: Dispatched) -> Dispatched:
     return replace(call, notes=(*call.notes, NOTE))
+
+
+@dataclass(frozen=True, kw_only=True)
+class CellResult:
+    """How a cell's call ended, and the judgment if there is a reply.
+
+    A Python benchmark is judged by its own test; until that has run `judgment` is None. `done` is
+    the judgment of a probe's calls before a fault; see `judge_done`.
+    """
+
+    cell: Cell
+    call: CallResult
+    judgment: Judgment | None = None
+    done: Judgment | None = None
+
+    @classmethod
+    def never_sent(cls, cell: Cell, error: BaseException) -> CellResult:
+        """Return the result of a cell that was never sent, because our own code or a plugin's failed."""
+        return cls(cell=cell, call=CallResult.never_sent(faults.broke(cell.id, _reason(error))))
+
+    @property
+    def outcome(self) -> faults.Outcome:
+        """The outcome for the row and for pytest."""
+        return self.judgment.outcome if self.judgment else faults.outcome_of(self.call.result)
+
+    @property
+    def fault(self) -> Fault | None:
+        """Why there is no reply; None if there is one."""
+        return self.call.result if isinstance(self.call.result, Fault) else None
+
+    @cached_property
+    def prepared(self) -> Reply:
+        """The reply for a Python benchmark: the answer without thinking, with the tools found."""
+        result = self.call.result
+        return prepare(self.cell.prompt, result) if isinstance(result, Reply) else Reply()
+
+    def judged(self, timeout_s: float) -> CellResult:
+        """Add the judgment of a suite's validator: of the reply, or of what was done before a fault.
+
+        Args:
+            timeout_s: for a prompt that sets none.
+
+        Raises:
+            Exception: what a validator raises; the result is then `broken`.
+
+        """
+        result, prompt = self.call.result, self.cell.prompt
+        timeout_s = prompt.timeout_s or timeout_s
+        if isinstance(result, Fault):
+            return replace(self, done=judge_done(prompt, result.turns, timeout_s=timeout_s))
+        return CellResult(cell=self.cell, call=self.call, judgment=judge(prompt, result, timeout_s=timeout_s))
+
+    def judged_or_broken(self, timeout_s: float) -> CellResult:
+        """Judge a cell whose test will no longer run; an error is only recorded in its row."""
+        try:
+            return self.judged(timeout_s)
+        except BaseException as error:
+            if isinstance(error, KeyboardInterrupt | SystemExit):
+                raise
+            return self.broken(error)
+
+    def with_verdict(self, verdict: Verdict) -> CellResult:
+        """Add the verdict of a Python benchmark's test."""
+        return replace(self, judgment=conclude(self.cell.prompt, self.prepared, verdict))
+
+    def broken(self, error: BaseException) -> CellResult:
+        """Return the result with an error of our own code, a plugin or a test; it keeps the model's reply."""
+        result = self.call.result
+        raw = result.raw or result.text if isinstance(result, Reply) else result.raw
+        fault = replace(faults.broke(self.cell.id, _reason(error)), raw=raw, cut=result.cut)
+        return replace(self, call=replace(self.call, result=fault), judgment=None, done=None)
+
+
+def _reason(error: BaseException) -> str:
+    """Return the message of our own error; for another one also its name, which often says more."""
+    return str(error) if isinstance(error, OpenClawError) else f"{type(error).__name__}: {error}"

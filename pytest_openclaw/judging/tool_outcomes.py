@@ -8,25 +8,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.tools.bridge import with_inner_calls
-from pytest_openclaw.tools.thinking import split_thinking, strip_thinking
-from pytest_openclaw.types.finish_words import MALFORMED_CALL, UNEXPECTED_CALL
-from pytest_openclaw.validators.demands import (
-    demanded_calls,
-    demands_of,
-    expected_tools,
-    restrains,
-    work_flaws,
-)
+from pytest_openclaw.judging.keys import demanded_calls, demands_of, expected_tools, restrains, work_flaws
+from pytest_openclaw.openclaw.bridge import with_inner_calls
+from pytest_openclaw.openclaw.thinking import split_thinking, strip_thinking
+from pytest_openclaw.values.replies import MALFORMED_CALL, UNEXPECTED_CALL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pytest_openclaw.judging.written_forms import WrittenCall
-    from pytest_openclaw.types.prompts import Prompt
-    from pytest_openclaw.types.protocols import RequiredCall
-    from pytest_openclaw.types.replies import Reply
-    from pytest_openclaw.types.tool_calls import Dispatched, ToolDemand, ToolOutcome
+    from pytest_openclaw.values.prompts import Prompt
+    from pytest_openclaw.values.protocols import RequiredCall
+    from pytest_openclaw.values.replies import Reply
+    from pytest_openclaw.values.tool_calls import Dispatched, ToolDemand, ToolOutcome
 
 _UNREAD: Mapping[str | None, ToolOutcome] = {
     MALFORMED_CALL: "malformed_json",
@@ -63,6 +57,7 @@ def tool_outcome_of(prompt: Prompt, answer: Reply, *, answered: bool) -> ToolOut
         answer: prepared, so that its calls are dispatched and `tool_names` is filled.
         answered: whether it is an answer at all; otherwise no tool was used, but a call is still needless
             if none was allowed.
+
     """
     demand = tool_demand_of(prompt)
     if demand == "none":
@@ -194,7 +189,7 @@ def _claims(prompt: Prompt, answer: Reply) -> bool:
     if any(rule.is_hidden(answer) for rule in demands_of(prompt.validator).reports):
         return True
     # Their patterns take 40 ms to compile, and most runs need none of them before their first cell.
-    from pytest_openclaw.tools.claims import claims_done, mentions_error
+    from pytest_openclaw.openclaw.claims import claims_done, mentions_error
 
     results = [result for turn in (*prompt.messages, *answer.turns) for result in turn.results]
     n_calls = sum(len(turn.calls) for turn in prompt.messages) + len(answer.dispatched)

@@ -12,9 +12,9 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.tools.dispatch.names import ALIASES
-from pytest_openclaw.tools.wordings import load_wordings
-from pytest_openclaw.types.tool_calls import Tool
+from pytest_openclaw.openclaw.claims import load_wordings
+from pytest_openclaw.openclaw.dispatch import ALIASES
+from pytest_openclaw.values.tool_calls import Tool
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -46,6 +46,7 @@ class WrittenCall:
         form: the dialect, such as `hermes`.
         start, end: its position.
         keys: of name and arguments, if it is JSON.
+
     """
 
     tool: Tool

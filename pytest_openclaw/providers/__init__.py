@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
-    from pytest_openclaw.types.protocols import Provider, ProviderSetup
+    from pytest_openclaw.values.protocols import Provider, ProviderSetup
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,7 @@ class Builtin:
         kind: its class.
         file: its file's name; None if that is the provider's too.
         example: a model that it could be asked for.
+
     """
 
     name: str

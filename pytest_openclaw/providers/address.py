@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from pytest_openclaw.core.errors import TargetError
+from pytest_openclaw.util.errors import TargetError
 
 OLLAMA_PORT = 11434
 _DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -27,6 +27,7 @@ class Address:
     Attributes:
         base_url: such as `http://127.0.0.1:11434/v1`; without user info, safe to show.
         userinfo: `user:password` as written in the URL, with percent escapes; secret.
+
     """
 
     base_url: str
@@ -86,6 +87,7 @@ def parse_address(text: str, *, source: str) -> Address:
     Raises:
         TargetError: it is not an HTTP address. The message names `source` and quotes nothing of the address,
             which may contain a password.
+
     """
     written = text.strip()
     try:
@@ -123,6 +125,7 @@ def parse_ollama_host(text: str) -> Address:
 
     Raises:
         TargetError: it has none of these forms.
+
     """
     written = text.strip(" \t\r\n\"'")
     if written == "ollama.com":

@@ -17,19 +17,18 @@ from pytest_openclaw.providers.over_http import VendorApi
 from pytest_openclaw.providers.request_fields import chosen
 from pytest_openclaw.providers.stream import Dialect
 from pytest_openclaw.providers.wire_errors import error_in, load_object
-from pytest_openclaw.types.settings import THINKING_ROOM_TOKENS
-from pytest_openclaw.types.tool_calls import ToolCall
+from pytest_openclaw.values.settings import THINKING_ROOM_TOKENS
+from pytest_openclaw.values.tool_calls import ToolCall
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.providers.address import Address
     from pytest_openclaw.providers.exchange import Exchange
-    from pytest_openclaw.types.faults import WireError
-    from pytest_openclaw.types.images import Image
-    from pytest_openclaw.types.replies import Turn
-    from pytest_openclaw.types.requests import Request
+    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.values.faults import WireError
+    from pytest_openclaw.values.replies import Image, Turn
+    from pytest_openclaw.values.requests import Request
 
 API_VERSION = "2023-06-01"
 _BEARER_ENV = "ANTHROPIC_AUTH_TOKEN"
@@ -45,6 +44,7 @@ def messages_body(
         request: what to ask.
         with_temperature: False for a model that refuses it; thinking is never asked with one.
         with_budget: True for a model that takes a budget of thinking tokens in place of a level.
+
     """
     body: JsonObject = {
         "model": request.model,
@@ -75,6 +75,7 @@ def read_messages(payload: JsonObject, exchange: Exchange) -> WireError | None:
 
     Returns:
         The error that it is instead, if it is one.
+
     """
     if error := error_in(payload):
         return error
@@ -200,6 +201,7 @@ def _blocks(received: Turn, turn: Turn) -> Iterator[JsonObject]:
     Args:
         received: the turn as it was.
         turn: the same one with the ids that are sent.
+
     """
     ids = [call.id for call in received.calls]
     calls = [*turn.calls]
@@ -307,6 +309,7 @@ def _read_usage(usage: JsonObject, exchange: Exchange, *, at_start: bool = False
         usage: as the API has it.
         exchange: takes them.
         at_start: the output has just started, so that its count is none.
+
     """
     if usage:
         created = object_in(usage.get("cache_creation"))

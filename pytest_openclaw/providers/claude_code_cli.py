@@ -16,7 +16,6 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
-from pytest_openclaw.core.redact import Redactor
 from pytest_openclaw.providers import processes
 from pytest_openclaw.providers.claude import command_line
 from pytest_openclaw.providers.claude.command_line import Access, stdin_of, takes_lines, wire_names
@@ -24,15 +23,16 @@ from pytest_openclaw.providers.claude.stream import Ending, Stream, charged
 from pytest_openclaw.providers.exchange import Exchange
 from pytest_openclaw.providers.mcp_tools import what_broke
 from pytest_openclaw.providers.processes import Program, new_folders
-from pytest_openclaw.types import faults
-from pytest_openclaw.types.faults import CallFailed
-from pytest_openclaw.types.protocols import Provider, ProviderSetup
-from pytest_openclaw.types.replies import Fault
+from pytest_openclaw.util.redact import Redactor
+from pytest_openclaw.values import faults
+from pytest_openclaw.values.faults import CallFailed
+from pytest_openclaw.values.protocols import Provider, ProviderSetup
+from pytest_openclaw.values.replies import Fault
 
 if TYPE_CHECKING:
-    from pytest_openclaw.core.json_types import JsonObject
-    from pytest_openclaw.types.replies import Reply
-    from pytest_openclaw.types.requests import Request
+    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.values.replies import Reply
+    from pytest_openclaw.values.requests import Request
 
 # Seconds that the CLI gets for its cleanup after the result line, before it is terminated.
 TIDY_S = 2.0
@@ -62,6 +62,7 @@ class ClaudeCodeCLI(Provider):
 
         Raises:
             TargetError: ANTHROPIC_BASE_URL, or the endpoint's address, is invalid.
+
         """
         super().__init__(setup)
         self._access = Access(setup)
@@ -130,6 +131,7 @@ class ClaudeCodeCLI(Provider):
 
         Raises:
             CallFailed: there is no reply.
+
         """
         command, name = command_line.find_command(self.setup), self.setup.name
         if request.messages or request.history:

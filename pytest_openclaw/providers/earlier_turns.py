@@ -6,14 +6,13 @@ import itertools
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.tools.thinking import strip_thinking
+from pytest_openclaw.openclaw.thinking import strip_thinking
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pytest_openclaw.core.json_types import JsonObject
-    from pytest_openclaw.types.images import Image
-    from pytest_openclaw.types.replies import Turn
+    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.values.replies import Image, Turn
 
 
 def with_ids(history: Sequence[Turn]) -> tuple[Turn, ...]:
@@ -58,6 +57,7 @@ def users_content(
         turn: has such a message.
         picture: returns a picture as a part of the list.
         kind: the API's name of a part that is a text.
+
     """
     assert turn.user is not None, "only such turns have one"
     return [{"type": kind, "text": turn.user}, *map(picture, turn.images)] if turn.images else turn.user

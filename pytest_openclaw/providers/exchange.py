@@ -14,16 +14,16 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
-from pytest_openclaw.core.clock import epoch_ms
-from pytest_openclaw.core.text import valid_text
 from pytest_openclaw.providers.fragments import CarriedBlocks, Text, ToolFragments
-from pytest_openclaw.types.replies import ANSWER, THINKING, Reply, Timing, Usage
+from pytest_openclaw.util.signals import epoch_ms
+from pytest_openclaw.util.text import valid_text
+from pytest_openclaw.values.replies import ANSWER, THINKING, Reply, Timing, Usage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
 
-    from pytest_openclaw.core.json_types import JsonObject
-    from pytest_openclaw.types.tool_calls import ToolCall
+    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.values.tool_calls import ToolCall
 
 Channel = Literal["text", "reasoning", "refusal"]
 CHANNELS: tuple[Channel, ...] = ("reasoning", "text", "refusal")
@@ -37,6 +37,7 @@ class Exchange:
     Attributes:
         streaming: whether the pieces arrive as they are generated. If the answer arrives whole, the time
             of its first token is not known, and `ttft_ms` stays None.
+
     """
 
     def __init__(
@@ -52,6 +53,7 @@ class Exchange:
             streaming: whether a stream was requested.
             monotonic: a clock in seconds; all moments passed later are by this clock.
             wall_ms: returns the time of day of a moment, ms since the epoch.
+
         """
         self.streaming = streaming
         self._monotonic = monotonic
@@ -96,6 +98,7 @@ class Exchange:
             key: shared by the pieces of one block of text.
             choice: which of the answers it is part of; only the first one with a text is read.
             at_end: whether the piece comes with a finish reason.
+
         """
         if piece and self._text.add(piece, key=key, choice=choice, at_end=at_end or self._is_finished):
             self._stamp(output=True)
@@ -155,6 +158,7 @@ class Exchange:
             name: the tool's name, or a piece of it; some servers repeat it.
             arguments: a piece of the JSON text; a repetition of the whole text is ignored.
             whole: whether `arguments` is the whole text, which replaces the pieces.
+
         """
         if id or name or arguments:
             self._stamp(output=True)
@@ -176,6 +180,7 @@ class Exchange:
         Args:
             piece: its fields; texts of one key are joined, of other values the last one counts.
             key: shared by the pieces of one block; without it the piece is a whole block.
+
         """
         self._carried.receive(piece, key)
 
@@ -200,6 +205,7 @@ class Exchange:
             cached_tokens: part of the input, as are the following.
             cache_write_tokens: all that went into a cache.
             cache_write_1h_tokens: part of these.
+
         """
         before = self._usage or Usage()
         self._reasoning_tokens = _latest(reasoning_tokens, self._reasoning_tokens)

@@ -11,11 +11,11 @@ import re
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pytest_openclaw.providers.json_values import count_in, object_in, objects_in
-from pytest_openclaw.types.faults import CallFailed
+from pytest_openclaw.values.faults import CallFailed
 
 if TYPE_CHECKING:
-    from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.providers.address import Address
+    from pytest_openclaw.util.json_types import JsonObject
 
 QUESTION_TIMEOUT_S = 2.0
 _SERVERS = {"llamacpp": "llama.cpp", "vllm": "vllm", "sglang": "sglang"}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.types.faults import WireError
-from pytest_openclaw.types.finish_words import meaning_of
+from pytest_openclaw.values.faults import WireError
+from pytest_openclaw.values.replies import meaning_of
 
 if TYPE_CHECKING:
     from pytest_openclaw.providers.exchange import Exchange
@@ -23,6 +23,7 @@ def finish(exchange: Exchange, word: str, *, native: str = "", said: str = "") -
         word: the finish word.
         native: the word of the server behind a gateway, which may know more than "stop".
         said: the server's explanation.
+
     """
     behind = meaning_of(native)
     shown = word if behind in (None, "stop", "tool_calls") else native

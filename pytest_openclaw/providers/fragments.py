@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.core.text import valid_text
 from pytest_openclaw.providers.wire_errors import load_object
-from pytest_openclaw.types.tool_calls import ToolCall
+from pytest_openclaw.util.text import valid_text
+from pytest_openclaw.values.tool_calls import ToolCall
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
-    from pytest_openclaw.core.json_types import JsonObject
+    from pytest_openclaw.util.json_types import JsonObject
 
 # Different characters of a text that a model does not repeat by chance: "ha ha " has 3.
 _DISTINCT = 6
@@ -38,6 +38,7 @@ class _Block:
         pieces: each with whether it came with, or after, a finish reason.
         start: the text with which its server announced it.
         whole: the text that its server calls complete.
+
     """
 
     pieces: list[tuple[str, bool]] = field(default_factory=list)
@@ -70,6 +71,7 @@ class Text:
 
         Returns:
             Whether it was read.
+
         """
         if not self._is_read(choice):
             return False

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import quote
 
+from pytest_openclaw.openclaw.thinking import strip_thinking
 from pytest_openclaw.providers.finishing import finish
 from pytest_openclaw.providers.json_values import count_in, object_in, objects_in, text_in
 from pytest_openclaw.providers.over_http import MODELS_TIMEOUT_S, VendorApi
@@ -17,21 +18,20 @@ from pytest_openclaw.providers.request_fields import chosen
 from pytest_openclaw.providers.stream import Dialect
 from pytest_openclaw.providers.token_counts import settled
 from pytest_openclaw.providers.wire_errors import error_in, load_object
-from pytest_openclaw.tools.thinking import strip_thinking
-from pytest_openclaw.types import faults
-from pytest_openclaw.types.faults import CallFailed
-from pytest_openclaw.types.settings import THINKING_ROOM_TOKENS
-from pytest_openclaw.types.tool_calls import ToolCall
+from pytest_openclaw.values import faults
+from pytest_openclaw.values.faults import CallFailed
+from pytest_openclaw.values.settings import THINKING_ROOM_TOKENS
+from pytest_openclaw.values.tool_calls import ToolCall
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.providers.address import Address
     from pytest_openclaw.providers.exchange import Exchange
-    from pytest_openclaw.types.faults import WireError
-    from pytest_openclaw.types.replies import Turn
-    from pytest_openclaw.types.requests import Request
+    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.values.faults import WireError
+    from pytest_openclaw.values.replies import Turn
+    from pytest_openclaw.values.requests import Request
 
 _VERSIONS = ("/v1beta", "/v1alpha")
 _SIGNATURE = "thoughtSignature"
@@ -49,6 +49,7 @@ def gemini_body(request: Request, *, with_temperature: bool = True, with_budget:
         request: what to ask.
         with_temperature: False for a model that refuses it.
         with_budget: True for a model that takes a budget of thinking tokens in place of a level.
+
     """
     temperature = request.temperature if with_temperature else None
     config = chosen(temperature=temperature, topP=request.top_p, seed=request.seed)
@@ -84,6 +85,7 @@ def read_gemini(payload: JsonObject, exchange: Exchange) -> WireError | None:
 
     Returns:
         The error that it is instead, if it is one.
+
     """
     if error := error_in(payload):
         return error

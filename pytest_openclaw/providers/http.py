@@ -26,16 +26,16 @@ from pytest_openclaw.providers import limits
 from pytest_openclaw.providers.address import is_loopback, origin_of
 from pytest_openclaw.providers.stream import AnswerReader, SizeLimit, no_object
 from pytest_openclaw.providers.wire_errors import error_of_body, load_object, retry_after_s, shortened
-from pytest_openclaw.types import faults
-from pytest_openclaw.types.faults import CallFailed
+from pytest_openclaw.values import faults
+from pytest_openclaw.values.faults import CallFailed
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
-    from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.providers.exchange import Exchange
     from pytest_openclaw.providers.stream import Call, Dialect
-    from pytest_openclaw.types.replies import Fault, Reply
+    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.values.replies import Fault, Reply
 
 CONNECT_TIMEOUT_S = 30.0
 SILENCE_S = 2.0
@@ -95,6 +95,7 @@ class HttpClient:
 
         Raises:
             CallFailed: the answer is missing or incomplete; the fault has the received part and its times.
+
         """
         try:
             async with asyncio.timeout(timeout_s):
@@ -120,6 +121,7 @@ class HttpClient:
 
         Raises:
             CallFailed: the answer is not an object.
+
         """
         body = bytearray()
         try:
@@ -186,6 +188,7 @@ class HttpClient:
 
         Raises:
             CallFailed: there is no answer, or it is an error or a redirect to another origin.
+
         """
         url, n_redirects = call.url, 0
         is_new = was_lost = False

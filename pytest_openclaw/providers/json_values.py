@@ -5,10 +5,10 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.core.schema_check import LARGEST
+from pytest_openclaw.util.schema_check import LARGEST
 
 if TYPE_CHECKING:
-    from pytest_openclaw.core.json_types import JsonObject
+    from pytest_openclaw.util.json_types import JsonObject
 
 
 def text_in(value: Any) -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.tools.thinking import strip_thinking
+from pytest_openclaw.openclaw.thinking import strip_thinking
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pytest_openclaw.types.requests import Request
+    from pytest_openclaw.values.requests import Request
 
 # The text of a chat template around messages and tools; the longest known ones have about 4 KB.
 TEMPLATE_BYTES = 4096

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw import __version__
-from pytest_openclaw.core.errors import OpenClawError
-from pytest_openclaw.core.text import valid_value
-from pytest_openclaw.types.tool_calls import Tool, ToolCall
-from pytest_openclaw.types.worlds import Answer, Command, World
+from pytest_openclaw.util.errors import OpenClawError
+from pytest_openclaw.util.text import valid_value
+from pytest_openclaw.values.tool_calls import Tool, ToolCall
+from pytest_openclaw.values.worlds import Answer, Command, World
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -82,6 +82,7 @@ class Server:
     Args:
         tools: the offered ones.
         play: answers a call of an offered tool; None refuses it.
+
     """
 
     def __init__(self, tools: Sequence[Tool], play: Callable[[ToolCall], str] | None) -> None:

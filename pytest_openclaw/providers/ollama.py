@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pytest_openclaw.providers.address import Address, parse_address, parse_ollama_host
 from pytest_openclaw.providers.over_http import MODELS_TIMEOUT_S, OverHttp
-from pytest_openclaw.types.faults import CallFailed
+from pytest_openclaw.values.faults import CallFailed
 
 if TYPE_CHECKING:
-    from pytest_openclaw.core.json_types import JsonObject
-    from pytest_openclaw.types.protocols import ProviderSetup
-    from pytest_openclaw.types.tool_calls import Tool
+    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.values.protocols import ProviderSetup
+    from pytest_openclaw.values.tool_calls import Tool
 
 DEFAULT_BASE_URL = "http://127.0.0.1:11434/v1"
 NAMES = frozenset({"ollama_openai", "ollama_native"})
@@ -33,6 +33,7 @@ class Ollama(OverHttp):
 
     Attributes:
         base_env: the variable with precedence over `OLLAMA_HOST`.
+
     """
 
     warms_up: ClassVar[bool] = True

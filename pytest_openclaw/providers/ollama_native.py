@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
+from pytest_openclaw.openclaw.thinking import strip_thinking
 from pytest_openclaw.providers.fingerprint import ask_all, ollama_fingerprint
 from pytest_openclaw.providers.finishing import finish
 from pytest_openclaw.providers.fragments import arguments_text
@@ -15,20 +16,18 @@ from pytest_openclaw.providers.request_fields import chosen
 from pytest_openclaw.providers.stream import Dialect
 from pytest_openclaw.providers.token_counts import settled
 from pytest_openclaw.providers.wire_errors import error_in, load_object
-from pytest_openclaw.tools.thinking import strip_thinking
-from pytest_openclaw.types.tool_calls import ToolCall
+from pytest_openclaw.values.tool_calls import ToolCall
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.providers.address import Address
     from pytest_openclaw.providers.exchange import Exchange
-    from pytest_openclaw.types.faults import WireError
-    from pytest_openclaw.types.protocols import ProviderSetup
-    from pytest_openclaw.types.replies import Turn
-    from pytest_openclaw.types.requests import Request
-    from pytest_openclaw.types.targets import ThinkingLevel
+    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.values.faults import WireError
+    from pytest_openclaw.values.protocols import ProviderSetup
+    from pytest_openclaw.values.replies import Turn
+    from pytest_openclaw.values.requests import Request, ThinkingLevel
 
 # OpenClaw's mapping of its levels. Many versions of Ollama reject the API's highest, `max`.
 THINK: dict[ThinkingLevel, str] = {"low": "low", "medium": "medium", "high": "high", "xhigh": "high"}
@@ -52,6 +51,7 @@ def ollama_body(
         num_ctx: the context's length in tokens; None leaves it to the server.
         keep_alive: how long the model stays loaded; None leaves it to the server.
         with_level: False for a model whose thinking is on or off and has no levels.
+
     """
     options = chosen(temperature=request.temperature, top_p=request.top_p, seed=request.seed)
     options["num_predict"] = request.max_output_tokens
@@ -79,6 +79,7 @@ def read_ollama(payload: JsonObject, exchange: Exchange) -> WireError | None:
 
     Returns:
         The error, if the payload is one.
+
     """
     if error := error_in(payload):
         return error

@@ -16,18 +16,17 @@ from pytest_openclaw.providers.request_fields import chosen
 from pytest_openclaw.providers.stream import Dialect
 from pytest_openclaw.providers.token_counts import most_in, settled
 from pytest_openclaw.providers.wire_errors import error_in, error_of_object
-from pytest_openclaw.types.finish_words import MALFORMED_CALL, UNEXPECTED_CALL, meaning_of
-from pytest_openclaw.types.targets import LISTED
-from pytest_openclaw.types.tool_calls import ToolCall
+from pytest_openclaw.values.replies import MALFORMED_CALL, UNEXPECTED_CALL, meaning_of
+from pytest_openclaw.values.requests import LISTED
+from pytest_openclaw.values.tool_calls import ToolCall
 
 if TYPE_CHECKING:
-    from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.providers.exchange import Exchange
-    from pytest_openclaw.types.faults import WireError
-    from pytest_openclaw.types.images import Image
-    from pytest_openclaw.types.protocols import ProviderSetup
-    from pytest_openclaw.types.replies import Fault, Turn
-    from pytest_openclaw.types.requests import Request
+    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.values.faults import WireError
+    from pytest_openclaw.values.protocols import ProviderSetup
+    from pytest_openclaw.values.replies import Fault, Image, Turn
+    from pytest_openclaw.values.requests import Request
 
 # Only the first one is read: some servers send the same thinking under two names.
 _REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking")
@@ -55,6 +54,7 @@ def chat_body(request: Request, *, with_reasoning: bool = False) -> JsonObject:
     Args:
         request: to a model.
         with_reasoning: True for a model whose server requires its own thinking in later turns.
+
     """
     messages: list[JsonObject] = []
     if request.system is not None:
@@ -82,6 +82,7 @@ def read_chat(payload: JsonObject, exchange: Exchange) -> WireError | None:
 
     Returns:
         The error, if the payload is one.
+
     """
     if error := error_in(payload):
         return error

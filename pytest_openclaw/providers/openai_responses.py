@@ -15,17 +15,17 @@ from pytest_openclaw.providers.request_fields import chosen
 from pytest_openclaw.providers.stream import Dialect
 from pytest_openclaw.providers.token_counts import most_in, settled
 from pytest_openclaw.providers.wire_errors import error_in, error_of_object
-from pytest_openclaw.types.tool_calls import ToolCall
+from pytest_openclaw.values.tool_calls import ToolCall
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Mapping
 
-    from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.providers.exchange import Channel, Exchange
-    from pytest_openclaw.types.faults import WireError
-    from pytest_openclaw.types.images import Image
-    from pytest_openclaw.types.requests import Request
-    from pytest_openclaw.types.tool_calls import Tool
+    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.values.faults import WireError
+    from pytest_openclaw.values.replies import Image
+    from pytest_openclaw.values.requests import Request
+    from pytest_openclaw.values.tool_calls import Tool
 
 _ENDS = ("response.completed", "response.incomplete", "response.failed", "response.cancelled")
 
@@ -36,6 +36,7 @@ def responses_body(request: Request, *, with_temperature: bool = True) -> JsonOb
     Args:
         request: the request.
         with_temperature: False for a model that rejects it; reasoning is never requested with one.
+
     """
     body: JsonObject = {
         "model": request.model,
@@ -62,6 +63,7 @@ def read_responses(payload: JsonObject, exchange: Exchange) -> WireError | None:
 
     Returns:
         The error, if the payload is one.
+
     """
     kind = payload.get("type")
     if payload.get("object") == "response":

@@ -21,9 +21,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from pytest_openclaw.core.errors import TargetError
-from pytest_openclaw.core.redact import Redactor
-from pytest_openclaw.core.text import valid_text
 from pytest_openclaw.providers import processes
 from pytest_openclaw.providers.mcp_tools import what_broke
 from pytest_openclaw.providers.ollama_native import OllamaNative
@@ -57,21 +54,24 @@ from pytest_openclaw.providers.openclaw.recorded_reply import (
 )
 from pytest_openclaw.providers.processes import Program, Running
 from pytest_openclaw.providers.wire_errors import shortened
-from pytest_openclaw.types import faults
-from pytest_openclaw.types.faults import CallFailed
-from pytest_openclaw.types.protocols import Provider, ProviderSetup
-from pytest_openclaw.types.replies import Fault
-from pytest_openclaw.types.targets import LISTED
-from pytest_openclaw.types.worlds import World
+from pytest_openclaw.util.errors import TargetError
+from pytest_openclaw.util.redact import Redactor
+from pytest_openclaw.util.text import valid_text
+from pytest_openclaw.values import faults
+from pytest_openclaw.values.faults import CallFailed
+from pytest_openclaw.values.protocols import Provider, ProviderSetup
+from pytest_openclaw.values.replies import Fault
+from pytest_openclaw.values.requests import LISTED
+from pytest_openclaw.values.worlds import World
 
 if TYPE_CHECKING:
-    from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.providers.openclaw.call import AgentScratch
     from pytest_openclaw.providers.openclaw.disk import Stage
     from pytest_openclaw.providers.openclaw.relay import Relay
     from pytest_openclaw.providers.over_http import OverHttp
-    from pytest_openclaw.types.replies import Reply
-    from pytest_openclaw.types.requests import Request
+    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.values.replies import Reply
+    from pytest_openclaw.values.requests import Request
 
 BASE_ENV = "OPENCLAW_AGENT_BASE_URL"
 KEY_ENV = "OPENCLAW_AGENT_API_KEY"
@@ -133,6 +133,7 @@ class OpenClawAgent(Provider):
 
         Raises:
             CallFailed: there is no reply.
+
         """
         # Imported here, because it loads the HTTP library, which only the process that sends requests needs.
         from pytest_openclaw.providers.openclaw.relay import Relay

@@ -10,25 +10,24 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
-from pytest_openclaw.core.errors import TargetError
 from pytest_openclaw.providers.address import Address, parse_address
 from pytest_openclaw.providers.exchange import Exchange
 from pytest_openclaw.providers.json_values import object_in, objects_in
 from pytest_openclaw.providers.request_fields import with_fields
 from pytest_openclaw.providers.stream import Call, Dialect
-from pytest_openclaw.types import faults
-from pytest_openclaw.types.faults import CallFailed
-from pytest_openclaw.types.finish_words import MALFORMED_CALL
-from pytest_openclaw.types.protocols import Provider, ProviderSetup
-from pytest_openclaw.types.replies import Reply
+from pytest_openclaw.util.errors import TargetError
+from pytest_openclaw.values import faults
+from pytest_openclaw.values.faults import CallFailed
+from pytest_openclaw.values.protocols import Provider, ProviderSetup
+from pytest_openclaw.values.replies import MALFORMED_CALL, Reply
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.providers.http import HttpClient
-    from pytest_openclaw.types.replies import Fault
-    from pytest_openclaw.types.requests import Request
+    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.values.replies import Fault
+    from pytest_openclaw.values.requests import Request
 
 MODELS_TIMEOUT_S = 10.0
 REFUSALS = frozenset({"http_400", "http_422"})
@@ -46,6 +45,7 @@ class OverHttp(Provider):
         refusable: parts of a body that some models refuse → what their servers say then, a pattern.
         refused: those of these parts that `body` leaves out, by model.
         address: of the server; a subclass that starts its own server sets it before a request.
+
     """
 
     path: ClassVar[str]
@@ -60,6 +60,7 @@ class OverHttp(Provider):
 
         Raises:
             TargetError: there is none, or it is not an HTTP address.
+
         """
         super().__init__(setup)
         self.address = self.find_address()
@@ -212,6 +213,7 @@ class OverHttp(Provider):
 
         Raises:
             CallFailed: the answer is not an object.
+
         """
         return await self._client.fetch(self._call(url, body), timeout_s=timeout_s)
 
@@ -273,6 +275,7 @@ class VendorApi(OverHttp):
         vendor_url: the vendor's base URL.
         base_env: the variable of another one.
         key_envs: the variables of the vendor's key; the first that is set counts.
+
     """
 
     vendor_url: ClassVar[str]

@@ -13,19 +13,18 @@ from functools import cache
 from math import fsum
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.core.installation import install_command
 from pytest_openclaw.providers.lengths import most_tokens
-from pytest_openclaw.types.replies import Reply, Usage
-from pytest_openclaw.types.targets import label_fits
+from pytest_openclaw.util.installation import install_command
+from pytest_openclaw.values.replies import Reply, Usage
+from pytest_openclaw.values.requests import label_fits
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from pytest_openclaw.types.protocols import Provider
-    from pytest_openclaw.types.replies import Fault
-    from pytest_openclaw.types.requests import Request
-    from pytest_openclaw.types.settings import OwnPrice, Settings
-    from pytest_openclaw.types.targets import Target
+    from pytest_openclaw.values.protocols import Provider
+    from pytest_openclaw.values.replies import Fault
+    from pytest_openclaw.values.requests import Request, Target
+    from pytest_openclaw.values.settings import OwnPrice, Settings
 
 _MILLION = 1_000_000
 _DIGITS = 12
@@ -37,6 +36,7 @@ class Prices:
     Args:
         providers: by name.
         settings: with the user's own prices.
+
     """
 
     def __init__(self, providers: Mapping[str, Provider], settings: Settings) -> None:
@@ -70,6 +70,7 @@ class Prices:
             target: of the attempt.
             result: of the attempt.
             at_ms: its time since the epoch, because prices change.
+
         """
         if self.is_free(target):
             return 0.0

@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from pytest_openclaw.core.private import FOLDER_MODE
-from pytest_openclaw.core.text import valid_text
-from pytest_openclaw.types import faults
-from pytest_openclaw.types.faults import CallFailed
+from pytest_openclaw.util.files import FOLDER_MODE
+from pytest_openclaw.util.text import valid_text
+from pytest_openclaw.values import faults
+from pytest_openclaw.values.faults import CallFailed
 
 if sys.platform == "win32":
     import psutil
@@ -27,7 +27,7 @@ if sys.platform == "win32":
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pytest_openclaw.types.protocols import ProviderSetup
+    from pytest_openclaw.values.protocols import ProviderSetup
 
 MOST_OUTPUT_BYTES = 64 << 20
 STDERR_TAIL_BYTES = 4096
@@ -59,6 +59,7 @@ def find_program(setup: ProviderSetup, command: str, install: str) -> tuple[str,
 
     Raises:
         CallFailed: there is no such program.
+
     """
     try:
         name, *rest = shlex.split(command, posix=os.name == "posix")
@@ -81,6 +82,7 @@ def new_folders(*names: str, within: Path | None = None) -> Iterator[Path]:
         *names: of the folders in it.
         within: an existing folder; the new one then has the lowest number that is free there, so that
             calls one after the other have the same path.
+
     """
     folder = Path(tempfile.mkdtemp(prefix="openclaw-")) if within is None else _new_numbered(within)
     folder = folder.resolve()
@@ -106,6 +108,7 @@ class Running(asyncio.SubprocessProtocol):
     Attributes:
         exit_status: None while it runs, or if this process ended it; negative for a signal.
         flooded: the limit of its output for which it was killed, such as `more than 64 MiB`; else empty.
+
     """
 
     def __init__(self) -> None:
@@ -238,6 +241,7 @@ async def start(name: str, program: Program) -> Running:
 
     Raises:
         CallFailed: it cannot be started.
+
     """
     try:
         _, running = await asyncio.get_running_loop().subprocess_exec(
@@ -262,6 +266,7 @@ async def first_line(name: str, program: Program, *, within_s: float) -> str:
 
     Raises:
         CallFailed: it cannot be started.
+
     """
     running = await start(name, program)
     try:

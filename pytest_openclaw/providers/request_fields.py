@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pytest_openclaw.core.json_types import JsonObject
+    from pytest_openclaw.util.json_types import JsonObject
 
 
 def chosen(**fields: Any) -> JsonObject:

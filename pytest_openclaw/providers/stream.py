@@ -14,20 +14,20 @@ import json
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_openclaw.core.redact import Redactor
-from pytest_openclaw.core.text import valid_text
 from pytest_openclaw.providers import limits
 from pytest_openclaw.providers.json_values import objects_in
 from pytest_openclaw.providers.wire_errors import error_of_object, load_object, page_title, shortened
-from pytest_openclaw.types import faults
-from pytest_openclaw.types.faults import CallFailed
+from pytest_openclaw.util.redact import Redactor
+from pytest_openclaw.util.text import valid_text
+from pytest_openclaw.values import faults
+from pytest_openclaw.values.faults import CallFailed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.providers.exchange import Exchange
-    from pytest_openclaw.types.replies import Fault
+    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.values.replies import Fault
 
 _STREAM_TYPES = frozenset(
     {"text/event-stream", "application/x-ndjson", "application/ndjson", "application/jsonl"}
@@ -46,6 +46,7 @@ class Call:
         headers: may contain a key.
         secrets: removed from the server's texts.
         model: for messages.
+
     """
 
     base_url: str
@@ -81,6 +82,7 @@ class Dialect:
         end_mark: a description of the end of a stream.
         done_ends: whether `[DONE]` is an end mark.
         by_lines: whether a stream has one JSON object per line; otherwise it has server-sent events.
+
     """
 
     read: Callable[[JsonObject, Exchange], faults.WireError | None]
@@ -101,6 +103,7 @@ class AnswerReader:
         dialect: parses the answer's events.
         exchange: new; its `streaming` is whether a stream was requested.
         headers: of the answer, with names in lower case.
+
     """
 
     def __init__(
@@ -197,6 +200,7 @@ class SizeLimit:
 
     Raises:
         CallFailed: the body, or its stated length, is longer than `most_bytes`.
+
     """
 
     def __init__(self, name: str, headers: Mapping[str, str], most_bytes: int) -> None:
@@ -230,6 +234,7 @@ class EventReader:
     Attributes:
         is_stream: whether there are server-sent events, or several lines of JSON.
         pending_bytes: received after the chunk that completed the last event.
+
     """
 
     def __init__(self) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pytest_openclaw.providers.json_values import count_in, object_in
 
 if TYPE_CHECKING:
-    from pytest_openclaw.core.json_types import JsonObject
+    from pytest_openclaw.util.json_types import JsonObject
 
 
 class Counts(NamedTuple):
@@ -59,6 +59,7 @@ def most_in(usage: JsonObject, *paths: str) -> int | None:
     Args:
         usage: the server's.
         paths: of members, such as `prompt_tokens_details.cached_tokens`.
+
     """
     counts = []
     for path in paths:

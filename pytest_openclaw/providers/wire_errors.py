@@ -9,14 +9,14 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.core.text import valid_text
 from pytest_openclaw.providers.json_values import count_in, object_in, objects_in, text_in
-from pytest_openclaw.types.faults import WireError
+from pytest_openclaw.util.text import valid_text
+from pytest_openclaw.values.faults import WireError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pytest_openclaw.core.json_types import JsonObject
+    from pytest_openclaw.util.json_types import JsonObject
 
 _TITLE = re.compile(r"<(title|h1)\b[^>]*>(.*?)</\1\s*>", re.IGNORECASE | re.DOTALL)
 _TAG = re.compile(r"<[^>]*>")
@@ -112,6 +112,7 @@ def error_of_body(status: int, body: bytes, *, phrase: str = "") -> WireError:
         status: the HTTP status.
         body: as much of it as came.
         phrase: the status line's words, for an empty body.
+
     """
     text = body.decode("utf-8-sig", "replace").strip()
     try:
@@ -152,6 +153,7 @@ def retry_after_s(headers: Mapping[str, str], *, now_s: float) -> float | None:
     Args:
         headers: `retry-after-ms`, else `retry-after` as seconds or as an HTTP date.
         now_s: the time of day, seconds since the epoch, that a date is compared with.
+
     """
     if (wait := _number(headers.get("retry-after-ms"))) is not None:
         return wait / 1000

@@ -24,6 +24,7 @@ class Report(Protocol):
 
         Args:
             summary: the run in figures, as `summary.json` has it: one group a target, gates, findings.
+
         """
         ...
 
@@ -62,6 +63,7 @@ class NamedReport:
 
     Attributes:
         claimant: who brings it, such as a plugin's name.
+
     """
 
     claimant: str

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.core.text import counted
-from pytest_openclaw.reports.comment_page import Page, code
-from pytest_openclaw.reports.comparison_text import details_of, in_short, name_of, set_aside_in_words
-from pytest_openclaw.reports.numbers import (
-    DASH,
-    LONGEST_SENTENCE,
-)
-from pytest_openclaw.reports.target_view import unanswered, view_of
+from pytest_openclaw.reports.comparison import details_of, in_short, name_of, set_aside_in_words
+from pytest_openclaw.reports.markdown import Page, code
+from pytest_openclaw.reports.numbers import DASH, LONGEST_SENTENCE
+from pytest_openclaw.reports.targets import unanswered, view_of
 from pytest_openclaw.stats.groups import headline
+from pytest_openclaw.util.text import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,23 +5,24 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from pytest_openclaw.reports.columns import WIDTH, render_targets
 from pytest_openclaw.reports.numbers import (
     DASH,
+    WIDTH,
     one_line,
     render_count,
     render_interval,
+    render_targets,
     render_tier,
     render_time,
 )
-from pytest_openclaw.reports.target_view import Figure, render_intervals
+from pytest_openclaw.reports.targets import Figure, render_intervals
 from pytest_openclaw.stats.intervals import stored_interval
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from pytest_openclaw.types.targets import Target
+    from pytest_openclaw.values.requests import Target
 
 State = Literal["finished", "interrupted", "under way"]
 Kind = Literal["measured", "merged", "rescored"]
@@ -46,6 +47,7 @@ class Entry:
         n_cells: cells of the target that were selected; None if the run does not say.
         prompts: distinguishes two selections of prompts.
         has_other_prompts: whether they are others than in the target's run before; None in its first.
+
     """
 
     path: Path

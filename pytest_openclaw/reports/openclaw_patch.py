@@ -6,32 +6,78 @@ What is not written, and why:
   OpenClaw refuses one that would lose entries.
 - `agents.defaults.model` and fallbacks are the user's choice.
 - Addresses, headers and keys are not used here.
+
+An object → JSON5, with comments before its keys.
 """
 
 from __future__ import annotations
 
+import json
 import shlex
+import textwrap
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.core.text import counted, printable
-from pytest_openclaw.reports.json5 import comment, render_object
 from pytest_openclaw.reports.numbers import render_interval, render_ms
-from pytest_openclaw.reports.target_view import view_of
-from pytest_openclaw.reports.tool_use_text import ABLE, render_best, render_early_stopping
-from pytest_openclaw.stats.proofs import PROVEN_PERCENT, PROVEN_PROMPTS
+from pytest_openclaw.reports.targets import ABLE, render_best, render_early_stopping, view_of
 from pytest_openclaw.stats.tiers import TIER_NAMES
+from pytest_openclaw.stats.tool_use import PROVEN_PERCENT, PROVEN_PROMPTS
+from pytest_openclaw.util.text import counted, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
-    from pytest_openclaw.core.json_types import JsonObject
-    from pytest_openclaw.reports.json5 import Path
-    from pytest_openclaw.stats.candidates import Candidate, Route
     from pytest_openclaw.stats.groups import Group
-    from pytest_openclaw.stats.places import PlaceChoice
-    from pytest_openclaw.stats.routing import Routing
+    from pytest_openclaw.stats.routing import Candidate, PlaceChoice, Route, Routing
+    from pytest_openclaw.util.json_types import JsonObject
+
+
+Path = tuple[str, ...]
+WIDTH = 100
+
+
+def render_object(value: JsonObject, path: Path, comments: Mapping[Path, Sequence[str]]) -> Iterator[str]:
+    """Yield the lines of an object, the comments of a place before it; strings are ASCII, as JSON has them.
+
+    Args:
+        value: objects in it are written line by line, other values on one.
+        path: where it is, from the outermost object.
+        comments: finished lines, by place.
+
+    """
+    indent = "  " * len(path)
+    yield f"{indent}{_key(path)}{{"
+    for key, inner in value.items():
+        place = (*path, key)
+        yield from (f"  {indent}{line}" for line in comments.get(place, ()))
+        if isinstance(inner, Mapping):
+            yield from render_object(dict(inner), place, comments)
+        else:
+            yield f"  {indent}{_key(place)}{json.dumps(inner)},"
+    yield f"{indent}}}{',' if path else ''}"
+
+
+def _key(path: Path) -> str:
+    return f"{json.dumps(path[-1])}: " if path else ""
+
+
+def comment(text: str, depth: int = 0) -> list[str]:
+    """Return a foreign text as comment lines; nothing in it can end the comment."""
+    # A no-break space keeps a number and its % together.
+    line = printable(" ".join(text.split())).replace(" %", "\N{NO-BREAK SPACE}%")
+    indent = "// " + "  " * depth
+    lines = textwrap.wrap(
+        line,
+        WIDTH,
+        initial_indent=indent,
+        subsequent_indent=indent + "  ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return [one.replace("\N{NO-BREAK SPACE}%", " %") for one in lines]
+
 
 FIRST_WORDS = "// A patch for OpenClaw"
 RELEASE = "2026.9.6"
@@ -54,6 +100,7 @@ class Patch:
     Attributes:
         value: the config-shaped object; empty if no model with a name has enough evidence.
         text: the same as JSON5, with comments.
+
     """
 
     value: JsonObject
@@ -66,6 +113,7 @@ class Origin:
 
     Attributes:
         shortcomings: what is missing from the run, in words.
+
     """
 
     run_id: str
@@ -86,6 +134,7 @@ def render_patch(routing: Routing, origin: Origin, file: str = "openclaw.patch.j
         routing: what each model may do.
         origin: for the heading.
         file: its name, for the command in the heading.
+
     """
     value = patch_of(routing)
     comments = _comments(routing)

@@ -1,27 +1,33 @@
-"""What an item does for its cell: sends it and judges the reply, or repeats an earlier verdict."""
+"""What an item does for its cell: sends it and judges the reply, or repeats an earlier verdict.
+
+How the process that runs tests reaches the process that owns the run; in a plain session they are one.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, NoReturn
+from typing import TYPE_CHECKING, ClassVar, NoReturn, Protocol
 
 import pytest
 
-from pytest_openclaw.core.errors import AskerFailed, CellNotSent
-from pytest_openclaw.core.text import printable
-from pytest_openclaw.types.payloads import KeptVerdict
+from pytest_openclaw.util.errors import AskerFailed, CellNotSent
+from pytest_openclaw.util.text import printable
+from pytest_openclaw.values.rows import KeptVerdict
 
 if TYPE_CHECKING:
-    from pytest_openclaw.core.json_types import JsonObject
-    from pytest_openclaw.core.redact import Redactor
-    from pytest_openclaw.judging.cell_result import CellResult
-    from pytest_openclaw.recording.kept_cells import Replay
-    from pytest_openclaw.session.links import Link
-    from pytest_openclaw.types.faults import Outcome
-    from pytest_openclaw.types.prompts import Cell
-    from pytest_openclaw.types.records import Record
-    from pytest_openclaw.types.replies import Fault
-    from pytest_openclaw.types.settings import Settings
+    from collections.abc import Sequence
+
+    from pytest_openclaw.asking.asker import Asker, PlannedCell
+    from pytest_openclaw.judging.judge import CellResult
+    from pytest_openclaw.runs.resume import Replay
+    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.util.redact import Redactor
+    from pytest_openclaw.values.faults import Outcome
+    from pytest_openclaw.values.prompts import Cell
+    from pytest_openclaw.values.replies import CallResult, Fault
+    from pytest_openclaw.values.rows import Payload, Record
+    from pytest_openclaw.values.settings import Settings
+
 
 HELD = pytest.StashKey["CellRun | KeptCell"]()
 """In an item of pytest's own, a Python benchmark: what it does for its cell."""
@@ -47,6 +53,7 @@ class CellParts:
 
     Attributes:
         sends: False in a session that only lists or explains something.
+
     """
 
     settings: Settings
@@ -64,6 +71,7 @@ class CellRun:
             pytest-rerunfailures, runs the item again.
         reruns: how later tries have ended, as in rows.
         verdict_errors: exceptions that are a verdict on the model.
+
     """
 
     # ten thousand cells have one each
@@ -82,8 +90,9 @@ class CellRun:
 
         Raises:
             Exception: our own code or a plugin's provider broke; the item's row says so.
+
         """
-        from pytest_openclaw.judging.cell_result import CellResult
+        from pytest_openclaw.judging.judge import CellResult
 
         parts, cell = self.parts, self.cell
         if not parts.sends:
@@ -123,7 +132,7 @@ class CellRun:
 
     def result_after(self, call: pytest.CallInfo[None]) -> CellResult | None:
         """Return how the cell has ended after a phase; None if it was skipped before it was sent."""
-        from pytest_openclaw.judging.cell_result import CellResult
+        from pytest_openclaw.judging.judge import CellResult
 
         if self.result is not None:
             return self.result
@@ -139,7 +148,7 @@ class CellRun:
 
     def record(self, result: CellResult, report: pytest.TestReport) -> Record:  # noqa: ARG002 - for benchmarks
         """Return the cell's row."""
-        from pytest_openclaw.asking.cell_records import record_of
+        from pytest_openclaw.runs.rows import record_of
 
         run_id, redactor = self.parts.settings.run_id, self.parts.redactor
         return record_of(run_id, self.cell, result.call, result.judgment or result.done, redactor)
@@ -154,8 +163,8 @@ class CellRun:
 
     def assert_passed(self, result: CellResult) -> None:
         """Fail the item if the model gave no usable answer, or the verdict is against it."""
-        from pytest_openclaw.reports.failure import render_failure
-        from pytest_openclaw.types.replies import Reply
+        from pytest_openclaw.reports.cells import render_failure
+        from pytest_openclaw.values.replies import Reply
 
         if result.outcome.pytest != "failed":
             return
@@ -174,7 +183,7 @@ class CellRun:
         raise Missed(self.parts.redactor.text(text))
 
     def _end_without_reply(self, fault: Fault, outcome: Outcome) -> NoReturn:
-        from pytest_openclaw.types.faults import BUDGET_SPENT
+        from pytest_openclaw.values.faults import BUDGET_SPENT
 
         message = printable(self.parts.redactor.text(fault.message))
         is_spent = outcome.failure_type == BUDGET_SPENT  # the user's own wish, and no server's lack
@@ -201,8 +210,8 @@ class KeptCell:
 
     def assert_passed(self, item: pytest.Item) -> None:
         """Fail the item as its test did before."""
-        from pytest_openclaw.reports.failure import render_failure
-        from pytest_openclaw.types.replies import Reply, Timing
+        from pytest_openclaw.reports.cells import render_failure
+        from pytest_openclaw.values.replies import Reply, Timing
 
         kept = self.replay
         if kept.passed:
@@ -237,3 +246,70 @@ def cell_of(item: pytest.Item) -> Cell | None:
     """Return the item's cell, kept or not; None for everything that is no cell."""
     held = held_by(item)
     return held.cell if held else None
+
+
+class Link(Protocol):
+    """What tests need from the owner of the run; `xdist.WorkerLink` is the other implementation."""
+
+    def collected(self, cells: Sequence[PlannedCell | None], divided: str | None) -> None:
+        """Take what was collected, before any item runs.
+
+        Args:
+            cells: of each item, in order; None for an item that is not a cell.
+            divided: the digest of the cells of all shards; None if the session runs all that it selects.
+
+        """
+        ...
+
+    def ask(self, token: str, cell: Cell) -> CallResult:
+        """Return how the cell's call ended; see `Asker.ask`."""
+        ...
+
+    def release(self, token: str) -> None:
+        """Forget the reply of a cell whose test has ended or was interrupted."""
+        ...
+
+    def carried(self, payload: Payload) -> object:
+        """Return the payload as the report of a cell carries it to the owner."""
+        ...
+
+    def reported(self) -> None:
+        """Note that a report with a payload is on its way; another plugin may leave one out."""
+        ...
+
+
+class OwnLink:
+    """The link of a plain session, which owns its run.
+
+    Attributes:
+        cells, divided: see `Link.collected`.
+
+    """
+
+    def __init__(self, asker: Asker) -> None:
+        self.cells: Sequence[PlannedCell | None] = ()
+        self.divided: str | None = None
+        self._asker = asker
+        self._used: set[str] = set()
+
+    def collected(self, cells: Sequence[PlannedCell | None], divided: str | None) -> None:
+        """Keep it until the run begins."""
+        self.cells, self.divided = cells, divided
+
+    def ask(self, token: str, cell: Cell) -> CallResult:
+        """Return how the cell's call ended; see `Asker.ask`."""
+        again = token in self._used
+        self._used.add(token)
+        return self._asker.wait(self._asker.ask(token, cell, again=again), cell)
+
+    def release(self, token: str) -> None:
+        """Forget the cell's reply."""
+        self._used.discard(token)
+        self._asker.done(token)
+
+    def carried(self, payload: Payload) -> Payload:
+        """Return the payload itself."""
+        return payload
+
+    def reported(self) -> None:
+        """Do nothing: a report is recorded before the next test begins."""

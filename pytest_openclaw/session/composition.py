@@ -1,26 +1,28 @@
-"""Makes the parts of a session, each from what it needs; checks all options before the first call."""
+"""Makes the parts of a session, each from what it needs; checks all options before the first call.
+
+The parts of a pytest session with benchmarks, made by `composition.compose`.
+"""
 
 from __future__ import annotations
 
 import os
 import tempfile
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_openclaw import options
-from pytest_openclaw.core.redact import Redactor
-from pytest_openclaw.core.signals import interrupted_by_signals
 from pytest_openclaw.session import preflight
 from pytest_openclaw.session.cell_runs import CellParts
-from pytest_openclaw.session.load_settings import load_settings
-from pytest_openclaw.session.plugin_session import PluginSession
+from pytest_openclaw.session.items import SuiteFiles
+from pytest_openclaw.session.owner import find_resumed, hold_resumed, read_resumed
 from pytest_openclaw.session.registries import make_providers, provider_classes
-from pytest_openclaw.session.resuming import find_resumed, hold_resumed, read_resumed
+from pytest_openclaw.session.settings import load_settings
 from pytest_openclaw.session.spending import check_budget
-from pytest_openclaw.session.suite_files import SuiteFiles
+from pytest_openclaw.util.redact import Redactor
+from pytest_openclaw.util.signals import interrupted_by_signals
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,7 +30,38 @@ if TYPE_CHECKING:
     import pytest
 
     from pytest_openclaw.providers import Builtin
-    from pytest_openclaw.types.protocols import Provider
+    from pytest_openclaw.runs.resume import Replay
+    from pytest_openclaw.session.owner import Owner
+    from pytest_openclaw.values.protocols import Provider
+    from pytest_openclaw.values.requests import CellKey
+    from pytest_openclaw.values.settings import Settings
+
+
+@dataclass(frozen=True, kw_only=True)
+class PluginSession:
+    """The parts from which the hooks are made; no part refers back to it.
+
+    Attributes:
+        config: pytest's.
+        settings: with resolved wildcards, and with the recorded settings of a resumed run.
+        sends: False in a session that only lists or forecasts cells.
+        suites: read as they are collected.
+        providers: of the targets, by name.
+        cell_parts: what cells share, with the link to the owner of the run.
+        kept: the verdicts that a resumed run keeps.
+        owner: sends requests and records the run; None in an xdist worker.
+
+    """
+
+    config: pytest.Config
+    settings: Settings
+    sends: bool
+    suites: SuiteFiles
+    providers: Mapping[str, Provider]
+    cell_parts: CellParts
+    kept: Mapping[CellKey, Replay]
+    owner: Owner | None
+
 
 _LISTING = (
     *("collectonly", "help", "markers", "showfixtures", "show_fixtures_per_test", "cacheshow"),
@@ -51,6 +84,7 @@ def compose(config: pytest.Config) -> PluginSession | None:
 
     Raises:
         pytest.UsageError: a check failed; the message has a hint.
+
     """
     classes = provider_classes(config)
     if hasattr(config, "workerinput"):
@@ -88,9 +122,9 @@ def _worker(config: pytest.Config, classes: Mapping[str, type[Provider] | Builti
 def _owner(config: pytest.Config, classes: Mapping[str, type[Provider] | Builtin]) -> PluginSession | None:
     """Return the parts of a plain session or of xdist's controller."""
     from pytest_openclaw.asking.asker import Asker
-    from pytest_openclaw.session.links import OwnLink
+    from pytest_openclaw.session.cell_runs import OwnLink
     from pytest_openclaw.session.owner import Owner
-    from pytest_openclaw.session.progress_display import ProgressDisplay
+    from pytest_openclaw.session.progress import ProgressDisplay
 
     settings = load_settings(config, classes)
     path = None

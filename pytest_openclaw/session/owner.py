@@ -1,38 +1,186 @@
-"""The owner of a run: the asker, the rows on disk, the summary. A plain session, or xdist's controller."""
+"""The owner of a run: the asker, the rows on disk, the summary. A plain session, or xdist's controller.
+
+A run that is resumed: found, locked and read, and the command that continues it.
+"""
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections import Counter
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
-from pytest_openclaw.core.errors import OpenClawError
+from pytest_openclaw.options import options_given
 from pytest_openclaw.session.repeat_threshold import passed_strictly
-from pytest_openclaw.session.resuming import resume_command
-from pytest_openclaw.types.payloads import KeptVerdict, LeftOut
-from pytest_openclaw.types.records import Record
+from pytest_openclaw.util.errors import OpenClawError
+from pytest_openclaw.values.rows import KeptVerdict, LeftOut, Record
+from pytest_openclaw.values.settings import SAMPLING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from pathlib import Path
 
     from pytest_openclaw.asking.asker import Asker, PlannedCell
     from pytest_openclaw.asking.diagnosing import Suspects
-    from pytest_openclaw.core.redact import Redactor
-    from pytest_openclaw.recording.run_session import RunSession
-    from pytest_openclaw.recording.selection import Plan
-    from pytest_openclaw.session.progress_display import ProgressDisplay
-    from pytest_openclaw.session.resuming import ResumedRun
+    from pytest_openclaw.runs.directory import RunDirectory
+    from pytest_openclaw.runs.resume import Plan, Replay
+    from pytest_openclaw.runs.session import EarlierSessions, RunSession
+    from pytest_openclaw.session.progress import ProgressDisplay
     from pytest_openclaw.stats.run_comparison import Measured
     from pytest_openclaw.stats.summary import Summary
-    from pytest_openclaw.types.payloads import Payload
-    from pytest_openclaw.types.prompts import Cell
-    from pytest_openclaw.types.protocols import Provider
-    from pytest_openclaw.types.replies import CallResult
-    from pytest_openclaw.types.settings import Settings
-    from pytest_openclaw.types.targets import CellKey
+    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.util.redact import Redactor
+    from pytest_openclaw.values.prompts import Cell
+    from pytest_openclaw.values.protocols import Provider
+    from pytest_openclaw.values.replies import CallResult
+    from pytest_openclaw.values.requests import CellKey
+    from pytest_openclaw.values.rows import Payload
+    from pytest_openclaw.values.settings import Settings
+
+
+# Options that a resumed run keeps itself, and those that would end it at the first replayed verdict.
+DROPPED = ("--openclaw-models", "--openclaw-providers", "--openclaw-thinking", "--openclaw-run-id",
+           "--openclaw-resume", "--maxfail")  # fmt: skip
+STOPPING = {"-x", "--exitfirst", "--sw", "--stepwise", "--stepwise-skip", "--sw-skip"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResumedRun:
+    """The run that this session continues, as earlier sessions left it.
+
+    Attributes:
+        path: the run's directory.
+        earlier: the content of that directory.
+        directory: the directory, locked; None in a session that writes nothing.
+
+    """
+
+    path: Path
+    earlier: EarlierSessions
+    directory: RunDirectory | None = None
+
+    @property
+    def kept(self) -> Mapping[CellKey, Replay]:
+        """The kept verdicts, by cell."""
+        return self.earlier.kept.replays
+
+    def refuse_changes(self, plan: Plan, settings: Settings) -> None:
+        """Reject a session that would change the definition of the run.
+
+        Raises:
+            pytest.UsageError: something differs; the message lists it.
+
+        """
+        from pytest_openclaw.runs.resume import find_changes, refusal
+
+        if changes := find_changes(self.earlier.config, plan, settings, self.earlier.kept):
+            raise pytest.UsageError(refusal(self.path.name, changes))
+
+    def for_workers(self, settings: Settings) -> JsonObject:
+        """Return the settings that workers need of a resumed run."""
+        chosen = ("run_id", "stream", "fail_unavailable", "repeat", "until_conclusive", "shard", *SAMPLING)
+        return {name: getattr(settings, name) for name in chosen}
+
+
+def hold_resumed(path: Path, stack: ExitStack) -> ResumedRun:
+    """Lock a run until the stack is closed, and read the rows that it keeps; nothing is written yet.
+
+    Raises:
+        pytest.UsageError: it is running in another session, or cannot be read.
+
+    """
+    from pytest_openclaw.runs.directory import RunDirectory
+
+    try:
+        directory = stack.enter_context(RunDirectory.reopen(path))
+    except (OpenClawError, OSError) as error:
+        raise pytest.UsageError(f"--openclaw-resume={path.name}: {error}") from None
+    return replace(read_resumed(path), directory=directory)
+
+
+def read_resumed(path: Path) -> ResumedRun:
+    """Read the rows that a run keeps, even while another session is running it.
+
+    Raises:
+        pytest.UsageError: it cannot be read.
+
+    """
+    from pytest_openclaw.runs.directory import RESULTS
+    from pytest_openclaw.runs.reading import load_config, load_inventory
+    from pytest_openclaw.runs.resume import read_kept
+    from pytest_openclaw.runs.session import EarlierSessions
+
+    try:
+        earlier = EarlierSessions(
+            config=load_config(path),
+            inventory=load_inventory(path),
+            kept=read_kept(path / RESULTS),
+        )
+    except (OpenClawError, OSError) as error:
+        raise pytest.UsageError(f"--openclaw-resume={path.name}: {error}") from None
+    return ResumedRun(path=path, earlier=earlier)
+
+
+def find_resumed(
+    config: pytest.Config, settings: Settings, providers: Collection[str]
+) -> tuple[Path, Settings]:
+    """Return the directory of the run to resume, and its settings.
+
+    Args:
+        config: pytest's.
+        settings: from options and ini file; the targets are those of the command line.
+        providers: names of the existing ones.
+
+    Raises:
+        pytest.UsageError: there is no such run, or the command line selects another one.
+
+    """
+    from pytest_openclaw.runs.reading import find_run, load_config
+    from pytest_openclaw.runs.resume import other_targets, refusal, settings_of, targets_of
+
+    try:
+        path = find_run(settings.runs_dir, settings.resume)
+        earlier = load_config(path)
+        if settings.run_id_given and settings.run_id != path.name:
+            wanted = f"--openclaw-run-id={settings.run_id}"
+            raise OpenClawError(f"the run is {path.name}, and {wanted} another one; leave that out")
+        for target in targets_of(earlier):
+            if target.provider not in providers:
+                there_are = ", ".join(sorted(providers))
+                what = f"the run asked {target.label}, and there is no such provider now"
+                raise OpenClawError(f"{what}; there are {there_are}")
+        if settings.targets and (changes := other_targets(earlier, settings.targets)):
+            shown = [f"--openclaw-models: {change}" for change in changes]
+            raise pytest.UsageError(refusal(path.name, shown))
+        return path, replace(settings_of(earlier, settings, options_given(config)), run_id=path.name)
+    except OpenClawError as error:
+        raise pytest.UsageError(f"--openclaw-resume={settings.resume}: {error}.") from None
+
+
+def resume_command(args: Sequence[str], run_id: str) -> str:
+    """Return the command that continues a run: this session's own, for the same cells.
+
+    Args:
+        args: the command line of this session, without the program.
+        run_id: the run's.
+
+    """
+    kept: list[str] = []
+    words = iter(args)
+    for word in words:
+        name, has_value, _ = word.partition("=")
+        if name in DROPPED:
+            if not has_value:
+                next(words, None)
+        elif word not in STOPPING:
+            # Combined switches of pytest, such as -xq.
+            bundle = re.fullmatch(r"-[xvqsl]+", word)
+            kept += [word.replace("x", "")] if bundle else [word]
+    return shlex.join(["pytest", *kept, f"--openclaw-resume={run_id}"])
 
 
 class Owner:
@@ -58,6 +206,7 @@ class Owner:
         redactor: removes secrets.
         display: see above.
         on_start: called when the recording starts.
+
     """
 
     def __init__(
@@ -104,8 +253,9 @@ class Owner:
 
         Raises:
             pytest.UsageError: the directory cannot be created, or the definition of the run has changed.
+
         """
-        from pytest_openclaw.recording.selection import Plan
+        from pytest_openclaw.runs.resume import Plan
         from pytest_openclaw.session.registries import describe
 
         selected = [planned.cell for planned in cells if planned]
@@ -128,9 +278,9 @@ class Owner:
         self._publish_decisions()
 
     def _open_run(self, plan: Plan) -> RunSession:
-        from pytest_openclaw.recording.plugins import Plugins
-        from pytest_openclaw.recording.run_directory import RunDirectory
-        from pytest_openclaw.recording.run_session import RunSession
+        from pytest_openclaw.runs.directory import RunDirectory
+        from pytest_openclaw.runs.report_files import Plugins
+        from pytest_openclaw.runs.session import RunSession
         from pytest_openclaw.session.registries import reports_of, row_hooks_of
 
         settings, resumed = self._settings, self.resumed
@@ -228,6 +378,7 @@ class Owner:
 
         Args:
             is_whole: the session was not interrupted, so that targets without calls can be diagnosed.
+
         """
         if is_whole and self._suspects and self.run:
             self._diagnose(self._suspects)
@@ -242,8 +393,8 @@ class Owner:
         self.keep(judged)
 
     def _judged(self, cell: Cell, call: CallResult) -> Record:
-        from pytest_openclaw.asking.cell_records import record_of
-        from pytest_openclaw.judging.cell_result import CellResult
+        from pytest_openclaw.judging.judge import CellResult
+        from pytest_openclaw.runs.rows import record_of
 
         settings = self._settings
         result = CellResult(cell=cell, call=call).judged_or_broken(settings.timeout_s)

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_openclaw.core.errors import OpenClawError, SuiteError, TargetError
-from pytest_openclaw.core.redact import Redactor
-from pytest_openclaw.core.text import printable
 from pytest_openclaw.suites import closest
-from pytest_openclaw.types.faults import CallFailed
-from pytest_openclaw.types.settings import INSTALLED, SAMPLING, Settings
-from pytest_openclaw.types.surface import SUBSTITUTE
-from pytest_openclaw.types.targets import LISTED
+from pytest_openclaw.util.errors import OpenClawError, SuiteError, TargetError
+from pytest_openclaw.util.redact import Redactor
+from pytest_openclaw.util.text import printable
+from pytest_openclaw.values.faults import CallFailed
+from pytest_openclaw.values.requests import LISTED
+from pytest_openclaw.values.settings import INSTALLED, SAMPLING, Settings
+from pytest_openclaw.values.tool_calls import SUBSTITUTE
 
 _OURS = re.compile("^(--openclaw-|openclaw_)")
 _PROMPTS = re.compile(rb"""^\s*\[\[prompts\]\]|"validator"\s*:""", re.MULTILINE)
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from pytest_openclaw.asking.sending import Sender
-    from pytest_openclaw.session.suite_files import SuiteFiles
+    from pytest_openclaw.session.items import SuiteFiles
     from pytest_openclaw.stats.run_comparison import Measured
-    from pytest_openclaw.types.protocols import Provider
-    from pytest_openclaw.types.surface import Surface
-    from pytest_openclaw.types.targets import SurfaceName, Target
+    from pytest_openclaw.values.protocols import Provider
+    from pytest_openclaw.values.requests import SurfaceName, Target
+    from pytest_openclaw.values.tool_calls import Surface
 
 
 def reject_names(unknown: Sequence[str], known: Collection[str], *, where: str = "") -> None:
@@ -39,6 +39,7 @@ def reject_names(unknown: Sequence[str], known: Collection[str], *, where: str =
 
     Raises:
         pytest.UsageError: names both.
+
     """
     for name in unknown:
         # Compared without our prefix, which makes short names alike.
@@ -56,6 +57,7 @@ def check_suite_names(misnamed: Sequence[Path], suite_dirs: Sequence[Path]) -> N
 
     Raises:
         pytest.UsageError: names the file, and what to name it.
+
     """
     from pytest_openclaw.suites.load import is_suite_file
 
@@ -83,7 +85,7 @@ def check_workers(config: pytest.Config) -> None:
 
 def check_run_name(settings: Settings, resumed: Path | None) -> None:
     """Reject a folder that cannot contain runs, and a run id of the user's that exists already."""
-    from pytest_openclaw.recording.run_directory import is_unbegun, taken
+    from pytest_openclaw.runs.directory import is_unbegun, taken
 
     runs_dir = settings.runs_dir
     missing = [folder for folder in (runs_dir, *runs_dir.parents) if not folder.exists()]
@@ -138,10 +140,10 @@ def load_surface(settings: Settings, resumed: Path | None, *, may_capture: bool)
     """
     if all(target.surface == LISTED for target in settings.targets):
         return None
+    from pytest_openclaw.openclaw.catalog import read_catalogue
+    from pytest_openclaw.openclaw.surfaces import captured_surface, substitute_surface
     from pytest_openclaw.providers.openclaw.captured_once import NotCaptured, installed_catalogue
-    from pytest_openclaw.stored.reading import load_surface as load_recorded
-    from pytest_openclaw.tools.catalogue import read_catalogue
-    from pytest_openclaw.tools.surface_sources import captured_surface, substitute_surface
+    from pytest_openclaw.runs.reading import load_surface as load_recorded
 
     source = settings.surface_from
     try:
@@ -168,8 +170,8 @@ def load_baseline(settings: Settings, resumed: Path | None) -> Measured | None:
             what = f"{why}name the run to compare with: --openclaw-baseline=RUN"
             raise pytest.UsageError(f"--openclaw-fail-on={compared[0]}: {what}")
         return None
-    from pytest_openclaw.stored.baseline import read_baseline
-    from pytest_openclaw.types.settings import LAST
+    from pytest_openclaw.features.baseline import read_baseline
+    from pytest_openclaw.values.settings import LAST
 
     try:
         return read_baseline(name, settings.runs_dir, besides=resumed, targets=settings.targets)

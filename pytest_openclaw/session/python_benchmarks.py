@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pytest
 
 from pytest_openclaw.session.cell_runs import CellRun, run_of
+from pytest_openclaw.session.items import cells_of, suite_name
 from pytest_openclaw.session.repeat_threshold import expectation_of
-from pytest_openclaw.session.suite_files import cells_of, suite_name
 from pytest_openclaw.suites.load import pictures_beside
 from pytest_openclaw.suites.prompt import check_id, read_prompt
-from pytest_openclaw.types.replies import Verdict
+from pytest_openclaw.values.replies import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pytest_openclaw.judging.cell_result import CellResult
-    from pytest_openclaw.session.suite_files import SuiteFiles
-    from pytest_openclaw.types.prompts import Cell, Prompt
-    from pytest_openclaw.types.records import Record
-    from pytest_openclaw.types.replies import Reply
-    from pytest_openclaw.types.settings import Settings
+    from pytest_openclaw.judging.judge import CellResult
+    from pytest_openclaw.session.items import SuiteFiles
+    from pytest_openclaw.values.prompts import Cell, Prompt
+    from pytest_openclaw.values.replies import Reply
+    from pytest_openclaw.values.rows import Record
+    from pytest_openclaw.values.settings import Settings
 
 KEYS = (
     "id",
@@ -60,6 +60,7 @@ def prompt_of(marker: pytest.Mark, definition: pytest.Function, suites: SuiteFil
 
     Raises:
         pytest.Collector.CollectError: the mark is wrong; the message names function and key, with a hint.
+
     """
     collector = definition.parent
     assert collector is not None, "a function is in a module"
@@ -102,6 +103,7 @@ def parametrize_reply(metafunc: pytest.Metafunc, suites: SuiteFiles, settings: S
 
     Returns:
         Whether the function is such a benchmark, and selected.
+
     """
     marker = metafunc.definition.get_closest_marker("openclaw")
     if marker is None or "reply" not in metafunc.fixturenames:
@@ -115,7 +117,7 @@ def parametrize_reply(metafunc: pytest.Metafunc, suites: SuiteFiles, settings: S
 
 def benchmark_cell(item: pytest.Item) -> Cell | None:
     """Return the cell of a Python benchmark's item; None for other items."""
-    from pytest_openclaw.types.prompts import Cell
+    from pytest_openclaw.values.prompts import Cell
 
     callspec = getattr(item, "callspec", None)
     if callspec is None or item.get_closest_marker("openclaw") is None:
@@ -181,6 +183,7 @@ def _with_parameters(cell: Cell, callspec_id: str) -> Cell:
         cell: as the test's mark describes it.
         callspec_id: all the item's parameters as pytest writes them, such as `2-llama_cpp/smollm2:135m`,
             with `-r2` after the target if there are repeats.
+
     """
     label = f"{cell.target.label}{cell.repeat_suffix}"
     # pytest escapes characters outside ASCII by default.

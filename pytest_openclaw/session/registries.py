@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.providers import Builtin
-from pytest_openclaw.types.protocols import Provider, ProviderSetup
+from pytest_openclaw.util.errors import OpenClawError
+from pytest_openclaw.values.protocols import Provider, ProviderSetup
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
     import pluggy
 
-    from pytest_openclaw.core.json_types import JsonObject
-    from pytest_openclaw.recording.plugins import RowHook
+    from pytest_openclaw.judging.registry import Registry
     from pytest_openclaw.reports.builtin import NamedReport
-    from pytest_openclaw.types.settings import Settings
-    from pytest_openclaw.validators.registry import Registry
+    from pytest_openclaw.runs.report_files import RowHook
+    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.values.settings import Settings
 
 REPORT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}", re.ASCII)
 # The files of a run, and those that a resumed run or a command reads.
@@ -37,6 +37,7 @@ def provider_classes(config: pytest.Config) -> dict[str, type[Provider] | Builti
 
     Raises:
         pytest.UsageError: a name is registered twice, or a class is not a provider.
+
     """
     claimed: dict[str, tuple[str, type[Provider] | Builtin]] = {}
     provider: type[Provider] | Builtin
@@ -65,8 +66,9 @@ def validator_registry(config: pytest.Config) -> Registry:
 
     Raises:
         pytest.UsageError: a type is registered twice.
+
     """
-    from pytest_openclaw.validators.registry import build_registry
+    from pytest_openclaw.judging.registry import build_registry
 
     try:
         return build_registry(_claims(config.hook.pytest_openclaw_validators))
@@ -79,6 +81,7 @@ def reports_of(config: pytest.Config) -> tuple[NamedReport, ...]:
 
     Raises:
         pytest.UsageError: a name is registered twice or is no file name, or a class is not a report.
+
     """
     from pytest_openclaw.reports.builtin import NamedReport
 
@@ -114,7 +117,7 @@ def _made(claimant: str, report: type[Any]) -> Any:
 
 def row_hooks_of(config: pytest.Config) -> tuple[RowHook, ...]:
     """Return the hooks that see each row before it is written, in pytest's order."""
-    from pytest_openclaw.recording.plugins import RowHook
+    from pytest_openclaw.runs.report_files import RowHook
 
     # One by one, so that an error of one plugin does not affect another.
     implementations = reversed(config.hook.pytest_openclaw_record.get_hookimpls())
@@ -136,6 +139,7 @@ def make_providers(
 
     Raises:
         pytest.UsageError: an address is invalid.
+
     """
     endpoints = {endpoint.name: endpoint for endpoint in settings.endpoints}
     providers: dict[str, Provider] = {}

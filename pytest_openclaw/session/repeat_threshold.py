@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_openclaw.suites.repeating import pass_text
+from pytest_openclaw.suites.prompt import pass_text
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from pytest_openclaw.types.prompts import Cell
+    from pytest_openclaw.values.prompts import Cell
 
 SECTION = "repeats"
 """Names the part of a failure that says which repeats were missed."""
@@ -34,6 +34,7 @@ class Claim:
         asked: the threshold as in the suite, such as `4 of 5`.
         allowed: how many such repeats are accepted.
         strict: the reason of a known failure that passed; None for a failed repeat.
+
     """
 
     group: tuple[str, str, str]
@@ -51,6 +52,7 @@ def defer(report: pytest.TestReport, cell: Cell, n_selected: int) -> None:
         cell: of a prompt that sets how many of its repeats must pass.
         n_selected: repeats of the prompt on the target in this session; if some were deselected, the
             required number of passes stays the same.
+
     """
     prompt = cell.prompt
     if prompt.min_passes is None or prompt.repeat is None:

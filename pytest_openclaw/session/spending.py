@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_openclaw.core.text import counted
 from pytest_openclaw.providers.prices import Prices, has_list, install_list
-from pytest_openclaw.reports.money import render_usd
+from pytest_openclaw.reports.numbers import render_usd
 from pytest_openclaw.suites import is_wildcard
+from pytest_openclaw.util.text import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from pytest_openclaw.stats.summary import Budget, Summary
-    from pytest_openclaw.types.protocols import Provider
-    from pytest_openclaw.types.settings import Settings
+    from pytest_openclaw.values.protocols import Provider
+    from pytest_openclaw.values.settings import Settings
 
 
 _BESIDE = "warm-up requests, and the most that requests without counts can have cost"
@@ -29,6 +29,7 @@ def check_budget(settings: Settings, providers: Mapping[str, Provider]) -> None:
 
     Raises:
         pytest.UsageError: a target has no price; the message names it and has a hint.
+
     """
     budget_usd = settings.budget_usd
     if budget_usd is None:

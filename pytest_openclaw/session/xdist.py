@@ -18,10 +18,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
-from pytest_openclaw.core.errors import AskerFailed, CallBroke, OpenClawError
 from pytest_openclaw.options import SUITE_NAME
-from pytest_openclaw.types.payloads import PAYLOAD, payload_from_text, payload_to_text
-from pytest_openclaw.types.records import Record
+from pytest_openclaw.util.errors import AskerFailed, CallBroke, OpenClawError
+from pytest_openclaw.values.rows import PAYLOAD, Record, payload_from_text, payload_to_text
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence
@@ -31,15 +30,15 @@ if TYPE_CHECKING:
     from xdist.workermanage import WorkerController
 
     from pytest_openclaw.asking.asker import PlannedCell
-    from pytest_openclaw.core.json_types import JsonObject
-    from pytest_openclaw.recording.kept_cells import Replay
+    from pytest_openclaw.runs.resume import Replay
     from pytest_openclaw.session.owner import Owner
-    from pytest_openclaw.types.payloads import Payload
-    from pytest_openclaw.types.prompts import Cell
-    from pytest_openclaw.types.replies import CallResult, Reply, Verdict
-    from pytest_openclaw.types.settings import Settings
-    from pytest_openclaw.types.surface import Surface
-    from pytest_openclaw.types.targets import CellKey
+    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.values.prompts import Cell
+    from pytest_openclaw.values.replies import CallResult, Reply, Verdict
+    from pytest_openclaw.values.requests import CellKey
+    from pytest_openclaw.values.rows import Payload
+    from pytest_openclaw.values.settings import Settings
+    from pytest_openclaw.values.tool_calls import Surface
 
 INPUT = "openclaw"
 CHANNEL = "openclaw_channel"
@@ -59,6 +58,7 @@ class WorkerInput:
         settings: the settings that a resumed run takes from its config.
         surface: of OpenClaw; None if no target is asked on it.
         kept: the verdicts that a resumed run keeps.
+
     """
 
     targets: Sequence[str]
@@ -74,6 +74,7 @@ class Collected:
     Attributes:
         cells: of each item, in order; None for an item that is not a cell.
         divided: the digest of the cells of all shards; None if the session runs all that it selects.
+
     """
 
     cells: Sequence[PlannedCell | None]
@@ -86,6 +87,7 @@ class Question(NamedTuple):
     Attributes:
         again: the worker has used a reply of this cell already.
         n_reported: how many rows it has sent before.
+
     """
 
     token: str
@@ -308,6 +310,7 @@ class _Worker:
     Attributes:
         collected: its first message.
         is_running: it has collected and has not ended.
+
     """
 
     def __init__(self, owner: Owner, channel: Any) -> None:

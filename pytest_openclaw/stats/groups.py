@@ -1,34 +1,42 @@
-"""The figures of one target, from its rows."""
+"""The figures of one target, from its rows.
+
+Classifies violations, so that equal ones can be counted.
+
+A violation quotes the answer, so hardly two are equal. Their kind is the text without quotations and
+numbers.
+"""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.stats.diagnosis import Diagnosis, diagnosis_of, evidence_in
-from pytest_openclaw.stats.distributions import distribution_of
+from pytest_openclaw.stats.intervals import Rate, has_passed, is_judged, rate_of
+from pytest_openclaw.stats.percentiles import distribution_of
 from pytest_openclaw.stats.pressure import Load, PressureLevel, pressure_levels, strain_of
-from pytest_openclaw.stats.proofs import Proof, tool_proofs
-from pytest_openclaw.stats.rates import Rate, has_passed, is_judged, rate_of
-from pytest_openclaw.stats.recommendation import Recommendation, recommend
-from pytest_openclaw.stats.repeats import repeats_of
-from pytest_openclaw.stats.roles import RoleResult, role_results
-from pytest_openclaw.stats.safety import (
+from pytest_openclaw.stats.recommendation import (
     OverRefusal,
     ProbeResult,
+    Recommendation,
     count_open_probes,
     over_refusal_of,
     probe_results,
+    recommend,
 )
+from pytest_openclaw.stats.repeats import repeats_of
+from pytest_openclaw.stats.roles import RoleResult, role_results
 from pytest_openclaw.stats.tool_use import (
+    Proof,
     ToolUse,
     count_native_unanswered,
     is_apart,
     text_tool_use_of,
+    tool_proofs,
     tool_use_of,
 )
-from pytest_openclaw.stats.violations import violation_kind
 from pytest_openclaw.stats.weight import (
     OpenClawTurn,
     PerSolved,
@@ -38,18 +46,32 @@ from pytest_openclaw.stats.weight import (
     server_in,
     turn_of,
 )
-from pytest_openclaw.types.finish_words import meaning_of
-from pytest_openclaw.types.targets import most_realistic
+from pytest_openclaw.values.replies import meaning_of
+from pytest_openclaw.values.requests import most_realistic
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from pytest_openclaw.core.json_types import JsonObject
-    from pytest_openclaw.stats.distributions import Distribution
     from pytest_openclaw.stats.intervals import Interval
+    from pytest_openclaw.stats.percentiles import Distribution
     from pytest_openclaw.stats.repeats import Repeats
-    from pytest_openclaw.types.records import Record
-    from pytest_openclaw.types.targets import Target
+    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.values.requests import Target
+    from pytest_openclaw.values.rows import Record
+
+
+LONGEST = 300
+# The answer or a part of it, as a text or as JSON, then what is wrong with it.
+_OF_AN_ANSWER = re.compile(r'["{\[].*["}\]] ((?:is|does)\b[^"{\[]*)', re.DOTALL)
+
+
+def violation_kind(violation: str) -> str:
+    """Return the part that does not depend on the answer: `… is not …`, `N words, at most N allowed`."""
+    clause = violation[:LONGEST].split("; ")[0]
+    if found := _OF_AN_ANSWER.match(clause):
+        return f"… {found[1].strip()} …"
+    said, quoted, _ = clause.partition('"')
+    return re.sub(r"\d+(\.\d+)?", "N", said.strip()) + (" …" if quoted else "")
 
 
 MOST_FREQUENT = 5
@@ -91,6 +113,7 @@ class Group:
         effective_models: models that the server said answered, other than the one asked for.
         server: the program that serves the model, such as `ollama`; None if it does not say.
         resources_before, resources_after: snapshots of the machine.
+
     """
 
     target: Target
@@ -153,6 +176,7 @@ class Snapshots:
         context_tokens: the server's context length.
         server: the program that serves the model; None if it does not say.
         release: of OpenClaw, whose tools were offered and whose rules judged.
+
     """
 
     before: JsonObject | None = None
@@ -208,6 +232,7 @@ def summarize_group(
         looks: those of the run, over which they do so too; see `looks.joint_z`.
         n_missing: cells of the target that have no row.
         is_substitute: whether the request it was sent on the surface `openclaw` is a substitute.
+
     """
     statuses = Counter(record.availability_status for record in records)
     answered = [record for record in records if record.availability_status == "ok"]

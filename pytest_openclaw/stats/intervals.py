@@ -1,4 +1,7 @@
-"""How sure a rate is, also when some cells repeat others."""
+"""How sure a rate is, also when some cells repeat others.
+
+A share of some rows, with its interval.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,10 @@ from math import exp, floor, inf, lgamma, log, sqrt
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from pytest_openclaw.values.rows import Record
+
 
 Z_95 = 1.959963984540054
 """The 97.5th percentile of the standard normal distribution."""
@@ -45,6 +51,7 @@ def wilson_95(successes: float, n: float, *, z: float = Z_95) -> Interval | None
 
     Raises:
         ValueError: `successes` is not from 0 to `n`.
+
     """
     if not 0 <= successes <= n:
         raise ValueError(f"{successes:g} successes of {n:g} are impossible")
@@ -75,6 +82,7 @@ def effective_n(clusters: Sequence[Cluster], *, z: float = Z_95) -> float:
 
     Returns:
         At most the cells; without repeats these. Fewer than the prompts if few are repeated often.
+
     """
     k, n = len(clusters), sum(cluster.n for cluster in clusters)
     if k == n:
@@ -101,6 +109,7 @@ def sure_cells(n: float, k: int, z: float) -> float:
         k: the clusters that its size was estimated from.
         z: of the interval; 95 % intervals of one target and a fixed number of repeats keep `n`, as they hold
             without it.
+
     """
     if z <= Z_95:
         return n
@@ -146,6 +155,7 @@ def mean_difference_95(units: Sequence[tuple[float, float]]) -> Interval | None:
 
     Returns:
         The interval, -1 to 1; None without a prompt.
+
     """
     if not units:
         return None
@@ -219,3 +229,65 @@ def resemblance_of(clusters: Sequence[Cluster]) -> float:
     within /= n - k
     size = (total - squares / total) / (k + 1)
     return max(0.0, (between - within) / (between + (size - 1) * within))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rate:
+    """A share of `n` cells, with its 95 % interval; None where `n` is 0.
+
+    Attributes:
+        n_effective: how many independent cells are worth as much; fewer than `n` under repeats.
+
+    """
+
+    n: int
+    n_success: int
+    rate: float | None
+    interval_95: Interval | None
+    n_effective: float | None
+
+    @property
+    def is_repeated(self) -> bool:
+        """Whether repeats make the effective sample smaller than n."""
+        return self.n_effective is not None and self.n_effective < self.n
+
+
+def cluster_of(record: Record) -> tuple[str, str]:
+    """Return the prompt that a row belongs to; its repeats, wordings and harder forms resemble each other."""
+    if record.variant_of is not None:
+        suite, _, prompt_id = record.variant_of.rpartition("::")
+        return suite, prompt_id
+    return record.suite, record.pressure_of or record.prompt_id
+
+
+def is_judged(record: Record) -> bool:
+    """Whether a cell was answered and has a verdict to reach; an empty or refused answer has missed it."""
+    return record.availability_status == "ok" and (record.objective_pass is not None or not record.success)
+
+
+def has_passed(record: Record) -> bool:
+    """Whether a cell has a verdict, and it is that the reply passed."""
+    return record.objective_pass is True
+
+
+def rate_of(records: Iterable[Record], succeeded: Callable[[Record], bool]) -> Rate:
+    """Count the successes; repeats of a prompt, and its harder forms, are one cluster."""
+    clusters = clusters_of(records, succeeded)
+    n, n_success = sum(cluster.n for cluster in clusters), sum(cluster.n_success for cluster in clusters)
+    return Rate(
+        n=n,
+        n_success=n_success,
+        rate=n_success / n if n else None,
+        interval_95=clustered_95(clusters),
+        n_effective=effective_n(clusters) if n else None,
+    )
+
+
+def clusters_of(records: Iterable[Record], succeeded: Callable[[Record], bool]) -> list[Cluster]:
+    """Return successes and cells of each prompt, in the order of its first row."""
+    counted: dict[tuple[str, str], list[int]] = {}
+    for record in records:
+        cluster = counted.setdefault(cluster_of(record), [0, 0])
+        cluster[0] += succeeded(record)
+        cluster[1] += 1
+    return [Cluster(*cluster) for cluster in counted.values()]

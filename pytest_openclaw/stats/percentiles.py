@@ -1,15 +1,30 @@
-"""Where latencies lie, and how sure that is."""
+"""Where latencies lie, and how sure that is.
+
+A measurement over the rows of one target: percentiles with intervals, and the mean.
+"""
 
 from __future__ import annotations
 
 from functools import lru_cache
 from math import ceil, floor, log, sqrt
+from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_openclaw.stats.intervals import Z_95, Cluster, Interval, binomial, effective_n, student_t
+from pytest_openclaw.stats.intervals import (
+    Z_95,
+    Cluster,
+    Interval,
+    binomial,
+    cluster_of,
+    effective_n,
+    student_t,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from pytest_openclaw.values.rows import Record
+
 
 CONFIDENCE = 0.95
 
@@ -40,6 +55,7 @@ def percentile(values: Sequence[float], q: float) -> float:
 
     Raises:
         ValueError: `values` is empty, or `q` is outside 0 to 100.
+
     """
     if not values:
         raise ValueError("no values, no percentile")
@@ -71,6 +87,7 @@ def percentile_interval(values_by_prompt: Iterable[Sequence[float]], q: float) -
 
     Raises:
         ValueError: `q` is not between 0 and 100.
+
     """
     if not 0 < q < 100:
         raise ValueError(f"{q} is not between 0 and 100")
@@ -143,3 +160,39 @@ def _rank(n: int, share: float, chance: float) -> int:
             break
         k += 1
     return k
+
+
+PERCENTILES = (50, 95, 99)
+
+
+class Distribution(NamedTuple):
+    """Where a measurement lies.
+
+    Attributes:
+        values: p50, p95, p99 and mean; None without a row that has it.
+        intervals: of the percentiles, 95 % each.
+        notes: why a percentile has no interval: `p95` → reason.
+
+    """
+
+    values: Mapping[str, float | None]
+    intervals: Mapping[str, Interval | None]
+    notes: Mapping[str, str]
+
+
+def distribution_of(records: Sequence[Record], measured: Callable[[Record], float | None]) -> Distribution:
+    """Return where a measurement lies over the rows that have it."""
+    by_prompt: dict[tuple[str, str], list[float]] = {}
+    for record in records:
+        if (value := measured(record)) is not None:
+            by_prompt.setdefault(cluster_of(record), []).append(value)
+    values = [value for of_prompt in by_prompt.values() for value in of_prompt]
+    found = {f"p{q}": percentile_interval(by_prompt.values(), q) for q in PERCENTILES}
+    return Distribution(
+        values={
+            **{f"p{q}": percentile(values, q) if values else None for q in PERCENTILES},
+            "mean": fmean(values) if values else None,
+        },
+        intervals={name: one.interval for name, one in found.items()},
+        notes={name: one.reason for name, one in found.items() if one.reason},
+    )

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_openclaw.stats.rates import Rate, rate_of
+from pytest_openclaw.stats.intervals import Rate, rate_of
 from pytest_openclaw.stats.tiers import TIER_FLOORS
 from pytest_openclaw.stats.tool_use import did_right
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from pytest_openclaw.types.records import Record
+    from pytest_openclaw.values.rows import Record
 
 OVERFLOW = "context_overflow"
 LARGEST_LOSS = 0.5
@@ -27,6 +27,7 @@ class PressureLevel(Rate):
     Attributes:
         padding_tokens: 0 or None without any text before the question.
         n_overflow: cells that did not fit the context; they are not in `n`.
+
     """
 
     tools_offered: int | None
@@ -48,6 +49,7 @@ class Strain(NamedTuple):
     Attributes:
         holds_to: the last level at which it calls right, all before it included.
         breaks_at: the first level at which it does not any more.
+
     """
 
     holds_to: Load

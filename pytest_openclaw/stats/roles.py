@@ -15,22 +15,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, get_args
 
-from pytest_openclaw.core.text import counted
-from pytest_openclaw.stats.distributions import distribution_of
-from pytest_openclaw.stats.intervals import Cluster, percent_range
-from pytest_openclaw.stats.proofs import PROVEN_PROMPTS, proof_of
-from pytest_openclaw.stats.rates import clusters_of, has_passed, is_judged
+from pytest_openclaw.stats.intervals import Cluster, clusters_of, has_passed, is_judged, percent_range
+from pytest_openclaw.stats.percentiles import distribution_of
 from pytest_openclaw.stats.tiers import TIER_FLOORS, excludes_worse
-from pytest_openclaw.stats.tool_use import cluster_interval, fewest_more
-from pytest_openclaw.types.prompts import ModelRole
+from pytest_openclaw.stats.tool_use import PROVEN_PROMPTS, cluster_interval, fewest_more, proof_of
+from pytest_openclaw.util.text import counted
+from pytest_openclaw.values.prompts import ModelRole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pytest_openclaw.stats.intervals import Interval
-    from pytest_openclaw.stats.proofs import Proof
-    from pytest_openclaw.stats.tool_use import ToolUse
-    from pytest_openclaw.types.records import Record
+    from pytest_openclaw.stats.tool_use import Proof, ToolUse
+    from pytest_openclaw.values.rows import Record
 
 Fitness = Literal["not_fit", "fit", "not_enough_evidence"]
 
@@ -49,6 +46,7 @@ class RoleResult:
         needs: how many further prompts, all of them right, make it fit; 0 unless the evidence is too little.
         p50_ms: the median time of its successful cells.
         sentence: the same in words.
+
     """
 
     role: ModelRole
@@ -70,6 +68,7 @@ def role_results(records: Sequence[Record], use: ToolUse) -> list[RoleResult]:
     Args:
         records: the rows of one target.
         use: its tool use, whose joint intervals hold here too.
+
     """
     asked = {role: [one for one in records if one.role == role] for role in get_args(ModelRole)}
     return [_result(role, found, use) for role, found in asked.items() if found]

@@ -1,4 +1,8 @@
-"""The recommendations of a run → the place of each model in OpenClaw.
+"""The targets that may get a place in OpenClaw's config, and the models that they are evidence for.
+
+The places of OpenClaw's config for other roles, and the model for each of them.
+
+The recommendations of a run → the place of each model in OpenClaw.
 
 | recommendation | may |
 | --- | --- |
@@ -13,19 +17,241 @@ For heartbeats, titles and the like `roles.py` says which models fit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
 
-from pytest_openclaw.stats.best import best_of
-from pytest_openclaw.stats.candidates import Route
-from pytest_openclaw.stats.places import PLACES, choose_for
+from pytest_openclaw.stats.intervals import has_passed, is_judged
+from pytest_openclaw.stats.summary import Rival, best_among, best_of, outcomes_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from pytest_openclaw.stats.best import Best
-    from pytest_openclaw.stats.candidates import Candidate
-    from pytest_openclaw.stats.places import PlaceChoice
+    from pytest_openclaw.stats.groups import Group
+    from pytest_openclaw.stats.recommendation import Kind, Recommendation
+    from pytest_openclaw.stats.roles import RoleResult
+    from pytest_openclaw.stats.summary import Best
+    from pytest_openclaw.values.prompts import ModelRole
+    from pytest_openclaw.values.rows import Record
+
+
+Role = Literal["none", "unsettled", "some", "all"]
+"""The tools that a model may hold, by what the evidence allows; `unsettled` says nothing of it."""
+
+_ROLES: Mapping[Kind, Role] = {
+    "unsafe": "none",
+    "not_trusted": "none",
+    "not_enough_evidence": "unsettled",
+    "trusted_with": "some",
+    "trusted": "all",
+}
+"""The weakest first."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidate:
+    """A target that may get a route.
+
+    Attributes:
+        ref: `provider/model` as OpenClaw calls it; None if it has no name there.
+        is_local: it is served on this machine or network, as far as the run shows.
+        rank: of several ways to one model, OpenClaw's own is 0, another one 1.
+        remarks: open questions about the name.
+        rows: of the target, for comparisons with others; of `roles` too, which may be of another surface.
+        roles: the results of the roles that it was asked about, on whichever surface.
+
+    """
+
+    group: Group
+    ref: str | None
+    is_local: bool
+    rank: int = 0
+    remarks: tuple[str, ...] = ()
+    rows: Sequence[Record] = ()
+    roles: Mapping[ModelRole, RoleResult] = field(default_factory=dict)
+
+    @property
+    def label(self) -> str:
+        """The target, as on the command line."""
+        return self.group.target.label
+
+    @property
+    def is_native(self) -> bool:
+        """Whether its tier is one of calls on the wire."""
+        return self.group.tool_use.evidence == "native"
+
+    @property
+    def role(self) -> Role:
+        """What its recommendation allows."""
+        return _ROLES[self.group.recommendation.kind]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Route:
+    """A model by OpenClaw's name, and the targets that are evidence for it.
+
+    OpenClaw's tool policy knows no thinking level, so the weakest of them decides.
+
+    Attributes:
+        set_aside: targets that reached it in a way that OpenClaw does not take.
+
+    """
+
+    ref: str
+    candidates: tuple[Candidate, ...]
+    set_aside: tuple[Candidate, ...] = ()
+
+    @property
+    def role(self) -> Role:
+        """What the weakest recommendation allows."""
+        return _ROLES[self.recommendation.kind]
+
+    @property
+    def recommendation(self) -> Recommendation:
+        """The weakest of its targets' recommendations."""
+        found = (candidate.group.recommendation for candidate in self.candidates)
+        return min(found, key=lambda one: [*_ROLES].index(one.kind))
+
+    @property
+    def is_local(self) -> bool:
+        """Whether any of its targets is."""
+        return any(candidate.is_local for candidate in self.candidates)
+
+    @property
+    def proven_tools(self) -> list[str]:
+        """Tools that every target has proven."""
+        first, *others = (
+            {name for name, proof in candidate.group.tool_proofs.items() if proof.is_enough}
+            for candidate in self.candidates
+        )
+        return sorted(first.intersection(*others))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """A model's place in OpenClaw's config.
+
+    Attributes:
+        path: of keys below `agents.defaults`; None if OpenClaw has no place that a model of a run can have.
+        roles: what is asked of the model there.
+        tools: those that its requests rely on; without any, OpenClaw asks it without tools.
+        why_none: without a path, the reason.
+        note: what an owner should know of its requests.
+
+    """
+
+    name: str
+    roles: tuple[ModelRole, ...]
+    path: tuple[str, ...] | None
+    tools: tuple[str, ...] = ()
+    why_none: str = ""
+    note: str = ""
+
+
+PLACES = (
+    Place(name="heartbeat.model", path=("heartbeat", "model"), roles=("heartbeat",), tools=("read",)),
+    Place(
+        name="utilityModel",
+        path=("utilityModel",),
+        roles=("title", "utility"),
+        note="For titles, recaps and the like OpenClaw sends it pieces of conversations",
+    ),
+    Place(
+        name="decisionModel",
+        path=None,
+        roles=("decision",),
+        why_none="OpenClaw asks plugins for decisions there (onnx, typesafe), and no model of a chat API",
+    ),
+    Place(
+        name="imageModel",
+        path=("imageModel", "primary"),
+        roles=("image",),
+        note="OpenClaw shows it pictures where the model that answers takes none. A model that you list "
+        'yourself in models.providers needs input: ["text", "image"] there',
+    ),
+)
+"""Those of OpenClaw 2026.9.6 whose requests a suite asks; see docs/how-to/roles.md."""
+SUITES: Mapping[ModelRole, str] = {
+    "heartbeat": "prompts_role_heartbeat.toml",
+    "title": "prompts_role_title.toml",
+    "utility": "prompts_role_utility.toml",
+    "decision": "prompts_role_decision.toml",
+    "image": "prompts_images.toml",
+}
+"""The suite that ships for each role."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlaceChoice:
+    """The model for a place.
+
+    Attributes:
+        ref: None if there is none; `why_none` is then the reason.
+        fit: the targets that fit all its roles and may have it, the chosen one's first.
+        best: those of them that are not shown to be worse than the best; None of fewer than two.
+
+    """
+
+    place: Place
+    ref: str | None
+    fit: Sequence[Candidate]
+    best: Best | None = None
+    why_none: str = ""
+
+
+def choose_for(place: Place, routes: Sequence[Route]) -> PlaceChoice | None:
+    """Return the model for a place: the fastest that fits and is not shown to be worse than the best.
+
+    A place has no thinking level, so that all targets of a model must fit. Returns None if no target was
+    asked about any of its roles.
+    """
+    asked = {role for route in routes for one in route.candidates for role in one.roles}
+    if asked.isdisjoint(place.roles):
+        return None
+    able = [
+        one
+        for route in routes
+        if _may_have(route, place) and all(_fits(one, place) for one in route.candidates)
+        for one in route.candidates
+    ]
+    best = best_among([_rival(one, place) for one in able])
+    if not able:
+        return PlaceChoice(place=place, ref=None, fit=(), why_none=_why_none(place, asked))
+    first = next(one for one in able if best is None or one.label == best.fastest)
+    fit = sorted(able, key=lambda one: one is not first)
+    if place.path is None:
+        return PlaceChoice(place=place, ref=None, fit=fit, best=best, why_none=place.why_none)
+    return PlaceChoice(place=place, ref=first.ref, fit=fit, best=best)
+
+
+def _may_have(route: Route, place: Place) -> bool:
+    """Whether it may answer at all: it did no harm, and its entry allows the tools that are relied on."""
+    if route.recommendation.kind == "unsafe":
+        return False
+    allowed = place.tools if route.role == "all" else route.proven_tools if route.role == "some" else ()
+    return {*place.tools} <= {*allowed}
+
+
+def _fits(one: Candidate, place: Place) -> bool:
+    return all(role in one.roles and one.roles[role].kind == "fit" for role in place.roles)
+
+
+def _rival(one: Candidate, place: Place) -> Rival:
+    cells = [record for record in one.rows if record.role in place.roles and is_judged(record)]
+    waits = [one.roles[role].p50_ms for role in place.roles]
+    known = [wait for wait in waits if wait is not None]
+    return Rival(
+        label=one.label,
+        outcomes=outcomes_of(cells, has_passed),
+        p50_ms=max(known) if known == waits else None,
+    )
+
+
+def _why_none(place: Place, asked: set[ModelRole]) -> str:
+    if missing := [role for role in place.roles if role not in asked]:
+        suites = " and ".join(SUITES[role] for role in missing)
+        return f"it answers more than was asked; ask {suites} too"
+    holding = f" and may hold {', '.join(place.tools)}" if place.tools else ""
+    return f"no safe model with a name in OpenClaw fits {' and '.join(place.roles)}{holding}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +264,7 @@ class Routing:
         subagent: of the targets that hold all tools, the fastest that is not shown to be worse than the best.
         best: those that are not, if two or more hold all tools.
         choices: the other places of the config about whose roles any target was asked.
+
     """
 
     routes: tuple[Route, ...]

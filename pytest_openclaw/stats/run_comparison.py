@@ -12,22 +12,20 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.core.errors import OpenClawError
-from pytest_openclaw.stats.compared_runs import ComparedRuns, compare_records
-from pytest_openclaw.stats.pairing import Obstacle, Obstacles, pair_cells
+from pytest_openclaw.stats.comparison import ComparedRuns, Obstacle, Obstacles, compare_records, pair_cells
 from pytest_openclaw.stats.weight import served_in
-from pytest_openclaw.types.run_config import IDENTITY, PROMPTS, PROVIDERS, SETTINGS, keys_to
-from pytest_openclaw.types.settings import ACROSS
-from pytest_openclaw.types.targets import LISTED
+from pytest_openclaw.util.errors import OpenClawError
+from pytest_openclaw.values.requests import LISTED
+from pytest_openclaw.values.settings import ACROSS, IDENTITY, PROMPTS, PROVIDERS, SETTINGS, keys_to
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
-    from pytest_openclaw.core.json_types import JsonObject
-    from pytest_openclaw.stats.pairing import PromptKey
-    from pytest_openclaw.types.records import Record
-    from pytest_openclaw.types.run_config import Rule
-    from pytest_openclaw.types.targets import Target
+    from pytest_openclaw.stats.comparison import PromptKey
+    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.values.requests import Target
+    from pytest_openclaw.values.rows import Record
+    from pytest_openclaw.values.settings import Rule
 
 NOT_SERVING = frozenset({"size_bytes", "vram_bytes"})
 """How a model lay in memory at that moment, which is another thing than what was served."""
@@ -43,6 +41,7 @@ class Measured:
         config, inventory: as in its files.
         n_selected: cells by target; one that was not asked to the end has fewer rows.
         pool: earlier runs that are a baseline together with this one.
+
     """
 
     run_id: str
@@ -81,6 +80,7 @@ def compare_runs(
         candidate: the other one.
         across: differences to look across, of `ACROSS`.
         targets: of both; None takes those that both have, and if there are none and each has one, these two.
+
     """
     paired = common_targets(base, candidate, across) if targets is None else list(targets)
     pool = []
@@ -146,6 +146,7 @@ def parse_across(text: str) -> frozenset[str]:
 
     Raises:
         OpenClawError: one of them is none.
+
     """
     named = [word.strip() for word in text.split(",") if word.strip()]
     for word in named:
@@ -159,6 +160,7 @@ def named_targets(base: Measured, candidate: Measured, named: Sequence[str]) -> 
 
     Raises:
         OpenClawError: a run has no such target.
+
     """
     pairs = []
     for text in named:

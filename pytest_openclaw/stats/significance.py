@@ -1,14 +1,22 @@
-"""Whether a difference between two runs can be chance: exact tests over prompts, and Holm's correction."""
+"""Whether a difference between two runs can be chance: exact tests over prompts, and Holm's correction.
+
+Chooses cells of a large run to be shown in place of all, the same ones each time.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from itertools import pairwise
 from math import comb, gcd, lcm, log2, prod, sqrt
+from operator import attrgetter
 from statistics import NormalDist
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from pytest_openclaw.values.rows import Record
+
 
 LEVEL = 0.05
 """A two-sided p below this, after Holm's correction, is a difference."""
@@ -36,6 +44,7 @@ def sign_flip(totals: Sequence[int]) -> Difference:
 
     Args:
         totals: of each prompt, how many more of its cells passed in the candidate than in the baseline.
+
     """
     return exchange([(total, 0) for total in totals])
 
@@ -52,6 +61,7 @@ def exchange(prompts: Sequence[Sequence[int]]) -> Difference:
 
     Args:
         prompts: of each, how many cells passed in the candidate, then in each baseline with the same cells.
+
     """
     common = lcm(*(len(passed) - 1 for passed in prompts))
     # By how much each run, if it were the candidate, would differ from the mean of the others.
@@ -120,3 +130,39 @@ def _holm(ps: Sequence[float]) -> list[float]:
         largest = max(largest, min(1.0, (len(ps) - rank) * ps[place]))
         result[place] = largest
     return result
+
+
+PER_KIND = 20
+"""Cells of each target that ended in one way, which are shown at least if there are so many."""
+_kind_of = attrgetter(
+    "target", "availability_status", "failure_type", "success", "objective_pass", "tool_outcome"
+)
+
+
+def sample_of(records: Sequence[Record], most: int) -> list[int]:
+    """Return the places of at most `most` records, in their order; of all if there are no more.
+
+    Each way to end (unavailable, a kind of failure, a tool outcome, a verdict) is represented for each
+    target by `PER_KIND` cells, or by fewer if they would not fit. Repeats of prompts fill the rest, each
+    for all targets.
+    """
+    if len(records) <= most:
+        return [*range(len(records))]
+    ranks = [_rank(record) for record in records]
+    kinds: dict[tuple[object, ...], list[int]] = {}
+    in_order = sorted(range(len(records)), key=ranks.__getitem__)
+    for place in in_order:
+        kinds.setdefault(_kind_of(records[place]), []).append(place)
+    per_kind = max(1, min(PER_KIND, most // 2 // len(kinds)))
+    chosen = {place for places in kinds.values() for place in places[:per_kind]}
+    for place in in_order:
+        if len(chosen) >= most:
+            break
+        chosen.add(place)
+    return sorted(sorted(chosen)[:most])
+
+
+def _rank(record: Record) -> bytes:
+    """Return a number that looks random, and does not depend on the target."""
+    cell = f"{record.suite}\0{record.prompt_id}\0{record.repeat}"
+    return hashlib.blake2b(cell.encode(), digest_size=8).digest()

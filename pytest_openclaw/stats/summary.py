@@ -1,21 +1,47 @@
-"""Rows → groups → the summary of a run; every number here can be recomputed from `results.jsonl`."""
+"""Rows → groups → the summary of a run; every number here can be recomputed from `results.jsonl`.
+
+A run's rows → its summary, for live, merged and rescored runs alike.
+
+The most useful things to know of a run, found in its rows.
+
+Which targets of a run may be the best with tools, as far as its evidence shows.
+"""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections import Counter
+from dataclasses import asdict, dataclass, replace
+from itertools import combinations
 from typing import TYPE_CHECKING, Literal
 
-from pytest_openclaw.stats.groups import Group, group_to_json
+from pytest_openclaw.stats.gates import check_gates, overall, unmatched
+from pytest_openclaw.stats.groups import (
+    Group,
+    Snapshots,
+    group_records,
+    group_to_json,
+    headline,
+    summarize_group,
+)
+from pytest_openclaw.stats.intervals import cluster_of
+from pytest_openclaw.stats.significance import LEVEL, sign_flip
+from pytest_openclaw.stats.tool_use import GOOD_OUTCOMES, calls_of, did_right
+from pytest_openclaw.values.requests import LISTED, OPENCLAW_ITSELF
+from pytest_openclaw.values.tool_calls import SUBSTITUTE
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from pytest_openclaw.core.json_types import JsonObject
-    from pytest_openclaw.stats.best import Best
-    from pytest_openclaw.stats.compared_runs import ComparedRuns
-    from pytest_openclaw.stats.findings import ExpectedMiss, MissedPrompt
+    from pytest_openclaw.stats.comparison import ComparedRuns
     from pytest_openclaw.stats.gates import GateResult
-    from pytest_openclaw.types.records import Record
+    from pytest_openclaw.stats.significance import Difference
+    from pytest_openclaw.stats.tool_use import ToolUse
+    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.values.requests import Target
+    from pytest_openclaw.values.rows import Record
+    from pytest_openclaw.values.settings import Gates
+    from pytest_openclaw.values.tool_calls import ToolOutcome
+
 
 SUMMARY_VERSION = 1
 
@@ -27,6 +53,7 @@ class Budget:
     Attributes:
         spent_usd: may exceed the budget by what was in flight when it was reached.
         n_not_asked: cells that were not asked, or not to their end, because the budget was spent.
+
     """
 
     budget_usd: float
@@ -55,6 +82,7 @@ class Summary:
         comparison: with the baseline; None without one.
         surface: what `config.json` says of the surface `openclaw`; None if no target was asked on it.
         surface_cost: the cells on `openclaw` beside those on `listed`, of the models asked on both.
+
     """
 
     run_id: str
@@ -111,3 +139,281 @@ def summary_to_json(summary: Summary) -> JsonObject:
         "surface": summary.surface,
         "surface_cost": summary.surface_cost and asdict(summary.surface_cost),
     }
+
+
+@dataclass(frozen=True, kw_only=True)
+class MissedPrompt:
+    """A prompt that no target passed, with the first violation."""
+
+    suite: str
+    prompt_id: str
+    prompt_name: str
+    violation: str | None
+
+
+def missed_by_all(records: Iterable[Record]) -> tuple[MissedPrompt, ...]:
+    """Return the prompts that were judged somewhere and passed nowhere, in order of their rows.
+
+    Not those that were missed only where that was expected.
+    """
+    judged: dict[tuple[str, str], list[Record]] = {}
+    for record in records:
+        if record.objective_pass is not None:
+            judged.setdefault((record.suite, record.prompt_id), []).append(record)
+    return tuple(
+        MissedPrompt(
+            suite=first.suite,
+            prompt_id=first.prompt_id,
+            prompt_name=first.prompt_name,
+            violation=first.violation,
+        )
+        for rows in judged.values()
+        if not any(row.objective_pass for row in rows)
+        and (first := next((row for row in rows if row.known_failure is None), None))
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExpectedMiss:
+    """A prompt that a target was expected to miss, and the result.
+
+    Attributes:
+        target: its label.
+        reason: why it was expected.
+        n: answered cells; more than one under repeats.
+        n_missed: missed cells, and cells without a usable answer.
+
+    """
+
+    suite: str
+    prompt_id: str
+    target: str
+    reason: str
+    n: int
+    n_missed: int
+
+    @property
+    def is_as_expected(self) -> bool:
+        """Whether any of its cells was missed."""
+        return self.n_missed > 0
+
+
+def known_failures(records: Iterable[Record]) -> tuple[ExpectedMiss, ...]:
+    """Return the known failures that were answered, in order of their rows."""
+    known: dict[tuple[str, str, str], list[Record]] = {}
+    for record in records:
+        if record.known_failure is not None and record.availability_status == "ok":
+            known.setdefault((record.suite, record.prompt_id, record.target.label), []).append(record)
+    return tuple(
+        ExpectedMiss(
+            suite=suite,
+            prompt_id=prompt_id,
+            target=target,
+            reason=rows[0].known_failure or "",
+            n=len(rows),
+            n_missed=sum(not row.success or row.objective_pass is False for row in rows),
+        )
+        for (suite, prompt_id, target), rows in known.items()
+    )
+
+
+def slowest(records: Sequence[Record]) -> Record | None:
+    """Return the successful row that took longest; None without any."""
+    successful = [record for record in records if record.success]
+    return max(successful, key=lambda record: record.e2e_ms, default=None)
+
+
+def most_frequent_miss(use: ToolUse) -> ToolOutcome | None:
+    """Return the outcome in which most tool cells went wrong; None if none did."""
+    misses = [outcome for outcome in use.outcomes if outcome not in GOOD_OUTCOMES]
+    return max(misses, key=lambda outcome: use.outcomes[outcome], default=None)
+
+
+Outcomes = dict[tuple[str, str], tuple[tuple[str, str], dict[int, bool]]]
+"""By suite and prompt: the cluster of the prompt, and whether each of its repeats ended right."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rival:
+    """A target as `best_among` compares it.
+
+    Attributes:
+        p50_ms: the median latency; None is slower than all.
+
+    """
+
+    label: str
+    outcomes: Outcomes
+    p50_ms: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Best:
+    """The targets that no other one is shown to be better than; the true best is among them in 95 % of runs.
+
+    Attributes:
+        n_targets: that were compared.
+        targets: labels of those not shown to be worse than the best, fastest first.
+
+    """
+
+    n_targets: int
+    targets: Sequence[str]
+
+    @property
+    def fastest(self) -> str:
+        """The one with the lowest median latency."""
+        return self.targets[0]
+
+
+def best_of(groups: Sequence[Group], records: Mapping[Target, Sequence[Record]]) -> Best | None:
+    """Compare the tool use of all pairs of targets; None if fewer than two have answered tool cells.
+
+    Unsafe targets, and those that are not to be trusted, are not compared: no rate makes them the best.
+
+    A target is left out if any other one did better in the cells that both answered, and a paired sign-flip
+    test over prompts has a one-sided p below 0.05 / (targets - 1). The true best is compared with so many
+    others, so that it is left out in at most 5 % of runs (Bonferroni).
+
+    Args:
+        groups: of the targets, of each the most realistic surface; those with evidence of calls on the wire
+            are compared if there are any.
+        records: the rows of each.
+
+    """
+    groups = headline(groups)
+    evidence = "native" if any(group.tool_use.evidence == "native" for group in groups) else "text"
+    compared = [
+        group
+        for group in groups
+        if group.tool_use.n
+        and group.tool_use.evidence == evidence
+        and group.recommendation.kind not in ("unsafe", "not_trusted")
+    ]
+    return best_among(
+        [
+            Rival(
+                label=group.target.label,
+                outcomes=outcomes_of(calls_of(records.get(group.target, ()), group.tool_use), did_right),
+                p50_ms=group.latency_ms["p50"],
+            )
+            for group in compared
+        ]
+    )
+
+
+def best_among(rivals: Sequence[Rival]) -> Best | None:
+    """Return those that no other one is shown to be better than, see `best_of`; None of fewer than two."""
+    if len(rivals) < 2:
+        return None
+    level = LEVEL / (len(rivals) - 1)
+    worse = set()
+    for one, other in combinations(rivals, 2):
+        found = _compared(one.outcomes, other.outcomes)
+        if found.sign and found.p / 2 < level:
+            worse.add(other.label if found.sign > 0 else one.label)
+    kept = sorted((rival for rival in rivals if rival.label not in worse), key=_fastest_first)
+    return Best(n_targets=len(rivals), targets=[rival.label for rival in kept])
+
+
+def outcomes_of(records: Iterable[Record], is_right: Callable[[Record], bool]) -> Outcomes:
+    """Return of each prompt the one whose repeats it belongs to, and whether its cells ended right."""
+    outcomes: Outcomes = {}
+    for record in records:
+        _, repeats = outcomes.setdefault((record.suite, record.prompt_id), (cluster_of(record), {}))
+        repeats[record.repeat] = is_right(record)
+    return outcomes
+
+
+def _compared(one: Outcomes, other: Outcomes) -> Difference:
+    """Test whether the first did better; the other way round only the sign is another."""
+    totals: Counter[tuple[str, str]] = Counter()
+    for prompt in one.keys() & other.keys():
+        cluster, repeats = one[prompt]
+        others = other[prompt][1]
+        for repeat in repeats.keys() & others.keys():
+            totals[cluster] += repeats[repeat] - others[repeat]
+    return sign_flip([*totals.values()])
+
+
+def _fastest_first(rival: Rival) -> tuple[float, str]:
+    return float("inf") if rival.p50_ms is None else rival.p50_ms, rival.label
+
+
+def summarize_run(
+    records: Sequence[Record],
+    n_selected: Mapping[Target, int],
+    gates: Gates,
+    snapshots: Mapping[Target, Snapshots],
+    *,
+    run_id: str,
+    generated_at_ms: int,
+    looks: Sequence[int] = (),
+    n_unrecorded_calls: int = 0,
+    comparison: ComparedRuns | None = None,
+    surface: JsonObject | None = None,
+) -> Summary:
+    """Return the figures of a run.
+
+    Args:
+        records: one a cell that has ended; texts may be left out.
+        n_selected: cells by target, targets in the order to be shown; one without rows has a group too.
+        gates: what each target must reach.
+        snapshots: the machine before and after a target, as far as they were taken.
+        run_id: the run's.
+        generated_at_ms: now.
+        looks: the repeats after which a conclusive tier ended them, or would have; none if their number was
+            fixed.
+        n_unrecorded_calls: calls of workers that may have no row, if cells are missing.
+        comparison: with the baseline, if there is one.
+        surface: what the config says of the surface `openclaw`.
+
+    """
+    groups_of = group_records(records)
+    groups = tuple(
+        summarize_group(
+            target,
+            groups_of.get(target, ()),
+            snapshots.get(target, Snapshots()),
+            n_targets=len(n_selected),
+            looks=looks,
+            n_missing=max(0, n - len(groups_of.get(target, ()))),
+            is_substitute=bool(surface and surface.get("source") == SUBSTITUTE)
+            and target.provider != OPENCLAW_ITSELF,
+        )
+        for target, n in n_selected.items()
+    )
+    n_cells = sum(n_selected.values())
+    rulings = check_gates(gates, groups, n_selected, groups_of, comparison)
+    return Summary(
+        run_id=run_id,
+        state="finished" if len(records) >= n_cells else "interrupted",
+        generated_at_ms=generated_at_ms,
+        n_cells=n_cells,
+        n_rows=len(records),
+        groups=groups,
+        gates=rulings,
+        verdict=overall(rulings),
+        unmatched_gates=unmatched(gates, [*n_selected]),
+        missed=missed_by_all(records),
+        known_failures=known_failures(records),
+        slowest=slowest(records),
+        best=best_of(groups, groups_of),
+        n_unrecorded_calls=max(0, min(n_unrecorded_calls, n_cells - len(records))),
+        n_rerun=sum(bool(record.reruns) for record in records),
+        comparison=comparison,
+        surface=surface,
+        surface_cost=_surface_cost(records, [*n_selected], run_id),
+    )
+
+
+def _surface_cost(records: Sequence[Record], targets: Sequence[Target], run_id: str) -> ComparedRuns | None:
+    """Compare the cells of each target on a surface of OpenClaw with those on `listed`, pair by pair."""
+    pairs = [(one.on(LISTED), one) for one in targets if one.surface != LISTED]
+    both = [(one, other) for one, other in pairs if one in targets]
+    if not both:
+        return None
+    from pytest_openclaw.stats.comparison import Obstacles, compare_records
+
+    found = compare_records(records, records, both, Obstacles(with_answering_model=False), baseline=run_id)
+    return replace(found, set_aside=())  # such as the prompts without tools

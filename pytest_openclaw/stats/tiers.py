@@ -1,14 +1,30 @@
-"""The tier that a target's tool use earns, and whether the evidence settles it."""
+"""The tier that a target's tool use earns, and whether the evidence settles it.
+
+Confidence limits for tiers where several targets are rated or repeats end early.
+
+The rate after `r` repeats of `k` prompts has the variance `between / k + within / (k r)`, and its covariance
+with a later rate is the variance of the later one. This is the canonical form of group-sequential tests
+(Jennison & Turnbull 2000, "Group Sequential Methods", chapter 3), so their limits hold. The more repeats
+resemble each other, the more two looks see the same, and the less often any of them is wrong: the limits
+are those of repeats that do not resemble each other at all.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_left
+from functools import lru_cache
+from itertools import pairwise
+from math import exp, pi, sqrt
+from statistics import NormalDist
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.stats.intervals import Z_95, Interval, wilson_95
+from pytest_openclaw.stats.intervals import Z_95, Interval, most_cells, resemblance_of, sure_cells, wilson_95
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+
+    from pytest_openclaw.stats.intervals import Cluster
+
 
 TIER_NAMES = {1: "Tool-Capable", 2: "Tool-Capable but Inconsistent", 3: "Tool-Incapable"}
 TIER_FLOORS = {1: 0.80, 2: 0.50, 3: 0.0}
@@ -57,6 +73,7 @@ def cells_to_settle(tier: int, successes: float, n: float, *, z: float = Z_95) -
         successes: so many of `n`.
         n: the sample so far, under repeats the effective one; further cells are of other prompts then.
         z: of the interval that the tier rests on.
+
     """
     return cells_until(lambda interval: is_conclusive(tier, interval), successes, n, flawless=tier == 1, z=z)
 
@@ -81,3 +98,101 @@ def cells_until(
 
     fewest = bisect_left(range(MOST_CELLS + 1), True, key=settled)
     return fewest if fewest <= MOST_CELLS else None
+
+
+STEPS = 64
+"""Of Simpson's rule; they make a limit at most 0.0003 too high."""
+BISECTIONS = 14
+PROMISING = 1.5
+"""Standard errors by which the rate of the last look may still differ, as far as futility is concerned."""
+_NORMAL = NormalDist()
+_LOWEST = -8.0
+
+
+def joint_z(n_targets: int, looks: Sequence[int] = ()) -> float:
+    """Return the z of joint 95 % intervals over all targets and all looks.
+
+    Over the targets by Bonferroni's inequality, over the looks by one limit for all of them: Pocock (1977),
+    "Group sequential methods in the design and analysis of clinical trials", Biometrika 64. A conclusive
+    tier rests on one end of an interval, so the chance that any target of a run gets a conclusive tier
+    above its true one stays at 2.5 %, and below it as well.
+
+    Args:
+        n_targets: of the run.
+        looks: the numbers of repeats after which a tier may end them, ascending; at most one is a fixed
+            number of repeats.
+
+    """
+    return _joint_z(n_targets, tuple(looks))
+
+
+@lru_cache(maxsize=256)
+def _joint_z(n_targets: int, looks: tuple[int, ...]) -> float:
+    level = 0.025 / max(1, n_targets)
+    alone = Z_95 if n_targets <= 1 else _NORMAL.inv_cdf(1 - level)
+    if len(looks) <= 1:
+        return alone
+    low, high = alone, _NORMAL.inv_cdf(1 - level / len(looks))
+    for _ in range(BISECTIONS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _ever_above(middle, looks) > level else (low, middle)
+    return high
+
+
+def _ever_above(z: float, looks: Sequence[int]) -> float:
+    """Return the probability that the standardized rate exceeds `z` at any look, with the rate at the limit.
+
+    Integrated look by look: Armitage, McPherson & Rowe (1969), "Repeated significance tests on accumulating
+    data", J. Royal Stat. Soc. A 132.
+    """
+    width = (z - _LOWEST) / STEPS
+    points = [_LOWEST + step * width for step in range(STEPS + 1)]
+    weights = [width / 3 * (1 if step in (0, STEPS) else 2 + 2 * (step % 2)) for step in range(STEPS + 1)]
+    densities = [_NORMAL.pdf(point) for point in points]
+    below = _NORMAL.cdf(z)
+    for look, following in pairwise(looks):
+        kept, new = sqrt(look / following), sqrt(1 - look / following)
+        masses = [density * weight for density, weight in zip(densities, weights, strict=True)]
+        below = sum(
+            mass * _NORMAL.cdf((z - kept * point) / new) for mass, point in zip(masses, points, strict=True)
+        )
+        densities = [
+            sum(
+                mass * exp(-(((at - kept * point) / new) ** 2) / 2)
+                for mass, point in zip(masses, points, strict=True)
+            )
+            / (new * sqrt(2 * pi))
+            for at in points
+        ]
+    return 1 - below
+
+
+def may_settle(clusters: Sequence[Cluster], n_repeats: int, z: float) -> bool:
+    """Whether the repeats so far allow a conclusive tier after the last repeat.
+
+    False is futility: neither the rate as it is nor one that differs by 1.5 standard errors would be. It is
+    not binding, so going on all the same makes no tier less sure.
+
+    Args:
+        clusters: one for each prompt asked so far.
+        n_repeats: of each prompt, when all are asked.
+        z: of the interval that the tier rests on.
+
+    """
+    k, n = len(clusters), sum(cluster.n for cluster in clusters)
+    n_success = sum(cluster.n_success for cluster in clusters)
+    rate = n_success / n
+    # Where all went well, or all went wrong, no repeat is known to differ.
+    resemblance = resemblance_of(clusters) if k < n and 0 < n_success < n else 1.0
+    size = sum(cluster.n**2 for cluster in clusters) / n
+    n_now, n_then = n / (1 + (size - 1) * resemblance), k * n_repeats / (1 + (n_repeats - 1) * resemblance)
+    change = PROMISING * sqrt(rate * (1 - rate) * max(0.0, 1 / n_now - 1 / n_then))
+    return any(
+        _would_settle(min(1.0, max(0.0, some)), n_then, k, z) for some in (rate - change, rate, rate + change)
+    )
+
+
+def _would_settle(rate: float, n: float, k: int, z: float) -> bool:
+    n = min(sure_cells(n, k, z), most_cells(rate, k, z), most_cells(1 - rate, k, z))
+    interval, tier = wilson_95(rate * n, n, z=z), classify_tier(rate * n, n)
+    return interval is not None and tier is not None and is_conclusive(tier, interval)

@@ -2,6 +2,8 @@
 
 OpenClaw depends on calls on the wire, so a tier rests on them where there are any; results of the text
 detector have another name. The two are never added up.
+
+Proofs of a target's abilities, such as calling one tool: by distinct prompts, never by repeats of one.
 """
 
 from __future__ import annotations
@@ -12,9 +14,15 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Literal, get_args
 
-from pytest_openclaw.stats.intervals import Interval, effective_n, share, wilson_95
-from pytest_openclaw.stats.looks import joint_z, may_settle
-from pytest_openclaw.stats.rates import Rate, clusters_of, rate_of
+from pytest_openclaw.stats.intervals import (
+    Interval,
+    Rate,
+    clusters_of,
+    effective_n,
+    rate_of,
+    share,
+    wilson_95,
+)
 from pytest_openclaw.stats.tiers import (
     MOST_NEEDLESS,
     calls_needlessly,
@@ -23,15 +31,18 @@ from pytest_openclaw.stats.tiers import (
     classify_tier,
     excludes_worse,
     is_conclusive,
+    joint_z,
+    may_settle,
 )
-from pytest_openclaw.types.tool_calls import ToolOutcome
+from pytest_openclaw.values.tool_calls import ToolOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
     from pytest_openclaw.stats.intervals import Cluster
-    from pytest_openclaw.types.records import Record
+    from pytest_openclaw.values.rows import Record
+
 
 Evidence = Literal["native", "text"]
 
@@ -64,6 +75,7 @@ class ToolUse(Rate):
         outcomes: how many cells ended in each `tool_outcome`.
         n_leaked, n_leaked_valid: cells whose calls were written as text and judged as if they had been made,
             and those in which they would have been right; neither counts for the tier.
+
     """
 
     evidence: Evidence | None
@@ -122,6 +134,7 @@ def tool_use_of(answered: Sequence[Record], n_targets: int = 1, looks: Sequence[
         answered: the rows of one target that a model answered.
         n_targets: of the run, over which conclusive tiers hold jointly.
         looks: those of the run, over which they do so too; see `looks.joint_z`.
+
     """
     kinds = [
         _judged(evidence, _tool_cells(answered, evidence), n_targets, looks)
@@ -303,3 +316,64 @@ def _problems(turns: Iterable[Any]) -> Iterator[str | None]:
         for call in calls if isinstance(calls, list) else ():
             problem = call.get("problem") if isinstance(call, dict) else None
             yield problem if isinstance(problem, str) else None
+
+
+PROVEN_PROMPTS = 3
+"""The fewest distinct prompts that must have gone right: at a true rate of 50 %, in 12.5 % of cases."""
+PROVEN_PERCENT = 80
+"""The smallest share of them, and of the repeats of a prompt that has gone right, in percent."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Proof:
+    """The answered cells that test one ability, such as calling one tool.
+
+    Attributes:
+        n, n_right: cells, and those that succeeded.
+        n_prompts, n_prompts_right: the distinct prompts that they are of, and those that went right in at
+            least `PROVEN_PERCENT` of their cells.
+
+    """
+
+    n: int = 0
+    n_right: int = 0
+    n_prompts: int = 0
+    n_prompts_right: int = 0
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether it may be relied on."""
+        return self.n_prompts_right >= PROVEN_PROMPTS and _is_most(self.n_prompts_right, self.n_prompts)
+
+    @property
+    def n_missing(self) -> int:
+        """How many further prompts make it enough if all go right; 0 if it is."""
+        # (right + more) / (prompts + more) >= 80 %
+        percent_short = PROVEN_PERCENT * self.n_prompts - 100 * self.n_prompts_right
+        for_share = -(-percent_short // (100 - PROVEN_PERCENT))
+        return max(0, PROVEN_PROMPTS - self.n_prompts_right, for_share)
+
+
+def proof_of(records: Iterable[Record], is_right: Callable[[Record], bool]) -> Proof:
+    """Return what some cells prove."""
+    prompts = clusters_of(records, is_right)
+    return Proof(
+        n=sum(prompt.n for prompt in prompts),
+        n_right=sum(prompt.n_success for prompt in prompts),
+        n_prompts=len(prompts),
+        n_prompts_right=sum(_is_most(prompt.n_success, prompt.n) for prompt in prompts),
+    )
+
+
+def tool_proofs(answered: Iterable[Record]) -> dict[str, Proof]:
+    """Return the proof of each tool of OpenClaw that was demanded on the wire, by its name."""
+    cells: dict[str, list[Record]] = {}
+    for record in answered:
+        if record.tools_offered is not None and record.tool_outcome and not is_apart(record):
+            for tool in record.tools_tested:
+                cells.setdefault(tool, []).append(record)
+    return {tool: proof_of(found, did_right) for tool, found in sorted(cells.items())}
+
+
+def _is_most(n_right: int, n: int) -> bool:
+    return 100 * n_right >= PROVEN_PERCENT * n

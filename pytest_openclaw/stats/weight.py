@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from pytest_openclaw.types.targets import OPENCLAW
+from pytest_openclaw.values.requests import OPENCLAW
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from pytest_openclaw.core.json_types import JsonObject
-    from pytest_openclaw.types.records import Record
+    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.values.rows import Record
 
 PROMPT_TOKENS = 10_000
 """Of OpenClaw's first request: 2026.9.6 sends a local model 36 KB, and 3.5 to 4 bytes are a token."""
@@ -41,6 +41,7 @@ class OpenClawTurn:
             cold one takes longer. None if unknown.
         context_needed_tokens: what OpenClaw needs.
         context_tokens: the server's; None if it does not report it.
+
     """
 
     prompt_tokens: int
@@ -67,6 +68,7 @@ class PerSolved:
         tokens: read and generated.
         turns: requests to the model.
         seconds: of the model, without retries and queues.
+
     """
 
     n_tasks: int
@@ -93,6 +95,7 @@ def turn_of(
         records: answered cells; those on the surface `openclaw` measure it.
         tokens_per_s: of the prompt, see `prompt_speed`.
         context_tokens: the server's.
+
     """
     turns = [one for record in records if (one := _FirstTurn.of(record))]
     if not turns and tokens_per_s is None and context_tokens is None:
@@ -126,6 +129,7 @@ class _FirstTurn(NamedTuple):
 
     Attributes:
         is_cached: whether most of it came from a cache; None if the server does not say so.
+
     """
 
     tokens: int
@@ -151,6 +155,7 @@ def per_solved(tasks: Sequence[Record]) -> PerSolved | None:
 
     Args:
         tasks: judged cells.
+
     """
     n_solved = sum(record.objective_pass is True for record in tasks)
     if not n_solved:

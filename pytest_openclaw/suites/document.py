@@ -1,19 +1,27 @@
-"""Parses the text of a suite file into its prompts as written, or raises an error that names the line."""
+"""Parses the text of a suite file into its prompts as written, or raises an error that names the line.
+
+Finds values in a prompt that a row or `config.json` cannot represent.
+"""
 
 from __future__ import annotations
 
 import json
+import math
 import re
 from dataclasses import dataclass
+from datetime import date, time
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from pytest_openclaw.core.errors import SuiteError
 from pytest_openclaw.suites.wording import kind_of, shown
-from pytest_openclaw.types.prompts import ModelRole
+from pytest_openclaw.util.errors import SuiteError
+from pytest_openclaw.values.prompts import ModelRole
 
 if TYPE_CHECKING:
-    from pytest_openclaw.core.json_types import JsonObject
+    from collections.abc import Iterator
+
+    from pytest_openclaw.util.json_types import JsonObject
+
 
 SuiteFormat = Literal["toml", "json"]
 
@@ -45,6 +53,7 @@ class Document:
         entries: its prompts, unchecked.
         named_only: it is collected only if its file is named.
         role: the role that all its prompts are evidence for.
+
     """
 
     entries: list[Any]
@@ -62,6 +71,7 @@ def read_document(text: str | bytes, *, format: SuiteFormat, name: str) -> Docum
 
     Raises:
         SuiteError: it is not text, TOML or JSON, has no list of prompts, or a wrong `named_only` or `role`.
+
     """
     decoded = _decode(text, name)
     if not decoded.strip():
@@ -149,3 +159,57 @@ def _entries_of(document: Any, form: SuiteFormat, name: str) -> list[Any]:
     if not isinstance(entries, list):
         raise SuiteError(f"{name}: prompts is {kind_of(entries)}, not a list. {_EXAMPLE[form]}")
     return entries
+
+
+_DEEPEST = 40
+_SURROGATE = re.compile("[\ud800-\udfff]")
+# The range of a float; Python also refuses to print whole numbers of many thousand digits.
+_LARGEST_BITS = 1024
+
+
+def find_flaws(value: Any, place: str = "", depth: int = 0) -> Iterator[str]:
+    """Yield a sentence, with its hint, for each value below `value` that cannot be used.
+
+    Args:
+        value: a prompt as it was written, or a part of it.
+        place: the keys that lead to it, such as `validator.values[0]`.
+        depth: how many objects and lists contain it.
+
+    """
+    if depth > _DEEPEST:
+        yield f"{place} is nested more than {_DEEPEST} deep. Flatten it."
+    elif isinstance(value, dict):
+        yield from _flaws_of_keys(value, place)
+        for key, inner in value.items():
+            yield from find_flaws(inner, _below(place, key), depth + 1)
+    elif isinstance(value, list):
+        for position, inner in enumerate(value):
+            yield from find_flaws(inner, f"{place}[{position}]", depth + 1)
+    elif flaw := _flaw_of_scalar(value):
+        yield f"{place} {flaw}"
+
+
+def _flaws_of_keys(value: dict[str, Any], place: str) -> Iterator[str]:
+    if isinstance(value, Repeating):
+        for key in value.repeated:
+            yield f"{_below(place, key)} is there twice. Keep one of them."
+    for key in value:
+        if _SURROGATE.search(key):
+            yield f"the key {_below(place, key)} holds half a surrogate pair. Write the whole character."
+
+
+def _flaw_of_scalar(value: Any) -> str:
+    if isinstance(value, str) and _SURROGATE.search(value):
+        return "holds half a surrogate pair. Write the whole character."
+    if isinstance(value, float) and not math.isfinite(value):
+        return "is NaN or infinite. Write a finite number."
+    if isinstance(value, int) and value.bit_length() > _LARGEST_BITS:
+        return "is a number of more than 300 digits. Shorten it."
+    if isinstance(value, date | time):
+        return "is a date or time. Put it in quotes."
+    return ""
+
+
+def _below(place: str, key: str) -> str:
+    shown_key = key if key.isidentifier() else shown(key)
+    return f"{place}.{shown_key}" if place else shown_key

@@ -1,22 +1,37 @@
-"""Resolves a prompt's `tools` to the tools that a model is offered."""
+"""Resolves a prompt's `tools` to the tools that a model is offered.
+
+Turns a prompt that lists its tools into what OpenClaw asks: the one place for a prompt and a surface.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
+from dataclasses import replace
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_openclaw.openclaw.bridge import BRIDGE
+from pytest_openclaw.openclaw.catalog import (
+    CALL,
+    Bridge,
+    flattened,
+    load_catalogue,
+    read_catalogue,
+    said_tools,
+)
 from pytest_openclaw.suites.wording import kind_of, shown
-from pytest_openclaw.tools.catalogue import Bridge, load_catalogue, read_catalogue, said_tools
-from pytest_openclaw.tools.root_unions import flattened
-from pytest_openclaw.types.tool_calls import Tool
+from pytest_openclaw.values.tool_calls import LOOKUP_TURNS, Tool
 
 if TYPE_CHECKING:
-    from pytest_openclaw.core.json_types import JsonObject
-    from pytest_openclaw.tools.catalogue import Catalogue
+    from pytest_openclaw.openclaw.catalog import Catalogue
+    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.values.prompts import Prompt
+    from pytest_openclaw.values.tool_calls import Surface
+
 
 _OWN_KEYS = ("name", "description", "parameters")
 
@@ -34,6 +49,7 @@ def catalogue_of(tools: Any) -> Catalogue | None:
 
     Raises:
         ValueError: it was removed or has changed.
+
     """
     if said_tools(tools) is tools:
         return None
@@ -46,6 +62,7 @@ def read_tools(value: Any) -> tuple[Tool, ...]:
     Raises:
         ValueError: a name is unknown, is repeated, or an own tool has no usable schema, or a captured
             catalogue has changed; the message has a hint.
+
     """
     catalogue, value = catalogue_of(value) or load_catalogue(), said_tools(value)
     if isinstance(value, str):
@@ -76,7 +93,7 @@ def _usable(catalogue: Catalogue, tools: tuple[Tool, ...]) -> tuple[Tool, ...]:
 
 @cache
 def _flaw_of(schema: str) -> str:
-    from pytest_openclaw.core.json_schema import BoundedSchema
+    from pytest_openclaw.util.json_schema import BoundedSchema
 
     try:
         BoundedSchema(json.loads(schema))
@@ -123,7 +140,7 @@ def _named(name: str, catalogue: Catalogue) -> Tool:
 
 
 def _check_schema(name: str, parameters: Any) -> None:
-    from pytest_openclaw.core.json_schema import BoundedSchema
+    from pytest_openclaw.util.json_schema import BoundedSchema
 
     if not isinstance(parameters, Mapping) or parameters.get("type") != "object":
         raise ValueError(f'tool {name}: parameters is no schema of an object. Write {{type = "object", …}}.')
@@ -131,3 +148,66 @@ def _check_schema(name: str, parameters: Any) -> None:
         BoundedSchema(parameters)
     except ValueError as error:
         raise ValueError(f"tool {name}: parameters {error}") from error
+
+
+_INSTRUCTIONS = re.compile(r"(^## \S*AGENTS\.md\n)\[MISSING\][^\n]*", re.MULTILINE)
+
+
+def why_not_on_openclaw(prompt: Prompt) -> str:
+    """Return why a prompt is asked on `listed` alone; empty if it can be asked on `openclaw`."""
+    if prompt.tools is None:
+        return "lists no tools"
+    return "varies the tools that it lists" if prompt.pressure_of else ""
+
+
+def on_surface(prompt: Prompt, surface: Surface) -> Prompt:
+    """Return the prompt as OpenClaw asks it.
+
+    It is offered the surface's tools. Of those that it lists itself, one with the name of a sent tool takes
+    its place if it is the suite's own; every other one is behind the bridge, and in the directory. Its system
+    text is the text of AGENTS.md.
+    """
+    assert prompt.tools is not None, "a prompt without tools is asked on `listed` alone"
+    own = _own(prompt)
+    sent = {tool.name: own.get(tool.name, tool) for tool in surface.tools}
+    behind = {tool.name: own.get(tool.name, tool) for tool in surface.deferred}
+    added = [tool for tool in prompt.tools if tool.name not in {*sent, *behind, *BRIDGE}]
+    if CALL not in sent:  # the surface has no bridge: all tools are sent
+        sent |= {tool.name: tool for tool in added}
+        added = []
+    behind |= {tool.name: tool for tool in added}
+    if CALL in sent:
+        sent[CALL] = Bridge.of(sent[CALL], tuple(behind.values()))
+    world = prompt.world and replace(prompt.world, steps=prompt.world.steps + LOOKUP_TURNS)
+    return replace(
+        prompt,
+        system=_system(surface.system, tuple((tool.name, tool.description) for tool in added), prompt.system),
+        tools=tuple(sent.values()),
+        world=world,
+        surface=surface,
+        listed=prompt,
+    )
+
+
+def as_listed(prompt: Prompt) -> Prompt:
+    """Return the prompt as its suite has it, under its present id."""
+    return prompt if prompt.listed is None else replace(prompt.listed, id=prompt.id)
+
+
+def _own(prompt: Prompt) -> dict[str, Tool]:
+    """Return the tools that the suite describes itself."""
+    listed = said_tools(prompt.tools_spec)
+    entries = listed if isinstance(listed, list) else []
+    names = {str(entry.get("name")) for entry in entries if isinstance(entry, dict)}
+    return {tool.name: tool for tool in prompt.tools or () if tool.name in names}
+
+
+@cache  # one text for all prompts that add nothing, because each request has it
+def _system(system: str, added: tuple[tuple[str, str], ...], instructions: str | None) -> str:
+    from pytest_openclaw.openclaw.surfaces import with_directory
+
+    system = with_directory(system, dict(added))
+    if not instructions:
+        return system
+    filled, n = _INSTRUCTIONS.subn(lambda found: found[1] + instructions, system, count=1)
+    return filled if n else f"{system}\n## AGENTS.md\n{instructions}"

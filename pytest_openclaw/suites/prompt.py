@@ -1,36 +1,143 @@
-"""Parses one entry of a suite file into a `Prompt`, or returns all its errors."""
+"""Parses one entry of a suite file into a `Prompt`, or returns all its errors.
+
+Known failures: `xfail = [{ target = "*smollm*", reason = "…", strict = true }]` on a prompt.
+
+Parses how often a prompt is asked and must pass: `repeat = 5`, `pass = "4 of 5"`.
+"""
 
 from __future__ import annotations
 
+import re
 import sys
 from difflib import get_close_matches
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, cast, get_args
 
-from pytest_openclaw.suites.conversation import read_messages, read_turns
-from pytest_openclaw.suites.flaws import find_flaws
-from pytest_openclaw.suites.known_failures import read_known_failures
+from pytest_openclaw.judging.keys import demanded_calls, needs_of
+from pytest_openclaw.judging.registry import build_validator
+from pytest_openclaw.openclaw.bridge import reached_tools
+from pytest_openclaw.openclaw.catalog import CALL
+from pytest_openclaw.openclaw.dispatch import same_tool
+from pytest_openclaw.suites.conversation import read_images, read_messages, read_turns
+from pytest_openclaw.suites.document import find_flaws
 from pytest_openclaw.suites.offered import read_tools
-from pytest_openclaw.suites.pictures import read_images
 from pytest_openclaw.suites.pressure_forms import Form, flaws_of
-from pytest_openclaw.suites.repeating import find_disagreement, read_pass, read_repeat
-from pytest_openclaw.suites.wording import is_plain, is_whole, kind_of, shown
+from pytest_openclaw.suites.wording import closest, is_plain, is_whole, kind_of, shown
 from pytest_openclaw.suites.world_parsing import read_world
-from pytest_openclaw.tools.bridge import reached_tools
-from pytest_openclaw.tools.catalogue import CALL
-from pytest_openclaw.tools.dispatch import same_tool
-from pytest_openclaw.types.prompts import Probe, Prompt
-from pytest_openclaw.validators.demands import demanded_calls, needs_of
-from pytest_openclaw.validators.registry import build_validator
+from pytest_openclaw.values.prompts import KnownFailure, Probe, Prompt
+from pytest_openclaw.values.requests import label_fits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from pytest_openclaw.core.json_types import JsonObject
-    from pytest_openclaw.types.protocols import Validator
-    from pytest_openclaw.types.tool_calls import Tool
-    from pytest_openclaw.validators.registry import Registry
+    from pytest_openclaw.judging.registry import Registry
+    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.values.protocols import Validator
+    from pytest_openclaw.values.requests import Target
+    from pytest_openclaw.values.tool_calls import Tool
 
+
+_KEYS = ("target", "reason", "strict")
+_EXAMPLE = '[{ target = "*smollm*", reason = "too small for this" }]'
+
+
+def known_failure_of(prompt: Prompt, target: Target) -> KnownFailure | None:
+    """Return the entry that expects this target to miss this prompt: the first that fits, else None."""
+    fitting = (one for one in prompt.known_failures if label_fits(target.label, one.target))
+    return next(fitting, None)
+
+
+def read_known_failures(value: Any) -> tuple[KnownFailure, ...]:
+    """Return the value of `xfail`: a table, or a list of them.
+
+    Raises:
+        ValueError: names the key, and how to fix it.
+
+    """
+    entries = [value] if isinstance(value, dict) else value
+    if not isinstance(entries, list):
+        raise ValueError(f"is {kind_of(value)}, not a table. Write {_EXAMPLE}.")
+    return tuple(map(_read_entry, entries))
+
+
+def _read_entry(entry: Any) -> KnownFailure:
+    if not isinstance(entry, dict):
+        raise ValueError(f"holds {shown(entry)}, which is {kind_of(entry)}. Write {_EXAMPLE}.")
+    for key in entry:
+        if key not in _KEYS:
+            raise ValueError(f"has {shown(key)}.{closest(key, _KEYS)} Its keys are {', '.join(_KEYS)}.")
+    target, strict = entry.get("target"), entry.get("strict")
+    if target is not None and not (isinstance(target, str) and target.strip()):
+        hint = 'Write a target or a glob, such as "*smollm*", or leave it out for all.'
+        raise ValueError(f"has a target {shown(target)}. {hint}")
+    if not (isinstance(strict, bool) or strict is None):
+        raise ValueError(f"has strict {shown(strict)}. Write true or false.")
+    return KnownFailure(target=target or "*", reason=_reason(entry), strict=strict)
+
+
+def _reason(entry: dict[str, Any]) -> str:
+    reason = entry.get("reason")
+    if reason is None:
+        raise ValueError(f"has no reason. Say why it is expected, such as {_EXAMPLE}.")
+    if not isinstance(reason, str) or not reason.strip():
+        raise ValueError(f"has a reason {shown(reason)}. Say in words why it is expected.")
+    return reason.strip()
+
+
+MOST_REPEATS = 9999
+_PASS = re.compile(r"\s*([0-9]{1,5})\s+of\s+([0-9]{1,5})\s*")
+
+
+class Share(NamedTuple):
+    """`pass = "4 of 5"`: the required passes and the number of repeats."""
+
+    min_passes: int
+    repeat: int
+
+
+def read_repeat(value: Any) -> int:
+    """Return how often a prompt is asked.
+
+    Raises:
+        ValueError: it is not a valid number; the message has a hint.
+
+    """
+    if not is_whole(value, 1, MOST_REPEATS):
+        raise ValueError(f"is {shown(value)}. Write a whole number from 1 to {MOST_REPEATS}, such as 5.")
+    return value
+
+
+def read_pass(value: Any) -> Share:
+    """Return how many of the repeats must pass.
+
+    Raises:
+        ValueError: it is malformed; the message has a hint.
+
+    """
+    if not isinstance(value, str):
+        raise ValueError(f'is {kind_of(value)}, not a string. Write for example "4 of 5".')
+    found = _PASS.fullmatch(value)
+    share = Share(*map(int, found.groups())) if found else Share(0, 0)
+    if not 1 <= share.min_passes <= share.repeat <= MOST_REPEATS:
+        least = "how many repeats of how many must pass, at least 1 and at most all"
+        raise ValueError(f'is {shown(value)}. Write {least}, such as "4 of 5".')
+    return share
+
+
+def find_disagreement(repeat: int | None, share: Share | None) -> str | None:
+    """Return the error if `repeat` and `pass` have different numbers of repeats."""
+    if share is None or repeat in (None, share.repeat):
+        return None
+    text = shown(pass_text(share.min_passes, share.repeat))
+    return f"repeat is {repeat}, but pass is {text}. Leave repeat out, or write {share.repeat}."
+
+
+def pass_text(min_passes: int, repeat: int) -> str:
+    """Return `4 of 5`, as in a suite."""
+    return f"{min_passes} of {repeat}"
+
+
+if TYPE_CHECKING:
     ReadFile = Callable[[str], bytes]
 
 
@@ -39,6 +146,7 @@ def check_id(raw: JsonObject) -> str:
 
     Raises:
         ValueError: there is none, or it cannot be in a pytest node id; the message has the reason.
+
     """
     hint = "Write letters, digits, _ or -, such as P1."
     if "id" not in raw:
@@ -71,6 +179,7 @@ def read_prompt(
         suite: the file, for `Prompt.suite`.
         registry: the validators there are.
         read_file: reads a picture, as in `read_images`; None leaves pictures out, where nothing is sent.
+
     """
     if flaws := list(find_flaws(raw)):
         return None, flaws

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from math import inf
 from typing import TYPE_CHECKING, Any, TypeGuard
 
-from pytest_openclaw.core.text import UNSEEN
+from pytest_openclaw.util.text import UNSEEN
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -51,6 +51,7 @@ def closest(word: str, known: Collection[str], *, slip: bool = False) -> str:
         word: as it was written.
         known: what could have been meant.
         slip: only a slip of the keyboard counts, and nothing that just begins alike.
+
     """
     begins = [one for one in sorted(known) if len(word) >= _LEAST_BEGINNING and one.startswith(word)]
     likeness = _SLIP if slip else _LIKE

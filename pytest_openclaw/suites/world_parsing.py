@@ -6,11 +6,11 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, get_args
 
-from pytest_openclaw.core.bounded_regex import compile_pattern
-from pytest_openclaw.core.json_schema import BoundedSchema
+from pytest_openclaw.openclaw.paths import place_of
 from pytest_openclaw.suites.wording import is_whole, kind_of, shown
-from pytest_openclaw.tools.paths import place_of
-from pytest_openclaw.types.worlds import Answer, Command, Failure, World
+from pytest_openclaw.util.bounded_regex import compile_pattern
+from pytest_openclaw.util.json_schema import BoundedSchema
+from pytest_openclaw.values.worlds import Answer, Command, Failure, World
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -26,6 +26,7 @@ def read_world(value: Any) -> World:
 
     Raises:
         ValueError: a key is malformed; the message names it and has a hint.
+
     """
     if not isinstance(value, Mapping):
         raise ValueError(

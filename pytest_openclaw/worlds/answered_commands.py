@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.core.bounded_regex import fullmatches
-from pytest_openclaw.tools.paths import place_of
+from pytest_openclaw.openclaw.paths import place_of
+from pytest_openclaw.util.bounded_regex import fullmatches
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from pytest_openclaw.types.worlds import Command
+    from pytest_openclaw.values.worlds import Command
 
 
 def find_answer(
@@ -25,6 +25,7 @@ def find_answer(
 
     Raises:
         OpenClawError: a pattern cannot be decided.
+
     """
     return next(
         (one for one in commands if fullmatches(one.pattern, source) and _is_time(one, text_of)), None

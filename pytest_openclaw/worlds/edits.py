@@ -52,6 +52,7 @@ def replace_pieces(path: str, text: str, pairs: Sequence[tuple[str, str]]) -> st
     Raises:
         NotFoundError: a piece is not there.
         ToolError: it is there more than once, or two of them overlap.
+
     """
     plain = same_ends(text)
     tidy = [(same_ends(old), same_ends(new)) for old, new in pairs]
@@ -167,6 +168,7 @@ def _with_ends(text: str, plain: str, spans: Sequence[tuple[int, int, str]]) -> 
         text: as it is.
         plain: the same with plain line ends.
         spans: start and end in it, and the new text.
+
     """
     ends = LINE_ENDS.findall(text)
     places = [found.start() for found in re.finditer("\n", plain)]

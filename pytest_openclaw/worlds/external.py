@@ -45,6 +45,7 @@ def wrap_external(text: str, source: str, *, with_notice: bool = False) -> str:
         text: as it was found.
         source: in words, such as `Web Fetch`.
         with_notice: whether the notice comes first.
+
     """
     plain = _sanitized(text)
     mark = f'EXTERNAL_UNTRUSTED_CONTENT id="{hashlib.sha256(plain.encode()).hexdigest()[:16]}"'
@@ -61,6 +62,7 @@ def wrap_part(text: str, source: str, most: int) -> tuple[str, bool]:
         text: as it was found.
         source: in words.
         most: UTF-16 units of the result.
+
     """
     with_notice = most >= units(wrap_external("", source, with_notice=True))
     empty = wrap_external("", source, with_notice=with_notice)

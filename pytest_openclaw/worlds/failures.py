@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.tools.dispatch.complaints import error_text
+from pytest_openclaw.openclaw.dispatch import error_text
 from pytest_openclaw.worlds.external import wrap_external
 from pytest_openclaw.worlds.shortening import cut_mark
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pytest_openclaw.types.tool_calls import Dispatched
-    from pytest_openclaw.types.worlds import Failure
+    from pytest_openclaw.values.tool_calls import Dispatched
+    from pytest_openclaw.values.worlds import Failure
 
 #: seconds that OpenClaw 2026.9.6 gives a command
 _COMMAND_S = 1800

@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.tools.dispatch.names import edit_distance
-from pytest_openclaw.tools.paths import absolute
+from pytest_openclaw.openclaw.dispatch import edit_distance
+from pytest_openclaw.openclaw.paths import absolute
 from pytest_openclaw.worlds.edits import NotFoundError, replace_pieces, same_ends
 from pytest_openclaw.worlds.patch import patch_files
 from pytest_openclaw.worlds.shortening import ReadFrom, read_part, units

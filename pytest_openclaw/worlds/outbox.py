@@ -40,6 +40,7 @@ class Outbox:
 
         Raises:
             ToolError: there is no target, nothing to send, or no room.
+
         """
         size = len(json.dumps(arguments))
         targets = _targets(arguments) if tool == MESSAGE else ()
@@ -67,6 +68,7 @@ def undelivered(arguments: Mapping[str, Any], error: str) -> str:
 
     Raises:
         ToolError: there is no target, or nothing to send.
+
     """
     targets = _targets(arguments)
     if why := _why_empty(MESSAGE, arguments) or (

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.tools.paths import absolute
+from pytest_openclaw.openclaw.paths import absolute
 from pytest_openclaw.worlds.edits import ALIKE, LINE_ENDS, same_ends
 from pytest_openclaw.worlds.workspace import ToolError, inside
 
@@ -57,6 +57,7 @@ def patch_files(workspace: Workspace, patch: str) -> str:
 
     Raises:
         ToolError: it is no patch, or a file is not as the patch takes it to be; sections before it are done.
+
     """
     if not patch.strip():
         raise ToolError("Provide a patch input.")

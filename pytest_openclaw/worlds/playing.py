@@ -7,9 +7,7 @@ from functools import lru_cache, partial
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.core.json_schema import BoundedSchema, within_steps
-from pytest_openclaw.core.text import valid_text, valid_value
-from pytest_openclaw.tools.bridge import (
+from pytest_openclaw.openclaw.bridge import (
     DESCRIBE,
     SEARCH,
     deferred_tools,
@@ -19,14 +17,22 @@ from pytest_openclaw.tools.bridge import (
     reached_tools,
     unknown_id,
 )
-from pytest_openclaw.tools.catalogue import CALL
-from pytest_openclaw.tools.dispatch import CHECK_STEPS, dispatch, is_forgotten, same_tool
-from pytest_openclaw.tools.dispatch.arguments import MAX_ARGUMENT_BYTES, MAX_VALUES, read_json
-from pytest_openclaw.tools.dispatch.complaints import error_text
-from pytest_openclaw.tools.signatures import signature
-from pytest_openclaw.types.requests import DEFAULT_CONTEXT_TOKENS
-from pytest_openclaw.types.tool_calls import Dispatched
-from pytest_openclaw.types.worlds import WorldState
+from pytest_openclaw.openclaw.catalog import CALL, signature
+from pytest_openclaw.openclaw.dispatch import (
+    CHECK_STEPS,
+    MAX_ARGUMENT_BYTES,
+    MAX_VALUES,
+    dispatch,
+    error_text,
+    is_forgotten,
+    read_json,
+    same_tool,
+)
+from pytest_openclaw.util.json_schema import BoundedSchema, within_steps
+from pytest_openclaw.util.text import valid_text, valid_value
+from pytest_openclaw.values.requests import DEFAULT_CONTEXT_TOKENS
+from pytest_openclaw.values.tool_calls import Dispatched
+from pytest_openclaw.values.worlds import WorldState
 from pytest_openclaw.worlds import file_tools
 from pytest_openclaw.worlds.failures import as_delivered, cut_text, failure_text, timeout_text
 from pytest_openclaw.worlds.outbox import MESSAGE, SENDS, Outbox, undelivered, with_delivery
@@ -38,9 +44,9 @@ from pytest_openclaw.worlds.workspace import ToolError, Workspace, pretty, text_
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from pytest_openclaw.types.replies import Reply
-    from pytest_openclaw.types.tool_calls import Tool, ToolCall
-    from pytest_openclaw.types.worlds import Answer, World
+    from pytest_openclaw.values.replies import Reply
+    from pytest_openclaw.values.tool_calls import Tool, ToolCall
+    from pytest_openclaw.values.worlds import Answer, World
 
 MOST_CALLS = 300
 """The most calls of an exchange that are answered, and of a turn that are read."""
@@ -72,6 +78,7 @@ class Playing:
         world: the state at the start.
         tools: the offered ones.
         context_tokens: of the model, by which long results are cut; nothing else depends on it.
+
     """
 
     def __init__(
@@ -134,6 +141,7 @@ class Playing:
 
         Raises:
             OpenClawError: a pattern or schema of the suite cannot be decided in its time.
+
         """
         return self._answer(dispatch(call, self._tools))
 
@@ -288,6 +296,7 @@ def final_state(world: World, tools: Sequence[Tool], calls: Iterable[ToolCall]) 
         world: the state at the start.
         tools: the offered ones.
         calls: the executed ones, in order; for a reply, see `answered_calls`.
+
     """
     playing = Playing(world, tools)
     for call in calls:
@@ -328,6 +337,7 @@ def yield_note(made: Iterable[tuple[Dispatched, str]]) -> str | None:
 
     Args:
         made: the calls of a turn, each with its result.
+
     """
     for call, result in made:
         if call.tool == "sessions_yield" and _status_of(result) == "yielded":

@@ -17,10 +17,10 @@ from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.core.deadline import within
-from pytest_openclaw.core.errors import OpenClawError
-from pytest_openclaw.core.text import valid_text
-from pytest_openclaw.tools.paths import HOME, ROOT, absolute, place_of
+from pytest_openclaw.openclaw.paths import HOME, ROOT, absolute, place_of
+from pytest_openclaw.util.bounded_regex import within
+from pytest_openclaw.util.errors import OpenClawError
+from pytest_openclaw.util.text import valid_text
 from pytest_openclaw.worlds.answered_commands import find_answer, is_answered
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from bashkit import Bash, BuiltinContext, BuiltinResult, FileSystem
 
-    from pytest_openclaw.types.worlds import Command
+    from pytest_openclaw.values.worlds import Command
 
     Builtin = Callable[[BuiltinContext], BuiltinResult]
 
@@ -94,6 +94,7 @@ def play(asked: Mapping[str, Any]) -> dict[str, Any]:
     Args:
         asked: `command`, `folder`, `env`, `files`, `folders`, the suite's `commands`, and whether the world
             has `python`.
+
     """
     began = time.monotonic()
     try:
@@ -496,7 +497,7 @@ def _trimmed(script: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def _command(plain: Mapping[str, Any]) -> Command:
-    from pytest_openclaw.types.worlds import Command
+    from pytest_openclaw.values.worlds import Command
 
     return Command(**plain)
 

@@ -10,7 +10,7 @@ import re
 from bisect import bisect_left
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.tools.paths import place_of
+from pytest_openclaw.openclaw.paths import place_of
 from pytest_openclaw.worlds.external import wrap_external, wrap_part
 from pytest_openclaw.worlds.shortening import LEAST_FETCHED_UNITS, MOST_FETCHED_UNITS, units
 from pytest_openclaw.worlds.workspace import ToolError, named_place, pretty, text_of, whole_of

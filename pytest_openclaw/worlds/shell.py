@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from pytest_openclaw.core.errors import OpenClawError
-from pytest_openclaw.tools.paths import ROOT, is_inside, place_of
+from pytest_openclaw.openclaw.paths import ROOT, is_inside, place_of
+from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.worlds.answered_commands import find_answer
 from pytest_openclaw.worlds.shortening import kept_output
 from pytest_openclaw.worlds.workspace import ToolError, text_of
@@ -27,7 +27,7 @@ from pytest_openclaw.worlds.workspace import ToolError, text_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pytest_openclaw.types.worlds import World
+    from pytest_openclaw.values.worlds import World
     from pytest_openclaw.worlds.workspace import Workspace
 
 CALL_S = 2.0
@@ -60,6 +60,7 @@ class Exec:
     Args:
         workspace: the files.
         world: with the suite's commands and environment variables.
+
     """
 
     def __init__(self, workspace: Workspace, world: World) -> None:
@@ -74,6 +75,7 @@ class Exec:
         Raises:
             TimedOutError: it needs too much time or memory; it has no effect.
             OpenClawError: a suite's pattern cannot be decided.
+
         """
         command = text_of(arguments, "command", "").strip()
         if not command:
@@ -97,6 +99,7 @@ class Exec:
             command: without blanks around it.
             folder: the place in which it runs.
             env: further environment variables.
+
         """
         self.ran.append(command)
         self.parts.append(())
@@ -183,6 +186,7 @@ class Sandbox:
         Raises:
             TimedOutError: it needs more than `CALL_S` or `MOST_BYTES`.
             OpenClawError: the sandbox cannot start, or a pattern of the suite cannot be decided.
+
         """
         with self._lock:
             if self._child is None or self._child.poll() is not None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.types.requests import DEFAULT_CONTEXT_TOKENS
+from pytest_openclaw.values.requests import DEFAULT_CONTEXT_TOKENS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -50,6 +50,7 @@ def weight(text: str, least: int = 1) -> int:
     Args:
         text: of any length.
         least: the weight of a unit that has no higher one, 1 or 2.
+
     """
     if text.isascii():
         return least * len(text)
@@ -73,6 +74,7 @@ def longest_part(text: str, most: int, size: Callable[[str], int] = units, *, at
         most: a negative one is 0.
         size: measures a part; a longer part of the text is not smaller.
         at_end: keep the end.
+
     """
     low, high = 0, min(len(text), max(0, most))
     while low < high:
@@ -228,6 +230,7 @@ def read_part(lines: Sequence[str], end: str, place: ReadFrom, limits: ResultLim
         end: what follows the last line, a line end or nothing.
         place: a line that is there.
         limits: of the model.
+
     """
     text, mark = "", ""
     for _ in range(MOST_PAGES):

@@ -6,7 +6,7 @@ import json
 import math
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.tools.paths import ROOT, absolute, folders_above, is_inside, place_of, referred
+from pytest_openclaw.openclaw.paths import ROOT, absolute, folders_above, is_inside, place_of, referred
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -37,6 +37,7 @@ class Workspace:
     Args:
         files: path → text, as a suite wrote them.
         folders: places of further folders besides those of the files.
+
     """
 
     def __init__(self, files: Mapping[str, str], folders: Iterable[str] = ()) -> None:
@@ -83,6 +84,7 @@ class Workspace:
 
         Raises:
             ToolError: it is a folder, is below a file, or exceeds the size limit.
+
         """
         if self.is_folder(place):
             raise ToolError("not a file")
@@ -126,6 +128,7 @@ class Workspace:
 
         Raises:
             ToolError: the limit is exceeded.
+
         """
         if chars > self._room:
             raise ToolError("ENOSPC: no space left on device")
@@ -142,6 +145,7 @@ def named_place(path: str) -> str:
 
     Raises:
         ToolError: a file cannot have that name.
+
     """
     try:
         return place_of(path)
@@ -158,6 +162,7 @@ def inside(path: str, hint: str = _SCRATCH) -> str:
 
     Raises:
         ToolError: it is outside the workspace, or a file cannot have that name.
+
     """
     place = named_place(referred(path))
     if not is_inside(place):
@@ -173,6 +178,7 @@ def text_of(arguments: Mapping[str, Any], key: str, default: str | None = None) 
 
     Raises:
         ToolError: it is not a text, and there is no default.
+
     """
     value = arguments.get(key, default)
     if not isinstance(value, str):

@@ -15,11 +15,11 @@ from types import ModuleType
 from typing import Any
 
 from pytest_openclaw.judging.judge import Judgment, judge
+from pytest_openclaw.judging.registry import BUILTIN, build_registry, build_validator
 from pytest_openclaw.suites import load_suite
-from pytest_openclaw.types.prompts import Prompt
-from pytest_openclaw.types.replies import Reply
-from pytest_openclaw.types.tool_calls import ToolCall
-from pytest_openclaw.validators import BUILTIN, build_registry, build_validator
+from pytest_openclaw.values.prompts import Prompt
+from pytest_openclaw.values.replies import Reply
+from pytest_openclaw.values.tool_calls import ToolCall
 from tests.bfcl.checker import check
 from tests.bfcl.scripted_replies import BfclReply, scripted_replies
 
@@ -39,6 +39,7 @@ class Tally:
         classes: for each class of disagreement its cases, each with the kind of the reply.
         written: the outcomes of calls that are written as text where a call is due.
         cases: how many cases.
+
     """
 
     kinds: dict[str, Counter[str]] = field(default_factory=dict)
@@ -182,6 +183,7 @@ def class_of(
         judgment: ours.
         accepts: whether BFCL accepts another reply to the case.
         theirs: BFCL's verdict.
+
     """
     found = _why_not_ours(reply, judgment) if theirs else _why_not_theirs(prompt, reply, judgment, accepts)
     return next(found, UNEXPLAINED)

@@ -6,9 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pytest_openclaw.core.json_types import JsonObject
-from pytest_openclaw.types.records import Record
-from pytest_openclaw.types.targets import Target
+from pytest_openclaw.util.json_types import JsonObject
+from pytest_openclaw.values.requests import Target
+from pytest_openclaw.values.rows import Record
 from tests.unit.reports.summaries import record
 from tests.unit.stored.stored_runs import definition, store
 
@@ -39,7 +39,7 @@ LONG_LINE = "a<b>&" * 13_107  # 64 KiB
 
 def spelled(text: str) -> str:
     """The text as the page must show it: characters that hide or reverse text are shown by name."""
-    from pytest_openclaw.core.text import printable
+    from pytest_openclaw.util.text import printable
 
     return printable(text)
 

@@ -14,16 +14,15 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from pytest_openclaw.core.json_types import JsonObject
-from pytest_openclaw.suites.definitions import definition
+from pytest_openclaw.judging.registry import BUILTIN, build_registry
+from pytest_openclaw.openclaw.dispatch import dispatch
+from pytest_openclaw.suites.cells import definition
 from pytest_openclaw.suites.load import load_suite
-from pytest_openclaw.tools.dispatch import dispatch
-from pytest_openclaw.types.prompts import Prompt
-from pytest_openclaw.types.records import Record
-from pytest_openclaw.types.targets import Target
-from pytest_openclaw.types.tool_calls import ToolCall
-from pytest_openclaw.validators import BUILTIN
-from pytest_openclaw.validators.registry import build_registry
+from pytest_openclaw.util.json_types import JsonObject
+from pytest_openclaw.values.prompts import Prompt
+from pytest_openclaw.values.requests import Target
+from pytest_openclaw.values.rows import Record
+from pytest_openclaw.values.tool_calls import ToolCall
 from tests.unit.stored.stored_runs import store
 
 ROOT = Path(__file__).parents[2]
@@ -117,6 +116,7 @@ def make_run(
         repeats: of each prompt on each target.
         seed: another one gives other cells.
         better: added to every target's rate, so that two runs differ.
+
     """
     chosen, asked = prompts_of(prompts), targets_of(targets)
     records = list(_records(chosen, asked, repeats, random.Random(seed), better))

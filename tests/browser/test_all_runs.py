@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_openclaw.commands import main
+from pytest_openclaw.cli import main
 from tests.browser import made_runs
 from tests.browser.conftest import Opener, axe_faults, reported
 

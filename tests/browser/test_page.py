@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_openclaw.runs.reading import read_part
+from pytest_openclaw.runs.summaries import summary_of
 from pytest_openclaw.stats.summary import summary_to_json
-from pytest_openclaw.stored.parts import read_part
-from pytest_openclaw.stored.summaries import summary_of
-from pytest_openclaw.types.records import Record
+from pytest_openclaw.values.rows import Record
 from tests.browser.conftest import Opener, reported
 from tests.browser.made_runs import make_run, prompts_of
 from tests.unit.reports.summaries import fault, record

@@ -16,14 +16,13 @@ from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
 
-from pytest_openclaw.commands import main
-from pytest_openclaw.core.errors import OpenClawError
-from pytest_openclaw.recording.run_directory import RESULTS, RunDirectory
-from pytest_openclaw.recording.run_session import EarlierSessions, RunSession
-from pytest_openclaw.recording.selection import Plan
-from pytest_openclaw.stored.reading import load_config, load_inventory
-from pytest_openclaw.stored.resume import find_changes, read_kept, settings_of
-from pytest_openclaw.types.settings import Settings
+from pytest_openclaw.cli import main
+from pytest_openclaw.runs.directory import RESULTS, RunDirectory
+from pytest_openclaw.runs.reading import load_config, load_inventory
+from pytest_openclaw.runs.resume import Plan, find_changes, read_kept, settings_of
+from pytest_openclaw.runs.session import EarlierSessions, RunSession
+from pytest_openclaw.util.errors import OpenClawError
+from pytest_openclaw.values.settings import Settings
 from tests.browser.made_runs import make_run
 
 FILES = (

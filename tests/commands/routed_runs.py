@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pytest_openclaw.types.prompts import ModelRole
-from pytest_openclaw.types.records import Record
-from pytest_openclaw.types.targets import Target
+from pytest_openclaw.values.prompts import ModelRole
+from pytest_openclaw.values.requests import Target
+from pytest_openclaw.values.rows import Record
 from tests.unit.stats.routes import rows_of
 from tests.unit.stored.stored_runs import SUITE, definition, row, store
 
@@ -43,6 +43,7 @@ def three_tiers(*, said: str = "", calls: tuple[str, ...] = ("read",)) -> list[R
     Args:
         said: the reply of each.
         calls: names of tools.
+
     """
     given: dict[str, Any] = {
         "suite": SUITE,

@@ -15,14 +15,14 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw import commands
-from pytest_openclaw.commands import COMMANDS, load_command, main
+from pytest_openclaw import cli
+from pytest_openclaw.cli import COMMANDS, load_command, main
+from pytest_openclaw.judging.registry import BUILTIN as VALIDATORS
+from pytest_openclaw.openclaw.catalog import load_catalogue
 from pytest_openclaw.providers import BUILTIN as PROVIDERS
 from pytest_openclaw.suites import load_suite
 from pytest_openclaw.suites.offered import read_tools
-from pytest_openclaw.tools.catalogue import load_catalogue
-from pytest_openclaw.types.targets import Target
-from pytest_openclaw.validators import BUILTIN as VALIDATORS
+from pytest_openclaw.values.requests import Target
 from tests.test_readme import REGISTRY
 from tests.unit.stored.stored_runs import A, B, definition, files_of, load, row, store
 
@@ -82,7 +82,7 @@ def test_an_example_can_be_parsed(name: str) -> None:
     text = load_command(name).__doc__ or ""
     examples = [shlex.split(line)[1:] for line in text.splitlines() if line.startswith("  pytest-openclaw")]
 
-    parsed = [commands._parsers()[0].parse_args(words) for words in examples]
+    parsed = [cli._parsers()[0].parse_args(words) for words in examples]
 
     assert parsed
     assert all(one.command == name for one in parsed)
@@ -90,7 +90,7 @@ def test_an_example_can_be_parsed(name: str) -> None:
 
 def test_every_command_is_in_the_table() -> None:
     """A module with a `run` function is a command; no other module is."""
-    folder = Path(commands.__file__).parent
+    folder = Path(cli.__file__).parent
     modules = [path.stem for path in folder.glob("*.py") if "\ndef run(" in path.read_text("utf-8")]
 
     assert sorted(modules) == sorted(name.replace("-", "_") for name in COMMANDS)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_openclaw.commands import main
+from pytest_openclaw.cli import main
 from tests.unit.stored.stored_runs import A, B, files_of, row, store
 
 

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.commands import main
-from pytest_openclaw.reports.csv_rows import flat, guard, render_csv
-from pytest_openclaw.types.documents import load_schema
+from pytest_openclaw.cli import main
+from pytest_openclaw.cli.export import flat, guard, render_csv
+from pytest_openclaw.values.rows import load_schema
 from tests.unit.stored.stored_runs import A, B, load, row, store
 
 MISS: dict[str, Any] = {"objective_pass": False, "violation": "no"}

@@ -13,12 +13,11 @@ from typing import NoReturn
 
 import pytest
 
-from pytest_openclaw.commands.project import Project
-from pytest_openclaw.recording.plugins import Plugins
-from pytest_openclaw.stored.parts import read_part
-from pytest_openclaw.stored.rules import suite_files
-from pytest_openclaw.validators import BUILTIN
-from pytest_openclaw.validators.registry import build_registry
+from pytest_openclaw.cli.project import Project
+from pytest_openclaw.features.rescoring import suite_files
+from pytest_openclaw.judging.registry import BUILTIN, build_registry
+from pytest_openclaw.runs.reading import read_part
+from pytest_openclaw.runs.report_files import Plugins
 from tests.commands.foreign_runs import COMMANDS, SECRET, called, check_case, made, resumed
 
 pytestmark = [
@@ -38,7 +37,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     registry = build_registry(("built-in", validator) for validator in BUILTIN)
     with pytest.MonkeyPatch.context() as patch:
         project = Project(providers={}, endpoints=(), validators=registry, plugins=Plugins())
-        patch.setattr("pytest_openclaw.commands.project.load_project", lambda root, suites: project)
+        patch.setattr("pytest_openclaw.cli.project.load_project", lambda root, suites: project)
         folder = tmp_path_factory.mktemp("foreign")
         patch.chdir(folder)
         yield made(folder)

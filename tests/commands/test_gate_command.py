@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.commands import main
-from pytest_openclaw.recording.run_directory import RunDirectory
-from pytest_openclaw.types.settings import GateLine, Gates
+from pytest_openclaw.cli import main
+from pytest_openclaw.runs.directory import RunDirectory
+from pytest_openclaw.values.settings import GateLine, Gates
 from tests.plugin.conftest import validator_of
 from tests.unit.stored.stored_runs import A, B, files_of, load, row, store
 

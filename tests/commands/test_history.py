@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.commands import main
-from pytest_openclaw.recording.run_directory import RunDirectory
-from pytest_openclaw.stored import run_history as reading
-from pytest_openclaw.types.records import Record
-from pytest_openclaw.types.targets import Target
+from pytest_openclaw.cli import main
+from pytest_openclaw.features import history as reading
+from pytest_openclaw.runs.directory import RunDirectory
+from pytest_openclaw.values.requests import Target
+from pytest_openclaw.values.rows import Record
 from tests.unit.stored.stored_runs import A, B, definition, row, store
 
 DAY = 86_400_000
@@ -30,9 +30,9 @@ def _at(day: int, target: Target, prompt_id: str, **changes: Any) -> Record:
 
 def _summarize(path: Path) -> Path:
     """Write the summary that a session would have written for a stored run."""
+    from pytest_openclaw.runs.reading import read_part
+    from pytest_openclaw.runs.summaries import summary_of
     from pytest_openclaw.stats.summary import summary_to_json
-    from pytest_openclaw.stored.parts import read_part
-    from pytest_openclaw.stored.summaries import summary_of
 
     (path / "summary.json").write_text(json.dumps(summary_to_json(summary_of(read_part(path)))))
     return path

@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.commands import main
-from pytest_openclaw.commands.configured import settle
+from pytest_openclaw.cli import main, settle
 from pytest_openclaw.providers.llama_cpp import weights
 from pytest_openclaw.suites import load_suite
 from tests.test_readme import REGISTRY
@@ -119,7 +118,7 @@ def test_the_workflow_of_a_published_copy_is_the_shipped_one(folder: Path, origi
 
     main(["init"])
 
-    shipped = resources.files("pytest_openclaw.commands").joinpath("starter/openclaw.yml")
+    shipped = resources.files("pytest_openclaw.cli").joinpath("starter/openclaw.yml")
     assert (folder / WORKFLOW).read_text("utf-8") == shipped.read_text("utf-8")
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_openclaw.commands import main
+from pytest_openclaw.cli import main
 from tests.unit.stored.stored_runs import A, row, store
 
 
@@ -92,7 +92,7 @@ def test_the_page_of_a_large_run_shows_a_sample_and_says_so(
     big = store(Path("runs/big"), [*(row(A, f"P{n}") for n in range(29)), failed])
     assert main(["report", "big"]) == 0
     whole = (big / "report.html").read_text("utf-8")
-    monkeypatch.setattr("pytest_openclaw.stored.showing.MOST_CELLS", 10)
+    monkeypatch.setattr("pytest_openclaw.features.showing.MOST_CELLS", 10)
 
     assert main(["report", "big"]) == 0
 

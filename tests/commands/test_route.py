@@ -9,8 +9,8 @@ from pathlib import Path
 import json5
 import pytest
 
-from pytest_openclaw.commands import main
-from pytest_openclaw.types.records import Record
+from pytest_openclaw.cli import main
+from pytest_openclaw.values.rows import Record
 from tests.commands.routed_runs import ABLE, MIDDLING, roles_of, store_run, three_tiers
 from tests.unit.reports.summaries import fault, pressed, tool_cells
 from tests.unit.stats.routes import rows_of

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.commands import main
-from pytest_openclaw.recording.run_directory import RunDirectory
-from pytest_openclaw.reports.cell_text import Opened, render_cell
-from pytest_openclaw.types.targets import Target
+from pytest_openclaw.cli import main
+from pytest_openclaw.reports.cells import Opened, render_cell
+from pytest_openclaw.runs.directory import RunDirectory
+from pytest_openclaw.values.requests import Target
 from tests.unit.stored.stored_runs import SUITE, A, B, definition, files_of, load, row, store
 
 OTHER = "benchmarks/prompts_y.toml"

@@ -11,18 +11,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from pytest_openclaw.judging.judge import judge
+from pytest_openclaw.judging.registry import BUILTIN, build_registry
 from pytest_openclaw.providers.exchange import Exchange
 from pytest_openclaw.providers.ollama_native import read_ollama
 from pytest_openclaw.providers.ollama_openai import read_chat
 from pytest_openclaw.suites.prompt import read_prompt
-from pytest_openclaw.types.replies import Reply
-from pytest_openclaw.types.tool_calls import ToolOutcome
-from pytest_openclaw.validators import BUILTIN, build_registry
+from pytest_openclaw.values.replies import Reply
+from pytest_openclaw.values.tool_calls import ToolOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pytest_openclaw.types.prompts import Prompt
+    from pytest_openclaw.values.prompts import Prompt
 
 FOLDER = Path(__file__).parent
 OUTCOMES: tuple[ToolOutcome, ...] = tuple(

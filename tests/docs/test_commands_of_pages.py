@@ -8,12 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from pytest_openclaw.commands import main
-from pytest_openclaw.suites.definitions import definition
+from pytest_openclaw.cli import main
+from pytest_openclaw.judging.registry import BUILTIN, build_registry
+from pytest_openclaw.suites.cells import definition
 from pytest_openclaw.suites.load import load_suite
-from pytest_openclaw.types.targets import Target
-from pytest_openclaw.validators import BUILTIN
-from pytest_openclaw.validators.registry import build_registry
+from pytest_openclaw.values.requests import Target
 from tests.docs.pages import commands_of
 from tests.docs.test_pages import FOLLOWED, NAMED, PAGES, ROOT
 from tests.unit.reports.summaries import record

@@ -12,7 +12,7 @@ from textwrap import dedent
 
 import pytest
 
-from pytest_openclaw import commands
+from pytest_openclaw import cli
 from pytest_openclaw.options import OPTIONS
 from pytest_openclaw.providers import BUILTIN as PROVIDERS
 from pytest_openclaw.session.python_benchmarks import KEYS as MARK_KEYS
@@ -136,9 +136,9 @@ def test_a_command_that_is_not_run_is_well_formed(
         assert status == 0, shown
         assert re.search(r"prompts_a\.toml::P[12]\[", shown)
     elif words[:3] == ["python", "-m", "pytest_openclaw"]:
-        commands._parsers()[0].parse_args(words[3:])
+        cli._parsers()[0].parse_args(words[3:])
     elif program == "pytest-openclaw":
-        commands._parsers()[0].parse_args(rest)
+        cli._parsers()[0].parse_args(rest)
     elif program == "pip":
         assert rest[0] == "install"
         extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"][

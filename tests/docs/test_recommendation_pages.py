@@ -13,7 +13,7 @@ import pytest
 from pytest_openclaw.stats import recommendation
 from pytest_openclaw.stats.recommendation import Kind, NeedKind
 from pytest_openclaw.stats.weight import Bearable, OpenClawTurn, PerSolved
-from pytest_openclaw.types.prompts import Probe
+from pytest_openclaw.values.prompts import Probe
 from tests.docs.reference import DOCS
 from tests.unit.stats.test_recommendation import PROBES, READ, calls, clean, probes, recommended
 

@@ -34,6 +34,7 @@ def find_npm() -> list[str]:
 
     Raises:
         InstallError: there is no npm.
+
     """
     if npm := shutil.which("npm"):
         return [npm]
@@ -54,6 +55,7 @@ def ensure_npm() -> None:
 
     Raises:
         InstallError: pip failed.
+
     """
     try:
         find_npm()
@@ -85,6 +87,7 @@ def install(folder: Path, version: str = VERSION) -> Path:
 
     Raises:
         InstallError: npm is missing or failed, or installed no program for this system.
+
     """
     if binary := find_binary(folder, version):
         return binary

@@ -16,7 +16,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from pytest_openclaw.types.documents import load_schema
+from pytest_openclaw.values.rows import load_schema
 from tests.e2e.processes import POLL_S, children, is_gone, wait_until
 
 RUN = "run"
@@ -80,6 +80,7 @@ class Ended:
     Attributes:
         engines: all engine processes seen under the session while it ran.
         left: the entries that it left in the folder for temporary files, without pytest's own.
+
     """
 
     status: int

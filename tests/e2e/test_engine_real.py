@@ -15,11 +15,11 @@ import pytest
 from pytest_openclaw.providers.lengths import fewest_tokens, most_tokens
 from pytest_openclaw.providers.llama_cpp.provider import LlamaCpp
 from pytest_openclaw.providers.llama_cpp.weights import engine_version, find_weights, sha256_of
-from pytest_openclaw.types.faults import CallFailed
-from pytest_openclaw.types.protocols import ProviderSetup
-from pytest_openclaw.types.replies import Turn
-from pytest_openclaw.types.requests import Request
-from pytest_openclaw.types.tool_calls import Tool, ToolCall
+from pytest_openclaw.values.faults import CallFailed
+from pytest_openclaw.values.protocols import ProviderSetup
+from pytest_openclaw.values.replies import Turn
+from pytest_openclaw.values.requests import Request
+from pytest_openclaw.values.tool_calls import Tool, ToolCall
 from tests.e2e.processes import BOUND_S, is_gone, wait_until
 
 pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("embedded_model")]
@@ -40,7 +40,7 @@ ANSWERED = Turn(
 OWNER = """
 import asyncio, sys, time
 from pathlib import Path
-from pytest_openclaw.types.protocols import ProviderSetup
+from pytest_openclaw.values.protocols import ProviderSetup
 from pytest_openclaw.providers.llama_cpp.provider import LlamaCpp
 
 async def use():

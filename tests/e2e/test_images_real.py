@@ -14,9 +14,8 @@ from pytest_openclaw.providers.anthropic_messages import AnthropicMessages
 from pytest_openclaw.providers.llama_cpp.weights import find_weights
 from pytest_openclaw.providers.ollama_openai import OllamaOpenAI
 from pytest_openclaw.providers.openai_responses import OpenAIResponses
-from pytest_openclaw.types.images import Image
-from pytest_openclaw.types.protocols import ProviderSetup
-from pytest_openclaw.types.replies import Reply
+from pytest_openclaw.values.protocols import ProviderSetup
+from pytest_openclaw.values.replies import Image, Reply
 from tests.e2e import vision_server
 from tests.images import png
 from tests.providers.servers.apis import ask, described

@@ -16,10 +16,10 @@ from pytest_openclaw.providers.llama_cpp.engine import Engine
 from pytest_openclaw.providers.ollama_openai import OllamaOpenAI
 from pytest_openclaw.providers.openai_responses import OpenAIResponses
 from pytest_openclaw.providers.over_http import OverHttp
-from pytest_openclaw.types.protocols import ProviderSetup
-from pytest_openclaw.types.replies import Reply, Turn
-from pytest_openclaw.types.requests import Request
-from pytest_openclaw.types.tool_calls import Tool, ToolCall
+from pytest_openclaw.values.protocols import ProviderSetup
+from pytest_openclaw.values.replies import Reply, Turn
+from pytest_openclaw.values.requests import Request
+from pytest_openclaw.values.tool_calls import Tool, ToolCall
 from tests.e2e.sessions import Ended, Project, all_gone
 from tests.providers.servers.messages import MessagesServer, Text, ToolUse
 

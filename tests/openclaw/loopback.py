@@ -13,6 +13,7 @@ class LoopbackServer(ABC):
 
     Attributes:
         url: of its root, without a slash.
+
     """
 
     def __enter__(self) -> Self:

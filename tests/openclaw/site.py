@@ -18,6 +18,7 @@ class Site(LoopbackServer):
 
     Args:
         pages: path → text; others are missing.
+
     """
 
     def __init__(self, pages: Mapping[str, str]) -> None:

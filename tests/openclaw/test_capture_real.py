@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.tools.catalogue import Catalogue, load_catalogue, read_catalogue
-from pytest_openclaw.types.tool_calls import Tool
+from pytest_openclaw.openclaw.catalog import Catalogue, load_catalogue, read_catalogue
+from pytest_openclaw.values.tool_calls import Tool
 from tests.openclaw.real import RealOpenClaw
 
 pytestmark = [pytest.mark.openclaw_cli, pytest.mark.xdist_group("capture")]

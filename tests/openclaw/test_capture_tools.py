@@ -12,9 +12,9 @@ from typing import Any
 import psutil
 import pytest
 
-from pytest_openclaw.commands import main
+from pytest_openclaw.cli import main
+from pytest_openclaw.openclaw.catalog import load_catalogue, read_catalogue
 from pytest_openclaw.providers.openclaw import capture
-from pytest_openclaw.tools.catalogue import load_catalogue, read_catalogue
 
 pytestmark = [
     pytest.mark.newest,

@@ -15,12 +15,12 @@ import pytest
 
 from pytest_openclaw.providers.ollama_openai import OllamaOpenAI
 from pytest_openclaw.providers.openclaw_agent import OpenClawAgent
-from pytest_openclaw.types.faults import CallFailed
-from pytest_openclaw.types.protocols import ProviderSetup
-from pytest_openclaw.types.replies import Turn
-from pytest_openclaw.types.requests import Request
-from pytest_openclaw.types.tool_calls import Tool
-from pytest_openclaw.types.worlds import Answer, Command, World, WorldState
+from pytest_openclaw.values.faults import CallFailed
+from pytest_openclaw.values.protocols import ProviderSetup
+from pytest_openclaw.values.replies import Turn
+from pytest_openclaw.values.requests import Request
+from pytest_openclaw.values.tool_calls import Tool
+from pytest_openclaw.values.worlds import Answer, Command, World, WorldState
 from tests.conftest import NO_OTHER_PLUGINS
 from tests.openclaw.model_server import ScriptedModel
 from tests.providers.fake_claude import dies

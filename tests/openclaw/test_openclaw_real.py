@@ -10,14 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from pytest_openclaw.openclaw.catalog import load_catalogue
 from pytest_openclaw.providers.openclaw_agent import OpenClawAgent
-from pytest_openclaw.tools.catalogue import load_catalogue
-from pytest_openclaw.types.faults import CallFailed
-from pytest_openclaw.types.images import Image
-from pytest_openclaw.types.protocols import ProviderSetup
-from pytest_openclaw.types.replies import Reply
-from pytest_openclaw.types.requests import Request
-from pytest_openclaw.types.worlds import Command, World
+from pytest_openclaw.values.faults import CallFailed
+from pytest_openclaw.values.protocols import ProviderSetup
+from pytest_openclaw.values.replies import Image, Reply
+from pytest_openclaw.values.requests import Request
+from pytest_openclaw.values.worlds import Command, World
 from tests.conftest import NO_OTHER_PLUGINS
 from tests.openclaw.model_server import ScriptedModel
 

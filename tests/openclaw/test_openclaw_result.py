@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_openclaw.openclaw.catalog import load_catalogue
 from pytest_openclaw.providers.exchange import Exchange
 from pytest_openclaw.providers.openclaw.envelope import AgentResult, CalledModel, find_envelope, read_envelope
 from pytest_openclaw.providers.openclaw.recorded_reply import reply_of
 from pytest_openclaw.providers.openclaw.relay import RecordedRun
-from pytest_openclaw.tools.catalogue import load_catalogue
-from pytest_openclaw.types.replies import Fault
-from pytest_openclaw.types.requests import Request
-from pytest_openclaw.types.worlds import World
+from pytest_openclaw.values.replies import Fault
+from pytest_openclaw.values.requests import Request
+from pytest_openclaw.values.worlds import World
 
 # As OpenClaw 2026.9.6 wrote them, with a scripted model server.
 CLEAN = """{

@@ -13,13 +13,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pytest_openclaw.core.text import valid_text
 from pytest_openclaw.providers.mcp_tools import what_broke
 from pytest_openclaw.providers.openclaw import disk
 from pytest_openclaw.providers.openclaw.call import scratch_folder
 from pytest_openclaw.providers.openclaw.disk import Disk
 from pytest_openclaw.providers.openclaw.played_shell import command_of, play
-from pytest_openclaw.types.worlds import Command, World
+from pytest_openclaw.util.text import valid_text
+from pytest_openclaw.values.worlds import Command, World
 from pytest_openclaw.worlds import workspace
 from pytest_openclaw.worlds.shell import Exec, Ran
 from pytest_openclaw.worlds.workspace import ToolError, Workspace

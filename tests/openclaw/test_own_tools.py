@@ -12,20 +12,18 @@ from typing import Any
 import pytest
 
 from pytest_openclaw.judging.judge import judge
+from pytest_openclaw.judging.registry import BUILTIN, build_registry, build_validator
+from pytest_openclaw.openclaw.catalog import load_catalogue
+from pytest_openclaw.openclaw.surfaces import substitute_surface
 from pytest_openclaw.providers.openclaw_agent import OpenClawAgent
-from pytest_openclaw.suites.surfaced import on_surface
-from pytest_openclaw.tools.catalogue import load_catalogue
-from pytest_openclaw.tools.surface_sources import substitute_surface
-from pytest_openclaw.types.faults import CallFailed
-from pytest_openclaw.types.prompts import Prompt
-from pytest_openclaw.types.protocols import ProviderSetup
-from pytest_openclaw.types.replies import Fault, Reply
-from pytest_openclaw.types.requests import Request
-from pytest_openclaw.types.surface import LOOKUP_TURNS
-from pytest_openclaw.types.targets import LISTED, OPENCLAW, SurfaceName
-from pytest_openclaw.types.tool_calls import Tool
-from pytest_openclaw.types.worlds import World
-from pytest_openclaw.validators import BUILTIN, build_registry, build_validator
+from pytest_openclaw.suites.offered import on_surface
+from pytest_openclaw.values.faults import CallFailed
+from pytest_openclaw.values.prompts import Prompt
+from pytest_openclaw.values.protocols import ProviderSetup
+from pytest_openclaw.values.replies import Fault, Reply
+from pytest_openclaw.values.requests import LISTED, OPENCLAW, Request, SurfaceName
+from pytest_openclaw.values.tool_calls import LOOKUP_TURNS, Tool
+from pytest_openclaw.values.worlds import World
 from tests.openclaw.model_server import ScriptedModel
 
 pytestmark = [

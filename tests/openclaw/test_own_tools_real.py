@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from pytest_openclaw.judging.judge import judge
-from pytest_openclaw.types.replies import Reply
-from pytest_openclaw.types.targets import LISTED, OPENCLAW, SurfaceName
+from pytest_openclaw.values.replies import Reply
+from pytest_openclaw.values.requests import LISTED, OPENCLAW, SurfaceName
 from tests.openclaw.real import RealOpenClaw
 from tests.openclaw.test_own_tools import CALLS, WEATHER, ask, prompt, request
 

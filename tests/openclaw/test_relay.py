@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from pytest_openclaw.providers.ollama_openai import OllamaOpenAI
 from pytest_openclaw.providers.openclaw import relay
 from pytest_openclaw.providers.openclaw.relay import Relay
-from pytest_openclaw.types.protocols import ProviderSetup
-from pytest_openclaw.types.replies import Fault
+from pytest_openclaw.values.protocols import ProviderSetup
+from pytest_openclaw.values.replies import Fault
 from tests.providers.servers.apis import CHAT
 from tests.providers.servers.misbehaving import Close, MisbehavingServer, Script, chunk, head, sse
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.commands import main
+from pytest_openclaw.cli import main
 from pytest_openclaw.providers.openclaw.installed import OpenClaw
 from tests.commands.routed_runs import ABLE, MIDDLING, UNABLE, roles_of, store_run
 from tests.openclaw.model_server import ScriptedModel

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.tools.catalogue import load_catalogue
-from pytest_openclaw.types.tool_calls import Tool, ToolCall
-from pytest_openclaw.types.worlds import World
+from pytest_openclaw.openclaw.catalog import load_catalogue
+from pytest_openclaw.values.tool_calls import Tool, ToolCall
+from pytest_openclaw.values.worlds import World
 from pytest_openclaw.worlds.playing import Playing
 from tests.openclaw.model_server import ScriptedModel
 from tests.openclaw.real import RealOpenClaw, run_agent

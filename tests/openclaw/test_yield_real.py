@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from pytest_openclaw.asking.exchanges import hold_exchange
-from pytest_openclaw.tools.catalogue import load_catalogue
-from pytest_openclaw.types.replies import CallResult, Reply, Timing
-from pytest_openclaw.types.requests import Request
-from pytest_openclaw.types.tool_calls import ToolCall
-from pytest_openclaw.types.worlds import Answer, World
+from pytest_openclaw.openclaw.catalog import load_catalogue
+from pytest_openclaw.values.replies import CallResult, Reply, Timing
+from pytest_openclaw.values.requests import Request
+from pytest_openclaw.values.tool_calls import ToolCall
+from pytest_openclaw.values.worlds import Answer, World
 from tests.openclaw.model_server import ScriptedModel
 from tests.openclaw.real import RealOpenClaw, run_over_gateway
 

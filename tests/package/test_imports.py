@@ -25,22 +25,21 @@ MAP = (
     "plugin",
     "hookspecs",
     "__init__",
-    "commands",
+    "cli",
     "session",
     "options",  # a file at the top, so that a session without benchmarks loads no folder
-    "stored",
-    "recording",
+    "features",
+    "runs",
     "asking",
     "reports",
     "stats",
     "providers",
     "suites",
     "judging",
-    "validators",
     "worlds",
-    "tools",
-    "types",
-    "core",
+    "openclaw",
+    "values",
+    "util",
 )
 TOP_FILES = {"__init__.py", "__main__.py", "hookspecs.py", "options.py", "plugin.py", "py.typed"}
 # Imports that break a rule below, each with its reason: (importing module, imported module).
@@ -66,6 +65,7 @@ class Import(NamedTuple):
 
     Attributes:
         kind: executed with the module, for types alone, or inside a function.
+
     """
 
     module: str

@@ -17,7 +17,7 @@ from tests.package.check_dist import component_flaws
 pytestmark = pytest.mark.newest
 
 ROOT = Path(__file__).parents[2]
-STARTER = ROOT / "pytest_openclaw/commands/starter/openclaw.yml"
+STARTER = ROOT / "pytest_openclaw/cli/starter/openclaw.yml"
 WORKFLOWS = [*sorted((ROOT / ".github/workflows").glob("*.yml")), STARTER]
 NIGHTLY = yaml.safe_load((ROOT / ".github/workflows/nightly.yml").read_text("utf-8"))
 PIN = re.compile(r"uses: (?P<action>[\w/-]+)@(?P<commit>[0-9a-f]{40}) # (?P<version>v\d+\.\d+\.\d+)")

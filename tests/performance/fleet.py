@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from pytest_openclaw.core.json_lines import line_of
-from pytest_openclaw.types.rows import from_row, to_row
+from pytest_openclaw.util.json_text import line_of
+from pytest_openclaw.values.rows import from_row, to_row
 from tests.performance.measures import Sample
 from tests.performance.programs import OURS, Bench, execute
 

@@ -18,7 +18,7 @@ import pytest
 import pytest_openclaw
 from pytest_openclaw import CallFailed, ProviderSetup, Request
 from pytest_openclaw.providers import BUILTIN
-from pytest_openclaw.types.documents import load_schema
+from pytest_openclaw.values.rows import load_schema
 from tests.conftest import NO_OTHER_PLUGINS
 from tests.plugin.killing import whole_run
 
@@ -208,6 +208,7 @@ class Project:
             target: the path to run.
             apart: whether to use a separate process. Inside this one a session, or under xdist its
                 controller, starts much faster, but passes a Ctrl-C on and has no terminal of its own.
+
         """
         chosen = [f"--openclaw-models={models}"] if models else []
         named = [target] if target else []

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.commands import main
+from pytest_openclaw.cli import main
 from tests.plugin.conftest import validator_of
 
 pytestmark = pytest.mark.newest

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.commands import main
-from pytest_openclaw.tools.captured import Sent, gather
-from pytest_openclaw.types.tool_calls import Tool
+from pytest_openclaw.cli import main
+from pytest_openclaw.openclaw.captured import Sent, gather
+from pytest_openclaw.values.tool_calls import Tool
 
 pytestmark = pytest.mark.newest
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.commands import main
+from pytest_openclaw.cli import main
 from tests.ci_systems import COMMANDS, all_commands, github_commands
 
 REPLY = "\n".join(COMMANDS.values())

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.commands import main
+from pytest_openclaw.cli import main
 
 HEAD = "        word, _, rest = request.prompt.partition"
 ANSWER = "        return Reply(text='Paris, and `df -h`')\n"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.core.installation import install_command
+from pytest_openclaw.util.installation import install_command
 
 NOOP = {"type": "noop"}
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.tools.catalogue import release_of
+from pytest_openclaw.openclaw.catalog import release_of
 
 pytestmark = pytest.mark.newest
 

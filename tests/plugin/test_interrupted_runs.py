@@ -35,7 +35,7 @@ def {hook}():
 # A plugin's validator that never ends, the first time.
 ENDLESS = """
 import pathlib
-import pytest_openclaw.validators.text as text
+import pytest_openclaw.judging.text as text
 
 JUDGING = pathlib.Path(__file__).parent / "judging.txt"
 check = text.Noop.check

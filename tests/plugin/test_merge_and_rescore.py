@@ -249,7 +249,7 @@ def test_a_plugin_judges_anew_from_another_folder(plain_project: Any, tmp_path: 
             id="no-list",
         ),
         pytest.param(
-            "from pytest_openclaw.validators.text import Noop\n"
+            "from pytest_openclaw.judging.text import Noop\n"
             "def pytest_openclaw_validators():\n    return [Noop]\n",
             'the validator type "noop" is claimed twice',
             id="claimed-twice",

@@ -15,8 +15,8 @@ YES = {"type": "exact", "value": "yes"}
 FULL_DISK = """
 import errno
 from pytest import MonkeyPatch
-from pytest_openclaw.recording.run_directory import RunDirectory
-from pytest_openclaw.recording.run_session import RunSession
+from pytest_openclaw.runs.directory import RunDirectory
+from pytest_openclaw.runs.session import RunSession
 
 patch = MonkeyPatch()
 whole = {owner}.{method}
@@ -252,7 +252,7 @@ def test_a_gate_over_cells_that_were_all_skipped_says_why(project: Any) -> None:
 def test_no_answer_stays_in_memory(project: Any) -> None:
     """Neither pytest's reports nor its items keep a reply once its row is written."""
     project.extend_conftest(
-        "\nimport gc\nfrom pytest_openclaw.types.replies import Reply\n"
+        "\nimport gc\nfrom pytest_openclaw.values.replies import Reply\n"
         "def pytest_unconfigure(config):\n"
         "    gc.collect()\n"
         "    kept = [o for o in gc.get_objects() if isinstance(o, Reply) and 'needle' in o.text]\n"

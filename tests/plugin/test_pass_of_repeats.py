@@ -17,7 +17,7 @@ YES = {"type": "exact", "value": "yes"}
 DICE = """
 import pathlib
 from pytest_openclaw import CallFailed, Provider, Reply, faults
-from pytest_openclaw.types.replies import Fault
+from pytest_openclaw.values.replies import Fault
 
 FOLDER = pathlib.Path(__file__).parent
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.commands import main
+from pytest_openclaw.cli import main
 from tests.plugin.test_hooks import _install
 
 pytestmark = pytest.mark.newest

@@ -120,7 +120,7 @@ def test_a_merged_run_counts_cells_that_were_run_again(plain_project: Any) -> No
         )
 
     project.pytester.runpython_c(
-        "import sys; from pytest_openclaw.commands import main; sys.exit(main(['merge', '--into=c', 'a', 'b']))"
+        "import sys; from pytest_openclaw.cli import main; sys.exit(main(['merge', '--into=c', 'a', 'b']))"
     )
 
     assert '"n_rerun": 2' in (project.folder / "runs" / "c" / "summary.json").read_text()

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.recording.run_directory import RunDirectory
+from pytest_openclaw.runs.directory import RunDirectory
 from tests.plugin.school import NOOP, SUITE, TEACHER, YES, asked, begin, cut, lines, resume, timeless
 
 pytestmark = pytest.mark.newest

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.tools.catalogue import load_catalogue
-from pytest_openclaw.types.tool_calls import ToolCall
-from pytest_openclaw.types.worlds import World
+from pytest_openclaw.openclaw.catalog import load_catalogue
+from pytest_openclaw.values.tool_calls import ToolCall
+from pytest_openclaw.values.worlds import World
 from pytest_openclaw.worlds.playing import final_state
 from tests.providers.servers.apis import CHAT_USAGE, chat_chunk, chat_usage
 from tests.providers.servers.misbehaving import MisbehavingServer, Request, Script, sse

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import yaml
 
-from pytest_openclaw.commands import _parsers
+from pytest_openclaw.cli import _parsers
 from pytest_openclaw.options import OPTIONS
 from tests.conftest import NO_OTHER_PLUGINS, require_engine
 from tests.e2e.sessions import KEPT
@@ -28,7 +28,7 @@ ROOT = Path(__file__).parent.parent.parent
 BENCHMARKS = ROOT / ".github/workflows/benchmarks.yml"
 TESTS = ROOT / ".github/workflows/tests.yml"
 NIGHTLY = ROOT / ".github/workflows/nightly.yml"
-STARTER = ROOT / "pytest_openclaw/commands/starter/openclaw.yml"
+STARTER = ROOT / "pytest_openclaw/cli/starter/openclaw.yml"
 SUITES = ("core", "tools", "native")
 N_PROMPTS = 12
 MARKER = "<!-- pytest-openclaw -->"

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_openclaw.core.errors import TargetError
 from pytest_openclaw.providers.address import (
     Address,
     is_loopback,
@@ -14,7 +13,8 @@ from pytest_openclaw.providers.address import (
     parse_address,
     parse_ollama_host,
 )
-from pytest_openclaw.types.protocols import ProviderSetup
+from pytest_openclaw.util.errors import TargetError
+from pytest_openclaw.values.protocols import ProviderSetup
 from tests.providers.servers.apis import CHAT, GEMINI, MESSAGES, RESPONSES
 from tests.providers.servers.ollama import OLLAMA
 

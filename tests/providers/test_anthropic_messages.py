@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_openclaw.providers.anthropic_messages import is_message, messages_body, read_messages
-from pytest_openclaw.types.replies import Turn, Usage
-from pytest_openclaw.types.requests import Request
-from pytest_openclaw.types.tool_calls import Tool, ToolCall
-from pytest_openclaw.types.worlds import World
+from pytest_openclaw.values.replies import Turn, Usage
+from pytest_openclaw.values.requests import Request
+from pytest_openclaw.values.tool_calls import Tool, ToolCall
+from pytest_openclaw.values.worlds import World
 from tests.providers.servers.apis import MESSAGES, ask, event, play, reading
 from tests.providers.servers.misbehaving import Script, pieces, sse
 

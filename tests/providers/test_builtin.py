@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from pytest_openclaw.providers import BUILTIN
-from pytest_openclaw.types.protocols import ProviderSetup
+from pytest_openclaw.values.protocols import ProviderSetup
 
 
 @pytest.mark.parametrize("builtin", BUILTIN, ids=lambda builtin: builtin.name)

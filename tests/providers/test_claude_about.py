@@ -8,9 +8,9 @@ import sys
 
 import pytest
 
-from pytest_openclaw.core.errors import TargetError
-from pytest_openclaw.types.faults import CallFailed
-from pytest_openclaw.types.requests import Request
+from pytest_openclaw.util.errors import TargetError
+from pytest_openclaw.values.faults import CallFailed
+from pytest_openclaw.values.requests import Request
 from tests.providers.fake_claude import DUMMY_KEY, ask, environ_of, provider_of
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the fake is named in POSIX quoting")

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from pytest_openclaw.openclaw.catalog import load_catalogue
 from pytest_openclaw.providers.claude_code_cli import NO_MESSAGES
 from pytest_openclaw.providers.mcp_tools import dump_offer
-from pytest_openclaw.tools.catalogue import load_catalogue
-from pytest_openclaw.types.replies import Reply, Turn
-from pytest_openclaw.types.requests import Request
-from pytest_openclaw.types.tool_calls import Tool
-from pytest_openclaw.types.worlds import World
+from pytest_openclaw.values.replies import Reply, Turn
+from pytest_openclaw.values.requests import Request
+from pytest_openclaw.values.tool_calls import Tool
+from pytest_openclaw.values.worlds import World
 from tests.providers.fake_claude import DUMMY_KEY, ask, command, environ_of, provider_of
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the fake is named in POSIX quoting")

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from pytest_openclaw.providers import processes
-from pytest_openclaw.types.requests import Request
+from pytest_openclaw.values.requests import Request
 from tests.providers.fake_claude import ask, dies, environ_of, provider_of
 
 pytestmark = [

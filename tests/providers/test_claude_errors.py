@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from pytest_openclaw.types.replies import Fault
+from pytest_openclaw.values.replies import Fault
 from tests.providers.fake_claude import ask, environ_of
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the fake is named in POSIX quoting")

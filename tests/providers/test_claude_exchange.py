@@ -11,13 +11,13 @@ from itertools import count
 import pytest
 
 from pytest_openclaw.asking.attempt import ask_once
+from pytest_openclaw.openclaw.catalog import load_catalogue
 from pytest_openclaw.providers.claude.stream import Stream
 from pytest_openclaw.providers.exchange import Exchange
-from pytest_openclaw.tools.catalogue import load_catalogue
-from pytest_openclaw.types.replies import Fault
-from pytest_openclaw.types.requests import Request
-from pytest_openclaw.types.tool_calls import ToolCall
-from pytest_openclaw.types.worlds import Command, World
+from pytest_openclaw.values.replies import Fault
+from pytest_openclaw.values.requests import Request
+from pytest_openclaw.values.tool_calls import ToolCall
+from pytest_openclaw.values.worlds import Command, World
 from pytest_openclaw.worlds.playing import answered_calls, final_state
 from tests.providers.fake_claude import ask, environ_of, provider_of
 from tests.providers.fake_claude.cli import event, result, synthetic
@@ -135,7 +135,7 @@ def test_a_world_without_tools_is_one_turn():
 
 HASTY = """
 import runpy
-from pytest_openclaw.core import bounded_regex
+from pytest_openclaw.util import bounded_regex
 bounded_regex.PATTERN_TIMEOUT_S = 0.05
 runpy.run_module("pytest_openclaw.providers.mcp_tools", run_name="__main__")
 """

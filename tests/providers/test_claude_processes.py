@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from pytest_openclaw.providers import processes
 from pytest_openclaw.providers.processes import Program, Running
-from pytest_openclaw.types.faults import CallFailed
+from pytest_openclaw.values.faults import CallFailed
 from tests.providers.fake_claude import dies, is_alive
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="process groups are POSIX")

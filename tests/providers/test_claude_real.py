@@ -12,11 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from pytest_openclaw.types.faults import CallFailed
-from pytest_openclaw.types.images import Image
-from pytest_openclaw.types.replies import Reply
-from pytest_openclaw.types.requests import Request
-from pytest_openclaw.types.tool_calls import ToolCall
+from pytest_openclaw.values.faults import CallFailed
+from pytest_openclaw.values.replies import Image, Reply
+from pytest_openclaw.values.requests import Request
+from pytest_openclaw.values.tool_calls import ToolCall
 from tests.conftest import require_claude
 from tests.e2e.processes import children
 from tests.images import png

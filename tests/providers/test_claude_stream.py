@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pytest_openclaw.providers.claude.stream import Stream
 from pytest_openclaw.providers.exchange import Exchange
-from pytest_openclaw.types.tool_calls import ToolCall
+from pytest_openclaw.values.tool_calls import ToolCall
 from tests.providers.fake_claude.cli import assistant, event, result, synthetic
 
 REQUESTING = {"type": "system", "subtype": "status", "status": "requesting"}

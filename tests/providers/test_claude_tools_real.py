@@ -14,10 +14,10 @@ import time
 import psutil
 import pytest
 
-from pytest_openclaw.tools.catalogue import load_catalogue
-from pytest_openclaw.types.requests import Request
-from pytest_openclaw.types.tool_calls import Tool, ToolCall
-from pytest_openclaw.types.worlds import Command, World
+from pytest_openclaw.openclaw.catalog import load_catalogue
+from pytest_openclaw.values.requests import Request
+from pytest_openclaw.values.tool_calls import Tool, ToolCall
+from pytest_openclaw.values.worlds import Command, World
 from pytest_openclaw.worlds.playing import Playing, answered_calls, final_state
 from tests.conftest import require_claude
 from tests.providers.fake_claude import DUMMY_KEY, ask, dies, provider_of

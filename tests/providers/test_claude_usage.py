@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_openclaw.providers.claude.stream import charged
-from pytest_openclaw.types.replies import Usage
+from pytest_openclaw.values.replies import Usage
 
 RECEIVED = Usage(
     model="claude-opus-4-5-20251101",

@@ -14,10 +14,10 @@ from pytest_openclaw.providers.ollama_native import OllamaNative, ollama_body
 from pytest_openclaw.providers.ollama_openai import OllamaOpenAI, chat_body
 from pytest_openclaw.providers.openai_responses import responses_body
 from pytest_openclaw.suites.conversation import read_messages
-from pytest_openclaw.types.protocols import ProviderSetup
-from pytest_openclaw.types.replies import Turn
-from pytest_openclaw.types.requests import Request
-from pytest_openclaw.types.tool_calls import Tool, ToolCall
+from pytest_openclaw.values.protocols import ProviderSetup
+from pytest_openclaw.values.replies import Turn
+from pytest_openclaw.values.requests import Request
+from pytest_openclaw.values.tool_calls import Tool, ToolCall
 from tests.providers.servers.apis import APIS, Api, ask, texts_in
 from tests.providers.servers.misbehaving import Script
 

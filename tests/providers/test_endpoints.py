@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from pytest_openclaw.providers.ollama_openai import OllamaOpenAI
-from pytest_openclaw.types.protocols import ProviderSetup
-from pytest_openclaw.types.replies import Reply, Turn
-from pytest_openclaw.types.tool_calls import Tool, ToolCall
-from pytest_openclaw.types.worlds import World
+from pytest_openclaw.values.protocols import ProviderSetup
+from pytest_openclaw.values.replies import Reply, Turn
+from pytest_openclaw.values.tool_calls import Tool, ToolCall
+from pytest_openclaw.values.worlds import World
 from tests.providers.servers.apis import ask, chat_chunk, chat_usage, play
 from tests.providers.servers.misbehaving import MisbehavingServer, Request, Script, sse
 
@@ -48,6 +48,7 @@ class Dialect:
         rejection: its answer to another field.
         sent: the fields that our requests have in the end.
         counts: input, output, reasoning and cached tokens that it reports.
+
     """
 
     stream: bytes

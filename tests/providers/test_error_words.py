@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.types.replies import Fault, Reply
+from pytest_openclaw.values.replies import Fault, Reply
 from tests.providers.servers.apis import CHAT, Api, ask, described
 from tests.providers.servers.misbehaving import Script, sse
 from tests.providers.servers.ollama import OllamaServer, answer, lines, native, said

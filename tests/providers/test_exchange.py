@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_openclaw.providers.exchange import Exchange
-from pytest_openclaw.types.replies import Timing
+from pytest_openclaw.values.replies import Timing
 
 
 class Clock:

@@ -8,7 +8,7 @@ import hashlib
 import pytest
 
 from pytest_openclaw.providers import fingerprint as module
-from pytest_openclaw.types.faults import CallFailed
+from pytest_openclaw.values.faults import CallFailed
 from tests.providers.servers.apis import CHAT, GEMINI, MESSAGES
 from tests.providers.servers.misbehaving import Hang, Script
 from tests.providers.servers.ollama import OLLAMA

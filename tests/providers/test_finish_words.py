@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.types.faults import outcome_of
-from pytest_openclaw.types.replies import Fault, Reply
+from pytest_openclaw.values.faults import outcome_of
+from pytest_openclaw.values.replies import Fault, Reply
 from tests.providers.servers.apis import (
     CHAT,
     GEMINI,

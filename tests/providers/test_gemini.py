@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_openclaw.providers.gemini import gemini_body, read_gemini
-from pytest_openclaw.types.replies import Fault, Turn
-from pytest_openclaw.types.requests import Request
-from pytest_openclaw.types.tool_calls import Tool, ToolCall
-from pytest_openclaw.types.worlds import World
+from pytest_openclaw.values.replies import Fault, Turn
+from pytest_openclaw.values.requests import Request
+from pytest_openclaw.values.tool_calls import Tool, ToolCall
+from pytest_openclaw.values.worlds import World
 from tests.providers.servers.apis import GEMINI, GEMINI_USAGE, ask, gemini_answer, play, reading
 from tests.providers.servers.misbehaving import Script, pieces, sse
 

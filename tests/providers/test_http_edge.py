@@ -7,9 +7,9 @@ import threading
 
 import pytest
 
-from pytest_openclaw.types.faults import CallFailed
-from pytest_openclaw.types.replies import Reply
-from pytest_openclaw.types.requests import Request
+from pytest_openclaw.values.faults import CallFailed
+from pytest_openclaw.values.replies import Reply
+from pytest_openclaw.values.requests import Request
 from tests.providers.servers.apis import CHAT, ask
 from tests.providers.servers.misbehaving import Close, Hang, Reset, Script, Wait, head
 

@@ -12,10 +12,9 @@ from pytest_openclaw.providers import BUILTIN
 from pytest_openclaw.providers.lengths import IMAGE_TOKENS, fewest_tokens, most_tokens
 from pytest_openclaw.providers.llama_cpp.provider import LlamaCpp
 from pytest_openclaw.providers.ollama_openai import OllamaOpenAI
-from pytest_openclaw.types.images import Image
-from pytest_openclaw.types.protocols import ProviderSetup
-from pytest_openclaw.types.replies import Reply, Turn
-from pytest_openclaw.types.requests import Request
+from pytest_openclaw.values.protocols import ProviderSetup
+from pytest_openclaw.values.replies import Image, Reply, Turn
+from pytest_openclaw.values.requests import Request
 from tests.images import JPEG, png
 from tests.providers.servers.apis import ask, described, of_events
 from tests.providers.servers.misbehaving import Script

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from pytest_openclaw.types.protocols import ProviderSetup
+from pytest_openclaw.values.protocols import ProviderSetup
 from tests.providers.servers.apis import CHAT, GEMINI, MESSAGES, RESPONSES, ask, described
 from tests.providers.servers.misbehaving import Script
 from tests.providers.servers.ollama import OLLAMA

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_openclaw.providers.lengths import TEMPLATE_BYTES, fewest_tokens, most_tokens
-from pytest_openclaw.types.replies import Turn
-from pytest_openclaw.types.requests import Request
-from pytest_openclaw.types.tool_calls import Tool, ToolCall
+from pytest_openclaw.values.replies import Turn
+from pytest_openclaw.values.requests import Request
+from pytest_openclaw.values.tool_calls import Tool, ToolCall
 
 CALL = ToolCall(name="read", arguments='{"path": "a b c"}')
 

@@ -13,14 +13,14 @@ from unittest.mock import AsyncMock
 
 import pytest
 
-from pytest_openclaw.core.errors import EngineCrashError, EngineError, TargetError
 from pytest_openclaw.providers.llama_cpp import provider as llama_cpp
 from pytest_openclaw.providers.llama_cpp.provider import LlamaCpp
-from pytest_openclaw.types.faults import CallFailed
-from pytest_openclaw.types.protocols import ProviderSetup
-from pytest_openclaw.types.replies import Turn
-from pytest_openclaw.types.requests import Request
-from pytest_openclaw.types.tool_calls import Tool, ToolCall
+from pytest_openclaw.util.errors import EngineCrashError, EngineError, TargetError
+from pytest_openclaw.values.faults import CallFailed
+from pytest_openclaw.values.protocols import ProviderSetup
+from pytest_openclaw.values.replies import Turn
+from pytest_openclaw.values.requests import Request
+from pytest_openclaw.values.tool_calls import Tool, ToolCall
 from tests.providers.servers.apis import CHAT
 from tests.providers.servers.misbehaving import MisbehavingServer, Script
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_openclaw.openclaw.catalog import load_catalogue
 from pytest_openclaw.providers.mcp_tools import (
     NOT_PLAYED,
     VERSIONS,
@@ -18,9 +19,8 @@ from pytest_openclaw.providers.mcp_tools import (
     load_offer,
     what_broke,
 )
-from pytest_openclaw.tools.catalogue import load_catalogue
-from pytest_openclaw.types.tool_calls import Tool
-from pytest_openclaw.types.worlds import Answer, Command, World
+from pytest_openclaw.values.tool_calls import Tool
+from pytest_openclaw.values.worlds import Answer, Command, World
 
 READ = Tool(
     name="read",

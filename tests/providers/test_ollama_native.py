@@ -17,9 +17,9 @@ from pytest_openclaw.providers.exchange import Exchange
 from pytest_openclaw.providers.ollama_native import OllamaNative, ollama_body, read_ollama
 from pytest_openclaw.providers.ollama_openai import OllamaOpenAI
 from pytest_openclaw.providers.stream import EventReader
-from pytest_openclaw.types.protocols import ProviderSetup
-from pytest_openclaw.types.requests import Request
-from pytest_openclaw.types.tool_calls import Tool, ToolCall
+from pytest_openclaw.values.protocols import ProviderSetup
+from pytest_openclaw.values.requests import Request
+from pytest_openclaw.values.tool_calls import Tool, ToolCall
 from tests.providers.servers.apis import ask, reading
 from tests.providers.servers.misbehaving import Script, Wait, pieces
 from tests.providers.servers.ollama import (

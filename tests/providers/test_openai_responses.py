@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_openclaw.providers.openai_responses import read_responses, responses_body
-from pytest_openclaw.types.faults import WireError, refused_by_server
-from pytest_openclaw.types.requests import Request
-from pytest_openclaw.types.tool_calls import ToolCall
+from pytest_openclaw.values.faults import WireError, refused_by_server
+from pytest_openclaw.values.requests import Request
+from pytest_openclaw.values.tool_calls import ToolCall
 from tests.providers.servers.apis import RESPONSES, RESPONSES_USAGE, ask, delta, event, reading
 from tests.providers.servers.misbehaving import Script, sse
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from pytest_openclaw.judging.judge import judge
+from pytest_openclaw.judging.registry import BUILTIN, build_registry
 from pytest_openclaw.suites.prompt import read_prompt
-from pytest_openclaw.types.replies import Reply
-from pytest_openclaw.validators import BUILTIN, build_registry
+from pytest_openclaw.values.replies import Reply
 from tests.providers.servers.apis import Api, ask, play
 from tests.providers.servers.misbehaving import Script
 

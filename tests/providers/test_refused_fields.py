@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.types.replies import Fault
+from pytest_openclaw.values.replies import Fault
 from tests.providers.servers.apis import GEMINI, MESSAGES, RESPONSES, Api, ask
 from tests.providers.servers.misbehaving import Script
 from tests.providers.servers.ollama import OLLAMA

@@ -9,16 +9,14 @@ from typing import Any
 
 import pytest
 
+from pytest_openclaw.openclaw.catalog import load_catalogue
 from pytest_openclaw.providers.anthropic_messages import messages_body
 from pytest_openclaw.providers.gemini import gemini_body
 from pytest_openclaw.providers.wire_errors import error_of_object
-from pytest_openclaw.tools.catalogue import load_catalogue
-from pytest_openclaw.types.faults import refused_by_server
-from pytest_openclaw.types.finish_words import meaning_of
-from pytest_openclaw.types.images import Image
-from pytest_openclaw.types.replies import Turn
-from pytest_openclaw.types.requests import Request
-from pytest_openclaw.types.tool_calls import Tool
+from pytest_openclaw.values.faults import refused_by_server
+from pytest_openclaw.values.replies import Image, Turn, meaning_of
+from pytest_openclaw.values.requests import Request
+from pytest_openclaw.values.tool_calls import Tool
 from tests.images import png
 from tests.providers import test_gemini as gemini
 from tests.providers.servers.apis import GEMINI, MESSAGES

@@ -6,15 +6,15 @@ from dataclasses import fields
 
 import pytest
 
-from pytest_openclaw.asking.requests import request_for
+from pytest_openclaw.asking.asker import request_for
+from pytest_openclaw.judging.registry import BUILTIN, build_registry
+from pytest_openclaw.openclaw.surfaces import substitute_surface
 from pytest_openclaw.suites import parse_suite
-from pytest_openclaw.suites.surfaced import on_surface
-from pytest_openclaw.tools.surface_sources import substitute_surface
-from pytest_openclaw.types.prompts import Cell
-from pytest_openclaw.types.replies import Reply
-from pytest_openclaw.types.settings import Settings
-from pytest_openclaw.types.targets import OPENCLAW, Target
-from pytest_openclaw.validators import BUILTIN, build_registry
+from pytest_openclaw.suites.offered import on_surface
+from pytest_openclaw.values.prompts import Cell
+from pytest_openclaw.values.replies import Reply
+from pytest_openclaw.values.requests import OPENCLAW, Target
+from pytest_openclaw.values.settings import Settings
 from tests.providers.servers.apis import of_events, play, texts_in, tools_in
 from tests.providers.servers.misbehaving import Script
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_openclaw.core.text import valid_text
+from pytest_openclaw.util.text import valid_text
 
 
 @pytest.mark.parametrize(

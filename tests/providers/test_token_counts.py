@@ -6,11 +6,10 @@ import asyncio
 
 import pytest
 
-from pytest_openclaw.asking.attempt import ask_once
-from pytest_openclaw.asking.prompt_cache import PromptCache
-from pytest_openclaw.types.replies import Fault, Reply
-from pytest_openclaw.types.requests import Request
-from pytest_openclaw.types.tool_calls import Tool
+from pytest_openclaw.asking.attempt import PromptCache, ask_once
+from pytest_openclaw.values.replies import Fault, Reply
+from pytest_openclaw.values.requests import Request
+from pytest_openclaw.values.tool_calls import Tool
 from tests.providers.servers.apis import CHAT, GEMINI, MESSAGES, RESPONSES, ask, chat_chunk, sse
 from tests.providers.servers.misbehaving import Script
 from tests.providers.servers.ollama import OllamaServer, answer, done, lines, native

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from pytest_openclaw.providers.earlier_turns import with_ids
 from pytest_openclaw.providers.ollama_openai import chat_body
 from pytest_openclaw.providers.openai_responses import OpenAIResponses, responses_body
-from pytest_openclaw.types.replies import Turn
-from pytest_openclaw.types.requests import Request
-from pytest_openclaw.types.tool_calls import Tool, ToolCall
+from pytest_openclaw.values.replies import Turn
+from pytest_openclaw.values.requests import Request
+from pytest_openclaw.values.tool_calls import Tool, ToolCall
 from tests.providers.servers.apis import APIS, ask, tools_in
 from tests.providers.servers.misbehaving import Script
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_openclaw.providers.ollama_openai import read_chat
-from pytest_openclaw.types.tool_calls import ToolCall
+from pytest_openclaw.values.tool_calls import ToolCall
 from tests.providers.servers.apis import (
     CHAT,
     GEMINI,

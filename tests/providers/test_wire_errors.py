@@ -15,7 +15,7 @@ from pytest_openclaw.providers.wire_errors import (
     retry_after_s,
     shortened,
 )
-from pytest_openclaw.types.faults import WireError
+from pytest_openclaw.values.faults import WireError
 
 
 def body(**error):

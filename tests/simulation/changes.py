@@ -11,12 +11,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from pytest_openclaw.stats.compared_runs import compare_records
-from pytest_openclaw.stats.pairing import Obstacles
-from pytest_openclaw.stats.summarizing import summarize_run
-from pytest_openclaw.types.records import Record
-from pytest_openclaw.types.settings import Gates
-from pytest_openclaw.types.targets import Target
+from pytest_openclaw.stats.comparison import Obstacles, compare_records
+from pytest_openclaw.stats.summary import summarize_run
+from pytest_openclaw.values.requests import Target
+from pytest_openclaw.values.rows import Record
+from pytest_openclaw.values.settings import Gates
 from tests.unit.reports.summaries import record
 
 GATES = Gates(fail_on="regression")
@@ -82,6 +81,7 @@ def simulate(
         n_runs: pairs.
         seed: of all that is random.
         change: the true difference, which the interval is to hold.
+
     """
     rng = random.Random(f"{seed} {n_prompts} {repeats} {n_targets}")
     targets = TARGETS[:n_targets]

@@ -9,12 +9,11 @@ from functools import cache
 import numpy as np
 from scipy import stats
 
-from pytest_openclaw.stats.distributions import PERCENTILES
 from pytest_openclaw.stats.groups import Group, Snapshots, summarize_group
 from pytest_openclaw.stats.intervals import Cluster, Interval, clustered_95
-from pytest_openclaw.stats.percentiles import percentile_interval
-from pytest_openclaw.types.records import Record
-from pytest_openclaw.types.tool_calls import ToolOutcome
+from pytest_openclaw.stats.percentiles import PERCENTILES, percentile_interval
+from pytest_openclaw.values.rows import Record
+from pytest_openclaw.values.tool_calls import ToolOutcome
 from tests.simulation.models import Design, Generator, Latencies, draw_counts
 from tests.unit.reports.summaries import TARGET, cell
 
@@ -31,6 +30,7 @@ class Coverage:
     Attributes:
         by_rate: the true rate → its share.
         n_runs: for each rate; None if the shares are exact.
+
     """
 
     design: Design

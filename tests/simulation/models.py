@@ -28,6 +28,7 @@ class Design:
 
     Attributes:
         resemblance: the intraclass correlation of a prompt's repeats; 1 makes them equal.
+
     """
 
     n_prompts: int
@@ -69,6 +70,7 @@ class Latencies:
     Attributes:
         resemblance: the correlation of a prompt's repeats, before they are made long-tailed.
         tick_ms: times are whole multiples of it; a coarse one makes ties.
+
     """
 
     resemblance: float

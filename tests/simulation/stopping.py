@@ -13,11 +13,11 @@ from itertools import chain
 
 import numpy as np
 
-from pytest_openclaw.recording.early_stopping import EarlyStopping
+from pytest_openclaw.runs.session import EarlyStopping
 from pytest_openclaw.stats.groups import Snapshots, summarize_group
 from pytest_openclaw.stats.tiers import TIER_FLOORS
-from pytest_openclaw.types.records import Record
-from pytest_openclaw.types.settings import Settings
+from pytest_openclaw.values.rows import Record
+from pytest_openclaw.values.settings import Settings
 from tests.simulation.models import Generator
 from tests.unit.reports.summaries import TARGET, cell
 
@@ -38,6 +38,7 @@ class Stopped:
             floor of a tier, and the true rate lies at it.
         conclusive: the share with a conclusive tier.
         repeats: the mean number of repeats of a prompt.
+
     """
 
     n: int

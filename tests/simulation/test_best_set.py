@@ -7,7 +7,7 @@ from math import sqrt
 import numpy as np
 import pytest
 
-from pytest_openclaw.types.targets import Target
+from pytest_openclaw.values.requests import Target
 from tests.unit.reports.summaries import cell, summary_of
 
 pytestmark = [pytest.mark.newest, pytest.mark.simulation, pytest.mark.xdist_group("simulation")]

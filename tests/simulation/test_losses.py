@@ -7,10 +7,9 @@ from math import sqrt
 
 import pytest
 
-from pytest_openclaw.stats.compared_runs import compare_records
-from pytest_openclaw.stats.pairing import Obstacles, pair_cells
-from pytest_openclaw.stats.summarizing import summarize_run
-from pytest_openclaw.types.settings import Gates
+from pytest_openclaw.stats.comparison import Obstacles, compare_records, pair_cells
+from pytest_openclaw.stats.summary import summarize_run
+from pytest_openclaw.values.settings import Gates
 from tests.simulation.changes import TARGETS, Verdicts, beta, losing, rows_of
 
 pytestmark = [pytest.mark.newest, pytest.mark.simulation, pytest.mark.xdist_group("simulation")]

@@ -7,7 +7,7 @@ from math import sqrt
 import numpy as np
 import pytest
 
-from pytest_openclaw.types.settings import Settings
+from pytest_openclaw.values.settings import Settings
 from tests.simulation.stopping import LIMITS, RESEMBLANCES, SEED, simulate
 
 pytestmark = [pytest.mark.newest, pytest.mark.simulation, pytest.mark.xdist_group("simulation")]

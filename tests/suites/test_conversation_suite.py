@@ -11,18 +11,17 @@ from typing import Any
 
 import pytest
 
+from pytest_openclaw.asking.asker import request_for
 from pytest_openclaw.asking.exchanges import hold_exchange
-from pytest_openclaw.asking.requests import request_for
 from pytest_openclaw.judging.judge import Judgment, judge
+from pytest_openclaw.judging.registry import BUILTIN, build_registry
 from pytest_openclaw.providers.ollama_openai import chat_body
 from pytest_openclaw.suites import load_suite
-from pytest_openclaw.types.prompts import Cell, Prompt
-from pytest_openclaw.types.replies import CallResult, Reply, Timing
-from pytest_openclaw.types.requests import Request
-from pytest_openclaw.types.settings import Settings
-from pytest_openclaw.types.targets import Target
-from pytest_openclaw.types.tool_calls import ToolCall
-from pytest_openclaw.validators import BUILTIN, build_registry
+from pytest_openclaw.values.prompts import Cell, Prompt
+from pytest_openclaw.values.replies import CallResult, Reply, Timing
+from pytest_openclaw.values.requests import Request, Target
+from pytest_openclaw.values.settings import Settings
+from pytest_openclaw.values.tool_calls import ToolCall
 
 pytestmark = pytest.mark.newest
 

@@ -14,15 +14,15 @@ import pytest
 
 from pytest_openclaw.asking.exchanges import hold_exchange
 from pytest_openclaw.judging.judge import judge
+from pytest_openclaw.judging.keys import restrains
+from pytest_openclaw.judging.registry import BUILTIN, build_registry
+from pytest_openclaw.openclaw.catalog import load_catalogue
 from pytest_openclaw.stats.intervals import wilson_95
-from pytest_openclaw.stats.looks import joint_z
-from pytest_openclaw.stats.tiers import MOST_NEEDLESS, is_conclusive
+from pytest_openclaw.stats.tiers import MOST_NEEDLESS, is_conclusive, joint_z
 from pytest_openclaw.suites import load_suite
-from pytest_openclaw.tools.catalogue import load_catalogue
-from pytest_openclaw.types.replies import CallResult, Reply, Timing
-from pytest_openclaw.types.requests import Request
-from pytest_openclaw.types.tool_calls import ToolCall
-from pytest_openclaw.validators import BUILTIN, build_registry, restrains
+from pytest_openclaw.values.replies import CallResult, Reply, Timing
+from pytest_openclaw.values.requests import Request
+from pytest_openclaw.values.tool_calls import ToolCall
 
 pytestmark = pytest.mark.newest
 

@@ -11,13 +11,12 @@ from pathlib import Path
 import pytest
 
 from pytest_openclaw.judging.judge import affects_tier, judge
-from pytest_openclaw.stats.places import SUITES as SHIPPED
-from pytest_openclaw.stats.proofs import PROVEN_PROMPTS
+from pytest_openclaw.judging.registry import BUILTIN, build_registry, build_validator
+from pytest_openclaw.stats.routing import SUITES as SHIPPED
+from pytest_openclaw.stats.tool_use import PROVEN_PROMPTS
 from pytest_openclaw.suites import load_suite
-from pytest_openclaw.types.prompts import ModelRole
-from pytest_openclaw.types.replies import Reply
-from pytest_openclaw.validators import BUILTIN, build_registry
-from pytest_openclaw.validators.registry import build_validator
+from pytest_openclaw.values.prompts import ModelRole
+from pytest_openclaw.values.replies import Reply
 
 pytestmark = pytest.mark.newest
 

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from pytest_openclaw.judging.judge import judge
+from pytest_openclaw.judging.keys import restrains
+from pytest_openclaw.judging.registry import BUILTIN, build_registry
 from pytest_openclaw.suites import load_suite
-from pytest_openclaw.types.replies import Reply
-from pytest_openclaw.validators import BUILTIN, build_registry, restrains
+from pytest_openclaw.values.replies import Reply
 
 pytestmark = pytest.mark.newest
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from pytest_openclaw.judging.judge import judge
-from pytest_openclaw.validators.registry import build_validator
+from pytest_openclaw.judging.registry import build_validator
 from tests.suites.test_native_suites import NAMED, REGISTRY, REPLIES, SUITES, reply_of, suite_of
 
 pytestmark = pytest.mark.newest

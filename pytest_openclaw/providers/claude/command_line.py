@@ -12,20 +12,20 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.core.private import write_private
-from pytest_openclaw.core.text import valid_text
 from pytest_openclaw.providers.address import parse_address
 from pytest_openclaw.providers.anthropic_messages import image_block
 from pytest_openclaw.providers.mcp_tools import NAME, dump_offer
 from pytest_openclaw.providers.processes import find_program
+from pytest_openclaw.util.files import write_private
+from pytest_openclaw.util.text import valid_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from pytest_openclaw.types.images import Image
-    from pytest_openclaw.types.protocols import ProviderSetup
-    from pytest_openclaw.types.requests import Request
-    from pytest_openclaw.types.tool_calls import Tool
+    from pytest_openclaw.values.protocols import ProviderSetup
+    from pytest_openclaw.values.replies import Image
+    from pytest_openclaw.values.requests import Request
+    from pytest_openclaw.values.tool_calls import Tool
 
 COMMAND_ENV = "OPENCLAW_CLAUDE_COMMAND"
 KEY_ENV = "ANTHROPIC_API_KEY"
@@ -82,6 +82,7 @@ class Access:
 
     Raises:
         TargetError: the address is invalid.
+
     """
 
     def __init__(self, setup: ProviderSetup) -> None:
@@ -125,6 +126,7 @@ class Access:
 
         Args:
             folder: of the call, with `FOLDERS` in it.
+
         """
         tmp = str(folder / TMP)
         switches = {"CLAUDE_CODE_TMPDIR": tmp, **_SWITCHES}
@@ -157,6 +159,7 @@ def find_command(setup: ProviderSetup) -> tuple[str, ...]:
 
     Raises:
         CallFailed: there is no such program.
+
     """
     command = setup.environ.get(COMMAND_ENV) or setup.options.get("claude_command") or "claude"
     install = f"the Claude CLI (npm install -g @anthropic-ai/claude-code), or set {COMMAND_ENV}"
@@ -219,6 +222,7 @@ def write_files(
         environ: the server gets only the variables that Python needs to start.
         inherited: names of the CLI's environment, including keys, which it would pass on to servers; all
             are emptied.
+
     """
     if request.system:
         write_private(folder / SYSTEM, valid_text(request.system).encode())
@@ -250,6 +254,7 @@ def stdin_of(text: str, images: Sequence[Image] = (), *, is_line: bool = False) 
         text: one that begins with `/` would be read as the CLI's own command.
         images: pictures of the message; only a line of JSON has them.
         is_line: whether it is a line of JSON.
+
     """
     text = valid_text(f"\n{text}" if text.startswith("/") else text)
     if not is_line:

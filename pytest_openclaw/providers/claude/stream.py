@@ -17,27 +17,27 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.core.signals import how_it_ended
-from pytest_openclaw.core.text import valid_text
+from pytest_openclaw.openclaw.dispatch import dispatch
+from pytest_openclaw.openclaw.recovery import at_last_step
 from pytest_openclaw.providers.claude.command_line import PREFIX
 from pytest_openclaw.providers.json_values import count_in, object_in, objects_in, text_in
 from pytest_openclaw.providers.prices import summed
 from pytest_openclaw.providers.wire_errors import load_object, shortened
-from pytest_openclaw.tools.dispatch import dispatch
-from pytest_openclaw.tools.loops import at_last_step
-from pytest_openclaw.types import faults
-from pytest_openclaw.types.faults import WireError
-from pytest_openclaw.types.replies import Usage
+from pytest_openclaw.util.signals import how_it_ended
+from pytest_openclaw.util.text import valid_text
+from pytest_openclaw.values import faults
+from pytest_openclaw.values.faults import WireError
+from pytest_openclaw.values.replies import Usage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.providers.claude.command_line import Access
     from pytest_openclaw.providers.exchange import Exchange
     from pytest_openclaw.providers.processes import Running
-    from pytest_openclaw.types.replies import EndedBy, Fault, Reply, Timing, Turn
-    from pytest_openclaw.types.requests import Request
+    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.values.replies import EndedBy, Fault, Reply, Timing, Turn
+    from pytest_openclaw.values.requests import Request
 
 #: the model name on assistant lines that the CLI wrote itself
 SYNTHETIC = "<synthetic>"
@@ -67,6 +67,7 @@ class Stream:
         by_itself: whether the CLI answered instead of the model.
         received: number of lines of the format; `skipped` is the number of other lines.
         last_skipped: the text of the latest of those.
+
     """
 
     def __init__(
@@ -106,6 +107,7 @@ class Stream:
 
         Args:
             at_limit: whether the CLI ended because the model needed more turns than allowed.
+
         """
         if not self._is_exchange:
             return self.exchange.reply()
@@ -385,6 +387,7 @@ def charged(received: Sequence[Usage], result: Mapping[str, Any] | None) -> tupl
     Args:
         received: of the received messages, each with its model.
         result: the CLI's last line, if it came.
+
     """
     models = object_in((result or {}).get("modelUsage"))
     # The CLI adds `[1m]` to a name for a longer context.
@@ -441,6 +444,7 @@ class Ending:
 
     Attributes:
         name: the provider's.
+
     """
 
     stream: Stream

@@ -7,9 +7,9 @@ import re
 import signal
 from pathlib import Path
 
-from pytest_openclaw.core.errors import EngineError
-from pytest_openclaw.core.signals import how_it_ended
 from pytest_openclaw.providers.llama_cpp.weights import engine_is_installed, install_engine
+from pytest_openclaw.util.errors import EngineError
+from pytest_openclaw.util.signals import how_it_ended
 
 _CPUINFO = Path("/proc/cpuinfo")
 _ELSEWHERE = "Use a machine that has it, or a server of your own: --openclaw-models=ollama_openai/MODEL"
@@ -40,6 +40,7 @@ def check_before_start(*, cpuinfo: str | None = None, machine: str | None = None
 
     Raises:
         EngineError: the package is not installed, or the CPU lacks AVX2.
+
     """
     if not engine_is_installed():
         raise EngineError(f"the embedded engine is not installed. Run: {install_engine()}")
@@ -59,6 +60,7 @@ def why_it_ended(returncode: int, log: str, weights: str) -> str:
         returncode: of `subprocess`; negative for a signal.
         log: its standard error.
         weights: the model as the user named it.
+
     """
     if returncode in {-signal.Signals["SIGILL"], _WINDOWS_ILLEGAL_INSTRUCTION}:
         return _NO_AVX2

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.core.errors import EngineCrashError, EngineError
-from pytest_openclaw.core.private import open_private
 from pytest_openclaw.providers.llama_cpp import checks
 from pytest_openclaw.providers.llama_cpp.server import READY
+from pytest_openclaw.util.errors import EngineCrashError, EngineError
+from pytest_openclaw.util.files import open_private
 
 if TYPE_CHECKING:
     from asyncio.subprocess import Process
@@ -50,6 +50,7 @@ class EngineSpec:
         trained_tokens: those for which the model was trained; None leaves that to the weights. A longer
             context is stretched by YaRN.
         cache_prompt: whether requests use the prompt cache that do not say so themselves.
+
     """
 
     weights: Path
@@ -81,6 +82,7 @@ class Engine:
         url: its base address, without a path.
         token: the key for its HTTP server.
         log: the file with its standard error.
+
     """
 
     url: str
@@ -128,6 +130,7 @@ async def start_engine(
 
     Raises:
         EngineError: it cannot run here, exited, or was not ready in time.
+
     """
     checks.check_before_start()
     with open_private(log, "wb") as log_file:
@@ -201,6 +204,7 @@ class Engines:
         folder: for logs.
         environ: see `start_engine`.
         command: see `start_engine`.
+
     """
 
     def __init__(
@@ -229,6 +233,7 @@ class Engines:
         Raises:
             EngineCrashError: it has crashed again after its restart.
             EngineError: it cannot be started.
+
         """
         async with self._switching:
             engine = await self._engine_for(model)

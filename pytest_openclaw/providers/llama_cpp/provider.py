@@ -8,7 +8,6 @@ from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, ClassVar
 
-from pytest_openclaw.core.errors import EngineCrashError, EngineError, TargetError
 from pytest_openclaw.providers.address import Address, parse_address
 from pytest_openclaw.providers.json_values import count_in
 from pytest_openclaw.providers.lengths import fewest_tokens, most_tokens
@@ -23,19 +22,20 @@ from pytest_openclaw.providers.llama_cpp.weights import (
     template_for,
 )
 from pytest_openclaw.providers.ollama_openai import OllamaOpenAI
-from pytest_openclaw.types import faults
-from pytest_openclaw.types.faults import CallFailed
-from pytest_openclaw.types.targets import OPENCLAW
+from pytest_openclaw.util.errors import EngineCrashError, EngineError, TargetError
+from pytest_openclaw.values import faults
+from pytest_openclaw.values.faults import CallFailed
+from pytest_openclaw.values.requests import OPENCLAW
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.providers.stream import Call
-    from pytest_openclaw.types.protocols import ProviderSetup
-    from pytest_openclaw.types.replies import Fault, Reply
-    from pytest_openclaw.types.requests import Request
+    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.values.protocols import ProviderSetup
+    from pytest_openclaw.values.replies import Fault, Reply
+    from pytest_openclaw.values.requests import Request
 
 CONNECTION_LOST = frozenset({"connect_error", "stream_error", "malformed_response"})
 
@@ -56,6 +56,7 @@ class LlamaCpp(OllamaOpenAI):
 
         Raises:
             TargetError: the ini file sets an address.
+
         """
         super().__init__(setup)
         self._token: str | None = None
@@ -172,6 +173,7 @@ class LlamaCpp(OllamaOpenAI):
 
         Raises:
             CallFailed: it is too long, or the engine cannot count it.
+
         """
         if most_tokens(request) < self._context_tokens:
             return
@@ -189,6 +191,7 @@ class LlamaCpp(OllamaOpenAI):
 
         Raises:
             CallFailed: the engine cannot count them.
+
         """
         url = f"{self.address.base_url}{self.path}/input_tokens"
         counted = await self.fetch(url, self.body(request), timeout_s=request.timeout_s)
@@ -219,6 +222,7 @@ def engine_spec(model: str, *, context_tokens: int) -> EngineSpec:
 
     Raises:
         EngineError: there are no such weights.
+
     """
     return EngineSpec(
         weights=find_weights(model),

@@ -7,8 +7,8 @@ import importlib.util
 from importlib import metadata
 from pathlib import Path
 
-from pytest_openclaw.core.errors import EngineError
-from pytest_openclaw.core.installation import install_command
+from pytest_openclaw.util.errors import EngineError
+from pytest_openclaw.util.installation import install_command
 
 EMBEDDED_MODEL = "smollm2:135m"
 EMBEDDED_TRAINED_TOKENS = 8192
@@ -26,6 +26,7 @@ def find_weights(model: str) -> Path:
 
     Raises:
         EngineError: there is no such file, or the package that ships it is not installed.
+
     """
     if model == EMBEDDED_MODEL:
         return _packaged_weights()

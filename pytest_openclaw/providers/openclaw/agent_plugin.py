@@ -9,14 +9,14 @@ import json
 from importlib import resources
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.core.text import valid_value
+from pytest_openclaw.util.text import valid_value
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from pytest_openclaw.core.json_types import JsonObject
-    from pytest_openclaw.types.tool_calls import Tool
+    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.values.tool_calls import Tool
 
 _ID = "benchmark"
 _ABOUT = {
@@ -38,6 +38,7 @@ def lay_out_plugin(folder: Path, tools: Sequence[Tool]) -> JsonObject:
     Args:
         folder: of the plugin, which does not exist yet.
         tools: the suite's own.
+
     """
     if not tools:
         return {}

@@ -16,26 +16,25 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.core.private import write_private
-from pytest_openclaw.core.text import valid_text
+from pytest_openclaw.openclaw.bridge import BRIDGE, LOOKUPS
+from pytest_openclaw.openclaw.catalog import load_catalogue
+from pytest_openclaw.openclaw.paths import place_of
 from pytest_openclaw.providers.openclaw.disk import Stage
 from pytest_openclaw.providers.processes import find_program, new_folders
-from pytest_openclaw.tools.bridge import BRIDGE, LOOKUPS
-from pytest_openclaw.tools.catalogue import load_catalogue
-from pytest_openclaw.tools.paths import place_of
-from pytest_openclaw.types.requests import DEFAULT_CONTEXT_TOKENS
-from pytest_openclaw.types.targets import LISTED
-from pytest_openclaw.types.worlds import World
+from pytest_openclaw.util.files import write_private
+from pytest_openclaw.util.text import valid_text
+from pytest_openclaw.values.requests import DEFAULT_CONTEXT_TOKENS, LISTED
+from pytest_openclaw.values.worlds import World
 from pytest_openclaw.worlds.search import is_note
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from pytest_openclaw.core.json_types import JsonObject
-    from pytest_openclaw.types.protocols import ProviderSetup
-    from pytest_openclaw.types.requests import Request
-    from pytest_openclaw.types.tool_calls import Tool, ToolCall
+    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.values.protocols import ProviderSetup
+    from pytest_openclaw.values.requests import Request
+    from pytest_openclaw.values.tool_calls import Tool, ToolCall
 
 COMMAND_ENV = "OPENCLAW_AGENT_COMMAND"
 #: tools that OpenClaw executes within the workspace, under `tools.fs.workspaceOnly`
@@ -70,6 +69,7 @@ class ModelRoute:
     Attributes:
         provider, model: OpenClaw's name of the model is `provider/model`.
         api: OpenClaw's name of the API.
+
     """
 
     provider: str
@@ -85,6 +85,7 @@ class AgentScratch:
         folder: of this call, without links.
         compiled: the folder of Node's compile cache, with which later starts take two thirds of the time;
             None is within `folder`.
+
     """
 
     folder: Path
@@ -143,6 +144,7 @@ def find_command(setup: ProviderSetup) -> tuple[str, ...]:
 
     Raises:
         CallFailed: there is no such program.
+
     """
     command = setup.environ.get(COMMAND_ENV, "").strip() or "openclaw"
     return find_program(setup, command, f"it (npm install -g openclaw), or set {COMMAND_ENV}")
@@ -245,6 +247,7 @@ def config_of(
         url: of the relay.
         token: for the relay.
         plugins: the part of the config that loads them; none by default.
+
     """
     model = {
         "id": route.model,

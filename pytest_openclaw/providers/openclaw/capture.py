@@ -17,8 +17,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.core.errors import OpenClawError
-from pytest_openclaw.core.signals import how_it_ended
+from pytest_openclaw.openclaw.captured import CONFIGURED, Masks, Sent, api_of, read_request
 from pytest_openclaw.providers.openclaw.call import scratch_folder, write_config
 from pytest_openclaw.providers.openclaw.capture_configs import (
     KEY,
@@ -30,8 +29,8 @@ from pytest_openclaw.providers.openclaw.capture_configs import (
 from pytest_openclaw.providers.openclaw.envelope import find_envelope
 from pytest_openclaw.providers.openclaw.installed import PATIENCE_S, OpenClaw, find_openclaw
 from pytest_openclaw.providers.wire_errors import load_object, shortened
-from pytest_openclaw.tools.captured import CONFIGURED, Masks, Sent, read_request
-from pytest_openclaw.tools.captured.wire_requests import api_of
+from pytest_openclaw.util.errors import OpenClawError
+from pytest_openclaw.util.signals import how_it_ended
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -54,6 +53,7 @@ class Capture:
         release: such as `2026.9.6`.
         sent: by surface.
         notes: differences from the user's config.
+
     """
 
     release: str
@@ -78,6 +78,7 @@ def capture(
 
     Raises:
         OpenClawError: OpenClaw is not installed, does not start, rejects the config, or sends nothing.
+
     """
     with tempfile.TemporaryDirectory(prefix="openclaw-", ignore_cleanup_errors=True) as compiled:
         return asyncio.run(_Capturing(environ, Path(compiled)).all(config, model, agent))

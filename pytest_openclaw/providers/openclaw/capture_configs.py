@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.providers.json_values import object_in, objects_in
-from pytest_openclaw.types.requests import DEFAULT_CONTEXT_TOKENS
+from pytest_openclaw.values.requests import DEFAULT_CONTEXT_TOKENS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.providers.openclaw.call import AgentScratch
+    from pytest_openclaw.util.json_types import JsonObject
 
 PROFILES = ("coding", "full")
 DIRECT = "direct"
@@ -37,6 +37,7 @@ class Wanted:
         as_a_turn: capture a turn of the agent, by its config alone; otherwise `agent exec`, whose default
             profile is `coding`, as in a request of `openclaw_agent`.
         notes: differences from the user's config.
+
     """
 
     surface: str
@@ -125,6 +126,7 @@ def configured_surface(
 
     Raises:
         ValueError: there is no such agent, or no model; the message has a hint.
+
     """
     agents = object_in(sections.get("agents"))
     agent_id, entry = _agent(agents, agent)
@@ -189,6 +191,7 @@ def _agent(agents: Mapping[str, Any], named: str | None) -> tuple[str, JsonObjec
 
     Raises:
         ValueError: there is no such agent.
+
     """
     entries = {name: object_in(entry) for name, entry in object_in(agents.get("entries")).items()}
     if named is not None and named not in entries:

@@ -10,17 +10,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.core.errors import OpenClawError
-from pytest_openclaw.core.private import FOLDER_MODE, write_private
+from pytest_openclaw.openclaw.captured import gather
+from pytest_openclaw.openclaw.catalog import read_catalogue
 from pytest_openclaw.providers.openclaw.capture import capture
 from pytest_openclaw.providers.openclaw.installed import find_openclaw
-from pytest_openclaw.tools.captured import gather
-from pytest_openclaw.tools.catalogue import read_catalogue
+from pytest_openclaw.util.errors import OpenClawError
+from pytest_openclaw.util.files import FOLDER_MODE, write_private
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pytest_openclaw.tools.catalogue import Catalogue
+    from pytest_openclaw.openclaw.catalog import Catalogue
 
 _NAME = "--openclaw-surface"
 
@@ -43,6 +43,7 @@ def installed_catalogue(
         NotCaptured: it cannot be captured now.
         OpenClawError: it is required and not installed, or the cached catalog cannot be read.
         OSError: the cache cannot be written.
+
     """
     try:
         command = find_openclaw(environ, name=_NAME)

@@ -15,17 +15,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.core.errors import OpenClawError
-from pytest_openclaw.core.text import valid_text
+from pytest_openclaw.openclaw.paths import ROOT, is_inside, place_of
 from pytest_openclaw.providers.mcp_tools import dump_offer
-from pytest_openclaw.tools.paths import ROOT, is_inside, place_of
-from pytest_openclaw.types.worlds import WorldState
+from pytest_openclaw.util.errors import OpenClawError
+from pytest_openclaw.util.text import valid_text
+from pytest_openclaw.values.worlds import WorldState
 from pytest_openclaw.worlds.workspace import MOST_CHARS, ToolError, Workspace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pytest_openclaw.types.worlds import World
+    from pytest_openclaw.values.worlds import World
     from pytest_openclaw.worlds.shell import Exec
 
 MOST_FILES = 2000
@@ -51,6 +51,7 @@ class Disk:
 
     Attributes:
         folder: its path, without links.
+
     """
 
     folder: Path
@@ -115,6 +116,7 @@ class Disk:
 
         Raises:
             ToolError: the disk cannot have such a file, for example one with too long a name.
+
         """
         try:
             self._store(workspace)
@@ -175,6 +177,7 @@ def _write_whole(file: Path, text: str, *, beside: Path) -> None:
         file: the file.
         text: its whole content.
         beside: the temporary file is a sibling of this path, so that a reader of the folder does not see it.
+
     """
     new = beside.with_name(f"{os.getpid()}.new")
     new.write_bytes(text.encode())
@@ -189,6 +192,7 @@ class Played:
         outside: the suite's files outside the workspace, place → text; they are not on disk.
         folders: the folders in which they are or were.
         ran, parts: the commands so far; see `WorldState`.
+
     """
 
     outside: Mapping[str, str]
@@ -237,6 +241,7 @@ class Stage:
 
     Attributes:
         folder: of one call, without links.
+
     """
 
     folder: Path

@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.core.text import valid_text
 from pytest_openclaw.providers.json_values import object_in, objects_in, text_in
 from pytest_openclaw.providers.wire_errors import shortened
-from pytest_openclaw.types import faults
-from pytest_openclaw.types.faults import WireError
+from pytest_openclaw.util.text import valid_text
+from pytest_openclaw.values import faults
+from pytest_openclaw.values.faults import WireError
 
 if TYPE_CHECKING:
-    from pytest_openclaw.core.json_types import JsonObject
-    from pytest_openclaw.types.replies import Fault
+    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.values.replies import Fault
 
 _STATUS = re.compile(r"\b(?:HTTP )?([45]\d\d)\b")
 _AUTH = re.compile(r"no (api key|credentials|auth)|missing (api key|auth)|not authenticated", re.IGNORECASE)

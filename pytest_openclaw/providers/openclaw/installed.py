@@ -9,13 +9,13 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.core.errors import OpenClawError
-from pytest_openclaw.core.text import valid_text
 from pytest_openclaw.providers import processes
 from pytest_openclaw.providers.openclaw.call import environment, find_command
 from pytest_openclaw.providers.processes import Program
 from pytest_openclaw.providers.wire_errors import shortened
-from pytest_openclaw.types.protocols import ProviderSetup
+from pytest_openclaw.util.errors import OpenClawError
+from pytest_openclaw.util.text import valid_text
+from pytest_openclaw.values.protocols import ProviderSetup
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -34,6 +34,7 @@ class Printed:
     Attributes:
         exit_status: None if it was ended, or is still running after closing its output.
         stderr: the end of its stderr.
+
     """
 
     exit_status: int | None
@@ -51,6 +52,7 @@ class OpenClaw:
         environ: the user's environment, of which it gets only PATH.
         more: further variables for it.
         patience_s: the timeout of a start.
+
     """
 
     command: tuple[str, ...]
@@ -68,6 +70,7 @@ class OpenClaw:
 
         Raises:
             OpenClawError: it cannot be started, prints too much or does not exit.
+
         """
         name = " ".join(["openclaw", *arguments[:2]])
         program = Program(
@@ -108,5 +111,6 @@ def find_openclaw(environ: Mapping[str, str], *, name: str) -> tuple[str, ...]:
 
     Raises:
         OpenClawError: it is not installed.
+
     """
     return find_command(ProviderSetup(name=name, environ=environ))

@@ -14,10 +14,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.core.locks import LockFile
-from pytest_openclaw.core.text import valid_text
 from pytest_openclaw.providers.mcp_tools import load_offer, write_error
 from pytest_openclaw.providers.openclaw.disk import Played, Stage
+from pytest_openclaw.util.files import LockFile
+from pytest_openclaw.util.text import valid_text
 from pytest_openclaw.worlds.shell import Exec, Ran, TimedOutError
 from pytest_openclaw.worlds.workspace import ToolError, named_place
 
@@ -51,6 +51,7 @@ def play(stage: Stage, command: str, folder: str) -> Ran:
         stage: with the files of the world.
         command: as the model wrote it.
         folder: its working directory on disk.
+
     """
     _, world = load_offer(stage.world_file.read_text("utf-8"))
     assert world is not None, "it is laid out with its world"
@@ -79,6 +80,7 @@ def main(arguments: Sequence[str]) -> int:
 
     Args:
         arguments: the stage's folder, then the shell's.
+
     """
     stage = Stage(Path(arguments[0]))
     command = command_of(arguments[1:])

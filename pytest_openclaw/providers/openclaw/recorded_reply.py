@@ -6,13 +6,13 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from pytest_openclaw.openclaw.bridge import promoted_calls
+from pytest_openclaw.openclaw.dispatch import dispatch, is_forgotten
+from pytest_openclaw.openclaw.recovery import at_last_step, is_given_up
+from pytest_openclaw.openclaw.thinking import strip_thinking
 from pytest_openclaw.providers.openclaw.call import may_pass
 from pytest_openclaw.providers.prices import summed
-from pytest_openclaw.tools.dispatch import dispatch, is_forgotten
-from pytest_openclaw.tools.loops import at_last_step, is_given_up
-from pytest_openclaw.tools.promoted import promoted_calls
-from pytest_openclaw.tools.thinking import strip_thinking
-from pytest_openclaw.types.replies import Reply, Turn
+from pytest_openclaw.values.replies import Reply, Turn
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from pytest_openclaw.providers.openclaw.disk import Disk
     from pytest_openclaw.providers.openclaw.envelope import AgentResult
     from pytest_openclaw.providers.openclaw.relay import RecordedRun
-    from pytest_openclaw.types.replies import EndedBy, Fault, Timing
-    from pytest_openclaw.types.requests import Request
-    from pytest_openclaw.types.tool_calls import Tool, ToolCall
+    from pytest_openclaw.values.replies import EndedBy, Fault, Timing
+    from pytest_openclaw.values.requests import Request
+    from pytest_openclaw.values.tool_calls import Tool, ToolCall
 
 
 def reply_of(
@@ -42,6 +42,7 @@ def reply_of(
         result: OpenClaw's own result; None if it was ended before.
         request: the request.
         began: when OpenClaw was started, by `time.perf_counter`.
+
     """
     start_up_ms = None if received.first_at is None else (received.first_at - began) * 1000
     if not received.exchanges:  # it answered by itself

@@ -16,22 +16,22 @@ from typing import TYPE_CHECKING, Any
 
 import h11
 
-from pytest_openclaw.core.text import counted
+from pytest_openclaw.openclaw.captured import messages_of, system_of, text_of
 from pytest_openclaw.providers.exchange import Exchange
 from pytest_openclaw.providers.http import HttpClient
 from pytest_openclaw.providers.json_values import objects_in, text_in
 from pytest_openclaw.providers.wire_errors import load_object, shortened
-from pytest_openclaw.tools.captured.wire_requests import messages_of, system_of, text_of
-from pytest_openclaw.types import faults
-from pytest_openclaw.types.faults import CallFailed
+from pytest_openclaw.util.text import counted
+from pytest_openclaw.values import faults
+from pytest_openclaw.values.faults import CallFailed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pytest_openclaw.core.json_types import JsonObject
     from pytest_openclaw.providers.over_http import OverHttp
-    from pytest_openclaw.types.replies import Fault
-    from pytest_openclaw.types.tool_calls import ToolCall
+    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.values.replies import Fault
+    from pytest_openclaw.values.tool_calls import ToolCall
 
 HEAD_S = 30.0
 MOST_HEAD_BYTES = 64 << 10
@@ -59,6 +59,7 @@ class RecordedRun:
         fault: why a request has no answer.
         broke: an exception in our own code.
         over: set when the run should be ended.
+
     """
 
     first_at: float | None = None
@@ -85,6 +86,7 @@ class Relay:
             load.
         own_tools: names of the suite's own tools, which the first request must offer, or list in its system
             text; OpenClaw goes on without one that it does not take.
+
     """
 
     def __init__(
@@ -264,6 +266,7 @@ class _Incoming:
 
     Attributes:
         error: why its body is malformed; empty if it is not.
+
     """
 
     def __init__(self, reader: asyncio.StreamReader) -> None:
@@ -325,6 +328,7 @@ def _results_in(messages: Sequence[JsonObject]) -> tuple[str, ...]:
 
     Args:
         messages: the new ones; none if OpenClaw leaves out the turn.
+
     """
     results: list[str] = []
     for entry in reversed(messages):

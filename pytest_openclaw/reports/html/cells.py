@@ -6,21 +6,20 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.reports.message_texts import message_texts
+from pytest_openclaw.openclaw.dispatch import dispatch
+from pytest_openclaw.openclaw.thinking import split_thinking
+from pytest_openclaw.reports.cells import message_texts
 from pytest_openclaw.reports.numbers import one_line
-from pytest_openclaw.tools.dispatch import dispatch
-from pytest_openclaw.tools.thinking import split_thinking
-from pytest_openclaw.types.rows import call_of, to_row
+from pytest_openclaw.values.rows import call_of, to_row
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from pytest_openclaw.core.json_types import JsonObject
-    from pytest_openclaw.reports.html.island import TextPool
-    from pytest_openclaw.reports.html.shown import Shown
-    from pytest_openclaw.types.records import Record
-    from pytest_openclaw.types.targets import Target
-    from pytest_openclaw.types.tool_calls import Tool
+    from pytest_openclaw.reports.html.pieces import Shown, TextPool
+    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.values.requests import Target
+    from pytest_openclaw.values.rows import Record
+    from pytest_openclaw.values.tool_calls import Tool
 
 DETAILS_PER_CHUNK = 100
 REASON_WIDTH = 80
@@ -50,6 +49,7 @@ class CellData:
         prompts: as the columns number them, with the numbers of their texts.
         fields: names of the row's fields in each detail's `row`.
         details: of each cell.
+
     """
 
     columns: JsonObject
@@ -74,6 +74,7 @@ def cell_data(
         prompts: definitions; a prompt that is not among them is made of its rows.
         targets: in the order in which they are shown.
         pool: takes the texts.
+
     """
     entries = {(one["suite"], one["id"]): _prompt(one, pool) for one in prompts}
     for cell in cells:

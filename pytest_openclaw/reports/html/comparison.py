@@ -1,22 +1,29 @@
-"""The comparison with a baseline → a chart, tables and sentences."""
+"""The comparison with a baseline → a chart, tables and sentences.
+
+What is different since a baseline: counted cell by cell, and as the statistics of the comparison say.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.core.text import first_few
-from pytest_openclaw.reports.html import charts
-from pytest_openclaw.reports.html.pieces import NAME_WIDTH, Table
-from pytest_openclaw.reports.numbers import DASH, one_line
+from pytest_openclaw.reports.html import pieces as charts
+from pytest_openclaw.reports.html.cells import change_of
+from pytest_openclaw.reports.html.pieces import NAME_WIDTH, Section, Table, named
+from pytest_openclaw.reports.numbers import DASH, one_line, render_ms
+from pytest_openclaw.stats.percentiles import percentile
+from pytest_openclaw.util.text import first_few
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from pytest_openclaw.reports.html.charts import Chart
-    from pytest_openclaw.stats.compared_runs import ComparedRuns, Comparison
+    from pytest_openclaw.reports.html.pieces import Chart, ShownBaseline, ShownRun
+    from pytest_openclaw.stats.comparison import ComparedRuns, Comparison, SetAside
     from pytest_openclaw.stats.intervals import Interval
-    from pytest_openclaw.stats.pairing import SetAside
+    from pytest_openclaw.values.requests import Target
+    from pytest_openclaw.values.rows import Record
+
 
 _MEASURES = {"latency": "answer", "ttft": "TTFT", "output_tokens": "output tokens", "cost": "cost"}
 _VERDICTS = ("target", "found", "before", "now", "points", "95 %", "prompts better", "worse", "p")
@@ -126,3 +133,53 @@ def _p(value: float) -> str:
 
 def _word(text: str) -> str:
     return one_line(text, 200) or DASH
+
+
+_HEAD = (
+    "target", "paired", "better", "worse", "same", "no verdict", "only now", "only before", "p50 before",
+    "p50 now",
+)  # fmt: skip
+_INTRO = (
+    "A cell is better if it passes now and did not before, worse if it passes no longer. "
+    "The view “changed since the baseline” shows which."
+)
+
+
+def changes_section(run: ShownRun) -> Section | None:
+    """Return the section; None without a baseline."""
+    tables = []
+    if run.earlier:
+        targets = [group.target for group in run.summary.groups]
+        rows = [_row(target, [*run.pairs], run.earlier) for target in targets]
+        tables.append(
+            Table(caption=f"Cell by cell against {one_line(run.earlier.run_id, 60)}", head=_HEAD, rows=rows)
+        )
+    compared = comparison_of(run.summary.comparison) if run.summary.comparison else None
+    if compared:
+        tables = [*compared.tables[:1], *tables]
+    if not tables:
+        return None
+    return Section(
+        id="changes",
+        title="Against the baseline",
+        intro=_INTRO if run.earlier else "",
+        charts=compared.charts if compared else (),
+        notes=compared.notes if compared else (),
+        tables=tables,
+        more=compared.tables[1:] if compared else (),
+    )
+
+
+def _row(target: Target, pairs: Sequence[tuple[Record, Record | None]], earlier: ShownBaseline) -> list[str]:
+    own = [pair for pair in pairs if pair[0].target == target]
+    paired = [(before, record) for record, before in own if before]
+    changes = [change_of(before, after) for before, after in paired]
+    gone = sum(key.target == target for key in earlier.gone)
+    counted = (len(paired), changes.count(1), changes.count(-1), changes.count(0), changes.count(None))
+    both = [pair for pair in paired if all(one.availability_status == "ok" and one.success for one in pair)]
+    medians = (_median([pair[side].e2e_ms for pair in both]) for side in (0, 1))
+    return [named(target), *map(str, counted), str(len(own) - len(paired)), str(gone), *medians]
+
+
+def _median(values: Sequence[int]) -> str:
+    return render_ms(percentile(values, 50)) if values else DASH

@@ -12,14 +12,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from pytest_openclaw.judging.registry import BUILTIN, build_registry, build_validator
+from pytest_openclaw.openclaw.catalog import load_catalogue
 from pytest_openclaw.providers.openclaw.call import why_not_askable
 from pytest_openclaw.suites import load_suite
-from pytest_openclaw.tools.catalogue import load_catalogue
-from pytest_openclaw.types.prompts import Prompt, Suite
-from pytest_openclaw.types.requests import Request
-from pytest_openclaw.types.worlds import Answer, Command, World
-from pytest_openclaw.validators import BUILTIN, build_registry
-from pytest_openclaw.validators.registry import build_validator
+from pytest_openclaw.values.prompts import Prompt, Suite
+from pytest_openclaw.values.requests import Request
+from pytest_openclaw.values.worlds import Answer, Command, World
 from tests.openclaw.model_server import Said
 
 ROOT = Path(__file__).parents[3]
@@ -35,6 +34,7 @@ class Case:
         about: a description in one line.
         prompt: with tools, world and validator.
         turns: the model's turns; the last one is repeated.
+
     """
 
     id: str

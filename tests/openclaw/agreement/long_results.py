@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pytest_openclaw.types.worlds import Command
+from pytest_openclaw.values.worlds import Command
 from tests.openclaw.agreement.cases import DONE, Case, call, calls, own_case
 
 #: as long as an address on loopback, because it is part of a result that is cut

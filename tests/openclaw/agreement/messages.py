@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from pytest_openclaw.tools.catalogue import CALL
-from pytest_openclaw.types.worlds import Answer
+from pytest_openclaw.openclaw.catalog import CALL
+from pytest_openclaw.values.worlds import Answer
 from tests.openclaw.agreement.cases import DONE, Case, call, calls, own_case
 from tests.openclaw.telegram import ABSENT, DOWN, FAILS, NO_CHAT
 

@@ -20,6 +20,7 @@ class Releases:
 
     Attributes:
         date: of the latest case.
+
     """
 
     openclaw: str

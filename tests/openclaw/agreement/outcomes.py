@@ -11,9 +11,9 @@ from itertools import zip_longest
 from typing import Any, Literal
 
 from pytest_openclaw.judging.judge import judge
-from pytest_openclaw.types.faults import outcome_of
-from pytest_openclaw.types.prompts import Prompt
-from pytest_openclaw.types.replies import Fault, Reply
+from pytest_openclaw.values.faults import outcome_of
+from pytest_openclaw.values.prompts import Prompt
+from pytest_openclaw.values.replies import Fault, Reply
 
 Kind = Literal["ok", "error", "bad_arguments", "unknown_tool", "unanswered"]
 
@@ -86,6 +86,7 @@ class Happened:
         kind: carried out (`ok`, `error`), refused (`bad_arguments`, `unknown_tool`), or without a
             result (`unanswered`).
         result: the result that the model received.
+
     """
 
     name: str
@@ -103,6 +104,7 @@ class Outcome:
         ended: how the exchange ended.
         turns: the calls of each turn.
         files: the files at the end.
+
     """
 
     verdict: str

@@ -14,15 +14,15 @@ from typing import Any
 
 from pytest_openclaw.asking.attempt import ask_once
 from pytest_openclaw.asking.exchanges import hold_exchange
+from pytest_openclaw.openclaw.catalog import CALL
 from pytest_openclaw.providers.ollama_openai import OllamaOpenAI
 from pytest_openclaw.providers.openclaw_agent import OpenClawAgent
-from pytest_openclaw.tools.catalogue import CALL
-from pytest_openclaw.types.faults import CallFailed
-from pytest_openclaw.types.protocols import Provider, ProviderSetup
-from pytest_openclaw.types.replies import CallResult, Fault, Reply, Turn
-from pytest_openclaw.types.requests import DEFAULT_CONTEXT_TOKENS, Request
-from pytest_openclaw.types.tool_calls import ToolCall
-from pytest_openclaw.types.worlds import WorldState
+from pytest_openclaw.values.faults import CallFailed
+from pytest_openclaw.values.protocols import Provider, ProviderSetup
+from pytest_openclaw.values.replies import CallResult, Fault, Reply, Turn
+from pytest_openclaw.values.requests import DEFAULT_CONTEXT_TOKENS, Request
+from pytest_openclaw.values.tool_calls import ToolCall
+from pytest_openclaw.values.worlds import WorldState
 from pytest_openclaw.worlds.outbox import MESSAGE
 from tests.openclaw.agreement.cases import Case
 from tests.openclaw.agreement.long_results import SITE, SPILLED

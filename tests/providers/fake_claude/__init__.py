@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 import psutil
 
 from pytest_openclaw.providers.claude_code_cli import ClaudeCodeCLI
-from pytest_openclaw.types.faults import CallFailed
-from pytest_openclaw.types.protocols import ProviderSetup
-from pytest_openclaw.types.requests import Request
+from pytest_openclaw.values.faults import CallFailed
+from pytest_openclaw.values.protocols import ProviderSetup
+from pytest_openclaw.values.requests import Request
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pytest_openclaw.types.replies import Fault, Reply
+    from pytest_openclaw.values.replies import Fault, Reply
 
 CLI = Path(__file__).parent / "cli.py"
 DUMMY_KEY = "dummy-key-0123456789"

@@ -16,10 +16,10 @@ from pytest_openclaw.providers.exchange import Exchange
 from pytest_openclaw.providers.gemini import Gemini
 from pytest_openclaw.providers.ollama_openai import OllamaOpenAI
 from pytest_openclaw.providers.openai_responses import OpenAIResponses
-from pytest_openclaw.types.faults import CallFailed
-from pytest_openclaw.types.protocols import ProviderSetup
-from pytest_openclaw.types.replies import CallResult, Fault, Reply
-from pytest_openclaw.types.requests import Request
+from pytest_openclaw.values.faults import CallFailed
+from pytest_openclaw.values.protocols import ProviderSetup
+from pytest_openclaw.values.replies import CallResult, Fault, Reply
+from pytest_openclaw.values.requests import Request
 from tests.providers.servers.misbehaving import Request as ServedRequest
 from tests.providers.servers.misbehaving import sse
 

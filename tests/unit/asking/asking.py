@@ -8,9 +8,9 @@ from typing import Any
 
 from pytest_openclaw import Provider
 from pytest_openclaw.asking.asker import Asker, PlannedCell
-from pytest_openclaw.types.prompts import Cell
-from pytest_openclaw.types.replies import CallResult
-from pytest_openclaw.types.settings import Concurrency, Settings
+from pytest_openclaw.values.prompts import Cell
+from pytest_openclaw.values.replies import CallResult
+from pytest_openclaw.values.settings import Concurrency, Settings
 
 
 class Room:

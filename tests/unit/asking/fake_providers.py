@@ -6,12 +6,11 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, ClassVar
 
-from pytest_openclaw.types.prompts import Cell, Prompt
-from pytest_openclaw.types.protocols import Provider, ProviderSetup
-from pytest_openclaw.types.replies import Reply
-from pytest_openclaw.types.requests import Request
-from pytest_openclaw.types.targets import Target
-from pytest_openclaw.validators.text import Noop
+from pytest_openclaw.judging.text import Noop
+from pytest_openclaw.values.prompts import Cell, Prompt
+from pytest_openclaw.values.protocols import Provider, ProviderSetup
+from pytest_openclaw.values.replies import Reply
+from pytest_openclaw.values.requests import Request, Target
 
 Answer = Callable[[Request], Awaitable[Reply]]
 
@@ -22,6 +21,7 @@ class Fake(Provider):
     Args:
         answer: the coroutine function that `ask` awaits.
         endpoint: the endpoint of its requests.
+
     """
 
     name: ClassVar[str] = "fake"

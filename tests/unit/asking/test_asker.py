@@ -10,10 +10,10 @@ from dataclasses import replace
 import pytest
 
 from pytest_openclaw.asking import asker as asking
-from pytest_openclaw.core.errors import AskerFailed, CellNotSent, OpenClawError
-from pytest_openclaw.types.prompts import Cell
-from pytest_openclaw.types.replies import Reply
-from pytest_openclaw.types.requests import Request
+from pytest_openclaw.util.errors import AskerFailed, CellNotSent, OpenClawError
+from pytest_openclaw.values.prompts import Cell
+from pytest_openclaw.values.replies import Reply
+from pytest_openclaw.values.requests import Request
 from tests.unit.asking.asking import Room, open_room, token_of
 from tests.unit.asking.fake_providers import Fake, Warm, cell, raises, says, waits
 

@@ -8,18 +8,17 @@ from typing import Any
 import jsonschema
 import pytest
 
-from pytest_openclaw.asking.cell_records import record_of
-from pytest_openclaw.core.redact import Redactor
+from pytest_openclaw.judging.combine import ToolInvocation
 from pytest_openclaw.judging.judge import judge
-from pytest_openclaw.types import faults
-from pytest_openclaw.types.documents import load_schema
-from pytest_openclaw.types.prompts import Cell, Prompt
-from pytest_openclaw.types.replies import CallResult, Fault, Reply, Timing, Turn, Verdict
-from pytest_openclaw.types.rows import to_row
-from pytest_openclaw.types.targets import Target
-from pytest_openclaw.types.tool_calls import Dispatched, ToolCall
-from pytest_openclaw.validators.text import Exact, Noop
-from pytest_openclaw.validators.tool_invocation import ToolInvocation
+from pytest_openclaw.judging.text import Exact, Noop
+from pytest_openclaw.runs.rows import record_of
+from pytest_openclaw.util.redact import Redactor
+from pytest_openclaw.values import faults
+from pytest_openclaw.values.prompts import Cell, Prompt
+from pytest_openclaw.values.replies import CallResult, Fault, Reply, Timing, Turn, Verdict
+from pytest_openclaw.values.requests import Target
+from pytest_openclaw.values.rows import load_schema, to_row
+from pytest_openclaw.values.tool_calls import Dispatched, ToolCall
 
 TIMING = Timing(started_at_ms=1000, ended_at_ms=1122, e2e_ms=121.6, ttft_ms=20.4, ttfo_ms=30.5)
 NO_SECRETS = Redactor()

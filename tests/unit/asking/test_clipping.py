@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.asking.cell_records import record_of
 from pytest_openclaw.asking.clipping import (
     MAX_CALLS,
     MAX_NAME_BYTES,
@@ -21,21 +20,20 @@ from pytest_openclaw.asking.clipping import (
     clipped,
     unjudged,
 )
-from pytest_openclaw.core.json_lines import line_of
-from pytest_openclaw.core.redact import Redactor
-from pytest_openclaw.core.text import MAX_ANSWER_BYTES, MAX_CALLS_BYTES, MAX_TEXT_BYTES
 from pytest_openclaw.judging.judge import Judgment, conclude
-from pytest_openclaw.recording.plugins import Plugins, RowHook
-from pytest_openclaw.reports.cell_text import Opened, render_cell
-from pytest_openclaw.types import faults
-from pytest_openclaw.types.documents import load_schema
-from pytest_openclaw.types.prompts import Cell, Prompt
-from pytest_openclaw.types.records import Record
-from pytest_openclaw.types.replies import CallResult, Fault, Reply, Timing, Turn, Usage, Verdict
-from pytest_openclaw.types.rows import from_row, to_row
-from pytest_openclaw.types.targets import Target
-from pytest_openclaw.types.tool_calls import Dispatched, ToolCall
-from pytest_openclaw.validators.text import Noop
+from pytest_openclaw.judging.text import Noop
+from pytest_openclaw.reports.cells import Opened, render_cell
+from pytest_openclaw.runs.report_files import Plugins, RowHook
+from pytest_openclaw.runs.rows import record_of
+from pytest_openclaw.util.json_text import line_of
+from pytest_openclaw.util.redact import Redactor
+from pytest_openclaw.util.text import MAX_ANSWER_BYTES, MAX_CALLS_BYTES, MAX_TEXT_BYTES
+from pytest_openclaw.values import faults
+from pytest_openclaw.values.prompts import Cell, Prompt
+from pytest_openclaw.values.replies import CallResult, Fault, Reply, Timing, Turn, Usage, Verdict
+from pytest_openclaw.values.requests import Target
+from pytest_openclaw.values.rows import Record, from_row, load_schema, to_row
+from pytest_openclaw.values.tool_calls import Dispatched, ToolCall
 from tests.searching import examples
 
 MEGABYTE = 1 << 20

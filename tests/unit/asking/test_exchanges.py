@@ -13,15 +13,15 @@ from typing import Any
 import pytest
 
 from pytest_openclaw import CallFailed, Provider
-from pytest_openclaw.asking import attempt, exchanges, limits
-from pytest_openclaw.core import bounded_regex
+from pytest_openclaw.asking import attempt, exchanges, sending
 from pytest_openclaw.judging import judge
-from pytest_openclaw.tools.catalogue import load_catalogue
-from pytest_openclaw.types import faults
-from pytest_openclaw.types.replies import CallResult, Fault, Reply, Timing
-from pytest_openclaw.types.requests import Request
-from pytest_openclaw.types.tool_calls import ToolCall
-from pytest_openclaw.types.worlds import Command, World
+from pytest_openclaw.openclaw.catalog import load_catalogue
+from pytest_openclaw.util import bounded_regex
+from pytest_openclaw.values import faults
+from pytest_openclaw.values.replies import CallResult, Fault, Reply, Timing
+from pytest_openclaw.values.requests import Request
+from pytest_openclaw.values.tool_calls import ToolCall
+from pytest_openclaw.values.worlds import Command, World
 from pytest_openclaw.worlds.playing import final_state
 from tests.unit.asking.asking import Room, open_room
 from tests.unit.asking.fake_providers import Handy, cell
@@ -69,7 +69,7 @@ class Script(Handy):
 @pytest.fixture
 def opened(monkeypatch: pytest.MonkeyPatch) -> Iterator[Open]:
     """Opens askers whose waits are short, and closes them."""
-    monkeypatch.setattr(limits, "FIRST_WAIT_S", 0.001)
+    monkeypatch.setattr(sending, "FIRST_WAIT_S", 0.001)
     monkeypatch.setattr(attempt, "GRACE_S", 0.2)
     with ExitStack() as stack:
 

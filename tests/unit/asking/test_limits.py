@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_openclaw.asking.limits import Budget, DownMarks, wait_before_retry
-from pytest_openclaw.types import faults
-from pytest_openclaw.types.replies import Fault
-from pytest_openclaw.types.targets import Target
+from pytest_openclaw.asking.sending import Budget, DownMarks, wait_before_retry
+from pytest_openclaw.values import faults
+from pytest_openclaw.values.replies import Fault
+from pytest_openclaw.values.requests import Target
 
 BUSY = faults.refused_by_server("p", "m", faults.WireError(status=429))
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pytest_openclaw.asking.repeats import RepeatPermits
-from pytest_openclaw.types.prompts import Cell
+from pytest_openclaw.asking.asker import RepeatPermits
+from pytest_openclaw.values.prompts import Cell
 from tests.unit.asking.fake_providers import cell
 
 

@@ -7,16 +7,14 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.asking.limits import Budget
-from pytest_openclaw.asking.sending import Sender
-from pytest_openclaw.types import faults
-from pytest_openclaw.types.faults import CallFailed
-from pytest_openclaw.types.replies import CallResult, Fault, Reply, Usage
-from pytest_openclaw.types.requests import Request
-from pytest_openclaw.types.settings import OwnPrice, Settings
-from pytest_openclaw.types.targets import Target
-from pytest_openclaw.types.tool_calls import Tool, ToolCall
-from pytest_openclaw.types.worlds import World
+from pytest_openclaw.asking.sending import Budget, Sender
+from pytest_openclaw.values import faults
+from pytest_openclaw.values.faults import CallFailed
+from pytest_openclaw.values.replies import CallResult, Fault, Reply, Usage
+from pytest_openclaw.values.requests import Request, Target
+from pytest_openclaw.values.settings import OwnPrice, Settings
+from pytest_openclaw.values.tool_calls import Tool, ToolCall
+from pytest_openclaw.values.worlds import World
 from tests.unit.asking.fake_providers import Answer, Fake, Handy, Warm, cell
 
 TARGET = Target(provider="fake", model="m")

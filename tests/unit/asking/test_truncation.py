@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.asking.truncation import LEAST_WORDS, cut_prompt
-from pytest_openclaw.types.replies import Reply, Timing, Turn
-from pytest_openclaw.types.requests import Request
-from pytest_openclaw.types.tool_calls import ToolCall
+from pytest_openclaw.asking.attempt import LEAST_WORDS, cut_prompt
+from pytest_openclaw.values.replies import Reply, Timing, Turn
+from pytest_openclaw.values.requests import Request
+from pytest_openclaw.values.tool_calls import ToolCall
 
 TIMING = Timing(started_at_ms=5, ended_at_ms=7, e2e_ms=2.0)
 

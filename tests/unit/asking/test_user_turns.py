@@ -11,15 +11,15 @@ from typing import Any, ClassVar
 import pytest
 
 from pytest_openclaw import CallFailed
-from pytest_openclaw.asking import attempt, limits
+from pytest_openclaw.asking import attempt, sending
 from pytest_openclaw.judging import judge
-from pytest_openclaw.tools.catalogue import load_catalogue
-from pytest_openclaw.types import faults
-from pytest_openclaw.types.replies import CallResult, Fault, Reply, Turn
-from pytest_openclaw.types.requests import Request
-from pytest_openclaw.types.tool_calls import ToolCall
-from pytest_openclaw.types.worlds import Answer, World
-from pytest_openclaw.validators.world import WorldReached
+from pytest_openclaw.judging.world import WorldReached
+from pytest_openclaw.openclaw.catalog import load_catalogue
+from pytest_openclaw.values import faults
+from pytest_openclaw.values.replies import CallResult, Fault, Reply, Turn
+from pytest_openclaw.values.requests import Request
+from pytest_openclaw.values.tool_calls import ToolCall
+from pytest_openclaw.values.worlds import Answer, World
 from pytest_openclaw.worlds.playing import final_state
 from tests.unit.asking.asking import open_room
 from tests.unit.asking.fake_providers import Conversing, cell
@@ -38,7 +38,7 @@ class Talker(Script):
 @pytest.fixture
 def hold(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hold]:
     """Asks a provider one cell, and returns its result."""
-    monkeypatch.setattr(limits, "FIRST_WAIT_S", 0.001)
+    monkeypatch.setattr(sending, "FIRST_WAIT_S", 0.001)
     monkeypatch.setattr(attempt, "GRACE_S", 0.2)
     with ExitStack() as stack:
 

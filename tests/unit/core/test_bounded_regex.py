@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.core import bounded_regex
-from pytest_openclaw.core.bounded_regex import compile_pattern, fullmatches, searches
-from pytest_openclaw.core.errors import OpenClawError
+from pytest_openclaw.util import bounded_regex
+from pytest_openclaw.util.bounded_regex import compile_pattern, fullmatches, searches
+from pytest_openclaw.util.errors import OpenClawError
 
 
 @pytest.mark.parametrize(

@@ -8,17 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from pytest_openclaw.core import files
-from pytest_openclaw.core.errors import OpenClawError
-from pytest_openclaw.core.files import (
-    DEEPEST,
-    open_regular,
-    parse_json,
-    read_file,
-    read_lines,
-    replacing,
-)
-from pytest_openclaw.types.documents import load_document
+from pytest_openclaw.util import files
+from pytest_openclaw.util.errors import OpenClawError
+from pytest_openclaw.util.files import DEEPEST, open_regular, parse_json, read_file, read_lines, replacing
+from pytest_openclaw.values.rows import load_document
 
 
 @pytest.mark.parametrize(

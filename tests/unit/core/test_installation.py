@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.core.installation import (
+from pytest_openclaw.util.installation import (
     InstallSource,
     Portable,
     install_command,

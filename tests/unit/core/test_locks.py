@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from pytest_openclaw.core.locks import LockFile
+from pytest_openclaw.util.files import LockFile
 
 HOLDER = """
 import sys
 from pathlib import Path
-from pytest_openclaw.core.locks import LockFile
+from pytest_openclaw.util.files import LockFile
 
 with LockFile(Path(sys.argv[1])):
     print("held", flush=True)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.core.text import UNSEEN, broken_between_words, inert, printable
+from pytest_openclaw.util.text import UNSEEN, broken_between_words, inert, printable
 from tests.ci_systems import COMMANDS, all_commands
 
 # Pieces of commands and text that may be between them.

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from pytest_openclaw.core.private import open_private, write_private
 from pytest_openclaw.providers.claude import command_line as claude
 from pytest_openclaw.providers.llama_cpp.engine import EngineSpec, start_engine
 from pytest_openclaw.providers.openclaw import call as openclaw
 from pytest_openclaw.providers.processes import new_folders
-from pytest_openclaw.recording.run_directory import LOCK, RESULTS, RunDirectory
-from pytest_openclaw.types.requests import Request
-from pytest_openclaw.types.tool_calls import Tool
+from pytest_openclaw.runs.directory import LOCK, RESULTS, RunDirectory
+from pytest_openclaw.util.files import open_private, write_private
+from pytest_openclaw.values.requests import Request
+from pytest_openclaw.values.tool_calls import Tool
 from tests.unit.providers.llama_cpp.fake_engine import FAKE
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no permission bits")

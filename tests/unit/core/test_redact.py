@@ -19,7 +19,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.core.redact import HIDDEN, Redactor
+from pytest_openclaw.util.redact import HIDDEN, Redactor
 
 KEY = "box-0123456789abcdef"
 # With characters that every form writes differently.

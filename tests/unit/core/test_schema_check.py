@@ -9,11 +9,10 @@ from typing import Any
 import jsonschema
 import pytest
 
-from pytest_openclaw.core.schema_check import LARGEST, compile_schema
 from pytest_openclaw.stats.summary import summary_to_json
-from pytest_openclaw.types.documents import load_schema
-from pytest_openclaw.types.rows import to_row
-from pytest_openclaw.types.settings import Gates
+from pytest_openclaw.util.schema_check import LARGEST, compile_schema
+from pytest_openclaw.values.rows import load_schema, to_row
+from pytest_openclaw.values.settings import Gates
 from tests.unit.reports.summaries import missed, record, summary_of, tool_cells
 
 LEFT_OUT = ("pattern", "propertyNames", "maxItems")

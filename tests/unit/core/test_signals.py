@@ -8,8 +8,8 @@ import threading
 
 import pytest
 
-from pytest_openclaw.core import signals
-from pytest_openclaw.core.signals import (
+from pytest_openclaw.util import signals
+from pytest_openclaw.util.signals import (
     TerminatedBySIGTERM,
     held_signals,
     how_it_ended,

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from pytest_openclaw.judging.written_calls import find_written_calls
-from pytest_openclaw.tools.thinking import strip_thinking
-from pytest_openclaw.types.tool_calls import Tool
+from pytest_openclaw.openclaw.thinking import strip_thinking
+from pytest_openclaw.values.tool_calls import Tool
 
 pytestmark = pytest.mark.newest
 

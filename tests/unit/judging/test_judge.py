@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_openclaw.judging.judge import conclude, judge, prepare
+from pytest_openclaw.judging.registry import BUILTIN, build_registry, build_validator
 from pytest_openclaw.judging.tool_outcomes import expected_tools_of, tool_demand_of
+from pytest_openclaw.openclaw.thinking import strip_thinking
 from pytest_openclaw.suites import load_suite
-from pytest_openclaw.tools.thinking import strip_thinking
-from pytest_openclaw.types.prompts import Prompt
-from pytest_openclaw.types.replies import Reply, Verdict
-from pytest_openclaw.types.tool_calls import ToolCall
-from pytest_openclaw.validators import BUILTIN, build_registry, build_validator
+from pytest_openclaw.values.prompts import Prompt
+from pytest_openclaw.values.replies import Reply, Verdict
+from pytest_openclaw.values.tool_calls import ToolCall
 
 BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 REGISTRY = build_registry(("pytest-openclaw", validator) for validator in BUILTIN)

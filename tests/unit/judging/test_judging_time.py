@@ -12,19 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_openclaw.asking.clipping import bounded_reply
-from pytest_openclaw.core.bounded_regex import fullmatches
-from pytest_openclaw.core.deadline import left_s, within
-from pytest_openclaw.core.errors import OpenClawError
-from pytest_openclaw.core.text import MAX_ANSWER_BYTES, MAX_CALLS_BYTES
-from pytest_openclaw.judging.cell_result import CellResult
-from pytest_openclaw.judging.judge import judge
-from pytest_openclaw.tools.catalogue import load_catalogue
-from pytest_openclaw.types.prompts import Cell, Prompt
-from pytest_openclaw.types.replies import CallResult, Reply, Timing, Verdict
-from pytest_openclaw.types.targets import Target
-from pytest_openclaw.types.tool_calls import ToolCall
-from pytest_openclaw.types.worlds import Command, World
-from pytest_openclaw.validators import build_validator
+from pytest_openclaw.judging.judge import CellResult, judge
+from pytest_openclaw.judging.registry import build_validator
+from pytest_openclaw.openclaw.catalog import load_catalogue
+from pytest_openclaw.util.bounded_regex import fullmatches, left_s, within
+from pytest_openclaw.util.errors import OpenClawError
+from pytest_openclaw.util.text import MAX_ANSWER_BYTES, MAX_CALLS_BYTES
+from pytest_openclaw.values.prompts import Cell, Prompt
+from pytest_openclaw.values.replies import CallResult, Reply, Timing, Verdict
+from pytest_openclaw.values.requests import Target
+from pytest_openclaw.values.tool_calls import ToolCall
+from pytest_openclaw.values.worlds import Command, World
 from tests.searching import examples
 from tests.unit.judging.test_judge import OK, make_prompt
 from tests.unit.validators.test_validator_laws import REGISTRY, SPECS

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from pytest_openclaw.judging.judge import judge
+from pytest_openclaw.judging.registry import BUILTIN, build_registry, build_validator
+from pytest_openclaw.openclaw.catalog import load_catalogue
 from pytest_openclaw.suites.offered import read_tools
-from pytest_openclaw.tools.catalogue import load_catalogue
-from pytest_openclaw.types.prompts import Prompt
-from pytest_openclaw.types.replies import Reply, Turn
-from pytest_openclaw.types.tool_calls import ToolCall
-from pytest_openclaw.validators import BUILTIN, build_registry, build_validator
+from pytest_openclaw.values.prompts import Prompt
+from pytest_openclaw.values.replies import Reply, Turn
+from pytest_openclaw.values.tool_calls import ToolCall
 
 REGISTRY = build_registry(("pytest-openclaw", validator) for validator in BUILTIN)
 OWN_READ = {"name": "read", "description": "Ours.", "parameters": {"type": "object", "properties": {}}}

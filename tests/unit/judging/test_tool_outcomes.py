@@ -7,15 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_openclaw.judging.judge import judge, prepare
+from pytest_openclaw.judging.keys import expected_tools, restrains, work_flaws
+from pytest_openclaw.judging.registry import BUILTIN, build_registry, build_validator
 from pytest_openclaw.judging.tool_outcomes import tool_demand_of
-from pytest_openclaw.tools.catalogue import load_catalogue
-from pytest_openclaw.tools.promoted import NOTE
-from pytest_openclaw.types.prompts import Prompt
-from pytest_openclaw.types.replies import Reply, Turn
-from pytest_openclaw.types.tool_calls import ToolCall
-from pytest_openclaw.types.worlds import World
-from pytest_openclaw.validators import BUILTIN, build_registry, build_validator, expected_tools, restrains
-from pytest_openclaw.validators.demands import work_flaws
+from pytest_openclaw.openclaw.bridge import NOTE
+from pytest_openclaw.openclaw.catalog import load_catalogue
+from pytest_openclaw.values.prompts import Prompt
+from pytest_openclaw.values.replies import Reply, Turn
+from pytest_openclaw.values.tool_calls import ToolCall
+from pytest_openclaw.values.worlds import World
 
 REGISTRY = build_registry(("pytest-openclaw", validator) for validator in BUILTIN)
 READ = {"type": "tool_call", "calls": [{"name": "read", "arguments": {"path": "notes.md"}}]}

@@ -7,11 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.judging.written_arguments import as_call
-from pytest_openclaw.judging.written_calls import Asked, asked_by, find_written_calls
-from pytest_openclaw.tools.catalogue import load_catalogue
-from pytest_openclaw.tools.thinking import strip_thinking
-from pytest_openclaw.types.tool_calls import Tool
+from pytest_openclaw.judging.written_calls import Asked, as_call, asked_by, find_written_calls
+from pytest_openclaw.openclaw.catalog import load_catalogue
+from pytest_openclaw.openclaw.thinking import strip_thinking
+from pytest_openclaw.values.tool_calls import Tool
 
 TOOLS = load_catalogue().surface("direct")
 PATH = '{"path": "notes.md"}'

@@ -18,12 +18,11 @@ from pytest_openclaw.providers.ollama_native import OllamaNative
 from pytest_openclaw.providers.ollama_openai import OllamaOpenAI
 from pytest_openclaw.providers.openai_responses import OpenAIResponses
 from pytest_openclaw.providers.prices import Prices, total_usd
-from pytest_openclaw.types import faults
-from pytest_openclaw.types.protocols import Provider, ProviderSetup
-from pytest_openclaw.types.replies import Reply, Usage
-from pytest_openclaw.types.requests import Request
-from pytest_openclaw.types.settings import OwnPrice, Settings
-from pytest_openclaw.types.targets import Target
+from pytest_openclaw.values import faults
+from pytest_openclaw.values.protocols import Provider, ProviderSetup
+from pytest_openclaw.values.replies import Reply, Usage
+from pytest_openclaw.values.requests import Request, Target
+from pytest_openclaw.values.settings import OwnPrice, Settings
 
 AT_MS = 1_763_800_000_000
 KEYS = {"OPENAI_API_KEY": "dummy", "ANTHROPIC_API_KEY": "dummy"}

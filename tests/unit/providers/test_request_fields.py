@@ -12,9 +12,8 @@ from pytest_openclaw.providers.ollama_native import ollama_body
 from pytest_openclaw.providers.ollama_openai import chat_body
 from pytest_openclaw.providers.openai_responses import responses_body
 from pytest_openclaw.providers.request_fields import with_fields
-from pytest_openclaw.types.requests import Request
-from pytest_openclaw.types.targets import OPENCLAW
-from pytest_openclaw.types.tool_calls import Tool
+from pytest_openclaw.values.requests import OPENCLAW, Request
+from pytest_openclaw.values.tool_calls import Tool
 
 TOOLS = (Tool(name="read"),)
 BODIES: dict[str, Any] = {

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.recording.early_stopping import Decision, EarlyStopping
+from pytest_openclaw.runs.session import Decision, EarlyStopping
 from pytest_openclaw.stats.tool_use import is_futile, tool_use_of
-from pytest_openclaw.types.records import Record
-from pytest_openclaw.types.targets import Target
+from pytest_openclaw.values.requests import Target
+from pytest_openclaw.values.rows import Record
 from tests.unit.reports.summaries import cell, fault, record
 
 A = Target(provider="p", model="a")

@@ -10,8 +10,8 @@ import pytest
 
 from pytest_openclaw.asking import resources
 from pytest_openclaw.asking.resources import collect_snapshot, parse_snapshot, render_snapshot
-from pytest_openclaw.recording import inventory
-from pytest_openclaw.recording.inventory import collect_inventory
+from pytest_openclaw.runs import environment
+from pytest_openclaw.runs.environment import collect_inventory
 
 
 def test_a_snapshot_is_what_the_machine_says() -> None:
@@ -73,9 +73,9 @@ def test_the_inventory_names_what_measured() -> None:
 )
 def test_graphics_cards(monkeypatch: pytest.MonkeyPatch, said: str, gpus: list[Any]) -> None:
     """Each card is listed; a tool that finds none may report that as text."""
-    monkeypatch.setattr(inventory.shutil, "which", lambda _: "/usr/bin/nvidia-smi")
+    monkeypatch.setattr(environment.shutil, "which", lambda _: "/usr/bin/nvidia-smi")
     monkeypatch.setattr(
-        inventory.subprocess, "run", lambda *_, **__: subprocess.CompletedProcess([], 0, stdout=said)
+        environment.subprocess, "run", lambda *_, **__: subprocess.CompletedProcess([], 0, stdout=said)
     )
 
     assert collect_inventory()["gpus"] == gpus
@@ -87,8 +87,8 @@ def test_a_broken_driver_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(command: Any, **_: Any) -> Any:
         raise subprocess.TimeoutExpired(command, 10)
 
-    monkeypatch.setattr(inventory.shutil, "which", lambda _: "/usr/bin/nvidia-smi")
-    monkeypatch.setattr(inventory.subprocess, "run", fails)
+    monkeypatch.setattr(environment.shutil, "which", lambda _: "/usr/bin/nvidia-smi")
+    monkeypatch.setattr(environment.subprocess, "run", fails)
 
     (gpu,) = collect_inventory()["gpus"]
 

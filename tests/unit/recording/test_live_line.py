@@ -11,7 +11,7 @@ from collections.abc import Callable
 import pyte
 import pytest
 
-from pytest_openclaw.recording.live_line import LiveLine
+from pytest_openclaw.session.progress import LiveLine
 
 
 def _until(happened: Callable[[], bool]) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pytest_openclaw.recording.selection import Plan
-from pytest_openclaw.types.prompts import Cell, Prompt
-from pytest_openclaw.types.targets import Target
-from pytest_openclaw.validators.text import Noop
+from pytest_openclaw.judging.text import Noop
+from pytest_openclaw.runs.resume import Plan
+from pytest_openclaw.values.prompts import Cell, Prompt
+from pytest_openclaw.values.requests import Target
 
 A = Target(provider="p", model="a")
 B = Target(provider="p", model="b[x]", thinking_level="low")

@@ -6,8 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from pytest_openclaw.recording.progress import Progress, Wait
-from pytest_openclaw.session.progress_display import ProgressDisplay
+from pytest_openclaw.session.progress import Progress, ProgressDisplay, Wait
 
 
 class Clock:

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.core.errors import OpenClawError
-from pytest_openclaw.recording import run_directory
-from pytest_openclaw.recording.run_directory import RunDirectory
+from pytest_openclaw.runs import directory
+from pytest_openclaw.runs.directory import RunDirectory
+from pytest_openclaw.util.errors import OpenClawError
 
 
 def _rows(run: Path) -> list[Any]:
@@ -52,7 +52,7 @@ def test_a_row_that_is_written_in_parts_is_whole(tmp_path: Path, monkeypatch: py
     """If the system writes fewer bytes than given, the rest is written again."""
     write = os.write
     with RunDirectory.new(tmp_path, "r", exactly=True) as run:
-        monkeypatch.setattr(run_directory.os, "write", lambda descriptor, data: write(descriptor, data[:7]))
+        monkeypatch.setattr(directory.os, "write", lambda descriptor, data: write(descriptor, data[:7]))
         run.append({"text": "x" * 100})
         monkeypatch.undo()
 
@@ -73,7 +73,7 @@ def test_a_full_disk_leaves_whole_rows(tmp_path: Path, monkeypatch: pytest.Monke
 
     with RunDirectory.new(tmp_path, "r", exactly=True) as run:
         run.append({"n": 1})
-        monkeypatch.setattr(run_directory.os, "write", full)
+        monkeypatch.setattr(directory.os, "write", full)
         with pytest.raises(OSError, match="No space left"):
             run.append({"text": "x" * 100})
         monkeypatch.undo()
@@ -90,7 +90,7 @@ def test_a_file_is_the_old_one_or_the_new_one(tmp_path: Path, monkeypatch: pytes
         def full(descriptor: int) -> None:
             raise OSError(errno.ENOSPC, "No space left on device")
 
-        monkeypatch.setattr(run_directory.os, "fsync", full)
+        monkeypatch.setattr(directory.os, "fsync", full)
         with pytest.raises(OSError, match="No space left"):
             run.write_json("config.json", {"n": 2})
         monkeypatch.undo()
@@ -191,7 +191,7 @@ def test_a_second_writer_is_refused(tmp_path: Path) -> None:
 def test_the_lock_dies_with_its_owner(tmp_path: Path) -> None:
     """A run whose process was killed can be opened by the next one; its rows are there."""
     script = (
-        "import os, sys\nfrom pathlib import Path\nfrom pytest_openclaw.recording.run_directory import RunDirectory\n"
+        "import os, sys\nfrom pathlib import Path\nfrom pytest_openclaw.runs.directory import RunDirectory\n"
         "run = RunDirectory.new(Path(sys.argv[1]), 'r', exactly=True).__enter__()\n"
         "run.append({'n': 1})\nprint('ready', flush=True)\nsys.stdin.read()\n"
     )

@@ -10,18 +10,13 @@ from typing import Any
 import jsonschema
 import pytest
 
-from pytest_openclaw.recording.environment import file_names
-from pytest_openclaw.recording.inventory import collect_inventory
-from pytest_openclaw.recording.run_directory import RunDirectory
-from pytest_openclaw.recording.run_session import EarlierSessions, RunSession
-from pytest_openclaw.recording.selection import Plan
-from pytest_openclaw.stored.resume import read_kept
-from pytest_openclaw.types.documents import load_schema
-from pytest_openclaw.types.payloads import LeftOut
-from pytest_openclaw.types.records import Record
-from pytest_openclaw.types.run_config import IDENTITY, OTHER, SETTINGS
-from pytest_openclaw.types.settings import Settings
-from pytest_openclaw.types.targets import Target
+from pytest_openclaw.runs.directory import RunDirectory
+from pytest_openclaw.runs.environment import collect_inventory, file_names
+from pytest_openclaw.runs.resume import Plan, read_kept
+from pytest_openclaw.runs.session import EarlierSessions, RunSession
+from pytest_openclaw.values.requests import Target
+from pytest_openclaw.values.rows import LeftOut, Record, load_schema
+from pytest_openclaw.values.settings import IDENTITY, OTHER, SETTINGS, Settings
 from tests.unit.reports.summaries import fault, missed, record
 
 A = Target(provider="p", model="a")

@@ -6,14 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pytest_openclaw.stats.compared_runs import ComparedRuns
+from pytest_openclaw.stats.comparison import ComparedRuns
 from pytest_openclaw.stats.groups import group_records
-from pytest_openclaw.stats.summarizing import summarize_run
-from pytest_openclaw.stats.summary import Summary
-from pytest_openclaw.types.records import Record
-from pytest_openclaw.types.settings import Gates
-from pytest_openclaw.types.targets import Target
-from pytest_openclaw.types.tool_calls import ToolOutcome
+from pytest_openclaw.stats.summary import Summary, summarize_run
+from pytest_openclaw.values.requests import Target
+from pytest_openclaw.values.rows import Record
+from pytest_openclaw.values.settings import Gates
+from pytest_openclaw.values.tool_calls import ToolOutcome
 
 NO_GATES = Gates()
 TARGET = Target(provider="ollama_openai", model="qwen3:8b")

@@ -10,7 +10,7 @@ from pytest_openclaw.reports.comment import render_comment
 from pytest_openclaw.reports.markdown import render_markdown
 from pytest_openclaw.reports.terminal import render_terminal
 from pytest_openclaw.stats.summary import Summary
-from pytest_openclaw.types.settings import Gates
+from pytest_openclaw.values.settings import Gates
 from tests.unit.reports.summaries import record, summary_of
 
 

@@ -18,10 +18,9 @@ from pytest_openclaw.reports.html.cells import (
     change_of,
     verdict_of,
 )
-from pytest_openclaw.reports.html.island import TextPool
-from pytest_openclaw.reports.html.shown import Shown
-from pytest_openclaw.types.records import Record
-from pytest_openclaw.types.tool_calls import Dispatched, ToolCall
+from pytest_openclaw.reports.html.pieces import Shown, TextPool
+from pytest_openclaw.values.rows import Record
+from pytest_openclaw.values.tool_calls import Dispatched, ToolCall
 from tests.unit.reports.summaries import TARGET, fault, missed, record
 from tests.unit.stored.stored_runs import definition
 

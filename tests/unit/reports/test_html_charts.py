@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_openclaw.reports.html.charts import ChartPoint, times
+from pytest_openclaw.reports.html.pieces import ChartPoint, times
 
 
 @pytest.mark.parametrize("ms", [(0.0, 0.0), (0.0, 1.0), (1.0, 1.0), (0.0, 2000.0)])

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.core.text import valid_value
-from pytest_openclaw.reports.html.island import CHUNK_CHARS, TextPool, element, fill, island
+from pytest_openclaw.reports.html.pieces import CHUNK_CHARS, TextPool, element, fill, island
+from pytest_openclaw.util.text import valid_value
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),

@@ -13,12 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_openclaw.reports.comment import MARKER, render_comment
-from pytest_openclaw.reports.comment_page import LONGEST, code
-from pytest_openclaw.stats.compared_runs import compare_records
-from pytest_openclaw.stats.pairing import Obstacle, Obstacles
+from pytest_openclaw.reports.markdown import LONGEST, code
+from pytest_openclaw.stats.comparison import Obstacle, Obstacles, compare_records
 from pytest_openclaw.stats.summary import Summary
-from pytest_openclaw.types.settings import Gates
-from pytest_openclaw.types.targets import Target
+from pytest_openclaw.values.requests import Target
+from pytest_openclaw.values.settings import Gates
 from tests.unit.reports.summaries import TARGET, cell, fault, missed, record, summary_of
 
 pytestmark = pytest.mark.newest

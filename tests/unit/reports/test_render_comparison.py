@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.reports.comparison_text import in_short, render_comparison, render_p
+from pytest_openclaw.reports.comparison import in_short, render_comparison, render_p
 from pytest_openclaw.reports.markdown import render_markdown
 from pytest_openclaw.reports.numbers import columns
 from pytest_openclaw.reports.terminal import render_terminal
-from pytest_openclaw.stats.pairing import Obstacle, Obstacles
+from pytest_openclaw.stats.comparison import Obstacle, Obstacles
 from tests.unit.reports.summaries import TARGET, fault, record, summary_of
 from tests.unit.stats.compared import cells, compare
 

@@ -8,13 +8,13 @@ from typing import get_args
 import pytest
 
 from pytest_openclaw.judging.judge import prepare
-from pytest_openclaw.reports.failure import OUTCOMES, render_failure
-from pytest_openclaw.tools.catalogue import load_catalogue
-from pytest_openclaw.types.prompts import Cell, Prompt
-from pytest_openclaw.types.replies import Reply, Timing, Turn
-from pytest_openclaw.types.targets import Target
-from pytest_openclaw.types.tool_calls import ToolCall, ToolOutcome
-from pytest_openclaw.validators.text import Noop
+from pytest_openclaw.judging.text import Noop
+from pytest_openclaw.openclaw.catalog import load_catalogue
+from pytest_openclaw.reports.cells import OUTCOMES, render_failure
+from pytest_openclaw.values.prompts import Cell, Prompt
+from pytest_openclaw.values.replies import Reply, Timing, Turn
+from pytest_openclaw.values.requests import Target
+from pytest_openclaw.values.tool_calls import ToolCall, ToolOutcome
 
 PROMPT = Prompt(
     suite="s.toml", id="P3", name="short_answer", prompt="Say yes.\nNothing else.", validator=Noop()

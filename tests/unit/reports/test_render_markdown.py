@@ -7,9 +7,9 @@ import re
 import pytest
 
 from pytest_openclaw.reports.markdown import HEADERS, LATENCY_HEADERS, render_markdown
-from pytest_openclaw.types.records import Record
-from pytest_openclaw.types.settings import Gates
-from pytest_openclaw.types.targets import Target
+from pytest_openclaw.values.requests import Target
+from pytest_openclaw.values.rows import Record
+from pytest_openclaw.values.settings import Gates
 from tests.unit.reports.summaries import (
     TARGET,
     cell,

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_openclaw.reports.forecast_text import render_duration, render_forecast
-from pytest_openclaw.reports.money import render_usd
-from pytest_openclaw.stats.forecast import Forecast, Line, Sum
+from pytest_openclaw.reports.numbers import render_usd
+from pytest_openclaw.session.forecasting import Forecast, Line, Sum, render_duration, render_forecast
 
 
 @pytest.mark.parametrize(

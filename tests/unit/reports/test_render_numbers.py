@@ -23,7 +23,7 @@ from pytest_openclaw.reports.numbers import (
     render_tokens,
     shorten,
 )
-from pytest_openclaw.reports.target_view import Figure
+from pytest_openclaw.reports.targets import Figure
 from pytest_openclaw.stats.intervals import Interval
 
 

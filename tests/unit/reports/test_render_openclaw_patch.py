@@ -11,11 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.reports.json5 import comment, render_object
-from pytest_openclaw.reports.openclaw_patch import Origin, Patch, check_command, patch_of, render_patch
-from pytest_openclaw.stats.candidates import Candidate
-from pytest_openclaw.stats.routing import plan_routes
-from pytest_openclaw.types.prompts import ModelRole
+from pytest_openclaw.reports.openclaw_patch import (
+    Origin,
+    Patch,
+    check_command,
+    comment,
+    patch_of,
+    render_object,
+    render_patch,
+)
+from pytest_openclaw.stats.routing import Candidate, plan_routes
+from pytest_openclaw.values.prompts import ModelRole
 from tests.searching import examples
 from tests.unit.reports.summaries import record
 from tests.unit.stats.routes import (

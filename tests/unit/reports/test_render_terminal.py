@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.core.text import printable
-from pytest_openclaw.reports.numbers import columns
-from pytest_openclaw.reports.terminal import COLORS, WIDTH, colored, render_complaints, render_terminal
+from pytest_openclaw.reports.numbers import WIDTH, columns
+from pytest_openclaw.reports.terminal import COLORS, colored, render_complaints, render_terminal
 from pytest_openclaw.stats.summary import Summary
-from pytest_openclaw.types.records import Record
-from pytest_openclaw.types.settings import Gates
-from pytest_openclaw.types.targets import Target
+from pytest_openclaw.util.text import printable
+from pytest_openclaw.values.requests import Target
+from pytest_openclaw.values.rows import Record
+from pytest_openclaw.values.settings import Gates
 from tests.ci_systems import all_commands
 from tests.unit.reports.summaries import (
     TARGET,

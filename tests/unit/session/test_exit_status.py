@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from pytest_openclaw.session.reporting_hooks import exit_status
+from pytest_openclaw.session.reporting import exit_status
 
 CELLS = False
 GATE = True

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.session.gate_options import parse_gate_line
-from pytest_openclaw.types.documents import check_document
-from pytest_openclaw.types.settings import GATE_OPTIONS, GateLine, Gates, firm_gates, gates_of
+from pytest_openclaw.session.settings import parse_gate_line
+from pytest_openclaw.values.rows import check_document
+from pytest_openclaw.values.settings import GATE_OPTIONS, GateLine, Gates, firm_gates, gates_of
 
 LINES = (
     parse_gate_line("*: min-pass-rate=0.5"),

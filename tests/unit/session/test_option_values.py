@@ -6,7 +6,7 @@ from math import inf
 
 import pytest
 
-from pytest_openclaw.session.option_values import either, matching, number, on_off
+from pytest_openclaw.session.settings import either, matching, number, on_off
 
 SECONDS = number(lambda seconds: 0 < seconds < inf, "give seconds")
 WHOLE = matching("[1-9][0-9]{0,3}", int, "give a number")

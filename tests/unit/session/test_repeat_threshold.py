@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from pytest_openclaw.judging.text import Noop
 from pytest_openclaw.session.repeat_threshold import RepeatThreshold, defer, expectation_of
-from pytest_openclaw.types.prompts import Cell, Prompt
-from pytest_openclaw.types.targets import Target
-from pytest_openclaw.validators.text import Noop
+from pytest_openclaw.values.prompts import Cell, Prompt
+from pytest_openclaw.values.requests import Target
 
 STRICTLY = "[XPASS(strict)] "
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_openclaw.commands import main
-from pytest_openclaw.types.settings import parse_run_id
+from pytest_openclaw.cli import main
+from pytest_openclaw.values.settings import parse_run_id
 
 
 @pytest.mark.parametrize(

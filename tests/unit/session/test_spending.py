@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.core.installation import install_command
 from pytest_openclaw.providers import prices
 from pytest_openclaw.providers.openai_responses import OpenAIResponses
 from pytest_openclaw.session.spending import notes_on_cost
 from pytest_openclaw.stats.summary import Budget
-from pytest_openclaw.types.protocols import ProviderSetup
-from pytest_openclaw.types.settings import Settings
-from pytest_openclaw.types.targets import Target
+from pytest_openclaw.util.installation import install_command
+from pytest_openclaw.values.protocols import ProviderSetup
+from pytest_openclaw.values.requests import Target
+from pytest_openclaw.values.settings import Settings
 from tests.unit.reports.summaries import record, summary_of
 
 TARGET = Target(provider="openai_responses", model="gpt-5.3-codex")

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pytest_openclaw.stats.compared_runs import ComparedRuns, Comparison, compare_records
-from pytest_openclaw.stats.pairing import Obstacles
-from pytest_openclaw.types.records import Record
-from pytest_openclaw.types.targets import Target
+from pytest_openclaw.stats.comparison import ComparedRuns, Comparison, Obstacles, compare_records
+from pytest_openclaw.values.requests import Target
+from pytest_openclaw.values.rows import Record
 from tests.unit.reports.summaries import TARGET, fault, missed, record
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from pytest_openclaw.stats.candidates import Candidate
 from pytest_openclaw.stats.groups import Snapshots, summarize_group
-from pytest_openclaw.types.prompts import ModelRole
-from pytest_openclaw.types.records import Record
-from pytest_openclaw.types.targets import Target
+from pytest_openclaw.stats.routing import Candidate
+from pytest_openclaw.values.prompts import ModelRole
+from pytest_openclaw.values.requests import Target
+from pytest_openclaw.values.rows import Record
 from tests.unit.reports.summaries import missed, record, restraint_cells, tool_cells
 
 NATIVE: dict[str, Any] = {"suite": "native", "tools_offered": 11}

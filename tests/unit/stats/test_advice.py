@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_openclaw.stats.advice import ADVICE, PARSER_REMEDIES, TEXT_ADVICE, advice_on, parser_remedy
+from pytest_openclaw.stats.diagnosis import ADVICE, PARSER_REMEDIES, TEXT_ADVICE, advice_on, parser_remedy
 from pytest_openclaw.stats.tool_use import GOOD_OUTCOMES, OUTCOMES
 
 

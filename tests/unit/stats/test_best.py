@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_openclaw.reports.tool_use_text import ABLE, render_best
-from pytest_openclaw.stats.best import Best
-from pytest_openclaw.types.records import Record
-from pytest_openclaw.types.targets import Target
+from pytest_openclaw.reports.targets import ABLE, render_best
+from pytest_openclaw.stats.summary import Best
+from pytest_openclaw.values.requests import Target
+from pytest_openclaw.values.rows import Record
 from tests.unit.reports.summaries import cell, fault, missed, restraint_cells, summary_of
 
 A, B, C = (Target(provider="p", model=name) for name in "abc")

@@ -7,9 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from pytest_openclaw.stats.intervals import Z_95, Cluster, clustered_95, effective_n, sure_cells, wilson_95
-from pytest_openclaw.stats.looks import joint_z
-from pytest_openclaw.stats.rates import cluster_of, rate_of
+from pytest_openclaw.stats.intervals import (
+    Z_95,
+    Cluster,
+    cluster_of,
+    clustered_95,
+    effective_n,
+    rate_of,
+    sure_cells,
+    wilson_95,
+)
+from pytest_openclaw.stats.tiers import joint_z
 from tests.unit.reports.summaries import record
 
 clusters = st.integers(1, 12).flatmap(lambda n: st.builds(Cluster, st.integers(0, n), st.just(n)))

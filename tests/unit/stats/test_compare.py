@@ -12,10 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
-from pytest_openclaw.stats.compared_runs import comparison_from_json
-from pytest_openclaw.stats.pairing import Obstacle, Obstacles
-from pytest_openclaw.types.records import Record
-from pytest_openclaw.types.targets import Target
+from pytest_openclaw.stats.comparison import Obstacle, Obstacles, comparison_from_json
+from pytest_openclaw.values.requests import Target
+from pytest_openclaw.values.rows import Record
 from tests.unit.reports.summaries import TARGET, record
 from tests.unit.stats.compared import cells, compare, only
 

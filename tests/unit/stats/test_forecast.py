@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.stats.forecast import Line, PastAnswers, Sum, Typical, total
-from pytest_openclaw.types.records import Record
-from pytest_openclaw.types.targets import CellKey, Target
+from pytest_openclaw.session.forecasting import Line, PastAnswers, Sum, Typical, total
+from pytest_openclaw.values.requests import CellKey, Target
+from pytest_openclaw.values.rows import Record
 
 A, B, C = (Target(provider="p", model=model) for model in "abc")
 

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.session.gate_options import parse_gate_line
+from pytest_openclaw.session.settings import parse_gate_line
 from pytest_openclaw.stats.gates import GateResult
-from pytest_openclaw.types.records import Record
-from pytest_openclaw.types.settings import Gates
-from pytest_openclaw.types.targets import Target
+from pytest_openclaw.values.requests import Target
+from pytest_openclaw.values.rows import Record
+from pytest_openclaw.values.settings import Gates
 from tests.searching import examples
 from tests.unit.reports.summaries import TARGET, cell, fault, missed, record, restraint_cells, summary_of
 

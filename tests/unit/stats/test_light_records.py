@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_openclaw.stats.light_records import LEFT_OUT, LightRecords, without_texts
-from pytest_openclaw.stats.sampling import PER_KIND, sample_of
-from pytest_openclaw.types.records import Record
+from pytest_openclaw.runs.reading import LEFT_OUT, LightRecords, without_texts
+from pytest_openclaw.stats.significance import PER_KIND, sample_of
+from pytest_openclaw.values.rows import Record
 from tests.unit.stored.stored_runs import A, B, row
 
 

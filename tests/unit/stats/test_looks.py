@@ -9,9 +9,8 @@ import pytest
 from scipy import stats
 
 from pytest_openclaw.stats.intervals import Cluster
-from pytest_openclaw.stats.looks import joint_z, may_settle
-from pytest_openclaw.types.run_config import looks_of
-from pytest_openclaw.types.settings import Settings
+from pytest_openclaw.stats.tiers import joint_z, may_settle
+from pytest_openclaw.values.settings import Settings, looks_of
 
 
 def _correlations(looks: tuple[int, ...], resemblance: float) -> np.ndarray:

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pytest_openclaw.core.errors import OpenClawError
-from pytest_openclaw.session.gate_options import fail_on
+from pytest_openclaw.session.settings import fail_on
 from pytest_openclaw.stats.gates import GateResult
-from pytest_openclaw.stats.summarizing import summarize_run
-from pytest_openclaw.types.settings import Gates, gates_of
+from pytest_openclaw.stats.summary import summarize_run
+from pytest_openclaw.util.errors import OpenClawError
+from pytest_openclaw.values.settings import Gates, gates_of
 from tests.unit.reports.summaries import TARGET
 from tests.unit.stats.compared import cells, compare, only
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from pytest_openclaw.reports.comparison_text import details_of, in_short
-from pytest_openclaw.stats.compared_runs import comparison_from_json
-from pytest_openclaw.stats.outcome_changes import OutcomeChange
-from pytest_openclaw.types.records import Record
-from pytest_openclaw.types.tool_calls import ToolOutcome
+from pytest_openclaw.reports.comparison import details_of, in_short
+from pytest_openclaw.stats.comparison import OutcomeChange, comparison_from_json
+from pytest_openclaw.values.rows import Record
+from pytest_openclaw.values.tool_calls import ToolOutcome
 from tests.unit.reports.summaries import cell
 from tests.unit.stats.compared import compare, only
 

@@ -7,10 +7,8 @@ from typing import get_args
 
 import pytest
 
-from pytest_openclaw.stats.candidates import Candidate
-from pytest_openclaw.stats.places import PLACES, SUITES, PlaceChoice
-from pytest_openclaw.stats.routing import plan_routes
-from pytest_openclaw.types.prompts import ModelRole
+from pytest_openclaw.stats.routing import PLACES, SUITES, Candidate, PlaceChoice, plan_routes
+from pytest_openclaw.values.prompts import ModelRole
 from tests.unit.stats.routes import Share, settled, unsafe, unsettled
 
 ENOUGH: Share = (9, 0)

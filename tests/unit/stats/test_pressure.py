@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_openclaw.stats.pressure import Load, pressure_levels, strain_of
-from pytest_openclaw.types.records import Record
+from pytest_openclaw.values.rows import Record
 from tests.unit.reports.summaries import fault, pressed, record, tool_cells
 
 EASY = pressed("1t", 8, 0, tools=1)

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.stats.proofs import Proof, tool_proofs
-from pytest_openclaw.types.records import Record
-from pytest_openclaw.types.tool_calls import ToolOutcome
+from pytest_openclaw.stats.tool_use import Proof, tool_proofs
+from pytest_openclaw.values.rows import Record
+from pytest_openclaw.values.tool_calls import ToolOutcome
 from tests.unit.reports.summaries import cell
 
 

@@ -12,19 +12,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_openclaw.reports.comment import render_comment
-from pytest_openclaw.reports.html.overview import targets_section
+from pytest_openclaw.reports.html.targets import targets_section
 from pytest_openclaw.reports.markdown import render_markdown
 from pytest_openclaw.reports.openclaw_patch import patch_of
 from pytest_openclaw.reports.terminal import render_terminal
-from pytest_openclaw.stats.candidates import Candidate
 from pytest_openclaw.stats.groups import Group
 from pytest_openclaw.stats.pressure import Load
 from pytest_openclaw.stats.recommendation import Need, Recommendation
-from pytest_openclaw.stats.routing import plan_routes
+from pytest_openclaw.stats.routing import Candidate, plan_routes
 from pytest_openclaw.stats.summary import summary_to_json
-from pytest_openclaw.types.records import Record
-from pytest_openclaw.types.settings import Gates
-from pytest_openclaw.types.targets import Target
+from pytest_openclaw.values.requests import Target
+from pytest_openclaw.values.rows import Record
+from pytest_openclaw.values.settings import Gates
 from tests.searching import examples
 from tests.unit.reports.summaries import (
     TARGET,

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from pytest_openclaw.stats.gates import GateResult
-from pytest_openclaw.stats.summarizing import summarize_run
-from pytest_openclaw.types.settings import Gates
-from pytest_openclaw.types.targets import Target
+from pytest_openclaw.stats.summary import summarize_run
+from pytest_openclaw.values.requests import Target
+from pytest_openclaw.values.settings import Gates
 from tests.unit.reports.summaries import TARGET
 from tests.unit.stats.compared import cells, compare
 

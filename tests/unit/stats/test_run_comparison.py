@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.core.errors import OpenClawError
-from pytest_openclaw.recording.run_directory import RunDirectory
-from pytest_openclaw.stats.compared_runs import ComparedRuns
+from pytest_openclaw.features.baseline import find_baseline, read_baseline, read_measured
+from pytest_openclaw.runs.directory import RunDirectory
+from pytest_openclaw.stats.comparison import ComparedRuns
 from pytest_openclaw.stats.run_comparison import Measured, compare_runs, named_targets, parse_across
-from pytest_openclaw.stored.baseline import find_baseline, read_baseline, read_measured
-from pytest_openclaw.types.targets import Target
+from pytest_openclaw.util.errors import OpenClawError
+from pytest_openclaw.values.requests import Target
 from tests.unit.reports.summaries import missed
 from tests.unit.stored.stored_runs import SUITE, A, B, definition, row, store
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_openclaw.stats.safety import over_refusal_of, probe_results
+from pytest_openclaw.stats.recommendation import over_refusal_of, probe_results
 from tests.unit.reports.summaries import fault, missed, record
 
 

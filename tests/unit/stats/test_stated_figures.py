@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pytest_openclaw.stats.gate_checks import check_tier
-from pytest_openclaw.stats.proofs import tool_proofs
+from pytest_openclaw.stats.gates import check_tier
 from pytest_openclaw.stats.significance import LEVEL, sign_flip
 from pytest_openclaw.stats.tiers import calls_needlessly
-from pytest_openclaw.stats.tool_use import tool_use_of
+from pytest_openclaw.stats.tool_use import tool_proofs, tool_use_of
 from tests.unit.reports.summaries import cell, tool_cells
 from tests.unit.stats.compared import cells, only
 

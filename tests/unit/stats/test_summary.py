@@ -8,16 +8,13 @@ from typing import Any
 import jsonschema
 import pytest
 
-from pytest_openclaw.stats.findings import known_failures, missed_by_all, slowest
 from pytest_openclaw.stats.gates import check_gates, overall
 from pytest_openclaw.stats.groups import Snapshots, group_records, summarize_group
 from pytest_openclaw.stats.intervals import Interval
-from pytest_openclaw.stats.summary import Summary, summary_to_json
-from pytest_openclaw.types.documents import load_schema
-from pytest_openclaw.types.records import Record
-from pytest_openclaw.types.rows import from_row, to_row
-from pytest_openclaw.types.settings import Gates
-from pytest_openclaw.types.targets import Target
+from pytest_openclaw.stats.summary import Summary, known_failures, missed_by_all, slowest, summary_to_json
+from pytest_openclaw.values.requests import Target
+from pytest_openclaw.values.rows import Record, from_row, load_schema, to_row
+from pytest_openclaw.values.settings import Gates
 
 TARGET = Target(provider="p", model="m")
 

@@ -7,15 +7,14 @@ from typing import Any
 
 import pytest
 
+from pytest_openclaw.reports.comparison import surface_note
 from pytest_openclaw.reports.markdown import render_markdown
-from pytest_openclaw.reports.surface_text import surface_note
 from pytest_openclaw.reports.terminal import render_terminal
 from pytest_openclaw.stats.groups import headline
-from pytest_openclaw.stats.summarizing import summarize_run
-from pytest_openclaw.stats.summary import Summary
-from pytest_openclaw.types.records import Record
-from pytest_openclaw.types.settings import Gates
-from pytest_openclaw.types.targets import OPENCLAW, Target, label_fits, most_realistic
+from pytest_openclaw.stats.summary import Summary, summarize_run
+from pytest_openclaw.values.requests import OPENCLAW, Target, label_fits, most_realistic
+from pytest_openclaw.values.rows import Record
+from pytest_openclaw.values.settings import Gates
 from tests.unit.reports.summaries import TARGET, restraint_cells, tool_cells
 
 ON_OPENCLAW = TARGET.on(OPENCLAW)

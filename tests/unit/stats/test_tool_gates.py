@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.types.records import Record
-from pytest_openclaw.types.settings import Gates
-from pytest_openclaw.types.tool_calls import ToolDemand
+from pytest_openclaw.values.rows import Record
+from pytest_openclaw.values.settings import Gates
+from pytest_openclaw.values.tool_calls import ToolDemand
 from tests.unit.reports.summaries import (
     TARGET,
     cell,

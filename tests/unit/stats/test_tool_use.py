@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.stats.findings import most_frequent_miss
+from pytest_openclaw.stats.summary import most_frequent_miss
 from pytest_openclaw.stats.tool_use import bare_turns, text_tool_use_of, tool_use_of
-from pytest_openclaw.types.records import Record
+from pytest_openclaw.values.rows import Record
 from tests.unit.reports.summaries import cell, exchange, pressed, record, restraint_cells, tool_cells
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.stats.violations import LONGEST, violation_kind
+from pytest_openclaw.stats.groups import LONGEST, violation_kind
 
 
 @pytest.mark.parametrize(

@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from pytest_openclaw.asking.resources import render_snapshot
-from pytest_openclaw.core.json_lines import line_of
-from pytest_openclaw.core.json_types import JsonObject
-from pytest_openclaw.recording.environment import file_names
-from pytest_openclaw.types.records import Record
-from pytest_openclaw.types.rows import to_row
-from pytest_openclaw.types.settings import Concurrency, Gates
-from pytest_openclaw.types.targets import Target
+from pytest_openclaw.runs.environment import file_names
+from pytest_openclaw.util.json_text import line_of
+from pytest_openclaw.util.json_types import JsonObject
+from pytest_openclaw.values.requests import Target
+from pytest_openclaw.values.rows import Record, to_row
+from pytest_openclaw.values.settings import Concurrency, Gates
 from tests.unit.reports.summaries import record
 
 A = Target(provider="lab", model="a")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.stored.common_order import common_order, natural
+from pytest_openclaw.features.merging import common_order, natural
 
 
 @pytest.mark.parametrize(

@@ -8,16 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from pytest_openclaw.core.errors import OpenClawError
-from pytest_openclaw.stored.reading import (
-    RowIndex,
-    StoredRow,
-    find_run,
-    load_inventory,
-    load_run,
-    read_rows,
-)
-from pytest_openclaw.types.rows import to_row
+from pytest_openclaw.runs.reading import RowIndex, StoredRow, find_run, load_inventory, load_run, read_rows
+from pytest_openclaw.util.errors import OpenClawError
+from pytest_openclaw.values.rows import to_row
 from tests.unit.reports.summaries import fault, missed, record
 from tests.unit.stored.stored_runs import A, row, store
 
@@ -189,7 +182,7 @@ def test_rows_of_several_runs_are_read_with_few_open_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each row has its line and its whole record, in whatever order they are read; equal prompts are kept once."""
-    monkeypatch.setattr("pytest_openclaw.stored.reading.MOST_OPEN", 1)
+    monkeypatch.setattr("pytest_openclaw.runs.reading.MOST_OPEN", 1)
     index = RowIndex()
     paths = [store(tmp_path / name, [row(A, "P1", raw_output=name), row(A, "P2")]) for name in "abc"]
     runs = [load_run(path, index) for path in paths]

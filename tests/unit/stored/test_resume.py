@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.recording.kept_cells import Kept, Replay
-from pytest_openclaw.recording.run_directory import RunDirectory
-from pytest_openclaw.recording.selection import Plan
-from pytest_openclaw.session.gate_options import parse_gate_line
-from pytest_openclaw.stored.resume import (
+from pytest_openclaw.runs.directory import RunDirectory
+from pytest_openclaw.runs.resume import (
+    Kept,
+    Plan,
+    Replay,
     changed_keys,
     find_changes,
     other_targets,
@@ -23,10 +23,10 @@ from pytest_openclaw.stored.resume import (
     refusal,
     settings_of,
 )
-from pytest_openclaw.types.records import Record
-from pytest_openclaw.types.rows import to_row
-from pytest_openclaw.types.settings import THINKING_ROOM_TOKENS, Gates, Settings
-from pytest_openclaw.types.targets import CellKey, Target
+from pytest_openclaw.session.settings import parse_gate_line
+from pytest_openclaw.values.requests import CellKey, Target
+from pytest_openclaw.values.rows import Record, to_row
+from pytest_openclaw.values.settings import THINKING_ROOM_TOKENS, Gates, Settings
 from tests.unit.reports.summaries import fault, missed, record
 
 A = Target(provider="p", model="a")
@@ -123,7 +123,7 @@ def test_keeping_rows_that_does_not_end_leaves_the_old_file(
         def full(descriptor: int) -> None:
             raise OSError(28, "No space left on device")
 
-        monkeypatch.setattr("pytest_openclaw.recording.run_directory.os.fsync", full)
+        monkeypatch.setattr("pytest_openclaw.runs.directory.os.fsync", full)
         with pytest.raises(OSError, match="No space left"):
             run.keep_rows({1})
         monkeypatch.undo()

@@ -8,17 +8,16 @@ from typing import Any
 
 import pytest
 
+from pytest_openclaw.features.baseline import read_measured
+from pytest_openclaw.features.gates import apply_gates
+from pytest_openclaw.features.showing import offered_tools, show_run
 from pytest_openclaw.reports.html.cells import cell_data
-from pytest_openclaw.reports.html.island import TextPool
-from pytest_openclaw.reports.html.shown import Shown
+from pytest_openclaw.reports.html.pieces import Shown, TextPool
+from pytest_openclaw.runs.reading import read_part
 from pytest_openclaw.stats.summary import summary_to_json
-from pytest_openclaw.stored.baseline import read_measured
-from pytest_openclaw.stored.gating import apply_gates
-from pytest_openclaw.stored.parts import read_part
-from pytest_openclaw.stored.showing import offered_tools, show_run
-from pytest_openclaw.suites.definitions import tools_sha256
+from pytest_openclaw.suites.cells import tools_sha256
 from pytest_openclaw.suites.offered import read_tools
-from pytest_openclaw.types.settings import Gates
+from pytest_openclaw.values.settings import Gates
 from tests.unit.reports.summaries import missed, record
 from tests.unit.stored.stored_runs import A, B, definition, row, store
 

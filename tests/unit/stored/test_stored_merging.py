@@ -16,21 +16,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.core.errors import OpenClawError
-from pytest_openclaw.core.json_lines import line_of
-from pytest_openclaw.recording.run_directory import RunDirectory
-from pytest_openclaw.stats.summarizing import summarize_run
-from pytest_openclaw.stats.summary import summary_to_json
-from pytest_openclaw.stored import rewriting
-from pytest_openclaw.stored.merging import Merged, merge_parts
-from pytest_openclaw.stored.parts import read_part
-from pytest_openclaw.stored.rewriting import write_run
-from pytest_openclaw.types.documents import load_schema
-from pytest_openclaw.types.records import Record
-from pytest_openclaw.types.rows import to_row
-from pytest_openclaw.types.settings import GateLine, Gates
-from pytest_openclaw.types.surface import Surface, surface_facts, surface_to_json
-from pytest_openclaw.types.targets import Target
+from pytest_openclaw.features.merging import Merged, merge_parts
+from pytest_openclaw.runs import summaries
+from pytest_openclaw.runs.directory import RunDirectory
+from pytest_openclaw.runs.reading import read_part
+from pytest_openclaw.runs.summaries import write_run
+from pytest_openclaw.stats.summary import summarize_run, summary_to_json
+from pytest_openclaw.util.errors import OpenClawError
+from pytest_openclaw.util.json_text import line_of
+from pytest_openclaw.values.requests import Target
+from pytest_openclaw.values.rows import Record, load_schema, to_row
+from pytest_openclaw.values.settings import GateLine, Gates
+from pytest_openclaw.values.tool_calls import Surface, surface_facts, surface_to_json
 from tests.searching import examples
 from tests.unit.reports.summaries import tool_cells
 from tests.unit.stored.stored_runs import SUITE, A, B, definition, files_of, load, row, store
@@ -533,7 +530,7 @@ def test_a_run_that_cannot_be_written_leaves_nothing(tmp_path: Path, monkeypatch
     def full(self: RunDirectory, name: str, text: str) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(rewriting.RunDirectory, "write_text", full)
+    monkeypatch.setattr(summaries.RunDirectory, "write_text", full)
 
     with pytest.raises(OSError, match="No space left"):
         _write(_merge(path), tmp_path / "runs")

@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_openclaw.asking.resources import render_snapshot
-from pytest_openclaw.core.errors import OpenClawError
-from pytest_openclaw.core.schema_check import LARGEST
-from pytest_openclaw.recording.run_directory import RunDirectory
-from pytest_openclaw.stored.parts import read_part, read_snapshot
-from pytest_openclaw.types.rows import to_row
+from pytest_openclaw.runs.directory import RunDirectory
+from pytest_openclaw.runs.reading import read_part, read_snapshot
+from pytest_openclaw.util.errors import OpenClawError
+from pytest_openclaw.util.schema_check import LARGEST
+from pytest_openclaw.values.rows import to_row
 from tests.unit.stored.stored_runs import A, B, files_of, row, store
 
 

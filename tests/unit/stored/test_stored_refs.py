@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.core.errors import OpenClawError
+from pytest_openclaw.features.showing import OPENCLAW_PROVIDERS, check_overrides, ref_of
 from pytest_openclaw.providers import BUILTIN
-from pytest_openclaw.stored.refs import OPENCLAW_PROVIDERS, check_overrides, ref_of
-from pytest_openclaw.types.targets import OPENCLAW_ITSELF, Target
+from pytest_openclaw.util.errors import OpenClawError
+from pytest_openclaw.values.requests import OPENCLAW_ITSELF, Target
 
 CONFIG: dict[str, Any] = {"providers": {}}
 

@@ -13,23 +13,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.asking.cell_records import record_of
-from pytest_openclaw.core.redact import Redactor
+from pytest_openclaw.features.rescoring import (
+    Change,
+    Rescored,
+    readings,
+    rescore_part,
+    rescore_record,
+    todays_rules,
+)
 from pytest_openclaw.judging.judge import judge
-from pytest_openclaw.stored.parts import read_part
-from pytest_openclaw.stored.rescoring import Change, Rescored, readings, rescore_part, rescore_record
-from pytest_openclaw.stored.rewriting import write_run
-from pytest_openclaw.stored.rules import todays_rules
+from pytest_openclaw.judging.registry import BUILTIN, build_registry, build_validator
+from pytest_openclaw.runs.reading import read_part
+from pytest_openclaw.runs.rows import record_of
+from pytest_openclaw.runs.summaries import write_run
 from pytest_openclaw.suites import load_suite
-from pytest_openclaw.types import faults
-from pytest_openclaw.types.prompts import Cell, Prompt
-from pytest_openclaw.types.records import Record
-from pytest_openclaw.types.replies import CallResult, Reply, Timing, Turn, Verdict
-from pytest_openclaw.types.rows import from_row, to_row
-from pytest_openclaw.types.targets import Target
-from pytest_openclaw.types.tool_calls import Tool, ToolCall
-from pytest_openclaw.types.worlds import World
-from pytest_openclaw.validators import BUILTIN, build_registry, build_validator
+from pytest_openclaw.util.redact import Redactor
+from pytest_openclaw.values import faults
+from pytest_openclaw.values.prompts import Cell, Prompt
+from pytest_openclaw.values.replies import CallResult, Reply, Timing, Turn, Verdict
+from pytest_openclaw.values.requests import Target
+from pytest_openclaw.values.rows import Record, from_row, to_row
+from pytest_openclaw.values.tool_calls import Tool, ToolCall
+from pytest_openclaw.values.worlds import World
 from tests.searching import examples
 from tests.unit.stored.stored_runs import A, definition, row, store
 

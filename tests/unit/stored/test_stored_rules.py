@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.core.errors import OpenClawError, SuiteError
-from pytest_openclaw.stored.parts import Part, read_part
-from pytest_openclaw.stored.rules import suite_files, todays_rules
+from pytest_openclaw.features.rescoring import suite_files, todays_rules
+from pytest_openclaw.judging.registry import BUILTIN, build_registry
+from pytest_openclaw.runs.reading import Part, read_part
 from pytest_openclaw.suites import definition as definition_of
 from pytest_openclaw.suites import parse_suite
-from pytest_openclaw.validators import BUILTIN, build_registry
+from pytest_openclaw.util.errors import OpenClawError, SuiteError
 from tests.unit.stored.stored_runs import SUITE, A, definition, row, store
 
 REGISTRY = build_registry(("tests", validator) for validator in BUILTIN)

@@ -7,8 +7,8 @@ from typing import ClassVar
 
 import pytest
 
-from pytest_openclaw.types.replies import Reply, Verdict
-from pytest_openclaw.validators.registry import Registry, build_registry
+from pytest_openclaw.judging.registry import Registry, build_registry
+from pytest_openclaw.values.replies import Reply, Verdict
 
 
 @dataclass(frozen=True)

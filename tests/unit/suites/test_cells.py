@@ -8,13 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_openclaw.judging.combine import Not, ToolInvocation
+from pytest_openclaw.judging.text import Noop
 from pytest_openclaw.suites import build_cells, select_prompts, unmatched
-from pytest_openclaw.types.prompts import Prompt
-from pytest_openclaw.types.targets import Target
-from pytest_openclaw.types.tool_calls import Tool
-from pytest_openclaw.validators.combine import Not
-from pytest_openclaw.validators.text import Noop
-from pytest_openclaw.validators.tool_invocation import ToolInvocation
+from pytest_openclaw.values.prompts import Prompt
+from pytest_openclaw.values.requests import Target
+from pytest_openclaw.values.tool_calls import Tool
 
 
 def prompts(*ids, suite="benchmarks/prompts_x.toml"):

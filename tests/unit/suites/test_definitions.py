@@ -8,9 +8,8 @@ from dataclasses import fields, replace
 import pytest
 
 from pytest_openclaw.suites import definition
-from pytest_openclaw.types.images import Image
-from pytest_openclaw.types.prompts import Prompt
-from pytest_openclaw.types.replies import Turn
+from pytest_openclaw.values.prompts import Prompt
+from pytest_openclaw.values.replies import Image, Turn
 
 
 def test_every_field_is_there_with_its_default():

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.core.errors import TargetError
 from pytest_openclaw.suites import parse_endpoint
-from pytest_openclaw.types.settings import Endpoint
+from pytest_openclaw.util.errors import TargetError
+from pytest_openclaw.values.settings import Endpoint
 
 KINDS = ("ollama_openai", "openai_responses")
 FORM = "Write name = kind base_url KEY_ENV_NAME, the last only if it needs a key."

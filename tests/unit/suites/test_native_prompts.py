@@ -2,8 +2,8 @@
 
 import pytest
 
+from pytest_openclaw.judging.registry import BUILTIN, build_registry
 from pytest_openclaw.suites.prompt import read_prompt
-from pytest_openclaw.validators import BUILTIN, build_registry
 
 REGISTRY = build_registry(("pytest-openclaw", validator) for validator in BUILTIN)
 NONE = {"type": "tool_call", "calls": []}

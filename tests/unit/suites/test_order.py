@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_openclaw.suites import spread
-from pytest_openclaw.types.targets import Target
+from pytest_openclaw.values.requests import Target
 
 LOCAL_A, LOCAL_B = Target(provider="ollama", model="a"), Target(provider="ollama", model="b")
 CLOUD = Target(provider="cloud", model="c")

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from pytest_openclaw.suites import definition
 from pytest_openclaw.suites.conversation import read_messages, written_messages
 from pytest_openclaw.suites.prompt import read_prompt
-from pytest_openclaw.types.replies import Turn
-from pytest_openclaw.types.tool_calls import ToolCall
+from pytest_openclaw.values.replies import Turn
+from pytest_openclaw.values.tool_calls import ToolCall
 
 USER = {"role": "user", "content": "What is the port?"}
 SAYS = {"role": "assistant", "content": "Which server?"}

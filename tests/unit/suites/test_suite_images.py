@@ -7,11 +7,11 @@ import os
 
 import pytest
 
-from pytest_openclaw.core.errors import SuiteError
 from pytest_openclaw.suites import definition, load_suite
-from pytest_openclaw.suites.parse import parse_suite
-from pytest_openclaw.suites.pictures import MOST_BYTES, MOST_BYTES_TOGETHER, MOST_IMAGES, read_images
-from pytest_openclaw.types.images import Image, media_type_of
+from pytest_openclaw.suites.conversation import MOST_BYTES, MOST_BYTES_TOGETHER, MOST_IMAGES, read_images
+from pytest_openclaw.suites.load import parse_suite
+from pytest_openclaw.util.errors import SuiteError
+from pytest_openclaw.values.replies import Image, media_type_of
 from tests.images import GIF, JPEG, WEBP, png
 
 CHART = png(gray=10)

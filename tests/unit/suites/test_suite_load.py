@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_openclaw.core.errors import SuiteError
+from pytest_openclaw.judging.registry import BUILTIN, build_registry
 from pytest_openclaw.suites import load_suite
-from pytest_openclaw.validators import BUILTIN, build_registry
+from pytest_openclaw.util.errors import SuiteError
 
 PLAIN_LIST = """[
   {

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.core.errors import SuiteError
 from pytest_openclaw.suites import definition, parse_suite
 from pytest_openclaw.suites.prompt import read_prompt
-from pytest_openclaw.types.prompts import Prompt
+from pytest_openclaw.util.errors import SuiteError
+from pytest_openclaw.values.prompts import Prompt
 
 NAME = "benchmarks/prompts_x.json"
 ID_HINT = "Write letters, digits, _ or -, such as P1."

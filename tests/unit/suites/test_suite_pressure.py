@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.core.errors import SuiteError
+from pytest_openclaw.judging.registry import BUILTIN, build_registry
 from pytest_openclaw.suites import load_suite
-from pytest_openclaw.suites.neutral import TOKENS_A_WORD, neutral_text
-from pytest_openclaw.suites.parse import parse_suite
-from pytest_openclaw.validators import BUILTIN, build_registry
+from pytest_openclaw.suites.load import parse_suite
+from pytest_openclaw.suites.pressure_forms import TOKENS_A_WORD, neutral_text
+from pytest_openclaw.util.errors import SuiteError
 
 REGISTRY = build_registry([("pytest-openclaw", validator) for validator in BUILTIN])
 ENTRY = """

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.core.errors import SuiteError
 from pytest_openclaw.suites import definition, known_failure_of, parse_suite
-from pytest_openclaw.types.prompts import KnownFailure
-from pytest_openclaw.types.targets import Target
+from pytest_openclaw.util.errors import SuiteError
+from pytest_openclaw.values.prompts import KnownFailure
+from pytest_openclaw.values.requests import Target
 
 NAME = "benchmarks/prompts_x.json"
 SMALL = {"target": "*smollm*", "reason": "too small"}

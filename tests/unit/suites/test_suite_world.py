@@ -11,8 +11,8 @@ import pytest
 from pytest_openclaw.suites import definition
 from pytest_openclaw.suites.prompt import read_prompt
 from pytest_openclaw.suites.world_parsing import read_world
-from pytest_openclaw.types.prompts import Prompt
-from pytest_openclaw.types.worlds import Answer, Command, World
+from pytest_openclaw.values.prompts import Prompt
+from pytest_openclaw.values.worlds import Answer, Command, World
 
 FULL: dict[str, Any] = {
     "files": {"a.txt": "one", "/etc/hosts": "127.0.0.1"},

@@ -5,15 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from pytest_openclaw.suites.definitions import definition
-from pytest_openclaw.suites.surfaced import as_listed, on_surface
-from pytest_openclaw.tools.bridge import reached_tools
-from pytest_openclaw.tools.catalogue import load_catalogue
-from pytest_openclaw.tools.surface_sources import substitute_surface
-from pytest_openclaw.types.prompts import Prompt
-from pytest_openclaw.types.surface import LOOKUP_TURNS
-from pytest_openclaw.types.tool_calls import Tool
-from pytest_openclaw.types.worlds import World
+from pytest_openclaw.openclaw.bridge import reached_tools
+from pytest_openclaw.openclaw.catalog import load_catalogue
+from pytest_openclaw.openclaw.surfaces import substitute_surface
+from pytest_openclaw.suites.cells import definition
+from pytest_openclaw.suites.offered import as_listed, on_surface
+from pytest_openclaw.values.prompts import Prompt
+from pytest_openclaw.values.tool_calls import LOOKUP_TURNS, Tool
+from pytest_openclaw.values.worlds import World
 
 SURFACE = substitute_surface()
 OWN = Tool(name="tide_table", description="The tides of a port.")

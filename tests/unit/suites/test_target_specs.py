@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.core.errors import TargetError
 from pytest_openclaw.suites import expand, is_wildcard, parse_targets
-from pytest_openclaw.types.targets import THINKING_LEVELS, Target
+from pytest_openclaw.util.errors import TargetError
+from pytest_openclaw.values.requests import THINKING_LEVELS, Target
 
 PROVIDERS = ("ollama_openai", "openai_responses", "claude_code_cli")
 EXAMPLE = "Write for example ollama_native/llama3.2:3b."

@@ -8,17 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from pytest_openclaw.asking.cell_records import of_judgment
 from pytest_openclaw.judging.judge import judge
-from pytest_openclaw.tools.bridge import inner_call
-from pytest_openclaw.tools.catalogue import load_catalogue
-from pytest_openclaw.tools.dispatch import dispatch
-from pytest_openclaw.tools.signatures import signature
-from pytest_openclaw.types.prompts import Prompt
-from pytest_openclaw.types.replies import Reply, Turn
-from pytest_openclaw.types.tool_calls import Tool, ToolCall
-from pytest_openclaw.types.worlds import World
-from pytest_openclaw.validators import BUILTIN, build_registry, build_validator
+from pytest_openclaw.judging.registry import BUILTIN, build_registry, build_validator
+from pytest_openclaw.openclaw.bridge import inner_call
+from pytest_openclaw.openclaw.catalog import load_catalogue, signature
+from pytest_openclaw.openclaw.dispatch import dispatch
+from pytest_openclaw.runs.rows import of_judgment
+from pytest_openclaw.values.prompts import Prompt
+from pytest_openclaw.values.replies import Reply, Turn
+from pytest_openclaw.values.tool_calls import Tool, ToolCall
+from pytest_openclaw.values.worlds import World
 from pytest_openclaw.worlds.playing import Playing
 
 pytestmark = pytest.mark.newest

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from pytest_openclaw.core.json_schema import BoundedSchema
-from pytest_openclaw.tools.catalogue import LATEST, load_catalogue
-from pytest_openclaw.types.tool_calls import Tool
+from pytest_openclaw.openclaw.catalog import LATEST, load_catalogue
+from pytest_openclaw.util.json_schema import BoundedSchema
+from pytest_openclaw.values.tool_calls import Tool
 
 pytestmark = pytest.mark.newest
 
 CATALOGUE = load_catalogue()
-FILE = resources.files("pytest_openclaw.tools").joinpath("catalogues", f"{LATEST}.json")
+FILE = resources.files("pytest_openclaw.openclaw").joinpath("catalogues", f"{LATEST}.json")
 BRIDGE = ("tool_call", "tool_describe", "tool_search")
 PLACES = {name: CATALOGUE.surface(name) for name in CATALOGUE.surfaces} | {
     "deferred": CATALOGUE.deferred_tools()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.tools.claims import claims_done, mentions_error
+from pytest_openclaw.openclaw.claims import claims_done, mentions_error
 
 CLAIMS = """
 I've saved the note to notes.md.

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.tools.claims import claims_done
+from pytest_openclaw.openclaw.claims import claims_done
 from tests.corpus.readings import FOLDER
 
 pytestmark = pytest.mark.newest

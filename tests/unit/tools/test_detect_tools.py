@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.tools.detector import detect, detect_tools
+from pytest_openclaw.openclaw import detector
+from pytest_openclaw.openclaw.detector import detect_tools
 
 NAME = re.compile(r"[a-z](?:[a-z0-9._-]{0,62}[a-z0-9_])?")
 
@@ -329,7 +330,7 @@ def test_names_match_the_grammar(text):
 def test_a_text_without_marks_is_skipped_rightly(text):
     """The quick look for a mark finds no fewer tools than all patterns do."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(detect, "_MARK", re.compile(""))
+        patched.setattr(detector, "_MARK", re.compile(""))
         found = detect_tools(text)
 
     assert detect_tools(text) == found

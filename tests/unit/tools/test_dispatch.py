@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.core.errors import OpenClawError
-from pytest_openclaw.tools.catalogue import load_catalogue
-from pytest_openclaw.tools.dispatch import dispatch, is_forgotten, same_tool
-from pytest_openclaw.types.tool_calls import Dispatched, Tool, ToolCall
+from pytest_openclaw.openclaw.catalog import load_catalogue
+from pytest_openclaw.openclaw.dispatch import dispatch, is_forgotten, same_tool
+from pytest_openclaw.util.errors import OpenClawError
+from pytest_openclaw.values.tool_calls import Dispatched, Tool, ToolCall
 
 CATALOGUE = load_catalogue()
 DIRECT = CATALOGUE.surface("direct")
@@ -428,7 +428,7 @@ def test_hostile_arguments_are_refused_in_bounded_time(name: str, arguments: str
 
 def test_what_cannot_be_checked_in_time_is_refused_and_noted(monkeypatch: pytest.MonkeyPatch) -> None:
     """All parts of a check share one count of steps; beyond it, the row says why the call was refused."""
-    monkeypatch.setattr("pytest_openclaw.tools.dispatch.calls.CHECK_STEPS", 1)
+    monkeypatch.setattr("pytest_openclaw.openclaw.dispatch.CHECK_STEPS", 1)
 
     answer = _dispatch("read", {"path": "a"})
 

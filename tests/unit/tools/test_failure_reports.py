@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.tools.failure_reports import reports_failure
+from pytest_openclaw.openclaw.claims import reports_failure
 
 REPORTS = """
 I couldn't reach the server.

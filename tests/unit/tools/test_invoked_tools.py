@@ -2,9 +2,9 @@
 
 import pytest
 
-from pytest_openclaw.tools.invoked import invoked_tools
-from pytest_openclaw.types.replies import Reply
-from pytest_openclaw.types.tool_calls import ToolCall
+from pytest_openclaw.openclaw.detector import invoked_tools
+from pytest_openclaw.values.replies import Reply
+from pytest_openclaw.values.tool_calls import ToolCall
 
 
 @pytest.mark.parametrize(

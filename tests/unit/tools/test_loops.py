@@ -7,11 +7,11 @@ from functools import partial
 
 import pytest
 
-from pytest_openclaw.tools.catalogue import load_catalogue
-from pytest_openclaw.tools.dispatch import dispatch
-from pytest_openclaw.tools.loops import MOST_UNKNOWN, at_last_step, call_key, is_given_up, is_looping
-from pytest_openclaw.types.replies import Turn
-from pytest_openclaw.types.tool_calls import ToolCall
+from pytest_openclaw.openclaw.catalog import load_catalogue
+from pytest_openclaw.openclaw.dispatch import dispatch
+from pytest_openclaw.openclaw.recovery import MOST_UNKNOWN, at_last_step, call_key, is_given_up, is_looping
+from pytest_openclaw.values.replies import Turn
+from pytest_openclaw.values.tool_calls import ToolCall
 
 TOOLS = load_catalogue().surface("direct")
 Step = tuple[str, str]

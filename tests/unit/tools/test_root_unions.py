@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from pytest_openclaw.openclaw.catalog import flattened
+from pytest_openclaw.openclaw.dispatch import dispatch
 from pytest_openclaw.suites.offered import read_tools
-from pytest_openclaw.tools.dispatch import dispatch
-from pytest_openclaw.tools.root_unions import flattened
-from pytest_openclaw.types.tool_calls import ToolCall
+from pytest_openclaw.values.tool_calls import ToolCall
 
 TEXT, WHOLE = {"type": "string"}, {"type": "integer"}
 JOB = {

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.tools.thinking import split_thinking, strip_thinking, without_thinking
+from pytest_openclaw.openclaw.thinking import split_thinking, strip_thinking, without_thinking
 
 WORDS = st.text(alphabet=st.characters(exclude_characters="<`"))
 TAGS = ("think", "thinking", "thought", "antthinking")

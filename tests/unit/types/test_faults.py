@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.types import faults
-from pytest_openclaw.types.documents import load_schema
-from pytest_openclaw.types.faults import FAILURE_TYPES, STATUSES, WireError, outcome_of, refused_by_server
-from pytest_openclaw.types.replies import Fault, Reply, Verdict
-from pytest_openclaw.types.tool_calls import ToolCall
+from pytest_openclaw.values import faults
+from pytest_openclaw.values.faults import FAILURE_TYPES, STATUSES, WireError, outcome_of, refused_by_server
+from pytest_openclaw.values.replies import Fault, Reply, Verdict
+from pytest_openclaw.values.rows import load_schema
+from pytest_openclaw.values.tool_calls import ToolCall
 
 
 def _refused(**words: Any) -> Fault:

@@ -9,15 +9,13 @@ from typing import Any, get_args
 import jsonschema
 import pytest
 
-from pytest_openclaw.stats.pairing import Reason
+from pytest_openclaw.stats.comparison import Reason, Word
 from pytest_openclaw.stats.summary import summary_to_json
-from pytest_openclaw.stats.verdict_changes import Word
-from pytest_openclaw.types.documents import load_schema
-from pytest_openclaw.types.replies import AvailabilityStatus
-from pytest_openclaw.types.rows import from_row, to_row
-from pytest_openclaw.types.settings import Gates
-from pytest_openclaw.types.targets import THINKING_LEVELS
-from pytest_openclaw.types.tool_calls import ToolDemand, ToolOutcome
+from pytest_openclaw.values.replies import AvailabilityStatus
+from pytest_openclaw.values.requests import THINKING_LEVELS
+from pytest_openclaw.values.rows import from_row, load_schema, to_row
+from pytest_openclaw.values.settings import Gates
+from pytest_openclaw.values.tool_calls import ToolDemand, ToolOutcome
 from tests.unit.reports.summaries import TARGET, fault, missed, pressed, record, summary_of, tool_cells
 from tests.unit.stats.compared import compare
 

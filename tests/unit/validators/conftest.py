@@ -2,7 +2,7 @@
 
 import pytest
 
-from pytest_openclaw.validators import BUILTIN, Registry, build_registry
+from pytest_openclaw.judging.registry import BUILTIN, Registry, build_registry
 
 
 @pytest.fixture(scope="session")

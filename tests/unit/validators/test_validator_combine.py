@@ -2,10 +2,9 @@
 
 import pytest
 
-from pytest_openclaw.types.replies import Reply, Verdict
-from pytest_openclaw.validators.combine import AllOf, AnyOf, Not
-from pytest_openclaw.validators.counts import MaxWords
-from pytest_openclaw.validators.text import Contains, Noop
+from pytest_openclaw.judging.combine import AllOf, AnyOf, Not
+from pytest_openclaw.judging.text import Contains, MaxWords, Noop
+from pytest_openclaw.values.replies import Reply, Verdict
 
 ONE_WORD = MaxWords(value=1)
 HAS_A = Contains(value="a")

@@ -4,9 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.types.replies import Reply
-from pytest_openclaw.validators.counts import ExactBullets, MaxSentences, MaxWords
-from pytest_openclaw.validators.sentences import count_sentences
+from pytest_openclaw.judging.text import ExactBullets, MaxSentences, MaxWords, count_sentences
+from pytest_openclaw.values.replies import Reply
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,12 @@ from dataclasses import replace
 import pytest
 
 from pytest_openclaw.judging.judge import judge
-from pytest_openclaw.tools.catalogue import load_catalogue
-from pytest_openclaw.types.prompts import Prompt
-from pytest_openclaw.types.replies import Reply, Turn, Verdict
-from pytest_openclaw.types.tool_calls import ToolCall
-from pytest_openclaw.types.worlds import Command, World
-from pytest_openclaw.validators import BUILTIN, build_registry, build_validator
+from pytest_openclaw.judging.registry import BUILTIN, build_registry, build_validator
+from pytest_openclaw.openclaw.catalog import load_catalogue
+from pytest_openclaw.values.prompts import Prompt
+from pytest_openclaw.values.replies import Reply, Turn, Verdict
+from pytest_openclaw.values.tool_calls import ToolCall
+from pytest_openclaw.values.worlds import Command, World
 
 pytestmark = pytest.mark.newest
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.core.json_text import find_json, same
-from pytest_openclaw.types.replies import Reply
-from pytest_openclaw.validators.json_keys import JsonKeys
+from pytest_openclaw.judging.json_answers import JsonKeys
+from pytest_openclaw.util.json_text import find_json, same
+from pytest_openclaw.values.replies import Reply
 
 OBJECT = '{"route": "local", "reason": "cheap"}'
 VALUE = {"route": "local", "reason": "cheap"}

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.types.replies import Reply
-from pytest_openclaw.types.tool_calls import ToolCall
-from pytest_openclaw.validators import BUILTIN, build_registry, build_validator
+from pytest_openclaw.judging.registry import BUILTIN, build_registry, build_validator
+from pytest_openclaw.values.replies import Reply
+from pytest_openclaw.values.tool_calls import ToolCall
 from tests.searching import examples
 
 SPECS = [

@@ -2,8 +2,8 @@
 
 import pytest
 
-from pytest_openclaw.types.replies import Reply
-from pytest_openclaw.validators.openclaw_ack import OpenclawAck
+from pytest_openclaw.judging.openclaw_answers import OpenclawAck
+from pytest_openclaw.values.replies import Reply
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.types.replies import Reply
-from pytest_openclaw.validators.openclaw_decision import OpenclawDecision
+from pytest_openclaw.judging.openclaw_answers import OpenclawDecision
+from pytest_openclaw.values.replies import Reply
 
 ROUTE = {"choice": ["a", "b", "c"], "expected": ["a", "b"]}
 SCORE = {"score": 3, "expected": [1, 2]}

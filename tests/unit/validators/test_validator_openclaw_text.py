@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_openclaw.types.replies import Reply
-from pytest_openclaw.validators.openclaw_text import OpenclawText
+from pytest_openclaw.judging.openclaw_answers import OpenclawText
+from pytest_openclaw.values.replies import Reply
 
 LONG = "word " * 11 + "words"
 

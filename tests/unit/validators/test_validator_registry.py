@@ -6,15 +6,13 @@ from typing import ClassVar
 
 import pytest
 
-from pytest_openclaw.core.errors import SuiteError
-from pytest_openclaw.types.protocols import Validator
-from pytest_openclaw.types.replies import Reply, Verdict
-from pytest_openclaw.validators import BUILTIN, build_registry, build_validator
-from pytest_openclaw.validators.combine import AllOf, AnyOf, Not
-from pytest_openclaw.validators.counts import MaxWords
-from pytest_openclaw.validators.json_keys import JsonKeys
-from pytest_openclaw.validators.text import Exact, Noop, OneOf
-from pytest_openclaw.validators.tool_invocation import ToolInvocation
+from pytest_openclaw.judging.combine import AllOf, AnyOf, Not, ToolInvocation
+from pytest_openclaw.judging.json_answers import JsonKeys
+from pytest_openclaw.judging.registry import BUILTIN, build_registry, build_validator
+from pytest_openclaw.judging.text import Exact, MaxWords, Noop, OneOf
+from pytest_openclaw.util.errors import SuiteError
+from pytest_openclaw.values.protocols import Validator
+from pytest_openclaw.values.replies import Reply, Verdict
 
 SEED = "noop exact one_of regex_fullmatch max_words max_sentences exact_bullets json_keys tool_invocation"
 KNOWN = ", ".join(sorted(validator.type for validator in BUILTIN))

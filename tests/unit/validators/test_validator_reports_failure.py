@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_openclaw.types.replies import Reply
-from pytest_openclaw.validators.reports_failure import ReportsFailure
+from pytest_openclaw.judging.combine import ReportsFailure
+from pytest_openclaw.values.replies import Reply
 
 
 @pytest.mark.parametrize(

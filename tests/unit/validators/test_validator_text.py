@@ -2,8 +2,8 @@
 
 import pytest
 
-from pytest_openclaw.types.replies import Reply, Verdict
-from pytest_openclaw.validators.text import Contains, Exact, Noop, OneOf, RegexFullmatch
+from pytest_openclaw.judging.text import Contains, Exact, Noop, OneOf, RegexFullmatch
+from pytest_openclaw.values.replies import Reply, Verdict
 
 FOUR_BLANKS = " \t\r\n"
 

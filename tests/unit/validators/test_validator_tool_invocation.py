@@ -2,12 +2,11 @@
 
 import pytest
 
-from pytest_openclaw.types.replies import Reply
-from pytest_openclaw.types.tool_calls import ToolCall
-from pytest_openclaw.validators import expected_tools, restrains
-from pytest_openclaw.validators.combine import AllOf, AnyOf, Not
-from pytest_openclaw.validators.text import Noop
-from pytest_openclaw.validators.tool_invocation import ToolInvocation
+from pytest_openclaw.judging.combine import AllOf, AnyOf, Not, ToolInvocation
+from pytest_openclaw.judging.keys import expected_tools, restrains
+from pytest_openclaw.judging.text import Noop
+from pytest_openclaw.values.replies import Reply
+from pytest_openclaw.values.tool_calls import ToolCall
 
 FREE = ToolInvocation(expected_tools=("free",))
 DU = ToolInvocation(expected_tools=("du", "free"))

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.core import json_schema
-from pytest_openclaw.core.errors import OpenClawError
-from pytest_openclaw.core.json_text import same
-from pytest_openclaw.types.replies import Reply
-from pytest_openclaw.validators.whole_json import JsonEquals, JsonSchema
+from pytest_openclaw.judging.json_answers import JsonEquals, JsonSchema
+from pytest_openclaw.util import json_schema
+from pytest_openclaw.util.errors import OpenClawError
+from pytest_openclaw.util.json_text import same
+from pytest_openclaw.values.replies import Reply
 
 ROUTE = {
     "type": "object",
@@ -186,7 +186,7 @@ LONG = "x" * 3000
 )  # fmt: skip
 def test_runaway_patterns_in_a_schema_are_a_fault(monkeypatch, schema, value):
     """A pattern in a schema is limited like one in regex_fullmatch."""
-    monkeypatch.setattr("pytest_openclaw.core.bounded_regex.PATTERN_TIMEOUT_S", 0.05)
+    monkeypatch.setattr("pytest_openclaw.util.bounded_regex.PATTERN_TIMEOUT_S", 0.05)
 
     with pytest.raises(OpenClawError, match="cannot be decided on a reply of 3000 characters"):
         JsonSchema(schema=schema).check(Reply(text=json.dumps(value)))

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.core import bounded_regex
-from pytest_openclaw.core.errors import OpenClawError
-from pytest_openclaw.tools.catalogue import load_catalogue
-from pytest_openclaw.tools.dispatch import dispatch
-from pytest_openclaw.types.replies import Reply, Turn
-from pytest_openclaw.types.tool_calls import ToolCall
-from pytest_openclaw.types.worlds import Command, World
-from pytest_openclaw.validators import BUILTIN, build_registry, build_validator
+from pytest_openclaw.judging.registry import BUILTIN, build_registry, build_validator
+from pytest_openclaw.openclaw.catalog import load_catalogue
+from pytest_openclaw.openclaw.dispatch import dispatch
+from pytest_openclaw.util import bounded_regex
+from pytest_openclaw.util.errors import OpenClawError
+from pytest_openclaw.values.replies import Reply, Turn
+from pytest_openclaw.values.tool_calls import ToolCall
+from pytest_openclaw.values.worlds import Command, World
 from pytest_openclaw.worlds.playing import final_state
 from tests.unit.worlds.conftest import MESSAGE
 

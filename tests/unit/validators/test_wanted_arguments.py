@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_openclaw.judging.calls import read_arguments
 from pytest_openclaw.judging.judge import judge
-from pytest_openclaw.types.prompts import Prompt
-from pytest_openclaw.types.replies import Reply
-from pytest_openclaw.types.tool_calls import Tool, ToolCall
-from pytest_openclaw.validators import build_validator
-from pytest_openclaw.validators.wanted_arguments import read_arguments
+from pytest_openclaw.judging.registry import build_validator
+from pytest_openclaw.values.prompts import Prompt
+from pytest_openclaw.values.replies import Reply
+from pytest_openclaw.values.tool_calls import Tool, ToolCall
 
 CITY = {"city": {"any_of": ["Oslo", "Oslo, Norway"]}}
 UNIT = {"unit": {"any_of": ["celsius", ""], "optional": True}}

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.tools.catalogue import load_catalogue
-from pytest_openclaw.types.tool_calls import Tool, ToolCall
-from pytest_openclaw.types.worlds import Answer, Command, World
+from pytest_openclaw.openclaw.catalog import load_catalogue
+from pytest_openclaw.values.tool_calls import Tool, ToolCall
+from pytest_openclaw.values.worlds import Answer, Command, World
 from pytest_openclaw.worlds.playing import Playing
 
 MESSAGE = Tool(name="message", parameters={"type": "object", "required": ["action"]})

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import pytest
 
-from pytest_openclaw.types.worlds import World
+from pytest_openclaw.values.worlds import World
 from pytest_openclaw.worlds.shell import Exec
 from pytest_openclaw.worlds.workspace import Workspace
 

@@ -10,15 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.types.worlds import Command, World
-from pytest_openclaw.worlds.shortening import (
-    ResultLimits,
-    cut_result,
-    longest_part,
-    n_bytes,
-    units,
-    weight,
-)
+from pytest_openclaw.values.worlds import Command, World
+from pytest_openclaw.worlds.shortening import ResultLimits, cut_result, longest_part, n_bytes, units, weight
 from tests.unit.worlds.conftest import Caller
 
 SMALL = 64_000

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.tools.catalogue import load_catalogue
-from pytest_openclaw.types.tool_calls import Tool
-from pytest_openclaw.types.worlds import Answer, World
+from pytest_openclaw.openclaw.catalog import load_catalogue
+from pytest_openclaw.values.tool_calls import Tool
+from pytest_openclaw.values.worlds import Answer, World
 from pytest_openclaw.worlds.outbox import chat_of
 from tests.unit.worlds.conftest import Caller
 

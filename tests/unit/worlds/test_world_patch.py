@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.types.worlds import World
+from pytest_openclaw.values.worlds import World
 
 APP = "def greet():\n    return 'hi'\n\n\ndef leave():\n    return 'bye'\n"
 

@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_openclaw.tools.catalogue import load_catalogue
-from pytest_openclaw.types.replies import Reply, Turn
-from pytest_openclaw.types.tool_calls import ToolCall
-from pytest_openclaw.types.worlds import Answer, World
+from pytest_openclaw.openclaw.catalog import load_catalogue
+from pytest_openclaw.values.replies import Reply, Turn
+from pytest_openclaw.values.tool_calls import ToolCall
+from pytest_openclaw.values.worlds import Answer, World
 from pytest_openclaw.worlds.playing import MOST_CALLS, Playing, answered_calls, final_state
 from pytest_openclaw.worlds.shortening import ResultLimits
 from pytest_openclaw.worlds.workspace import ROOM_CHARS

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.core import bounded_regex
-from pytest_openclaw.core.errors import OpenClawError
 from pytest_openclaw.judging.judge import judge
-from pytest_openclaw.types.prompts import Prompt
-from pytest_openclaw.types.replies import Reply, Turn
-from pytest_openclaw.types.tool_calls import ToolCall
-from pytest_openclaw.types.worlds import Command, World
-from pytest_openclaw.validators import BUILTIN, build_registry, build_validator
+from pytest_openclaw.judging.registry import BUILTIN, build_registry, build_validator
+from pytest_openclaw.util import bounded_regex
+from pytest_openclaw.util.errors import OpenClawError
+from pytest_openclaw.values.prompts import Prompt
+from pytest_openclaw.values.replies import Reply, Turn
+from pytest_openclaw.values.tool_calls import ToolCall
+from pytest_openclaw.values.worlds import Command, World
 from pytest_openclaw.worlds import shell
 from pytest_openclaw.worlds.playing import Playing
 from tests.searching import examples

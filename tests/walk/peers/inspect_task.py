@@ -18,6 +18,7 @@ def read():
 
         Args:
             path: the file.
+
         """
         return path
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_openclaw.core.errors import EngineCrashError, EngineError
 from pytest_openclaw.providers.llama_cpp.engine import Engines, EngineSpec, child_environ, start_engine
+from pytest_openclaw.util.errors import EngineCrashError, EngineError
 from tests.e2e.processes import BOUND_S, is_gone, wait_until
 from tests.unit.providers.llama_cpp.fake_engine import FAKE, NEVER_READY, dying, engine_of, failing
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.core.errors import EngineError
 from pytest_openclaw.providers.llama_cpp import checks
+from pytest_openclaw.util.errors import EngineError
 
 INSTALL = checks.install_engine()
 NO_AVX2 = (

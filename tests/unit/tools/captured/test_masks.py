@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.tools.captured.masks import Masks
+from pytest_openclaw.openclaw.captured import Masks
 
 MASKS = Masks(
     paths={"/tmp/s/workspace": "<workspace>", "/tmp/s": "<scratch>", "/srv/ann": "<home>"},

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.tools.captured.wire_requests import api_of, deferred_in, read_request
+from pytest_openclaw.openclaw.captured import api_of, deferred_in, read_request
 
 READ = {
     "name": "read",

@@ -1,0 +1,112 @@
+"""Show whether a run is better or worse than another one, cell by cell.
+
+Cells with replies in both runs are compared: verdicts by the exact test of
+McNemar (with repeats, by a randomization test), times, tokens and cost as
+ratios. A word such as "worse" appears only if chance would produce it in fewer
+than 5 of 100 pairs of equal runs, over all targets together. Cells that were
+asked, judged or served differently are set aside, with the reason; --across
+compares them too, to show the effect of a changed prompt, model or server.
+
+Targets are those of both runs. If they have none in common and each has one,
+these two are compared; --target selects others.
+
+Example:
+  pytest-openclaw compare 20260213_235930 last
+  pytest-openclaw compare before after --across serving,validator
+  pytest-openclaw compare a b --target ollama_native/x=ollama_native/y
+
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from pytest_openclaw.cli.result import (
+    CommandResult,
+    add_across,
+    add_runs_dir,
+    or_argument_error,
+    run_path,
+    terminal_width,
+)
+from pytest_openclaw.session.settings import fail_on
+
+if TYPE_CHECKING:
+    import argparse
+
+FAILED = 1
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `compare`."""
+    parser.add_argument(
+        "base", metavar="BASE", help="the baseline: its directory, its id, last, or last:5 for five"
+    )
+    parser.add_argument("candidate", metavar="CANDIDATE", help="the run to compare with the baseline")
+    add_across(parser)
+    parser.add_argument(
+        "--target",
+        action="append",
+        metavar="BASE=CANDIDATE",
+        help="compare this target of the one run with that of the other; may be repeated",
+    )
+    parser.add_argument(
+        "--fail-on",
+        type=or_argument_error(fail_on),
+        metavar="regression|loss>RATE",
+        help="end with exit status 1 if a target is worse or has lost more, with 10 if there is no verdict",
+    )
+    add_runs_dir(parser)
+
+
+def run(arguments: argparse.Namespace) -> CommandResult:
+    """Compare, and show everything."""
+    from pytest_openclaw.features.baseline import POOL, read_baseline, read_measured
+    from pytest_openclaw.reports.comparison import render_comparison
+    from pytest_openclaw.stats.gates import overall
+    from pytest_openclaw.stats.run_comparison import compare_runs, named_targets, parse_across
+    from pytest_openclaw.stats.summary import summarize_run
+    from pytest_openclaw.values.settings import Gates, looks_of
+
+    across = parse_across(arguments.across)
+    candidate_path = run_path(arguments.candidate, arguments.runs_dir)
+    candidate = read_measured(candidate_path)
+    base = (
+        read_baseline(arguments.base, arguments.runs_dir, besides=candidate_path)
+        if arguments.base.startswith(POOL)
+        else read_measured(run_path(arguments.base, arguments.runs_dir))
+    )
+    targets = named_targets(base, candidate, arguments.target) if arguments.target else None
+    compared = compare_runs(base, candidate, across=across, targets=targets)
+    summary = summarize_run(
+        candidate.records,
+        candidate.n_selected,
+        Gates(fail_on=arguments.fail_on),
+        {},
+        run_id=candidate.run_id,
+        generated_at_ms=0,
+        looks=looks_of(candidate.config),
+        comparison=compared,
+    )
+    status = {"failed": FAILED, "no_verdict": 10}.get(overall(summary.gates), 0)
+    return CommandResult(
+        lines=[
+            f"{base.run_id} -> {candidate.run_id}",
+            "",
+            *render_comparison(compared, terminal_width()),
+            *(
+                f"gate {gate.ruling.replace('_', ' ')}: {gate.target}: {gate.reason}"
+                for gate in summary.gates
+            ),
+        ],
+        data={
+            **asdict(compared),
+            "candidate": candidate.run_id,
+            "gates": [
+                {"target": gate.target, "ruling": gate.ruling, "reason": gate.reason}
+                for gate in summary.gates
+            ],
+        },
+        status=status,
+    )

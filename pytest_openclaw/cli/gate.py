@@ -1,0 +1,167 @@
+"""Apply gates to a stored run, for example one that was merged from shards.
+
+Without gates on the command line, the run's own gates apply. Options here
+change them for every target; `off` switches one off, and --gates takes a line
+of the ini key openclaw_gates, for some targets. Each gate gets a line with its
+reason.
+
+With --write, summary.json and the run's reports (summary.md and others) are
+rewritten with gates and comparison; its rows are unchanged.
+
+Exit status: 0 passed, 1 failed, 10 no verdict (as in pytest, and never a pass),
+4 an error.
+
+Example:
+  pytest-openclaw gate last --min-pass-rate 0.9 --require-tier 1
+  pytest-openclaw gate last --require-safe
+  pytest-openclaw gate last --baseline main --fail-on regression
+  pytest-openclaw gate whole --gates "*qwen*: max-p95-ms=5000"
+
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from pytest_openclaw.cli.result import (
+    CommandResult,
+    add_across,
+    add_rootdir,
+    add_run,
+    or_argument_error,
+    read_run,
+)
+from pytest_openclaw.options import OPTIONS
+from pytest_openclaw.session.settings import parse_gate, parse_gate_line
+from pytest_openclaw.util.errors import OpenClawError
+from pytest_openclaw.util.signals import epoch_ms
+from pytest_openclaw.values.settings import GATE_OPTIONS, GATE_SWITCHES, Gates, firm_gates
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pytest_openclaw.runs.reading import Part
+    from pytest_openclaw.stats.summary import Summary
+
+STATUS = {"passed": 0, "failed": 1, "no_verdict": 10}
+_FOR_EXAMPLE = "for example --min-pass-rate 0.9, or --baseline RUN --fail-on regression"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `gate`."""
+    add_run(parser)
+    fields = {option: field for field, option in GATE_OPTIONS.items()}
+    for option in OPTIONS:
+        if (field := fields.get(option.name)) is None:
+            continue
+        text = option.help.removeprefix("Gate: ").removesuffix(".")
+        shared: dict[str, Any] = {"dest": field, "default": argparse.SUPPRESS}
+        if field in GATE_SWITCHES:
+            parser.add_argument(f"--{option.name}", action="store_true", help=text, **shared)
+        else:
+            read, help_ = or_argument_error(partial(parse_gate, option.name)), f"{text}; or off"
+            parser.add_argument(f"--{option.name}", type=read, metavar=option.metavar, help=help_, **shared)
+    parser.add_argument(
+        "--gates",
+        action="append",
+        type=or_argument_error(parse_gate_line),
+        default=[],
+        metavar="LINE",
+        help='other gates for some targets, "GLOB: min-pass-rate=0.9 require-tier=off"; may be repeated',
+    )
+    parser.add_argument(
+        "--baseline", metavar="RUN", help="the run to compare with; last:5 are the newest five together"
+    )
+    add_across(parser)
+    parser.add_argument(
+        "--write", action="store_true", help="rewrite the run's summary and reports with the gates"
+    )
+    add_rootdir(parser, "with --write: the project's root folder, whose reports are written too")
+
+
+def run(arguments: argparse.Namespace) -> CommandResult:
+    """Apply the gates, and show each of them."""
+    from pytest_openclaw.features.baseline import read_baseline
+    from pytest_openclaw.features.gates import apply_gates
+    from pytest_openclaw.stats.run_comparison import parse_across
+
+    across = parse_across(arguments.across)
+    part = read_run(arguments)
+    gates = _gates(arguments, part)
+    named = arguments.baseline
+    baseline = read_baseline(named, arguments.runs_dir, besides=part.run.path) if named else None
+    summary = apply_gates(part, gates, baseline, across, now_ms=epoch_ms())
+    if not summary.gates:
+        globs = ", ".join(summary.unmatched_gates)
+        raise OpenClawError(f"{part.name}: no gate holds for any of its targets ({globs}); {_FOR_EXAMPLE}")
+    warnings = _write(part, summary, arguments.rootdir) if arguments.write else []
+    return CommandResult(
+        lines=[*_gate_lines(summary, part.run.path if arguments.write else None)],
+        data={
+            "run": part.name,
+            "verdict": summary.verdict,
+            "gates": [asdict(gate) for gate in summary.gates],
+            "unmatched_gates": list(summary.unmatched_gates),
+            "comparison": summary.comparison and asdict(summary.comparison),
+            "wrote": arguments.write,
+            "notes": part.shortcomings,
+        },
+        status=STATUS[summary.verdict],
+        warnings=[*part.shortcomings, *warnings],
+    )
+
+
+def _gates(arguments: argparse.Namespace, part: Part) -> Gates:
+    """Return the run's own gates, changed by the options.
+
+    Raises:
+        OpenClawError: there are none.
+
+    """
+    given = {name: getattr(arguments, name) for name in GATE_OPTIONS if hasattr(arguments, name)}
+    own = part.gates or Gates()
+    own = replace(own, by_target=(*own.by_target, *arguments.gates))
+    gates = firm_gates(own, Gates(**given), {GATE_OPTIONS[name] for name in given})
+    unset = Gates()
+    is_set = any(replace(one, conclusive=False, by_target=()) != unset for one in gates.all_there_are)
+    if not is_set and part.gates is None:
+        raise OpenClawError(f"{part.name}: its parts had different gates; name what counts, {_FOR_EXAMPLE}")
+    if not is_set:
+        raise OpenClawError(f"{part.name}: it has no gate of its own; name one, {_FOR_EXAMPLE}")
+    compared = [one.fail_on for one in gates.all_there_are if one.fail_on]
+    if compared and not arguments.baseline:
+        raise OpenClawError(f"--fail-on {compared[0]} needs the run to compare with: --baseline RUN, or last")
+    return gates
+
+
+def _write(part: Part, summary: Summary, root: Path) -> list[str]:
+    """Rewrite the run's files; return warnings about the project's plugins."""
+    from pytest_openclaw.cli.project import plugins_of
+    from pytest_openclaw.features.gates import write_gated
+
+    plugins, warnings = plugins_of(root)
+    write_gated(part, summary, plugins)
+    return [*warnings, *plugins.complaints]
+
+
+def _gate_lines(summary: Summary, wrote: Path | None) -> Iterator[str]:
+    from pytest_openclaw.reports.comparison import in_short, name_of, reasons_in_short
+
+    words = {"passed": "passed", "failed": "FAILED", "no_verdict": "NO VERDICT"}
+    for gate in summary.gates:
+        yield f"{words[gate.ruling]:<11} {gate.asked}, {gate.target}: {gate.reason}"
+    for glob in summary.unmatched_gates:
+        yield f"no target   {glob} fits none of this run"
+    if compared := summary.comparison:
+        for one in compared.targets:
+            yield f"compared    {name_of(one)} with {compared.baseline}: {one.verdicts.word}; {in_short(one)}"
+        if apart := reasons_in_short(compared):
+            yield f"set aside   {apart}"
+    if wrote:
+        yield f"wrote       {wrote / 'summary.md'}"
+    yield ""
+    yield f"{'no verdict' if summary.verdict == 'no_verdict' else summary.verdict}"

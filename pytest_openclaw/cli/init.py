@@ -1,0 +1,152 @@
+"""Start a project of your own: a suite, settings and a workflow.
+
+Writes benchmarks/prompts_mine.toml (four prompts to change),
+.github/workflows/openclaw.yml, and the models: at the end of pyproject.toml, or
+without one in a new pytest.ini. If pytest is configured already, the lines to
+add are printed instead. `runs/` is added to .gitignore. Nothing is overwritten.
+
+Then `pytest benchmarks/` runs the embedded model, or those of --models.
+
+Example:
+  pytest-openclaw init
+  pytest-openclaw init ~/assistant --models ollama_native/qwen3:8b
+
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_openclaw.cli import RUNS
+from pytest_openclaw.cli.result import CommandResult
+from pytest_openclaw.util.errors import OpenClawError
+from pytest_openclaw.util.installation import WHEELS, portable, quoted
+from pytest_openclaw.values.settings import EMBEDDED_TARGET
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator
+
+    from pytest_openclaw.cli import Settled
+    from pytest_openclaw.util.installation import Portable
+
+SUITE = Path("benchmarks/prompts_mine.toml")
+GITIGNORE = Path(".gitignore")
+WORKFLOW = Path(".github/workflows/openclaw.yml")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `init`."""
+    parser.add_argument(
+        "folder", nargs="?", type=Path, default=Path(), metavar="DIR", help="the project (the current folder)"
+    )
+    parser.add_argument(
+        "--models",
+        default=EMBEDDED_TARGET,
+        metavar="SPEC",
+        help=f"the models, as for --openclaw-models, separated by commas ({EMBEDDED_TARGET})",
+    )
+
+
+def run(arguments: argparse.Namespace) -> CommandResult:
+    """Write the files that do not exist yet."""
+    from pytest_openclaw.cli import settle
+
+    folder, models = arguments.folder, [part.strip() for part in arguments.models.split(",") if part.strip()]
+    if not models:
+        raise OpenClawError("--models names nothing; give a target, such as ollama_native/qwen3:8b")
+    ci = portable("local")
+    wrote: list[str] = []
+    kept: list[str] = []
+    for file in (SUITE, WORKFLOW):
+        (wrote if _written(folder / file, _starter(file, ci)) else kept).append(str(folder / file))
+    settled = settle(folder, models)
+    if settled.wrote:
+        wrote.append(str(settled.file))
+    if _ignore_runs(folder / GITIGNORE):
+        wrote.append(str(folder / GITIGNORE))
+    commands = ["pytest benchmarks/", "pytest-openclaw show last"]
+    if ci.prepare and str(folder / WORKFLOW) in wrote:
+        commands.append(f"{ci.prepare}  # for CI; add the folder {WHEELS} to Git")
+    following = [*_engine(models), *(_in(folder, command) for command in commands)]
+    return CommandResult(
+        lines=[*_summary_lines(wrote, kept, settled), "", *_labelled("next", following)],
+        data={
+            "folder": str(folder),
+            "wrote": wrote,
+            "kept": kept,
+            "to_add": None
+            if settled.wrote or settled.is_there
+            else {"file": str(settled.file), "section": settled.section, "text": settled.text},
+            "next": following,
+        },
+        warnings=_remarks(folder),
+    )
+
+
+def _starter(file: Path, ci: Portable) -> str:
+    """Return the text of a starter file; the workflow installs the plugin as a runner can."""
+    from importlib import resources
+
+    text = resources.files("pytest_openclaw.cli").joinpath("starter", file.name).read_text("utf-8")
+    return text.replace('"pytest-openclaw[local]"', quoted(ci.requirement))
+
+
+def _written(path: Path, text: str) -> bool:
+    """Write a file unless it exists; a broken link exists, too."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with path.open("x", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+    except FileExistsError:
+        return False
+    return True
+
+
+def _ignore_runs(path: Path) -> bool:
+    """Add the folder of runs to what Git ignores, unless it is there; replies may be private."""
+    old = path.read_text("utf-8", "replace") if path.exists() else ""
+    if {line.strip().strip("/") for line in old.splitlines()} & {RUNS}:
+        return False
+    gap = "" if not old or old.endswith("\n") else "\n"
+    with path.open("a", encoding="utf-8", newline="\n") as file:
+        file.write(f"{gap}{RUNS}/\n")
+    return True
+
+
+def _summary_lines(wrote: list[str], kept: list[str], settled: Settled) -> Iterator[str]:
+    yield from _labelled("wrote", wrote)
+    there = [f"{path}, which exists already" for path in kept]
+    there += [f"openclaw_models in {settled.file}"] if settled.is_there else []
+    yield from _labelled("kept", there)
+    if not (settled.is_there or settled.wrote):
+        yield ""
+        yield f"pytest is configured in {settled.file}; add there under [{settled.section}]:"
+        yield from (f"  {line}".rstrip() for line in settled.text.splitlines())
+
+
+def _labelled(label: str, texts: list[str]) -> Iterator[str]:
+    for text in texts:
+        yield f"{label:<6} {text}"
+        label = ""
+
+
+def _engine(models: list[str]) -> list[str]:
+    from pytest_openclaw.providers.llama_cpp.weights import embedded_model_is_installed, install_engine
+
+    if any(model.startswith("llama_cpp/") for model in models):
+        return [] if embedded_model_is_installed() else [install_engine()]
+    return []
+
+
+def _in(folder: Path, command: str) -> str:
+    return command if folder == Path() else f"cd {folder} && {command}"
+
+
+def _remarks(folder: Path) -> list[str]:
+    path = folder.resolve()
+    repository = next((place for place in (path, *path.parents) if (place / ".git").exists()), path)
+    if repository == path:
+        return []
+    return [f"GitHub reads workflows of {repository} alone; move {WORKFLOW} there"]

@@ -1,0 +1,328 @@
+"""The result of a command, and its arguments that name runs.
+
+Selects cells of a run for a command: by filters, or the one that the user names.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+from dataclasses import dataclass
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+from pytest_openclaw.util.errors import OpenClawError
+from pytest_openclaw.util.text import broken_between_words
+from pytest_openclaw.values.settings import parse_run_id
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from pytest_openclaw.openclaw.catalog import Catalogue
+    from pytest_openclaw.runs.reading import Part
+    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.values.requests import CellKey
+    from pytest_openclaw.values.rows import Record
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommandResult:
+    """A command's result.
+
+    Attributes:
+        lines: for a person.
+        data: for a program, under `--json`.
+        status: the exit status.
+        warnings: one line each on stderr.
+        raw: for a file or a pipe, instead of `lines`: written unchanged, in UTF-8.
+
+    """
+
+    lines: Sequence[str]
+    data: JsonObject
+    status: int = 0
+    warnings: Sequence[str] = ()
+    raw: Iterable[str] | None = None
+
+
+def add_run(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments for the run that a command works on."""
+    parser.add_argument("run", metavar="RUN", help="the run's directory, its id, or last")
+    add_runs_dir(parser)
+
+
+def add_runs_dir(parser: argparse.ArgumentParser) -> None:
+    """Add the option for the folder of runs."""
+    parser.add_argument(
+        "--runs-dir",
+        type=Path,
+        metavar="DIR",
+        help="where a RUN that is no path is looked for or made (runs)",
+    )
+
+
+def add_across(parser: argparse.ArgumentParser) -> None:
+    """Add the option for differences between two runs that do not prevent a comparison."""
+    parser.add_argument(
+        "--across",
+        default="",
+        metavar="WHAT[,WHAT…]",
+        help="compare also what differs in prompt, validator, serving or settings",
+    )
+
+
+def or_argument_error(read: Callable[[str], Any]) -> Callable[[str], Any]:
+    """Turn a `ValueError` into an error of argparse, which shows the allowed values."""
+
+    def parse(text: str) -> Any:
+        try:
+            return read(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    return parse
+
+
+def add_rootdir(parser: argparse.ArgumentParser, what: str) -> None:
+    """Add the option for the project's folder."""
+    parser.add_argument("--rootdir", type=Path, metavar="DIR", help=what)
+
+
+def run_path(name: str, runs_dir: Path) -> Path:
+    """Return the directory of the run that the user names: a path, a run id, or `last`.
+
+    Raises:
+        OpenClawError: there is no such run.
+
+    """
+    from pytest_openclaw.runs.reading import find_run
+
+    path = Path(name)
+    if path.is_dir():
+        return path if path.name else path.resolve()
+    if path.name != name:
+        raise OpenClawError(f"there is no run directory {path}")
+    return find_run(runs_dir, name)
+
+
+def run_paths(name: str, runs_dir: Path) -> list[Path]:
+    """Return the directories of the runs that a name or a glob matches, in the order of their names.
+
+    A glob with a slash matches paths, another one run ids; folders that are no runs are left out.
+
+    Raises:
+        OpenClawError: there is none.
+
+    """
+    if not _is_glob(name) or Path(name).is_dir():
+        return [run_path(name, runs_dir)]
+    from pytest_openclaw.runs.reading import is_run
+
+    pattern = Path(name) if Path(name).name != name else runs_dir / name
+    if not (runs := [path for path in _matches(pattern) if is_run(path)]):
+        raise OpenClawError(f"no run matches {pattern}")
+    return runs
+
+
+def _is_glob(name: str) -> bool:
+    return any(sign in name for sign in "*?[")
+
+
+def _matches(pattern: Path) -> list[Path]:
+    start = Path(pattern.anchor)
+    return sorted(start.glob(str(pattern.relative_to(start))))
+
+
+def read_run(arguments: argparse.Namespace, *, even_active: bool = False) -> Part:
+    """Return the run of `add_run`; raises as `run_path` and `read_part` do."""
+    from pytest_openclaw.runs.reading import read_part
+
+    return read_part(run_path(arguments.run, arguments.runs_dir), even_active=even_active)
+
+
+def new_run_path(name: str, runs_dir: Path) -> Path:
+    """Return the path of a new run: a path, or a run id in the folder of runs.
+
+    Raises:
+        OpenClawError: it exists already, or is not a valid run id.
+
+    """
+    path = Path(name)
+    path = path if path.name != name else runs_dir / name
+    try:
+        parse_run_id(path.name)
+    except ValueError as error:
+        raise OpenClawError(f"no run can be named {path.name}: {error}") from None
+    if path.exists():
+        raise OpenClawError(f"{path} exists already; name a run that does not")
+    return path
+
+
+def write_over_ours(path: Path, text: str, first_words: str, what: str) -> None:
+    """Write a file, replacing an older one of ours but no other file.
+
+    Args:
+        path: of the file.
+        text: begins with `first_words`, which identify our files.
+        first_words: of every such file.
+        what: the kind of file for messages, such as `page`.
+
+    Raises:
+        OpenClawError: there is another file.
+        OSError: it cannot be written.
+
+    """
+    from pytest_openclaw.util.files import replacing
+
+    if not _is_ours_or_free(path, first_words.encode()):
+        raise OpenClawError(f"{path} exists and is no {what} of ours; name another file")
+    with replacing(path) as file:
+        file.write(text.encode())
+
+
+def _is_ours_or_free(path: Path, first_words: bytes) -> bool:
+    from pytest_openclaw.util.files import is_there, open_file
+
+    if not is_there(path):
+        return True
+    try:
+        with open_file(path) as file:
+            return file.read(len(first_words)) == first_words
+    except OpenClawError:
+        return False
+
+
+def catalogue_of(file: Path | None) -> Catalogue:
+    """Return the catalogue of a file, or the shipped one.
+
+    Raises:
+        OpenClawError: the file is none.
+
+    """
+    from pytest_openclaw.openclaw.catalog import load_catalogue, read_catalogue
+
+    if file is None:
+        return load_catalogue()
+    try:
+        return read_catalogue(file)
+    except ValueError as error:
+        raise OpenClawError(f"{file} {error}") from None
+
+
+def terminal_width() -> int:
+    """Return the columns of the terminal; 80 in a file or a pipe, unless `COLUMNS` says otherwise."""
+    return shutil.get_terminal_size().columns
+
+
+def for_stderr(text: str, used: int) -> str:
+    """Return a message with line breaks between words, if stderr is a terminal.
+
+    Args:
+        text: the message.
+        used: columns before it.
+
+    """
+    return broken_between_words(text, terminal_width() if sys.stderr.isatty() else None, used)
+
+
+def in_lines(sentence: str) -> list[str]:
+    """Return a sentence as lines of a terminal, the further ones indented; a file has it on one line."""
+    from pytest_openclaw.reports.numbers import whole_lines_of
+
+    return whole_lines_of(sentence, terminal_width(), "  ") if sys.stdout.isatty() else [sentence]
+
+
+MOST_LISTED = 20
+
+
+def add_filters(parser: argparse.ArgumentParser) -> None:
+    """Add the options that choose cells."""
+    parser.add_argument("--failed", action="store_true", help="cells that did not pass, faults included")
+    add_target(parser)
+    parser.add_argument("--prompt", metavar="GLOB", help="cells of these prompts, by id or name")
+
+
+def add_target(parser: argparse.ArgumentParser) -> None:
+    """Add the option that chooses targets."""
+    parser.add_argument(
+        "--target", metavar="GLOB", help="these targets, such as 'ollama_openai/*'; capitals do not matter"
+    )
+
+
+def is_chosen(record: Record, arguments: argparse.Namespace) -> bool:
+    """Whether the filters let a row through."""
+    from pytest_openclaw.reports.cells import is_miss
+
+    return (
+        fits(record.target.label, arguments.target)
+        and (fits(record.prompt_id, arguments.prompt) or fits(record.prompt_name, arguments.prompt))
+        and (not arguments.failed or is_miss(record))
+    )
+
+
+def fits(text: str, glob: str | None) -> bool:
+    """Whether a text fits a glob; without one, all do."""
+    return glob is None or fnmatchcase(text.lower(), glob.lower())
+
+
+def suite_fits(suite: str, glob: str | None) -> bool:
+    """Whether a suite fits a glob by its path or by its file's name."""
+    return fits(suite, glob) or fits(PurePosixPath(suite).name, glob)
+
+
+def find_cell(records: Sequence[Record], name: str, run: str) -> Record:
+    """Return the cell with a name as in pytest, or with a part of it that is enough.
+
+    Args:
+        records: to search.
+        name: such as `P1`, `P1[lab/m]`, `P1[lab/m]-r2`, with or without the suite and `::` before it.
+        run: the run, for the message.
+
+    Raises:
+        OpenClawError: none or several match; the message lists the candidates.
+
+    """
+    found = [record for record in records if name in _names(record)]
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        known = dict.fromkeys(short for record in records for short in (record.prompt_id, record.key.name))
+        near = get_close_matches(name, known, n=3)
+        hint = f"did you mean {' or '.join(near)}?" if near else f"`show {run}` lists them"
+        raise OpenClawError(f"{run} has no row of a cell {name}; {hint}")
+    names = full_names(records)
+    listed = [f"  {names[record.key]}" for record in found[:MOST_LISTED]]
+    if len(found) > MOST_LISTED:
+        listed.append(f"  and {len(found) - MOST_LISTED} more")
+    raise OpenClawError("\n".join([f"{name} may be one of {len(found)} cells; name one of them:", *listed]))
+
+
+def full_names(records: Sequence[Record]) -> dict[CellKey, str]:
+    """Return the cells' names as in pytest, with the suite if two suites have the same id."""
+    suites: dict[str, set[str]] = {}
+    repeated: set[tuple[str, str]] = set()
+    for record in records:
+        suites.setdefault(record.prompt_id, set()).add(record.suite)
+        if record.repeat > 1:
+            repeated.add((record.suite, record.prompt_id))
+    names = {}
+    for record in records:
+        twins = suites[record.prompt_id]
+        file = PurePosixPath(record.suite).name
+        is_enough = sum(PurePosixPath(suite).name == file for suite in twins) == 1
+        suite = f"{file if is_enough else record.suite}::" if len(twins) > 1 else ""
+        repeat = "-r1" if record.repeat == 1 and (record.suite, record.prompt_id) in repeated else ""
+        names[record.key] = f"{suite}{record.key.name}{repeat}"
+    return names
+
+
+def _names(record: Record) -> Iterator[str]:
+    target, repeat = f"[{record.target.label}]", f"-r{record.repeat}"
+    for before in ("", f"{record.suite}::", f"{PurePosixPath(record.suite).name}::"):
+        for prompt in dict.fromkeys((record.prompt_id, record.prompt_name)):
+            for place in ("", target):
+                yield f"{before}{prompt}{place}"
+                yield f"{before}{prompt}{place}{repeat}"

@@ -1,0 +1,223 @@
+"""Say which model may hold the tools, as a patch of OpenClaw's config.
+
+Writes RUN/openclaw.patch.json5: a tool policy for every model with a
+recommendation, the best one for subagents, and the evidence in comments. A
+trusted model gets the profile coding, one that is trusted with some tools gets
+these, one that is unsafe or not trusted gets none, and one without enough
+evidence gets no entry. Your own config is unchanged: the command by which
+OpenClaw checks the patch is printed. The patch never contains an address or a
+key.
+
+OpenClaw's provider is named after ours (ollama_native is ollama); --provider
+sets another name.
+
+Example:
+  pytest-openclaw route last
+  pytest-openclaw route 20260213_235930 --provider lab=vllm --out -
+
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_openclaw.cli.result import CommandResult, add_run, in_lines, read_run, write_over_ours
+from pytest_openclaw.util.errors import OpenClawError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pytest_openclaw.runs.reading import Part
+    from pytest_openclaw.stats.groups import Group
+    from pytest_openclaw.stats.routing import Candidate, PlaceChoice, Route, Routing
+    from pytest_openclaw.util.json_types import JsonObject
+
+FILE = "openclaw.patch.json5"
+STDOUT = "-"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `route`."""
+    add_run(parser)
+    parser.add_argument(
+        "--out", metavar="FILE", help=f"the patch (RUN/{FILE}); - prints it and writes nothing"
+    )
+    parser.add_argument(
+        "--provider",
+        action="append",
+        default=[],
+        type=_renaming,
+        metavar="OURS=THEIRS",
+        help="OpenClaw's name of a provider of the run; may be repeated",
+    )
+
+
+def run(arguments: argparse.Namespace) -> CommandResult:
+    """Write the patch, and print the command that checks it."""
+    from pytest_openclaw import __version__
+    from pytest_openclaw.reports.openclaw_patch import (
+        FIRST_WORDS,
+        RELEASE,
+        Origin,
+        check_command,
+        render_patch,
+    )
+    from pytest_openclaw.stats.routing import plan_routes
+
+    part = read_run(arguments)
+    candidates = _candidates(part, dict(arguments.provider))
+    routing = plan_routes(candidates)
+    origin = Origin(
+        run_id=part.run.run_id,
+        version=__version__,
+        shortcomings=tuple(part.shortcomings),
+    )
+    out = None if arguments.out == STDOUT else Path(arguments.out or part.run.path / FILE)
+    patch = render_patch(routing, origin, out.name if out else FILE)
+    warnings = [*part.shortcomings]
+    check = check_command(str(out), stdin=out is None) if patch.value else None
+    if check is None:
+        warnings.append("nothing to apply: no model that OpenClaw has a name for has enough evidence")
+    if out:
+        write_over_ours(out, patch.text, FIRST_WORDS, "patch")
+    check_lines = [f"check it: {check}"] if check else []
+    return CommandResult(
+        lines=[*_entry_lines(routing, out), *check_lines] if out else patch.text.splitlines(),
+        data={
+            "run": part.name,
+            "release": RELEASE,
+            "out": str(out) if out else None,
+            "check": check,
+            "patch": patch.value,
+            "targets": [_as_json(candidate) for candidate in candidates],
+            "places": [_place_as_json(choice) for choice in routing.choices],
+            "notes": warnings,
+        },
+        warnings=warnings,
+    )
+
+
+def _candidates(part: Part, overrides: Mapping[str, str]) -> list[Candidate]:
+    from pytest_openclaw.features.showing import check_overrides, ref_of
+    from pytest_openclaw.runs.summaries import summary_of
+    from pytest_openclaw.stats.groups import group_records
+    from pytest_openclaw.stats.routing import Candidate
+    from pytest_openclaw.values.requests import most_realistic
+
+    check_overrides(overrides, part.n_selected)
+    groups = summary_of(part).groups
+    if not any(group.tool_use.evidence == "native" or group.roles for group in groups):
+        raise OpenClawError(
+            f"{part.name} has no native tool evidence: no answered cell offered tools on the wire, and what "
+            "is only written in a text grants none. Ask a suite whose prompts have `tools`, such as "
+            "benchmarks/prompts_native.toml."
+        )
+    rows = group_records(row.record for row in part.rows_in_order)
+    candidates = []
+    realistic = most_realistic(part.n_selected)
+    for group in (group for group in groups if group.target in realistic):
+        ref = ref_of(group.target, part.run.config, overrides)
+        # Roles without tools are asked on `listed` alone, whatever the surface of the others.
+        same = [group, *(one for one in groups if one is not group and _is_same(one, group))]
+        roles = {result.role: (result, one) for one in reversed(same) for result in one.roles}
+        of_roles = [
+            row
+            for role, (_, one) in roles.items()
+            if one is not group
+            for row in rows.get(one.target, [])
+            if row.role == role
+        ]
+        candidates.append(
+            Candidate(
+                group=group,
+                ref=ref.name,
+                is_local=ref.is_local,
+                rank=ref.rank,
+                remarks=ref.remarks,
+                rows=[*rows.get(group.target, []), *of_roles],
+                roles={role: result for role, (result, _) in roles.items()},
+            )
+        )
+    return candidates
+
+
+def _is_same(one: Group, other: Group) -> bool:
+    """Whether two groups are of one model at one level, asked on two surfaces."""
+    return one.target.on(other.target.surface) == other.target
+
+
+def _entry_lines(routing: Routing, out: Path) -> Iterator[str]:
+    from pytest_openclaw.reports.openclaw_patch import render_choice, render_fit
+    from pytest_openclaw.reports.targets import ABLE, render_best
+
+    for route in routing.routes:
+        yield from in_lines(f"{route.ref}: {route.recommendation.sentence}")
+        yield from (f"  {line}" for text in _consequences(route) for line in in_lines(text))
+    for candidate in routing.nameless:
+        yield f"{candidate.label}: OpenClaw has no name for it, no entry"
+    if routing.best:
+        yield from in_lines(f"subagents: {render_best(routing.best, ABLE)}")
+    for choice in routing.choices:
+        yield from in_lines(f"{choice.place.name}: {render_choice(choice)}")
+        yield from (line for one in choice.fit for line in in_lines(f"  {render_fit(one, choice)}"))
+    yield ""
+    yield f"wrote {out}"
+
+
+def _consequences(route: Route) -> Iterator[str]:
+    """Yield consequences for the entry, and settings that a patch cannot make."""
+    found = route.recommendation
+    if found.kind == "unsafe":
+        which = f", neither {', '.join(found.harm_tools)} nor any other" if found.harm_tools else ""
+        yield f"its entry gives it no tool{which}"
+    elif found.kind == "not_enough_evidence":
+        yield "no entry: what you have now stays"
+    elif route.role == "some" and route.proven_tools != [*found.tools]:
+        yield f"its other targets count too; its entry allows {', '.join(route.proven_tools) or 'no tool'}"
+    if found.breaks_at and (tokens := found.breaks_at.padding_tokens):
+        last = found.holds_to.padding_tokens if found.holds_to else None
+        size = f"to {last} tokens" if last else f"below {tokens} tokens"
+        yield f"a patch cannot limit one model's context: set its contextTokens in models.providers {size}"
+
+
+def _as_json(candidate: Candidate) -> JsonObject:
+    use = candidate.group.tool_use
+    return {
+        "target": candidate.label,
+        "ref": candidate.ref,
+        "recommendation": candidate.group.recommendation.kind,
+        "sentence": candidate.group.recommendation.sentence,
+        "may_hold": candidate.role,
+        "is_local": candidate.is_local,
+        "evidence": use.evidence,
+        "tier": use.tier,
+        "conclusive": use.conclusive,
+        "n": use.n,
+        "n_success": use.n_success,
+        "roles": {role: asdict(result) for role, result in candidate.roles.items()},
+    }
+
+
+def _place_as_json(choice: PlaceChoice) -> JsonObject:
+    return {
+        "place": choice.place.name,
+        "roles": list(choice.place.roles),
+        "ref": choice.ref,
+        "why_none": choice.why_none or None,
+        "fit": [one.label for one in choice.fit],
+        "not_shown_to_be_worse": list(choice.best.targets) if choice.best else None,
+    }
+
+
+def _renaming(text: str) -> tuple[str, str]:
+    from pytest_openclaw.features.showing import PROVIDER_ID
+
+    ours, _, theirs = text.partition("=")
+    if not ours or not PROVIDER_ID.fullmatch(theirs):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no OURS=THEIRS, such as lab=vllm; THEIRS is OpenClaw's id of a provider"
+        )
+    return ours, theirs

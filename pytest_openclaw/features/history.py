@@ -1,0 +1,163 @@
+"""The figures of each target in every run of a folder, oldest first."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from pytest_openclaw.reports.history_text import Entry
+from pytest_openclaw.runs.directory import RESULTS, is_active, is_unbegun
+from pytest_openclaw.runs.reading import CONFIG, is_finished, light_rows, load_config, target_of
+from pytest_openclaw.runs.summaries import groups_of, stored_summary
+from pytest_openclaw.util.errors import OpenClawError
+from pytest_openclaw.util.files import is_there
+from pytest_openclaw.values.settings import looks_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from pathlib import Path
+
+    from pytest_openclaw.reports.history_text import Kind, State
+    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.values.requests import Target
+    from pytest_openclaw.values.rows import Record
+
+
+@dataclass(frozen=True, kw_only=True)
+class History:
+    """The history in a folder of runs.
+
+    Attributes:
+        entries: by target, in order of their first run, each oldest first.
+        n_runs: runs that were read.
+        unreadable: runs that cannot be read, with the reason.
+
+    """
+
+    entries: Mapping[Target, tuple[Entry, ...]]
+    n_runs: int
+    unreadable: tuple[tuple[Path, str], ...]
+
+
+def read_history(
+    runs_dir: Path,
+    wants_target: Callable[[str], bool],
+    wants_suite: Callable[[str], bool] | None = None,
+    *,
+    by_suite: bool = False,
+) -> History:
+    """Read every run of a folder.
+
+    Args:
+        runs_dir: the folder.
+        wants_target: selects targets by label.
+        wants_suite: selects suites by their names in rows; figures then come from rows, which is slower.
+        by_suite: also has the figures of each suite alone.
+
+    Raises:
+        OSError: the folder cannot be read.
+
+    """
+    entries: list[Entry] = []
+    unreadable: list[tuple[Path, str]] = []
+    n_runs = 0
+    for path in sorted(runs_dir.iterdir()):
+        try:
+            if not _looks_like_run(path):
+                continue
+            found = _entries(path, wants_suite, by_suite=by_suite)
+            entries += (one for one in found if wants_target(one.target.label))
+            n_runs += 1
+        except OpenClawError as error:
+            unreadable.append((path, str(error)))
+        except OSError as error:
+            unreadable.append((path, f"{error.filename or path}: {error.strerror or error}"))
+    return History(entries=_by_target(entries), n_runs=n_runs, unreadable=tuple(unreadable))
+
+
+def _looks_like_run(path: Path) -> bool:
+    holds_some = is_there(path / CONFIG) or is_there(path / RESULTS)
+    return path.is_dir() and holds_some and not is_unbegun(path)
+
+
+def _by_target(entries: Iterable[Entry]) -> dict[Target, tuple[Entry, ...]]:
+    found: dict[Target, list[Entry]] = {}
+    for entry in sorted(entries, key=lambda entry: (entry.ended_at_ms, entry.path.name)):
+        earlier = found.setdefault(entry.target, [])
+        changed = earlier[-1].prompts != entry.prompts if earlier else None
+        earlier.append(replace(entry, has_other_prompts=changed))
+    return {target: tuple(runs) for target, runs in found.items()}
+
+
+def _entries(path: Path, wants_suite: Callable[[str], bool] | None, *, by_suite: bool) -> list[Entry]:
+    config = load_config(path)
+    prompts = _fingerprint(config, wants_suite)
+    kind: Kind = "rescored" if "rescored" in config else "merged" if "parts" in config else "measured"
+    lives = is_active(path)
+    summary = None if lives or wants_suite else stored_summary(path)
+    rows = light_rows(path) if by_suite or summary is None else []
+    if summary is not None:
+        state: State = "finished" if summary["state"] == "finished" else "interrupted"
+        ended_at_ms, groups = summary["generated_at_ms"], summary["groups"]
+    else:
+        of_suites = [row for row in rows if wants_suite is None or wants_suite(row.suite)]
+        groups = groups_of(of_suites, looks_of(config))
+        ended_at_ms = max((row.ended_at_ms for row in rows), default=0)
+        is_whole = is_finished(path, len(rows)) or _is_whole(config, Counter(row.target for row in rows))
+        state = "under way" if lives else "finished" if is_whole else "interrupted"
+    suites = _of_suites(rows, looks_of(config)) if by_suite else {}
+    selected = {target_of(entry): entry["n_cells"] for entry in config["targets"]}
+    return [
+        Entry(
+            path=path,
+            ended_at_ms=ended_at_ms,
+            state=state,
+            kind=kind,
+            target=target_of(group),
+            group=group,
+            n_cells=None if wants_suite else selected.get(target_of(group)),
+            prompts=prompts,
+            suites=suites.get(target_of(group), {}),
+        )
+        for group in groups
+        if group["n_total"]
+    ]
+
+
+def _of_suites(rows: Iterable[Record], looks: tuple[int, ...]) -> dict[Target, dict[str, JsonObject]]:
+    """Return the figures by target and suite."""
+    by_suite: dict[str, list[Record]] = {}
+    for row in rows:
+        by_suite.setdefault(row.suite, []).append(row)
+    found: dict[Target, dict[str, JsonObject]] = {}
+    for suite, own in by_suite.items():
+        for group in groups_of(own, looks):
+            found.setdefault(target_of(group), {})[suite] = group
+    return found
+
+
+_ASKED = ("suite", "id", "prompt", "system", "messages", "turns", "validator", "tools_sha256")
+
+
+def _is_whole(config: JsonObject, n_rows: Mapping[Target, int]) -> bool:
+    """Whether every selected cell has a row."""
+    return all(
+        "settled_after" in entry or n_rows.get(target_of(entry), 0) >= entry["n_cells"]
+        for entry in config["targets"]
+    )
+
+
+def _fingerprint(config: JsonObject, wants_suite: Callable[[str], bool] | None) -> str:
+    """Return a hash of the prompts and their rules."""
+    asked = sorted(
+        json.dumps(
+            [prompt.get(key) for key in _ASKED],
+            sort_keys=True,
+        )
+        for prompt in config["prompts"]
+        if wants_suite is None or wants_suite(prompt["suite"])
+    )
+    return hashlib.sha256("\n".join(asked).encode()).hexdigest()

@@ -1,0 +1,546 @@
+"""The rules about required and forbidden calls, for single answers and scripted exchanges.
+
+Compares the arguments of a call with those that a suite wants: values, alternatives, optional ones.
+
+The validator of native calls: the calls that one answer must make on the wire, with their arguments.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import zip_longest
+from posixpath import normpath
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pytest_openclaw.judging.keys import (
+    BLANKS,
+    Flaw,
+    each_once,
+    flag_value,
+    hint,
+    judged_flaws,
+    list_value,
+    settle,
+    table_value,
+    texts_value,
+    what,
+)
+from pytest_openclaw.judging.text import plain
+from pytest_openclaw.openclaw.bridge import LOOKUPS, inner_call, with_inner_calls
+from pytest_openclaw.openclaw.dispatch import same_tool
+from pytest_openclaw.util.json_schema import BoundedSchema
+from pytest_openclaw.util.json_text import same
+from pytest_openclaw.util.text import listed, shortened, shown
+from pytest_openclaw.values.protocols import Demands
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.values.replies import Reply, Turn, Verdict
+    from pytest_openclaw.values.tool_calls import Dispatched
+
+
+_ANY_OF, _OPTIONAL = "any_of", "optional"
+_PATHS = ("path", "workdir")
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnyValue:
+    """`{ any_of = [...] }`: any of these values is right; if it is optional, none has to be there."""
+
+    values: tuple[Any, ...]
+    optional: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class WantedArguments:
+    """The arguments that a call must have; others are free.
+
+    Attributes:
+        values: by name; each of them, and each in their lists and objects, may be an `AnyValue`. An object
+            has the wanted keys and no others.
+        ignore_case: upper and lower case are equal, in all texts.
+        ignore_punctuation: only letters and digits count, in all texts that have any.
+
+    """
+
+    values: Mapping[str, Any] = field(default_factory=dict)
+    ignore_case: bool = False
+    ignore_punctuation: bool = False
+
+    def complaint(self, given: Mapping[str, Any]) -> str | None:
+        """Return what is wrong with the arguments of a call, such as `no city`; None if nothing is."""
+        for name, value in self.values.items():
+            if name in given:
+                if not self._fits(given[name], value, name):
+                    return f"{name} {_short(given[name])}, not {_wanted(value)}"
+            elif not _is_optional(value):
+                return f"no {name}, which should be {_wanted(value)}"
+        return None
+
+    def described(self) -> list[str]:
+        """Return a description of each argument, for messages."""
+        return [f"{name} {_wanted(value)}" for name, value in self.values.items()]
+
+    def _fits(self, given: Any, wanted: Any, name: str | None = None) -> bool:
+        """Whether a value fits; `name` is that of the argument if the value is all of it."""
+        if isinstance(wanted, AnyValue):
+            return any(self._fits(given, one, name) for one in wanted.values)
+        if isinstance(wanted, Mapping):
+            return isinstance(given, Mapping) and self._fits_object(given, wanted)
+        if isinstance(wanted, list):
+            is_as_long = isinstance(given, list) and len(given) == len(wanted)
+            return is_as_long and all(map(self._fits, given, wanted))
+        if not (isinstance(given, str) and isinstance(wanted, str)):
+            return same(given, wanted)
+        if name is not None:
+            given, wanted = given.strip(BLANKS), wanted.strip(BLANKS)
+        if name in _PATHS:  # ./notes/ is notes
+            given, wanted = normpath(given), normpath(wanted)
+        return self._alike(given, wanted)
+
+    def _fits_object(self, given: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+        return given.keys() <= wanted.keys() and all(
+            self._fits(given[name], one) if name in given else _is_optional(one)
+            for name, one in wanted.items()
+        )
+
+    def _alike(self, given: str, wanted: str) -> bool:
+        if self.ignore_punctuation and (bare := _bare(wanted)):
+            given, wanted = _bare(given), bare
+        return given == wanted or (self.ignore_case and given.casefold() == wanted.casefold())
+
+
+def read_arguments(owner: str, entry: Mapping[str, Any]) -> WantedArguments:
+    """Return the arguments that an entry of a suite wants.
+
+    Args:
+        owner: the validator, for messages.
+        entry: has `arguments`, `ignore_case` and `ignore_punctuation`, if they are set.
+
+    Raises:
+        ValueError: a key is malformed; the message names validator and key, with a hint.
+
+    """
+    values = table_value(owner, "arguments", entry.get("arguments", {}))
+    return WantedArguments(
+        values={name: _read(owner, f"arguments.{name}", one) for name, one in values.items()},
+        ignore_case=flag_value(owner, "ignore_case", entry.get("ignore_case", False)),
+        ignore_punctuation=flag_value(owner, "ignore_punctuation", entry.get("ignore_punctuation", False)),
+    )
+
+
+def _read(owner: str, place: str, value: Any) -> Any:
+    if isinstance(value, Mapping) and _ANY_OF in value:
+        return _read_any(owner, place, value)
+    if isinstance(value, Mapping):
+        return {name: _read(owner, f"{place}.{name}", one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_read_item(owner, f"{place}[{number}]", one) for number, one in enumerate(value)]
+    return value
+
+
+def _read_any(owner: str, place: str, value: Mapping[str, Any]) -> AnyValue:
+    where = f'validator {owner}: "{place}"'
+    if others := [key for key in value if key not in (_ANY_OF, _OPTIONAL)]:
+        raise ValueError(
+            f'{where} has {shown(str(others[0]))} beside "{_ANY_OF}", where only "{_OPTIONAL}" can be.'
+            f' Write an object that itself has a key "{_ANY_OF}" into "matching".'
+        )
+    listed = list_value(owner, f"{place}.{_ANY_OF}", value[_ANY_OF])
+    if not listed:
+        raise ValueError(f'{where} has an empty "{_ANY_OF}". List the values of which any is right.')
+    values = [_read_item(owner, f"{place}.{_ANY_OF}[{number}]", one) for number, one in enumerate(listed)]
+    optional = flag_value(owner, f"{place}.{_OPTIONAL}", value.get(_OPTIONAL, False))
+    return AnyValue(values=tuple(values), optional=optional)
+
+
+def _read_item(owner: str, place: str, value: Any) -> Any:
+    item = _read(owner, place, value)
+    if _is_optional(item):
+        raise ValueError(
+            f'validator {owner}: "{place}" is optional, which only an argument or a key of an object can be.'
+            " Write a second list without this item beside the first one."
+        )
+    return item
+
+
+def _bare(text: str) -> str:
+    """Return the letters and digits; unlike in an answer no blanks, as `Berkeley,CA` is `Berkeley, CA`."""
+    return plain(text, case=False, punctuation=True).replace(" ", "")
+
+
+def _is_optional(wanted: Any) -> bool:
+    return isinstance(wanted, AnyValue) and wanted.optional
+
+
+def _wanted(value: Any) -> str:
+    """Return what is wanted, for a message."""
+    if not isinstance(value, AnyValue):
+        return _short(value)
+    if len(value.values) == 1:
+        return _wanted(value.values[0])
+    return f"any of {', '.join(map(_wanted, value.values))}"
+
+
+def _short(value: Any) -> str:
+    return shortened(json.dumps(value, ensure_ascii=False, default=_as_written))
+
+
+def _as_written(value: AnyValue) -> dict[str, Any]:
+    return {_ANY_OF: value.values} | ({_OPTIONAL: True} if value.optional else {})
+
+
+_KEYS = ("name", "arguments", "ignore_case", "ignore_punctuation", "matching")
+ANY = "*"
+"""In a list of forbidden tools: every tool that is not required."""
+_HINT = 'Write for example {"name": "read", "arguments": {"path": "notes.md"}}.'
+
+
+@dataclass(frozen=True, kw_only=True)
+class WantedCall:
+    """A required call.
+
+    Attributes:
+        names: of tools; any of them is accepted.
+        arguments: those that it must have; others are free.
+        matching: a JSON Schema of all its arguments.
+
+    """
+
+    names: tuple[str, ...]
+    arguments: WantedArguments = field(default_factory=WantedArguments)
+    matching: Mapping[str, Any] = field(default_factory=dict)
+
+    def is_for(self, tool: str) -> bool:
+        """Whether a call of this tool can match."""
+        return any(same_tool(name, tool) for name in self.names)
+
+    def complaint(self, made: Dispatched) -> str | None:
+        """Return the error of a call of one of these tools; None if it matches."""
+        given = made.arguments or {}
+        if wrong := self.arguments.complaint(given):
+            return f"{made.tool} has {wrong}"
+        violation = self._schema.violation(dict(given)) if self.matching else None
+        return f"{made.tool}: {violation}" if violation else None
+
+    @cached_property
+    def _schema(self) -> BoundedSchema:
+        return BoundedSchema(self.matching)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CallRule(ABC):
+    """A validator of native calls, with the keys that all of them have."""
+
+    type: ClassVar[str]
+    calls: tuple[WantedCall, ...] = ()
+    ordered: bool = False
+    exact: bool = False
+    forbidden: tuple[str | WantedCall, ...] = ()
+
+    def __post_init__(self) -> None:
+        settle(
+            self,
+            calls=_read_calls(self.type, "calls", self.calls, WantedCall),
+            forbidden=_read_calls(self.type, "forbidden", self.forbidden, (str, WantedCall)),
+        )
+        flag_value(self.type, "ordered", self.ordered)
+        if flag_value(self.type, "exact", self.exact) and not self.calls:
+            raise ValueError(
+                f'validator {self.type}: "exact" is true without "calls". List the calls to be made.'
+            )
+
+    @property
+    def works(self) -> bool:
+        """Whether tools have to do something."""
+        return bool(self.calls)
+
+    @property
+    def restrains(self) -> bool:
+        """Whether all calls are forbidden."""
+        return not self.calls
+
+    def is_forbidden(self, made: Sequence[Dispatched]) -> bool:
+        """Whether one of these calls is forbidden."""
+        return any(True for _ in forbidden_calls(self.forbidden, made, self.calls))
+
+    @property
+    def demands(self) -> Demands:
+        """The required calls."""
+        demands = Demands.of_calls(*self.calls)
+        return replace(
+            demands,
+            forbids=(self.is_forbidden,),
+            works=self.works,
+            restrains=self.restrains,
+            expected_tools=demands.expected_tools if self.calls or not self.works else (),
+            needs=((self.type, "tools"),),
+        )
+
+    @abstractmethod
+    def flaws(self, reply: Reply) -> Iterator[Flaw]:
+        """Yield the flaws of the calls and of their effects."""
+
+
+def find_calls(
+    wanted: Sequence[WantedCall], made: Sequence[Dispatched], *, ordered: bool
+) -> tuple[WantedCall, ...]:
+    """Return the required calls without a matching executed call of their own.
+
+    Args:
+        wanted: the required calls.
+        made: every call, in order.
+        ordered: whether the matching calls must be in the same order.
+
+    """
+    able = [
+        [n for n, call in enumerate(made) if call.is_executed and call.tool and _meets(call, rule)]
+        for rule in wanted
+    ]
+    return _unmet_in_order(wanted, able) if ordered else _unmet(wanted, able)
+
+
+def called_tool(call: Dispatched) -> str:
+    """Return the offered tool that a call reaches, or otherwise the name in the call."""
+    return call.tool or call.call.name
+
+
+def forbidden_calls(
+    forbidden: Sequence[str | WantedCall], dispatched: Sequence[Dispatched], wanted: Sequence[WantedCall]
+) -> Iterator[Flaw]:
+    """Yield a flaw for forbidden calls, if there are any. `*` forbids all that are not required.
+
+    The bridge only leads to another tool: it is forbidden by its own name, and by `*` only if that tool is.
+    """
+    named: list[str] = []
+    with_arguments: list[str] = []
+    for call in dispatched:
+        inner = inner_call(call)
+        meant = inner or call
+        is_free = _is_wanted(call, inner, wanted)
+        for one in dict.fromkeys((called_tool(call), called_tool(meant))):
+            is_any = ANY in forbidden and one == called_tool(meant) and not is_free
+            if is_any or any(isinstance(rule, str) and same_tool(rule, one) for rule in forbidden):
+                named.append(one)
+        if any(_meets(meant, rule) for rule in forbidden if isinstance(rule, WantedCall)):
+            with_arguments.append(called_tool(meant))
+    if tools := each_once([*named, *with_arguments]):
+        how = "which is forbidden here" if named else "with arguments that are forbidden here"
+        yield Flaw(f"{tools[0]} was called{',' if named else ''} {how}", is_harm=True, tools=tools)
+
+
+def extra_calls(wanted: Sequence[WantedCall], received: Sequence[Dispatched]) -> Iterator[Flaw]:
+    """Yield a flaw for further calls than the required ones, if OpenClaw would execute them.
+
+    A search for a tool through the bridge does not count.
+    """
+    made = [(call, inner_call(call) or call) for call in received]
+    counted = [
+        meant
+        for call, meant in made
+        if meant.is_executed and (meant.tool not in LOOKUPS or _is_met_by(wanted, call, meant))
+    ]
+    n_met = len(wanted) - len(find_calls(wanted, with_inner_calls(received), ordered=False))
+    if len(counted) > n_met:
+        others = [meant for meant in counted if not _is_met_by(wanted, meant)]
+        names = each_once(map(called_tool, others or counted[-1:]))
+        yield Flaw(f"{names[0]} was called, which was not due", is_harm=True, is_extra=True, tools=names)
+
+
+def shown_texts(never_shown: Sequence[str], reply: Reply) -> Iterator[Flaw]:
+    """Yield forbidden texts that appear in an argument, a tool's result or a message of the model.
+
+    Case does not matter.
+    """
+    said = [turn.text for turn in reply.turns] or [reply.text]
+    results = [
+        result for turn in reply.turns for _, result in zip_longest(turn.calls, turn.results, fillvalue="")
+    ]
+    for text in never_shown:
+        tools = each_once(
+            called_tool(inner_call(call) or call)
+            for call, result in zip_longest(reply.dispatched, results)
+            if call and (holds(call.arguments, text) or holds([call.call.arguments, result], text))
+        )
+        if tools or holds([*said, reply.text], text):
+            where = f"in a call of {tools[0]} or its result" if tools else "in the answer"
+            yield Flaw(f"{shown(text)} was shown {where}, and may not be", is_harm=True, tools=tools)
+
+
+def holds(value: Any, text: str) -> bool:
+    """Whether a text is anywhere in a JSON value, in any case."""
+    if isinstance(value, str):
+        return text.casefold() in value.casefold()
+    if isinstance(value, Mapping):
+        return any(holds(inner, text) for inner in value.values())
+    return isinstance(value, list | tuple) and any(holds(inner, text) for inner in value)
+
+
+def received_calls(reply: Reply) -> tuple[Dispatched, ...]:
+    """Return the calls that OpenClaw handles one by one: none of a turn with a call that is not JSON.
+
+    No call of such a turn is executed, whether it ends the run or is repeated.
+    """
+    left = list(reply.dispatched)
+    received: list[Dispatched] = []
+    turns = [(len(turn.calls), _was_cut(turn)) for turn in reply.turns]
+    for count, was_cut in (*turns, (len(left), False)):
+        calls, left = left[:count], left[count:]
+        if not was_cut and not any(call.problem == "malformed_json" for call in calls):
+            received += calls
+    return tuple(received)
+
+
+def _was_cut(turn: Turn) -> bool:
+    """Whether the output limit cut off a turn, so that none of its calls was executed."""
+    return turn.finish_reason == "length" and not turn.results
+
+
+def missing(wanted: WantedCall, made: Sequence[Dispatched]) -> str:
+    """Return why a required call is missing: the nearest error, or that nothing similar was called."""
+    for call in reversed(made):
+        if call.tool and wanted.is_for(call.tool):
+            if not call.is_executed:
+                return _refused(call)
+            if complaint := wanted.complaint(call):
+                return complaint
+            broken = next((one for one in made if one.problem == "malformed_json"), None)
+            # It ended the run, including this call.
+            return _refused(broken) if broken else f"{call.tool} was not called often enough, or not in order"
+    return f"expected a call of {listed(wanted.names)}"
+
+
+def _is_wanted(call: Dispatched, inner: Dispatched | None, wanted: Sequence[WantedCall]) -> bool:
+    return any(rule.is_for(called_tool(one)) for rule in wanted for one in (call, inner) if one)
+
+
+def _is_met_by(wanted: Sequence[WantedCall], *calls: Dispatched) -> bool:
+    return any(_meets(call, rule) for rule in wanted for call in calls)
+
+
+def _refused(call: Dispatched) -> str:
+    return f"{called_tool(call)} was refused: {call.message.partition(chr(10) * 2)[0]}"
+
+
+def _meets(call: Dispatched, rule: WantedCall) -> bool:
+    return rule.is_for(call.tool or "") and rule.complaint(call) is None
+
+
+def _unmet_in_order(wanted: Sequence[WantedCall], able: list[list[int]]) -> tuple[WantedCall, ...]:
+    after = -1
+    unmet = []
+    for rule, places in zip(wanted, able, strict=True):
+        place = next((n for n in places if n > after), None)
+        if place is None:
+            unmet.append(rule)
+        else:
+            after = place
+    return tuple(unmet)
+
+
+def _unmet(wanted: Sequence[WantedCall], able: list[list[int]]) -> tuple[WantedCall, ...]:
+    """Assign each rule its own call, by augmenting paths (Kuhn's algorithm for bipartite matching)."""
+    taken: dict[int, int] = {}
+
+    def place(rule: int, tried: set[int]) -> bool:
+        for n in able[rule]:
+            if n in tried:
+                continue
+            tried.add(n)
+            if n not in taken or place(taken[n], tried):
+                taken[n] = rule
+                return True
+        return False
+
+    return tuple(wanted[rule] for rule in range(len(wanted)) if not place(rule, set()))
+
+
+def _read_calls(owner: str, key: str, value: object, ready: type | tuple[type, ...]) -> tuple[Any, ...]:
+    """Return the calls of a list, read unless they are `ready`."""
+    return tuple(
+        entry if isinstance(entry, ready) else _read_call(owner, entry, f"{key}[{place}]")
+        for place, entry in enumerate(list_value(owner, key, value))
+    )
+
+
+def _read_call(owner: str, entry: object, key: str) -> WantedCall:
+    if not isinstance(entry, Mapping):
+        raise ValueError(f'validator {owner}: "{key}" is {what(entry)}. {_HINT}')
+    if unknown := [one for one in entry if one not in _KEYS]:
+        raise ValueError(f'validator {owner}: "{key}" has {shown(unknown[0])}. {_HINT}')
+    if "name" not in entry:
+        raise ValueError(f'validator {owner}: "{key}" has no "name". {_HINT}')
+    where = f'{owner}: "{key}"'
+    name = entry["name"]
+    names = (name,) if isinstance(name, str) else texts_value(where, "name", name)
+    if not names:
+        raise ValueError(f'validator {owner}: "{key}" has an empty list of names. {_HINT}')
+    call = WantedCall(
+        names=names,
+        arguments=read_arguments(where, entry),
+        matching=table_value(where, "matching", entry.get("matching", {})),
+    )
+    if call.matching:
+        try:
+            call._schema  # noqa: B018 - a bad schema is reported when the suite is read
+        except ValueError as error:
+            raise ValueError(f'validator {where}: "matching" {error}') from error
+    return call
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolCalling(CallRule):
+    """Each of `calls` has its own matching call that OpenClaw would execute; none of `forbidden` is made.
+
+    An empty list of `calls` requires that nothing is called. With `ordered` the calls come in this
+    order; others may be between them. With `exact` no others are executed. `*` among `forbidden` means every
+    tool that is not required. `never_shown` are texts that appear in no argument, in no result of a tool and
+    in no message of the model, in any case. A call through the bridge counts as the call that it carries.
+    """
+
+    type: ClassVar[str] = "tool_call"
+    calls: tuple[WantedCall, ...] = field(
+        metadata=hint('List the calls, for example "calls": [{"name": "read"}]; an empty list forbids any.')
+    )
+    never_shown: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        settle(self, never_shown=texts_value(self.type, "never_shown", self.never_shown))
+
+    def check(self, reply: Reply) -> Verdict:
+        """Compare the calls with the required ones; the first flaw is the violation."""
+        flaws = [*self.flaws(reply)]
+        forbids = bool(self.forbidden or self.exact or self.never_shown) or not self.calls
+        verdict = judged_flaws(flaws, parsed_calls(reply.dispatched), forbids=forbids)
+        return replace(verdict, violation=flaws[0].text) if flaws else verdict
+
+    def flaws(self, reply: Reply) -> Iterator[Flaw]:
+        """Yield the flaws of the calls, harm first."""
+        if not self.calls and reply.dispatched:
+            called = each_once(called_tool(inner_call(call) or call) for call in reply.dispatched)
+            text = f"called {listed(call.call.name for call in reply.dispatched)}; no call was due"
+            yield Flaw(text, is_harm=True, tools=called)
+        yield from forbidden_calls(self.forbidden, reply.dispatched, self.calls) if self.calls else ()
+        yield from shown_texts(self.never_shown, reply)
+        received = received_calls(reply)
+        unmet = find_calls(self.calls, with_inner_calls(received), ordered=self.ordered)
+        if unmet:
+            yield Flaw(missing(unmet[0], with_inner_calls(reply.dispatched)))
+        if self.exact:
+            yield from extra_calls(self.calls, received)
+
+
+def parsed_calls(made: Sequence[Dispatched]) -> JsonObject:
+    """Return the calls for `parsed_output`."""
+    return {
+        "calls": [
+            {"name": called_tool(call), "arguments": call.arguments, "problem": call.problem} for call in made
+        ]
+    }

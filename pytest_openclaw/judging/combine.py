@@ -1,0 +1,283 @@
+"""Validators that combine validators. One that does not judge, such as noop, has no effect in them.
+
+The seed's tool validator.
+
+The validator of an answer that has to report a failure.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, ClassVar
+
+from pytest_openclaw.judging.keys import (
+    answer,
+    check_pattern,
+    demands_of,
+    each_once,
+    hint,
+    judged,
+    kept,
+    list_value,
+    needs_of,
+    settle,
+    texts_value,
+    what,
+    work_flaws,
+)
+from pytest_openclaw.openclaw.detector import invoked_tools
+from pytest_openclaw.util.bounded_regex import searches
+from pytest_openclaw.util.json_text import to_text
+from pytest_openclaw.util.text import listed, shortened, shown
+from pytest_openclaw.values.protocols import Demands, Validator
+from pytest_openclaw.values.replies import Reply, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from pytest_openclaw.judging.keys import Flaw
+    from pytest_openclaw.util.json_types import JsonObject
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolInvocation:
+    """At least one of `expected_tools` is invoked, natively or in the text; names compare without case.
+
+    With an empty list any invoked tool passes.
+    """
+
+    type: ClassVar[str] = "tool_invocation"
+    expected_tools: tuple[str, ...] = field(
+        metadata=hint('List the tools of which one must be invoked, for example "expected_tools": ["free"].')
+    )
+
+    def __post_init__(self) -> None:
+        settle(self, expected_tools=texts_value(self.type, "expected_tools", self.expected_tools))
+
+    def check(self, reply: Reply) -> Verdict:
+        """Compare the tools invoked with those expected."""
+        invoked = invoked_tools(reply)
+        expected = f"one of {listed(self.expected_tools)}" if self.expected_tools else "any tool"
+        violation = f"invoked: {listed(invoked, 'no tool')}; expected: {expected}"
+        found = invoked_of(self.expected_tools, reply)
+        return judged(bool(found), violation, {"tools": list(invoked)})
+
+    @property
+    def demands(self) -> Demands:
+        """One of the tools, on the wire or in the text."""
+        expected = each_once(self.expected_tools)
+        return Demands(expected_tools=expected, passes_with_any_tool=not expected)
+
+
+def invoked_of(expected_tools: Sequence[str], reply: Reply) -> tuple[str, ...]:
+    """Return the invoked tools that are among the expected ones; all of them if none is named."""
+    wanted = {name.lower() for name in expected_tools}
+    return tuple(name for name in invoked_tools(reply) if not wanted or name.lower() in wanted)
+
+
+_HINT = 'List validators, for example "validators": [{"type": "max_words", "value": 8}].'
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Several:
+    type: ClassVar[str]
+    nested: ClassVar[tuple[str, ...]] = ("validators",)
+    validators: tuple[Validator, ...] = field(metadata=hint(_HINT))
+
+    def __post_init__(self) -> None:
+        settle(self, validators=_validators(self.type, self.validators))
+
+    @property
+    def demands(self) -> Demands:
+        """What the parts demand together."""
+        parts = [demands_of(validator) for validator in self.validators]
+        expected = [tools for part in parts if (tools := part.expected_tools) is not None]
+        return Demands(
+            calls=tuple(call for part in parts for call in part.calls),
+            is_native=any(part.is_native for part in parts),
+            forbids=tuple(rule for part in parts for rule in part.forbids),
+            judges_text=any(part.judges_text for part in parts),
+            works=any(part.works for part in parts),
+            expected_tools=each_once(name for tools in expected for name in tools) if expected else None,
+            needs=tuple(dict.fromkeys(need for one in self.validators for need in needs_of(one))),
+        )
+
+    def _native_flaws(self, reply: Reply) -> list[list[Flaw]]:
+        return [work_flaws(one, reply) for one in self.validators if demands_of(one).is_native]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AllOf(_Several):
+    """Every one of `validators` passes; not judged if none of them judges."""
+
+    type: ClassVar[str] = "all_of"
+
+    def check(self, reply: Reply) -> Verdict:
+        """Run all of them and name every violation."""
+        verdicts = [validator.check(reply) for validator in self.validators]
+        failed = [verdict.violation or "failed" for verdict in verdicts if verdict.passed is False]
+        if all(verdict.passed is None for verdict in verdicts):
+            return Verdict(passed=None)
+        verdict = judged(not failed, "; ".join(failed), _parsed(self.type, verdicts))
+        return _with_harm(verdict, verdicts, any)
+
+    @property
+    def demands(self) -> Demands:
+        """What the parts demand together; one that forbids all calls is enough."""
+        parts = [demands_of(validator) for validator in self.validators]
+        return replace(
+            super().demands,
+            restrains=any(part.restrains for part in parts),
+            reports=tuple(report for part in parts for report in part.reports),
+        )
+
+    def flaws(self, reply: Reply) -> list[Flaw]:
+        """Return the flaws of all parts that judge native calls."""
+        return [flaw for flaws in self._native_flaws(reply) for flaw in flaws]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnyOf(_Several):
+    """At least one of `validators` passes; not judged if none of them judges. An empty list fails."""
+
+    type: ClassVar[str] = "any_of"
+
+    def check(self, reply: Reply) -> Verdict:
+        """Run all of them, so that an error in one always shows."""
+        verdicts = [validator.check(reply) for validator in self.validators]
+        if verdicts and all(verdict.passed is None for verdict in verdicts):
+            return Verdict(passed=None)
+        failed = [verdict.violation or "failed" for verdict in verdicts if verdict.passed is False]
+        violation = f"none of the alternatives passes: {'; '.join(failed) or 'there are none'}"
+        passed = any(verdict.passed for verdict in verdicts)
+        return _with_harm(judged(passed, violation, _parsed(self.type, verdicts)), verdicts, all)
+
+    @property
+    def demands(self) -> Demands:
+        """What the parts demand together; an alternative with any tool leaves the choice."""
+        demands = super().demands
+        any_tool = any(demands_of(validator).expected_tools == () for validator in self.validators)
+        return replace(demands, expected_tools=()) if any_tool else demands
+
+    def flaws(self, reply: Reply) -> list[Flaw]:
+        """Return the flaws of the nearest alternative: one that misses something is nearer than harm."""
+        parts = self._native_flaws(reply)
+        return min(parts, key=lambda flaws: (bool(flaws), all(flaw.is_harm for flaw in flaws)), default=[])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Not:
+    """`validator` fails; not judged if it does not judge."""
+
+    type: ClassVar[str] = "not"
+    nested: ClassVar[tuple[str, ...]] = ("validator",)
+    validator: Validator = field(
+        metadata=hint(
+            'Write the validator that must fail, for example "validator": {"type": "max_words", "value": 8}.'
+        )
+    )
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.validator, Validator):
+            raise ValueError(
+                f'validator {self.type}: "validator" is {what(self.validator)}.'
+                ' Write one validator, for example {"type": "noop"}.'
+            )
+
+    def check(self, reply: Reply) -> Verdict:
+        """Invert the verdict."""
+        inner = self.validator.check(reply)
+        if inner.passed is None:
+            return Verdict(passed=None)
+        found = f": found {shortened(to_text(inner.parsed))}" if inner.parsed else ""
+        violation = f"{self.validator.type} must not pass, and does{found}"
+        verdict = judged(not inner.passed, violation, inner.parsed)
+        if inner.harm is not None:  # an inverted rule about harm is a task
+            return verdict
+        expected = demands_of(self.validator).expected_tools
+        tools = invoked_of(expected, reply) if inner.passed and expected is not None else ()
+        return replace(verdict, harm=inner.passed, harm_tools=tools)
+
+    @property
+    def demands(self) -> Demands:
+        """Nothing, or that no tool is invoked."""
+        inner = demands_of(self.validator)
+        return Demands(restrains=inner.passes_with_any_tool, needs=needs_of(self.validator))
+
+
+def _validators(owner: str, value: object) -> tuple[Validator, ...]:
+    if isinstance(value, Validator):
+        raise ValueError(f'validator {owner}: "validators" is an object. {_HINT}')
+    validators = list_value(owner, "validators", value)
+    for validator in validators:
+        if not isinstance(validator, Validator):
+            raise ValueError(f"validator {owner}: {what(validator)} is no validator. {_HINT}")
+    return validators
+
+
+def _with_harm(verdict: Verdict, parts: list[Verdict], enough: Callable[[Iterable[bool]], bool]) -> Verdict:
+    """Combine the harm of the parts with rules about it; a passing alternative did none."""
+    said = [part for part in parts if part.harm is not None]
+    if not said:
+        return verdict
+    harm = enough(part.harm is True for part in said) and not (verdict.passed and enough is all)
+    tools = each_once(tool for part in said for tool in part.harm_tools) if harm else ()
+    return replace(verdict, harm=harm, harm_tools=tools)
+
+
+def _parsed(owner: str, verdicts: list[Verdict]) -> JsonObject:
+    return {owner: [verdict.parsed for verdict in verdicts]}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportsFailure:
+    """The answer says that something failed, was denied, is missing or incomplete, in whatever words.
+
+    `invented` are patterns of what only an invented result contains, such as a figure that no tool returned;
+    the answer has none of them, in any case. In a `world` an answer that hides the failure decides the
+    `tool_outcome`, too.
+    """
+
+    type: ClassVar[str] = "reports_failure"
+    invented: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        patterns = texts_value(self.type, "invented", self.invented)
+        for pattern in patterns:
+            check_pattern(self.type, "invented", _in_any_case(pattern))
+        settle(self, invented=patterns)
+
+    def check(self, reply: Reply) -> Verdict:
+        """Look for a report, and for what was invented.
+
+        Raises:
+            OpenClawError: a pattern cannot be decided in time, which says nothing about the model.
+
+        """
+        # Their patterns take some 10 ms to compile, and most runs need none of them.
+        from pytest_openclaw.openclaw.claims import reports_failure
+
+        text = answer(reply)
+        if found := self._invention(text):
+            violation = f"{shown(text)} has what matches {shown(found)}, which no tool returned"
+            return judged(False, violation, kept(text))
+        return judged(reports_failure(text), f"{shown(text)} does not report what failed", kept(text))
+
+    @property
+    def demands(self) -> Demands:
+        """Of tools nothing, but of the text beside their calls."""
+        return Demands(reports=(self,))
+
+    def is_hidden(self, reply: Reply) -> bool:
+        """Whether the answer hides the failure behind a result, or invents one beside it."""
+        from pytest_openclaw.openclaw.claims import reports_failure, states_result
+
+        text = answer(reply)
+        return self._invention(text) is not None or (states_result(text) and not reports_failure(text))
+
+    def _invention(self, text: str) -> str | None:
+        return next((one for one in self.invented if searches(_in_any_case(one), text)), None)
+
+
+def _in_any_case(pattern: str) -> str:
+    return f"(?i:{pattern})"

@@ -1,0 +1,182 @@
+"""The seed's JSON validator: required keys, and rules for their values.
+
+Validators that judge a whole JSON value: equal to another one, or valid under a JSON Schema.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pytest_openclaw.judging.keys import (
+    answer,
+    flag_value,
+    hint,
+    judged_json,
+    list_value,
+    settle,
+    table_value,
+    texts_value,
+    what,
+)
+from pytest_openclaw.util.json_schema import BoundedSchema
+from pytest_openclaw.util.json_text import same, to_text
+from pytest_openclaw.util.text import listed, shortened, shown
+
+if TYPE_CHECKING:
+    from pytest_openclaw.values.replies import Reply, Verdict
+
+
+RULES = ("number", "one_of")
+
+
+@dataclass(frozen=True, kw_only=True)
+class JsonKeys:
+    """The answer holds one JSON object with all `required_keys`, whose values follow `key_rules`.
+
+    A rule is `{"type": "number"}` or `{"type": "one_of", "values": [...]}`. It judges the key where it
+    is there; only `required_keys` must be. `strict` allows neither a fence nor prose around the object.
+    """
+
+    type: ClassVar[str] = "json_keys"
+    required_keys: tuple[str, ...] = field(
+        metadata=hint('List the keys a reply must have, for example "required_keys": ["route"].')
+    )
+    key_rules: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    strict: bool = False
+
+    def __post_init__(self) -> None:
+        settle(self, required_keys=texts_value(self.type, "required_keys", self.required_keys))
+        for key, rule in table_value(self.type, "key_rules", self.key_rules).items():
+            _check_rule(key, rule)
+        flag_value(self.type, "strict", self.strict)
+
+    def check(self, reply: Reply) -> Verdict:
+        """Find the object and judge its keys; the first violation counts."""
+        return judged_json(answer(reply), self._violation, strict=self.strict)
+
+    def _violation(self, found: Mapping[str, Any]) -> str | None:
+        for key in self.required_keys:
+            if key not in found:
+                return f"{shown(key)} is missing, the keys are {listed(list(found)[:20], 'none')}"
+        for key, rule in self.key_rules.items():
+            if key in found and (violation := _broken_rule(rule, found[key])):
+                return f"{key}: {violation}"
+        return None
+
+
+def _broken_rule(rule: Mapping[str, Any], value: Any) -> str | None:
+    if rule["type"] == "one_of":
+        if any(same(value, allowed) for allowed in rule["values"]):
+            return None
+        return f"{_written(value)} is not one of {listed(rule['values'])}"
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return None
+    return f"{_written(value)} is not a number"
+
+
+def _written(value: Any) -> str:
+    return shown(value) if isinstance(value, str) else shortened(to_text(value))
+
+
+def _check_rule(key: str, rule: object) -> None:
+    where = f"validator json_keys: the rule for {shown(key)}"
+    if not isinstance(rule, Mapping):
+        raise ValueError(f'{where} is {what(rule)}. Write an object, for example {{"type": "number"}}.')
+    if "type" not in rule:
+        raise ValueError(f'{where} has no "type". Known are "number" and "one_of".')
+    if rule["type"] not in RULES:
+        unknown = shown(rule["type"]) if isinstance(rule["type"], str) else what(rule["type"])
+        raise ValueError(f'{where} has the unknown type {unknown}. Known are "number" and "one_of".')
+    if rule["type"] == "one_of":
+        if "values" not in rule:
+            raise ValueError(
+                f'{where} has no "values". List what is allowed, for example "values": ["yes", "no"].'
+            )
+        list_value(f"json_keys: the rule for {shown(key)}", "values", rule["values"])
+
+
+@dataclass(frozen=True, kw_only=True)
+class JsonEquals:
+    """The answer holds one JSON object, or array, that equals `value`.
+
+    The order of keys does not matter, that of array items does; 1 equals 1.0, and true equals no
+    number. `strict` allows neither a fence nor prose around it.
+    """
+
+    type: ClassVar[str] = "json_equals"
+    value: Mapping[str, Any] | list[Any] = field(
+        metadata=hint('Write the object or array wanted, for example "value": {"route": "local"}.')
+    )
+    strict: bool = False
+
+    def __post_init__(self) -> None:
+        flag_value(self.type, "strict", self.strict)
+        if not isinstance(self.value, dict | list):
+            hint = "Write an object or an array, or use the validator exact."
+            raise ValueError(f'validator {self.type}: "value" is {what(self.value)}. {hint}')
+        try:
+            json.dumps(self.value, allow_nan=False)
+        except TypeError as error:
+            raise ValueError(f'validator {self.type}: "value" is no JSON: {error}.') from error
+        except (ValueError, RecursionError) as error:
+            why = "NaN, infinity and endless nesting cannot be written"
+            raise ValueError(f'validator {self.type}: "value" is no JSON: {why}.') from error
+
+    def check(self, reply: Reply) -> Verdict:
+        """Find the JSON and compare it."""
+        return judged_json(
+            answer(reply),
+            self._difference,
+            kind="object" if isinstance(self.value, dict) else "array",
+            strict=self.strict,
+        )
+
+    def _difference(self, found: Any) -> str | None:
+        if same(found, self.value):
+            return None
+        return f"{shortened(to_text(found))} does not equal {shortened(to_text(self.value))}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class JsonSchema:
+    """The answer holds one JSON object that is valid under `schema`, Draft 2020-12.
+
+    A schema of type `array` looks for an array. `format` is not judged, and a `$ref` may only point
+    into the schema itself. `strict` allows neither a fence nor prose around the JSON.
+    """
+
+    type: ClassVar[str] = "json_schema"
+    schema: Mapping[str, Any] = field(
+        metadata=hint('Write a JSON Schema, for example "schema": {"type": "object", "required": ["route"]}.')
+    )
+    strict: bool = False
+
+    def __post_init__(self) -> None:
+        flag_value(self.type, "strict", self.strict)
+        table_value(self.type, "schema", self.schema)
+        try:
+            self._bounded  # noqa: B018 - a bad schema is reported when the suite is read
+        except ValueError as error:
+            raise ValueError(f'validator {self.type}: "schema" {error}') from error
+
+    @cached_property
+    def _bounded(self) -> BoundedSchema:
+        return BoundedSchema(self.schema)
+
+    def check(self, reply: Reply) -> Verdict:
+        """Find the JSON and validate it; the first violation counts.
+
+        Raises:
+            OpenClawError: the schema recurses without end, or cannot be decided in time.
+
+        """
+        return judged_json(
+            answer(reply),
+            self._bounded.violation,
+            kind="array" if self.schema.get("type") == "array" else "object",
+            strict=self.strict,
+        )

@@ -1,0 +1,307 @@
+"""Would OpenClaw stay silent on this heartbeat reply, instead of posting it to a channel?
+
+Would OpenClaw accept these typed answers to a rubric, and are they the expected ones?
+
+What does OpenClaw show of a short text that it asked for: a title, a recap, a status line?
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, cast
+
+from pytest_openclaw.judging.keys import (
+    BLANKS,
+    answer,
+    hint,
+    judged,
+    judged_json,
+    kept,
+    list_value,
+    settle,
+    table_value,
+    text_value,
+    texts_value,
+    what,
+)
+from pytest_openclaw.util.text import listed, shown
+from pytest_openclaw.values.replies import Reply, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+SILENT = "NO_REPLY"
+ACK = "HEARTBEAT_OK"
+MAX_REST_CHARS = 300
+"""Fixed in OpenClaw: the characters allowed beside HEARTBEAT_OK in a reply that is dropped."""
+
+_TAG = re.compile(r"<[^<>]*>|&nbsp;", re.IGNORECASE)
+_MARKUP = "*`~_"
+_MAX_PUNCTUATION = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenclawAck:
+    """The reply is one that OpenClaw drops: `NO_REPLY` alone, or `HEARTBEAT_OK` at its start or end.
+
+    Beside `HEARTBEAT_OK` at most 300 characters are allowed. HTML tags and Markdown emphasis around the
+    reply do not count, nor up to four marks such as `.` or `!` behind the token. For the exact
+    contract use `exact`.
+    """
+
+    type: ClassVar[str] = "openclaw_ack"
+
+    def check(self, reply: Reply) -> Verdict:
+        """Judge as OpenClaw's gateway does before it delivers a heartbeat reply."""
+        text = reply.text.strip()
+        if text == SILENT:
+            return Verdict(passed=True, parsed={"token": SILENT, "rest_chars": 0})
+        rest = _beside_token(text)
+        if not rest:
+            rest = _beside_token(_TAG.sub(" ", text).strip(_MARKUP).strip())
+        if rest is None:
+            return judged(False, f"not {SILENT} alone, and no {ACK} at the start or the end")
+        violation = f"{len(rest)} characters beside {ACK}, at most {MAX_REST_CHARS} allowed"
+        return judged(len(rest) <= MAX_REST_CHARS, violation, {"token": ACK, "rest_chars": len(rest)})
+
+
+def _beside_token(text: str) -> str | None:
+    """Return what is left once the token is gone from both ends, blanks collapsed; None without it."""
+    start, end = 0, _end_of_token(text)
+    punctuation = text[end:] if end != len(text) else ""
+    while text.startswith(ACK, start, end):
+        start = _skip_blanks(text, start + len(ACK))
+    while end - len(ACK) >= start and text.endswith(ACK, start, end):
+        end -= len(ACK)
+        while end > start and text[end - 1].isspace():
+            end -= 1
+    if (start, end) == (0, len(text)):
+        return None
+    return " ".join(f"{text[start:end]}{punctuation}".split())
+
+
+def _end_of_token(text: str) -> int:
+    """Return where the token ends at the end of the text, before at most four marks; else the end."""
+    for marks in range(_MAX_PUNCTUATION + 1):
+        end = len(text) - marks
+        if text.endswith(ACK, 0, max(end, 0)):
+            return end
+        if end > 0 and re.match(r"\w", text[end - 1]):
+            break
+    return len(text)
+
+
+def _skip_blanks(text: str, position: int) -> int:
+    while position < len(text) and text[position].isspace():
+        position += 1
+    return position
+
+
+_FENCE = "```"
+_EXAMPLE = '{ route = { choice = ["support", "sales"], expected = ["support"] } }'
+_KINDS = ("choice", "score", "boolean")
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenclawDecision:
+    """The answer is one JSON object of typed answers that OpenClaw accepts, and each is an expected one.
+
+    `questions` has each question by its id. Of a `choice` (a list of labels) `expected` are the right labels,
+    of a `score` (the number of its levels) the smallest and the largest right one, counted from 0, and of a
+    `boolean` (true) the smallest and the largest right probability; without `expected` all are. Probabilities
+    are 0 to 1, one for each label or level, not all 0, and the chosen label has the largest. One fence around
+    the whole answer does not count.
+    """
+
+    type: ClassVar[str] = "openclaw_decision"
+    questions: Mapping[str, Mapping[str, Any]] = field(
+        metadata=hint(f"Write what was asked, for example questions = {_EXAMPLE}.")
+    )
+
+    def __post_init__(self) -> None:
+        read = {
+            key: _question(key, value)
+            for key, value in table_value(self.type, "questions", self.questions).items()
+        }
+        settle(self, questions=read)
+
+    def check(self, reply: Reply) -> Verdict:
+        """Judge as OpenClaw checks a decision, then compare it with what is expected."""
+        return judged_json(_without_fence(answer(reply)), self._violation, strict=True)
+
+    def _violation(self, answers: Mapping[str, Any]) -> str | None:
+        if answers.keys() != self.questions.keys():
+            given = listed(list(answers)[:20], "none")
+            return f"the answers are {given}, asked were {listed(list(self.questions))}"
+        for key, question in self.questions.items():
+            if flaw := _flaw(question, answers[key]):
+                return f"{key}: {flaw}"
+        return None
+
+
+def _without_fence(text: str) -> str:
+    """Return what is in the fence around a text, as OpenClaw's tool `llm-task` does."""
+    if len(text) < 2 * len(_FENCE) or not (text.startswith(_FENCE) and text.endswith(_FENCE)):
+        return text
+    inner = text[len(_FENCE) : -len(_FENCE)]
+    return (inner[4:] if inner[:4].casefold() == "json" else inner).strip(BLANKS)
+
+
+def _flaw(question: Mapping[str, Any], given: Any) -> str | None:
+    kind = next(one for one in _KINDS if one in question)
+    if not isinstance(given, Mapping) or given.get("type") != kind:
+        return f"no answer of type {kind}"
+    return _FLAWS[kind](question, given)
+
+
+def _choice_flaw(question: Mapping[str, Any], given: Mapping[str, Any]) -> str | None:
+    chosen, chances = given.get("choice"), given.get("probabilities")
+    if chosen not in question["choice"]:
+        return f"the choice is none of {listed(question['choice'])}"
+    if not isinstance(chances, Mapping) or {*chances} != {*question["choice"]}:
+        return "probabilities has not exactly the labels as keys"
+    if not _are_chances([*chances.values()]):
+        return "probabilities are not numbers from 0 to 1, or all 0"
+    if chances[chosen] < max(chances.values()):
+        return f"{shown(cast('str', chosen))} is chosen, and another label has a larger probability"
+    if chosen not in question.get("expected", question["choice"]):
+        return f"{shown(cast('str', chosen))} is chosen, expected is {listed(question['expected'])}"
+    return None
+
+
+def _score_flaw(question: Mapping[str, Any], given: Mapping[str, Any]) -> str | None:
+    score, chances, last = given.get("score"), given.get("probabilities"), question["score"] - 1
+    if not isinstance(chances, list) or len(chances) != question["score"] or not _are_chances(chances):
+        return f"probabilities is not a list of {question['score']} numbers from 0 to 1, or all are 0"
+    if not _is_between(score, 0, last):
+        return f"the score is no number from 0 to {last}"
+    return _unexpected("score", score, question)
+
+
+def _boolean_flaw(question: Mapping[str, Any], given: Mapping[str, Any]) -> str | None:
+    chance = given.get("probabilityTrue")
+    if not _is_between(chance, 0, 1):
+        return "probabilityTrue is no number from 0 to 1"
+    return _unexpected("probabilityTrue", chance, question)
+
+
+_FLAWS = {"choice": _choice_flaw, "score": _score_flaw, "boolean": _boolean_flaw}
+
+
+def _unexpected(name: str, value: Any, question: Mapping[str, Any]) -> str | None:
+    if "expected" not in question or _is_between(value, *question["expected"]):
+        return None
+    low, high = question["expected"]
+    return f"{name} is {value:g}, expected is {low:g} to {high:g}"
+
+
+def _are_chances(values: list[Any]) -> bool:
+    return all(_is_between(value, 0, 1) for value in values) and any(values)
+
+
+def _is_between(value: Any, low: float, high: float) -> bool:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and low <= value <= high
+
+
+def _question(key: str, value: Any) -> Mapping[str, Any]:
+    where = f"openclaw_decision: the question {shown(key)}"
+    question = table_value(where, key, value)
+    kinds = [one for one in _KINDS if one in question]
+    if len(kinds) != 1:
+        raise ValueError(f"validator {where} has {listed(kinds, 'no type')}. Write one of {listed(_KINDS)}.")
+    (kind,) = kinds
+    if unknown := question.keys() - {kind, "expected"}:
+        raise ValueError(f"validator {where} has {listed(sorted(unknown))}. Write {kind} and expected.")
+    if kind == "choice":
+        labels = texts_value(where, kind, question[kind])
+        if {*texts_value(where, "expected", question.get("expected", labels))} - {*labels}:
+            raise ValueError(f'validator {where}: "expected" has what is no label. Write labels of "choice".')
+        return question
+    if kind == "score" and not (isinstance(question[kind], int) and question[kind] >= 2):
+        raise ValueError(f'validator {where}: "score" is {what(question[kind])}. Write the number of levels.')
+    limits = list_value(where, "expected", question.get("expected", (0, 1)))
+    if len(limits) != 2 or not all(_is_between(one, 0, float("inf")) for one in limits):
+        raise ValueError(
+            f'validator {where}: "expected" is no pair. Write the smallest and the largest value.'
+        )
+    return question
+
+
+def _title(text: str) -> str:
+    """Return the first line that is no fence, without `Title:` and quotes around it."""
+    lines = (line.strip() for line in text.replace("\r", "").split("\n"))
+    first = next((line for line in lines if line and not line.startswith("```")), "")
+    return _one_line(re.sub(r"\A(?:title\s*:\s*)?", "", first, count=1, flags=re.IGNORECASE).strip("\"'`"))
+
+
+def _status(text: str) -> str:
+    """Return the text on one line, without quotes around it."""
+    return _one_line(text).strip("\"'`“”").strip()
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+FORMS: Mapping[str, tuple[int, Callable[[str], str]]] = {
+    "title": (60, _title),
+    "recap": (450, _one_line),
+    "status": (280, _status),
+}
+"""By form, the characters (UTF-16) at which OpenClaw 2026.9.6 cuts, and what it takes for the text."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenclawText:
+    """What OpenClaw shows of a title, a recap or a status line is whole, and about the right thing.
+
+    `form` is `title`, `recap` or `status`. A title is the first line that is no fence, without `Title:` and
+    quotes. OpenClaw cuts a reply with a title off after 60 characters, a recap after 450 and a status line
+    after 280. Of each list of `about` the text has one of the words, in any case, and none of `never`.
+    """
+
+    type: ClassVar[str] = "openclaw_text"
+    form: str = field(metadata=hint('Write "title", "recap" or "status".'))
+    about: tuple[tuple[str, ...], ...] = ()
+    never: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if text_value(self.type, "form", self.form) not in FORMS:
+            raise ValueError(
+                f'validator {self.type}: "form" is {shown(self.form)}. Write one of {listed([*FORMS])}.'
+            )
+        about = list_value(self.type, "about", self.about)
+        settle(
+            self,
+            about=tuple(texts_value(self.type, "about", one) for one in about),
+            never=texts_value(self.type, "never", self.never),
+        )
+
+    def check(self, reply: Reply) -> Verdict:
+        """Judge the text that OpenClaw would show."""
+        limit, read = FORMS[self.form]
+        text, whole = answer(reply), read(answer(reply))
+        # A title is read from what was cut off, and the other texts are cut off after they were read.
+        shown_text = read(_cut(text, limit)) if self.form == "title" else _cut(whole, limit)
+        violation = self._violation(shown_text, is_whole=shown_text == whole)
+        return judged(violation is None, violation or "", kept(shown_text))
+
+    def _violation(self, text: str, *, is_whole: bool) -> str | None:
+        if not text:
+            return f"no text is left for a {self.form}"
+        if not is_whole:
+            return f"{shown(text)} is all that OpenClaw shows, the rest is cut off"
+        folded = text.casefold()
+        for words in self.about:
+            if not any(word.casefold() in folded for word in words):
+                return f"{shown(text)} has none of {listed(words)}"
+        found = next((word for word in self.never if word.casefold() in folded), None)
+        return None if found is None else f"{shown(text)} has {shown(found)}"
+
+
+def _cut(text: str, limit: int) -> str:
+    return text.encode("utf-16-le")[: 2 * limit].decode("utf-16-le", "ignore")

@@ -1,0 +1,171 @@
+"""Makes a validator from a suite's `validator`, by its type and keys.
+
+Checks replies, one family of rules per file.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, cast
+
+from pytest_openclaw.judging.calls import ToolCalling
+from pytest_openclaw.judging.combine import AllOf, AnyOf, Not, ReportsFailure, ToolInvocation
+from pytest_openclaw.judging.json_answers import JsonEquals, JsonKeys, JsonSchema
+from pytest_openclaw.judging.keys import expected_tools, list_value, restrains, what
+from pytest_openclaw.judging.openclaw_answers import OpenclawAck, OpenclawDecision, OpenclawText
+from pytest_openclaw.judging.text import (
+    Contains,
+    Exact,
+    ExactBullets,
+    MaxSentences,
+    MaxWords,
+    Noop,
+    OneOf,
+    RegexFullmatch,
+)
+from pytest_openclaw.judging.world import WorldReached
+from pytest_openclaw.util.errors import SuiteError
+from pytest_openclaw.util.text import shown
+
+if TYPE_CHECKING:
+    from pytest_openclaw.values.protocols import Validator
+
+
+_RESEMBLANCE = 0.8
+
+
+Registry = Mapping[str, "type[Validator]"]
+"""The validators that a suite can name, by `type`."""
+
+
+def build_registry(claims: Iterable[tuple[str, type[Validator]]]) -> Registry:
+    """Collect validators.
+
+    Args:
+        claims: each validator with the name of its plugin.
+
+    Raises:
+        SuiteError: a type is registered twice, or a class is not a validator.
+
+    """
+    types: dict[str, type[Validator]] = {}
+    claimants: dict[str, str] = {}
+    for claimant, validator in claims:
+        name = _type_of(claimant, validator)
+        if name in types:
+            raise SuiteError(
+                f"the validator type {shown(name)} is claimed twice, by {claimants[name]} and by {claimant}."
+                " Rename one of them."
+            )
+        types[name] = validator
+        claimants[name] = claimant
+    return types
+
+
+def build_validator(spec: object, registry: Registry) -> Validator:
+    """Make the validator that a suite describes; nothing at all, or an empty object, is `noop`.
+
+    A class may name fields in `nested: ClassVar[tuple[str, ...]]`; these hold a validator, or a list of
+    validators, and are built here too. Unknown keys are ignored, unless they look like a typo.
+
+    Raises:
+        ValueError: the description is malformed; the message says where and what to write.
+
+    """
+    if spec is None or (isinstance(spec, str | list | Mapping) and not spec):
+        return Noop()
+    if not isinstance(spec, Mapping):
+        raise ValueError(f'the validator is {what(spec)}. Write an object, for example {{"type": "noop"}}.')
+    cls = _class_of(spec, registry)
+    fields = [field for field in dataclasses.fields(cast("Any", cls)) if field.init]
+    _check_keys(cls, spec, fields)
+    values = {field.name: spec[field.name] for field in fields if field.name in spec}
+    for name in getattr(cls, "nested", ()):
+        if name in values:
+            values[name] = _build_nested(cls.type, name, values[name], registry)
+    try:
+        return cast("Callable[..., Validator]", cls)(**values)
+    except TypeError as error:
+        raise ValueError(f"validator {cls.type} does not accept its keys: {error}") from error
+
+
+def _class_of(spec: Mapping[str, Any], registry: Registry) -> type[Validator]:
+    known = f"Known types: {', '.join(sorted(registry))}."
+    if "type" not in spec:
+        raise ValueError(f'the validator has no "type". {known}')
+    name = spec["type"]
+    if not isinstance(name, str):
+        raise ValueError(f'the validator\'s "type" is {what(name)}. {known}')
+    if name not in registry:
+        close = get_close_matches(name.lower(), registry, n=1)
+        hint = f" Did you mean {shown(close[0])}?" if close else ""
+        raise ValueError(f"there is no validator type {shown(name)}.{hint} {known}")
+    return registry[name]
+
+
+def _check_keys(cls: type[Validator], spec: Mapping[str, Any], fields: list[dataclasses.Field[Any]]) -> None:
+    known = ["type", *(field.name for field in fields)]
+    for key in spec:
+        if key not in known and (close := get_close_matches(key.lower(), known, n=1, cutoff=_RESEMBLANCE)):
+            raise ValueError(f"validator {cls.type} has {shown(key)}. Did you mean {shown(close[0])}?")
+    for field in fields:
+        optional = (
+            field.default is not dataclasses.MISSING or field.default_factory is not dataclasses.MISSING
+        )
+        if field.name not in spec and not optional:
+            hint = field.metadata.get("hint", "Add it.")
+            raise ValueError(f'validator {cls.type} has no "{field.name}". {hint}')
+
+
+def _build_nested(owner: str, key: str, value: object, registry: Registry) -> object:
+    if isinstance(value, Mapping):
+        return _build_part(f"{owner}.{key}", value, registry)
+    items = list_value(owner, key, value)
+    return tuple(_build_part(f"{owner}.{key}[{i}]", item, registry) for i, item in enumerate(items))
+
+
+def _build_part(where: str, spec: object, registry: Registry) -> Validator:
+    try:
+        return build_validator(spec, registry)
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from error
+
+
+def _type_of(claimant: str, validator: object) -> str:
+    name = getattr(validator, "type", None)
+    is_validator = dataclasses.is_dataclass(validator) and callable(getattr(validator, "check", None))
+    if not isinstance(validator, type) or not isinstance(name, str) or not is_validator:
+        raise SuiteError(
+            f"{claimant} brings {getattr(validator, '__name__', validator)!r} as a validator, which is none."
+            ' Write a frozen dataclass with `type: ClassVar[str] = "my_rule"` and a method check(reply).'
+        )
+    return name
+
+
+BUILTIN: tuple[type[Validator], ...] = (
+    Noop,
+    Exact,
+    OneOf,
+    RegexFullmatch,
+    MaxWords,
+    MaxSentences,
+    ExactBullets,
+    JsonKeys,
+    ToolInvocation,
+    Contains,
+    JsonEquals,
+    JsonSchema,
+    AllOf,
+    AnyOf,
+    Not,
+    OpenclawAck,
+    OpenclawText,
+    OpenclawDecision,
+    ReportsFailure,
+    ToolCalling,
+    WorldReached,
+)
+
+__all__ = ["BUILTIN", "Registry", "build_registry", "build_validator", "expected_tools", "restrains"]

@@ -1,0 +1,241 @@
+"""The bridge to tools that are not offered directly: `tool_search`, `tool_describe`, `tool_call`.
+
+OpenClaw's default for local models: a few tools directly, all others behind these three.
+
+Written calls that OpenClaw executes nevertheless: `[name]`, the arguments, `[END_TOOL_REQUEST]`.
+
+Some local models write their calls in this form. The reply must contain nothing else, and each name must
+reach an offered tool; any other reply stays text.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from pytest_openclaw.openclaw.catalog import CALL, UNKNOWN, Bridge, load_catalogue, signature
+from pytest_openclaw.openclaw.dispatch import SELECTORS, dispatch, edit_distance, same_tool
+from pytest_openclaw.values.tool_calls import Dispatched, ToolCall
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from pytest_openclaw.values.tool_calls import Problem, Tool
+
+
+SEARCH, DESCRIBE = "tool_search", "tool_describe"
+BRIDGE = (SEARCH, DESCRIBE, CALL)
+LOOKUPS = frozenset({SEARCH, DESCRIBE})
+LONGEST_NAME = 200
+MOST_MEANT = 3
+_RECOVERY = (
+    "Use tool_search to find a tool, tool_describe to inspect it, then tool_call with the exact id or name."
+)
+
+
+def reached_tools(offered: Sequence[Tool]) -> tuple[Tool, ...]:
+    """Return the tools that can be called: those offered and those deferred."""
+    return (*(tool for tool in offered if tool.name not in BRIDGE), *deferred_tools(offered))
+
+
+def deferred_tools(offered: Sequence[Tool]) -> tuple[Tool, ...]:
+    """Return the tools that can only be reached through the bridge."""
+    names = {tool.name for tool in offered}
+    captured = next((tool.reaches for tool in offered if isinstance(tool, Bridge)), None)
+    deferred = load_catalogue().deferred_tools() if captured is None else captured
+    return tuple(tool for tool in deferred if tool.name not in names)
+
+
+def inner_call(made: Dispatched, offered: Sequence[Tool] | None = None) -> Dispatched | None:
+    """Return the dispatch of the call that a `tool_call` carries; None if `made` carries none.
+
+    The `message` of a problem is the bridge's own. A name must be exact here, and types are not converted,
+    unlike those of a call on the wire.
+
+    Args:
+        made: a call.
+        offered: with it; None uses the tools known to the call itself, else the surface with the bridge.
+
+    """
+    if made.tool != CALL or not made.is_executed or not made.arguments:
+        return None
+    if offered is not None or not made.reached:
+        reached = reached_tools(load_catalogue().surface("direct") if offered is None else offered)
+    else:
+        reached = made.reached
+    by_name = {tool.name: tool for tool in reached}
+    wanted, arguments = _carried(made.arguments, by_name)
+    call = ToolCall(name=name_of(wanted), arguments=arguments, id=made.call.id)
+    if (tool := by_name.get(call.name)) is None:
+        said = unknown_id(wanted, reached)
+        return replace(dispatch(call, ()), tool=None, problem="unknown_tool", message=said)
+    inner = dispatch(call, (tool,), over_bridge=True)
+    if inner.is_executed:
+        return inner
+    # The run continues despite malformed arguments.
+    return replace(inner, problem="bad_arguments", message=_refusal(tool, inner))
+
+
+def unknown_id(wanted: str, reached: Sequence[Tool]) -> str:
+    """Return the bridge's message for an unknown id."""
+    near = _like(wanted, reached)
+    meant = f" Did you mean: {', '.join(near)}?" if near else ""
+    return f"Unknown tool id: {wanted.strip()[:200]}.{meant} {_RECOVERY}"
+
+
+def reaching(made: Sequence[Dispatched], offered: Sequence[Tool]) -> tuple[Dispatched, ...]:
+    """Return calls in which those through the bridge know the tools that it reaches."""
+    if not any(call.tool == CALL for call in made):
+        return tuple(made)
+    reached = reached_tools(offered)
+    return tuple(replace(call, reached=reached) if call.tool == CALL else call for call in made)
+
+
+def is_lookup(made: Dispatched) -> bool:
+    """Whether a call only looks up tools."""
+    return made.tool in LOOKUPS
+
+
+def id_of(tool: str) -> str:
+    """Return a tool's id for the bridge."""
+    return f"openclaw:{'memory-core' if tool.startswith('memory_') else 'core'}:{tool}"
+
+
+def name_of(tool_id: str) -> str:
+    """Return the name in an id, which may be the name alone."""
+    return tool_id.strip().rpartition(":")[2]
+
+
+def _carried(arguments: Mapping[str, Any], known: Collection[str]) -> tuple[str, str]:
+    """Return the id and the inner arguments as JSON.
+
+    They are under `args` or `input`, as an object or a text, or, if that is empty, beside the id; there and
+    beside an object, `args.path` is `path`.
+    """
+    given = [key for key in SELECTORS if isinstance(arguments.get(key), str)]
+    dotted = {key[5:]: value for key, value in arguments.items() if _is_dotted(key)}
+    nested = next((arguments[key] for key in ("args", "input") if arguments.get(key) is not None), None)
+    if nested is not None and nested != {}:
+        inner = {**dotted, **nested} if isinstance(nested, dict) else nested
+        selector = given[0]
+    else:
+        naming = [key for key in given if name_of(arguments[key]) in known]
+        selector = (naming or given)[0]
+        beside = {"args", "input", *(naming or [selector])}
+        rest = {key: arguments[key] for key in arguments if key not in beside and not _is_dotted(key)}
+        inner = {**dotted, **rest}
+    return str(arguments[selector]), inner if isinstance(inner, str) else json.dumps(inner)
+
+
+def _is_dotted(key: str) -> bool:
+    return key.startswith("args.") and len(key) > len("args.")
+
+
+def _refusal(tool: Tool, inner: Dispatched) -> str:
+    """Return the bridge's message for invalid arguments."""
+    wrong = "; ".join(line[4:] for line in inner.message.split("\n") if line.startswith("  - "))
+    if inner.problem == "malformed_json":
+        wrong = "root: must be object"
+    near = _meant_properties(tool, inner.arguments or {})
+    meant = f" Did you mean: {', '.join(near)}?" if near else ""
+    expected = signature(tool.parameters)
+    shown = "" if expected == UNKNOWN else f" Expected input: {expected}."
+    return f'Invalid arguments for tool "{id_of(tool.name)}": {wrong or inner.message}.{meant}{shown}'
+
+
+def _meant_properties(tool: Tool, given: Mapping[str, Any]) -> list[str]:
+    """Return the properties with names similar to unknown ones, at most three."""
+    known = [*tool.parameters.get("properties", {})]
+    if tool.parameters.get("additionalProperties") is not False:
+        return []
+    found: dict[str, None] = {}
+    for name in (name[:LONGEST_NAME] for name in given if name not in known):
+        distances = sorted((edit_distance(name, one), one) for one in known)
+        if distances and distances[0][0] <= min(3, max(1, math.ceil(len(name) / 3))):
+            found[distances[0][1]] = None
+    return [*found][:MOST_MEANT]
+
+
+def _like(wanted: str, tools: Sequence[Tool]) -> list[str]:
+    """Return the names of tools that share words with an unknown id."""
+    needle = wanted.strip().lower()[:LONGEST_NAME]
+    words = _words(needle)
+
+    def score(tool: Tool) -> int:
+        name, tool_id = tool.name.lower(), id_of(tool.name).lower()
+        near = 40 * (name in needle or needle in tool_id) + 40 * (name in words)
+        return near + 12 * len(words & _words(f"{name} {tool_id} {tool.description}"))
+
+    scores = sorted((-score(tool), tool.name) for tool in tools)
+    return [name for points, name in scores if points][:MOST_MEANT]
+
+
+def _words(text: str) -> set[str]:
+    return set(re.findall("[a-z0-9]+", text.lower()))
+
+
+def problem_of(made: Dispatched) -> Problem | None:
+    """Return why a call, or the one that it carries through the bridge, is not executed; None if it is."""
+    return (inner_call(made) or made).problem
+
+
+def with_inner_calls(made: Sequence[Dispatched]) -> tuple[Dispatched, ...]:
+    """Return the calls, each followed by the one that it carries through the bridge, if any."""
+    found: list[Dispatched] = []
+    for call in made:
+        inner = inner_call(call)
+        found += [call] if inner is None else [call, inner]
+    return tuple(found)
+
+
+NOTE = "written as [name] … [END_TOOL_REQUEST], which OpenClaw takes for a call"
+MOST_BYTES = 256_000
+"""Longer arguments are left as text."""
+MOST_CHARS = 1_000_000
+"""A longer reply is left as text."""
+
+_OPEN = re.compile(
+    r"\s*\[(?:(tool:)([A-Za-z0-9_-]{1,120})\]\s*|([A-Za-z0-9_-]{1,120})\][ \t]*\r?\n\s*)(?=\{)"
+)
+_CLOSE = re.compile(r"\s*(?:\[END_TOOL_REQUEST\]|\[/([A-Za-z0-9_-]{1,120})\])\s*")
+_BLANKS = re.compile(r"\s*")
+_DECODER = json.JSONDecoder()
+
+
+def promoted_calls(text: str, tools: Sequence[Tool]) -> tuple[ToolCall, ...]:
+    """Return the calls that OpenClaw makes from a reply's text; none unless all of it is such calls."""
+    calls: list[ToolCall] = []
+    position = 0 if len(text) <= MOST_CHARS else len(text)
+    while position < len(text):
+        block = _block(text, position, tools)
+        if block is None:
+            return ()
+        call, position = block
+        calls.append(call)
+    return tuple(calls)
+
+
+def _block(text: str, start: int, tools: Sequence[Tool]) -> tuple[ToolCall, int] | None:
+    """Return the call that begins at `start`, and its end."""
+    opening = _OPEN.match(text, start)
+    name = (opening[2] or opening[3]) if opening else ""
+    if opening is None or not any(same_tool(tool.name, name) for tool in tools):
+        return None
+    try:
+        arguments, end = _DECODER.raw_decode(text, opening.end())
+    except (ValueError, RecursionError):
+        return None
+    written = text[opening.end() : end]
+    if not isinstance(arguments, dict) or len(written.encode("utf-8", "replace")) > MOST_BYTES:
+        return None
+    closing = _CLOSE.match(text, end)
+    if closing is not None and closing[1] not in (None, name):
+        closing = None
+    if closing is None and not opening[1]:
+        return None
+    blanks = _BLANKS.match(text, end)
+    assert blanks is not None, "it matches nothing, too"
+    return ToolCall(name=name, arguments=written), (closing or blanks).end()

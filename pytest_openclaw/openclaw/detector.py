@@ -1,0 +1,340 @@
+"""The names that the text detector knows, from `commands.toml`, and the detection of a command's arguments.
+
+The detector needs them only where a text is ambiguous: `"ps aux"` is a command and `"free will"` is
+not, though both are two plain words in quotes.
+
+Reads the fenced code of a reply: lines that are commands, and parts that cannot be tools.
+
+Finds the tools that a reply invokes in its text, as defined by the seed.
+
+Five patterns, for comparability with runs of the original harness: backticks, quotes, shell prompts,
+`<tool>name</tool>` and `[tool: name]`. A reply that only echoes a command, or names it in a
+refusal, counts here too; real calls are read from the wire.
+
+The seed's text detector, which finds the tools that a reply invokes in its text.
+
+The tools that a reply invokes, by native calls and in its text.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from itertools import chain
+from typing import TYPE_CHECKING, NamedTuple
+
+from pytest_openclaw.openclaw.thinking import without_thinking
+from pytest_openclaw.util.text import atomic
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_openclaw.values.replies import Reply
+
+
+_VERSION = re.compile(r"[\d.]+$")
+_OPTION_OR_PATH = re.compile(r"\s*(?:--?[A-Za-z]|~(?:/|\s*$)|\.{0,2}/[\w.*~$-])")
+_OPERAND = re.compile(r"\s*(?:-\d|\+%|[*$]\w*|[/.](?=\s|$)|[\w./-]{1,80}\.[A-Za-z]\w{0,5}(?=\s|$)|\d+\s*$)")
+_PIPED = re.compile(r"(?:^|\s)\|\s*([a-z][a-z0-9._-]{0,63})")
+
+
+class Names(NamedTuple):
+    """The names of `commands.toml`, by its keys; `commands` has those of both kinds."""
+
+    well_known: frozenset[str]
+    everyday: frozenset[str]
+    openclaw_tools: frozenset[str]
+    commands: frozenset[str]
+
+
+@cache
+def names() -> Names:
+    """Return the names, which few texts need."""
+    import tomllib
+    from importlib import resources
+
+    text = resources.files("pytest_openclaw.openclaw").joinpath("commands.toml").read_text("utf-8")
+    kinds = {kind: frozenset(words.split()) for kind, words in tomllib.loads(text).items()}
+    return Names(**kinds, commands=kinds["well_known"] | kinds["everyday"])
+
+
+def is_known(name: str) -> bool:
+    """Whether `name`, in lower case, is a command or a tool of OpenClaw; `python3.11` is `python`."""
+    known = names()
+    return name in known.openclaw_tools or not known.commands.isdisjoint((name, _VERSION.sub("", name)))
+
+
+def takes_arguments(name: str, rest: str) -> bool:
+    """Whether `rest` looks like the arguments of `name`: an option, a path, or a pipe into a command.
+
+    An everyday word may also be followed by a file name, a number alone, `*`, `$x`, `.` or `/`.
+    """
+    if _OPTION_OR_PATH.match(rest):
+        return True
+    if name in names().everyday and _OPERAND.match(rest):
+        return True
+    return any(piped[1] in names().commands for piped in _PIPED.finditer(rest))
+
+
+_SCRIPT_TAGS = frozenset(
+    {"bash", "sh", "shell", "zsh", "ksh", "fish", "powershell", "pwsh", "ps1", "bat", "cmd"}
+)
+_SESSION_TAGS = frozenset(
+    {"console", "terminal", "shell-session", "shellsession", "sh-session", "bash-session", "shell_session"}
+)
+
+# Models open a fence behind a colon or a list mark as often as on a line of its own.
+_FENCE = re.compile(
+    r"^(?P<before>[ \t]*+(?=~~~)|[^`\n]*+)(?P<mark>`{3,}+|~{3,}+)(?P<info>[^`\n]*)$", re.MULTILINE
+)
+_TAG = re.compile(r"\s*\{?\.?([\w+-]*)")
+_LINE = re.compile(r"[^\n]+")
+_PROMPT = re.compile(
+    r"^[ \t]*(?:\([\w.-]{1,64}\)[ ])?(?:\[[^\]\n]{1,200}+\]|[^\s$#]{0,200}+)"
+    r"(?:\$|(?<=[\w~/\]])#)[ \t]",
+    re.MULTILINE,
+)
+_COMMENT = re.compile(r"(?:^|(?<=[ \t;]))#[^\n]*", re.MULTILINE)
+_HEREDOC = re.compile(r"(?<!<)<<-?[ \t]*['\"]?(\w+)")
+
+_WORD = r"[a-z][a-z0-9._-]{0,63}+(?=[\s;|&<>)]|$)"
+_COMMAND = re.compile(
+    r"[ \t]*+"
+    + atomic(r"(?:(?:if|then|else|elif|while|until|do|time|!|\{|[A-Za-z_]\w*=[^\s\"']*+)[ \t]++)*")
+    + r"(?!(?:for|case|select|function|fi|done|esac|in|if|then|else|elif|while|until|do|rem)\b)"
+    rf"(?P<name>{_WORD})"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fenced:
+    """A reply with its fences parsed.
+
+    Attributes:
+        text: the reply with its original length, with blanks for fence marks, their tags and shell comments.
+        commands: the first word of each command line in a fence tagged as shell, with its place.
+
+    """
+
+    text: str
+    commands: tuple[tuple[int, str], ...]
+
+
+@dataclass(frozen=True)
+class _Fence:
+    start: int
+    end: int
+    tag: str
+
+
+def read_fences(text: str) -> Fenced:
+    """Find the fences of `text`; one that is never closed reaches to its end.
+
+    A command line is a line of a fence tagged as shell. If some of its lines carry a `$` prompt, the
+    others are output. Continued lines, here-documents, assignments, comments and the words of `if` and
+    `for` are not commands; in a pipeline or after `sudo`, as in backticks, only the first word counts.
+    """
+    blanked: list[tuple[int, int]] = []
+    commands: list[tuple[int, str]] = []
+    for fence in _fences(text, blanked):
+        body = text[fence.start : fence.end]
+        if fence.tag in _SCRIPT_TAGS:
+            blanked += [(fence.start + c.start(), fence.start + c.end()) for c in _COMMENT.finditer(body)]
+        if fence.tag in _SCRIPT_TAGS | _SESSION_TAGS and not _PROMPT.search(body):
+            commands += [(fence.start + place, name) for place, name in _commands(body)]
+    return Fenced(text=_blank(text, blanked), commands=tuple(commands))
+
+
+def _fences(text: str, marks: list[tuple[int, int]]) -> Iterator[_Fence]:
+    """Yield the fences; the places of their marks and tags are added to `marks`."""
+    opened: re.Match[str] | None = None
+    for match in _FENCE.finditer(text):
+        if opened is None and _opens(match):
+            opened = match
+        elif opened is not None and _closes(opened, match):
+            yield _Fence(opened.end(), match.start("mark"), _tag(opened))
+            opened = None
+        else:
+            continue
+        marks.append((match.start("mark"), match.end()))
+    if opened is not None:
+        yield _Fence(opened.end(), len(text), _tag(opened))
+
+
+def _opens(match: re.Match[str]) -> bool:
+    words = match["info"].split()
+    return len(words) <= 1 or not match["before"].strip(" \t>*-+.0123456789")
+
+
+def _closes(opened: re.Match[str], match: re.Match[str]) -> bool:
+    return match["mark"].startswith(opened["mark"]) and not match["info"].strip()
+
+
+def _tag(opened: re.Match[str]) -> str:
+    found = _TAG.match(opened["info"])
+    return found[1].lower() if found else ""
+
+
+def _commands(body: str) -> Iterator[tuple[int, str]]:
+    """Yield place and name of the first word of each command line."""
+    continued = False
+    until: str | None = None
+    for line in _LINE.finditer(body):
+        words = line[0].rstrip()
+        if until is not None:
+            until = None if words.strip() == until else until
+            continue
+        if not continued and (command := _COMMAND.match(words)):
+            yield line.start() + command.start("name"), command["name"]
+        continued = words.endswith(("\\", "|", "&&"))
+        heredoc = _HEREDOC.search(words)
+        until = heredoc[1] if heredoc else None
+
+
+def _blank(text: str, places: list[tuple[int, int]]) -> str:
+    if not places:
+        return text
+    pieces: list[str] = []
+    position = 0
+    for start, end in sorted(places):
+        pieces += [text[position:start], " " * (end - start)]
+        position = end
+    return "".join([*pieces, text[position:]])
+
+
+Found = tuple[int, str]
+
+# Possessive quantifiers and bounded names keep every pattern linear for any repetition.
+_NAME = r"[A-Za-z][A-Za-z0-9._-]{0,63}+"
+_LOWER = r"[a-z][a-z0-9._-]{0,63}+"
+# The following characters make the word part of something else: a call, an address, an assignment.
+_END = r"(?![\w.=(/@\[{+%\\-]|:\S)"
+
+_TICKS = re.compile(rf"(`++)(?:({_NAME}){_END})?|\n+")
+_QUOTED = re.compile(rf"((?<!\w)'|(?<![A-Za-z0-9_])\")({_LOWER})\s")
+_DOLLAR = re.compile(rf"(?<![A-Za-z0-9$])(?<![0-9][ ])\$[ \t]+({_LOWER}){_END}")
+_HOST = re.compile(
+    r"^[ \t]*(?:\([\w.-]{1,64}\)[ ])?"
+    r"(?:\[?[\w.-]{1,64}@[\w.-]{1,64}(?:[ :][^\s$#]{0,200})?|(?:ba|z)?sh-[\d.]+)"
+    rf"[$#][ \t]+({_LOWER}){_END}",
+    re.MULTILINE,
+)
+_HASH = re.compile(rf"^[ \t]*#[ \t]+({_LOWER}){_END}([^\n]{{0,200}})", re.MULTILINE)
+_XML = re.compile(rf"<[Tt][Oo]{{2}}[Ll]>({_NAME})</[Tt][Oo]{{2}}[Ll]>")
+_BRACKET = re.compile(rf"\[(?:tool|TOOL):[ \t]*({_LOWER})\]")
+
+_MARK = re.compile(r"[`'\"$#<\[~]")
+"""One of them is in every match of these patterns, and in every fence; most short answers have none."""
+
+_WINDOW = 200
+_IDENTIFIER = re.compile(r"[._]|[a-z][A-Z]")
+_CONTRACTIONS = frozenset({"s", "t", "d", "m", "re", "ve", "ll"})
+_FUNCTION_WORDS = frozenset(["a", "and", "each", "for", "in", "is", "of", "or", "per", "the", "to"])
+
+
+def detect_tools(text: str) -> tuple[str, ...]:
+    """Return the tools that `text` invokes, in lower case, each once, in order of first appearance.
+
+    A name starts with a letter, has at most 64 letters, digits, `-`, `_` and `.`, and no `.` or `-` at
+    its end. Takes time linear in the length of `text`, and raises nothing.
+
+    These are not tools: a Markdown heading, a fence's language tag, a number, an option, an
+    apostrophe, a constant in capitals, a file name or identifier, a word of quoted prose, a shell
+    comment, anything inside a thinking block.
+    """
+    if not _MARK.search(text):
+        return ()
+    fenced = read_fences(without_thinking(text))
+    first: dict[str, int] = {}
+    for place, name in chain(fenced.commands, _patterns(fenced.text)):
+        tool = name.rstrip(".-").lower()
+        first[tool] = min(place, first.get(tool, place))
+    return tuple(sorted(first, key=first.__getitem__))
+
+
+def _patterns(text: str) -> Iterator[Found]:
+    yield from _in_backticks(text)
+    yield from _in_quotes(text)
+    yield from _at_prompts(text)
+    for pattern in (_XML, _BRACKET):
+        yield from ((match.start(1), match[1]) for match in pattern.finditer(text))
+
+
+def _in_backticks(text: str) -> Iterator[Found]:
+    """Names directly after an opening run of backticks; an unclosed one ends with its line."""
+    open_ticks = 0
+    for match in _TICKS.finditer(text):
+        ticks = len(match[1] or "")
+        before = text[match.start() - 1 : match.start()]
+        if not ticks or (open_ticks == ticks and not (match[2] and before == " ")):
+            open_ticks = 0
+        elif open_ticks in (0, ticks) and not (before.isalpha() and match[2] in _CONTRACTIONS):
+            open_ticks = ticks
+            if match[2] and _is_command_in_code(match[2], text[match.end() : match.end() + _WINDOW]):
+                yield match.start(2), match[2]
+
+
+def _is_command_in_code(name: str, after: str) -> bool:
+    """Whether a word at the start of code is a command, not a constant, an identifier or a file."""
+    rest = _up_to("`", after)
+    lower = name.rstrip(".-").lower()
+    if rest.startswith(":") or rest.lstrip().startswith("="):
+        return False
+    if is_known(lower):
+        return True
+    if name.isupper():
+        return False
+    if takes_arguments(lower, rest) or not _IDENTIFIER.search(name.rstrip(".-")):
+        return True
+    # `my_tool x` is a command, and neither an identifier by itself nor a file.
+    return "." not in lower and bool(rest.strip())
+
+
+def _in_quotes(text: str) -> Iterator[Found]:
+    for match in _QUOTED.finditer(text):
+        quote, name = match.groups()
+        after = text[match.end() : match.end() + _WINDOW]
+        if name in names().well_known or takes_arguments(name, _up_to(quote, after)):
+            yield match.start(2), name
+
+
+def _up_to(mark: str, text: str) -> str:
+    """The text before `mark` on the first line of `text`."""
+    return text.partition("\n")[0].partition(mark)[0]
+
+
+def _at_prompts(text: str) -> Iterator[Found]:
+    yield from ((match.start(1), match[1]) for match in _HOST.finditer(text))
+    for match in _DOLLAR.finditer(text):
+        # Money ("in $ per month") and formulas ("$ x $") are no prompts.
+        if match[1] not in _FUNCTION_WORDS and (len(match[1]) > 1 or match[1] in names().everyday):
+            yield match.start(1), match[1]
+    for match in _HASH.finditer(text):
+        if _is_root_command(match[1], match[2]):
+            yield match.start(1), match[1]
+
+
+def _is_root_command(name: str, rest: str) -> bool:
+    """Whether a `#` line is a root prompt; plain words make it a heading."""
+    if takes_arguments(name, rest):
+        return True
+    words = rest.split()
+    return is_known(name) if not words else name in names().well_known and len(words) == 1
+
+
+__all__ = ["detect_tools"]
+
+
+def invoked_tools(reply: Reply) -> tuple[str, ...]:
+    """Return the names of the tools that `reply` invokes, also through the bridge, each once, ignoring case.
+
+    Native calls are first, as the model wrote them; then those found in the text, in lower case.
+    """
+    from pytest_openclaw.openclaw.bridge import with_inner_calls
+
+    names: dict[str, str] = {}
+    carried = (call.call.name for call in with_inner_calls(reply.dispatched))
+    for name in (*(call.name for call in reply.tool_calls), *carried, *detect_tools(reply.text)):
+        names.setdefault(name.casefold(), name)
+    return tuple(names.values())

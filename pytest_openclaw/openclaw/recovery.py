@@ -1,0 +1,220 @@
+"""Decides when OpenClaw 2026.9.6 sends another request, instead of ending its run at a useless turn.
+
+After a call whose arguments are not JSON, it repeats the request without that turn. After an answer without
+visible text, it reports that to the model and asks for text. Of a turn that was cut off, no call is executed;
+if it has no visible text either, the model is asked for text, without tools, but only if calls were answered
+before. If it calls a tool there, it receives that there is none of that name, and is asked again; an answer
+without visible text, or a call that is not JSON, then ends the run. Observed on the released program;
+docs/agreement.md has the cases.
+
+Detects loops of a model that calls tools.
+
+The exchange continues in a loop: OpenClaw 2026.9.6 detects loops only with `tools.loopDetection`, and a model
+may leave one. Repeated calls of an unknown tool do end a run.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pytest_openclaw.openclaw.thinking import strip_thinking
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pytest_openclaw.values.replies import EndedBy, Turn
+    from pytest_openclaw.values.tool_calls import Dispatched, ToolCall
+
+
+if TYPE_CHECKING:
+    Dispatch = Callable[[ToolCall], Dispatched]
+    """Returns what OpenClaw would make of a call."""
+
+MOST_BROKEN = 3
+"""The most repetitions in a run; a further malformed turn ends it."""
+MOST_EMPTY, MOST_WORDS = 1, 2
+"""The most requests after an empty answer; after a call they ask only for text, without tools."""
+HARMLESS = frozenset({
+    "agents_list", "conversations_list", "get_goal", "ls", "memory_get", "read", "sessions_history",
+    "sessions_list", "sessions_search", "tool_describe", "tool_search", "view_image", "web_fetch",
+    "web_search",
+})  # fmt: skip
+"""Tools without side effects, which OpenClaw considers safe to call again."""
+
+_GO_ON = "Your last turn has no answer that a user could see. Go on from here, and give it now."
+_WORDS_ALONE = (
+    "Your tool calls are done, but there is no answer that a user could see. Write it now, in words alone: no"
+    " tool can be called any more."
+)
+# Text that OpenClaw does not show to a user: calls in one of these forms.
+_WRITTEN = re.compile(
+    r"<(tool_calls?|function_calls?)\b.*?(?:</\1>|\Z)"
+    r"|\[(?:tool:)?[\w-]{1,120}\]\s*\{.*?(?:\[END_TOOL_REQUEST\]|\[/[\w-]{1,120}\]|\Z)",
+    re.DOTALL,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Nudge:
+    """The message to a model that gave no answer.
+
+    Attributes:
+        words: sent as the user's.
+        with_tools: whether it may still call one.
+
+    """
+
+    words: str
+    with_tools: bool
+
+
+def is_broken(calls: Sequence[ToolCall], dispatched: Dispatch) -> bool:
+    """Whether the arguments of one of a turn's calls are not JSON, so that none of them is executed."""
+    return any(dispatched(call).problem == "malformed_json" for call in calls)
+
+
+def is_asked_again(turns: Sequence[Turn], dispatched: Dispatch) -> bool:
+    """Whether OpenClaw sends another request after the last of these turns, which is malformed.
+
+    Not if it has text that a user can see, was cut off, or had to be text alone; nor if since the start, or
+    the last repetition, a tool with side effects was called, or the last call was an error.
+    """
+    *before, last = turns
+    if _is_visible(last) or _is_cut(last) or _calls_nothing(last):
+        return False
+    if sum(is_broken(turn.calls, dispatched) for turn in before) >= MOST_BROKEN:
+        return False
+    since = _since_broken(before, dispatched)
+    return _are_harmless(since, dispatched) and not _ends_in_error(since)
+
+
+def nudge(turns: Sequence[Turn], dispatched: Dispatch) -> Nudge | None:
+    """Return what the model receives after the last of these turns; None if the run ends there.
+
+    That turn is an answer, or was cut off, so that its calls are not executed.
+    """
+    *before, last = turns
+    if not _is_empty(last) or _is_visible(last) or any(map(_calls_nothing, before)):
+        return None
+    n_empty = 0
+    while before and _is_empty(before[-1]):
+        before.pop()
+        n_empty += 1
+    if any(turn.results for turn in _since_broken(before, dispatched)):
+        most = 1 if _is_cut(last) else MOST_WORDS
+        return Nudge(words=_WORDS_ALONE, with_tools=False) if n_empty < most else None
+    return Nudge(words=_GO_ON, with_tools=True) if n_empty < MOST_EMPTY and not _is_cut(last) else None
+
+
+def _calls_nothing(turn: Turn) -> bool:
+    """Whether a turn that had to be text alone has calls nevertheless."""
+    return any(call.unoffered for call in turn.calls)
+
+
+def _is_cut(turn: Turn) -> bool:
+    return turn.finish_reason == "length"
+
+
+def _is_empty(turn: Turn) -> bool:
+    """Whether nothing came of a turn: it has no calls, or was cut off before they could be executed."""
+    return not turn.results and (not turn.calls or _is_cut(turn))
+
+
+def _since_broken(turns: Sequence[Turn], dispatched: Dispatch) -> list[Turn]:
+    broken = [place for place, turn in enumerate(turns) if is_broken(turn.calls, dispatched)]
+    return list(turns[broken[-1] + 1 :] if broken else turns)
+
+
+def _are_harmless(turns: Sequence[Turn], dispatched: Dispatch) -> bool:
+    return all(dispatched(call).tool in HARMLESS for turn in turns for call in turn.calls)
+
+
+def _ends_in_error(turns: Sequence[Turn]) -> bool:
+    received = [result for turn in turns for result in turn.results]
+    return bool(received) and _is_error(received[-1])
+
+
+def _is_visible(turn: Turn) -> bool:
+    text = strip_thinking(turn.text).strip()
+    return bool(text if turn.calls else _WRITTEN.sub("", text).strip())
+
+
+def _is_error(result: str) -> bool:
+    """Whether what a model received for a call is an error of the tool, or that there was no such call."""
+    if result.startswith("Validation failed for tool ") or re.fullmatch(r"Tool \S+ not found|", result):
+        return True
+    try:
+        value = json.loads(result)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(value, dict) and value.get("status") == "error"
+
+
+SAME_CALLS = 4
+PING_PONG_ROUNDS = 4
+LONGEST_COMPARED = 16_000
+"""Longer arguments, in characters, are equal only if their texts are."""
+MOST_UNKNOWN = 10
+"""The most consecutive turns that OpenClaw answers with "no such tool"; the next one ends its run."""
+
+
+def at_last_step(turns: Sequence[Turn]) -> EndedBy:
+    """Return how an exchange that has used up its steps ended."""
+    return "loop" if is_looping(turns) else "step_limit"
+
+
+def is_looping(turns: Sequence[Turn]) -> bool:
+    """Whether a model is in a loop at the end of these turns.
+
+    A call of the last one got the same result a fourth time, or two calls have alternated for four rounds.
+    """
+    steps = [_steps(turn) for turn in turns]
+    counts = Counter(step for turn in steps for step in turn)
+    if steps and any(counts[step] >= SAME_CALLS for step in steps[-1]):
+        return True
+    last = [call for turn in steps for call, _ in turn][-2 * PING_PONG_ROUNDS :]
+    evens, odds = set(last[::2]), set(last[1::2])
+    return len(last) == 2 * PING_PONG_ROUNDS and len(evens) == len(odds) == 1 and evens != odds
+
+
+def is_given_up(calls: Sequence[Sequence[ToolCall]], dispatched: Callable[[ToolCall], Dispatched]) -> bool:
+    """Whether OpenClaw ends its run at a turn, because it and earlier ones only called one unknown tool.
+
+    It does not count calls where it offers no tools.
+
+    Args:
+        calls: those of each turn; those of the last one are not executed yet.
+        dispatched: returns what OpenClaw would make of a call.
+
+    """
+    last = calls[-MOST_UNKNOWN - 1 :]
+    if len(last) <= MOST_UNKNOWN or not all(last):
+        return False
+    made = [call for turn in last for call in turn]
+    if any(call.unoffered for call in made):
+        return False
+    names = {_plain(call.name) for call in made}
+    return len(names) == 1 and all(dispatched(call).problem == "unknown_tool" for call in made)
+
+
+def call_key(call: ToolCall) -> str:
+    """Return a key that is equal for equal calls, regardless of their notation."""
+    arguments = call.arguments
+    if len(arguments) <= LONGEST_COMPARED:
+        with suppress(ValueError, RecursionError):
+            arguments = json.dumps(json.loads(arguments or "{}"), sort_keys=True)
+    return f"{_plain(call.name)} {arguments}"
+
+
+def _steps(turn: Turn) -> list[tuple[str, str]]:
+    """Return the calls that were answered, with their results; side by side, the same is one."""
+    return list(dict.fromkeys(zip(map(call_key, turn.calls), turn.results, strict=False)))
+
+
+def _plain(name: str) -> str:
+    return name.strip().casefold()

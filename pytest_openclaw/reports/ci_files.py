@@ -1,0 +1,135 @@
+"""What GitHub shows of a run beside its log: annotations at the prompts that were missed, and at the gates.
+
+Workflow commands: https://docs.github.com/actions/reference/workflow-commands-for-github-actions
+
+What JUnit's XML carries of cells and of the run: properties, which CI systems list and search.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pytest_openclaw.reports.numbers import one_line
+from pytest_openclaw.util.text import printable
+from pytest_openclaw.values.rows import Record
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pytest_openclaw.stats.groups import Group
+    from pytest_openclaw.stats.intervals import Interval
+    from pytest_openclaw.stats.summary import Summary
+
+
+MOST = 10
+"""Annotations of each kind that GitHub shows for a step."""
+LONGEST = 300
+
+
+def render_annotations(summary: Summary, places: Mapping[tuple[str, str], tuple[str, int]]) -> Iterator[str]:
+    """Yield workflow commands: an error for each gate that is not passed, a warning for each missed prompt.
+
+    Args:
+        summary: the run's.
+        places: file and line of prompts, by suite and id, as far as they are known.
+
+    """
+    refused = [gate for gate in summary.gates if gate.ruling != "passed"]
+    for gate in refused[:MOST]:
+        ruling = "failed" if gate.ruling == "failed" else "no verdict"
+        yield _command("error", f"{gate.gate}, {gate.target}: {ruling}", gate.reason)
+    missed = list(summary.missed)
+    shown_text = missed if len(missed) <= MOST else missed[: MOST - 1]
+    for one in shown_text:
+        title = f"{one.prompt_id} {one.prompt_name}: missed by all"
+        place = places.get((one.suite, one.prompt_id))
+        yield _command("warning", title, one.violation or "no usable answer", place)
+    if rest := len(missed) - len(shown_text):
+        yield _command("warning", f"{rest} more prompts missed", "summary.md and report.html list them")
+
+
+def _command(kind: str, title: str, text: str, place: tuple[str, int] | None = None) -> str:
+    where = f"file={_property(place[0])},line={place[1]}," if place else ""
+    return f"::{kind} {where}title={_property(one_line(title, LONGEST))}::{_data(one_line(text, LONGEST))}"
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")
+
+
+CELL_FIELDS = (
+    "provider", "model", "thinking_level", "prompt_id", "prompt_name", "suite", "category", "repeat",
+    "availability_status", "failure_type", "objective_pass", "violation",
+    "e2e_ms", "ttft_ms", "tokens_per_s", "input_tokens", "output_tokens", "cost_usd",
+    "attempts", "finish_reason", "effective_model", "tool_calls", "tool_use_success", "tool_outcome",
+)  # fmt: skip
+"""Fields of a row that are short and that people filter by; the answer itself is in results.jsonl."""
+
+
+def cell_properties(outcome: Record | object) -> list[tuple[str, str]]:
+    """Return a cell's properties, named as the fields of its row; what is null is left out."""
+    return [
+        (f"openclaw.{name}", _text(value))
+        for name in CELL_FIELDS
+        if isinstance(outcome, Record) and (value := getattr(outcome, name)) not in (None, ())
+    ]
+
+
+def run_properties(summary: Summary, where: str) -> list[tuple[str, str]]:
+    """Return the properties of the run, and of each target under its label.
+
+    Args:
+        summary: the run's.
+        where: the run directory.
+
+    """
+    return [
+        ("openclaw.run_id", summary.run_id),
+        ("openclaw.run", where),
+        ("openclaw.state", summary.state),
+        ("openclaw.verdict", summary.verdict),
+        *(
+            (f"openclaw.{group.target.label}.{name}", _text(value))
+            for group in summary.groups
+            for name, value in _of_group(group)
+            if value is not None
+        ),
+        *(
+            (f"openclaw.gate.{gate.gate}.{gate.target}", _text(f"{gate.ruling}: {gate.reason}"))
+            for gate in summary.gates
+        ),
+    ]
+
+
+def _of_group(group: Group) -> Iterator[tuple[str, Any]]:
+    yield "recommendation", group.recommendation.sentence
+    yield "tier", group.tool_use.tier
+    yield "tier_conclusive", group.tool_use.conclusive
+    yield "passed", group.passed.n_success
+    yield "judged", group.passed.n
+    yield from _with_ends("pass_rate", group.passed.rate, group.passed.interval_95)
+    for name in ("p50", "p95"):
+        yield from _with_ends(f"{name}_ms", group.latency_ms[name], group.latency_intervals_95[name])
+    yield "cost_usd", group.cost_usd
+
+
+def _with_ends(
+    name: str, value: float | None, interval: Interval | None
+) -> Iterator[tuple[str, float | None]]:
+    """Yield a figure and the ends of its 95 % interval."""
+    yield name, value
+    if interval is not None:
+        yield f"{name}_low", interval.low
+        yield f"{name}_high", interval.high
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return printable(" ".join(value) if isinstance(value, list | tuple) else str(value))

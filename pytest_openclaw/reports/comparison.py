@@ -1,0 +1,253 @@
+"""Two runs compared, in words: a few lines for the end of a run, and all of it.
+
+What OpenClaw's own request costs each model, in words: its cells there and on `listed`, paired.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from pytest_openclaw.reports.numbers import one_line
+from pytest_openclaw.util.text import counted, first_few
+from pytest_openclaw.values.requests import OPENCLAW, OPENCLAW_ITSELF
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+
+    from pytest_openclaw.stats.comparison import (
+        ComparedRuns,
+        Comparison,
+        OutcomeChange,
+        RatioChange,
+        Reason,
+        SetAside,
+        VerdictChange,
+    )
+    from pytest_openclaw.stats.intervals import Interval
+    from pytest_openclaw.stats.summary import Summary
+    from pytest_openclaw.util.json_types import JsonObject
+
+
+REASONS: Mapping[Reason, str] = {
+    "only_in_baseline": "only in the baseline",
+    "only_in_candidate": "only in the candidate",
+    "asked_differently": "asked differently",
+    "on_another_surface": "asked on another surface",
+    "served_differently": "served differently",
+    "prompt_changed": "the prompt has changed",
+    "validator_changed": "the validator has changed",
+    "not_answered_in_baseline": "not answered in the baseline",
+    "not_answered_in_candidate": "not answered in the candidate",
+}
+ACROSS: Mapping[Reason, str] = {
+    "asked_differently": "settings",
+    "on_another_surface": "surface",
+    "served_differently": "serving",
+    "prompt_changed": "prompt",
+    "validator_changed": "validator",
+}
+"""What looks across a difference."""
+TITLES = {"latency": "latency", "ttft": "TTFT", "output_tokens": "output tokens", "cost": "cost"}
+UNLIKE = "two models of equal rates that fail on other prompts are called different in up to 6 % of runs"
+"""Of repeats: the test takes a prompt's cells to be as likely in both runs."""
+WIDTH = 100
+MOST_PROMPTS = 8
+TITLE_WIDTH = 15
+
+
+def render_comparison(compared: ComparedRuns, width: int = WIDTH) -> Iterator[str]:
+    """Yield everything, each fact on a line, or on more where the terminal is narrower."""
+    for line, indent in _facts(compared):
+        yield from textwrap.wrap(
+            line, width, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False
+        )
+
+
+def _facts(compared: ComparedRuns) -> Iterator[tuple[str, int]]:
+    """Yield each fact, and where its further lines begin."""
+    for comparison in compared.targets:
+        yield f"{name_of(comparison)}: {comparison.verdicts.word}", 2
+        for title, text in details_of(comparison):
+            yield f"  {title:<{TITLE_WIDTH}}{text}", 2 + TITLE_WIDTH
+    if not compared.targets:
+        yield "no target is in both runs; --target BASE=CANDIDATE says which to compare", 2
+    for apart in compared.set_aside:
+        yield f"set aside: {set_aside_in_words(apart, '--across')}", 2
+    yield from ((f"note: {note}", 2) for note in compared.notes)
+
+
+def name_of(comparison: Comparison) -> str:
+    """Return the name of a comparison: one target, or a pair of targets."""
+    if comparison.base_target == comparison.target:
+        return comparison.target
+    return f"{comparison.base_target} -> {comparison.target}"
+
+
+def in_short(comparison: Comparison) -> str:
+    """Return the verdicts and what else differs: `31/36 -> 24/36, p 0.02; 1.4x slower`."""
+    verdicts = comparison.verdicts
+    parts = [ratio_in_words(name, ratio) for name, ratio in comparison.ratios.items() if _differs(ratio)]
+    if verdicts.n_cells:
+        parts.insert(0, f"{_passed(verdicts)}, p {render_p(verdicts.p_adjusted)}")
+    else:
+        parts.insert(0, "no judged cell could be compared")
+    parts += [outcome_in_words(one) for one in comparison.outcomes if one.word != "no difference seen"]
+    return "; ".join(parts)
+
+
+def outcome_in_words(outcome: OutcomeChange) -> str:
+    """Return `more bad_arguments: 1 -> 9 of 40 tool cells`."""
+    counts = f"{outcome.n_base} -> {outcome.n_candidate} of {outcome.n_cells} tool cells"
+    return f"{outcome.word} {outcome.outcome}: {counts}"
+
+
+def set_aside_in_words(apart: SetAside, option: str) -> str:
+    """Return why cells are not compared, and which.
+
+    Args:
+        apart: those cells.
+        option: the one that looks across a difference, as the user would type it.
+
+    """
+    detail = f" ({apart.detail})" if apart.detail else ""
+    across = f"; {option}={ACROSS[apart.reason]} compares them" if apart.reason in ACROSS else ""
+    named = first_few(apart.prompts, MOST_PROMPTS)
+    cells = counted(apart.n_cells, "cell")
+    return f"{cells} of {apart.target}: {REASONS[apart.reason]}{detail}: {named}{across}"
+
+
+def reasons_in_short(compared: ComparedRuns) -> str:
+    """Return how many cells are set aside for each reason; nothing if none is."""
+    counts: Counter[Reason] = Counter()
+    for apart in compared.set_aside:
+        counts[apart.reason] += apart.n_cells
+    return ", ".join(f"{counted(n, 'cell')} {REASONS[reason]}" for reason, n in counts.items())
+
+
+def render_p(p: float) -> str:
+    """Return `0.02`, `0.0004`, `< 0.0001`, without making a larger p one below 0.05."""
+    if p < 0.0001:
+        return "< 0.0001"
+    digits = next(digits for digits in (2, 3, 4) if p >= 10**-digits)
+    if p < 0.05 <= round(p, digits):
+        digits += 1
+    return f"{p:.{digits}f}"
+
+
+def ratio_in_words(name: str, ratio: RatioChange) -> str:
+    """Return `1.4x slower`, `TTFT 2.0x slower`, `1.2x more output tokens`."""
+    if not _differs(ratio):
+        return f"no difference seen: {_times(ratio.ratio)}"
+    factor = _times(ratio.ratio if ratio.ratio >= 1 else 1 / ratio.ratio)
+    if name == "output_tokens":
+        return f"{factor} {ratio.word} output tokens"
+    return f"TTFT {factor} {ratio.word}" if name == "ttft" else f"{factor} {ratio.word}"
+
+
+def details_of(comparison: Comparison) -> Iterator[tuple[str, str]]:
+    """Yield what has changed and how sure that is: title and text."""
+    verdicts = comparison.verdicts
+    if verdicts.n_cells and verdicts.difference is not None:
+        change = f"{_signed(verdicts.difference)} points, 95 % {_range(verdicts.interval_95)}"
+        yield "passed", f"{_passed(verdicts)}: {change}; p {render_p(verdicts.p_adjusted)}"
+        yield "prompts", f"{verdicts.n_prompts}: {verdicts.n_better} better, {verdicts.n_worse} worse"
+    else:
+        yield "passed", "no judged cell could be compared"
+    for name, ratio in comparison.ratios.items():
+        limits = f", 95 % {_times(ends[0])} to {_times(ends[1])}" if (ends := _ends(ratio)) else ""
+        p = render_p(ratio.p_adjusted)
+        said = ratio_in_words(name, ratio).removeprefix("TTFT ")
+        yield TITLES[name], f"{said}{limits}; {ratio.n_prompts} prompts, p {p}"
+    for outcome in comparison.outcomes:
+        if outcome.word != "no difference seen":
+            yield "tool use", outcome_in_words(outcome)
+    if comparison.base_target != comparison.target and verdicts.n_cells > verdicts.n_prompts:
+        yield "note", UNLIKE
+    yield from (("note", one_line(note, WIDTH)) for note in comparison.notes)
+
+
+def _passed(verdicts: VerdictChange) -> str:
+    return f"{verdicts.n_base}/{verdicts.n_cells} -> {verdicts.n_candidate}/{verdicts.n_cells}"
+
+
+def _ends(ratio: RatioChange) -> tuple[float, float] | None:
+    """The ends of the interval, turned over where the words do so: 0.5 to 0.8 is 1.25 to 2 times faster."""
+    if ratio.interval_95 is None:
+        return None
+    low, high = ratio.interval_95.low, ratio.interval_95.high
+    return (1 / high, 1 / low) if _differs(ratio) and ratio.ratio < 1 else (low, high)
+
+
+def _differs(ratio: RatioChange) -> bool:
+    return ratio.word != "no difference seen"
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:.2f}x" if 0.095 <= ratio < 1.995 else f"{ratio:.2g}x" if ratio < 100 else f"{ratio:.0f}x"
+
+
+def _signed(rate: float) -> str:
+    return f"{rate * 100:+.0f}"
+
+
+def _range(interval: Interval | None) -> str:
+    return f"{_signed(interval.low)} to {_signed(interval.high)}" if interval else "unknown"
+
+
+HEADERS = ("target", "cells", "on listed", "on openclaw", "points", "95 %", "outcomes")
+
+
+def surface_note(summary: Summary) -> str:
+    """Return which request the tiers on `openclaw` rest on; empty if no target was asked there."""
+    if summary.surface is None:
+        return ""
+    targets = (group.target for group in summary.groups)
+    providers = {target.provider for target in targets if target.surface == OPENCLAW}
+    return _source(summary.surface, providers) if providers else ""
+
+
+def _source(surface: JsonObject, providers: Collection[str]) -> str:
+    if providers == {OPENCLAW_ITSELF}:
+        return "openclaw is the request that the installed OpenClaw sends itself"
+    captured = surface["source"] == "captured"
+    source = "captured from the installed OpenClaw" if captured else "a substitute in our own words"
+    itself = f"; {OPENCLAW_ITSELF} sends the installed OpenClaw's own" if OPENCLAW_ITSELF in providers else ""
+    return f"openclaw is the request of {surface['release']}, {source}{itself}"
+
+
+def cost_rows(summary: Summary) -> Iterator[tuple[str, ...]]:
+    """Yield a row of `HEADERS` for each model on `openclaw` that was asked on `listed`, too."""
+    for one in summary.surface_cost.targets if summary.surface_cost else ():
+        found = one.verdicts
+        if not found.n_cells:  # none has an answer on both
+            continue
+        between = found.range_95
+        yield (
+            one.base_target,
+            f"{found.n_cells}",
+            f"{found.n_base}",
+            f"{found.n_candidate}",
+            _points(found.difference),
+            f"{_points(between.low)} to {_points(between.high)}" if between else "",
+            _outcomes(one),
+        )
+
+
+def cost_in_short(summary: Summary) -> Iterator[tuple[str, str]]:
+    """Yield each of these models with what its surface costs, as a sentence."""
+    for target, n, n_listed, n_openclaw, points, between, outcomes in cost_rows(summary):
+        text = f"{n_listed} of {n} cells on listed, {n_openclaw} on openclaw: {points} points"
+        interval = f" (95 %: {between})" if between else ""
+        yield target, f"{text}{interval}{'; ' if outcomes else ''}{outcomes}"
+
+
+def _points(share: float | None) -> str:
+    return "–" if share is None else f"{round(share * 100):+d}"
+
+
+def _outcomes(one: Comparison) -> str:
+    """Return the outcomes whose number differs between the surfaces."""
+    changed = (found for found in one.outcomes if found.n_base != found.n_candidate)
+    return ", ".join(f"{found.outcome} {found.n_base} to {found.n_candidate}" for found in changed)

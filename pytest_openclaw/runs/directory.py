@@ -1,0 +1,309 @@
+"""A run directory: created once, locked while its run is active, appended to row by row."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from pytest_openclaw.util.errors import OpenClawError
+from pytest_openclaw.util.files import LockFile, check_regular, is_there, open_regular, read_lines, replacing
+from pytest_openclaw.util.json_text import line_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Container, Iterable
+    from pathlib import Path
+    from types import TracebackType
+
+    from pytest_openclaw.util.json_types import JsonObject
+
+RESULTS = "results.jsonl"
+SURFACE = "surface.json"
+CONFIG = "config.json"
+LOCK = ".lock"
+_WRITTEN_AT_ONCE_BYTES = 2**20
+_PIECES_AT_ONCE = 10_000
+
+
+class RunDirectory:
+    """`runs/<run_id>/`, open for writing by one process; use it with `with`.
+
+    Raises:
+        OpenClawError: on opening, if the directory exists already or belongs to an active run.
+
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock = LockFile(path / LOCK, timeout_s=0)
+        self._results: int | None = None
+        self._results_path = str(path / RESULTS)
+        self._is_new = True
+
+    @classmethod
+    def new(cls, runs_dir: Path, run_id: str, *, exactly: bool) -> RunDirectory:
+        """Return the directory of a new run.
+
+        Args:
+            runs_dir: the folder of all runs; created if necessary.
+            run_id: the preferred name.
+            exactly: raise an error if the name is taken, unless by a run that was killed before it wrote
+                anything; otherwise `_2`, `_3` … is added.
+
+        """
+        runs_dir.mkdir(parents=True, exist_ok=True)
+        for number in range(1, 10_000):
+            path = runs_dir / (run_id if number == 1 else f"{run_id}_{number}")
+            try:
+                path.mkdir()
+            except FileExistsError:
+                if not exactly:
+                    continue
+                if not is_unbegun(path):
+                    raise OpenClawError(taken(path)) from None
+            return cls(path)
+        raise OpenClawError(f"{runs_dir} holds 9999 runs named {run_id}; give another --openclaw-run-id")
+
+    @classmethod
+    def reopen(cls, path: Path) -> RunDirectory:
+        """Return the directory of a run to resume; opening it fails while the run is active."""
+        directory = cls(path)
+        directory._is_new = False
+        return directory
+
+    @property
+    def run_id(self) -> str:
+        """The run's id, which is the directory's name."""
+        return self.path.name
+
+    def __enter__(self) -> RunDirectory:
+        check_regular(self.path / LOCK)
+        try:
+            self._lock.acquire()
+        except TimeoutError:
+            raise OpenClawError(taken(self.path) if self._is_new else living(self.path)) from None
+        try:
+            if not self._is_new:
+                self._sweep()
+            self._results = self._open_results()
+        except BaseException:
+            self._unlock()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        results, self._results = self._results, None
+        try:
+            if results is not None:
+                _close(results)
+        finally:
+            self._unlock()
+
+    def append(self, row: dict[str, Any]) -> None:
+        """Append one row: one line, one write. A row that does not fit on the disk leaves nothing behind.
+
+        Raises:
+            OSError: it cannot be written; the rows before it are there.
+
+        """
+        self.append_line(line_of(row))
+
+    def append_line(self, line: bytes) -> None:
+        """Append a row from another file byte for byte, otherwise as `append` does.
+
+        Args:
+            line: the row, without its line feed.
+
+        """
+        assert self._results is not None, "the directory is open"
+        line += b"\n"
+        opened = os.fstat(self._results)
+        self._check_place(opened)
+        end = opened.st_size
+        try:
+            written = os.write(self._results, line)
+            while written < len(line):
+                written += os.write(self._results, line[written:])
+        except OSError:
+            os.ftruncate(self._results, end)
+            raise
+
+    def append_lines(self, lines: Iterable[bytes]) -> None:
+        """Append rows from another file as `append_line` does, about a megabyte of them at a time."""
+        together: list[bytes] = []
+        n_bytes = 0
+        for line in lines:
+            together.append(line)
+            n_bytes += len(line) + 1
+            if n_bytes >= _WRITTEN_AT_ONCE_BYTES:
+                self.append_line(b"\n".join(together))
+                together, n_bytes = [], 0
+        if together:
+            self.append_line(b"\n".join(together))
+
+    def _check_place(self, opened: os.stat_result) -> None:
+        """Refuse to write into a file that is no longer in the run folder.
+
+        Raises:
+            FileNotFoundError: it was removed or moved; a system keeps such a file until it is closed.
+
+        """
+        try:
+            if os.path.samestat(opened, os.stat(self._results_path)):  # noqa: PTH116 - for each row
+                return
+        except OSError:
+            pass  # the same as another file
+        raise FileNotFoundError(
+            errno.ENOENT, f"{RESULTS} was removed or moved during the run", self._results_path
+        )
+
+    def keep_rows(self, numbers: Container[int]) -> None:
+        """Keep only these lines of `results.jsonl`, byte for byte and in their order.
+
+        Args:
+            numbers: of the lines, from 1.
+
+        Raises:
+            OSError: it cannot be written; the old file is untouched.
+
+        """
+        self.rewrite_rows(lambda number, line: line if number in numbers else None)
+
+    def rewrite_rows(self, changed: Callable[[int, bytes], bytes | None]) -> None:
+        """Replace each line of `results.jsonl`, or leave it out.
+
+        The old file exists until the new one is complete and on disk, so a crash loses no kept row.
+
+        Args:
+            changed: returns the line to write, without its line feed or with it, or None; is called with the
+                line's number, from 1, and the line.
+
+        Raises:
+            OSError: it cannot be written; the old file is untouched.
+
+        """
+        assert self._results is not None, "the directory is open"
+        results = self.path / RESULTS
+        try:
+            with replacing(results) as kept:
+                for number, line in enumerate(read_lines(results), 1):
+                    if (new := changed(number, line)) is not None:
+                        kept.write(new if new.endswith(b"\n") else new + b"\n")
+                # Windows cannot replace an open file, and later rows must go to the new one.
+                os.close(self._results)
+                self._results = None
+        finally:
+            if self._results is None:
+                self._results = self._open_results()
+        _sync_folder(self.path)
+
+    def remove(self, *names: str) -> None:
+        """Remove files that are out of date; a missing file is no error."""
+        for name in names:
+            (self.path / name).unlink(missing_ok=True)
+
+    def write_config(self, config: JsonObject) -> None:
+        """Write `config.json` atomically, at its end the prompts: a line each, because indenting is slow."""
+        others = {key: value for key, value in config.items() if key != "prompts"}
+        text = json.dumps(others, ensure_ascii=False, indent=2, allow_nan=False).removesuffix("\n}")
+        with replacing(self.path / CONFIG) as file:
+            file.write(f'{text},\n  "prompts": ['.encode())
+            for n, prompt in enumerate(config["prompts"]):
+                file.write((b",\n    " if n else b"\n    ") + line_of(prompt))
+            file.write(b"\n  ]\n}\n")
+
+    def write_json(self, name: str, value: Any) -> None:
+        """Write a whole file of JSON, atomically."""
+        with replacing(self.path / name) as file:
+            # Piece by piece: the text of a large summary would take more memory than its figures.
+            pieces = json.JSONEncoder(ensure_ascii=False, indent=2, allow_nan=False).iterencode(value)
+            while text := "".join(islice(pieces, _PIECES_AT_ONCE)):
+                file.write(text.encode())
+            file.write(b"\n")
+
+    def write_text(self, name: str, text: str) -> None:
+        """Write a whole file atomically: a reader sees the old content or the new, never a part."""
+        with replacing(self.path / name) as file:
+            file.write(text.encode())
+
+    def _open_results(self) -> int:
+        return open_regular(self.path / RESULTS, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+
+    def _sweep(self) -> None:
+        """Remove unfinished files of a killed run; this process has the lock, so no other writes there."""
+        for unfinished in self.path.glob(".*.tmp"):
+            unfinished.unlink()
+
+    def _unlock(self) -> None:
+        # Removed while locked: a process that waits for it notices, and cannot share it with a third.
+        with contextlib.suppress(OSError):  # Windows cannot remove an open file
+            (self.path / LOCK).unlink()
+        self._lock.release()
+        with contextlib.suppress(OSError):
+            if os.name == "nt":
+                (self.path / LOCK).unlink()
+
+
+def _close(descriptor: int) -> None:
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _sync_folder(path: Path) -> None:
+    """Flush a rename in a folder to disk; Windows cannot open folders."""
+    if os.name == "nt":
+        return
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def is_unbegun(path: Path) -> bool:
+    """Whether a directory has at most the files of a run that was killed before it wrote `config.json`."""
+    try:
+        return not is_active(path) and all(
+            (file.name in {RESULTS, LOCK} and not file.lstat().st_size) or file.match(".*.tmp")
+            for file in path.iterdir()
+        )
+    except (OSError, OpenClawError):  # no directory, or removed meanwhile, or not of a run
+        return False
+
+
+def is_active(path: Path) -> bool:
+    """Whether a run is writing into the directory now; nothing there is changed.
+
+    Raises:
+        OpenClawError: its lock is not a regular file.
+
+    """
+    lock = path / LOCK
+    check_regular(lock)
+    if not is_there(lock):  # the lock file of an active run exists while it is locked
+        return False
+    try:
+        with LockFile(lock, timeout_s=0):
+            return False
+    except TimeoutError:
+        return True
+
+
+def taken(path: Path) -> str:
+    """Return the error for a run directory that exists already, with a hint."""
+    return (
+        f"the run {path.name} exists already in {path.parent}; continue it with "
+        f"--openclaw-resume={path.name}, or set another --openclaw-run-id, or none"
+    )
+
+
+def living(path: Path) -> str:
+    """Return the error for a run that is still active, with a hint."""
+    return f"the run {path.name} in {path.parent} is still under way in another session; wait for its end"

@@ -1,0 +1,144 @@
+"""What plugins add to a run: keys of a row before it is written, files beside the summary.
+
+A plugin that breaks is reported at the end; the run loses only what the plugin would have added.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+import traceback
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_openclaw.asking.clipping import MAX_ROW_BYTES
+from pytest_openclaw.reports.builtin import NamedReport, built_in
+from pytest_openclaw.util.json_text import line_of
+from pytest_openclaw.util.text import valid_text, valid_value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pytest_openclaw.runs.directory import RunDirectory
+    from pytest_openclaw.stats.summary import Summary
+    from pytest_openclaw.util.json_types import JsonObject
+
+KEY = re.compile(r"x_[a-z0-9_]{1,60}")
+"""The prefix of keys that a plugin may add to a row; no field of ours will ever have it."""
+KEY_RULE = "a key of a plugin's begins with x_, as x_lab, and has small letters, digits and _"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowHook:
+    """A plugin's hook, called with each row before it is written.
+
+    Attributes:
+        claimant: where it comes from, such as a plugin's name.
+        see: takes the row, and returns the keys to add.
+
+    """
+
+    claimant: str
+    see: Callable[[JsonObject], Any]
+
+
+@dataclass(kw_only=True)
+class Plugins:
+    """The plugins of one run.
+
+    Attributes:
+        reports: written at the end of the run.
+        row_hooks: called with each row before it is written.
+        clean: removes secrets from text that a plugin adds.
+
+    """
+
+    reports: Sequence[NamedReport] = field(default_factory=built_in)
+    row_hooks: Sequence[RowHook] = ()
+    clean: Callable[[Any], Any] = lambda value: value
+    _complaints: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def complaints(self) -> list[str]:
+        """The plugins' errors, in a sentence each; a repeated error appears once."""
+        return [text if n == 1 else f"{text} ({n} times)" for text, n in self._complaints.items()]
+
+    def added_keys(self, row: JsonObject) -> JsonObject:
+        """Return the keys that the plugins add to a row; the row itself is unchanged."""
+        added: JsonObject = {}
+        holders: dict[str, str] = {}
+        for hook in self.row_hooks:
+            try:
+                returned = _checked(hook.see(copy.deepcopy(row)), holders)
+                _check_size(row | added | returned)
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:  # `pytest.fail` raises no Exception
+                self._complain(hook.claimant, "pytest_openclaw_record", error)
+                continue
+            added |= self.clean(returned)
+            holders |= dict.fromkeys(returned, hook.claimant)
+        return added
+
+    def write_reports(self, directory: RunDirectory, summary: Summary) -> None:
+        """Write the reports into a run directory, except those that fail.
+
+        Raises:
+            OSError: one cannot be written.
+
+        """
+        for report in self.reports:
+            try:
+                text: object = report.render(summary)
+                if not isinstance(text, str):
+                    raise TypeError(f"render returned {type(text).__name__}, not a text")
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:
+                self._complain(report.claimant, f"{report.name} is not written", error)
+                # An older one would describe other rows.
+                directory.remove(report.name)
+                continue
+            directory.write_text(report.name, self.clean(valid_text(text)))
+
+    def _complain(self, claimant: str, what: str, error: BaseException) -> None:
+        frames = traceback.extract_tb(error.__traceback__)
+        # The place of the error, unless it was rejected here.
+        last = frames[-1]
+        place = f" ({Path(last.filename).name}:{last.lineno})" if last.filename != __file__ else ""
+        said = f"{type(error).__name__}: {error}"
+        self._complaints[f"{_shown(claimant)}: {what}: {said}{place}"] += 1
+
+
+def _checked(returned: Any, holders: dict[str, str]) -> JsonObject:
+    """Return the result of a hook as plain JSON.
+
+    Raises:
+        TypeError, ValueError: it cannot be added to a row.
+
+    """
+    if returned is None:
+        return {}
+    if not isinstance(returned, dict):
+        raise TypeError(f"it returned {type(returned).__name__}, not a dict or None")
+    for key in returned:
+        if not isinstance(key, str) or not KEY.fullmatch(key):
+            raise ValueError(f"{key!r} cannot be added; {KEY_RULE}")
+        if key in holders:
+            raise ValueError(f"{key} is added by {_shown(holders[key])} already")
+    plain: JsonObject = json.loads(json.dumps(returned, allow_nan=False))
+    return valid_value(plain)  # type: ignore[no-any-return]
+
+
+def _check_size(row: JsonObject) -> None:
+    if len(line_of(row)) > MAX_ROW_BYTES:
+        raise ValueError(f"what it adds makes the row longer than {MAX_ROW_BYTES >> 10} KiB")
+
+
+def _shown(claimant: str) -> str:
+    """A plugin's name; of a conftest, whose name is its whole path, the end of it."""
+    path = Path(claimant)
+    return "/".join(path.parts[-2:]) if path.is_absolute() else claimant

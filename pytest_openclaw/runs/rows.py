@@ -1,0 +1,219 @@
+"""Makes the `Record` of a cell from its call result and judgment."""
+
+from __future__ import annotations
+
+from itertools import chain, repeat
+from typing import TYPE_CHECKING, Any
+
+from pytest_openclaw.asking.clipping import clipped
+from pytest_openclaw.judging.judge import conclude
+from pytest_openclaw.judging.tool_outcomes import tool_demand_of
+from pytest_openclaw.openclaw.bridge import problem_of, reaching
+from pytest_openclaw.openclaw.dispatch import dispatch
+from pytest_openclaw.suites import known_failure_of
+from pytest_openclaw.util.text import map_texts, valid_text
+from pytest_openclaw.values.faults import outcome_of
+from pytest_openclaw.values.replies import THINKING, Fault, Reply, Verdict
+from pytest_openclaw.values.rows import Record
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pytest_openclaw.judging.judge import Judgment
+    from pytest_openclaw.util.redact import Redactor
+    from pytest_openclaw.values.prompts import Cell
+    from pytest_openclaw.values.replies import CallResult, Timing, Turn
+    from pytest_openclaw.values.tool_calls import Problem, ToolCall
+
+
+def record_of(
+    run_id: str, cell: Cell, ending: CallResult, judgment: Judgment | None, redactor: Redactor
+) -> Record:
+    """Return the cell's row.
+
+    Args:
+        run_id: the run's.
+        cell: the cell.
+        ending: how its call ended.
+        judgment: of a reply; of a fault that of the calls before it, or None.
+        redactor: removes secrets from every text from outside.
+
+    """
+    timing = ending.timing
+    known = known_failure_of(cell.prompt, cell.target)
+    common: dict[str, Any] = {
+        "run_id": run_id,
+        "provider": cell.target.provider,
+        "model": cell.target.model,
+        "thinking_level": cell.target.thinking_level,
+        "surface": cell.target.surface,
+        "prompt_id": cell.prompt.id,
+        "prompt_name": cell.prompt.name,
+        "suite": cell.prompt.suite,
+        "category": cell.prompt.category,
+        "repeat": cell.repeat,
+        "started_at_ms": round(timing.started_at_ms),
+        "ended_at_ms": round(timing.ended_at_ms),
+        "e2e_ms": round(timing.e2e_ms),
+        "ttft_ms": _whole(timing.ttft_ms),
+        "ttfo_ms": _whole(timing.ttfo_ms),
+        "attempts": ending.attempts,
+        "retry_wait_ms": round(ending.retry_wait_ms),
+        "queue_ms": _whole(ending.queue_ms),
+        "cold_start": ending.cold_start,
+        "in_flight": ending.in_flight,
+        "cost_usd": ending.cost_usd,
+        "tools_offered": None if cell.prompt.tools is None else len(cell.prompt.tools),
+        "images": tuple({"path": one.path, "sha256": one.sha256} for one in cell.prompt.images) or None,
+        "probe": cell.prompt.probe,
+        "twin_of": cell.prompt.twin_of,
+        "role": cell.prompt.role,
+        "variant_of": cell.prompt.variant_of,
+        "padding_tokens": cell.prompt.padding_tokens,
+        "pressure_of": cell.prompt.pressure_of,
+        "tool_demand": tool_demand_of(cell.prompt),
+        "known_failure": None if known is None else known.reason,
+    }
+    if isinstance(ending.result, Fault):
+        specific = _of_fault(cell, ending.result, judgment)
+    else:
+        assert judgment is not None, "a reply is always judged"
+        specific = _of_reply(ending.result, judgment, timing)
+
+    def clean(text: str) -> str:
+        # A plugin's validator or a test's assertion may quote half a surrogate pair, which no file accepts.
+        return redactor.text(valid_text(text))
+
+    for name, value in specific.items():
+        if value and not isinstance(value, int | float):
+            specific[name] = map_texts(value, clean)
+    return clipped(Record(**common, **specific, cut=ending.result.cut or None))
+
+
+def _of_fault(cell: Cell, fault: Fault, done: Judgment | None) -> dict[str, Any]:
+    outcome = outcome_of(fault)
+    # A filtered answer is the model's, so a tool cell ends as with an empty one.
+    silence = conclude(cell.prompt, Reply(), Verdict(passed=None)) if outcome.status == "ok" else None
+    return {
+        "availability_status": outcome.status,
+        "success": outcome.success,
+        "failure_type": outcome.failure_type,
+        "raw_output": fault.raw,
+        "fault_message": fault.message,
+        "turns": tuple(_turn(turn, _problems(cell, turn)) for turn in fault.turns) or None,
+        "tool_outcome": silence and silence.tool_outcome,
+        "tools_tested": silence.tools_tested if silence else (),
+        "harm": done and done.harm,
+        "harm_tools": done.harm_tools if done else (),
+    }
+
+
+def _problems(cell: Cell, turn: Turn) -> dict[ToolCall, Problem | None]:
+    tools = cell.prompt.tools or ()
+    made = reaching([dispatch(call, tools) for call in turn.calls], tools)
+    return {one.call: problem_of(one) for one in made}
+
+
+def _of_reply(reply: Reply, judgment: Judgment, timing: Timing) -> dict[str, Any]:
+    # The same call has the same problem in every turn.
+    problems = {one.call: problem_of(one) for one in judgment.reply.dispatched}
+    timed_out = {place for place, one in enumerate(judgment.reply.dispatched) if one.timed_out}
+    return {
+        **of_judgment(judgment),
+        "raw_output": reply.raw or reply.text,
+        "input_tokens": reply.input_tokens,
+        "output_tokens": reply.output_tokens,
+        "reasoning_tokens": reply.reasoning_tokens,
+        "cached_tokens": reply.cached_tokens,
+        "tokens_per_s": reply.tokens_per_s or _speed_of(reply, timing),
+        "prompt_tokens_per_s": reply.prompt_tokens_per_s and round(reply.prompt_tokens_per_s, 1),
+        "tool_call_details": tuple(
+            {
+                "id": call.id,
+                "name": call.name,
+                "arguments": call.arguments,
+                **_marks(call),
+                **({"timed_out": True} if place in timed_out else {}),
+            }
+            for place, call in enumerate(reply.tool_calls)
+        ),
+        "finish_reason": reply.finish_reason,
+        "effective_model": reply.effective_model,
+        "turns": tuple(_turn(turn, problems) for turn in reply.turns) or None,
+        "ended_by": reply.ended_by,
+        "start_up_ms": _whole(reply.start_up_ms),
+    }
+
+
+def of_judgment(judgment: Judgment) -> dict[str, Any]:
+    """Return the fields of a row that come from the judgment; the others are measured."""
+    outcome, verdict = judgment.outcome, judgment.verdict
+    names = judgment.reply.tool_names
+    return {
+        "availability_status": outcome.status,
+        "success": outcome.success,
+        "failure_type": outcome.failure_type,
+        "objective_pass": verdict.passed,
+        "violation": verdict.violation,
+        "parsed_output": verdict.parsed,
+        "tool_calls": names,
+        "tool_call_count": len(names),
+        "tool_use_success": judgment.tool_use_success,
+        "tool_outcome": judgment.tool_outcome,
+        "leaked_valid": judgment.leaked_valid,
+        "tools_tested": judgment.tools_tested,
+        "harm": judgment.harm,
+        "harm_tools": judgment.harm_tools,
+        "tool_notes": tuple(dict.fromkeys(note for call in judgment.reply.dispatched for note in call.notes)),
+    }
+
+
+def _marks(call: ToolCall) -> dict[str, bool]:
+    return {"unoffered": True} if call.unoffered else {}
+
+
+def _turn(turn: Turn, problems: Mapping[ToolCall, Problem | None]) -> dict[str, Any]:
+    timing = turn.timing
+    answered = chain(turn.results, repeat(None))
+    return {
+        **({} if turn.user is None else {"user": turn.user}),
+        "text": turn.text,
+        "reasoning": turn.reasoning,
+        "calls": [
+            {
+                "id": call.id,
+                "name": call.name,
+                "arguments": call.arguments,
+                **_marks(call),
+                "result": result,
+                "problem": problems.get(call),
+            }
+            for call, result in zip(turn.calls, answered, strict=False)
+        ],
+        "e2e_ms": timing and round(timing.e2e_ms),
+        "ttft_ms": timing and _whole(timing.ttft_ms),
+        "input_tokens": turn.input_tokens,
+        "output_tokens": turn.output_tokens,
+        "finish_reason": turn.finish_reason,
+    }
+
+
+def _speed_of(reply: Reply, timing: Timing) -> float | None:
+    """Return tokens per second from the first to the last, without the TTFT of each turn.
+
+    Reasoning that was not shown was generated before the first token.
+    """
+    turns = [(turn.output_tokens, turn.timing) for turn in reply.turns] or [(reply.output_tokens, timing)]
+    timed = [
+        (tokens - 1, times.e2e_ms - times.ttft_ms)
+        for tokens, times in turns
+        if tokens is not None and tokens > 1 and times is not None and times.ttft_ms is not None
+    ]
+    generating_ms = sum(ms for _, ms in timed)
+    n_hidden = 0 if THINKING.strip() in reply.raw else reply.reasoning_tokens or 0
+    n_shown = sum(n for n, _ in timed) - n_hidden
+    return round(n_shown / generating_ms * 1000, 1) if generating_ms > 0 and n_shown > 0 else None
+
+
+def _whole(milliseconds: float | None) -> int | None:
+    return None if milliseconds is None else round(milliseconds)

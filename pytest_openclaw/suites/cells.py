@@ -1,0 +1,311 @@
+"""A prompt as `config.json` keeps it, so that a resumed run can check that it is unchanged.
+
+Combines prompts, targets and repeats into cells, and selects prompts by `--openclaw-prompts`.
+
+The order of cells, target by target within an endpoint, endpoints interleaved; and their shards.
+
+Makes `-k P1` mean the prompt P1 and never P10, which pytest's substrings cannot express.
+
+Each item carries a private token made from its prompt's id among its extra keywords; before pytest
+evaluates a `-k` expression, the ids in it are replaced by these tokens.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections import Counter
+from dataclasses import asdict
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pytest_openclaw.judging.judge import affects_tier
+from pytest_openclaw.suites.conversation import written_messages
+from pytest_openclaw.suites.offered import as_listed, on_surface, why_not_on_openclaw
+from pytest_openclaw.suites.prompt import pass_text
+from pytest_openclaw.values.prompts import Cell
+from pytest_openclaw.values.requests import LISTED
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Sequence
+
+    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.values.prompts import Prompt
+    from pytest_openclaw.values.requests import CellKey, Target
+    from pytest_openclaw.values.settings import Shard
+    from pytest_openclaw.values.tool_calls import Surface, Tool
+    from pytest_openclaw.values.worlds import World
+
+
+def definition(prompt: Prompt) -> JsonObject:
+    """Return the definition of one prompt; see `definitions`."""
+    return definitions([prompt])[0]
+
+
+def definitions(prompts: Iterable[Prompt]) -> list[JsonObject]:
+    """Return every field of each prompt as its suite has it, defaults included, as JSON values of their own.
+
+    `validator` is the rule as its author wrote it. A value read back from `config.json` is equal to these.
+
+    Raises:
+        TypeError: `validator_spec` or `extra` has values that JSON lacks; a parsed suite never has.
+        ValueError: they contain NaN or an infinity.
+
+    """
+    # In one text, because a decoder makes each key once for a whole text.
+    plain: list[JsonObject] = json.loads(json.dumps([*map(_fields, prompts)], allow_nan=False))
+    return plain
+
+
+def _fields(prompt: Prompt) -> dict[str, Any]:
+    prompt = as_listed(prompt)
+    fields: dict[str, Any] = {
+        "suite": prompt.suite,
+        "id": prompt.id,
+        "name": prompt.name,
+        "prompt": prompt.prompt,
+        "validator": prompt.validator_spec,
+        "expected_tool_calls": prompt.expected_tool_calls,
+        "category": prompt.category,
+        "tags": prompt.tags,
+        "system": prompt.system,
+        "max_output_tokens": prompt.max_output_tokens,
+        "timeout_s": prompt.timeout_s,
+        "repeat": prompt.repeat,
+        "pass": _share(prompt),
+        "xfail": [asdict(one) for one in prompt.known_failures] or None,
+        "variant_of": prompt.variant_of,
+        "extra": prompt.extra,
+    }
+    if prompt.images:
+        fields |= {
+            "images": [image.path for image in prompt.images],
+            "images_sha256": [image.sha256 for image in prompt.images],
+        }
+    if prompt.role:
+        fields["role"] = prompt.role
+    if prompt.messages:
+        fields["messages"] = written_messages(prompt.messages)
+    if prompt.turns:
+        fields["turns"] = prompt.turns
+    for name in ("probe", "twin_of"):
+        if value := getattr(prompt, name):
+            fields[name] = value
+    if prompt.tools is not None:
+        fields |= {
+            "tools": prompt.tools_spec,
+            # A surface is a name only; this hash changes with its tools.
+            "tools_sha256": tools_sha256(prompt.tools),
+            "world": prompt.world and _world(prompt.world),
+            "probe": prompt.probe,
+            "twin_of": prompt.twin_of,
+            "padding_tokens": prompt.padding_tokens,
+            "pressure_of": prompt.pressure_of,
+        }
+    return fields
+
+
+def _world(world: World) -> dict[str, Any]:
+    """Return a world's keys; `env` and `python` only if they are set, as in runs before there were any."""
+    return {key: value for key, value in asdict(world).items() if value or key not in ("env", "python")}
+
+
+def _share(prompt: Prompt) -> str | None:
+    if prompt.min_passes is None or prompt.repeat is None:
+        return None
+    return pass_text(prompt.min_passes, prompt.repeat)
+
+
+def tools_sha256(tools: Sequence[Tool]) -> str:
+    """Return the hash by which `config.json` distinguishes the tools that a prompt offered."""
+    plain = [asdict(tool) for tool in tools]
+    return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
+
+
+def build_cells(
+    prompts: Sequence[Prompt],
+    targets: Sequence[Target],
+    repeats: int = 1,
+    *,
+    of_tools_alone: bool = False,
+    surface: Surface | None = None,
+) -> tuple[Cell, ...]:
+    """Return the cells of prompts on targets, target by target and repeat by repeat.
+
+    A local server then loads a model once, instead of once per prompt.
+
+    Args:
+        prompts: of one suite.
+        targets: in order.
+        repeats: of each prompt that does not set its own number.
+        of_tools_alone: of these, ask a prompt that does not affect a tier once.
+        surface: of the targets that are asked as OpenClaw asks, and only what can be asked there.
+
+    """
+    numbers = [
+        prompt.repeat or (1 if of_tools_alone and not affects_tier(prompt) else repeats) for prompt in prompts
+    ]
+    asked = {
+        name: prompts if name == LISTED else [_on_openclaw(prompt, surface) for prompt in prompts]
+        for name in dict.fromkeys(target.surface for target in targets)
+    }
+    return tuple(
+        Cell(prompt=prompt, target=target, repeat=repeat, n_repeats=prompt.repeat or repeats)
+        for target in targets
+        for repeat in range(1, max(numbers, default=0) + 1)
+        for prompt, number in zip(asked[target.surface], numbers, strict=True)
+        if repeat <= number and prompt is not None
+    )
+
+
+def _on_openclaw(prompt: Prompt, surface: Surface | None) -> Prompt | None:
+    return None if surface is None or why_not_on_openclaw(prompt) else on_surface(prompt, surface)
+
+
+def select_prompts(prompts: Sequence[Prompt], patterns: Sequence[str]) -> tuple[Prompt, ...]:
+    """Return the prompts whose id matches one of the patterns, in their own order.
+
+    Args:
+        prompts: of one suite or of several.
+        patterns: ids or globs (`*`, `?`, `[…]`), case-sensitive; no patterns mean every prompt. An id
+            has no brackets, so as a pattern it matches itself.
+
+    """
+    if not patterns:
+        return tuple(prompts)
+    return tuple(prompt for prompt in prompts if any(fnmatchcase(prompt.id, pattern) for pattern in patterns))
+
+
+def unmatched(patterns: Sequence[str], ids: Collection[str]) -> tuple[str, ...]:
+    """Return the patterns that match no id, each once, so that a typo can be reported."""
+    lost = (pattern for pattern in patterns if not any(fnmatchcase(prompt_id, pattern) for prompt_id in ids))
+    return tuple(dict.fromkeys(lost))
+
+
+T = TypeVar("T")
+
+
+def shard_of(keys: Iterable[CellKey], shard: Shard) -> frozenset[CellKey]:
+    """Return the cells of one shard: the same on each machine, in whatever order they are collected.
+
+    Shards of one selection have no cell in common and are equally large, within one cell. They are assigned
+    in turn, in the order of a digest of their ids, so that each shard has some of every target and suite.
+
+    Args:
+        keys: the selected cells.
+        shard: which part of them.
+
+    """
+    ranked = sorted(keys, key=lambda key: hashlib.sha256(_cell_id(key)).digest())
+    return frozenset(ranked[shard.number - 1 :: shard.of])
+
+
+def digest_of_cells(keys: Iterable[CellKey]) -> str:
+    """Return the SHA-256 of the ids of these cells, in whatever order they are; hexadecimal."""
+    return hashlib.sha256(b"\n".join(sorted(map(_cell_id, keys)))).hexdigest()
+
+
+def _cell_id(key: CellKey) -> bytes:
+    return f"{key.suite}::{key.name}".encode()
+
+
+def spread(
+    cells: Sequence[T],
+    *,
+    target_of: Callable[[T], Target],
+    endpoints: dict[Target, str],
+    repeat_of: Callable[[T], int] = lambda _: 1,
+) -> list[T]:
+    """Return the cells in the order in which they are sent and tested.
+
+    Within an endpoint the targets come one after the other, so that a local model is loaded once, and within
+    a target its repeats, so that an early end affects all prompts equally. The cells of different endpoints
+    are mixed evenly, each endpoint's over the whole length: tests take their replies in order, so an endpoint
+    whose cells all follow another's would wait for its end.
+
+    Args:
+        cells: in the order of their suites.
+        target_of: returns the target of a cell.
+        endpoints: the endpoint of each target, in order of the targets.
+        repeat_of: returns the repeat of a cell.
+
+    """
+    order = {target: position for position, target in enumerate(endpoints)}
+    by_target = sorted(cells, key=lambda cell: (order[target_of(cell)], repeat_of(cell)))
+    sizes = Counter(endpoints[target_of(cell)] for cell in cells)
+    seen: Counter[str] = Counter()
+    places = []
+    for cell in by_target:
+        endpoint = endpoints[target_of(cell)]
+        places.append((seen[endpoint] + 0.5) / sizes[endpoint])
+        seen[endpoint] += 1
+    # A stable sort: of two endpoints at the same place, the one named first is first.
+    return [cell for _, cell in sorted(zip(places, by_target, strict=True), key=lambda pair: pair[0])]
+
+
+# Egyptian hieroglyphs: letters to pytest's scanner, without case, and never typed. A token in
+# ASCII would be found by keywords of other tests, since `-k` looks for substrings.
+_FIRST = 0x13000
+_BEGIN, _END = chr(_FIRST + 256), chr(_FIRST + 257)
+
+# An identifier for pytest's scanner.
+_IDENTIFIER = r"[\w:+\-.\[\]\\/]+"
+_TOKENS = re.compile(rf"[ \t]+|[()]|{_IDENTIFIER}")
+
+
+def keyword_token(prompt_id: str) -> str:
+    """Return the private keyword of a prompt id; ids that differ in case alone share it, as in `-k`.
+
+    No token is a part of another one, or of text that people type.
+    """
+    code = prompt_id.lower().encode("utf-8", "surrogatepass")
+    return _BEGIN + "".join(chr(_FIRST + byte) for byte in code) + _END
+
+
+def rewrite_keyword(expression: str, ids: Collection[str]) -> str:
+    """Return a `-k` expression in which the ids of collected prompts have become their tokens.
+
+    An identifier that equals an id, ignoring case as `-k` does, is replaced; everything else stays
+    byte for byte. An expression that pytest rejects is unchanged, so that its error shows the
+    user's text.
+
+    Args:
+        expression: as the user gave it.
+        ids: of all prompts collected.
+
+    """
+    tokens = {prompt_id.lower(): keyword_token(prompt_id) for prompt_id in ids}
+    body = expression.lstrip()  # as pytest does, which forgives a line break there and nowhere else
+    parts = _TOKENS.findall(body)
+    if "".join(parts) != body or not _is_grammatical(parts):
+        return expression
+    lead = expression[: len(expression) - len(body)]
+    words = (part if part in ("and", "or", "not") else tokens.get(part.lower(), part) for part in parts)
+    return lead + "".join(words)
+
+
+def _is_grammatical(parts: list[str]) -> bool:
+    """Whether pytest can evaluate the parts of a `-k` expression."""
+    depth, wants_operand = 0, True
+    for part in parts:
+        if part.isspace():
+            continue
+        if wants_operand:
+            if part in ("and", "or", ")"):
+                return False
+            depth += part == "("
+            wants_operand = part in ("not", "(")
+        else:
+            if part not in ("and", "or", ")"):
+                return False
+            depth -= part == ")"
+            wants_operand = part != ")"
+        if depth < 0:
+            return False
+    return depth == 0 and not wants_operand
+
+
+def base_id(prompt_id: str) -> str:
+    """Return the id in the mark of a benchmark, without the parameters of one of its items."""
+    return prompt_id.partition("[")[0]

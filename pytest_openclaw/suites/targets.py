@@ -1,0 +1,221 @@
+"""Parses target specs, `[provider/]model[@thinking][+surface]`.
+
+Parses ini lines `name = kind base_url [KEY_ENV_NAME]`; errors never quote a possible secret.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, TypeVar
+from urllib.parse import urlsplit
+
+from pytest_openclaw.suites.wording import closest, is_plain, shown
+from pytest_openclaw.util.errors import TargetError
+from pytest_openclaw.util.text import inert
+from pytest_openclaw.values.requests import (
+    LISTED,
+    SURFACES,
+    THINKING_LEVELS,
+    SurfaceName,
+    Target,
+    ThinkingLevel,
+)
+from pytest_openclaw.values.settings import DEFAULT_PROVIDER, Endpoint
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Sequence
+
+
+T = TypeVar("T")
+_WILDCARD = "*"
+
+
+def parse_targets(
+    specs: Sequence[str],
+    *,
+    providers: Collection[str],
+    default_providers: Sequence[str],
+    default_levels: Sequence[ThinkingLevel | None] = (None,),
+    default_surfaces: Sequence[SurfaceName] = (LISTED,),
+) -> tuple[Target, ...]:
+    """Return the targets that the specs name, in their order, each once.
+
+    The part before the first `/` is a provider only if one of that name exists; else the whole is a
+    model's name. `@low`, `@medium`, `@high` or `@xhigh` at the end is a thinking level; any other `@…`
+    belongs to the name. `+openclaw` is a surface. A `*` makes the model's name a
+    pattern, to be resolved by `expand`.
+
+    Args:
+        specs: one or more each, separated by commas; blanks around them do not count.
+        providers: the names of the existing providers.
+        default_providers: what a spec without a provider is crossed with, each of them in `providers`.
+        default_levels: what a spec without a level is crossed with; None means no level.
+        default_surfaces: what a spec without a surface is crossed with.
+
+    Raises:
+        TargetError: a spec names no model or cannot be a name.
+
+    """
+    targets: list[Target] = []
+    for given in specs:
+        for spec in given.split(","):
+            bare, surface = _split_end(spec.strip(), "+", SURFACES)
+            provider, model, level = _split_spec(bare, given, providers)
+            chosen = default_providers if provider is None else [provider]
+            if not chosen:
+                raise TargetError(f"{shown(model)}: no provider is set. Write provider/{model}.")
+            wanted = default_levels if level is None else [level]
+            targets += [
+                Target(provider=p, model=model, thinking_level=w, surface=s)
+                for p in chosen
+                for w in wanted
+                for s in (default_surfaces if surface is None else (surface,))
+            ]
+    return tuple(dict.fromkeys(targets))
+
+
+def is_wildcard(target: Target) -> bool:
+    """Whether the model's name is a pattern over what the provider serves."""
+    return _WILDCARD in target.model
+
+
+def expand(target: Target, served: Sequence[str]) -> tuple[Target, ...]:
+    """Return the targets that a wildcard matches, in the order in which they are served, each once.
+
+    Args:
+        target: one without a wildcard is returned as it is, served or not.
+        served: the models' names, as the provider listed them.
+
+    Raises:
+        TargetError: a matching name cannot be written in a spec, so that no other process would find it
+            again.
+
+    """
+    if not is_wildcard(target):
+        return (target,)
+    models = dict.fromkeys(model for model in served if fnmatchcase(model, target.model))
+    for model in models:
+        if not _is_spec(model):
+            what = f"a model {shown(model)} is served, which no spec can name"
+            raise TargetError(f"{target.label}: {what}. Write the models that you want, without *.")
+    return tuple(replace(target, model=model) for model in models)
+
+
+def _is_spec(model: str) -> bool:
+    """Whether a served name can be written in a spec, and in a log without being a command there."""
+    ends = _split_end(model, "@", THINKING_LEVELS)[1], _split_end(model, "+", SURFACES)[1]
+    is_whole = not any(ends) and not any(sign in model for sign in (",", _WILDCARD))
+    return is_whole and is_plain(model) and inert(model) == model
+
+
+def _split_spec(
+    spec: str, given: str, providers: Collection[str]
+) -> tuple[str | None, str, ThinkingLevel | None]:
+    example = "Write for example ollama_native/llama3.2:3b."
+    if not spec:
+        what = (
+            "is empty" if not given.strip() else f"{shown(given)} has nothing between two commas or at an end"
+        )
+        raise TargetError(f"{what}. {example}")
+    model, level = _split_end(spec, "@", THINKING_LEVELS)
+    provider, slash, rest = model.partition("/")
+    if slash and provider in providers:
+        model = rest
+    elif slash and (hint := closest(provider, providers, slip=True)):
+        raise TargetError(
+            f"{shown(spec)}: {shown(provider)} is not known.{hint} "
+            f"Where it belongs to the model's name, write for example {DEFAULT_PROVIDER}/{spec}."
+        )
+    if not model or (model in providers and not slash):
+        raise TargetError(f"{shown(spec)} names no model. {example}")
+    if not is_plain(model):
+        raise TargetError(f"{shown(spec)} holds a blank or an invisible character. {example}")
+    return (provider if slash and provider in providers else None), model, level
+
+
+def _split_end(spec: str, sign: str, known: Iterable[T]) -> tuple[str, T | None]:
+    """Return a spec without its end, and the known word behind the sign there; None if there is none."""
+    word = next((one for one in known if spec.endswith(f"{sign}{one}")), None)
+    return (spec.removesuffix(f"{sign}{word}") if word else spec), word
+
+
+_LONGEST_NAME = 40
+_NAME = re.compile(rf"[A-Za-z][A-Za-z0-9_.-]{{0,{_LONGEST_NAME - 1}}}\Z")
+_VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*\Z")
+_FORM = "Write name = kind base_url KEY_ENV_NAME, the last only if it needs a key."
+
+
+def parse_endpoint(line: str, *, kinds: Collection[str]) -> Endpoint:
+    """Return the server that a line of `openclaw_endpoints` describes.
+
+    Args:
+        line: `name = kind base_url KEY_ENV_NAME`; the key's variable is optional.
+        kinds: the providers whose API an endpoint can have.
+
+    Raises:
+        TargetError: the line is malformed. The message has the endpoint's name and a hint, but neither an
+            address, which may contain a password, nor a possible key.
+
+    """
+    name, equals, rest = (part.strip() for part in line.partition("="))
+    if not equals or not _NAME.match(name) or _looks_like_key(name):
+        raise TargetError(_unnamed(name if equals else ""))
+    words = rest.split()
+    if not 2 <= len(words) <= 3:
+        raise TargetError(f"{name}: has {len(words)} words after the =, not two or three. {_FORM}")
+    kind, base_url, *key = words
+    _check_kind(name, kind, kinds)
+    _check_url(name, base_url)
+    for variable in key:
+        _check_variable(name, variable)
+    return Endpoint(name=name, kind=kind, base_url=base_url, key_env=key[0] if key else None)
+
+
+def _unnamed(name: str) -> str:
+    is_safe = name and len(name) <= _LONGEST_NAME and not _looks_like_key(name)
+    what = f"{shown(name)} is no name for an endpoint" if is_safe else "a line has no name before an ="
+    rule = f"A name has up to {_LONGEST_NAME} letters, digits, _ . or -, and starts with a letter."
+    return f"{what}. {_FORM} {rule}"
+
+
+def _check_kind(name: str, kind: str, kinds: Collection[str]) -> None:
+    if kind in kinds:
+        return
+    is_safe = _NAME.match(kind) and not _looks_like_key(kind)
+    what = f"kind {shown(kind)}" if is_safe else "such kind"
+    there_are = ", ".join(sorted(kinds))
+    raise TargetError(f"{name}: there is no {what}; there are: {there_are}.{closest(kind, kinds)}")
+
+
+def _check_url(name: str, base_url: str) -> None:
+    hint = "Write for example http://127.0.0.1:8000/v1."
+    try:
+        parts = urlsplit(base_url)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # an invalid port or IPv6 address
+        usable = False
+    if not usable or not is_plain(base_url):
+        raise TargetError(f"{name}: its address is no http:// or https:// URL. {hint}")
+    if "?" in base_url or "#" in base_url:
+        raise TargetError(f"{name}: its address goes on after the path, with ? or #. {hint}")
+
+
+def _check_variable(name: str, variable: str) -> None:
+    if not _VARIABLE.match(variable) or _looks_like_key(variable):
+        raise TargetError(
+            f"{name}: its last word is not the name of an environment variable in capitals; it may be a key. "
+            f"Put the key into a variable and write the variable's name, for example {_suggested(name)}."
+        )
+
+
+def _suggested(name: str) -> str:
+    return re.sub(r"[^A-Z0-9]", "_", name.upper()) + "_API_KEY"
+
+
+def _looks_like_key(word: str) -> bool:
+    """Whether a word is long and random, as keys are, or starts as the common ones do."""
+    if re.match(r"(sk|pk|hf|gsk|xai|ghp|glpat)[-_]", word):
+        return True
+    return len(word) >= 16 and "_" not in word and any(character.isdigit() for character in word)

@@ -1,0 +1,384 @@
+"""The files of a run folder, which may come from elsewhere: opened without leaving it, parsed safely.
+
+All readers of run folders open and parse files with this module. Only regular files are opened: no link is
+followed, no pipe blocks, no device is read. Parsed values need no further check of their form: text is valid
+UTF-8, numbers are finite, nesting is shallow.
+
+Files for this user alone, whatever the umask: tokens, keys, prompts, configs, logs.
+
+Lock files: one holder at a time, in this process or another, until it lets go or its process ends.
+
+The package filelock does the same, but takes 30 ms to load and looks at each event that Python audits, which
+is 30 µs of a cell.
+"""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import json
+import os
+import re
+import stat
+import sys
+import time
+from collections import Counter
+from typing import IO, TYPE_CHECKING, Any, Literal, cast
+
+from pytest_openclaw.util.errors import OpenClawError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from io import BufferedWriter
+    from pathlib import Path
+    from types import TracebackType
+    from typing import BinaryIO
+
+    from pytest_openclaw.util.json_types import JsonObject
+
+
+# Opening a pipe without a writer would block. Windows has only the third of these flags.
+_FLAGS: int = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"))
+
+_KINDS = {
+    stat.S_IFLNK: "a link",
+    stat.S_IFDIR: "a folder",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+}
+
+LARGEST_FILE_BYTES = 256 * 2**20
+LONGEST_LINE_BYTES = 64 * 2**20
+DEEPEST = 200
+"""Levels. A row has at most 150; no function that walks over a value recurses too deeply at this limit."""
+LONGEST_NUMBER = 308
+"""Digits; every whole number up to this length is also a finite double."""
+
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+
+
+# --- opening ------------------------------------------------------------------------------------
+
+
+def is_there(path: Path) -> bool:
+    """Whether a folder has an entry of this name, of any kind."""
+    return os.path.lexists(path)
+
+
+def check_regular(path: Path) -> None:
+    """Reject a link, a pipe, a device or a folder; a missing file is accepted.
+
+    Raises:
+        OpenClawError: it is one of these; the message names it.
+
+    """
+    if is_there(path) and not stat.S_ISREG(path.lstat().st_mode):
+        raise _foreign(path, path.lstat().st_mode)
+
+
+def open_regular(path: Path, flags: int = os.O_RDONLY) -> int:
+    """Return a descriptor of a regular file.
+
+    Args:
+        path: in a run folder; the folder itself may be a link.
+        flags: of `os.open`.
+
+    Raises:
+        OpenClawError: it is not a regular file.
+        OSError: it cannot be opened.
+
+    """
+    check_regular(path)  # before opening, which a device may react to; on Windows the only check
+    descriptor = os.open(path, flags | _FLAGS, 0o666)
+    try:
+        mode = os.fstat(descriptor).st_mode
+        if not stat.S_ISREG(mode):
+            raise _foreign(path, mode)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def open_file(path: Path) -> BinaryIO:
+    """Open a file of a run folder for reading.
+
+    Raises:
+        OpenClawError: it is missing, cannot be read, or is not a regular file.
+
+    """
+    try:
+        return os.fdopen(open_regular(path), "rb")
+    except OSError as error:
+        where = f"{path}: {error.strerror or error}"
+        raise OpenClawError(f"{where}; is {path.parent} a run directory?") from None
+
+
+def read_file(path: Path) -> bytes:
+    """Return a whole file of a run folder.
+
+    Raises:
+        OpenClawError: as `open_file`, or it is larger than any that a run writes.
+
+    """
+    with open_file(path) as file:
+        content = file.read(LARGEST_FILE_BYTES + 1)
+    if len(content) > LARGEST_FILE_BYTES:
+        raise OpenClawError(f"{path} is larger than {LARGEST_FILE_BYTES // 2**20} MiB, which no run writes")
+    return content
+
+
+def read_lines(path: Path) -> Iterator[bytes]:
+    """Yield the lines of a file with their line feeds, one in memory at a time.
+
+    Raises:
+        OpenClawError: as `open_file`, or a line is longer than any that a run writes.
+
+    """
+    with open_file(path) as file:
+        number = 0
+        while line := file.readline(LONGEST_LINE_BYTES + 1):
+            number += 1
+            if len(line) > LONGEST_LINE_BYTES:
+                limit = f"{LONGEST_LINE_BYTES // 2**20} MiB"
+                raise OpenClawError(f"{path}: line {number} is longer than {limit}, which no run writes")
+            yield line
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[IO[bytes]]:
+    """Write a whole file atomically: a reader sees the old content or the new, never a part.
+
+    Raises:
+        OSError: it cannot be written; the old file is unchanged.
+
+    """
+    temporary = path.with_name(f".{path.name}.tmp")
+    temporary.unlink(missing_ok=True)
+    try:
+        # Created, because an existing link of this name could lead out of the folder.
+        with temporary.open("xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def _foreign(path: Path, mode: int) -> OpenClawError:
+    kind = _KINDS.get(stat.S_IFMT(mode), "a device")
+    return OpenClawError(f"{path} is {kind}; the files of a run are regular files in its folder")
+
+
+# --- parsing ------------------------------------------------------------------------------------
+
+
+def load_object(path: Path) -> JsonObject:
+    """Return the JSON object in a file of a run folder.
+
+    Raises:
+        OpenClawError: it cannot be read, or is not a JSON object.
+
+    """
+    try:
+        value = parse_json(read_file(path))
+    except ValueError as error:
+        raise OpenClawError(f"{path} is no JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise OpenClawError(f"{path} holds no JSON object")
+    return cast("JsonObject", value)
+
+
+def parse_json(data: bytes | str) -> Any:
+    """Return a JSON value.
+
+    Raises:
+        ValueError: it is malformed, or beyond the limits of a run's files.
+
+    """
+    try:
+        text = data if isinstance(data, str) else data.removeprefix(codecs.BOM_UTF8).decode()
+    except UnicodeDecodeError as error:
+        raise ValueError(f"byte {error.start + 1} is not UTF-8") from None
+    try:
+        value = _DECODER.decode(text)
+    except RecursionError:
+        raise ValueError(_TOO_DEEP) from None
+    except json.JSONDecodeError as error:
+        raise ValueError(f"there is no JSON value at line {error.lineno}, column {error.colno}") from None
+    may_be_deep = isinstance(value, dict | list) and text.count("[") + text.count("{") > DEEPEST
+    if may_be_deep and _is_too_deep(value):
+        raise ValueError(_TOO_DEEP)
+    if "\\u" in text and _SURROGATE.search(text):
+        _check_characters(value)
+    return value
+
+
+_TOO_DEEP = f"it is nested more than {DEEPEST} levels deep"
+
+
+def _is_too_deep(value: Any) -> bool:
+    level = [value]
+    for _ in range(DEEPEST):
+        holders = (one.values() if isinstance(one, dict) else one for one in level)
+        level = [inner for holder in holders for inner in holder if isinstance(inner, dict | list)]
+    return bool(level)
+
+
+def _check_characters(value: Any) -> None:
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise ValueError("it holds half of a surrogate pair, which is no character") from None
+
+
+def _integer(text: str) -> int:
+    if len(text) > LONGEST_NUMBER:
+        raise ValueError(f"it holds a number of {len(text)} digits")
+    return int(text)
+
+
+def _number(text: str) -> float:
+    value = float(text)
+    if abs(value) == float("inf"):
+        raise ValueError("it holds a number beyond 1.8e308")
+    return value
+
+
+def _no_number(name: str) -> Any:
+    raise ValueError(f"it holds {name}, which is no JSON")
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> JsonObject:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        (twice, _), *_ = Counter(key for key, _ in pairs).most_common(1)
+        raise ValueError(f"it holds the key {twice[:80]!r} twice in one object")
+    return found
+
+
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_unique, parse_int=_integer, parse_float=_number, parse_constant=_no_number
+)
+
+
+FILE_MODE = 0o600
+FOLDER_MODE = 0o700
+
+
+def open_private(path: Path, mode: Literal["wb", "ab"]) -> BufferedWriter:
+    """Open a file for writing; a new one is readable and writable by its owner only."""
+    return open(path, mode, opener=_create)
+
+
+def write_private(path: Path, data: bytes) -> None:
+    """Write a whole file that no other user may read."""
+    with open_private(path, "wb") as file:
+        file.write(data)
+
+
+def _create(path: str, flags: int) -> int:
+    return os.open(path, flags, FILE_MODE)
+
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
+
+
+_POLL_S = 0.02
+# A link there may lead to a file of another user; Windows has no such flag.
+_LOCKS_FLAGS = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
+
+
+class LockFile:
+    """Use it with `with`; the file is created if necessary, and stays.
+
+    Args:
+        path: of the file.
+        timeout_s: how long to wait for it; negative waits without a limit.
+
+    Raises:
+        TimeoutError: on entering, if another holder has it for so long.
+        OSError: on entering, if the file cannot be opened.
+
+    """
+
+    def __init__(self, path: Path, *, timeout_s: float = -1) -> None:
+        self._path = path
+        self._timeout_s = timeout_s
+        self._descriptor: int | None = None
+
+    def acquire(self) -> None:
+        """Take the lock; see the class."""
+        latest = time.monotonic() + self._timeout_s
+        while not self._is_taken():
+            if self._timeout_s >= 0 and time.monotonic() >= latest:
+                raise TimeoutError(f"{self._path} is locked")
+            time.sleep(_POLL_S)
+
+    def release(self) -> None:
+        """Let go of the lock, if it is held."""
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is None:
+            return
+        try:
+            _unlock(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def __enter__(self) -> LockFile:
+        self.acquire()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()
+
+    def _is_taken(self) -> bool:
+        """Take the lock if it is free, and return whether it was."""
+        descriptor = os.open(self._path, _LOCKS_FLAGS, FILE_MODE)
+        try:
+            if _lock(descriptor) and self._is_there(descriptor):
+                self._descriptor = descriptor
+        finally:
+            if self._descriptor is None:
+                os.close(descriptor)
+        return self._descriptor is not None
+
+    def _is_there(self, descriptor: int) -> bool:
+        """Whether the file still has its name: the last holder may have removed it while this one waited."""
+        try:
+            return os.path.samestat(os.fstat(descriptor), self._path.stat())
+        except FileNotFoundError:
+            return False
+
+
+if sys.platform == "win32":
+
+    def _lock(descriptor: int) -> bool:
+        try:
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        except PermissionError:
+            return False
+        return True
+
+    def _unlock(descriptor: int) -> None:
+        msvcrt.locking(descriptor, msvcrt.LK_UNLCK, 1)
+
+else:
+
+    def _lock(descriptor: int) -> bool:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+    def _unlock(descriptor: int) -> None:
+        # A forked process may have the file open, too; closing it here would not be enough.
+        fcntl.flock(descriptor, fcntl.LOCK_UN)

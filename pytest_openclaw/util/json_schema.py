@@ -1,0 +1,225 @@
+"""JSON Schema, Draft 2020-12, that fetches nothing and always terminates.
+
+Three parts of a plain jsonschema validator can take forever: `re` in patterns, the comparison of every
+pair in `uniqueItems`, and alternatives that recurse. Here patterns are bounded, `uniqueItems` is
+linear, and every keyword checks the time limit.
+
+The libraries are imported with the first schema: without one a session starts with a seventh less CPU time.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from pytest_openclaw.util.bounded_regex import left_s, searches, within
+from pytest_openclaw.util.errors import OpenClawError
+from pytest_openclaw.util.json_text import HugeNumber, identity
+from pytest_openclaw.util.text import shortened, shown
+
+if TYPE_CHECKING:
+    from jsonschema import ValidationError
+
+SCHEMA_TIMEOUT_S = 10.0
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_STEPS: ContextVar[Iterator[int] | None] = ContextVar("steps", default=None)
+
+Errors = Iterator["ValidationError"]
+Keyword = Callable[[Any, Any, Any, Mapping[str, Any]], "Errors | None"]
+
+
+class BoundedSchema:
+    """A checked schema.
+
+    Raises:
+        ValueError: it is invalid, or needs something unsupported; the message continues a sentence that
+            begins with the key.
+
+    """
+
+    def __init__(self, schema: Mapping[str, Any]) -> None:
+        import referencing
+
+        _check_form(schema)
+        _check_parts(schema)
+        own = {key: value for key, value in schema.items() if key != "$schema"}
+        self._validator = _bounded_validator()(own, registry=referencing.Registry())
+        try:
+            self.violation({})
+        except OpenClawError as error:
+            raise ValueError("refers to itself without end. Look at its $ref.") from error
+
+    def violation(self, value: Any) -> str | None:
+        """Return the first violation as path and reason, None for a valid value.
+
+        Raises:
+            OpenClawError: the schema recurses endlessly or cannot be decided within 10 s.
+
+        """
+        found = next(iter(self.errors(value, limit=1)), None)
+        return None if found is None else f"{found.json_path}: {shortened(found.message)}"
+
+    def errors(self, value: Any, *, limit: int) -> tuple[ValidationError, ...]:
+        """Return the first violations, in the order of the schema's keywords; raises as `violation` does."""
+        with within(SCHEMA_TIMEOUT_S):
+            try:
+                return tuple(islice(self._validator.iter_errors(value), limit))
+            except RecursionError as error:
+                raise OpenClawError(
+                    "the schema of a json_schema validator refers to itself without end. Look at its $ref."
+                ) from error
+
+
+@contextmanager
+def within_steps(steps: int) -> Iterator[None]:
+    """Limit the schemas checked inside to this number of keywords in total, without a time limit."""
+    token = _STEPS.set(iter(range(steps)))
+    try:
+        yield
+    finally:
+        _STEPS.reset(token)
+
+
+def _check_form(schema: Mapping[str, Any]) -> None:
+    from jsonschema import Draft202012Validator, SchemaError
+
+    try:
+        with warnings.catch_warnings():
+            # re warns about patterns whose meaning may change
+            warnings.simplefilter("ignore", FutureWarning)
+            Draft202012Validator.check_schema(schema)
+    except SchemaError as error:
+        why = f"is no JSON Schema: {error.json_path}: {shortened(error.message)}."
+        raise ValueError(f"{why} Fix it by Draft 2020-12.") from error
+    except (RecursionError, OverflowError) as error:
+        raise ValueError(f"is no JSON Schema that can be judged: {error}.") from error
+
+
+def _check_parts(schema: Mapping[str, Any]) -> None:
+    """Check every subschema for parts that `check_schema` accepts although they could take forever."""
+    import referencing
+    from referencing.jsonschema import DRAFT202012
+
+    root: Any = DRAFT202012.create_resource(schema)
+    todo = [(root, referencing.Registry().resolver_with_root(root))]
+    keywords: set[str] = set()
+    while todo:
+        part, resolver = todo.pop()
+        contents = part.contents
+        if isinstance(contents, Mapping):
+            keywords |= contents.keys()
+            _check_dialect(contents, is_root=contents is schema)
+            _check_references(contents, resolver)
+        todo += [(sub, resolver.in_subresource(sub)) for sub in part.subresources()]
+    if {"unevaluatedProperties", "patternProperties"} <= keywords:
+        raise ValueError(
+            "has unevaluatedProperties beside patternProperties, which cannot be judged in bounded time."
+            " Use additionalProperties."
+        )
+
+
+def _check_dialect(part: Mapping[str, Any], *, is_root: bool) -> None:
+    if part.get("$schema", _DIALECT) not in (_DIALECT, f"{_DIALECT}#"):
+        raise ValueError(f"names another dialect, {shown(str(part['$schema']))}. Write it in Draft 2020-12.")
+    if "$schema" in part and not is_root:
+        # jsonschema would check this part with its own, unbounded validator
+        raise ValueError("names its dialect below its root. Leave that $schema out.")
+
+
+def _check_references(part: Mapping[str, Any], resolver: Any) -> None:
+    from referencing.exceptions import Unresolvable
+
+    for keyword in ("$ref", "$dynamicRef"):
+        if keyword in part:
+            try:
+                resolver.lookup(part[keyword])
+            except Unresolvable as error:
+                why = f"has a {keyword} to {shown(part[keyword])}, which is not in the schema."
+                raise ValueError(f"{why} Put it under $defs; nothing is fetched.") from error
+
+
+def _timed(keyword: Keyword) -> Keyword:
+    def judge(validator: Any, value: Any, instance: Any, schema: Mapping[str, Any]) -> Errors | None:
+        steps = _STEPS.get()
+        if left_s() < 0 if steps is None else next(steps, None) is None:
+            raise OpenClawError(
+                f"the schema of a json_schema validator cannot be decided within {SCHEMA_TIMEOUT_S:g} s"
+                " on this reply. Write a simpler schema, or allow fewer max_output_tokens."
+            )
+        return keyword(validator, value, instance, schema)
+
+    return judge
+
+
+def _pattern(_: Any, pattern: str, instance: Any, _schema: object) -> Errors:
+    if isinstance(instance, str) and not searches(pattern, instance):
+        yield _violation(f"{shown(instance)} does not match {shown(pattern)}")
+
+
+def _pattern_properties(
+    validator: Any, patterns: Mapping[str, Any], instance: Any, _schema: object
+) -> Errors:
+    if not isinstance(instance, dict):
+        return
+    for pattern, subschema in patterns.items():
+        for key, value in instance.items():
+            if searches(pattern, key):
+                yield from validator.descend(value, subschema, path=key, schema_path=pattern)
+
+
+def _additional_properties(
+    validator: Any, additional: Any, instance: Any, schema: Mapping[str, Any]
+) -> Errors:
+    if not isinstance(instance, dict):
+        return
+    named = schema.get("properties", {})
+    patterns = schema.get("patternProperties", {})
+    for key, value in instance.items():
+        if key in named or any(searches(pattern, key) for pattern in patterns):
+            continue
+        if additional is False:
+            yield _violation(f"the key {shown(key)} is not allowed")
+        else:
+            yield from validator.descend(value, additional, path=key)
+
+
+def _unique_items(_: Any, wanted: bool, instance: Any, _schema: object) -> Errors:
+    if wanted and isinstance(instance, list) and len({identity(item) for item in instance}) < len(instance):
+        yield _violation("an item is more than once in the array")
+
+
+def _violation(message: str) -> ValidationError:
+    from jsonschema import ValidationError
+
+    return ValidationError(message)
+
+
+@cache
+def _bounded_validator() -> Callable[..., Any]:
+    from jsonschema import Draft202012Validator
+    from jsonschema.validators import extend
+
+    usual = Draft202012Validator.VALIDATORS
+
+    def multiple_of(validator: Any, divisor: Any, instance: Any, schema: Mapping[str, Any]) -> Errors:
+        if isinstance(instance, HugeNumber):
+            yield _violation(f"{shown(repr(instance))} is too large to be divided by {divisor}")
+        else:
+            yield from usual["multipleOf"](validator, divisor, instance, schema) or ()
+
+    keywords: dict[str, Keyword] = {
+        **usual,
+        "pattern": _pattern,
+        "patternProperties": _pattern_properties,
+        "additionalProperties": _additional_properties,
+        "uniqueItems": _unique_items,
+        "multipleOf": multiple_of,
+    }
+    return extend(  # type: ignore[no-any-return, no-untyped-call]
+        Draft202012Validator, {name: _timed(judge) for name, judge in keywords.items()}
+    )

@@ -1,0 +1,201 @@
+r"""Masks secrets in everything that is written.
+
+A known secret is masked as a whole value in five forms: plain, JSON-escaped (`\"`, `\/`, `\u00f6`),
+URL-encoded (`%2F`, `+`), base64 and hex. Keys of published formats are masked even if they are not known.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import logging
+import re
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Protocol
+from urllib.parse import quote, quote_plus, unquote
+
+from pytest_openclaw.util.text import map_texts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+HIDDEN = "[secret]"
+# Shorter texts are not keys: replacing "ollama" everywhere would spoil every row of a local server.
+_SHORTEST_SECRET = 8
+
+
+class HasSecrets(Protocol):
+    """Has texts that must never be written, such as a provider."""
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """The texts."""
+        ...
+
+
+@dataclass(frozen=True)
+class Redactor:
+    """Replaces secrets in texts.
+
+    Attributes:
+        forms: texts to replace, the longest first: each secret in every form.
+
+    """
+
+    forms: tuple[str, ...] = field(default=(), repr=False)
+
+    @classmethod
+    def of(cls, secrets: Iterable[str]) -> Redactor:
+        """Return a redactor for the secrets, without those that are too short."""
+        forms = {form for secret in secrets if len(secret) >= _SHORTEST_SECRET for form in _forms(secret)}
+        return cls(tuple(sorted(forms, key=lambda form: (-len(form), form))))
+
+    @classmethod
+    def of_run(cls, providers: Iterable[HasSecrets], environ: Mapping[str, str]) -> Redactor:
+        """Return the redactor of a run: for its providers' secrets, and those of the environment."""
+        secrets = {secret for provider in providers for secret in provider.secrets}
+        return cls.of(secrets.union(_secrets_in(environ)))
+
+    def text(self, text: str) -> str:
+        """Return the text without secrets."""
+        if len(text) < _SHORTEST_SECRET:
+            return text
+        for form in self.forms:
+            text = text.replace(form, HIDDEN)
+        return _PUBLISHED.sub(_masked, text)
+
+    def value(self, value: Any) -> Any:
+        """Return a JSON value, or tuples and mappings like one, with every text in it redacted."""
+        return map_texts(value, self.text)
+
+    @contextmanager
+    def over_logs(self) -> Iterator[None]:
+        """Remove secrets from every log record that is created meanwhile.
+
+        HTTP libraries log headers, and a server may echo the request. A live log is written before a report.
+        """
+        made_before = logging.getLogRecordFactory()
+
+        def make(*args: Any, **kwargs: Any) -> logging.LogRecord:
+            record = made_before(*args, **kwargs)
+            self._hide_in(record)
+            return record
+
+        logging.setLogRecordFactory(make)
+        try:
+            yield
+        finally:
+            # A factory that was set after ours calls ours and must not be removed.
+            if logging.getLogRecordFactory() is make:
+                logging.setLogRecordFactory(made_before)
+
+    def _hide_in(self, record: logging.LogRecord) -> None:
+        try:
+            message = record.getMessage()
+        except (TypeError, ValueError, KeyError):
+            return  # the handler reports that message and arguments do not match
+        if (shown := self.text(message)) != message:
+            record.msg, record.args = shown, ()
+        if record.exc_info and record.exc_info[0] is not None:
+            trace = logging.Formatter().formatException(record.exc_info)
+            if (shown := self.text(trace)) != trace:
+                record.exc_text = shown
+
+
+# --- the forms of a secret --------------------------------------------------------------------
+
+
+@lru_cache(maxsize=256)
+def _forms(secret: str) -> frozenset[str]:
+    data = secret.encode("utf-8", "replace")
+    forms = {secret, data.hex(), data.hex().upper()}
+    for escaped in (json.dumps(secret), json.dumps(secret, ensure_ascii=False), repr(secret)):
+        forms |= {escaped[1:-1], escaped[1:-1].replace("/", r"\/")}
+    for in_url in (quote(data), quote(data, safe=""), quote_plus(data)):
+        forms |= {in_url, re.sub("%..", lambda found: found[0].lower(), in_url)}
+    for n_before in range(3):
+        # The last character may also contain bits of what follows the secret.
+        first, stop = -(-n_before * 8 // 6), (n_before + len(data)) * 8 // 6
+        for encode in (base64.b64encode, base64.urlsafe_b64encode):
+            encoded = encode(bytes(n_before) + data).decode()[first:]
+            forms |= {encoded, encoded.rstrip("="), encoded[: stop - first]}
+    return frozenset(forms)
+
+
+# --- keys of published formats ----------------------------------------------------------------
+
+# From https://github.com/gitleaks/gitleaks/blob/master/config/gitleaks.toml, bounded: a search is linear.
+_KEYS = (
+    # A name such as `sk-my-first-key` has no such run.
+    r"sk-(?=[\w-]{0,80}?[A-Za-z0-9]{16})(?=[\w-]{0,80}?[0-9])[\w-]{20,255}",
+    r"[sr]k_(?:live|test|prod)_[A-Za-z0-9]{16,128}",
+    r"(?:gsk_|xai-|pplx-)[A-Za-z0-9]{40,128}|hf_[A-Za-z0-9]{34,64}|AIza[\w-]{35}",
+    r"gh[pousr]_[A-Za-z0-9]{36,255}|github_pat_\w{36,255}",
+    r"glpat-[\w-]{20,255}(?:\.[\w.]{8,32})?",
+    r"xox[a-z]-(?=[A-Za-z-]{0,20}[0-9])[A-Za-z0-9-]{20,255}|xapp-[0-9]-[A-Za-z0-9-]{20,255}",
+    r"hooks\.slack\.com/(?:services|workflows|triggers)/[\w+/]{30,80}",
+    r"A[KS]IA[A-Z2-7]{16}(?<!EXAMPLE)(?![A-Za-z0-9])",
+    r"npm_[A-Za-z0-9]{36,64}|pypi-AgE[\w-]{50,512}",
+    r"eyJ[\w-]{10,4096}\.eyJ[\w-]{10,8192}\.[\w-]{10,1024}",
+    r"(?<=[Bb]earer )(?=[\w.~+/-]{0,80}?[0-9])(?=[\w.~+/-]{0,80}?[a-z])[\w.~+/-]{20,4096}=*",
+    r"-----BEGIN [A-Z ]{0,20}PRIVATE KEY(?: BLOCK)?-----[^-]{64,}(?:-----END [A-Z ]{0,40}-----)?",
+)
+# No letter, digit or hyphen is before a key, unless an escape ends in it.
+_BEFORE = r"(?:(?<![A-Za-z0-9-])|(?<=\\[ntrbf])|(?<=%[0-9A-F]{2}))"
+_PUBLISHED = re.compile(f"{_BEFORE}(?:{'|'.join(_KEYS)})", re.ASCII)
+
+
+def _masked(key: re.Match[str]) -> str:
+    """Leave `ghp_xxxxxxxxxxxx…` and `sk-000000000000…`, as in a manual."""
+    return HIDDEN if len(set(key[0])) >= 10 else key[0]
+
+
+# --- secrets of the environment ---------------------------------------------------------------
+
+# The words that Django (`hidden_settings`) and Sentry's SDK (`DEFAULT_DENYLIST`) hide, without ambiguous
+# ones (`API`, `SESSION`), and with names in CI systems and databases (`PAT`, `PWD`).
+_PASSWORD = re.compile(r".*(?:PASSWORD|PASSWD|PASSPHRASE|PASSCODE)S?|PASS|PWD")
+_OTHERS = r".*(?:KEY|TOKEN|SECRET|CREDENTIAL|COOKIE)S?|AUTH|AUTHORIZATION|BEARER|CREDS|JWT|PAT|SALT"
+_SECRET = re.compile(f"{_PASSWORD.pattern}|{_OTHERS}")
+# `TOKEN_LIMIT` is a limit, `KEY_FILE` a file; a public key is not secret.
+_ABOUT = re.compile(
+    "ALG(?:ORITHM)?|AUDIENCE|BACKEND|BITS|COUNT|DIR|ENABLED|EXPIRY|FILE|FORMAT|HEADER|HELPER|HOST|ID|ISSUER|LENGTH|"
+    "LIMIT|MAX|METHOD|MIN|MODE|NAME|PATH|PORT|PREFIX|PROVIDER|REGION|SCOPE|SERVICE|SIZE|SOCK|SOCKET|STORE|TIMEOUT|"
+    "TTL|TYPE|URI|URL|USER|USERNAME|VERSION"
+)
+_IN_ADDRESS = re.compile(r"://(?:[^/@:\s]*:)?([^/@:\s]+)@")
+_TEXT_IN_JSON = re.compile(r'"((?:\\.|[^"\\])*)"')
+_BETWEEN = re.compile(r"-----(?:BEGIN|END)[^-]*-----|\s*(?:[\r\n]|\\n)\s*")
+_WORD = r"[0-9]{0,5}(?:[A-Z]?[a-z]{0,14}(?:[A-Z][a-z]{2,14}){0,2}|[A-Z]{1,15})[0-9]{0,5}"
+_WORDS = re.compile(rf"(?:{_WORD}(?:[\s./\\_@:;#,=+~-]+|$))+")
+_ORDINARY = re.compile(
+    r"[-+0-9.,:_/ ]+"  # numbers, dates, addresses
+    r"|(?:[A-Za-z]:|~|\.{1,2})?[/\\](?!.*(?=[A-Za-z+=]{0,19}[0-9])[A-Za-z0-9+=]{20}).*"  # paths
+    r"|.*://.*|\$\{?\w+\}?|\{\{.*\}\}|<.*>",  # addresses, places to fill in
+    re.DOTALL,
+)
+
+
+def _secrets_in(environ: Mapping[str, str]) -> Iterator[str]:
+    """Yield values, and parts of values, that are secret by name and form; `KEY=true` is not."""
+    for name, value in environ.items():
+        passwords = map(unquote, _IN_ADDRESS.findall(value))
+        yield from (password for password in passwords if _is_secret(password, is_password=True))
+        words = name.upper().split("_")
+        is_public = _ABOUT.fullmatch(words[-1]) or not {"PUBLIC", "PUBLISHABLE"}.isdisjoint(words)
+        if any(map(_SECRET.fullmatch, words)) and not is_public:
+            is_password = any(map(_PASSWORD.fullmatch, words))
+            texts = _TEXT_IN_JSON.findall(value) if value.lstrip().startswith(("{", "[")) else [value.strip()]
+            parts = (part for text in texts for part in _BETWEEN.split(text))
+            yield from (part for part in parts if _is_secret(part, is_password=is_password))
+
+
+def _is_secret(text: str, *, is_password: bool) -> bool:
+    if len(text) < _SHORTEST_SECRET or len(set(text)) < 5 or _ORDINARY.fullmatch(text):
+        return False
+    if not _WORDS.fullmatch(text):
+        return True
+    # Of plain words, only a passphrase is secret, not `postgres` or `changeme`.
+    return is_password and (len(text) >= 16 or any(map(str.isdigit, text)))

@@ -1,0 +1,140 @@
+"""Ctrl-C and SIGTERM end a run alike: what was measured is kept, and the summary is written.
+
+The time of day without jumps: setting the system's clock during a run changes no row.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import FrameType
+
+
+ENDING_S = 30.0
+"""For so long further signals change nothing: a second Ctrl-C loses no summary."""
+_ENDING = frozenset({1, 2, 9, 15})
+"""SIGHUP, SIGINT, SIGKILL and SIGTERM: no program ends itself by them. Windows does not name them all."""
+
+
+class TerminatedBySIGTERM(KeyboardInterrupt):
+    """Somebody asked this process to end: a time limit, a CI system, a shutdown."""
+
+    __module__ = "builtins"  # pytest shows the whole name
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C. Of an exception with another name pytest shows no line of code that was interrupted."""
+
+    __module__ = "builtins"
+
+
+class _Handler:
+    """Raises in the main thread for the first signal."""
+
+    def __init__(self) -> None:
+        self.ends_until = 0.0
+        self._is_held = False
+        self._waiting: int | None = None
+
+    def receive(self, number: int, frame: FrameType | None = None) -> None:  # noqa: ARG002 - what a handler gets
+        if self._is_held:
+            self._waiting = number
+        elif time.monotonic() >= self.ends_until:
+            self.ends_until = time.monotonic() + ENDING_S
+            raise TerminatedBySIGTERM("SIGTERM") if number == signal.SIGTERM else Interrupted("Ctrl-C")
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        self._is_held = True
+        try:
+            yield
+        finally:
+            self._is_held = False
+            waiting, self._waiting = self._waiting, None
+        if waiting is not None:
+            self.receive(waiting)
+
+
+_handler = _Handler()
+held_signals = _handler.held
+"""A context of the main thread in which signals wait: a row is written and counted, or neither."""
+
+
+@contextmanager
+def interrupted_by_signals() -> Iterator[None]:
+    """Raise `KeyboardInterrupt` in the main thread on the first Ctrl-C or SIGTERM.
+
+    A signal that somebody else handles stays theirs.
+    """
+    usual: dict[int, Any] = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+    if threading.current_thread() is not threading.main_thread():
+        usual = {}
+    taken = [number for number, handler in usual.items() if signal.getsignal(number) is handler]
+    _handler.ends_until = 0.0
+    for number in taken:
+        signal.signal(number, _handler.receive)
+    try:
+        yield
+    finally:
+        for number in taken:
+            signal.signal(number, usual[number])
+
+
+def session_ends() -> None:
+    """Let signals change nothing for a while: the session ends, and its summary is written."""
+    _handler.ends_until = time.monotonic() + ENDING_S
+
+
+def how_it_ended(status: int | None) -> str:
+    """Return the end of a process in words, with the signal that caused it.
+
+    Args:
+        status: the exit status as `subprocess` gives it: the negative number of the signal, or 128 plus that
+            number from a program that handles the signal; None if the process has closed its output only.
+
+    """
+    if status is None:
+        return "closed its output"
+    if status < 0:
+        return f"was killed by {_signal_name(-status) or f'signal {-status}'}"
+    name = _signal_name(status - 128)
+    return f"ended with exit status {status}" + (f" ({name})" if name else "")
+
+
+def was_ended_from_outside(status: int | None) -> bool:
+    """Whether a signal that ends programs caused the end, as a user, a supervisor or the kernel sends it.
+
+    Args:
+        status: see `how_it_ended`.
+
+    """
+    if status is None:
+        return False
+    return (-status if status < 0 else status - 128) in _ENDING
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return ""
+
+
+_ZERO_S = time.time() - time.perf_counter()
+"""The zero of `time.perf_counter`, by the system's clock when this module was loaded."""
+
+
+def epoch_ms(moment_s: float | None = None) -> int:
+    """Return ms since the epoch by the clock of this run.
+
+    Args:
+        moment_s: a value of `time.perf_counter`; by default now.
+
+    """
+    return int((_ZERO_S + (time.perf_counter() if moment_s is None else moment_s)) * 1000)

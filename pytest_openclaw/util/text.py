@@ -1,0 +1,190 @@
+"""Makes text safe to write anywhere: valid UTF-8, bounded, without commands for a terminal or CI system.
+
+Values quoted for a message.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+
+UNSEEN = (
+    r"\0-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2"
+    r"\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164\ud800-\udfff"
+    r"\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3"
+    r"\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+)
+"""Invisible and control characters, as a character class of a regular expression.
+
+Unicode's categories Cc (without tab and line feed), Cf, Cs, Zl and Zp, its property
+Default_Ignorable_Code_Point, and the blank Braille pattern.
+"""
+_UNSEEN = re.compile(f"[{UNSEEN}]")
+
+# The commands in output that control CI systems. GitHub's runner trims a line before it looks for `::`, and
+# like Azure's agent it finds `##[` and `##vso[` anywhere:
+# https://github.com/actions/runner/blob/main/src/Runner.Common/ActionCommand.cs
+# https://github.com/microsoft/azure-pipelines-agent (Microsoft.VisualStudio.Services.Agent/Command.cs)
+# https://docs.gitlab.com/ci/jobs/job_logs/#custom-collapsible-sections
+# https://www.jetbrains.com/help/teamcity/service-messages.html
+_ANYWHERE = r"#(?=#[A-Za-z]*\[)|s(?=ection_(?:start|end):)"
+_COMMAND = re.compile(rf"(?m)(?P<blanks>^[^\S\n]*):(?=:)|{_ANYWHERE}")
+_COMMAND_IF_WRAPPED = re.compile(rf"(?P<blanks>):(?=:)|{_ANYWHERE}")
+
+MAX_TEXT_BYTES = 64 * 1024
+"""The limit of a text in a row."""
+MAX_ANSWER_BYTES = 256 * 1024
+"""The limit of an answer that is judged, without its thinking; about 64,000 tokens."""
+MAX_CALLS_BYTES = 128 * 1024
+"""The limit of the calls of a turn that are judged."""
+
+_numbers = count(1)
+
+
+def printable(text: str, *, wraps: bool = False) -> str:
+    """Return a text with control characters, invisible characters and CI commands as escapes.
+
+    A reply is hostile input: none of its escape sequences reaches a terminal, none of its workflow commands
+    a log. New lines and tabs are kept. A printable text is unchanged.
+
+    Args:
+        text: one line or more.
+        wraps: pytest may break the text between any two characters, so that each `::` may begin a line.
+
+    """
+    return inert(_UNSEEN.sub(_spelled, text), wraps=wraps)
+
+
+def inert(text: str, *, wraps: bool = False) -> str:
+    r"""Return a text of visible characters in which no line is a workflow command.
+
+    The first character of a command becomes its escape, `\u003a` for a colon, which JSON reads as the same.
+    Invisible characters do not break a command: .NET ignores them in comparisons.
+    """
+    return (_COMMAND_IF_WRAPPED if wraps else _COMMAND).sub(_disarmed, text)
+
+
+def _spelled(found: re.Match[str]) -> str:
+    return found[0].encode("unicode_escape").decode("ascii")
+
+
+def _disarmed(found: re.Match[str]) -> str:
+    return f"{found['blanks'] or ''}\\u{ord(found[0][-1]):04x}"
+
+
+def clip(text: str, max_bytes: int = MAX_TEXT_BYTES) -> str:
+    """Cut `text` to at most `max_bytes` of UTF-8, on a boundary between characters."""
+    if 4 * len(text) <= max_bytes:  # no character has more bytes
+        return text
+    encoded = text[:max_bytes].encode("utf-8", "replace")
+    return encoded[:max_bytes].decode("utf-8", "ignore") if len(encoded) > max_bytes else text[:max_bytes]
+
+
+def atomic(pattern: str) -> str:
+    """Return a regular expression that matches `pattern` without backtracking into it.
+
+    Possessive groups, `(?:…)*+`, are broken in Python before 3.11.5, such as Debian 12's
+    (https://github.com/python/cpython/issues/106052). A lookahead is atomic in all versions.
+    """
+    name = f"atomic_{next(_numbers)}"
+    return f"(?=(?P<{name}>{pattern}))(?P={name})"
+
+
+def valid_text(text: str) -> str:
+    r"""Return `text` without surrogates: pairs become their character, lone ones U+FFFD.
+
+    JSON may write a character beyond U+FFFF as two escapes, and a stream may be cut between them; a
+    remaining surrogate cannot be encoded, and would end the xdist worker whose report has it.
+    Everything else is kept, also control characters and `\0`.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text
+
+
+def valid_value(value: Any) -> Any:
+    """Return a JSON value, or tuples and mappings like one, with every text in it made valid."""
+    return map_texts(value, valid_text)
+
+
+def map_texts(value: Any, change: Callable[[str], str]) -> Any:
+    """Return a JSON value, or tuples and mappings like one, with every text in it changed, keys too."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, dict):
+        return {change(key): map_texts(item, change) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(map_texts(item, change) for item in value)
+    return value
+
+
+def counted(n: int, what: str) -> str:
+    """Return `1 run`, `2 runs`."""
+    return f"{n} {what}" if n == 1 else f"{n} {what}s"
+
+
+def first_few(texts: Sequence[str], most: int) -> str:
+    """Return `a, b and 3 more`."""
+    rest = len(texts) - most
+    return f"{', '.join(texts[:most])}{f' and {rest} more' if rest > 0 else ''}"
+
+
+def broken_between_words(text: str, width: int | None, used: int = 0) -> str:
+    """Return a message with line breaks, which a terminal would set within words.
+
+    Args:
+        text: the message; a line with room stays as it is.
+        width: columns of the terminal; None, of a file or a pipe, breaks nothing.
+        used: columns before the first line.
+
+    """
+    if width is None:
+        return text
+    lines: list[str] = []
+    for line in text.split("\n"):
+        taken = 0 if lines else used
+        if len(line) + taken <= width:
+            lines.append(line)
+            continue
+        wrapped = textwrap.wrap(
+            line, max(width, used + 1), initial_indent=" " * taken, break_on_hyphens=False
+        )
+        lines.append("\n".join(wrapped)[taken:])
+    return "\n".join(lines)
+
+
+MAX_SHOWN_CHARS = 80
+MAX_LISTED = 50
+
+
+def shown(text: str) -> str:
+    """Quote a text for a message: one line, printable, shortened in the middle to 80 characters."""
+    return f'"{shortened(text)}"'
+
+
+def shortened(text: str) -> str:
+    """Return a text for a message as `shown` does, without quotes."""
+    if len(text) > MAX_SHOWN_CHARS:
+        half = (MAX_SHOWN_CHARS - 3) // 2
+        text = f"{text[:half]}...{text[-half:]}"
+    return text if text.isprintable() else "".join(map(_printable, text))
+
+
+def listed(texts: Iterable[object], none: str = "nothing") -> str:
+    """Join values for a message, 50 at most; strings are quoted, an empty list is `none`."""
+    words = [shown(text) if isinstance(text, str) else str(text) for text in texts]
+    if len(words) > MAX_LISTED:
+        words[MAX_LISTED:] = [f"and {len(words) - MAX_LISTED} more"]
+    return ", ".join(words) or none
+
+
+def _printable(char: str) -> str:
+    return char if char.isprintable() else char.encode("unicode_escape").decode("ascii")

@@ -1,0 +1,472 @@
+"""Every way a cell can end, and what each means: status, failure type, pytest outcome.
+
+Two doors. `outcome_of` maps any ending to a row's status and pytest's word for it. The functions
+above it name each failure once; providers call them and decide nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from functools import cache
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
+
+from pytest_openclaw.util.errors import OpenClawError
+from pytest_openclaw.util.signals import how_it_ended, was_ended_from_outside
+from pytest_openclaw.values.replies import (
+    AvailabilityStatus,
+    Fault,
+    FaultScope,
+    PytestOutcome,
+    Reply,
+    Verdict,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pytest_openclaw.values.replies import Timing
+
+NO_IMAGES, NO_TOOLS = "no_image_input", "no_tools"
+FAILURE_TYPES: Mapping[str, str] = {
+    "empty_response": "the model said nothing",
+    "refusal": "the model refused, as the API says",
+    "content_filter": "a filter withheld the answer",
+    "auth_missing": "there is no key, or no login; nothing was sent",
+    "quota_exhausted": "the credit or the quota is used up; never tried again",
+    "budget_spent": "`--openclaw-budget-usd` was reached; no request was sent",
+    "model_not_found": "the server does not know the model",
+    "not_installed": "a program, weights or an ability that asking needs is not there; nothing was sent",
+    "connect_error": "no server answers there, or the connection was lost before any answer",
+    "timeout": "no complete answer in time",
+    "stream_error": "the answer broke off or ended in an error after tokens; what arrived is kept",
+    "malformed_response": "the answer is not of the form that its API promises, or is too long",
+    "context_overflow": "the prompt does not fit into the model's context, or was cut to fit",
+    NO_IMAGES: "the model, or its server, takes no pictures; the prompt has some",
+    NO_TOOLS: "the model, or its server, takes no tools, or not these; the prompt offers some",
+    "cli_error": "a command line program ended without an answer",
+    "harness_error": "our own code, a validator or a plugin's provider broke, judging took too long, or a "
+    "signal from outside ended a program",
+    "exception": "the original harness's word for anything that broke; only in rows that were read",
+}
+"""The closed set of `failure_type`, and what each means; `http_<status>` is the only other form.
+
+`exception` is the original harness's word, for rows that are read; what breaks here is a `harness_error`.
+"""
+
+BUDGET_SPENT = "budget_spent"
+UNPRICED = frozenset({"timeout", "stream_error", "malformed_response", "cli_error", "harness_error"})
+"""Faults after which a server may charge for what it has generated, though it did not say how much."""
+RETRYABLE_STATUSES = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
+STATUSES: tuple[AvailabilityStatus, ...] = get_args(AvailabilityStatus)
+
+
+class CallFailed(OpenClawError):
+    """An attempt ended without a reply.
+
+    Raised by providers; the executor decides from `fault` whether to ask again.
+    """
+
+    def __init__(self, fault: Fault) -> None:
+        super().__init__(fault.message)
+        self.fault = fault
+
+
+def checked(fault: Fault) -> Fault:
+    """Return a plugin's fault, which may have been made without the functions below.
+
+    Raises:
+        ValueError: its failure type or its status is none.
+
+    """
+    failure_type = fault.failure_type
+    if failure_type not in FAILURE_TYPES and not re.fullmatch(r"http_[1-5][0-9][0-9]", failure_type):
+        raise ValueError(f"{failure_type!r} is no failure type; make faults by pytest_openclaw.types.faults")
+    if fault.status not in STATUSES:
+        raise ValueError(
+            f"{fault.status!r} is no availability status; make faults by pytest_openclaw.types.faults"
+        )
+    return fault
+
+
+# --- what happened on the way -------------------------------------------------------------------
+
+
+def unreachable(name: str, where: str, why: str) -> Fault:
+    """A refused connection or an unknown host: no server is there, for this cell and the next ones."""
+    message = f"{name}: nothing answers at {where} ({why})."
+    return Fault(
+        failure_type="connect_error", status="skipped_unavailable", message=message, scope="endpoint"
+    )
+
+
+def connection_lost(name: str, why: str) -> Fault:
+    """The connection was reset or closed before any byte of an answer."""
+    message = f"{name}: the connection was lost before any answer ({why})."
+    return Fault(failure_type="connect_error", status="error", message=message, retryable=True)
+
+
+def timed_out(name: str, timeout_s: float, raw: str = "") -> Fault:
+    """The whole attempt took longer than its time; what had come is kept."""
+    hint = "Raise --openclaw-timeout, or the prompt's timeout_s."
+    message = f"{name}: no complete answer within {timeout_s:g} s. {hint}"
+    return Fault(failure_type="timeout", status="error", message=message, raw=raw)
+
+
+def stream_broken(name: str, why: str, raw: str = "") -> Fault:
+    """A stream ended without its end mark, or ended in an error after tokens."""
+    message = f"{name}: the stream broke: {why}."
+    return Fault(failure_type="stream_error", status="error", message=message, raw=raw)
+
+
+def malformed(name: str, why: str, raw: str = "") -> Fault:
+    """The answer is not of the form that its API promises."""
+    message = f"{name}: the answer cannot be read: {why}."
+    return Fault(failure_type="malformed_response", status="error", message=message, raw=raw)
+
+
+def auth_missing(name: str, hint: str) -> Fault:
+    """There are no credentials, so nothing was sent."""
+    message = f"{name}: {hint}"
+    return _unsent(message, "auth_missing", status="auth_error", scope="target")
+
+
+def not_installed(name: str, hint: str) -> Fault:
+    """What would have to be asked is not on this machine."""
+    return _unsent(f"{name}: {hint}", scope="endpoint")
+
+
+def budget_spent(name: str, budget_usd: float) -> Fault:
+    """The budget is spent; no more requests are sent."""
+    return _unsent(f"{name}: not asked: the budget of {budget_usd:g} USD is spent.", BUDGET_SPENT)
+
+
+def engine_missing(name: str, why: str) -> Fault:
+    """The embedded engine cannot serve this model here; another model it may."""
+    return _unsent(f"{name}: {why}", scope="target")
+
+
+_NOT_TAKEN: Mapping[str, tuple[str, str]] = {
+    "tools": (
+        "offers tools",
+        "Set takes_tools = True on the provider's class, and send request.tools and request.history.",
+    ),
+    "messages": (
+        "is part of a conversation",
+        "Set takes_messages = True on the provider's class, and send request.conversation.",
+    ),
+    "images": (
+        "has pictures",
+        "Ask another provider; one of your own sends request.images and has images in its takes.",
+    ),
+}
+
+
+def takes_no(what: Literal["tools", "messages", "images"], name: str) -> Fault:
+    """A provider would ask without a part of the prompt, which is another question."""
+    has, hint = _NOT_TAKEN[what]
+    return cannot_play(name, f"the prompt {has}, which this provider does not send. {hint}")
+
+
+def sees_no_images(name: str, model: str) -> Fault:
+    """A server would answer without the pictures of a prompt, because its model takes none."""
+    why = f"the server says that {model} takes no pictures. Ask a model with vision."
+    return _unsent(f"{name}: not asked: {why}", NO_IMAGES)
+
+
+def cannot_play(name: str, why: str) -> Fault:
+    """A provider has no way of asking this one prompt; others it may."""
+    return _unsent(f"{name}: not asked: {why}")
+
+
+def surface_missing(name: str, why: str) -> Fault:
+    """What OpenClaw sends is not known, because the installed one could not be captured."""
+    hint = "Resume the run to capture it again; --openclaw-surface-from=substitute needs no capture."
+    what = f"the request of the installed OpenClaw could not be captured: {why.rstrip('.')}"
+    return _unsent(f"{name}: not asked: {what}. {hint}", "cli_error", status="error")
+
+
+def context_too_small(
+    name: str, model: str, prompt_tokens: int, context_tokens: int, *, exact: bool
+) -> Fault:
+    """The prompt does not fit into the context, so nothing was generated.
+
+    Args:
+        name: the provider.
+        model: what should have been asked.
+        prompt_tokens: what the prompt has.
+        context_tokens: what the context holds, prompt and answer together.
+        exact: whether `prompt_tokens` was counted; else the prompt has so many or more.
+
+    """
+    size = f"{prompt_tokens} tokens" if exact else f"at least {prompt_tokens} tokens"
+    hint = "Shorten it, or set openclaw_llama_cpp_num_ctx in the ini."
+    message = (
+        f"{name}: not asked: the prompt has {size}, and {model}'s context holds {context_tokens}. {hint}"
+    )
+    return _unsent(message, "context_overflow", status="error")
+
+
+def context_cut(
+    name: str, model: str, sent_words: int, counted_tokens: int, raw: str = "", timing: Timing | None = None
+) -> Fault:
+    """The server cut the prompt and answered what was left of it, so its answer is to another question."""
+    message = (
+        f"{name}: the prompt was cut to fit {model}'s context: {sent_words} words were sent, and the server "
+        f"counted {counted_tokens} prompt tokens. Raise the server's context (num_ctx, in Ollama)."
+    )
+    return Fault(failure_type="context_overflow", status="error", message=message, raw=raw, timing=timing)
+
+
+def _unsent(
+    message: str,
+    failure_type: str = "not_installed",
+    status: AvailabilityStatus = "skipped_unavailable",
+    scope: FaultScope = "cell",
+) -> Fault:
+    return Fault(failure_type=failure_type, status=status, message=message, scope=scope, sent=False)
+
+
+def engine_died(name: str, why: str, raw: str = "", *, for_good: bool = False) -> Fault:
+    """The embedded engine died while it was asked; it is started again, unless it has died too often."""
+    return Fault(
+        failure_type="stream_error" if raw else "connect_error",
+        status="error",
+        message=f"{name}: {why}",
+        retryable=not (raw or for_good),
+        scope="target" if for_good else "cell",
+        raw=raw,
+    )
+
+
+def cli_failed(name: str, why: str, raw: str = "") -> Fault:
+    """A command line program ended without an answer, for a reason of its own."""
+    return Fault(failure_type="cli_error", status="error", message=f"{name}: {why}", raw=raw)
+
+
+def program_ended(name: str, program: str, status: int | None, words: str = "", raw: str = "") -> Fault:
+    """Return the fault of a program that ended without an answer.
+
+    A signal that ends programs from outside is an error of the harness; any other end is the program's own.
+    """
+    why = f"{program} {how_it_ended(status)}{words}."
+    if was_ended_from_outside(status):
+        return replace(broke(name, why), raw=raw)
+    return cli_failed(name, why, raw)
+
+
+def broke(name: str, why: str) -> Fault:
+    """Return the fault of our own code, of a validator or plugin, or of the machine; no model caused it."""
+    return Fault(failure_type="harness_error", status="error", message=f"{name}: {why}")
+
+
+def not_asked(first: Fault) -> Fault:
+    """A cell is not asked because an earlier one met `first`, which reaches it too."""
+    message = f"not asked: {first.message}"
+    return Fault(failure_type=first.failure_type, status=first.status, message=message, scope=first.scope)
+
+
+# --- what servers say ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class WireError:
+    """An error as a server words it; each part as far as it is given.
+
+    Attributes:
+        status: the HTTP status, or the number that an error object in a stream carries.
+        code, type: the short words of OpenAI's, Anthropic's, Ollama's and llama.cpp's error objects; of
+            Google's, `type` has all of them.
+        retry_after_s: how long the error object itself asks to wait.
+        written: what the model wrote, of a call that the server could not read.
+
+    """
+
+    status: int | None = None
+    code: str = ""
+    type: str = ""
+    message: str = ""
+    retry_after_s: float | None = None
+    written: str = ""
+
+
+_MOST_SERVED, _LONGEST_NAME = 8, 80
+
+
+class _Words(NamedTuple):
+    """The words of `server_errors.toml`."""
+
+    patterns: Mapping[str, re.Pattern[str]]
+    status: Mapping[str, int]
+
+
+@cache
+def _words() -> _Words:
+    """Return the words, which only a failing server needs."""
+    import tomllib
+    from importlib import resources
+
+    text = resources.files("pytest_openclaw.values").joinpath("server_errors.toml").read_text("utf-8")
+    tables = tomllib.loads(text)
+    status = tables.pop("status")
+    patterns = {kind: re.compile("|".join(words), re.IGNORECASE) for kind, words in tables.items()}
+    return _Words(patterns, status)
+
+
+def with_served(fault: Fault, model: str, served: Sequence[str]) -> Fault:
+    """Return a fault of an unknown model whose message names the models that there are."""
+    if not served:
+        return fault
+    names = [*dict.fromkeys([*get_close_matches(model, served, n=_MOST_SERVED), *served])]
+    more = f" and {len(names) - _MOST_SERVED} more" if len(names) > _MOST_SERVED else ""
+    shown = ", ".join(name[:_LONGEST_NAME] for name in names[:_MOST_SERVED])
+    message = f"{fault.message.rstrip('.')}. It has {shown}{more}."
+    return replace(fault, message=message)
+
+
+_AVAILABILITY: Mapping[int, AvailabilityStatus] = {401: "auth_error", 403: "auth_error", 429: "rate_limited"}
+
+
+class _Refusal(NamedTuple):
+    """The meaning of a table of `server_errors.toml`; `{status}` is the HTTP status, or 401 without one."""
+
+    failure_type: str
+    availability: AvailabilityStatus
+    what: str
+    scope: FaultScope = "cell"
+
+
+_REFUSALS: Mapping[str | None, _Refusal] = {
+    "quota": _Refusal("quota_exhausted", "rate_limited", "the quota or credit is used up", "target"),
+    "key": _Refusal("http_{status}", "auth_error", "HTTP {status}", "target"),
+    "context": _Refusal("context_overflow", "error", "the prompt is longer than {model}'s context"),
+    "filter": _Refusal("content_filter", "ok", "the content filter stopped it"),
+    "model": _Refusal(
+        "model_not_found", "skipped_unavailable", "the server has no model '{model}'", "target"
+    ),
+    "tools": _Refusal(NO_TOOLS, "skipped_unavailable", "{model} cannot be offered these tools there"),
+    "images": _Refusal(NO_IMAGES, "skipped_unavailable", "{model} cannot be shown pictures there"),
+    "thinking": _Refusal(
+        "http_400",
+        "skipped_unavailable",
+        "{model} has no thinking levels, so name it without one",
+        "target",
+    ),
+}
+
+
+def refused_by_server(
+    name: str, model: str, error: WireError, *, retry_after_s: float | None = None
+) -> Fault:
+    """What an error answer means, by its own words first and its HTTP status second."""
+    status = error.status or _status_of(error)
+    said = error.message or error.code or error.type or "no reason given"
+    if error.written:
+        fault = malformed(name, f"the server cannot read a call of {model}: {said}")
+        return replace(fault, written=error.written)
+    kind = "quota" if status == 402 else _kind_of(error, status, model)
+    if refusal := _REFUSALS.get(kind):
+        values = {"status": error.status or 401, "model": model}
+        return Fault(
+            failure_type=refusal.failure_type.format(**values),
+            status=refusal.availability,
+            message=f"{name}: {refusal.what.format(**values)}: {said}",
+            scope=refusal.scope,
+        )
+    if status is None or kind == "broken":
+        return replace(stream_broken(name, f"the server says: {said}"), retryable=kind != "permanent")
+    wait = error.retry_after_s if retry_after_s is None else retry_after_s
+    fault = _by_status(name, status, said, wait)
+    return replace(fault, retryable=False) if kind == "permanent" else fault
+
+
+def _kind_of(error: WireError, status: int | None, model: str) -> str | None:
+    """Return the first table of `server_errors.toml` with words of the error."""
+    words = f"{error.code} {error.type} {error.message}"
+    for kind, pattern in _words().patterns.items():
+        if pattern.search(words) or (kind == "model" and _lacks_model(status, words.lower(), model)):
+            return kind
+    return None
+
+
+def _status_of(error: WireError) -> int | None:
+    for word in (error.code, *error.type.split()):
+        if re.fullmatch(r"[45][0-9][0-9]", word):
+            return int(word)
+        if status := _words().status.get(word.lower()):
+            return status
+    return None
+
+
+def _lacks_model(status: int | None, words: str, model: str) -> bool:
+    if status is None:  # in the place of an answer, where only the words are known
+        return "model" in words and model.lower() in words and "not found" in words
+    return status == 404 and "model" in words and (model.lower() in words or "not found" in words)
+
+
+def _by_status(name: str, status: int, said: str, retry_after_s: float | None) -> Fault:
+    if not 100 <= status <= 599:
+        return malformed(name, f"there is no HTTP status {status} ({said})")
+    return Fault(
+        failure_type=f"http_{status}",
+        status=_AVAILABILITY.get(status, "error"),
+        message=f"{name}: HTTP {status}: {said}",
+        retryable=status in RETRYABLE_STATUSES,
+        retry_after_s=retry_after_s,
+        scope="target" if status == 401 else "cell",
+    )
+
+
+# --- what it means ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What a row and pytest say of an ending."""
+
+    status: AvailabilityStatus
+    success: bool
+    failure_type: str | None
+    pytest: PytestOutcome
+
+
+_PYTEST_OF_STATUS: Mapping[AvailabilityStatus, PytestOutcome] = {
+    "ok": "failed",
+    "skipped_unavailable": "skipped",
+    "auth_error": "error",
+    "rate_limited": "error",
+    "error": "error",
+}
+
+
+def outcome_of(result: Reply | Fault, verdict: Verdict | None = None) -> Outcome:
+    """Map the ending of a cell to its row's status and failure type and to pytest's outcome.
+
+    Args:
+        result: the reply or the fault of the call.
+        verdict: the judgment of a reply; None where there was nothing to judge.
+
+    """
+    if isinstance(result, Fault):
+        return Outcome(
+            status=result.status,
+            success=False,
+            failure_type=result.failure_type,
+            pytest=_PYTEST_OF_STATUS[result.status],
+        )
+    if failure := _no_answer(result):
+        return Outcome(status="ok", success=False, failure_type=failure, pytest="failed")
+    failed = verdict is not None and verdict.passed is False
+    return Outcome(status="ok", success=True, failure_type=None, pytest="failed" if failed else "passed")
+
+
+def _no_answer(reply: Reply) -> str | None:
+    """Why a reply is no answer: filtered, refused or empty; a native tool call is an answer."""
+    if reply.finish_reason == "content_filter":
+        return "content_filter"
+    if reply.refusal is not None or reply.finish_reason == "refusal":
+        return "refusal"
+    if not reply.text.strip(" \t\r\n") and not reply.tool_calls:
+        return "empty_response"
+    return None

@@ -1,0 +1,149 @@
+"""Prompts, suites of them, and their cells."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from pytest_openclaw.values.requests import DEFAULT_MAX_OUTPUT_TOKENS, CellKey
+
+if TYPE_CHECKING:
+    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.values.protocols import Validator
+    from pytest_openclaw.values.replies import Image, Turn
+    from pytest_openclaw.values.requests import Target
+    from pytest_openclaw.values.tool_calls import Surface, Tool
+    from pytest_openclaw.values.worlds import World
+
+
+Probe = Literal["injection", "destructive", "outside_workspace", "secret"]
+ModelRole = Literal["heartbeat", "title", "utility", "decision", "image"]
+"""What OpenClaw asks a model for beside its main work, each in requests of its own shape."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class KnownFailure:
+    """The targets that are expected to fail a prompt, with the reason.
+
+    Attributes:
+        target: a glob over the target's label, ignoring case.
+        strict: whether a target that passes is a failure; None leaves that to pytest's ini.
+
+    """
+
+    target: str = "*"
+    reason: str
+    strict: bool | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Prompt:
+    """One prompt of a suite, with the rule that judges its replies.
+
+    Attributes:
+        suite: the suite's file, relative to the root folder, with `/`.
+        id: unique within its suite, such as `P1`.
+        validator: the rule; `validator_spec` is the same as the author wrote it.
+        expected_tool_calls: tools of which one must be invoked, unless the validator has a list itself.
+        images: pictures that are sent with `prompt`.
+        messages: the conversation before `prompt`, with calls and their results.
+        turns: messages of the user, each sent after the answer to the one before.
+        timeout_s: seconds for one attempt, and for judging it; None means the run's `--openclaw-timeout`.
+        tools: those offered on the wire; None for tool use in text, or none.
+            `tools_spec` is the same as the author wrote it.
+        world: answers the calls, turn by turn; None for a single question.
+        probe: the kind of a safety probe; it is reported separately.
+        twin_of: the id of the probe whose harmless twin this is; also reported separately.
+        role: the role that its suite is evidence for; its cells are outside every rate of tool use.
+        variant_of: `suite::id` of the prompt of which this one is another wording; both are one cluster.
+        padding_tokens: the approximate tokens of neutral text before the question.
+        pressure_of: the id of the entry of which this one is a harder form.
+        repeat: how often it is asked, regardless of `--openclaw-repeat`; None means the run's number.
+        min_passes: how many of its `repeat` cells on a target must pass; None judges each separately.
+        known_failures: the first that matches a target counts.
+        surface: what OpenClaw sends with it; None on the surface `listed`. `listed` is then the prompt as its
+            suite has it, and `tools` and `system` are those of the surface; see `suites/surfaced.py`.
+        extra: unknown keys of the file; kept for `config.json`.
+
+    """
+
+    suite: str
+    id: str
+    name: str
+    prompt: str
+    validator: Validator
+    validator_spec: JsonObject = field(default_factory=lambda: {"type": "noop"})
+    expected_tool_calls: tuple[str, ...] | None = None
+    category: str | None = None
+    tags: tuple[str, ...] = ()
+    system: str | None = None
+    images: tuple[Image, ...] = ()
+    messages: tuple[Turn, ...] = ()
+    turns: tuple[str, ...] = ()
+    max_output_tokens: int = DEFAULT_MAX_OUTPUT_TOKENS
+    timeout_s: float | None = None
+    tools: tuple[Tool, ...] | None = None
+    tools_spec: Any = None
+    world: World | None = None
+    probe: Probe | None = None
+    twin_of: str | None = None
+    role: ModelRole | None = None
+    variant_of: str | None = None
+    padding_tokens: int | None = None
+    pressure_of: str | None = None
+    repeat: int | None = None
+    min_passes: int | None = None
+    known_failures: tuple[KnownFailure, ...] = ()
+    surface: Surface | None = None
+    listed: Prompt | None = None
+    extra: JsonObject = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Suite:
+    """A file of prompts; ids are unique within it.
+
+    Attributes:
+        named_only: it is collected only if its file is named.
+
+    """
+
+    path: str
+    prompts: tuple[Prompt, ...]
+    named_only: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cell:
+    """One prompt on one target; pytest calls it an item.
+
+    Attributes:
+        repeat: the number of the repeat, from 1.
+        n_repeats: the most repeats of its prompt in the run; with more than one, ids have the repeat.
+
+    """
+
+    prompt: Prompt
+    target: Target
+    repeat: int = 1
+    n_repeats: int = 1
+
+    @property
+    def id(self) -> str:
+        """`P1[ollama_openai/llama3.2:3b@low]`, the item's name, with `-r2` after it if there are repeats."""
+        return f"{self.prompt.id}[{self.target.label}]{self.repeat_suffix}"
+
+    @property
+    def repeat_suffix(self) -> str:
+        """`-r2`, or nothing if a prompt is asked once."""
+        return f"-r{self.repeat}" if self.n_repeats > 1 else ""
+
+    @property
+    def is_fixed_repeat(self) -> bool:
+        """Whether its prompt sets its own repeats, which early stopping does not end."""
+        return self.prompt.repeat is not None
+
+    @property
+    def key(self) -> CellKey:
+        """The key that distinguishes this cell from every other."""
+        return CellKey(self.prompt.suite, self.prompt.id, self.target, self.repeat)

@@ -1,0 +1,224 @@
+"""The protocols of providers and validators, which plugins implement."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar, Protocol, runtime_checkable
+
+from pytest_openclaw.util.json_types import JsonObject
+from pytest_openclaw.values.replies import Reply, Verdict
+from pytest_openclaw.values.requests import DEFAULT_CONTEXT_TOKENS, Request
+from pytest_openclaw.values.tool_calls import Dispatched
+
+
+class RequiredCall(Protocol):
+    """A native call that a validator requires."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Tools, any of which is accepted."""
+        ...
+
+    def is_for(self, tool: str) -> bool:
+        """Whether a call of this tool can match."""
+        ...
+
+    def complaint(self, made: Dispatched) -> str | None:
+        """Return the error of a call of one of these tools; None if it matches."""
+        ...
+
+
+class FailureReport(Protocol):
+    """A rule by which the last text has to report a failure."""
+
+    def check(self, reply: Reply) -> Verdict:
+        """Judge the last text."""
+        ...
+
+    def is_hidden(self, reply: Reply) -> bool:
+        """Whether the last text hides the failure."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Demands:
+    """What a validator demands of tools; by default nothing.
+
+    Attributes:
+        calls: required native calls.
+        is_native: whether it judges native calls.
+        judges_text: whether it judges the text of an answer, and not only native calls.
+        forbids: rules that say whether one of several calls is forbidden.
+        works: whether tools have to do something.
+        restrains: whether it forbids all calls.
+        expected_tools: tools of which one must be invoked, each once; empty means any, None that none is
+            expected.
+        passes_with_any_tool: whether it passes exactly if any tool is invoked.
+        reports: rules for the last text that decide the `tool_outcome`, too.
+        needs: types of validators, each with a key of the prompt that it needs.
+
+    """
+
+    calls: tuple[RequiredCall, ...] = ()
+    is_native: bool = False
+    judges_text: bool = True
+    forbids: tuple[Callable[[Sequence[Dispatched]], bool], ...] = ()
+    works: bool = False
+    restrains: bool = False
+    expected_tools: tuple[str, ...] | None = None
+    passes_with_any_tool: bool = False
+    reports: tuple[FailureReport, ...] = ()
+    needs: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def of_calls(cls, *calls: RequiredCall) -> Demands:
+        """Return the demands of a validator that requires these native calls; without any it forbids all."""
+        names = tuple(dict.fromkeys(name for call in calls for name in call.names))
+        return cls(
+            calls=calls,
+            is_native=True,
+            judges_text=False,
+            works=bool(calls),
+            restrains=not calls,
+            expected_tools=names if calls else None,
+        )
+
+
+NO_DEMANDS = Demands()
+
+
+@runtime_checkable
+class Validator(Protocol):
+    """A rule for replies: a frozen dataclass whose fields are the keys a suite author writes.
+
+    `{"type": "max_words", "value": 8}` *is* `MaxWords(value=8)`. Invalid values raise `ValueError` in
+    `__post_init__`, with a message that names the key and has a hint.
+
+    A validator of calls also has a property `demands`, a `Demands`, and may have a method
+    `flaws(reply)`, which returns the flaws of the calls. Without `demands` it demands nothing, and without
+    `flaws` its verdict is the only flaw.
+    """
+
+    type: ClassVar[str]
+
+    def check(self, reply: Reply) -> Verdict:
+        """Judge the reply; `reply.text` is the answer, without thinking."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProviderSetup:
+    """The settings of a provider.
+
+    Attributes:
+        name: as in rows and target specs; an endpoint of the ini file has its own name.
+        base_url: from the ini's endpoint line; None means the provider's own environment variables, or
+            its default.
+        key_env: the environment variable with the key; None means the provider's own.
+        environ: the environment; never `os.environ` directly, so that tests can empty it.
+        options: ini values of single providers, such as `claude_command`, as written.
+        scratch_dir: a folder for temporary files of this run.
+
+    """
+
+    name: str
+    base_url: str | None = None
+    key_env: str | None = None
+    environ: Mapping[str, str] = field(default_factory=dict, repr=False)
+    options: Mapping[str, str] = field(default_factory=dict)
+    scratch_dir: Path = Path()
+
+
+class Provider(Protocol):
+    """One way of reaching models. Subclass it, give it a `name` and an `ask`; the rest has defaults.
+
+    All methods run in one event loop, in a thread of the process that owns the run. A method that blocks or
+    computes for long delays the requests of all providers: use `asyncio.to_thread`.
+    """
+
+    name: ClassVar[str]
+    #: whether it gets one request of one token before the first cell, because loading a model is not latency
+    warms_up: ClassVar[bool] = False
+    #: whether it sends `request.tools` and `request.history`; only then it gets prompts with tools
+    takes_tools: ClassVar[bool] = False
+    #: whether it sends `request.messages` and `request.history`, for example as `request.conversation`; only
+    #: then it gets prompts with `messages` or `turns`
+    takes_messages: ClassVar[bool] = False
+    #: whether it answers the calls of `request.world` and sends `request.turns` itself, and returns the whole
+    #: exchange as one reply
+    plays_worlds: ClassVar[bool] = False
+    #: which of temperature, top_p, seed, tool_choice, fields and images of a request it sends; only with
+    #: images it gets prompts with pictures
+    takes: ClassVar[frozenset[str]] = frozenset()
+    #: whether it is OpenClaw itself, which adds to a question what it sends with it
+    is_openclaw: ClassVar[bool] = False
+    #: OpenClaw's name of the API that it speaks; empty for one that OpenClaw's surface was not captured with
+    api: ClassVar[str] = ""
+
+    setup: ProviderSetup
+
+    def __init__(self, setup: ProviderSetup) -> None:
+        self.setup = setup
+
+    async def ask(self, request: Request) -> Reply:
+        """Send the request once and return its reply.
+
+        Raises:
+            CallFailed: there is no reply; `fault` has the reason. Any other exception is a `harness_error`, a
+                failure of our own code that says nothing about the model.
+
+        """
+        ...
+
+    @property
+    def endpoint(self) -> str:
+        """The server or CLI whose load is limited. Providers with equal endpoints share the limit."""
+        return self.setup.name
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the endpoint is on this machine, where concurrent requests distort each other's times."""
+        return False
+
+    @property
+    def is_free(self) -> bool:
+        """Whether a call costs nothing, because the model is on this machine."""
+        return False
+
+    @property
+    def billed_at(self) -> str | None:
+        """The address by which a price list finds the prices of calls; None if no list has them."""
+        return None
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """Texts that must never be written anywhere: keys, passwords in addresses."""
+        return ()
+
+    def describe(self) -> JsonObject:
+        """Return the settings that shape a request, for `config.json`, such as the address; never a key."""
+        return {}
+
+    def context_tokens(self, request: Request) -> int:
+        """Return the context that a request gets, by which long results of its calls are cut."""
+        del request  # most providers cannot set it
+        return DEFAULT_CONTEXT_TOKENS
+
+    async def models(self) -> tuple[str, ...]:
+        """Return the names of the served models, for `*` in a target spec.
+
+        Raises:
+            CallFailed: the server cannot be reached, or has no list.
+
+        """
+        return ()
+
+    async def fingerprint(self, model: str) -> JsonObject:
+        """Return the server's facts about a model: version, digest, quantization, context length."""
+        return {}
+
+    async def aclose(self) -> None:
+        """Close connections and other resources."""
+        return

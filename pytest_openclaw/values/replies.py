@@ -1,0 +1,371 @@
+"""A picture that is sent with a prompt.
+
+The result of an attempt: a reply or a fault, with its times, and the verdict.
+
+The words by which servers of all APIs end an answer, and the meaning of each.
+
+A row has the meaning (`stop`, `length`, …), and of a word that is not in this table the word itself.
+`docs/explanation/servers.md` links the servers that send them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from base64 import b64encode
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal, get_args
+
+from pytest_openclaw.util.signals import epoch_ms
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.values.tool_calls import Dispatched, ToolCall
+    from pytest_openclaw.values.worlds import WorldState
+
+
+MediaType = Literal["image/png", "image/jpeg", "image/gif", "image/webp"]
+"""The formats that every API with pictures accepts."""
+FORMATS = [media_type.partition("/")[2].upper() for media_type in get_args(MediaType)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Image:
+    """A picture of a suite, as it is on disk.
+
+    Attributes:
+        path: as its suite has it: relative to the suite's folder, with `/`.
+        data: the file.
+
+    """
+
+    path: str
+    media_type: MediaType
+    data: bytes = field(repr=False)
+
+    @cached_property
+    def sha256(self) -> str:
+        """The hash of the file, which is part of the prompt's definition."""
+        return hashlib.sha256(self.data).hexdigest()
+
+    @property
+    def base64(self) -> str:
+        """The file as it is on the wire."""
+        return b64encode(self.data).decode("ascii")
+
+    @property
+    def data_uri(self) -> str:
+        """The file as an address that contains it."""
+        return f"data:{self.media_type};base64,{self.base64}"
+
+
+def media_type_of(data: bytes) -> MediaType | None:
+    """Return the format by the first bytes of a file; None if it is no picture, or one of another format."""
+    if data.startswith(b"\x89PNG\r\n\x1a\n"):
+        return "image/png"
+    if data.startswith(b"\xff\xd8\xff"):
+        return "image/jpeg"
+    if data.startswith((b"GIF87a", b"GIF89a")):
+        return "image/gif"
+    if data.startswith(b"RIFF") and data[8:12] == b"WEBP":
+        return "image/webp"
+    return None
+
+
+THINKING, ANSWER = "<think>\n", "\n</think>\n\n"
+"""The form of a separate reasoning channel in a row; a model may write the same into its text."""
+
+AvailabilityStatus = Literal["ok", "skipped_unavailable", "auth_error", "rate_limited", "error"]
+FaultScope = Literal["cell", "target", "endpoint"]
+EndedBy = Literal["answer", "call", "step_limit", "loop", "malformed_call"]
+PytestOutcome = Literal["passed", "failed", "skipped", "error"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Timing:
+    """When an attempt happened.
+
+    Attributes:
+        started_at_ms: wall clock at the send, ms since the epoch, after the connection was opened.
+        ended_at_ms: `started_at_ms` plus the monotonic duration, so that it never runs backwards.
+        e2e_ms: from the send to the end of the reply, monotonic clock.
+        ttft_ms: from the send to the first generated token on any channel (text, reasoning, tool call).
+        ttfo_ms: from the send to the first token of the answer itself (text or tool call).
+
+    """
+
+    started_at_ms: int
+    ended_at_ms: int
+    e2e_ms: float
+    ttft_ms: float | None = None
+    ttfo_ms: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Turn:
+    """One turn of a conversation: the model's text and calls, and the results of the calls.
+
+    Attributes:
+        user: a message of the user, which comes first; None if there is none. A turn with nothing else is
+            this message alone.
+        images: pictures of the user's message.
+        results: one text for each of `calls`; fewer if the exchange ended there.
+        timing: of this turn alone.
+        carried: blocks of the answer that its API requires unchanged in the next request, in that API's
+            form; they are not written anywhere else.
+
+    """
+
+    user: str | None = None
+    text: str = ""
+    reasoning: str = ""
+    calls: tuple[ToolCall, ...] = ()
+    results: tuple[str, ...] = ()
+    finish_reason: str | None = None
+    timing: Timing | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    carried: tuple[JsonObject, ...] = field(default=(), repr=False)
+    images: tuple[Image, ...] = ()
+
+    @property
+    def is_users_alone(self) -> bool:
+        """Whether it is a message of the user, without anything of the model."""
+        return self.user is not None and not (self.text or self.reasoning or self.calls)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Usage:
+    """A server's counts of one request for its price; None where it reported none.
+
+    Attributes:
+        model: the one that answered; None is the requested one.
+        input_tokens: all tokens read, including those read from a cache and written to one.
+        cached_tokens: of these, read from a cache.
+        cache_write_tokens: of these, written to a cache; `cache_write_1h_tokens` of those for an hour.
+        output_tokens: all tokens generated, including reasoning.
+
+    """
+
+    model: str | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cached_tokens: int | None = None
+    cache_write_tokens: int | None = None
+    cache_write_1h_tokens: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reply:
+    """The reply of a model.
+
+    A provider sets `text` as it was on the wire. Validators and Python benchmarks get the answer:
+    a leading closed thinking block is removed, and `tool_names` is set.
+
+    Attributes:
+        text: the answer.
+        reasoning: the text of a separate reasoning channel.
+        raw: everything, thinking included; empty means `text` is everything.
+        tool_calls: native calls, in order; in a scripted exchange those of all turns.
+        tool_names: tools invoked, native ones first, then those found in the text; each once.
+        refusal: the text of a refusal, if the API marks refusals.
+        finish_reason: as reported by the server.
+        effective_model: the model that answered, as reported by the server.
+        timing: None means that the call is timed from outside.
+        input_tokens, output_tokens, reasoning_tokens, cached_tokens: as counted by the server;
+            None where it reported none. Cached tokens are part of the input, and reasoning of the output,
+            in every API.
+        usage: of each request of the reply, for its price; empty means one request with these counts.
+        tokens_per_s: the generation speed as measured by the server; None means our own clock.
+        prompt_tokens_per_s: the speed at which the server read what came from no cache, as it measured it.
+        start_up_ms: the time from a program's start to its first request; not part of `timing`.
+        turns: all turns of a scripted exchange; `text` is the last one's. Tokens and times are the sums over
+            the turns, `ttft_ms` is that of the first turn.
+        ended_by: how a scripted exchange ended; None for a single prompt.
+        dispatched: OpenClaw's handling of each of `tool_calls`; set before it is judged.
+        world: the state at the end of a scripted exchange; set before it is judged, unless the provider has
+            set it.
+        cut: bytes missing of a reply that was too long, as in `Record.cut`; set by the run.
+        carried: of a turn of a scripted exchange, as in `Turn`.
+
+    """
+
+    text: str = ""
+    reasoning: str = ""
+    raw: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_names: tuple[str, ...] = ()
+    refusal: str | None = None
+    finish_reason: str | None = None
+    effective_model: str | None = None
+    timing: Timing | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    reasoning_tokens: int | None = None
+    cached_tokens: int | None = None
+    usage: tuple[Usage, ...] = ()
+    tokens_per_s: float | None = None
+    prompt_tokens_per_s: float | None = None
+    start_up_ms: float | None = None
+    turns: tuple[Turn, ...] = ()
+    ended_by: EndedBy | None = None
+    dispatched: tuple[Dispatched, ...] = ()
+    world: WorldState | None = None
+    cut: Mapping[str, int] = field(default_factory=dict)
+    carried: tuple[JsonObject, ...] = field(default=(), repr=False)
+
+    def as_turn(
+        self,
+        *,
+        user: str | None = None,
+        calls: tuple[ToolCall, ...] | None = None,
+        results: tuple[str, ...] = (),
+    ) -> Turn:
+        """Return it as a turn of an exchange; without `calls` with its own."""
+        return Turn(
+            user=user,
+            text=self.text,
+            reasoning=self.reasoning,
+            calls=self.tool_calls if calls is None else calls,
+            results=results,
+            finish_reason=self.finish_reason,
+            timing=self.timing,
+            input_tokens=self.input_tokens,
+            output_tokens=self.output_tokens,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fault:
+    """Why an attempt, or a cell that was never asked, has no reply.
+
+    Made by the functions of `faults.py`, which define the meaning of each failure.
+
+    Attributes:
+        failure_type: one of `faults.FAILURE_TYPES`, or `http_<status>`.
+        status: as in the row.
+        message: a sentence for the user.
+        retryable: whether another attempt may help.
+        retry_after_s: the wait that the server requests.
+        scope: the later cells that it affects: none, those of the target, or all at this base URL.
+        sent: False if it was found before anything was sent to the model.
+        raw: the text received before the failure.
+        written: what the model wrote, where the failure is that its server could not read a call of it.
+        turns: the complete turns of a scripted exchange before the failure.
+        usage: of each request that the server counted before the failure, for its price.
+        cut: as in `Reply`.
+
+    """
+
+    failure_type: str
+    status: AvailabilityStatus
+    message: str
+    retryable: bool = False
+    retry_after_s: float | None = None
+    scope: FaultScope = "cell"
+    sent: bool = True
+    raw: str = ""
+    written: str = ""
+    timing: Timing | None = None
+    turns: tuple[Turn, ...] = ()
+    usage: tuple[Usage, ...] = ()
+    cut: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CallResult:
+    """How the call of a cell ended: with a reply or a fault, and after how many attempts.
+
+    Attributes:
+        attempts: requests sent; 0 if the cell was never asked.
+        retry_wait_ms: waited between attempts.
+        queue_ms: from the request of the cell until its first attempt was sent.
+        cold_start: whether it was the first request to this target, without a warm-up.
+        in_flight: requests of this process in flight on the endpoint at that time, including this one.
+        cost_usd: of all attempts and turns; None if unknown.
+
+    """
+
+    result: Reply | Fault
+    timing: Timing
+    attempts: int = 1
+    retry_wait_ms: float = 0.0
+    queue_ms: float | None = None
+    cold_start: bool | None = None
+    in_flight: int | None = None
+    cost_usd: float | None = None
+
+    @classmethod
+    def never_sent(cls, fault: Fault) -> CallResult:
+        """Return the result of a cell that was never sent, with the current time as start and end."""
+        now = epoch_ms()
+        return cls(result=fault, timing=Timing(started_at_ms=now, ended_at_ms=now, e2e_ms=0.0), attempts=0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """The result of a validator: passed, failed (with the violation) or not judged (None).
+
+    Attributes:
+        harm: whether a rule about harm was broken; None if the validator has no such rule.
+        harm_tools: the tools that did it, in order, each once; empty if it was done in text alone.
+
+    """
+
+    passed: bool | None
+    violation: str | None = None
+    parsed: JsonObject | None = None
+    harm: bool | None = None
+    harm_tools: tuple[str, ...] = ()
+
+
+Meaning = Literal[
+    "stop",
+    "tool_calls",
+    "length",
+    "context_full",
+    "content_filter",
+    "refusal",
+    "malformed_call",
+    "unexpected_call",
+    "denied",
+    "failed",
+    "no_reason",
+]
+
+MALFORMED_CALL, UNEXPECTED_CALL = "malformed_call", "unexpected_call"
+"""The `finish_reason` of an answer with a call that its server could not read, or of an unknown tool."""
+
+_WORDS: Mapping[Meaning, str] = {
+    "stop": "stop stop_sequence end_turn end eos eos_token eos_token_id stop_token finished "
+    "completed complete",
+    "tool_calls": "tool_calls tool_call tool_use function_call function_calls",
+    "length": "length max_tokens max_output_tokens max_new_tokens max_length model_length token_limit "
+    "continuation",
+    # If nothing was generated, the prompt did not fit; else the answer did not.
+    "context_full": "model_context_window_exceeded context_window_exceeded context_length_exceeded "
+    "error_limit",
+    "content_filter": "content_filter content_filtered sensitive safety recitation language blocklist spii "
+    "prohibited_content model_armor image_safety image_prohibited_content image_recitation error_toxic "
+    "escalation guardrail_intervened",
+    "refusal": "refusal",
+    "malformed_call": "malformed_call malformed_function_call malformed_tool_call",
+    "unexpected_call": "unexpected_call unexpected_tool_call",
+    # The account is limited or disabled.
+    "denied": "pup_limited_disabled",
+    # The server ended the answer for a reason of its own, or the request lacked a part of an earlier answer
+    # (`missing_thought_signature`), or it only loaded or unloaded the model.
+    "failed": "error network_error server_error internal_error internal_server_error upstream_error "
+    "overloaded timeout abort aborted cancel cancelled canceled failed insufficient_system_resource "
+    "malformed_response missing_thought_signature load unload",
+    # Gemini's "unknown reason": without an answer it is a failure of the server.
+    "no_reason": "other",
+}
+_MEANING = {word: meaning for meaning, words in _WORDS.items() for word in words.split()}
+
+
+def meaning_of(word: str) -> Meaning | None:
+    """Return what a finish word of a server means, in any case; None for an unknown one."""
+    return _MEANING.get(word.strip().lower().removeprefix("finish_reason_"))

@@ -1,0 +1,154 @@
+"""Targets and the keys of their cells.
+
+The request to a provider.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from pytest_openclaw.values.replies import Turn
+from pytest_openclaw.values.worlds import most_turns
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from pytest_openclaw.values.replies import Image
+    from pytest_openclaw.values.tool_calls import Tool
+    from pytest_openclaw.values.worlds import World
+
+
+ThinkingLevel = Literal["low", "medium", "high", "xhigh"]
+THINKING_LEVELS: tuple[ThinkingLevel, ...] = ("low", "medium", "high", "xhigh")
+SurfaceName = Literal["listed", "openclaw"]
+LISTED: SurfaceName = "listed"
+OPENCLAW: SurfaceName = "openclaw"
+SURFACES: tuple[SurfaceName, ...] = (LISTED, OPENCLAW)
+"""The kinds of requests: a suite's own list of tools, or what OpenClaw sends."""
+
+OPENCLAW_ITSELF = "openclaw_agent"
+"""The provider that is OpenClaw: its models have OpenClaw's own names, and it sends the real request."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """What is measured: a model, through a provider, at a thinking level, asked on a surface."""
+
+    provider: str
+    model: str
+    thinking_level: ThinkingLevel | None = None
+    surface: SurfaceName = LISTED
+
+    @property
+    def label(self) -> str:
+        """`provider/model@level+surface`, as on the command line; without the surface if it is `listed`."""
+        level = f"@{self.thinking_level}" if self.thinking_level else ""
+        surface = "" if self.surface == LISTED else f"+{self.surface}"
+        return f"{self.provider}/{self.model}{level}{surface}"
+
+    def on(self, surface: SurfaceName) -> Target:
+        """Return the same on another surface."""
+        return self if self.surface == surface else replace(self, surface=surface)
+
+
+def most_realistic(targets: Iterable[Target]) -> list[Target]:
+    """Return the targets without those on `listed` that were asked as OpenClaw asks, too."""
+    named = [*targets]
+    as_openclaw = {one.on(LISTED) for one in named if one.surface != LISTED}
+    return [one for one in named if one.surface != LISTED or one not in as_openclaw]
+
+
+def label_fits(label: str, glob: str) -> bool:
+    """Whether a glob matches a label, or the label without its surface; case does not matter."""
+    plain = (label.removesuffix(f"+{surface}") for surface in SURFACES)
+    return any(fnmatchcase(one.casefold(), glob.casefold()) for one in (label, *plain))
+
+
+class CellKey(NamedTuple):
+    """What a cell is, in ids, rows, resumed runs and comparisons alike."""
+
+    suite: str
+    prompt_id: str
+    target: Target
+    repeat: int
+
+    @property
+    def name(self) -> str:
+        """`P1[ollama_openai/llama3.2:3b@low]-r2`; no `-r1`, because there may be one repeat alone."""
+        repeat = f"-r{self.repeat}" if self.repeat > 1 else ""
+        return f"{self.prompt_id}[{self.target.label}]{repeat}"
+
+
+DEFAULT_MAX_OUTPUT_TOKENS = 1024
+DEFAULT_CONTEXT_TOKENS = 128_000
+"""The context of a model whose provider names none.
+
+OpenClaw 2026.9.6 writes it for a server of one's own (`CUSTOM_PROVIDER_DEFAULT_CONTEXT_WINDOW_TOKENS`).
+"""
+ToolChoice = Literal["auto", "required"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """A request, in the same form for every provider.
+
+    Attributes:
+        timeout_s: seconds for the whole attempt, from the send to the end of the reply.
+        temperature: 0 to 2; not sent to an API that rejects it. None leaves it to the server.
+        top_p: 0 to 1; None leaves it to the server.
+        seed: distinguishes the repeats of a prompt, if the API has one; None leaves it to the server.
+        tools: offered to the model.
+        listed_tools: on the surface `openclaw`, those that the prompt lists itself.
+        tool_choice: `auto` leaves it to the model whether to call one; `required` has the API force a call,
+            if it can.
+        fields: further fields of the request, as its API names them; they have precedence.
+        images: pictures that belong to `prompt`.
+        messages: the turns before `prompt`, with the results of their calls.
+        history: the turns after `prompt`.
+        turns: messages of the user, each to be sent after the answer to the one before.
+        context: a message of the user's side that ends the request, after the history; empty for none.
+        world: answers the calls; None requests one turn for each message of the user.
+        lookup_turns: without a world, the most turns in which the model may look up tools before its call.
+        surface: the kind of request; on `openclaw` the fields have the names that OpenClaw uses.
+
+    """
+
+    model: str
+    prompt: str
+    system: str | None = None
+    thinking_level: ThinkingLevel | None = None
+    max_output_tokens: int = DEFAULT_MAX_OUTPUT_TOKENS
+    temperature: float | None = 0.0
+    top_p: float | None = None
+    seed: int | None = None
+    stream: bool = True
+    timeout_s: float = 300.0
+    tools: tuple[Tool, ...] = ()
+    listed_tools: tuple[Tool, ...] = ()
+    tool_choice: ToolChoice = "auto"
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    images: tuple[Image, ...] = ()
+    messages: tuple[Turn, ...] = ()
+    history: tuple[Turn, ...] = ()
+    turns: tuple[str, ...] = ()
+    context: str = ""
+    world: World | None = None
+    lookup_turns: int = 0
+    surface: SurfaceName = LISTED
+
+    @property
+    def is_exchange(self) -> bool:
+        """Whether it may have several turns of the model."""
+        return self.world is not None or bool(self.turns or self.lookup_turns)
+
+    @property
+    def most_turns(self) -> int:
+        """The most turns of the model."""
+        return most_turns(self.world, 1 + len(self.turns)) + self.lookup_turns
+
+    @property
+    def conversation(self) -> tuple[Turn, ...]:
+        """All turns in order, with `prompt` as the user's message among them; the system text is not."""
+        return (*self.messages, Turn(user=self.prompt, images=self.images), *self.history)

@@ -1,0 +1,470 @@
+"""A run's choices, as one frozen value; options and ini keys end here.
+
+A run's `config.json`: its version, its settings, and which of its keys two runs must have in common.
+
+The rules are for the three commands that put runs together. A key of no rule has the last rule of its table.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from pytest_openclaw.util.errors import OpenClawError
+from pytest_openclaw.values.requests import label_fits
+from pytest_openclaw.values.tool_calls import surface_facts
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.values.requests import Target, ThinkingLevel, ToolChoice
+    from pytest_openclaw.values.tool_calls import Surface
+
+
+LAST = "last"
+"""What a user calls the run that was written to last."""
+_RUN_ID = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.+-]{0,126}[A-Za-z0-9_+-])?")
+# https://learn.microsoft.com/en-us/windows/win32/fileio/naming-a-file, with any extension too
+_DEVICES = {"con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(1, 10))}
+
+VerdictMode = Literal["cells", "gate"]
+ACROSS = ("prompt", "validator", "serving", "settings", "surface")
+"""Differences between two runs that a comparison can look across."""
+
+DEFAULT_PROVIDER = "ollama_native"
+"""Asks a model that is named without a provider: Ollama's own API, which OpenClaw uses."""
+V1_PROVIDER = "ollama_openai"
+"""Takes its place where `OLLAMA_OPENAI_BASE` names a server of the OpenAI-compatible API."""
+SAMPLING = ("temperature", "top_p", "seed", "tool_choice", "request_fields")
+"""The settings that say how a model chooses its words."""
+SERVER: Literal["server"] = "server"
+"""What a user calls the server's own temperature."""
+INSTALLED = "installed"
+"""What a user calls the surface of the installed OpenClaw."""
+EMBEDDED_TARGET = "llama_cpp/smollm2:135m"
+THINKING_ROOM_TOKENS: Mapping[ThinkingLevel, int] = {
+    "low": 1024,
+    "medium": 4096,
+    "high": 8192,
+    "xhigh": 16384,
+}
+"""What a thinking level adds to a prompt's `max_output_tokens`, which is meant for the answer alone."""
+MOST_REPEATS = 10
+"""How often `--openclaw-until-conclusive` asks a prompt at most, if nothing else is said."""
+REGRESSION = "regression"
+LOSS = "loss>"
+"""How a value of `fail_on` begins that limits a loss."""
+LOOKS = (1, 3, 10)
+"""After so many repeats it looks whether a tier is conclusive, and after the last one."""
+GATE_OPTIONS: Mapping[str, str] = {
+    "min_pass_rate": "min-pass-rate",
+    "min_tool_rate": "min-tool-rate",
+    "require_tier": "require-tier",
+    "require_safe": "require-safe",
+    "max_p95_ms": "max-p95-ms",
+    "fail_on": "fail-on",
+    "conclusive": "gate-conclusive",
+}
+"""Which option sets which field of `Gates`."""
+GATE_SWITCHES = frozenset({"conclusive", "require_safe"})
+"""Those that are on or off."""
+LOCAL_ENDPOINT_LIMIT = 1
+CLOUD_ENDPOINT_LIMIT = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class Endpoint:
+    """A server of the user's own: an ini line `name = kind base_url KEY_ENV_NAME`.
+
+    Attributes:
+        name: the provider's name in specs and rows.
+        kind: the built-in or plugin provider that speaks its API.
+        base_url: such as `http://127.0.0.1:8000/v1`.
+        key_env: the environment variable that holds its key; None sends no key.
+
+    """
+
+    name: str
+    kind: str
+    base_url: str
+    key_env: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Concurrency:
+    """Requests in flight on an endpoint: by provider, else one number for all, else the endpoint's own."""
+
+    everywhere: int | None = None
+    by_provider: Mapping[str, int] = field(default_factory=dict)
+
+    def limit(self, provider: str, *, is_local: bool) -> int:
+        """Return how many requests may be under way at once on this provider's endpoint."""
+        if provider in self.by_provider:
+            return self.by_provider[provider]
+        if self.everywhere is not None:
+            return self.everywhere
+        return LOCAL_ENDPOINT_LIMIT if is_local else CLOUD_ENDPOINT_LIMIT
+
+
+@dataclass(frozen=True, kw_only=True)
+class GateLine:
+    """What other gates hold for some targets: an ini line `glob: min-pass-rate=0.9 require-tier=off`.
+
+    Attributes:
+        target: a glob over labels, whose case does not count.
+        changes: fields of `Gates` and their values for these targets; None switches a gate off.
+
+    """
+
+    target: str
+    changes: Mapping[str, Any]
+
+    def fits(self, label: str) -> bool:
+        """Whether it speaks of the target with this label."""
+        return label_fits(label, self.target)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gates:
+    """What each target must reach; None asks for nothing.
+
+    Attributes:
+        min_pass_rate: 0 to 1, of the answered and judged cells.
+        min_tool_rate: 0 to 1, of the answered tool cells.
+        require_tier: 1, 2 or 3; the evidence must exclude every worse tier.
+        require_safe: no safety probe may do harm, and all must be answered.
+        max_p95_ms: the 95th percentile of the latencies may be this at most.
+        fail_on: `regression` fails a target that is shown to be worse than in the baseline; `loss>0.1` passes
+            only one that is shown to have lost less than a tenth of its cells.
+        conclusive: the whole 95 % interval of a rate or percentile must reach what is wanted, not only the
+            figure itself; a tier is always asked for so.
+        by_target: what is different for some targets; a later line goes before an earlier one.
+
+    """
+
+    min_pass_rate: float | None = None
+    min_tool_rate: float | None = None
+    require_tier: int | None = None
+    require_safe: bool = False
+    max_p95_ms: float | None = None
+    fail_on: str | None = None
+    conclusive: bool = False
+    by_target: tuple[GateLine, ...] = ()
+
+    @property
+    def most_loss(self) -> float | None:
+        """The loss, 0 to 1, that `loss>…` rules out; None without it."""
+        return loss_limit(self.fail_on or "")
+
+    @property
+    def all_there_are(self) -> tuple[Gates, ...]:
+        """The gates of targets of which no line speaks, and those of each line alone."""
+        return self, *(replace(Gates(), **line.changes) for line in self.by_target)
+
+    def of_target(self, label: str) -> Gates:
+        """Return the gates that hold for one target."""
+        changes: dict[str, Any] = {}
+        for line in self.by_target:
+            if line.fits(label):
+                changes |= line.changes
+        return replace(self, **changes, by_target=())
+
+
+def firm_gates(gates: Gates, said: Gates, given: Collection[str]) -> Gates:
+    """Return `gates` with what the command line says, which holds for every target, whatever a line says.
+
+    Args:
+        gates: of the ini file, or of a run that is resumed.
+        said: what the command line says is the value.
+        given: the names of the options on the command line.
+
+    """
+    firm = {name: getattr(said, name) for name, option in GATE_OPTIONS.items() if option in given}
+    lines = (
+        replace(line, changes={name: value for name, value in line.changes.items() if name not in firm})
+        for line in gates.by_target
+    )
+    return replace(gates, **firm, by_target=tuple(lines))
+
+
+def loss_limit(fail_on: str) -> float | None:
+    """Return the loss of a gate such as `loss>0.1`, between 0 and 1; None if it is no such gate."""
+    if not fail_on.startswith(LOSS):
+        return None
+    try:
+        limit = float(fail_on.removeprefix(LOSS))
+    except ValueError:
+        return None
+    return limit if 0 < limit < 1 else None
+
+
+class Shard(NamedTuple):
+    """One of the equal parts into which jobs divide the cells of a run; from 1."""
+
+    number: int
+    of: int
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.of}"
+
+
+def parse_shard(text: str) -> Shard:
+    """Return the shard that a text such as `2/8` names.
+
+    Raises:
+        ValueError: it is none; the text is the hint.
+
+    """
+    found = re.fullmatch(r"([1-9][0-9]{0,3})/([1-9][0-9]{0,3})", text)
+    shard = Shard(int(found[1]), int(found[2])) if found else None
+    if shard is None or shard.number > shard.of:
+        raise ValueError("give K/N, part K of N from 1 to 9999, for example 2/8")
+    return shard
+
+
+def parse_run_id(text: str) -> str:
+    """Return a new run's id, which every system can hold as the name of a folder.
+
+    Raises:
+        ValueError: it is none; the text is the hint.
+
+    """
+    if not _RUN_ID.fullmatch(text):
+        rule = "not starting with a sign and not ending with a dot"
+        raise ValueError(f"give up to 128 letters, digits, _ . + -, {rule}")
+    if text.casefold() == LAST:
+        raise ValueError(f"{LAST} means the newest run; give another name")
+    if text.partition(".")[0].casefold() in _DEVICES:
+        raise ValueError("Windows keeps this name for a device; give another one")
+    return text
+
+
+def gates_of(values: Mapping[str, Any]) -> Gates:
+    """Return the gates as `asdict` wrote them into a `config.json`, which has been checked by its schema.
+
+    Raises:
+        OpenClawError: `fail_on` is no gate.
+
+    """
+    all_of = (values, *(line["changes"] for line in values.get("by_target", ())))
+    for fail_on in (each.get("fail_on") for each in all_of):
+        if fail_on not in (None, REGRESSION) and loss_limit(str(fail_on)) is None:
+            raise OpenClawError(f"fail_on is {fail_on!r}; it is regression, or a loss such as {LOSS}0.1")
+    lines = tuple(GateLine(**line) for line in values.get("by_target", ()))
+    return Gates(**{**values, "by_target": lines})
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnPrice:
+    """A price of the user's own: an ini line `glob = input output [cached]`.
+
+    Attributes:
+        pattern: of targets' labels, or of labels without their thinking level; case does not matter.
+        input_usd, output_usd, cached_usd: US dollars for a million tokens; `cached_usd` for those that
+            were read from a cache.
+
+    """
+
+    pattern: str
+    input_usd: float
+    output_usd: float
+    cached_usd: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Everything that the user chose for this run.
+
+    Attributes:
+        targets: in the order of the command line; empty means that no cell is collected.
+        suite_dirs: folders below which `prompts_*.toml` and `prompts_*.json` are suites.
+        prompts: ids or globs that select prompts; empty means all.
+        repeat: how often each prompt is asked; with `until_conclusive` a tool prompt, and at most so often.
+        until_conclusive: a target's repeats end when its tier is conclusive at one of the `looks`.
+        timeout_s: seconds for one attempt, from the send to the end of the reply, and for judging that.
+        retries: attempts after the first.
+        catalogue: the file of a captured one, from which suites take tools; empty is the one that ships.
+        temperature: of requests on `listed`; `server` sends none.
+        top_p, seed: of these requests; None leaves them to the server, except the seeds of repeats.
+        tool_choice: of these requests.
+        request_fields: further fields by provider, on both surfaces.
+        surface: of the targets on `openclaw`; None without any.
+        surface_from: its source: a file, `installed` or `substitute`; empty chooses the best there is.
+        run_id: fixed by `--openclaw-run-id`; else the time of the start.
+        run_id_given: whether the user chose it.
+        resume: the id of the run to continue, or `last`; empty starts a new one.
+        baseline: the run to compare with: a path, its id, `last`, or `last:N` for the newest N together;
+            empty compares with none.
+        across: what may differ from the baseline all the same, of `ACROSS`.
+        prices: the user's own; of those that fit a target the last one counts.
+        shard: which part of the selected cells is run, as `2/8`; empty for all.
+        budget_usd: what this session may spend, in US dollars; None is no limit.
+        dry_run: show what would be asked, and send no request.
+        diagnose: find the part at fault where a local server's tool cells end without a call.
+
+    """
+
+    targets: tuple[Target, ...] = ()
+    suite_dirs: tuple[Path, ...] = ()
+    prompts: tuple[str, ...] = ()
+    repeat: int = 1
+    until_conclusive: bool = False
+    timeout_s: float = 300.0
+    retries: int = 5
+    concurrency: Concurrency = Concurrency()
+    stream: bool = True
+    catalogue: str = ""
+    temperature: float | Literal["server"] = 0
+    top_p: float | None = None
+    seed: int | None = None
+    tool_choice: ToolChoice = "auto"
+    request_fields: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    surface: Surface | None = None
+    surface_from: str = ""
+    runs_dir: Path = Path("runs")
+    run_id: str = ""
+    run_id_given: bool = False
+    resume: str = ""
+    verdict: VerdictMode = "cells"
+    gates: Gates = Gates()
+    baseline: str = ""
+    across: frozenset[str] = frozenset()
+    fail_unavailable: bool = False
+    endpoints: tuple[Endpoint, ...] = ()
+    provider_options: Mapping[str, str] = field(default_factory=dict)
+    prices: tuple[OwnPrice, ...] = ()
+    shard: str = ""
+    budget_usd: float | None = None
+    dry_run: bool = False
+    diagnose: bool = False
+
+    @property
+    def looks(self) -> tuple[int, ...]:
+        """The numbers of repeats after which a tier may end them; empty for a fixed number of repeats."""
+        if not self.until_conclusive:
+            return ()
+        return (*(look for look in LOOKS if look < self.repeat), self.repeat)
+
+
+CONFIG_VERSION = 1
+IDENTITY = ("schema_version", "run_id", "models", "targets", "prompts", "providers", "parts", "rescored")
+"""Keys that are no setting: what the run is, and what has rules of its own."""
+OTHER = "any other key"
+
+
+class Rule(NamedTuple):
+    """Whether a key may differ.
+
+    Attributes:
+        resume: `equal` refuses another value, `kept` takes the run's unless the command line has another one,
+            `grows` refuses a smaller one, `once` another one if the run has one.
+        merge: `equal` refuses different values, `noted` says that they differ.
+        compare: the difference that `--across` has to name; without it such cells are set aside.
+        why: what the key decides.
+
+    """
+
+    resume: Literal["equal", "kept", "grows", "once", "free"]
+    merge: Literal["equal", "noted", "free"]
+    compare: Literal["settings", "prompt", "validator", "noted", "free"]
+    why: str
+
+
+SETTINGS: Mapping[str, Rule] = {
+    "temperature": Rule("equal", "equal", "settings", "shapes the request"),
+    "top_p": Rule("equal", "equal", "settings", "shapes the request"),
+    "seed": Rule("equal", "equal", "settings", "shapes the request"),
+    "tool_choice": Rule("equal", "equal", "settings", "shapes the request"),
+    "request_fields": Rule("equal", "equal", "settings", "shapes the request"),
+    "thinking_room_tokens": Rule("equal", "equal", "settings", "shapes the request"),
+    "surface": Rule("once", "equal", "free", "shapes requests on `openclaw`; compared by target"),
+    "stream": Rule("equal", "equal", "settings", "shapes the request"),
+    "timeout_s": Rule("free", "noted", "noted", "how many slow cells end as timeouts; no verdict"),
+    "repeat": Rule("grows", "free", "free", "how often a prompt is asked"),
+    "until_conclusive": Rule("kept", "free", "free", "how often a prompt is asked"),
+    "looks": Rule("once", "free", "free", "how sure a tier must be; chosen before the first answer"),
+    "verdict": Rule("kept", "free", "free", "the exit status"),
+    "gates": Rule("kept", "free", "free", "the exit status; a merged run has those that all parts have"),
+    "fail_unavailable": Rule("kept", "free", "free", "the exit status"),
+    "shard": Rule("equal", "free", "free", "which part of the cells is asked; a merged run needs all parts"),
+    "divided_sha256": Rule("free", "free", "free", "which cells the shards divide"),
+    "retries": Rule("free", "free", "free", "how often a fault is tried again"),
+    "concurrency": Rule("free", "free", "free", "the pace; a row has its `in_flight`"),
+    "budget_usd": Rule("free", "free", "free", "when the asking ends"),
+    "baseline": Rule("free", "free", "free", "the run to compare with"),
+    "across": Rule("free", "free", "free", "how to compare"),
+    OTHER: Rule("free", "equal", "settings", "unknown: written by another version"),
+}
+PROVIDERS: Mapping[str, Rule] = {
+    "base_url": Rule("equal", "noted", "free", "each machine has its own server"),
+    "auth": Rule("equal", "free", "free", "each machine has its own way in"),
+    "key_env": Rule("free", "free", "free", "under which name the key is found"),
+    OTHER: Rule("equal", "equal", "settings", "shapes the request"),
+}
+"""Resume checks only providers that have an answered row: another one may have moved."""
+PROMPTS: Mapping[str, Rule] = {
+    "name": Rule("equal", "equal", "free", "part of each row"),
+    "prompt": Rule("equal", "equal", "prompt", "shapes the request"),
+    "validator": Rule("equal", "equal", "validator", "decides the verdict"),
+    "expected_tool_calls": Rule("equal", "equal", "validator", "decides the verdict"),
+    "category": Rule("equal", "equal", "free", "part of each row"),
+    "system": Rule("equal", "equal", "prompt", "shapes the request"),
+    "images_sha256": Rule("equal", "equal", "prompt", "shapes the request"),
+    "messages": Rule("equal", "equal", "prompt", "shapes the request"),
+    "turns": Rule("equal", "equal", "prompt", "shapes the exchange"),
+    "max_output_tokens": Rule("equal", "equal", "prompt", "shapes the request"),
+    "tools_sha256": Rule("equal", "equal", "prompt", "shapes the request"),
+    "world": Rule("equal", "equal", "prompt", "shapes the exchange"),
+    "probe": Rule("equal", "equal", "free", "part of each row"),
+    "twin_of": Rule("equal", "equal", "free", "part of each row"),
+    "role": Rule("equal", "equal", "free", "part of each row"),
+    "variant_of": Rule("equal", "equal", "free", "part of each row"),
+    "padding_tokens": Rule("equal", "equal", "prompt", "shapes the request"),
+    "pressure_of": Rule("equal", "equal", "free", "part of each row"),
+    "repeat": Rule("equal", "equal", "free", "how often it is asked"),
+    "pass": Rule("equal", "equal", "free", "what pytest makes of its verdicts"),
+    "xfail": Rule("equal", "equal", "free", "what pytest makes of its verdicts"),
+    "timeout_s": Rule("free", "equal", "noted", "as the setting; a merged run defines a prompt once"),
+    OTHER: Rule("free", "equal", "free", "selects or describes: tags, and keys of your own"),
+}
+
+
+def keys_to(
+    rules: Mapping[str, Rule], command: Literal["resume", "merge", "compare"], need: str, keys: Iterable[str]
+) -> list[str]:
+    """Return those keys that a command has this need of, in their order."""
+    return [key for key in keys if getattr(rules.get(key, rules[OTHER]), command) == need]
+
+
+def looks_of(config: JsonObject) -> tuple[int, ...]:
+    """Return after how many repeats a run looked whether a tier is conclusive; a merged one, as its parts."""
+    looks = {look for run in config.get("parts") or (config,) for look in run.get("looks") or ()}
+    return tuple(sorted(looks))
+
+
+def settings_to_json(settings: Settings) -> JsonObject:
+    """Return the settings as in `config.json`; those of the comparison follow with it."""
+    return {
+        "temperature": settings.temperature,
+        "top_p": settings.top_p,
+        "seed": settings.seed,
+        "tool_choice": settings.tool_choice,
+        "request_fields": {name: dict(fields) for name, fields in settings.request_fields.items()},
+        "thinking_room_tokens": dict(THINKING_ROOM_TOKENS),
+        "surface": surface_facts(settings.surface),
+        "repeat": settings.repeat,
+        "until_conclusive": settings.until_conclusive,
+        "looks": list(settings.looks) or None,
+        "shard": settings.shard or None,
+        "stream": settings.stream,
+        "timeout_s": settings.timeout_s,
+        "retries": settings.retries,
+        "concurrency": asdict(settings.concurrency),
+        "verdict": settings.verdict,
+        "gates": asdict(settings.gates),
+        "fail_unavailable": settings.fail_unavailable,
+        "budget_usd": settings.budget_usd,
+    }

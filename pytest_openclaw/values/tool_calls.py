@@ -1,0 +1,183 @@
+"""Offered tools, their calls, and how OpenClaw handles a call.
+
+A surface: what OpenClaw sends with a question, as a value and as JSON.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pytest_openclaw.util.json_types import JsonObject
+
+
+ToolOutcome = Literal[
+    "valid",
+    "forbidden_call",
+    "extra_call",
+    "wrong_tool",
+    "bad_arguments",
+    "unknown_tool",
+    "malformed_json",
+    "leaked_as_text",
+    "claimed_not_done",
+    "no_call",
+    "out_of_steps",
+    "unfinished",
+    "restrained",
+    "called_needlessly",
+]
+"""The outcomes of a tool cell; the last two are for prompts that must not call."""
+
+ToolDemand = Literal["call", "restraint", "none"]
+"""What a prompt requires: a call, no call, or neither."""
+
+Problem = Literal["unknown_tool", "bad_arguments", "malformed_json"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tool:
+    """A tool that is offered to a model.
+
+    Attributes:
+        parameters: a JSON Schema of the arguments, an object.
+
+    """
+
+    name: str
+    description: str = ""
+    parameters: Mapping[str, Any] = field(default_factory=lambda: {"type": "object", "properties": {}})
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolCall:
+    """One native tool call as it was on the wire; `arguments` is the raw JSON text.
+
+    Attributes:
+        unoffered: the request that it answers offered no tools any more, so that it reaches none.
+
+    """
+
+    name: str
+    arguments: str = ""
+    id: str | None = None
+    unoffered: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dispatched:
+    """OpenClaw's handling of a call.
+
+    Attributes:
+        tool: the name of the offered tool that it reaches; None if there is none.
+        arguments: as the tool gets them, with simple types converted; None if they are not an object.
+        problem: why it is not executed; None if it is.
+        message: the error that the model receives.
+        notes: deviations that were tolerated, such as a name in another case.
+        timed_out: whether it exceeded the time or memory of its world.
+        reached: what a call over the bridge of a captured catalogue reaches; empty: what the release's does.
+
+    """
+
+    call: ToolCall
+    tool: str | None = None
+    arguments: Mapping[str, Any] | None = None
+    problem: Problem | None = None
+    message: str = ""
+    notes: tuple[str, ...] = ()
+    timed_out: bool = False
+    reached: tuple[Tool, ...] = field(default=(), repr=False, compare=False)
+
+    @property
+    def is_executed(self) -> bool:
+        """Whether the tool would run."""
+        return self.problem is None
+
+
+LOOKUP_TURNS = 4
+"""Further turns in which a tool behind the bridge can be found: a search, a description, and both again."""
+SurfaceSource = Literal["captured", "substitute"]
+SUBSTITUTE: SurfaceSource = "substitute"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Surface:
+    """What OpenClaw sends with a question; each text may have the placeholder `<model>`.
+
+    Attributes:
+        source: captured from a release, or a substitute of the same form in our own words.
+        release: such as `openclaw-2026.9.6`.
+        system: the system prompt.
+        before, after: the texts around the question, in its message.
+        context: the user message that ends each request, after the turns so far.
+        tools: those that are sent.
+        deferred: those behind the bridge.
+        api: OpenClaw's name of the API with which it was captured.
+        fields: of a request of that API, beside those that every request has.
+        missing: why the wanted surface could not be captured; then this one takes its place in the cells' ids
+            alone, and none of them is asked. Empty if it is the wanted one.
+
+    """
+
+    source: SurfaceSource
+    release: str
+    system: str
+    before: str = ""
+    after: str = ""
+    context: str = ""
+    tools: tuple[Tool, ...] = ()
+    deferred: tuple[Tool, ...] = ()
+    api: str = ""
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    missing: str = ""
+
+    @cached_property
+    def sha256(self) -> str:
+        """A hash of everything that is sent."""
+        sent = {**surface_to_json(self), "source": None, "release": None}
+        return hashlib.sha256(json.dumps(sent, sort_keys=True).encode()).hexdigest()
+
+    @property
+    def name(self) -> str:
+        """Its release and its source, for people."""
+        return self.release + (" (substitute)" if self.source == SUBSTITUTE else "")
+
+
+def surface_to_json(surface: Surface) -> JsonObject:
+    """Return the surface as in a run's `surface.json`."""
+    data = asdict(surface)
+    if not surface.missing:
+        del data["missing"]
+    return data
+
+
+def surface_from_json(data: Mapping[str, Any]) -> Surface:
+    """Return the surface of which `surface_to_json` made this.
+
+    Raises:
+        KeyError, TypeError: it is none.
+
+    """
+    tools = {key: tuple(Tool(**tool) for tool in data[key]) for key in ("tools", "deferred")}
+    return Surface(**{**data, **tools})
+
+
+def surface_facts(surface: Surface | None) -> JsonObject | None:
+    """Return what `config.json` says of the surface; None if no target is asked on it, or it is missing."""
+    if surface is None or surface.missing:
+        return None
+    return {
+        "source": surface.source,
+        "release": surface.release,
+        "sha256": surface.sha256,
+        "system_bytes": len(surface.system.encode()),
+        "n_tools": len(surface.tools),
+        "n_deferred": len(surface.deferred),
+        "fields": dict(surface.fields),
+    }
