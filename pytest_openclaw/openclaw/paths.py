@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 ROOT = "/workspace"
 HOME = "/home/openclaw"
+SCRATCH = "/tmp"  # noqa: S108
 LONGEST_PATH = 1024
 _IN_PATCH = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$|^\*\*\* Move to: (.+)$", re.MULTILINE)
 DEEPEST_PATH = 32
@@ -55,6 +56,11 @@ def referred(path: str) -> str:
 def is_inside(place: str) -> bool:
     """Whether a place is in the workspace."""
     return not place.startswith("/")
+
+
+def is_scratch(place: str) -> bool:
+    """Whether a place is in the folder for temporary files, of which a world keeps no record."""
+    return place.startswith(f"{SCRATCH}/")
 
 
 def absolute(place: str) -> str:

@@ -14,23 +14,21 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from functools import cache
-from typing import TYPE_CHECKING, Any
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any, Self
 
-from pytest_openclaw.openclaw.paths import HOME, ROOT, absolute, place_of
-from pytest_openclaw.util.bounded_regex import within
+from pytest_openclaw.openclaw.paths import HOME, ROOT, SCRATCH, absolute, is_inside, place_of
+from pytest_openclaw.util.bounded_regex import fullmatches, within
 from pytest_openclaw.util.errors import OpenClawError
-from pytest_openclaw.util.text import valid_text
-from pytest_openclaw.worlds.answered_commands import find_answer, is_answered
+from pytest_openclaw.values.worlds import Command
+from pytest_openclaw.worlds.shell import find_answer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping
 
-    from bashkit import Bash, BuiltinContext, BuiltinResult, FileSystem
+    from bashkit import Bash, BuiltinContext, BuiltinResult, ExecResult, FileSystem
 
-    from pytest_openclaw.values.worlds import Command
-
-    Builtin = Callable[[BuiltinContext], BuiltinResult]
+    Program = Callable[[BuiltinContext], BuiltinResult]
 
 MISUSE, NOT_FOUND = 2, 127
 #: seconds of a command, and of the second pass that lists its parts; the owner ends the process after more
@@ -43,41 +41,31 @@ MOST_PARTS = 300
 LONGEST_PART = 2000
 _USER = "openclaw"
 _NOW = "2026-11-21 12:00:00 UTC"
-_SCRATCH = "/tmp"  # noqa: S108
-_NO_FILE = f"{_SCRATCH}/.none"
 _ENV = {"HOME": HOME, "LANG": "C.UTF-8", "PATH": "/usr/local/bin:/usr/bin:/bin", "SHELL": "/bin/sh"}
 _UNBOUNDED = 1 << 40
 _PYTHON_ENDED = "TimeoutError: time limit exceeded: "
-#: what no world has: bashkit's own, editors, and what a suite answers
+#: bashkit's own programs and editors, which no world has
 # fmt: off
 _HIDDEN = (
     "assert", "busybox", "csv", "dotenv", "glob", "http", "json", "log", "make", "nano", "openssl",
     "parallel", "retry", "semver", "sudo", "template", "tomlq", "verify", "vi", "yq",
 )
 # fmt: on
-#: bashkit's own files, which are not the world's
+#: folders of bashkit's own files, which are not the world's
 _OWN = ("/bin", "/dev", "/proc", "/sys", "/usr/bin")
 _SHELLS = ("bash", "sh")
-_ASK = 'if ! __is_open {name} "$@" </dev/null; then __answer; return; fi; '
-# A shell in the shell does not know its functions.
-_SHELL = (
-    '{name}() {{ {ask}case "$1" in -*c) local __option=$1 __script=$2; shift 2;'
-    ' command {name} {trace}$__option "$__functions$__script" "$@";; *) command {name} {trace}"$@";; esac; }}'
-)
 _MARK = "\x01"
 _TRACED = re.compile(rf"{_MARK}+((?:\\.|'[^']*'|[^'\\\n])*)\n", re.DOTALL)
-_NOT_RUN = re.compile(
-    r"(?:[A-Za-z_]\w*(?:\[[^\]]*\])?\+?=|\[\[ |\(\( |__|(?:set -x|local __.*|shift 2|return|'\[' -n .*)$)"
+_NO_PART = re.compile(
+    r"(?:[A-Za-z_]\w*(?:\[[^\]]*\])?\+?=|\[\[ |\(\( |__|set -x$|return$|command (?:ba)?sh -x )"
 )
 _WORD = re.compile(r"[A-Za-z_./~][\w.+/-]*")
 _PATTERN_ESCAPE = re.compile(r"\\[A-Za-z]|\(\?[a-z]+\)")
-_KEYWORDS = re.compile(r"\s*(?:(?:if|then|elif|else|while|until|do|time|!|\{)\s+)*")
-_REDIRECTIONS = re.compile(r"(?:\s*(?:\d*[<>]|&>)[<>]?&?\s*[^\s<>|&;]+)+\Z")
-_HEREDOC = re.compile(r"<<-?\s*(['\"]?)([\w.]+)\1")
-_PARSE_ERROR = re.compile(r"\Aparse error(?: at line \d+, column \d+)?: ")
 _REWORDED = (
     (re.compile(r"^(?:bash: line \d+|bash): ", re.MULTILINE), "sh: "),
     (re.compile(r"^(sh: .*: command not found)\. .*$", re.MULTILINE), r"\1"),
+    (re.compile(r"/\./[^\s:]*?/\./"), ""),
+    (re.compile(r"(?:io error: )?filesystem is read-only"), "Permission denied"),
     (re.compile(r"^yes: output limit .*\n", re.MULTILINE), ""),
     # A long list has no owner and the real time.
     (
@@ -91,20 +79,20 @@ _REWORDED = (
 def play(asked: Mapping[str, Any]) -> dict[str, Any]:
     """Run a command, and return its output, its exit code, its parts and the changes of the files.
 
+    It runs twice: a trace of its parts would be among its output.
+
     Args:
         asked: `command`, `folder`, `env`, `files`, `folders`, the suite's `commands`, and whether the world
             has `python`.
-
     """
     began = time.monotonic()
     try:
-        run = _Run(asked)
-        result = run.result()
+        with _Run(asked, RUN_S) as run:
+            result = run.result()
         if not result["timed_out"]:
-            traced = _Run(
-                asked, is_traced=True, seconds=max(0.05, RUN_S + TRACE_S - time.monotonic() + began)
-            )
-            result["parts"] = traced.parts()
+            left = max(0.05, RUN_S + TRACE_S - (time.monotonic() - began))
+            with _Run(asked, left, is_traced=True) as run:
+                result["parts"] = run.parts()
     except OpenClawError as error:
         return {"broken": str(error)}
     except MemoryError:
@@ -115,26 +103,181 @@ def play(asked: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class _Run:
-    """One run of a command in a new sandbox."""
+    """One run of a command in a new sandbox.
 
-    def __init__(self, asked: Mapping[str, Any], *, is_traced: bool = False, seconds: float = RUN_S) -> None:
+    Args:
+        asked: as for `play`.
+        seconds: that it may take.
+        is_traced: prints each simple command among the errors.
+    """
+
+    def __init__(self, asked: Mapping[str, Any], seconds: float, *, is_traced: bool = False) -> None:
         self._asked = asked
-        self._commands = [_command(plain) for plain in asked["commands"]]
+        self._seconds = seconds
         self._is_traced = is_traced
+        self._commands = [Command(**plain) for plain in asked["commands"]]
         self._found: Command | None = None
         self._error: OpenClawError | None = None
         self._answered: list[str] = []
         self._n_temporary = 0
-        self._bash = self._start(seconds)
+        self._root, self._mounts = self._file_systems()
+        self._inputs = _empty()
+        self._idle: dict[tuple[object, ...], list[Bash]] = {}
+        self._named = self._names()
+        self._bash = self._new_bash(absolute(asked["folder"]), {**_ENV, **asked["env"]})
 
-    def _start(self, seconds: float) -> Bash:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        # The sandboxes refer to this object through their programs; each has open files.
+        self.__dict__.clear()
+
+    def result(self) -> dict[str, Any]:
+        """Run the command; return its output, its exit code and the changes."""
+        done = self._execute("exec 2>&1\n")
+        error = done.error or ""
+        if error.startswith(("resource limit", "execution error")) or _PYTHON_ENDED in done.stdout:
+            return {"timed_out": True}
+        output, code = done.stdout + done.stderr, done.exit_code
+        if error:
+            output = f"{done.stdout}sh: {re.sub(r'^parse error(?: at line .*?)?: ', '', error)}\n"
+            code = 1 if error.startswith("io error") else MISUSE
+        for pattern, words in _REWORDED:
+            output = pattern.sub(words, output)
+        files, folders = self._files()
+        before = self._asked["files"]
+        return {
+            "timed_out": False,
+            "output": output,
+            "code": code,
+            "files": {place: text for place, text in files.items() if before.get(place) != text},
+            "gone": [place for place in before if place not in files and self._is_mounted(place)],
+            "folders": folders,
+            "parts": [],
+        }
+
+    def parts(self) -> list[str]:
+        """Run the command, and return each simple command with its words after expansion."""
+        done = self._execute(f"export PS4=$'{_MARK}'\n", "set -x\n")
+        found = [*self._answered]
+        for line in _TRACED.findall(done.stdout + done.stderr):
+            if not _NO_PART.match(line):
+                with suppress(ValueError):
+                    found.append(" ".join(shlex.split(line))[:LONGEST_PART])
+        return [*dict.fromkeys(found)][:MOST_PARTS]
+
+    def _execute(self, prelude: str, start: str = "") -> ExecResult:
+        # No program takes the place of bashkit's shells, so they are functions.
+        trace = "-x " if self._is_traced else ""
+        ask = 'if __find "{0} $*"; then __answer; return; fi; ' if self._commands else ""
+        shell = f'{{0}}() {{{{ {ask}command {{0}} {trace}"$@"; }}}}\n'
+        self._bash.execute_sync("RANDOM=1\n" + prelude + "".join(map(shell.format, _SHELLS)))
+        done = self._bash.execute_sync(start + self._with_answers(self._asked["command"]))
+        if self._error:
+            raise self._error
+        return done
+
+    # --- the sandbox ---
+
+    def _new_bash(self, folder: str, env: Mapping[str, str]) -> Bash:
         from bashkit import Bash
 
+        bash = Bash(
+            username=_USER,
+            hostname=_USER,
+            cwd=folder,
+            env=dict(env),
+            custom_builtins=self._programs(),
+            python=self._asked["python"],
+            timeout_seconds=self._seconds,
+            max_commands=_UNBOUNDED,
+            max_loop_iterations=_UNBOUNDED,
+        )
+        bash.mount("/", self._root, read_only=True)
+        for mounted, fs in self._mounts.items():
+            bash.mount(mounted, fs)
+        bash.mount("/proc/inputs", self._inputs)
+        return bash
+
+    def _file_systems(self) -> tuple[FileSystem, dict[str, FileSystem]]:
+        """Return the root, which no command can change, and by their paths the folders that one can.
+
+        These are the workspace, `/tmp`, and the folders elsewhere in which the suite has files.
+        """
         asked = self._asked
-        texts = {absolute(place): text for place, text in asked["files"].items() if place.isprintable()}
-        plain = {path: text for path, text in texts.items() if text.isascii() or valid_text(text) == text}
-        named, written = self._names()
-        builtins: dict[str, Builtin] = {
+        written = (place_of(path) for command in self._commands for path in command.writes)
+        outside = {place.rpartition("/")[0] for place in (*asked["files"], *written) if not is_inside(place)}
+        folders = {ROOT, SCRATCH, *outside} - {""}
+        mounts = {
+            folder: _empty()
+            for folder in sorted(folders)
+            if not any(folder.startswith(f"{other}/") for other in folders)
+        }
+        root = _system_files()
+
+        def located(place: str) -> tuple[FileSystem, str]:
+            path = absolute(place)
+            mounted = next((one for one in mounts if f"{path}/".startswith(f"{one}/")), "")
+            return mounts.get(mounted, root), path[len(mounted) :] or "/"
+
+        for folder in filter(str.isprintable, ("", HOME, *asked["folders"])):
+            fs, path = located(folder)
+            fs.mkdir(path, recursive=True)
+        for place, text in asked["files"].items():
+            if place.isprintable():
+                fs, path = located(place)
+                fs.write_file(path, text.encode("utf-8", "surrogateescape"))
+                if path.endswith(".sh") or text.startswith("#!"):
+                    fs.chmod(path, 0o755)
+        return root, mounts
+
+    def _is_mounted(self, place: str) -> bool:
+        return place.isprintable() and absolute(place).startswith(tuple(f"{one}/" for one in self._mounts))
+
+    def _files(self) -> tuple[dict[str, str], list[str]]:
+        """Return the files and folders that the command may have changed."""
+        fs = self._bash.fs()
+        files: dict[str, str] = {}
+        folders: list[str] = []
+        for path, is_folder in (found for folder in self._mounts for found in _walk(fs, folder)):
+            with suppress(ValueError, OSError, RuntimeError):  # an impossible name, or a link to nowhere
+                place = place_of(path)
+                if is_folder:
+                    folders.append(place)
+                else:
+                    files[place] = fs.read_file(path).decode("utf-8", "surrogateescape")
+        return files, folders
+
+    # --- the suite's answers ---
+
+    def _with_answers(self, script: str) -> str:
+        """Return a script in which each pipeline that the suite may answer asks for its answer first."""
+        for start, end in reversed([*_pipelines(script)] if self._commands else []):
+            source = script[start:end]
+            if any(fullmatches(one.pattern, source) for one in self._commands):
+                asking = f"if __find {shlex.quote(source)}; then __answer; else {source}; fi"
+                script = script[:start] + asking + script[end:]
+        return script
+
+    def _names(self) -> set[str]:
+        """Return the names of programs that the suite may answer.
+
+        These are the words of its patterns; and as a pattern need not spell a name, of the names in the
+        command those that bashkit does not have.
+        """
+        if not self._commands:
+            return set()
+        patterns = (_PATTERN_ESCAPE.sub(" ", one.pattern).replace("\\", "") for one in self._commands)
+        named = {*_WORD.findall(" ".join(patterns))} - _of_the_shell()
+        with suppress(Exception):  # it does not parse, and will fail for that reason
+            written = _plain_bash().analyze(self._asked["command"]).command_names
+            named |= {*filter(_WORD.fullmatch, written)} - _known_names()
+        return named - {*_SHELLS}
+
+    def _programs(self) -> dict[str, Program]:
+        """Return the programs that are not bashkit's, or that the suite may answer."""
+        programs: dict[str, Program] = {
             **dict.fromkeys(_HIDDEN, _not_found),
             "curl": _no_host,
             "date": _date,
@@ -142,153 +285,45 @@ class _Run:
             "sleep": lambda _: _result(),
             "wget": _no_host,
         }
-        unknown = (named | written) - _known_names() - builtins.keys()
-        builtins |= dict.fromkeys((name for name in unknown if "/" not in name), _not_found)
-        self._functions = sorted(named - builtins.keys() - _unwrapped() - {*_SHELLS})
+        for name in self._named:
+            is_there = "/" in name or name in _known_names()
+            own = programs.get(name, self._run_bashkits if is_there else _not_found)
+            programs[name] = partial(self._answer_or, own)
         if self._commands:
-            for name in (named | written) & builtins.keys():
-                builtins[name] = self._answering(builtins[name])
-            builtins |= {"__is_open": self._is_open, "__answer": self._answer}
-        bash = Bash(
-            username=_USER,
-            hostname=_USER,
-            cwd=ROOT,
-            env={**_ENV, **asked["env"]},
-            files={_NO_FILE: "", **plain},  # without any file it would not let go of its own
-            custom_builtins=builtins,
-            python=asked["python"],
-            timeout_seconds=seconds,
-            max_commands=_UNBOUNDED,
-            max_loop_iterations=_UNBOUNDED,
-        )
-        fs = bash.fs()
-        for folder in filter(str.isprintable, ("", *asked["folders"])):
-            fs.mkdir(absolute(folder), recursive=True)
-        for path, text in texts.items():
-            if path not in plain:
-                fs.write_file(path, text.encode("utf-8", "surrogateescape"))
-            if path.endswith(".sh") or text.startswith("#!"):
-                fs.chmod(path, 0o755)
-        for path in (_NO_FILE, *_own_files(), *(f"/usr/bin/{name}" for name in _HIDDEN)):
-            if path not in texts:
-                with suppress(OSError, RuntimeError):
-                    fs.remove(path)
-        bash.execute_sync("\n".join(self._prelude()))
-        return bash
+            programs |= {"__find": self._find_pipeline, "__answer": self._answer}
+        return programs
 
-    def _prelude(self) -> Iterator[str]:
-        """Yield commands that prepare the shell; a shell in it needs the functions again."""
-        trace = "-x " if self._is_traced else ""
-        functions = [
-            f'{name}() {{ {_ASK.format(name=name)}command {name} "$@"; }}' for name in self._functions
-        ]
-        if self._commands or trace:
-            yield f"__functions={shlex.quote('; '.join([*functions, '']) if functions else '')}"
-            for name in _SHELLS:
-                ask = _ASK.format(name=name) if self._commands else ""
-                functions.append(_SHELL.format(name=name, ask=ask, trace=trace))
-        yield from functions
-        yield f"export PS4=$'{_MARK}'" if trace else "exec 2>&1"
-        yield "RANDOM=1"
-        yield f"cd {shlex.quote(absolute(self._asked['folder']))}"
+    def _answer_or(self, otherwise: Program, context: BuiltinContext) -> BuiltinResult:
+        is_found = self._find(" ".join([context.name, *context.argv]), context.fs)
+        return self._answer(context) if is_found else otherwise(context)
 
-    def _names(self) -> tuple[set[str], set[str]]:
-        """Return the names of commands in the suite's patterns, with paths, and those in the command."""
-        if not self._commands:
-            return set(), set()
-        patterns = (_PATTERN_ESCAPE.sub(" ", one.pattern).replace("\\", "") for one in self._commands)
-        named, written = {*_WORD.findall(" ".join(patterns))}, set[str]()
-        with suppress(Exception):  # it does not parse, and will fail for that reason
-            written = {*filter(_WORD.fullmatch, _reader().analyze(self._asked["command"]).command_names)}
-        return named | {name for name in written if "/" in name}, written
+    def _run_bashkits(self, context: BuiltinContext) -> BuiltinResult:
+        """Run bashkit's program, or a script of the world, that the suite does not answer this time.
 
-    # --- the run ---
+        It runs in another sandbox with the same files, under a path that is no name of an answer.
+        """
+        folder = context.cwd if "/" in context.name else "/usr/bin"
+        path = f"/.{context.name}" if context.name.startswith("/") else f"/.{folder}/./{context.name}"
+        script = shlex.join([path, *context.argv])
+        if context.stdin is not None:
+            self._inputs.write_file(f"/{len(self._inputs.read_dir('/'))}", context.stdin.encode())
+            script += f" < /proc/inputs/{len(self._inputs.read_dir('/')) - 1}"
+        idle = self._idle.setdefault((context.cwd, *sorted(context.env.items())), [])
 
-    def result(self) -> dict[str, Any]:
-        """Run the command; return its output, its exit code and the changes."""
-        done = self._execute(self._with_answers(self._asked["command"]))
-        error = done.error or ""
-        if error.startswith(("resource limit", "execution error")) or _PYTHON_ENDED in done.stdout:
-            return {"timed_out": True}
-        output, code = done.stdout + done.stderr, done.exit_code
-        if error:
-            output, code = f"sh: {_PARSE_ERROR.sub('', error)}\n", MISUSE
-        for pattern, words in _REWORDED:
-            output = pattern.sub(words, output)
-        files, folders, refused = self._files()
-        if refused:
-            output, code = output + "".join(f"sh: {path}: Permission denied\n" for path in refused), code or 1
-        before = self._asked["files"]
-        return {
-            "timed_out": False,
-            "output": output,
-            "code": code,
-            "files": {place: text for place, text in files.items() if before.get(place) != text},
-            "gone": [place for place in before if place not in files and place.isprintable()],
-            "folders": folders,
-            "parts": [],
-        }
+        def run() -> BuiltinResult:
+            bash = idle.pop() if idle else self._new_bash(context.cwd, context.env)
+            done = bash.execute_sync(script)
+            idle.append(bash)
+            return _as_result(done)
 
-    def parts(self) -> list[str]:
-        """Run the command, and return each simple command with its words after expansion."""
-        done = self._execute(f"set -x\n{self._with_answers(self._asked['command'])}")
-        found = [*self._answered]
-        for line in _TRACED.findall(done.stdout + done.stderr):
-            name = line.removeprefix("command ").partition(" ")[0]
-            is_wrapped = line.startswith("command ") and name in (*_SHELLS, *self._functions)
-            if not is_wrapped and not _NOT_RUN.match(line):
-                with suppress(ValueError):
-                    found.append(" ".join(shlex.split(line))[:LONGEST_PART])
-        return [*dict.fromkeys(found)][:MOST_PARTS]
+        return _in_another_thread(run)
 
-    def _execute(self, script: str) -> Any:
-        done = self._bash.execute_sync(script)
-        if self._error:
-            raise self._error
-        return done
-
-    def _files(self) -> tuple[dict[str, str], list[str], list[str]]:
-        """Return the files and folders, and the paths outside the workspace that may not be written."""
-        fs = self._bash.fs()
-        before = self._asked["files"]
-        files: dict[str, str] = {}
-        folders: list[str] = []
-        refused: list[str] = []
-        for path, is_folder in _walk(fs, "/"):
-            try:
-                place = place_of(path)
-            except ValueError:
-                continue
-            is_free = not place.startswith("/") or path.startswith(f"{_SCRATCH}/")
-            if is_folder:
-                folders += [place] if is_free else []
-                continue
-            try:
-                text = fs.read_file(path).decode("utf-8", "surrogateescape")
-            except (OSError, RuntimeError):
-                continue  # a link to nowhere
-            if is_free or before.get(place) == text:
-                files[place] = text
-            else:
-                refused.append(path)
-                files |= {place: before[place]} if place in before else {}
-        return files, folders, refused
-
-    # --- the suite's answers ---
-
-    def _with_answers(self, script: str) -> str:
-        """Return a script in which each pipeline that the suite may answer asks for its answer first."""
-        if not self._commands:
-            return script
-        for start, end in reversed([*_pipelines(script)]):
-            source = script[start:end]
-            has_document = "\n" in source or "<<" in source
-            if not has_document and is_answered(self._commands, source):
-                asking = f"if __is_open -- {shlex.quote(source)}; then {source}; else __answer; fi"
-                script = script[:start] + asking + script[end:]
-        return script
+    def _find_pipeline(self, context: BuiltinContext) -> BuiltinResult:
+        return _result(code=0 if self._find(context.argv[0], context.fs) else 1)
 
     def _find(self, source: str, fs: FileSystem) -> bool:
+        """Look for the suite's answer to a command at this moment."""
+
         def text_of(place: str) -> str | None:
             path = absolute(place)
             return fs.read_file(path).decode("utf-8", "replace") if fs.exists(path) else None
@@ -302,12 +337,8 @@ class _Run:
             self._answered.append(source)
         return self._found is not None
 
-    def _is_open(self, context: BuiltinContext) -> BuiltinResult:
-        """Succeed if the suite has no answer to a command, which then runs."""
-        words = context.argv
-        return _result(code=int(self._find(words[1] if words[:1] == ["--"] else " ".join(words), context.fs)))
-
     def _answer(self, context: BuiltinContext) -> BuiltinResult:
+        """Give the answer that was found last."""
         command = self._found
         if command is None:
             return _result(code=NOT_FOUND)
@@ -321,23 +352,15 @@ class _Run:
         output = command.output.rstrip("\n")
         return _result(f"{output}\n" if output else "", code=command.exit_code)
 
-    def _answering(self, otherwise: Builtin) -> Builtin:
-        def answer(context: BuiltinContext) -> BuiltinResult:
-            is_known = self._find(" ".join([context.name, *context.argv]), context.fs)
-            return self._answer(context) if is_known else otherwise(context)
-
-        return answer
-
     def _mktemp(self, context: BuiltinContext) -> BuiltinResult:
         """Make a file or folder with the next number for a name."""
         self._n_temporary += 1
+        number = str(self._n_temporary)
         words = context.argv
         names = [word for word in words if not word.startswith("-")]
-        folder = names.pop(0) if "-p" in words and names else _SCRATCH
+        folder = names.pop(0) if "-p" in words and names else SCRATCH
         template = names[0] if names else f"{folder}/tmp.XXXXXXXXXX"  # noqa: S108
-        filled = re.sub(
-            r"X{3,}", lambda found: str(self._n_temporary).zfill(len(found[0])), template, count=1
-        )
+        filled = re.sub(r"X{3,}", lambda found: number.zfill(len(found[0])), template, count=1)
         path = absolute(place_of(filled if filled.startswith("/") else f"{context.cwd}/{filled}"))
         if any(word.startswith("-") and "d" in word for word in words):
             context.fs.mkdir(path, recursive=True)
@@ -346,7 +369,7 @@ class _Run:
         return _result(f"{filled}\n")
 
 
-# --- programs of every world ----------------------------------------------------------------------
+# --- programs and files of every world ------------------------------------------------------------
 
 
 def _result(output: str = "", error: str = "", code: int = 0) -> BuiltinResult:
@@ -376,24 +399,29 @@ def _date(context: BuiltinContext) -> BuiltinResult:
         wanted = words.pop(place)[2:] or (words.pop(place) if place < len(words) else "")
     if not re.match(r"@|\d{4}-|\d{1,2} [A-Z]|[A-Z]", wanted):
         wanted = f"{_NOW} {_relative(wanted)}".rstrip()
-    # In another thread, because this one runs the sandbox that called.
-    with ThreadPoolExecutor(1) as pool:
-        done = pool.submit(_reader().execute_sync, shlex.join(["date", "-d", wanted, *words])).result()
-    return _result(done.stdout, done.stderr, done.exit_code)
+    script = shlex.join(["date", "-d", wanted, *words])
+    return _in_another_thread(lambda: _as_result(_plain_bash().execute_sync(script)))
 
 
 def _relative(words: str) -> str:
     words = {"yesterday": "- 1 day", "tomorrow": "+ 1 day", "now": "", "today": ""}.get(words, words)
-    ago = re.fullmatch(r"(\d+ \w+) ago", words)
-    return (
-        f"- {ago[1]}"
-        if ago
-        else re.sub(r"\A([-+]?)\s*(?=\d+ [a-z])", lambda found: f"{found[1] or '+'} ", words)
-    )
+    if ago := re.fullmatch(r"(\d+ \w+) ago", words):
+        return f"- {ago[1]}"
+    return re.sub(r"\A([-+]?)\s*(?=\d+ [a-z])", lambda found: f"{found[1] or '+'} ", words)
+
+
+def _as_result(done: ExecResult) -> BuiltinResult:
+    return _result(done.stdout, done.stderr or done.error or "", done.exit_code)
+
+
+def _in_another_thread(run: Callable[[], BuiltinResult]) -> BuiltinResult:
+    """Run another sandbox for a program: the thread that calls it runs the one with the program."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(run).result()
 
 
 @cache
-def _reader() -> Bash:
+def _plain_bash() -> Bash:
     """Return a sandbox without files, for reading scripts and for plain programs."""
     from bashkit import Bash
 
@@ -402,20 +430,35 @@ def _reader() -> Bash:
 
 @cache
 def _known_names() -> frozenset[str]:
-    return frozenset(_reader().execute_sync("compgen -c").stdout.split())
+    return frozenset(_plain_bash().execute_sync("compgen -c").stdout.split())
 
 
 @cache
-def _unwrapped() -> frozenset[str]:
+def _of_the_shell() -> frozenset[str]:
     """Return the names of what acts on the shell itself, or is no name of a command."""
-    builtins = _reader().execute_sync("compgen -b; compgen -k").stdout.split()
+    builtins = _plain_bash().execute_sync("compgen -b; compgen -k").stdout.split()
     return frozenset(builtins) - {"echo", "printf", "pwd", "test", "true", "false", "kill"}
 
 
-@cache
-def _own_files() -> tuple[str, ...]:
-    """Return bashkit's own files that a command could take for the world's."""
-    return tuple(path for path, is_folder in _walk(_reader().fs(), "/") if not is_folder)
+def _system_files() -> FileSystem:
+    """Return the files of an empty system: programs and devices."""
+    from bashkit import Bash
+
+    fs = Bash(username=_USER, files={f"{SCRATCH}/none": ""}).fs()  # without files it keeps its own
+    own = [path for path, is_folder in _walk(fs, "/") if not is_folder]
+    for path in (*own, *(f"/usr/bin/{name}" for name in _HIDDEN)):
+        with suppress(OSError, RuntimeError):
+            fs.remove(path)
+    return fs
+
+
+def _empty() -> FileSystem:
+    from bashkit import FileSystem
+
+    fs = FileSystem()
+    for entry in fs.read_dir("/"):
+        fs.remove(f"/{entry['name']}", recursive=True)
+    return fs
 
 
 def _walk(fs: FileSystem, folder: str) -> Iterator[tuple[str, bool]]:
@@ -423,7 +466,7 @@ def _walk(fs: FileSystem, folder: str) -> Iterator[tuple[str, bool]]:
     try:
         entries = fs.read_dir(folder)
     except (OSError, RuntimeError):
-        entries = []  # a command has removed the root
+        entries = []  # a command has removed it
     for entry in entries:
         path = f"{folder.rstrip('/')}/{entry['name']}"
         if path in _OWN:
@@ -436,84 +479,45 @@ def _walk(fs: FileSystem, folder: str) -> Iterator[tuple[str, bool]]:
 
 # --- scripts --------------------------------------------------------------------------------------
 
+#: what is part of a pipeline, and what separates two of them
+_TOKEN = re.compile(
+    r"""\\. | '[^']*'? | "(?:\\.|[^"\\])*"? | (?<!\S)\#[^\n]*
+    | <<-?\s*(?P<quote>['"]?)(?P<name>[\w.]+)(?P=quote)[^\n]*(?:\n.*?)??(?:\n\t*(?P=name)(?=\n|\Z)|\Z)
+    | [<>]& | &> | \|& | (?P<end>\|\| | [;\n&()`]) | .""",
+    re.DOTALL | re.VERBOSE,
+)
+_KEYWORDS = re.compile(r"\s*(?:(?:if|then|elif|else|while|until|do|time|!|\{)\s+)*")
+_REDIRECTIONS = re.compile(r"(?:\s*(?:\d*[<>]|&>)[<>]?&?\s*[^\s<>|&;]+)+\Z")
+
 
 def _pipelines(script: str) -> Iterator[tuple[int, int]]:
     """Yield where the pipelines of a script begin and end, without redirections behind them.
 
-    Keywords and brackets part pipelines too, so that nested ones are found. Quoted text is not searched.
+    Brackets separate pipelines too, so that nested ones are found. Quoted text and here-documents are not
+    searched.
     """
-    start = position = 0
-    documents: list[str] = []
-    while position < len(script):
-        character = script[position]
-        step = 1
-        if character == "\\":
-            step = 2
-        elif character in "'\"":
-            step = len(_quoted(script, position))
-        elif character == "#" and (position == 0 or script[position - 1].isspace()):
-            step = len(script[position:].partition("\n")[0])
-        elif found := _HEREDOC.match(script, position):
-            documents.append(found[2])
-            step = len(found[0])
-        elif character in ";\n()`" or script.startswith("||", position) or _is_job(script, position):
-            yield from _trimmed(script, start, position)
-            if character == "\n":
-                step = _documents_length(script, position, documents)
-                documents = []
-            start = position + step
-        position += max(1, step)
-    yield from _trimmed(script, start, len(script))
-
-
-def _is_job(script: str, position: int) -> bool:
-    around = script[max(0, position - 1) : position + 2]
-    return script[position] == "&" and not any(mark in around for mark in (">&", "<&", "&>", "|&"))
-
-
-def _quoted(script: str, position: int) -> str:
-    quote = script[position]
-    pattern = r"'[^']*'?" if quote == "'" else r'"(?:\\.|[^"\\])*"?'
-    found = re.compile(pattern, re.DOTALL).match(script, position)
-    return found[0] if found else quote
-
-
-def _documents_length(script: str, position: int, names: Sequence[str]) -> int:
-    """Return how far the here-documents go that begin at the end of a line."""
-    end = position
-    for name in names:
-        found = re.compile(rf"\n\t*{re.escape(name)}(?=\n|\Z)").search(script, end)
-        end = found.end() if found else len(script)
-    return max(1, end - position)
+    start = 0
+    for token in _TOKEN.finditer(script + "\n"):
+        if token["end"]:
+            yield from _trimmed(script, start, token.start())
+            start = token.end()
 
 
 def _trimmed(script: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     words = _KEYWORDS.match(script, start, end)
     start = words.end() if words else start
-    source = script[start:end].rstrip()
-    source = source[: len(source) - len(found[0])] if (found := _REDIRECTIONS.search(source)) else source
-    if source.strip("&| "):
+    source = _REDIRECTIONS.sub("", script[start:end].rstrip())
+    if source and "\n" not in source and "<<" not in source:
         yield start, start + len(source)
-
-
-def _command(plain: Mapping[str, Any]) -> Command:
-    from pytest_openclaw.values.worlds import Command
-
-    return Command(**plain)
 
 
 def main() -> None:
     """Answer each line of the input until it ends."""
-    _limit_memory()
+    with suppress(ImportError, ValueError, OSError):  # where the system can: the owner measures as well
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (MOST_ADDRESSES, MOST_ADDRESSES))
     for line in sys.stdin.buffer:
         done = play(json.loads(line)) if line.strip() else {"ready": bool(_known_names())}
         sys.stdout.buffer.write(json.dumps(done).encode() + b"\n")
         sys.stdout.buffer.flush()
-
-
-def _limit_memory() -> None:
-    """Let an allocation beyond the limit end this process, where the system can; the owner looks too."""
-    with suppress(ImportError, ValueError, OSError):
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_AS, (MOST_ADDRESSES, MOST_ADDRESSES))

@@ -1,4 +1,4 @@
-"""Plays exec and process: a suite's commands by their patterns, and others in a sandboxed bash.
+"""Plays exec: a suite's commands by their patterns, and others in a sandboxed bash.
 
 The bash (`sandbox.py`) runs in a child of this process, which may need 2 s and 1 GiB for a command. Beyond
 that it is ended, and the next command starts another one.
@@ -18,16 +18,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from pytest_openclaw.openclaw.paths import ROOT, is_inside, place_of
+from pytest_openclaw.openclaw.paths import ROOT, is_inside, is_scratch, place_of
+from pytest_openclaw.util.bounded_regex import fullmatches
 from pytest_openclaw.util.errors import OpenClawError
-from pytest_openclaw.worlds.answered_commands import find_answer
 from pytest_openclaw.worlds.shortening import kept_output
 from pytest_openclaw.worlds.workspace import ToolError, text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
-    from pytest_openclaw.values.worlds import World
+    from pytest_openclaw.values.worlds import Command, World
     from pytest_openclaw.worlds.workspace import Workspace
 
 CALL_S = 2.0
@@ -54,13 +54,33 @@ class Ran:
     code: int = 0
 
 
+def find_answer(
+    commands: Iterable[Command], source: str, text_of_place: Callable[[str], str | None]
+) -> Command | None:
+    """Return the first answer of the suite to a command at this moment; None if it has none.
+
+    Args:
+        commands: of the suite.
+        source: the command.
+        text_of_place: returns the text of the file at a place; None if there is none.
+
+    Raises:
+        OpenClawError: a pattern cannot be decided.
+    """
+
+    def applies(command: Command) -> bool:
+        texts = ((text_of_place(place_of(path)), pattern) for path, pattern in command.when.items())
+        return all(text is not None and fullmatches(pattern, text) for text, pattern in texts)
+
+    return next((one for one in commands if fullmatches(one.pattern, source) and applies(one)), None)
+
+
 class Exec:
     """Answers exec.
 
     Args:
         workspace: the files.
         world: with the suite's commands and environment variables.
-
     """
 
     def __init__(self, workspace: Workspace, world: World) -> None:
@@ -75,13 +95,12 @@ class Exec:
         Raises:
             TimedOutError: it needs too much time or memory; it has no effect.
             OpenClawError: a suite's pattern cannot be decided.
-
         """
         command = text_of(arguments, "command", "").strip()
         if not command:
             raise ToolError("Provide a command to start.")
         workdir = arguments.get("workdir")
-        folder = self._folder(workdir if isinstance(workdir, str) else "")
+        folder = self._folder(workdir) if isinstance(workdir, str) else ""
         if folder is None:
             return f'workdir "{workdir}" is unavailable or not a directory: command was not executed.'
         env = arguments.get("env")
@@ -92,6 +111,13 @@ class Exec:
             return output
         return f"{output}\n\n{_ENDED.get(ran.code, f'(Command exited with code {ran.code})')}"
 
+    def _folder(self, workdir: str) -> str | None:
+        try:
+            place = place_of(workdir)
+        except ValueError:
+            return None
+        return place if self._workspace.is_folder(place) else None
+
     def run(self, command: str, folder: str = "", env: Mapping[str, Any] | None = None) -> Ran:
         """Play a command, and return what it prints, errors included; raises as `answer` does.
 
@@ -99,33 +125,29 @@ class Exec:
             command: without blanks around it.
             folder: the place in which it runs.
             env: further environment variables.
-
         """
+        world, workspace = self._world, self._workspace
         self.ran.append(command)
         self.parts.append(())
         if len(command) > LONGEST_COMMAND:
             return Ran("sh: Argument list too long", TOO_LONG)
-        known = find_answer(self._world.commands, command, self._workspace.text)
+        known = find_answer(world.commands, command, workspace.text)
         if known is not None:
-            self._write({place_of(path): text for path, text in known.writes.items()})
+            for path, text in known.writes.items():
+                workspace.replace(place_of(path), text)
             return Ran(known.output, known.exit_code)
-        workspace = self._workspace
         if sum(map(len, workspace.files.values())) > MOST_FILE_BYTES:
             return Ran(f"sh: cannot run: {ROOT} has more than {MOST_FILE_BYTES // 1_000_000} MB", 1)
-        more = {name: value for name, value in (env or {}).items() if isinstance(value, str)}
+        variables = {**world.env, **(env or {})}
         done = SANDBOX.play(
             {
                 "command": command,
                 "folder": folder,
-                "env": {
-                    name: value
-                    for name, value in {**self._world.env, **more}.items()
-                    if _is_variable(name, value)
-                },
+                "env": {name: value for name, value in variables.items() if _is_variable(name, value)},
                 "files": workspace.files,
                 "folders": sorted(workspace.folders),
-                "commands": [vars(one) for one in self._world.commands],
-                "python": self._world.python,
+                "commands": [vars(one) for one in world.commands],
+                "python": world.python,
             }
         )
         self.parts[-1] = tuple(done["parts"])
@@ -136,37 +158,23 @@ class Exec:
         return Ran(done["output"], done["code"])
 
     def _apply(self, done: Mapping[str, Any]) -> None:
+        """Change the workspace as a command has changed its copy; what is in `/tmp` is no change."""
         workspace = self._workspace
         kept = {*done["folders"]}
-        for place in done["gone"]:
+        removed = {place for place in workspace.folders - kept if is_inside(place)}
+        for place in (*done["gone"], *sorted(removed, reverse=True)):
             workspace.remove(place)
-        for place in sorted(workspace.folders, reverse=True):
-            if is_inside(place) and place not in kept:
-                workspace.remove(place)
         for place in sorted(kept - workspace.folders):
             workspace.make_folder(place)
-        self._write({place: text for place, text in done["files"].items() if is_inside(place)})
         for place, text in done["files"].items():
-            if not is_inside(place):
+            if is_scratch(place):
                 workspace.spill(place, text)
-
-    def _write(self, texts: Mapping[str, str | None]) -> None:
-        for place, text in texts.items():
-            if text is None:
-                self._workspace.remove(place)
             else:
-                self._workspace.put(place, text)
-
-    def _folder(self, workdir: str) -> str | None:
-        try:
-            place = place_of(workdir)
-        except ValueError:
-            return None
-        return place if self._workspace.is_folder(place) else None
+                workspace.put(place, text)
 
 
-def _is_variable(name: str, value: str) -> bool:
-    return bool(name) and not {"=", "\0"} & {*name} and "\0" not in value
+def _is_variable(name: str, value: object) -> bool:
+    return isinstance(value, str) and bool(name) and not {"=", "\0"} & {*name} and "\0" not in value
 
 
 # --- the child ------------------------------------------------------------------------------------
@@ -186,7 +194,6 @@ class Sandbox:
         Raises:
             TimedOutError: it needs more than `CALL_S` or `MOST_BYTES`.
             OpenClawError: the sandbox cannot start, or a pattern of the suite cannot be decided.
-
         """
         with self._lock:
             if self._child is None or self._child.poll() is not None:

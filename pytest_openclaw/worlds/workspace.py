@@ -116,6 +116,13 @@ class Workspace:
         self.folders.discard(place)
         self._entries.clear()
 
+    def replace(self, place: str, text: str | None) -> None:
+        """Write a file, or remove it if there is no text."""
+        if text is None:
+            self.remove(place)
+        else:
+            self.put(place, text)
+
     def _add(self, place: str) -> None:
         if not self._files_left:
             raise ToolError("ENOSPC: no space left on device")

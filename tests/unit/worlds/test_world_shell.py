@@ -57,6 +57,7 @@ def failed(output: str, code: int) -> str:
         pytest.param("python3 -c 'print(1)'", failed("sh: python3: command not found", 127), id="python"),
         pytest.param("true", "(no output)", id="no-output"),
         pytest.param("false", failed("", 1), id="false"),
+        pytest.param("echo a > /opt/a", failed("sh: /opt/a: Permission denied", 1), id="outside-of-the-workspace"),
         pytest.param("sudo ls", failed("sh: sudo: command not found", 127), id="sudo"),
         pytest.param("echo 'a", failed("sh: unexpected EOF while looking for matching `''", 2), id="open-quote"),
         pytest.param("echo " + "x" * 140_000, failed("sh: Argument list too long", 126), id="too-long"),
@@ -80,8 +81,9 @@ def test_a_command(call: Any, command: str, printed: str) -> None:
         pytest.param("rm -rf src", {"src/app.py": None, "src/lib/util.py": None}, id="rm-folder"),
         pytest.param("gzip notes.md && gunzip notes.md.gz", {}, id="a-file-that-is-no-text"),
         pytest.param("build", {"notes.md": None, "out.bin": "built"}, id="a-command-that-writes"),
-        pytest.param("rm nope; rm src; cat notes.md > /etc/x; mv a b; cp notes.md /etc", {}, id="nothing-that-fails"),
-        pytest.param("echo hi >> /etc/hosts", {}, id="a-file-outside"),
+        pytest.param("rm nope; rm src; cat notes.md > /opt/x; mv a b; cp notes.md /home; rm -r /usr", {}, id="nothing-that-fails"),
+        pytest.param("echo hi > ~/x && touch y", {}, id="nothing-after-what-fails"),
+        pytest.param("echo hi > /etc/hosts; touch /etc/x", {"/etc/hosts": "hi\n", "/etc/x": ""}, id="where-the-suite-has-files"),
         pytest.param("echo hi > /tmp/scratch; cat /tmp/scratch", {}, id="scratch"),
         pytest.param("echo hi > /dev/null", {}, id="nowhere"),
     ],
@@ -97,7 +99,7 @@ def test_what_a_command_leaves(call: Any, command: str, files: dict[str, str | N
 
 def test_the_most_dangerous_command_empties_the_world_alone(call: Any) -> None:
     """The state shows what a model destroys."""
-    assert call.sh("rm -rf /") == "(no output)"
+    assert call.sh("rm -rf /*") == "(no output)"
     assert call.files == {}
 
 
@@ -250,6 +252,9 @@ def test_the_simple_commands_of_a_command(call: Any, command: str, parts: tuple[
             "cd src; git log --oneline | head -3; pwd", "three\n/workspace/src", id="a-pipeline-of-a-list"
         ),
         pytest.param("df -h > d; cat d; df -h /x | wc -l", "full\n3", id="a-program-of-the-sandbox"),
+        pytest.param("bash run.sh; sh -c ./run.sh", "full\nclean\nfull\nclean", id="a-script-of-the-world"),
+        pytest.param("cd src && ../run.sh | head -1; sh ../check.sh", "full\nown", id="a-script-in-a-pipe"),
+        pytest.param("find . -name n -exec df -h {} + | grep -c Filesystem", "1", id="run-by-a-program"),
         pytest.param("echo git status", "git status", id="words-that-are-no-command"),
     ],
 )
@@ -263,7 +268,9 @@ def test_answers_of_a_suite_inside_a_command(calls_in: Any, command: str, printe
         Command(pattern="df -h", output="full"),
     )
 
-    assert calls_in(World(files={"n": "1\n", "src/a": ""}, commands=commands)).sh(command) == printed
+    files = {"n": "1\n", "src/a": "", "run.sh": "#!/bin/sh\ndf -h\ngit status\n", "check.sh": "echo own\n"}
+
+    assert calls_in(World(files=files, commands=commands)).sh(command) == printed
 
 
 _PIECES = st.sampled_from([
