@@ -34,7 +34,8 @@ def test_an_extension_that_is_shown_is_an_example(page: str) -> None:
 def test_every_hook_has_an_example_and_every_example_is_shown() -> None:
     """The pages quote all examples, and the table of extensions names every hook."""
     page = (ROOT / "docs/extending.md").read_text("utf-8")
-    shown = [*_quoted("docs/extending.md"), *_quoted("docs/how-to/validator.md")]
+    pages = ("docs/extending.md", "docs/how-to/validator.md", "docs/how-to/provider.md")
+    shown = [block for one in pages for block in _quoted(one)]
 
     assert {EXAMPLES[block] for block in shown} == set(EXAMPLES.values())
     assert {name for text in EXAMPLES for name in re.findall(r"def (pytest_openclaw_\w+)", text)} == HOOKS

@@ -1,7 +1,7 @@
 """Public servers with chat completions, each with its own dialect, asked through a line of the ini file.
 
 The servers are strict: they reject a field that their API does not have, as the real ones do. What they send is
-written after their references, which `docs/how-to/endpoints.md` names.
+written after their references, which `docs/how-to/providers.md` names.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pytest_openclaw.values.worlds import World
 from tests.providers.servers.apis import ask, chat_chunk, chat_usage, play
 from tests.providers.servers.misbehaving import MisbehavingServer, Request, Script, sse
 
-PAGE = Path(__file__).parents[2] / "docs/how-to/endpoints.md"
+PAGE = Path(__file__).parents[2] / "docs/how-to/providers.md"
 KEY = "a-key-0123456789"
 READ = Tool(name="read", parameters={"type": "object", "properties": {"path": {"type": "string"}}})
 COMMON = {
