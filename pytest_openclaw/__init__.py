@@ -50,22 +50,22 @@ __all__ = [
 ]
 
 _HOMES = {
-    "core.errors": ("OpenClawError",),
+    "judging.calls": ("WantedCall",),
     "reports.builtin": ("Report",),
     "stats.groups": ("Group",),
     "stats.summary": ("Summary",),
-    "types.faults": ("CallFailed",),
-    "types.protocols": ("Demands", "Provider", "ProviderSetup", "Validator"),
-    "types.replies": ("Fault", "Reply", "Timing", "Turn", "Usage", "Verdict"),
-    "types.requests": ("Request",),
-    "types.tool_calls": ("Dispatched", "Tool", "ToolCall"),
-    "validators.call_rules": ("WantedCall",),
+    "util.errors": ("OpenClawError",),
+    "values.faults": ("CallFailed",),
+    "values.protocols": ("Demands", "Provider", "ProviderSetup", "Validator"),
+    "values.replies": ("Fault", "Reply", "Timing", "Turn", "Usage", "Verdict"),
+    "values.requests": ("Request",),
+    "values.tool_calls": ("Dispatched", "Tool", "ToolCall"),
 }
 
 
 def __getattr__(name: str) -> Any:
     if name == "faults":
-        return import_module(f"{__name__}.types.faults")
+        return import_module(f"{__name__}.values.faults")
     for module, names in _HOMES.items():
         if name in names:
             return getattr(import_module(f"{__name__}.{module}"), name)
