@@ -24,7 +24,6 @@ from __future__ import annotations
 
 import json
 import os
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,7 +47,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> CommandResult:
     """Capture and save."""
     from pytest_openclaw.cli.surfaces import surface_lines, surfaces_as_json
-    from pytest_openclaw.openclaw.captured import gather
     from pytest_openclaw.openclaw.catalog import catalogue_in
     from pytest_openclaw.providers.openclaw.capture import capture
 
@@ -56,7 +54,7 @@ def run(arguments: argparse.Namespace) -> CommandResult:
         raise OpenClawError("--model and --agent are those of a config: give --config, too")
     received = capture(os.environ, arguments.config, model=arguments.model, agent=arguments.agent)
     release = f"openclaw-{received.release}"
-    data = gather(received.sent, release=release, taken=f"{datetime.now(UTC):%Y-%m-%d}")
+    data = received.catalogue()
     out = Path(arguments.out or f"{release}.json")
     text = json.dumps(data, indent=1, ensure_ascii=False) + "\n"
     write_over_ours(out, text, FIRST_WORDS, "catalogue")

@@ -9,12 +9,11 @@ with chat completions. OpenClaw reaches them through `openclaw/relay.py`, which 
 results; times are the model's, without OpenClaw's start.
 
 OpenClaw writes its own system prompt, and sends no temperature. Tools are OpenClaw's tools with the prompt's
-names, with OpenClaw's descriptions. Those that it does not have are added by `openclaw/agent_plugin.py`.
+names, with OpenClaw's descriptions. Those that it does not have are added by a plugin of ours.
 """
 
 from __future__ import annotations
 
-import asyncio
 import tempfile
 import time
 from dataclasses import replace
@@ -26,37 +25,18 @@ from pytest_openclaw.providers.mcp_tools import what_broke
 from pytest_openclaw.providers.ollama_native import OllamaNative
 from pytest_openclaw.providers.ollama_openai import OllamaOpenAI
 from pytest_openclaw.providers.openai_responses import OpenAIResponses
-from pytest_openclaw.providers.openclaw.agent_plugin import lay_out_plugin
 from pytest_openclaw.providers.openclaw.call import (
-    ModelRoute,
-    arguments,
-    config_of,
+    Call,
     environment,
     find_command,
-    is_session,
-    may_pass,
-    most_requests,
-    own_tools,
     scratch_folder,
-    why_no_shell,
     why_not_askable,
-    with_pictures,
-    write_config,
-    write_message,
 )
-from pytest_openclaw.providers.openclaw.envelope import CalledModel, find_envelope, read_envelope
-from pytest_openclaw.providers.openclaw.recorded_reply import (
-    answering,
-    broken_after,
-    joined,
-    reply_of,
-    with_world_paths,
-)
-from pytest_openclaw.providers.processes import Program, Running
+from pytest_openclaw.providers.openclaw.envelope import find_envelope, read_envelope
+from pytest_openclaw.providers.processes import Program
 from pytest_openclaw.providers.wire_errors import shortened
 from pytest_openclaw.util.errors import TargetError
 from pytest_openclaw.util.redact import Redactor
-from pytest_openclaw.util.text import valid_text
 from pytest_openclaw.values import faults
 from pytest_openclaw.values.faults import CallFailed
 from pytest_openclaw.values.protocols import Provider, ProviderSetup
@@ -65,8 +45,6 @@ from pytest_openclaw.values.requests import LISTED
 from pytest_openclaw.values.worlds import World
 
 if TYPE_CHECKING:
-    from pytest_openclaw.providers.openclaw.call import AgentScratch
-    from pytest_openclaw.providers.openclaw.disk import Stage
     from pytest_openclaw.providers.openclaw.relay import Relay
     from pytest_openclaw.providers.over_http import OverHttp
     from pytest_openclaw.util.json_types import JsonObject
@@ -76,6 +54,7 @@ if TYPE_CHECKING:
 BASE_ENV = "OPENCLAW_AGENT_BASE_URL"
 KEY_ENV = "OPENCLAW_AGENT_API_KEY"
 VERSION_TIMEOUT_S = 60.0
+_APIS = {OllamaNative.name: "ollama", OpenAIResponses.name: "openai-responses"}
 
 
 class OpenClawAgent(Provider):
@@ -122,10 +101,18 @@ class OpenClawAgent(Provider):
 
     async def fingerprint(self, model: str) -> JsonObject:
         """Return OpenClaw's version, as it prints it, and the server's address."""
-        route, server = self._way_to(model)
+        server = self._way_to(model)[-1]
         if self._version is None:
-            self._version = await self._ask_version()
-        facts = {"api": route.api, "base_url": server.address.base_url}
+            with scratch_folder() as scratch:
+                program = Program(
+                    argv=(*find_command(self.setup), "--version"),
+                    env=environment(scratch, self.setup.environ),
+                    cwd=scratch.workspace,
+                )
+                self._version = await processes.first_line(
+                    self.setup.name, program, within_s=VERSION_TIMEOUT_S
+                )
+        facts = {"api": _api_of(server), "base_url": server.address.base_url}
         return {"cli_version": self._version, **facts} if self._version else facts
 
     async def ask(self, request: Request) -> Reply:
@@ -133,52 +120,41 @@ class OpenClawAgent(Provider):
 
         Raises:
             CallFailed: there is no reply.
-
         """
         # Imported here, because it loads the HTTP library, which only the process that sends requests needs.
-        from pytest_openclaw.providers.openclaw.relay import Relay
+        from pytest_openclaw.providers.openclaw.relay import Relay, with_world_paths
 
+        name = self.setup.name
         if request.turns and request.world is None:
             request = replace(request, world=World())
         command = find_command(self.setup)
         if why := why_not_askable(request):
-            raise CallFailed(faults.cannot_play(self.setup.name, why))
-        route, server = self._way_to(request.model)
-        if request.images and not await server.may_see(route.model):
-            raise CallFailed(faults.sees_no_images(self.setup.name, request.model))
+            raise CallFailed(faults.cannot_play(name, why))
+        provider, model, server = self._way_to(request.model)
+        if request.images and not await server.may_see(model):
+            raise CallFailed(faults.sees_no_images(name, request.model))
         compiled, calls = self._kept_folders()
         with scratch_folder(request.world, compiled=compiled, within=calls) as scratch:
-            if why := why_no_shell(request, scratch):
-                raise CallFailed(faults.cannot_play(self.setup.name, why))
-            own = own_tools(request)
-            plugins = lay_out_plugin(scratch.folder / "plugin", own)
-            relay = Relay(
-                server,
-                route.model,
-                name=self.setup.name,
-                timeout_s=request.timeout_s,
-                most_turns=most_requests(request),
-                may_pass=may_pass(request),
-                n_images=len(request.images),
-                own_tools=[tool.name for tool in own],
-            )
-            async with relay:
+            call = Call(request, scratch, provider, model, _api_of(server))
+            if why := call.why_no_shell:
+                raise CallFailed(faults.cannot_play(name, why))
+            own_tools = [tool.name for tool in call.own_tools]
+            async with Relay(server, model, name=name, request=request, own_tools=own_tools) as relay:
+                call.write_files(relay.url, relay.token)
                 program = Program(
-                    argv=(*command, *arguments(request, scratch, route=route)),
-                    env=environment(scratch, self.setup.environ, of_session=is_session(request)),
+                    argv=(*command, *call.arguments()),
+                    env=environment(scratch, self.setup.environ),
                     cwd=scratch.workspace,
                 )
-                config = config_of(
-                    request, scratch, route=route, url=relay.url, token=relay.token, plugins=plugins
-                )
-                write_config(scratch, config)
-                outcome = await self._hold(program, scratch, relay, request, server)
-            if request.world is not None:
-                outcome = self._played(outcome, scratch.stage, request.world)
-        if isinstance(outcome, Fault):
-            message = Redactor.of((*self.secrets, relay.token)).text(outcome.message)
-            raise CallFailed(replace(outcome, message=message))
-        return outcome
+                outcome = await self._converse(call, program, relay, server)
+            if broken := what_broke(scratch.world_file):
+                outcome = faults.broke(name, f"the shell of the world: {broken}")
+            if isinstance(outcome, Fault):
+                message = Redactor.of((*self.secrets, relay.token)).text(outcome.message)
+                raise CallFailed(replace(outcome, message=message))
+            if request.world is None:
+                return outcome
+            return replace(with_world_paths(outcome, scratch), world=scratch.state(request.world))
 
     async def aclose(self) -> None:
         """Close connections and folders."""
@@ -203,8 +179,8 @@ class OpenClawAgent(Provider):
             folder.mkdir(exist_ok=True)
         return folders
 
-    def _way_to(self, name: str) -> tuple[ModelRoute, OverHttp]:
-        """Return the route that OpenClaw uses for a model, and the real server."""
+    def _way_to(self, name: str) -> tuple[str, str, OverHttp]:
+        """Return OpenClaw's names of a model's provider and of the model, and the real server."""
         provider, slash, model = name.partition("/")
         if self.setup.base_url is not None:
             provider, model = "endpoint", name
@@ -216,9 +192,7 @@ class OpenClawAgent(Provider):
                 self._servers[provider] = self._server_of(provider)
             except TargetError as error:
                 raise CallFailed(faults.cannot_play(self.setup.name, str(error))) from error
-        server = self._servers[provider]
-        api = {"ollama_native": "ollama", "openai_responses": "openai-responses"}.get(server.name)
-        return ModelRoute(provider=provider, model=model, api=api or "openai-completions"), server
+        return provider, model, self._servers[provider]
 
     def _server_of(self, provider: str) -> OverHttp:
         own = self.setup
@@ -232,100 +206,58 @@ class OpenClawAgent(Provider):
         key_env = own.key_env or (KEY_ENV if own.environ.get(KEY_ENV) else None)
         return OllamaOpenAI(replace(own, base_url=base, key_env=key_env))
 
-    async def _hold(
-        self, program: Program, scratch: AgentScratch, relay: Relay, request: Request, server: OverHttp
-    ) -> Reply | Fault:
+    async def _converse(self, call: Call, program: Program, relay: Relay, server: OverHttp) -> Reply | Fault:
         """Start OpenClaw once for each message of the user, until a run ends without an answer."""
+        from pytest_openclaw.providers.openclaw.relay import broken_after, joined
+
+        request = call.request
         runs: list[Reply] = []
-        for text in (with_pictures(request, scratch), *request.turns):
-            said = scratch.stage.disk.with_real_paths(text) if request.world else text
-            program = replace(program, stdin=write_message(scratch, said))
+        for text in (call.write_pictures(), *request.turns):
+            real = call.scratch.with_real_paths(text) if request.world else text
             relay.begin_run()
-            outcome = await self._converse(program, relay, request, server)
+            outcome = await self._run(
+                replace(program, stdin=call.write_message(real)), relay, request, server.address.base_url
+            )
             if isinstance(outcome, Fault):
                 return broken_after(runs, outcome)
-            runs.append(answering(outcome, text) if runs else outcome)
+            if runs:
+                turns = [replace(turn, user=text) for turn in outcome.turns[:1]]
+                outcome = replace(outcome, turns=(*turns, *outcome.turns[1:]))
+            runs.append(outcome)
             if outcome.ended_by != "answer":
                 break
         return joined(runs)
 
-    async def _converse(
-        self, program: Program, relay: Relay, request: Request, server: OverHttp
-    ) -> Reply | Fault:
-        began = time.perf_counter()
-        running = await processes.start(self.setup.name, program)
-        received = relay.received
-        try:
-            async with asyncio.timeout(self._patience_s(request)):
-                lines = await _lines_until(running, received.over)
-                if not received.over.is_set():
-                    await running.wait_exit(processes.DRAIN_S)
-        except TimeoutError:
-            raw = received.exchanges[-1].raw() if received.exchanges else ""
-            return faults.timed_out(self.setup.name, request.timeout_s, raw)
-        finally:
-            await running.stop()
-        if received.broke is not None:
-            raise received.broke
-        if received.fault is not None:  # models of another server may still be available
-            scope = "target" if received.fault.scope == "endpoint" else received.fault.scope
-            return replace(received.fault, scope=scope)
-        wanted = request.tools if request.surface == LISTED else ()
-        lacking = [tool.name for tool in wanted if tool.name not in received.offered]
-        if received.exchanges and lacking:
-            why = f"this OpenClaw does not offer {', '.join(lacking[:3])} without a gateway."
-            return faults.cannot_play(self.setup.name, why)
-        if received.over.is_set():
-            return reply_of(received, None, request, began=began)
-        envelope = find_envelope(valid_text(b"\n".join(lines).decode("utf-8", "replace")), running.stderr)
-        if envelope is None:
-            return self._without_result(running)
-        called = CalledModel(
-            name=self.setup.name,
-            model=request.model,
-            where=server.address.base_url,
-            timeout_s=request.timeout_s,
-        )
-        result = read_envelope(envelope, called)
-        if isinstance(result, Fault):
-            return result
-        return reply_of(received, result, request, began=began)
+    async def _run(self, program: Program, relay: Relay, request: Request, where: str) -> Reply | Fault:
+        from pytest_openclaw.providers.openclaw.relay import reply_of
 
-    def _played(self, outcome: Reply | Fault, stage: Stage, world: World) -> Reply | Fault:
-        if broken := what_broke(stage.world_file):
-            return faults.broke(self.setup.name, f"the shell of the world: {broken}")
-        if isinstance(outcome, Fault):
-            return outcome
-        return replace(with_world_paths(outcome, stage.disk), world=stage.state(world))
-
-    def _patience_s(self, request: Request) -> float:
-        return request.timeout_s * (request.world.steps if request.world else 1 + request.lookup_turns)
-
-    def _without_result(self, running: Running) -> Fault:
-        words = f": {shortened(running.stderr)}" if running.stderr else ""
-        if running.flooded:
-            words = f" after {running.flooded}"
-        status = running.exit_status
-        return faults.program_ended(self.setup.name, "OpenClaw", status, f" without its JSON{words}")
-
-    async def _ask_version(self) -> str:
-        with scratch_folder() as scratch:
-            program = Program(
-                argv=(*find_command(self.setup), "--version"),
-                env=environment(scratch, self.setup.environ),
-                cwd=scratch.workspace,
+        name, run, began = self.setup.name, relay.run, time.perf_counter()
+        n_turns = request.world.steps if request.world else 1 + request.lookup_turns
+        printed = await processes.run(name, program, within_s=request.timeout_s * n_turns, until=run.over)
+        if run.broke is not None:
+            raise run.broke
+        if run.fault is not None:  # models of another server may still be available
+            return replace(run.fault, scope="target" if run.fault.scope == "endpoint" else run.fault.scope)
+        if printed.timed_out:
+            return faults.timed_out(
+                name, request.timeout_s, run.steps[-1].exchange.raw() if run.steps else ""
             )
-            return await processes.first_line(self.setup.name, program, within_s=VERSION_TIMEOUT_S)
+        wanted = request.tools if request.surface == LISTED else ()
+        lacking = [tool.name for tool in wanted if tool.name not in run.offered]
+        if run.steps and lacking:
+            why = f"this OpenClaw does not offer {', '.join(lacking[:3])} without a gateway."
+            return faults.cannot_play(name, why)
+        if run.over.is_set():
+            return reply_of(run, None, request, began=began)
+        envelope = find_envelope(printed.stdout, printed.stderr)
+        if envelope is None:
+            words = f": {shortened(printed.stderr)}" if printed.stderr else ""
+            words = f" after {printed.flooded}" if printed.flooded else words
+            how = f" without its JSON{words}"
+            return faults.program_ended(name, "OpenClaw", printed.exit_status, how)
+        result = read_envelope(envelope, request, name=name, where=where)
+        return result if isinstance(result, Fault) else reply_of(run, result, request, began=began)
 
 
-async def _lines_until(running: Running, over: asyncio.Event) -> list[bytes]:
-    """Return the lines of a program up to its end, or until `over` is set."""
-    lines: list[bytes] = []
-    tasks = [asyncio.ensure_future(running.read_lines(lines)), asyncio.ensure_future(over.wait())]
-    try:
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-    return lines
+def _api_of(server: OverHttp) -> str:
+    return _APIS.get(server.name, "openai-completions")

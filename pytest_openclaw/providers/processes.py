@@ -14,7 +14,7 @@ import sys
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from pytest_openclaw.util.files import FOLDER_MODE
 from pytest_openclaw.util.text import valid_text
@@ -133,11 +133,6 @@ class Running(asyncio.SubprocessProtocol):
         if line is None:
             self._lines.put_nowait(None)
         return line
-
-    async def read_lines(self, lines: list[bytes]) -> None:
-        """Add the lines of its output to a list, up to the end."""
-        while (line := await self.next_line()) is not None:
-            lines.append(line)
 
     def send(self, data: bytes) -> None:
         """Add to its input; a program that has closed its input does not get it."""
@@ -261,19 +256,69 @@ async def start(name: str, program: Program) -> Running:
     return running
 
 
-async def first_line(name: str, program: Program, *, within_s: float) -> str:
-    """Return the first line of a program's output, such as its version; empty if none arrives in time.
+@dataclass(frozen=True, kw_only=True)
+class Printed:
+    """What a program has printed.
+
+    Attributes:
+        exit_status: None if it was ended from here, or is still running after closing its output.
+        stderr: the end of its stderr.
+        flooded: see `Running`.
+        timed_out: whether it was ended because it took too long.
+    """
+
+    exit_status: int | None
+    stdout: str
+    stderr: str
+    flooded: str
+    timed_out: bool
+
+
+async def run(name: str, program: Program, *, within_s: float, until: asyncio.Event | None = None) -> Printed:
+    """Run a program to its end, at most for a time.
+
+    Args:
+        name: of the provider or command that needs it, for messages.
+        program: to run.
+        within_s: seconds until it is ended.
+        until: it is ended as soon as this is set.
 
     Raises:
         CallFailed: it cannot be started.
 
     """
     running = await start(name, program)
+    lines: list[bytes] = []
+
+    async def read() -> None:
+        while (line := await running.next_line()) is not None:
+            lines.append(line)
+
+    waiting: list[asyncio.Future[Any]] = [asyncio.ensure_future(read())]
+    if until is not None:
+        waiting.append(asyncio.ensure_future(until.wait()))
     try:
-        async with asyncio.timeout(within_s):
-            line = await running.next_line()
-    except TimeoutError:
-        return ""
+        done, _ = await asyncio.wait(waiting, timeout=within_s, return_when=asyncio.FIRST_COMPLETED)
+        if waiting[0] in done:
+            await running.wait_exit(DRAIN_S)
     finally:
+        for task in waiting:
+            task.cancel()
         await running.stop()
-    return valid_text((line or b"").decode("utf-8", "replace").strip())
+    return Printed(
+        exit_status=running.exit_status,
+        stdout=valid_text(b"\n".join(lines).decode("utf-8", "replace")),
+        stderr=valid_text(running.stderr),
+        flooded=running.flooded,
+        timed_out=not done,
+    )
+
+
+async def first_line(name: str, program: Program, *, within_s: float) -> str:
+    """Return the first line of a program's output, such as its version; empty if it prints none in time.
+
+    Raises:
+        CallFailed: it cannot be started.
+    """
+    printed = await run(name, program, within_s=within_s)
+    return printed.stdout.partition("\n")[0].strip()

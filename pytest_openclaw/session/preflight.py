@@ -142,7 +142,7 @@ def load_surface(settings: Settings, resumed: Path | None, *, may_capture: bool)
         return None
     from pytest_openclaw.openclaw.catalog import read_catalogue
     from pytest_openclaw.openclaw.surfaces import captured_surface, substitute_surface
-    from pytest_openclaw.providers.openclaw.captured_once import NotCaptured, installed_catalogue
+    from pytest_openclaw.providers.openclaw.capture import NotCaptured, installed_catalogue
     from pytest_openclaw.runs.reading import load_surface as load_recorded
 
     source = settings.surface_from

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pytest_openclaw.providers.openclaw.call import scratch_folder
-from pytest_openclaw.providers.openclaw.installed import OpenClaw, Printed
+from pytest_openclaw.providers.openclaw.call import OpenClaw, scratch_folder
+from pytest_openclaw.providers.processes import Printed
 from tests.openclaw.install_openclaw import find_command
 
 FOLDER_ENV = "OPENCLAW_TEST_OPENCLAW_DIR"
@@ -70,7 +70,7 @@ def openclaw_apart(real: RealOpenClaw, *, patience_s: float, **more: str) -> Ite
             command=tuple(shlex.split(real.command)),
             scratch=scratch,
             environ=real.environ,
-            more={"OPENCLAW_CONFIG_PATH": str(scratch.config), "OPENCLAW_LOG_LEVEL": "silent", **more},
+            more={"OPENCLAW_LOG_LEVEL": "silent", **more},
             patience_s=patience_s,
         )
 
@@ -85,11 +85,11 @@ async def gateway(openclaw: OpenClaw, port: int) -> AsyncIterator[None]:
     """The gateway of an OpenClaw, listening on a port of loopback while it is entered."""
     done = asyncio.Event()
     start = ("gateway", "run", "--port", str(port))
-    running = asyncio.create_task(openclaw.printed(*start, until=done.is_set))
+    running = asyncio.create_task(openclaw.printed(*start, until=done))
     try:
         while not _listens(port):
             if running.done():  # a busy machine is too slow for its first lease
-                running = asyncio.create_task(openclaw.printed(*start, until=done.is_set))
+                running = asyncio.create_task(openclaw.printed(*start, until=done))
             await asyncio.sleep(1)
         yield
     finally:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
+import asyncio
 import urllib.error
 import urllib.request
 
 import pytest
 
-from pytest_openclaw.providers.openclaw.capture import CaptureServer
+from pytest_openclaw.providers.openclaw.capture import ModelEndpoint
+from pytest_openclaw.providers.openclaw.loopback import listening
 
 pytestmark = pytest.mark.newest
 
@@ -25,23 +26,20 @@ def _post(url: str, body: bytes) -> int:
 
 def test_only_the_first_request_to_a_model_is_recorded() -> None:
     """Invalid requests, those from elsewhere and later ones are not recorded."""
-    with CaptureServer() as endpoint:
-        url = endpoint.url("openai-completions")
-        elsewhere = url.replace(url.rsplit("/", 2)[1], "0" * 32)
-        statuses = [
-            _post(f"{elsewhere}/chat/completions", b"{}"),
-            _post(f"{url}/embeddings", b"{}"),
-            _post(f"{url}/chat/completions", b"[]"),
-            _post(f"{url}/chat/completions", b"{"),
-        ]
-        assert (statuses, endpoint.recorded, endpoint.received.is_set()) == (
-            [404, 404, 400, 400],
-            None,
-            False,
-        )
+    endpoint = ModelEndpoint()
 
-        sent = [_post(f"{url}/chat/completions", json.dumps({"n": n}).encode()) for n in (1, 2)]
-        assert sent == [503, 503]
-        assert endpoint.recorded is not None
-        assert (endpoint.recorded.api, endpoint.recorded.body) == ("openai-completions", {"n": 1})
-        assert endpoint.received.is_set()
+    async def post_all() -> list[int]:
+        async with listening(endpoint.answer) as root:
+            url = endpoint.url(root, "openai-completions")
+            requests = [
+                (f"{root}/{'0' * 32}/v1/chat/completions", b'{"n": 0}'),
+                (f"{url}/embeddings", b'{"n": 0}'),
+                (f"{url}/chat/completions", b"[]"),
+                (f"{url}/chat/completions", b"{"),
+                (f"{url}/chat/completions", b'{"n": 1}'),
+                (f"{url}/chat/completions", b'{"n": 2}'),
+            ]
+            return [await asyncio.to_thread(_post, *request) for request in requests]
+
+    assert asyncio.run(post_all()) == [404, 404, 400, 400, 503, 503]
+    assert (endpoint.api, endpoint.body, endpoint.received.is_set()) == ("openai-completions", {"n": 1}, True)

@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 
 from pytest_openclaw.openclaw.catalog import load_catalogue
 from pytest_openclaw.providers.exchange import Exchange
-from pytest_openclaw.providers.openclaw.envelope import AgentResult, CalledModel, find_envelope, read_envelope
-from pytest_openclaw.providers.openclaw.recorded_reply import reply_of
-from pytest_openclaw.providers.openclaw.relay import RecordedRun
-from pytest_openclaw.values.replies import Fault
+from pytest_openclaw.providers.openclaw.envelope import find_envelope, read_envelope
+from pytest_openclaw.providers.openclaw.relay import RecordedRun, Step, reply_of
+from pytest_openclaw.values.replies import Fault, Reply
 from pytest_openclaw.values.requests import Request
 from pytest_openclaw.values.worlds import World
 
@@ -79,7 +78,15 @@ SESSION = {
         "toolSummary": {"calls": 1, "tools": ["read"], "failures": 0},
     },
 }
-ASKED = CalledModel(name="openclaw_agent", model="local/fake", where="http://127.0.0.1:9", timeout_s=60)
+
+
+def read(envelope):
+    """The reply or fault in an object."""
+    asked = Request(model="local/fake", prompt="Hi.", timeout_s=60)
+    return read_envelope(envelope, asked, name="openclaw_agent", where="http://127.0.0.1:9")
+
+
+DONE = Reply(text="Done.", raw="Done.", effective_model="fake")
 
 
 def _failed(kind: str, message: str, status: str = "error") -> dict[str, object]:
@@ -126,7 +133,7 @@ def test_a_quoted_object_in_an_answer_is_no_end(text):
 
 def test_a_success_is_parsed():
     """Answer and model are read."""
-    assert read_envelope(TOOLS, ASKED) == AgentResult(text="Done.", model="fake")
+    assert read(TOOLS) == DONE
 
 
 @pytest.mark.parametrize(
@@ -139,9 +146,9 @@ def test_a_success_is_parsed():
 )
 def test_a_model_that_gives_no_answer_is_no_fault(kind, message):
     """OpenClaw has already retried; the result is an empty answer of the model."""
-    result = read_envelope(_failed(kind, message), ASKED)
+    result = read(_failed(kind, message))
 
-    assert isinstance(result, AgentResult)
+    assert isinstance(result, Reply)
     assert result.text == ""
 
 
@@ -184,7 +191,7 @@ def test_a_model_that_gives_no_answer_is_no_fault(kind, message):
 )
 def test_an_error_has_its_failure_type(envelope, failure_type, status):
     """OpenClaw's error kinds and messages are mapped to our failure types."""
-    fault = read_envelope(envelope, ASKED)
+    fault = read(envelope)
 
     assert isinstance(fault, Fault)
     assert (fault.failure_type, fault.status) == (failure_type, status)
@@ -194,12 +201,12 @@ def _of_session(**meta: object) -> object:
     answer = {**SESSION, "meta": {**SESSION["meta"], **meta}}
     envelope = find_envelope(f"[agents] {{1}}\n{json.dumps(answer, indent=2)}\n")
     assert envelope is not None
-    return read_envelope(envelope, ASKED)
+    return read(envelope)
 
 
 def test_a_turn_of_a_session_is_a_result() -> None:
     """Its text and model are found where that command has them."""
-    assert _of_session() == AgentResult(text="Done.", model="fake")
+    assert _of_session() == DONE
 
 
 @pytest.mark.parametrize(
@@ -227,27 +234,26 @@ def test_a_turn_of_a_session_without_an_answer() -> None:
 
     result = _of_session(error=error)
 
-    assert isinstance(result, AgentResult)
+    assert isinstance(result, Reply)
     assert result.text == ""
 
 
 def test_calls_without_offered_tools_are_marked() -> None:
     """OpenClaw answers them like those of an unknown tool, and makes no call of a text there."""
-    run = RecordedRun(first_at=1.0, results=[("one",), (), ("Tool read not found",), ()])
-    for text, is_call, offers in (
-        ("", True, True),
-        ("", False, True),
-        ("", True, False),
-        ('[read]\n{"path": "a.txt"}\n[/read]', False, False),
-        ("Done.", False, False),
+    run = RecordedRun(first_at=1.0)
+    for text, is_call, offers, results in (
+        ("", True, True, ("one",)),
+        ("", False, True, ()),
+        ("", True, False, ("Tool read not found",)),
+        ('[read]\n{"path": "a.txt"}\n[/read]', False, False, ()),
+        ("Done.", False, False, None),
     ):
         exchange = Exchange(streaming=True)
         exchange.receive_text(text)
         if is_call:
             exchange.receive_tool_call(key=0, name="read", arguments='{"path": "a.txt"}')
         exchange.receive_end("stop")
-        run.exchanges.append(exchange)
-        run.offering.append(offers)
+        run.steps.append(Step(exchange, offers, results))
     request = Request(model="m", prompt="p", tools=load_catalogue().surface("direct"), world=World())
 
     reply = reply_of(run, None, request, began=0.0)

@@ -14,10 +14,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pytest_openclaw.providers.mcp_tools import what_broke
-from pytest_openclaw.providers.openclaw import disk
+from pytest_openclaw.providers.openclaw import workspace as on_disk
 from pytest_openclaw.providers.openclaw.call import scratch_folder
-from pytest_openclaw.providers.openclaw.disk import Disk
-from pytest_openclaw.providers.openclaw.played_shell import command_of, play
+from pytest_openclaw.providers.openclaw.workspace import Scratch, command_of, play
 from pytest_openclaw.util.text import valid_text
 from pytest_openclaw.values.worlds import Command, World
 from pytest_openclaw.worlds import workspace
@@ -63,7 +62,7 @@ def _sh(scratch, *arguments: str, cwd: Path | None = None, **environ: str):
 
 
 def _state(scratch, **world):
-    return scratch.stage.state(World(**world))
+    return scratch.state(World(**world))
 
 
 @pytest.mark.parametrize(
@@ -207,12 +206,12 @@ def test_the_workspace_has_two_names(staged):
 )
 def test_one_name_replaces_the_other(tmp_path, here, world):
     """Only whole names are replaced, and the way back gives the original text."""
-    disk = Disk(tmp_path / "workspace")
-    text = here.format(*[disk.folder] * 3)
+    scratch = Scratch(tmp_path)
+    text = here.format(*[scratch.workspace] * 3)
 
-    assert disk.with_world_paths(text) == (text if world is None else world.format())
+    assert scratch.with_world_paths(text) == (text if world is None else world.format())
     if world is None:
-        assert disk.with_real_paths(text) == text
+        assert scratch.with_real_paths(text) == text
 
 
 def test_commands_at_once_lose_nothing(staged):
@@ -262,8 +261,8 @@ def test_on_the_disk_as_in_memory(commands):
 
     with scratch_folder(world) as scratch:
         here = str(scratch.workspace)
-        ran = [play(scratch.stage, command.replace("/workspace", here), here) for command in commands]
-        state = scratch.stage.state(world)
+        ran = [play(scratch, command.replace("/workspace", here), here) for command in commands]
+        state = scratch.state(world)
 
     assert [replace(one, output=one.output.replace(here, "/workspace")) for one in ran] == expected
     assert (state.files, state.ran) == (workspace.files, tuple(memory.ran))
@@ -290,11 +289,11 @@ def test_whatever_is_asked_is_answered(commands):
     with scratch_folder(World(files={"a": "A\n", "d/e": "E\n", "/f": "F\n"})) as scratch:
         before = sorted(path.name for path in scratch.folder.iterdir())
         for command in commands:
-            assert 0 <= play(scratch.stage, valid_text(command), str(scratch.workspace)).code <= 255
+            assert 0 <= play(scratch, valid_text(command), str(scratch.workspace)).code <= 255
         after = {path.name for path in scratch.folder.iterdir()} - {"lock", "played.json"}
 
         assert sorted(after) == before
-        assert len(scratch.stage.state(World()).ran) == len(commands)
+        assert len(scratch.state(World()).ran) == len(commands)
 
 
 @pytest.mark.parametrize(
@@ -321,7 +320,7 @@ def test_a_name_that_the_disk_refuses(staged):
     assert _sh(scratch, "-c", f"cp a {name}")[0] == 1
     assert _sh(scratch, "-c", f"mkdir -p {name}/b; cat a")[1].endswith("A\n")
     assert _sh(scratch, "-c", "cat a") == (0, "A\n")
-    assert what_broke(scratch.stage.world_file) == ""
+    assert what_broke(scratch.world_file) == ""
 
 
 def test_a_file_that_goes_while_it_is_read(staged, monkeypatch):
@@ -336,14 +335,14 @@ def test_a_file_that_goes_while_it_is_read(staged, monkeypatch):
 
     monkeypatch.setattr(Path, "read_bytes", taken)
 
-    assert play(scratch.stage, "ls; cat b", str(scratch.workspace)) == Ran("b\nB\n", 0)
+    assert play(scratch, "ls; cat b", str(scratch.workspace)) == Ran("b\nB\n", 0)
 
 
 def test_a_command_that_takes_too_long_is_ended(staged):
     """It exits with the status of `timeout`, and has no effect."""
     scratch = staged(files={"a": "A\n"})
 
-    ran = play(scratch.stage, "echo hi > b; while true; do :; done", str(scratch.workspace))
+    ran = play(scratch, "echo hi > b; while true; do :; done", str(scratch.workspace))
 
     assert ran == Ran("sh: the command timed out", 124)
     assert not (scratch.workspace / "b").exists()
@@ -353,11 +352,11 @@ def test_a_full_world_takes_nothing_more(staged, monkeypatch):
     """Commands neither write nor read beyond the world's size limit."""
     scratch = staged(files={"a": "A" * 90})
     monkeypatch.setattr(workspace, "MOST_CHARS", 100)
-    monkeypatch.setattr(disk, "MOST_CHARS", 100)
+    monkeypatch.setattr(on_disk, "MOST_CHARS", 100)
 
-    assert "ENOSPC" in play(scratch.stage, "cp a b", str(scratch.workspace)).output
+    assert "ENOSPC" in play(scratch, "cp a b", str(scratch.workspace)).output
     (scratch.workspace / "b").write_text("B" * 20)
-    assert play(scratch.stage, "ls", str(scratch.workspace)).output == "a\n"
+    assert play(scratch, "ls", str(scratch.workspace)).output == "a\n"
     assert (scratch.workspace / "b").read_text() == "B" * 20
 
 
@@ -368,7 +367,7 @@ def test_an_error_is_reported_to_the_caller(staged):
     status, printed = _sh(scratch, "-c", "x" * 3000)
 
     assert (status, printed) == (126, "sh: the command cannot be played")
-    assert "cannot be decided" in what_broke(scratch.stage.world_file)
+    assert "cannot be decided" in what_broke(scratch.world_file)
 
 
 def test_a_folder_that_is_gone(staged):
@@ -385,7 +384,7 @@ def test_a_folder_that_is_gone(staged):
 
 def test_it_starts_with_little():
     """A command imports nothing that only providers and sessions need; each command would load it again."""
-    code = "import pytest_openclaw.providers.openclaw.played_shell, sys; print(*sys.modules)"
+    code = "import pytest_openclaw.providers.openclaw.workspace, sys; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE_S)
 
     loaded = {name.partition(".")[0] for name in done.stdout.split()}

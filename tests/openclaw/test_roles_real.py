@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pytest_openclaw.cli import main
-from pytest_openclaw.providers.openclaw.installed import OpenClaw
+from pytest_openclaw.providers.openclaw.call import OpenClaw
 from tests.commands.routed_runs import ABLE, MIDDLING, UNABLE, roles_of, store_run
 from tests.openclaw.model_server import ScriptedModel
 from tests.openclaw.real import GATEWAY_TOKEN, RealOpenClaw, free_port, gateway, openclaw_apart, run_openclaw

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.providers.openclaw.call import AgentScratch
 from pytest_openclaw.providers.openclaw.capture_configs import (
     REDACTED,
     SPOKEN,
@@ -16,6 +15,7 @@ from pytest_openclaw.providers.openclaw.capture_configs import (
     release_surfaces,
     whole_config,
 )
+from pytest_openclaw.providers.openclaw.workspace import Scratch
 
 MODEL = {"id": "m", "contextWindow": 4096, "params": {"num_ctx": 4096}, "headers": {"x": "y"}}
 SERVER = {"baseUrl": "https://models.example", "apiKey": REDACTED, "api": "ollama", "models": [MODEL]}
@@ -71,7 +71,7 @@ def test_what_could_start_or_reach_something_is_not_taken(tmp_path: Path, more: 
     """Servers, keys, environment, code: none of it is in the config that OpenClaw gets."""
     wanted = _surface(_sections(**more))
 
-    text = json.dumps(whole_config(wanted, AgentScratch(tmp_path), "http://127.0.0.1:1"))
+    text = json.dumps(whole_config(wanted, Scratch(tmp_path), "http://127.0.0.1:1"))
     assert not [
         word for word in ("secret", REDACTED, "models.example", "+49", "headers", "mcp") if word in text
     ]
@@ -86,7 +86,7 @@ def test_the_model_of_the_config_is_asked_at_the_endpoint(tmp_path: Path) -> Non
         "models": {"lab/m": {"params": {"top_k": 1}, "agentRuntime": {"id": "codex"}}},
     }
 
-    config = whole_config(_surface(sections), AgentScratch(tmp_path), "http://127.0.0.1:1/x")
+    config = whole_config(_surface(sections), Scratch(tmp_path), "http://127.0.0.1:1/x")
 
     (server,) = config["models"]["providers"].values()
     assert (server["baseUrl"], server["apiKey"]) == ("http://127.0.0.1:1/x", "not-a-key")

@@ -1,7 +1,7 @@
 """The installed OpenClaw, started by the provider `openclaw_agent` and by `capture-tools`.
 
-- starting it, in its own folders: `call.py`, `installed.py`
-- running a prompt or a world through its agent: `relay.py` records the model's answers, `disk.py` and
-  `played_shell.py` play the world, `recorded_reply.py` and `envelope.py` make the reply
+- starting it, in its own folders: `call.py`
+- running a prompt or a world through its agent: `relay.py` records the model's answers and makes the reply,
+  `workspace.py` plays the world, `envelope.py` reads OpenClaw's own result
 - capturing what it sends to a model: `capture.py`, `capture_configs.py`
 """

@@ -1,4 +1,4 @@
-"""Prepares a call of OpenClaw for one request: command, config, environment and folders.
+"""Prepares calls of OpenClaw: command, config, environment, folders, and the plugin with a suite's own tools.
 
 The user's machine is protected. OpenClaw gets a folder for this call with its HOME, state, config and
 workspace, an emptied environment, no gateway, and one model server: ours, on loopback. It may execute the
@@ -14,21 +14,26 @@ import sys
 import tempfile
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
+from importlib import resources
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.openclaw.bridge import BRIDGE, LOOKUPS
 from pytest_openclaw.openclaw.catalog import load_catalogue
 from pytest_openclaw.openclaw.paths import place_of
-from pytest_openclaw.providers.openclaw.disk import Stage
-from pytest_openclaw.providers.processes import find_program, new_folders
+from pytest_openclaw.providers.openclaw.workspace import Scratch
+from pytest_openclaw.providers.processes import Printed, Program, find_program, new_folders, run
+from pytest_openclaw.providers.wire_errors import shortened
+from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.files import write_private
-from pytest_openclaw.util.text import valid_text
+from pytest_openclaw.util.text import valid_text, valid_value
 from pytest_openclaw.values.requests import DEFAULT_CONTEXT_TOKENS, LISTED
 from pytest_openclaw.values.worlds import World
 from pytest_openclaw.worlds.search import is_note
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    import asyncio
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from pytest_openclaw.util.json_types import JsonObject
@@ -44,9 +49,7 @@ NOTES = frozenset({"memory_search", "memory_get"})
 #: tools that it executes with the program of SHELL; on Windows it uses another shell
 COMMANDS = frozenset({"exec", "process"})
 PLAYED = CONTAINED | NOTES | (COMMANDS if sys.platform != "win32" else frozenset())
-_ARGUMENTS = ("agent", "exec", "--json", "--code-mode", "direct", "--message-file", "-")
-# `agent exec` begins a session of its own each time.
-_SESSION = ("agent", "--local", "--json", "--session-id", "benchmark")
+FREE = {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0}
 # No telemetry, no downloads, no background processes, no gateway of this machine.
 _SWITCHES = {
     "OPENCLAW_GATEWAY_PORT": "9",
@@ -58,85 +61,9 @@ _SWITCHES = {
     "OPENCLAW_EXEC_SHELL_SNAPSHOT": "0",
     "NO_COLOR": "1",
 }
-# Without a world OpenClaw never executes commands. If it did, this would be its shell.
-_SHELL = "#!/bin/sh\necho 'no command is run here' >&2\nexit 126\n"
+_PLUGIN = "benchmark"
 
-
-@dataclass(frozen=True, kw_only=True)
-class ModelRoute:
-    """The configuration by which OpenClaw reaches a model.
-
-    Attributes:
-        provider, model: OpenClaw's name of the model is `provider/model`.
-        api: OpenClaw's name of the API.
-
-    """
-
-    provider: str
-    model: str
-    api: str
-
-
-@dataclass(frozen=True)
-class AgentScratch:
-    """The folders and files of one call.
-
-    Attributes:
-        folder: of this call, without links.
-        compiled: the folder of Node's compile cache, with which later starts take two thirds of the time;
-            None is within `folder`.
-
-    """
-
-    folder: Path
-    compiled: Path | None = None
-
-    @property
-    def workspace(self) -> Path:
-        """The agent's workspace."""
-        return self.folder / "workspace"
-
-    @property
-    def config(self) -> Path:
-        """The config file, which contains no key."""
-        return self.folder / "openclaw.json"
-
-    @property
-    def message(self) -> Path:
-        """The file with the user's message of a session's turn."""
-        return self.folder / "message.txt"
-
-    @property
-    def shell(self) -> Path:
-        """The program that takes the place of a shell."""
-        return self.folder / "shell"
-
-    @property
-    def stage(self) -> Stage:
-        """The stage on which a world is played."""
-        return Stage(self.folder)
-
-    def lay_out(self, world: World | None) -> None:
-        """Write the shell, and the files of a world."""
-        text = _SHELL
-        if world is not None:
-            from pytest_openclaw.providers.openclaw.played_shell import script
-
-            self.stage.lay_out(world)
-            text = script(self.folder)
-        self.shell.write_text(text, encoding="utf-8")
-        self.shell.chmod(0o700)
-
-
-@contextmanager
-def scratch_folder(
-    world: World | None = None, *, compiled: Path | None = None, within: Path | None = None
-) -> Iterator[AgentScratch]:
-    """Create the folders of a call, and remove them at the end, except `compiled`; see `new_folders`."""
-    with new_folders("workspace", "home", "state", "tmp", within=within) as folder:
-        scratch = AgentScratch(folder, compiled)
-        scratch.lay_out(world)
-        yield scratch
+# --- any start of OpenClaw ----------------------------------------------------------------------
 
 
 def find_command(setup: ProviderSetup) -> tuple[str, ...]:
@@ -144,41 +71,131 @@ def find_command(setup: ProviderSetup) -> tuple[str, ...]:
 
     Raises:
         CallFailed: there is no such program.
-
     """
     command = setup.environ.get(COMMAND_ENV, "").strip() or "openclaw"
     return find_program(setup, command, f"it (npm install -g openclaw), or set {COMMAND_ENV}")
 
 
-def why_no_shell(request: Request, scratch: AgentScratch) -> str:
-    """Return as a sentence why a world with commands cannot use our shell; empty if it can."""
-    if request.world is None or not COMMANDS.intersection(tool.name for tool in request.tools):
-        return ""
-    if os.access(scratch.shell, os.X_OK):
-        return ""
-    place = os.path.realpath(tempfile.gettempdir())
-    return (
-        f"its world offers commands, and no program can be started in {place}. "
-        "Set TMPDIR to a folder that is not mounted noexec."
-    )
+@contextmanager
+def scratch_folder(
+    world: World | None = None, *, compiled: Path | None = None, within: Path | None = None
+) -> Iterator[Scratch]:
+    """Create the folders of a call, and remove them at the end, except `compiled`; see `new_folders`."""
+    with new_folders("workspace", "home", "state", "tmp", within=within) as folder:
+        scratch = Scratch(folder, compiled)
+        scratch.lay_out(world)
+        yield scratch
+
+
+def environment(scratch: Scratch, environ: Mapping[str, str]) -> dict[str, str]:
+    """Return OpenClaw's complete environment; of the user's only PATH, to find Node."""
+    home, tmp = str(scratch.folder / "home"), str(scratch.folder / "tmp")
+    own = {
+        "PATH": environ.get("PATH", os.defpath),
+        "HOME": home,
+        "USERPROFILE": home,
+        "TMPDIR": tmp,
+        "TEMP": tmp,
+        "TMP": tmp,
+        "SHELL": str(scratch.shell),
+        "LANG": "C.UTF-8",
+        "OPENCLAW_STATE_DIR": str(scratch.folder / "state"),
+        "OPENCLAW_CONFIG_PATH": str(scratch.config),
+        "NODE_COMPILE_CACHE": str(scratch.compiled),
+    }
+    system = {name: value for name, value in environ.items() if name.upper() == "SYSTEMROOT"}
+    return system | own | _SWITCHES
+
+
+def config_for(
+    scratch: Scratch, provider: str, server: JsonObject, agents: JsonObject | None = None, **defaults: object
+) -> JsonObject:
+    """Return OpenClaw's config with the first model of one server, and no other server.
+
+    Args:
+        scratch: the folders of the call.
+        provider: OpenClaw's name of the server.
+        server: its config.
+        agents: other agents.
+        **defaults: of all agents.
+    """
+    own = {
+        **defaults,
+        "workspace": str(scratch.workspace),
+        "model": {"primary": f"{provider}/{server['models'][0]['id']}"},
+    }
+    return {
+        "agents": {**(agents or {}), "defaults": own},
+        "models": {"mode": "replace", "providers": {provider: server}},
+        "logging": {"file": str(scratch.folder / "log.jsonl")},
+        "update": {"checkOnStart": False},
+    }
+
+
+def write_config(scratch: Scratch, config: JsonObject) -> None:
+    """Write the config, which contains the token of the call."""
+    write_private(scratch.config, json.dumps(config).encode())
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenClaw:
+    """The installed OpenClaw, for our commands.
+
+    Attributes:
+        command: the program and its first arguments.
+        scratch: the folders that it gets instead of the user's.
+        environ: the user's environment, of which it gets only PATH.
+        more: further variables for it.
+        patience_s: seconds for a start.
+    """
+
+    command: tuple[str, ...]
+    scratch: Scratch
+    environ: Mapping[str, str]
+    more: Mapping[str, str]
+    patience_s: float
+
+    async def printed(self, *arguments: str, until: asyncio.Event | None = None) -> Printed:
+        """Start it with these arguments, and wait for its exit, or end it when `until` is set.
+
+        Raises:
+            OpenClawError: it cannot be started, prints too much or does not exit.
+        """
+        program = Program(
+            argv=(*self.command, *arguments),
+            env={**environment(self.scratch, self.environ), **self.more},
+            cwd=self.scratch.workspace,
+        )
+        name = " ".join(["openclaw", *arguments[:2]])
+        printed = await run("openclaw", program, within_s=self.patience_s, until=until)
+        if printed.timed_out:
+            words = f": {shortened(printed.stderr)}" if printed.stderr else ""
+            raise OpenClawError(f"{name} did not end within {self.patience_s:.0f} s{words}")
+        if printed.flooded:
+            raise OpenClawError(f"{name} printed {printed.flooded}")
+        return printed
+
+
+# --- a request of `openclaw_agent` --------------------------------------------------------------
 
 
 def why_not_askable(request: Request) -> str:
     """Return as a sentence why the real agent cannot handle this request; empty if it can."""
+    world = request.world
     if request.history:
         return "OpenClaw cannot be given turns that have happened after the prompt."
     if request.messages:
         return "the prompt has earlier messages, and a session of OpenClaw has only what has happened in it."
     if request.system:
         return "the prompt has a system text, and OpenClaw writes its system prompt itself."
-    if request.world is None:
+    if world is None:
         return ""
-    if request.images and request.world != World():
+    if request.images and world != World():
         return "its world would have the prompt's pictures as files, which OpenClaw reads from the workspace."
     if own := own_tools(request):
         return (
             f"its world offers {_names(own)}, which OpenClaw does not have; "
-            "they are added to it for single questions alone."
+            "they are added to it for single questions only."
         )
     offered = request.listed_tools or request.tools
     if loose := [tool for tool in offered if tool.name not in PLAYED]:
@@ -188,11 +205,11 @@ def why_not_askable(request: Request) -> str:
             f"It plays worlds of {', '.join(sorted(PLAYED))}."
         )
     searched = NOTES.intersection(tool.name for tool in offered)
-    if searched and (odd := [note for note in request.world.memory if not is_note(place_of(note))]):
+    if searched and (odd := [note for note in world.memory if not is_note(place_of(note))]):
         return (
             f"its world has the note {odd[0]}, and OpenClaw takes only MEMORY.md and memory/*.md for notes."
         )
-    if request.world.answers:
+    if world.answers:
         return "its world answers tools by a script, and the real agent carries them out."
     return ""
 
@@ -210,167 +227,181 @@ def own_tools(request: Request) -> tuple[Tool, ...]:
     return tuple(tool for tool in listed if tool.name not in load_catalogue().tools)
 
 
-def is_session(request: Request) -> bool:
-    """Whether OpenClaw runs turns of a session, one for each message of the user; then it loads plugins."""
-    return bool(own_tools(request) or request.turns)
+def is_lookup(call: ToolCall) -> bool:
+    """Whether OpenClaw may carry out a call without a world: it only searches for tools."""
+    return call.name.strip().casefold() in LOOKUPS
 
 
-def most_requests(request: Request) -> int:
-    """Return how often a run of OpenClaw may ask the model; 0 is any number."""
-    if request.world is not None:
-        return request.world.steps
-    return 1 + request.lookup_turns if request.lookup_turns else 0
+@dataclass(frozen=True)
+class Call:
+    """A request and the folders in which OpenClaw runs it.
 
-
-def may_pass(request: Request) -> Callable[[ToolCall], bool] | None:
-    """Return which calls OpenClaw receives: without a world those that have no effect; None is all."""
-    if request.world is not None:
-        return None
-    return lambda call: call.name.strip().casefold() in LOOKUPS
-
-
-def config_of(
-    request: Request,
-    scratch: AgentScratch,
-    *,
-    route: ModelRoute,
-    url: str,
-    token: str,
-    plugins: JsonObject | None = None,
-) -> JsonObject:
-    """Return the config of one call.
-
-    Args:
-        request: to a model.
-        scratch: the folders of the call.
-        route: how OpenClaw reaches the model.
-        url: of the relay.
-        token: for the relay.
-        plugins: the part of the config that loads them; none by default.
-
+    Attributes:
+        provider, model: OpenClaw's name of the model is `provider/model`.
+        api: OpenClaw's name of the API.
     """
-    model = {
-        "id": route.model,
-        "name": route.model,
-        "reasoning": request.thinking_level is not None,
-        "input": ["text", "image"] if request.images else ["text"],
-        "cost": {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0},
-        "contextWindow": DEFAULT_CONTEXT_TOKENS,
-        "maxTokens": request.max_output_tokens,
-    }
-    server = {"baseUrl": url, "apiKey": token, "api": route.api, "models": [model]}
-    policy = _policy(request)
-    defaults: JsonObject = {
-        "workspace": str(scratch.workspace),
-        "model": {"primary": f"{route.provider}/{route.model}"},
-    }
-    session: JsonObject = {}
-    if is_session(request):  # what `agent exec` adds by itself
-        defaults |= {"skipBootstrap": True, "sandbox": {"mode": "off"}}
-        policy = {"profile": "coding", "codeMode": {"enabled": False}, **policy}
-        session = {"env": {"shellEnv": {"enabled": False}}, "skills": {"load": {"watch": False}}}
-    if plugins:
-        session |= {"plugins": plugins}
-    return {
-        "agents": {"defaults": defaults},
-        **session,
-        "models": {"mode": "replace", "providers": {route.provider: server}},
-        "tools": {
-            **policy,
-            "fs": {"workspaceOnly": True},
-            # On this machine, not on another one that a gateway knows.
-            "exec": {"host": "gateway", "security": "full", "ask": "off"},
-            "elevated": {"enabled": False},
-        },
-        # By words; a search by meaning would need a server for embeddings.
-        "memory": {"search": {"provider": "none"}},
-        "logging": {"file": str(scratch.folder / "log.jsonl")},
-        "update": {"checkOnStart": False},
-    }
 
+    request: Request
+    scratch: Scratch
+    provider: str
+    model: str
+    api: str
 
-def _policy(request: Request) -> JsonObject:
-    """Return which tools OpenClaw offers: those of the request, or on `openclaw` those of its default.
+    @cached_property
+    def own_tools(self) -> tuple[Tool, ...]:
+        """See `own_tools`."""
+        return own_tools(self.request)
 
-    There it offers all of them for a single question, of which it carries out only searches for tools; with a
-    world only those that it may carry out.
-    """
-    own = [tool.name for tool in own_tools(request)]
-    if request.surface != LISTED:
-        if request.world:
-            return {"allow": sorted((*PLAYED, *BRIDGE))}
-        return {"alsoAllow": own} if own else {}
-    names = sorted({tool.name for tool in request.tools})
-    # An agent with write gets apply_patch too, unless it is denied.
-    denied = sorted((CONTAINED | NOTES | COMMANDS).difference(names))
-    # Any other profile has none of a plugin's tools, also of those that are allowed.
-    whole = {"profile": "full"} if own else {}
-    return {**whole, **({"allow": names, "deny": denied} if names else {"deny": ["*"]}), "toolSearch": False}
+    @property
+    def is_session(self) -> bool:
+        """Whether it is turns of a session, one for each message of the user; then OpenClaw loads plugins."""
+        return bool(self.own_tools or self.request.turns)
 
+    @property
+    def why_no_shell(self) -> str:
+        """A sentence why a world with commands cannot use our shell; empty if it can."""
+        request = self.request
+        needs_it = request.world and COMMANDS.intersection(tool.name for tool in request.tools)
+        if not needs_it or os.access(self.scratch.shell, os.X_OK):
+            return ""
+        place = os.path.realpath(tempfile.gettempdir())
+        return (
+            f"its world offers commands, and no program can be started in {place}. "
+            "Set TMPDIR to a folder that is not mounted noexec."
+        )
 
-def arguments(request: Request, scratch: AgentScratch, *, route: ModelRoute) -> tuple[str, ...]:
-    """Return OpenClaw's arguments; the only text of the request among them is the model's name.
+    def arguments(self) -> tuple[str, ...]:
+        """Return OpenClaw's arguments; the only text of the request among them is the model's name.
 
-    In a session each message of the user is a turn, whose message is in a file.
-    """
-    own = (
-        *_ARGUMENTS,
-        *("--config", str(scratch.config)),
-        *("--cwd", str(scratch.workspace)),
-        *("--model", f"{route.provider}/{route.model}"),
-    )
-    return (
-        *((*_SESSION, "--message-file", str(scratch.message)) if is_session(request) else own),
-        *(("--thinking", request.thinking_level) if request.thinking_level else ()),
-        # Our own timeout is the effective one; this one ends a process that was abandoned.
-        *("--timeout", str(round(request.timeout_s) + 60)),
-    )
+        `agent exec` begins a session of its own each time, and reads the message from its input.
+        """
+        request, scratch = self.request, self.scratch
+        session = ("--local", "--json", "--session-id", "benchmark", "--message-file", str(scratch.message))
+        once = (
+            *("exec", "--json", "--code-mode", "direct", "--message-file", "-"),
+            *("--config", str(scratch.config), "--cwd", str(scratch.workspace)),
+            *("--model", f"{self.provider}/{self.model}"),
+        )
+        return (
+            *("agent", *(session if self.is_session else once)),
+            *(("--thinking", request.thinking_level) if request.thinking_level else ()),
+            # Our own timeout is the effective one; this one ends a process that was abandoned.
+            *("--timeout", str(round(request.timeout_s) + 60)),
+        )
 
+    def write_files(self, url: str, token: str) -> None:
+        """Write config and plugin.
 
-def environment(
-    scratch: AgentScratch, environ: Mapping[str, str], *, of_session: bool = False
-) -> dict[str, str]:
-    """Return OpenClaw's complete environment; of the user's only PATH, to find Node."""
-    home, tmp = str(scratch.folder / "home"), str(scratch.folder / "tmp")
-    kept = {"PATH": environ.get("PATH", os.defpath)}
-    kept |= {name: value for name, value in environ.items() if name.upper() == "SYSTEMROOT"}
-    own = {
-        "HOME": home,
-        "USERPROFILE": home,
-        "TMPDIR": tmp,
-        "TEMP": tmp,
-        "TMP": tmp,
-        "SHELL": str(scratch.shell),
-        "LANG": "C.UTF-8",
-        "OPENCLAW_STATE_DIR": str(scratch.folder / "state"),
-        "NODE_COMPILE_CACHE": str(scratch.compiled or scratch.folder / "compiled"),
-    }
-    # `agent exec` has an argument for it.
-    config = {"OPENCLAW_CONFIG_PATH": str(scratch.config)} if of_session else {}
-    return kept | own | config | _SWITCHES
+        Args:
+            url: of the relay.
+            token: for the relay.
+        """
+        request = self.request
+        model = {
+            "id": self.model,
+            "name": self.model,
+            "reasoning": request.thinking_level is not None,
+            "input": ["text", "image"] if request.images else ["text"],
+            "cost": FREE,
+            "contextWindow": DEFAULT_CONTEXT_TOKENS,
+            "maxTokens": request.max_output_tokens,
+        }
+        server = {"baseUrl": url, "apiKey": token, "api": self.api, "models": [model]}
+        policy = self._policy()
+        defaults: JsonObject = {}
+        more: JsonObject = {}
+        if self.is_session:  # what `agent exec` adds by itself
+            defaults = {"skipBootstrap": True, "sandbox": {"mode": "off"}}
+            policy = {"profile": "coding", "codeMode": {"enabled": False}, **policy}
+            more = {"env": {"shellEnv": {"enabled": False}}, "skills": {"load": {"watch": False}}}
+        if self.own_tools:
+            more["plugins"] = self._write_plugin()
+        config = config_for(self.scratch, self.provider, server, **defaults) | {
+            **more,
+            "tools": {
+                **policy,
+                "fs": {"workspaceOnly": True},
+                # On this machine, not on another one that a gateway knows.
+                "exec": {"host": "gateway", "security": "full", "ask": "off"},
+                "elevated": {"enabled": False},
+            },
+            # By words; a search by meaning would need a server for embeddings.
+            "memory": {"search": {"provider": "none"}},
+        }
+        write_config(self.scratch, config)
 
+    def write_message(self, text: str) -> bytes:
+        """Write the user's message for a turn of a session; return it for the input of a single run."""
+        data = valid_text(text).encode()
+        write_private(self.scratch.message, data)
+        return data
 
-def write_message(scratch: AgentScratch, text: str) -> bytes:
-    """Write the user's message for a turn of a session; return it for the input of a single run."""
-    data = valid_text(text).encode()
-    write_private(scratch.message, data)
-    return data
+    def write_pictures(self) -> str:
+        """Write the prompt's pictures into the workspace; return the prompt with their paths behind it.
 
+        OpenClaw has no argument for them. Where its model takes pictures, it loads those whose paths are in
+        the message, and leaves the paths there.
+        """
+        paths = []
+        for number, image in enumerate(self.request.images, 1):
+            name = f"image-{number}.{image.media_type.partition('/')[2]}"
+            (self.scratch.workspace / name).write_bytes(image.data)
+            paths.append(f"./{name}")
+        return "\n\n".join([self.request.prompt, *(["\n".join(paths)] if paths else [])])
 
-def with_pictures(request: Request, scratch: AgentScratch) -> str:
-    """Write the prompt's pictures into the workspace; return the prompt with their paths behind it.
+    def _policy(self) -> JsonObject:
+        """Return which tools OpenClaw offers: those of the request, or on `openclaw` those of its default.
 
-    OpenClaw has no argument for them. Where its model takes pictures, it loads those whose paths are in the
-    message, and leaves the paths there.
-    """
-    paths = []
-    for number, image in enumerate(request.images, 1):
-        name = f"image-{number}.{image.media_type.partition('/')[2]}"
-        (scratch.workspace / name).write_bytes(image.data)
-        paths.append(f"./{name}")
-    return "\n\n".join([request.prompt, *(["\n".join(paths)] if paths else [])])
+        There it offers all of them for a single question, of which it carries out only searches for tools;
+        with a world only those that it may carry out.
+        """
+        own = [tool.name for tool in self.own_tools]
+        if self.request.surface != LISTED:
+            if self.request.world:
+                return {"allow": sorted((*PLAYED, *BRIDGE))}
+            return {"alsoAllow": own} if own else {}
+        names = sorted({tool.name for tool in self.request.tools})
+        # An agent with write gets apply_patch too, unless it is denied.
+        denied = sorted((CONTAINED | NOTES | COMMANDS).difference(names))
+        # Any other profile has none of a plugin's tools, also of those that are allowed.
+        whole = {"profile": "full"} if own else {}
+        return {
+            **whole,
+            **({"allow": names, "deny": denied} if names else {"deny": ["*"]}),
+            "toolSearch": False,
+        }
 
+    def _write_plugin(self) -> JsonObject:
+        """Write the plugin that adds the suite's own tools; return the part of the config that loads it.
 
-def write_config(scratch: AgentScratch, config: JsonObject) -> None:
-    """Write the config, which contains the token of the call."""
-    write_private(scratch.config, json.dumps(config).encode())
+        OpenClaw describes them to the model as it describes those of any plugin. They are never carried out.
+        """
+        folder = self.scratch.folder / "plugin"
+        folder.mkdir()
+        package = {"name": _PLUGIN, "version": "1.0.0", "type": "module"}
+        manifest = {
+            "id": _PLUGIN,
+            "name": "Benchmark",
+            "description": "Adds the tools of a prompt.",
+            # OpenClaw offers only tools that the manifest names.
+            "contracts": {"tools": [tool.name for tool in self.own_tools]},
+            "configSchema": {
+                "type": "object",
+                "additionalProperties": False,
+                "properties": {"tools": {"type": "array", "items": {"type": "object"}}},
+            },
+        }
+        script = resources.files("pytest_openclaw.providers.openclaw").joinpath("agent_plugin.js")
+        files = {
+            "index.js": script.read_text("utf-8"),
+            "openclaw.plugin.json": json.dumps(valid_value(manifest)),
+            "package.json": json.dumps({**package, "openclaw": {"extensions": ["./index.js"]}}),
+        }
+        for name, text in files.items():
+            (folder / name).write_text(text, "utf-8")
+        tools = [
+            {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+            for tool in self.own_tools
+        ]
+        entry = {"enabled": True, "config": {"tools": valid_value(tools)}}
+        return {"load": {"paths": [str(folder)]}, "entries": {_PLUGIN: entry}}

@@ -1,24 +1,30 @@
-"""Captures the first request of the installed OpenClaw, for each surface in its own folders."""
+"""Captures the first request of the installed OpenClaw, for each surface in its own folders.
+
+The catalog of the installed release is captured once, and kept in the user's cache.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import getpass
+import hashlib
 import json
 import os
 import re
 import secrets
 import socket
+import sys
 import tempfile
-import threading
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.openclaw.captured import CONFIGURED, Masks, Sent, api_of, read_request
-from pytest_openclaw.providers.openclaw.call import scratch_folder, write_config
+from pytest_openclaw.openclaw.captured import CONFIGURED, Masks, Sent, api_of, gather, read_request
+from pytest_openclaw.openclaw.catalog import read_catalogue
+from pytest_openclaw.providers.json_values import object_in, text_in
+from pytest_openclaw.providers.openclaw.call import OpenClaw, find_command, scratch_folder, write_config
 from pytest_openclaw.providers.openclaw.capture_configs import (
     KEY,
     SECTIONS,
@@ -27,22 +33,30 @@ from pytest_openclaw.providers.openclaw.capture_configs import (
     whole_config,
 )
 from pytest_openclaw.providers.openclaw.envelope import find_envelope
-from pytest_openclaw.providers.openclaw.installed import PATIENCE_S, OpenClaw, find_openclaw
-from pytest_openclaw.providers.wire_errors import load_object, shortened
+from pytest_openclaw.providers.openclaw.loopback import Incoming, listening, refuse
+from pytest_openclaw.providers.wire_errors import shortened
 from pytest_openclaw.util.errors import OpenClawError
+from pytest_openclaw.util.files import FOLDER_MODE, write_private
 from pytest_openclaw.util.signals import how_it_ended
+from pytest_openclaw.values.protocols import ProviderSetup
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Coroutine, Mapping, Sequence
 
-    from pytest_openclaw.providers.openclaw.call import AgentScratch
+    from pytest_openclaw.openclaw.catalog import Catalogue
     from pytest_openclaw.providers.openclaw.capture_configs import Wanted
-    from pytest_openclaw.providers.openclaw.installed import Printed
+    from pytest_openclaw.providers.openclaw.workspace import Scratch
+    from pytest_openclaw.util.json_types import JsonObject
 
+# A start takes 0.5 to 10 s, depending on the machine and its load.
+PATIENCE_S = 180.0
 _NAME = "capture-tools"
 _RELEASE = re.compile(r"\b\d{4}\.\d+\.\d+(?:[-.][0-9A-Za-z]+)*")
 _QUESTION = "Say OK."
-_MOST_BODY_BYTES = 64 << 20
+
+
+class NotCaptured(OpenClawError):
+    """The installed OpenClaw does not start, sends nothing, or sends what is not known."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,12 +67,15 @@ class Capture:
         release: such as `2026.9.6`.
         sent: by surface.
         notes: differences from the user's config.
-
     """
 
     release: str
     sent: Mapping[str, Sent]
     notes: tuple[str, ...] = ()
+
+    def catalogue(self) -> JsonObject:
+        """Return the content of a catalog file."""
+        return gather(self.sent, release=f"openclaw-{self.release}", taken=f"{datetime.now(UTC):%Y-%m-%d}")
 
 
 def capture(
@@ -78,7 +95,6 @@ def capture(
 
     Raises:
         OpenClawError: OpenClaw is not installed, does not start, rejects the config, or sends nothing.
-
     """
     with tempfile.TemporaryDirectory(prefix="openclaw-", ignore_cleanup_errors=True) as compiled:
         return asyncio.run(_Capturing(environ, Path(compiled)).all(config, model, agent))
@@ -88,7 +104,7 @@ class _Capturing:
     def __init__(self, environ: Mapping[str, str], compiled: Path) -> None:
         self._environ = environ
         self._compiled = compiled
-        self._command = find_openclaw(environ, name=_NAME)
+        self._command = find_command(ProviderSetup(name=_NAME, environ=environ))
         # Each start uses a whole core.
         self._room = asyncio.Semaphore(max(1, min(4, os.cpu_count() or 1)))
 
@@ -109,49 +125,53 @@ class _Capturing:
         )
 
     async def _receive(self, wanted: Wanted) -> Sent:
-        with CaptureServer() as endpoint, scratch_folder(compiled=self._compiled) as scratch:
-            async with self._room:
-                write_config(scratch, whole_config(wanted, scratch, endpoint.url(wanted.api)))
+        endpoint = ModelEndpoint()
+        async with self._room, listening(endpoint.answer) as root:
+            with scratch_folder(compiled=self._compiled) as scratch:
+                write_config(scratch, whole_config(wanted, scratch, endpoint.url(root, wanted.api)))
                 why = await self._until_received(endpoint, self._arguments(wanted, scratch), scratch)
-            recorded = endpoint.recorded
-            if recorded is None:
-                raise OpenClawError(f"nothing was sent to the model for the surface {wanted.surface}: {why}")
-            try:
-                sent = read_request(recorded.api, recorded.body, _QUESTION)
-            except ValueError as error:
-                what = f"the request of the surface {wanted.surface}"
-                raise OpenClawError(f"{what} has a form that is not known: {error}") from None
-            masks = replace(_masks(scratch, self._environ), model=f"{wanted.provider}/{wanted.model}")
-            return replace(
-                sent,
-                system=masks.text(sent.system),
-                fields=masks.value(sent.fields),
-                question=masks.value(dict(sent.question)),
-            )
+        if not endpoint.body:
+            raise OpenClawError(f"nothing was sent to the model for the surface {wanted.surface}: {why}")
+        try:
+            sent = read_request(endpoint.api, endpoint.body, _QUESTION)
+        except ValueError as error:
+            what = f"the request of the surface {wanted.surface}"
+            raise OpenClawError(f"{what} has a form that is not known: {error}") from None
+        masks = replace(_masks(scratch, self._environ), model=f"{wanted.provider}/{wanted.model}")
+        return replace(
+            sent,
+            system=masks.text(sent.system),
+            fields=masks.value(sent.fields),
+            question=masks.value(dict(sent.question)),
+        )
 
-    def _arguments(self, wanted: Wanted, scratch: AgentScratch) -> tuple[str, ...]:
+    def _arguments(self, wanted: Wanted, scratch: Scratch) -> tuple[str, ...]:
+        timeout = ("--timeout", str(round(PATIENCE_S)))
         if wanted.as_a_turn:
-            turn = ("agent", "--local", "--session-id", _NAME, "--message", _QUESTION, "--json")
-            return (*turn, "--timeout", str(round(PATIENCE_S)))
-        once = ("agent", "exec", "--json", "--config", str(scratch.config), "--cwd", str(scratch.workspace))
-        return (*once, "--timeout", str(round(PATIENCE_S)), _QUESTION)
+            turn = ("--local", "--session-id", _NAME, "--message", _QUESTION, "--json")
+            return ("agent", *turn, *timeout)
+        folders = ("--config", str(scratch.config), "--cwd", str(scratch.workspace))
+        return ("agent", "exec", "--json", *folders, *timeout, _QUESTION)
 
     async def _until_received(
-        self, endpoint: CaptureServer, arguments: Sequence[str], scratch: AgentScratch
+        self, endpoint: ModelEndpoint, arguments: Sequence[str], scratch: Scratch
     ) -> str:
         """Run OpenClaw until the endpoint has its request; return the error if it ends before."""
         try:
-            printed = await self._openclaw(scratch).printed(*arguments, until=endpoint.received.is_set)
+            printed = await self._openclaw(scratch).printed(*arguments, until=endpoint.received)
         except OpenClawError as error:
             return str(error)
-        return f"OpenClaw {how_it_ended(printed.exit_status)}{_quoted(_words(printed))}"
+        # OpenClaw's reason is in its JSON if there is one, else in its other output.
+        envelope = find_envelope(printed.stdout, printed.stderr) or {}
+        words = text_in(object_in(envelope.get("error")).get("message")) or printed.stderr
+        return f"OpenClaw {how_it_ended(printed.exit_status)}{_quoted(words)}"
 
-    def _openclaw(self, scratch: AgentScratch, **more: str) -> OpenClaw:
+    def _openclaw(self, scratch: Scratch, **more: str) -> OpenClaw:
         return OpenClaw(
             command=self._command,
             scratch=scratch,
             environ=self._environ,
-            more={"OPENCLAW_CONFIG_PATH": str(scratch.config), "OPENCLAW_CONFIG_READONLY": "1", **more},
+            more={"OPENCLAW_CONFIG_READONLY": "1", **more},
             patience_s=PATIENCE_S,
         )
 
@@ -194,7 +214,40 @@ class _Capturing:
         raise OpenClawError(f"OpenClaw does not print what is in {file}{_quoted(output)}")
 
 
-async def _gathered(asking: Sequence[Any]) -> list[Any]:
+class ModelEndpoint:
+    """Takes the place of the model: records the first request, and answers none.
+
+    Attributes:
+        api: OpenClaw's name of the request's API.
+        body: its JSON; empty before it has arrived.
+    """
+
+    def __init__(self) -> None:
+        self.api = ""
+        self.body: JsonObject = {}
+        self.received = asyncio.Event()
+        # In the address, so that no other user of this machine can send a request.
+        self._token = secrets.token_hex(16)
+
+    def url(self, root: str, api: str) -> str:
+        """Return the base URL for an API; OpenClaw adds the rest of the path."""
+        return f"{root}/{self._token}" if api == "ollama" else f"{root}/{self._token}/v1"
+
+    async def answer(self, incoming: Incoming, writer: asyncio.StreamWriter) -> None:
+        """Receive a request; see `listening`."""
+        api = api_of(incoming.path)
+        if api is None or not incoming.path.startswith(f"/{self._token}/"):
+            await refuse(writer, 404)
+        elif not (body := await incoming.read_json()):
+            await refuse(writer, 400)
+        else:
+            if not self.body:
+                self.api, self.body = api, body
+            self.received.set()
+            await refuse(writer, 503)
+
+
+async def _gathered(asking: Sequence[Coroutine[Any, Any, Any]]) -> list[Any]:
     """Wait for all; if one fails, cancel and await the others before raising."""
     tasks = [asyncio.ensure_future(one) for one in asking]
     try:
@@ -205,7 +258,7 @@ async def _gathered(asking: Sequence[Any]) -> list[Any]:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _masks(scratch: AgentScratch, environ: Mapping[str, str]) -> Masks:
+def _masks(scratch: Scratch, environ: Mapping[str, str]) -> Masks:
     paths = {
         str(scratch.workspace): "<workspace>",
         str(scratch.folder / "home"): "<home>",
@@ -227,78 +280,70 @@ def _refusal(checked: Mapping[str, Any]) -> str:
     return said or str(checked.get("error", ""))
 
 
-def _words(printed: Printed) -> str:
-    """Return OpenClaw's reason from its JSON if there is one, else from its other output."""
-    error = (find_envelope(printed.stdout, printed.stderr) or {}).get("error")
-    message = error.get("message") if isinstance(error, dict) else None
-    return message if isinstance(message, str) else printed.stderr
-
-
 def _quoted(words: str) -> str:
     return f": {shortened(words)}" if words.strip() else "."
 
 
-# --- the model's place ----------------------------------------------------------------------------
+# --- the user's cache ---------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, kw_only=True)
-class Recorded:
-    """A request: OpenClaw's name of its API, and its JSON."""
+def installed_catalogue(
+    environ: Mapping[str, str], *, may_capture: bool, required: bool = False
+) -> Catalogue | None:
+    """Return the catalog of the installed OpenClaw; None if there is none, or it is not captured yet.
 
-    api: str
-    body: dict[str, Any]
+    Args:
+        environ: used to find OpenClaw, its Node and the cache.
+        may_capture: start OpenClaw if it was not captured before, which takes about a minute.
+        required: raise an error where there is no OpenClaw.
+
+    Raises:
+        NotCaptured: it cannot be captured now.
+        OpenClawError: it is required and not installed, or the cached catalog cannot be read.
+        OSError: the cache cannot be written.
+    """
+    try:
+        command = find_command(ProviderSetup(name="--openclaw-surface", environ=environ))
+    except OpenClawError:
+        if required:
+            raise
+        return None
+    file = cache_folder(environ) / f"openclaw-{_installation(command)}.json"
+    if not file.is_file():
+        if not may_capture:
+            return None
+        try:
+            data = capture(environ).catalogue()
+        except OpenClawError as error:
+            raise NotCaptured(str(error)) from error
+        file.parent.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
+        unfinished = file.with_suffix(f".{os.getpid()}")
+        write_private(unfinished, json.dumps(data, indent=1, ensure_ascii=False).encode())
+        unfinished.replace(file)  # another session may be reading it
+    try:
+        return read_catalogue(file)
+    except ValueError as error:
+        raise OpenClawError(f"{file} {error}; remove it") from None
 
 
-class CaptureServer:
-    """A model server on loopback that records the first request, and answers none; it runs while entered."""
+def cache_folder(environ: Mapping[str, str]) -> Path:
+    """Return our folder among the user's caches, as each system has it."""
+    home = Path(environ.get("HOME") or environ.get("USERPROFILE") or "~").expanduser()
+    usual = {"darwin": home / "Library" / "Caches", "win32": home / "AppData" / "Local"}
+    named = environ.get("LOCALAPPDATA" if sys.platform == "win32" else "XDG_CACHE_HOME")
+    return Path(named or usual.get(sys.platform, home / ".cache")) / "pytest-openclaw"
 
-    def __init__(self) -> None:
-        self.recorded: Recorded | None = None
-        self.received = threading.Event()
-        # In the address, so that no other user of this machine can send a request.
-        self._token = secrets.token_hex(16)
 
-    def url(self, api: str) -> str:
-        """Return the base URL for an API; OpenClaw adds the rest of the path."""
-        root = f"http://127.0.0.1:{self._server.server_address[1]}/{self._token}"
-        return root if api == "ollama" else f"{root}/v1"
-
-    def __enter__(self) -> CaptureServer:
-        """Start listening."""
-        endpoint = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                endpoint._answer(self)
-
-            def log_message(self, *_: object) -> None:
-                return
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, name="openclaw-endpoint")
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Close everything."""
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
-
-    def _answer(self, handler: BaseHTTPRequestHandler) -> None:
-        path = handler.path.partition("?")[0]
-        length = handler.headers.get("content-length", "")
-        api = api_of(path)
-        if not path.startswith(f"/{self._token}/") or api is None or not length.isdigit():
-            handler.send_error(404)
-            return
-        raw = handler.rfile.read(min(int(length), _MOST_BODY_BYTES))
-        body = load_object(raw.decode("utf-8", "replace"))
-        if body is None:
-            handler.send_error(400)
-            return
-        if self.recorded is None:
-            self.recorded = Recorded(api=api, body=body)
-        self.received.set()
-        handler.send_error(503)
+def _installation(command: tuple[str, ...]) -> str:
+    """Return a hash of what is installed: an update changes the package's description, or the program."""
+    facts = []
+    for path in map(Path, command):
+        if path.is_absolute() and path.is_file():
+            real = path.resolve()
+            status = real.stat()
+            package = next(
+                (one for folder in real.parents if (one := folder / "package.json").is_file()), None
+            )
+            text = package.read_text("utf-8", "replace") if package else ""
+            facts.append([str(real), status.st_size, status.st_mtime_ns, text])
+    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]

@@ -11,12 +11,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.providers.json_values import object_in, objects_in
+from pytest_openclaw.providers.openclaw.call import FREE, config_for
 from pytest_openclaw.values.requests import DEFAULT_CONTEXT_TOKENS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pytest_openclaw.providers.openclaw.call import AgentScratch
+    from pytest_openclaw.providers.openclaw.workspace import Scratch
     from pytest_openclaw.util.json_types import JsonObject
 
 PROFILES = ("coding", "full")
@@ -37,7 +38,6 @@ class Wanted:
         as_a_turn: capture a turn of the agent, by its config alone; otherwise `agent exec`, whose default
             profile is `coding`, as in a request of `openclaw_agent`.
         notes: differences from the user's config.
-
     """
 
     surface: str
@@ -57,7 +57,7 @@ def release_surfaces() -> Iterator[Wanted]:
         yield Wanted(surface=profile, config={"tools": {"profile": profile, "toolSearch": False}})
 
 
-def whole_config(wanted: Wanted, scratch: AgentScratch, url: str) -> JsonObject:
+def whole_config(wanted: Wanted, scratch: Scratch, url: str) -> JsonObject:
     """Return OpenClaw's config: the wanted one with one model, and no other server."""
     usual = {
         "id": wanted.model,
@@ -67,28 +67,16 @@ def whole_config(wanted: Wanted, scratch: AgentScratch, url: str) -> JsonObject:
         "contextWindow": DEFAULT_CONTEXT_TOKENS,
         "maxTokens": 8192,
     }
-    model = {**usual, **wanted.abilities, "cost": {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0}}
     server = {
         "baseUrl": url,
         "apiKey": KEY,
         "api": wanted.api,
         "agentRuntime": {"id": "openclaw"},
-        "models": [model],
+        "models": [{**usual, **wanted.abilities, "cost": FREE}],
     }
     agents = object_in(wanted.config.get("agents"))
-    own = {
-        "workspace": str(scratch.workspace),
-        "model": {"primary": f"{wanted.provider}/{wanted.model}"},
-        "sandbox": {"mode": "off"},
-        "heartbeat": {"every": "0m"},
-    }
-    return {
-        **wanted.config,
-        "agents": {**agents, "defaults": {**object_in(agents.get("defaults")), **own}},
-        "models": {"mode": "replace", "providers": {wanted.provider: server}},
-        "logging": {"file": str(scratch.folder / "log.jsonl")},
-        "update": {"checkOnStart": False},
-    }
+    defaults = object_in(agents.get("defaults")) | {"sandbox": {"mode": "off"}, "heartbeat": {"every": "0m"}}
+    return {**wanted.config, **config_for(scratch, wanted.provider, server, agents, **defaults)}
 
 
 REDACTED = "__OPENCLAW_REDACTED__"
@@ -126,7 +114,6 @@ def configured_surface(
 
     Raises:
         ValueError: there is no such agent, or no model; the message has a hint.
-
     """
     agents = object_in(sections.get("agents"))
     agent_id, entry = _agent(agents, agent)
@@ -191,7 +178,6 @@ def _agent(agents: Mapping[str, Any], named: str | None) -> tuple[str, JsonObjec
 
     Raises:
         ValueError: there is no such agent.
-
     """
     entries = {name: object_in(entry) for name, entry in object_in(agents.get("entries")).items()}
     if named is not None and named not in entries:

@@ -1,14 +1,13 @@
 """Reads the result of `openclaw agent exec --json`: finds the object in its output, and interprets it.
 
-That of `openclaw agent --local --json`, a turn of a session, has the same under other keys. The object has
-neither times nor arguments of calls; `relay.py` records those.
+The result of `openclaw agent --local --json`, a turn of a session, has the same under other keys. The object
+has neither times nor arguments of calls; `relay.py` records those.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -17,10 +16,12 @@ from pytest_openclaw.providers.wire_errors import shortened
 from pytest_openclaw.util.text import valid_text
 from pytest_openclaw.values import faults
 from pytest_openclaw.values.faults import WireError
+from pytest_openclaw.values.replies import Reply
 
 if TYPE_CHECKING:
     from pytest_openclaw.util.json_types import JsonObject
     from pytest_openclaw.values.replies import Fault
+    from pytest_openclaw.values.requests import Request
 
 _STATUS = re.compile(r"\b(?:HTTP )?([45]\d\d)\b")
 _AUTH = re.compile(r"no (api key|credentials|auth)|missing (api key|auth)|not authenticated", re.IGNORECASE)
@@ -32,24 +33,6 @@ _LOST = re.compile(r"ECONNRESET|connection error|fetch failed|socket hang up|ter
 _BEGINNING = re.compile(r'\{\s*"(?:ok|payloads)"\s*:')
 # Each start without an object costs a scan of the text; releases print only a few.
 _MOST_BEGINNINGS = 200
-
-
-@dataclass(frozen=True, kw_only=True)
-class CalledModel:
-    """The model that a program was called for, for messages."""
-
-    name: str
-    model: str
-    where: str
-    timeout_s: float
-
-
-@dataclass(frozen=True, kw_only=True)
-class AgentResult:
-    """The result of a successful run; the relay has its tokens and calls."""
-
-    text: str
-    model: str | None
 
 
 def find_envelope(stdout: str, stderr: str = "") -> JsonObject | None:
@@ -71,15 +54,10 @@ def _last_envelope(text: str) -> JsonObject | None:
             value, stop = decoder.raw_decode(text, match.start())
         except (ValueError, RecursionError):
             continue
-        if isinstance(value, dict) and _is_envelope(value):
+        is_of_session = isinstance(value.get("payloads"), list) and isinstance(value.get("meta"), dict)
+        if is_of_session or (isinstance(value.get("ok"), bool) and text_in(value.get("status"))):
             found, end = value, stop
     return found
-
-
-def _is_envelope(value: JsonObject) -> bool:
-    if isinstance(value.get("payloads"), list) and isinstance(value.get("meta"), dict):
-        return True
-    return isinstance(value.get("ok"), bool) and bool(text_in(value.get("status")))
 
 
 def _of_session(answer: JsonObject) -> JsonObject:
@@ -91,60 +69,54 @@ def _of_session(answer: JsonObject) -> JsonObject:
     failed = bool(meta.get("aborted") is True or error or meta.get("stopReason") == "error" or errors)
     hidden = ("isError", "isReasoning", "isCommentary")
     shown = [text_in(one.get("text")).rstrip() for one in payloads if not any(map(one.get, hidden))]
-    final = "\n".join(filter(None, shown)) or (
-        "" if errors else text_in(meta.get("finalAssistantVisibleText"))
-    )
+    final = "\n".join(filter(None, shown))
     return {
         "ok": not (timed_out or failed),
         "status": "timeout" if timed_out else "error" if failed else "ok",
-        "final": final,
+        "final": final or ("" if errors else text_in(meta.get("finalAssistantVisibleText"))),
         "payloads": payloads,
         "model": agent.get("model"),
         **({"error": error} if error else {}),
     }
 
 
-def read_envelope(envelope: JsonObject, called: CalledModel) -> AgentResult | Fault:
-    """Return the result in an object, or its fault.
+def read_envelope(envelope: JsonObject, request: Request, *, name: str, where: str) -> Reply | Fault:
+    """Return OpenClaw's text and model in an object, without tokens and calls; or its fault.
 
-    A run in which the model gave no answer, even after OpenClaw repeated the request, is a result.
+    A run in which the model gave no answer, even after OpenClaw repeated the request, has an empty text.
+
+    Args:
+        envelope: the object.
+        request: of the run.
+        name: of the provider, for messages.
+        where: the address of the model's server, for messages.
     """
-    model = text_in(envelope.get("model")) or None
     error = object_in(envelope.get("error"))
-    if text_in(error.get("kind")) == "incomplete_turn" or _NO_ANSWER.search(text_in(error.get("message"))):
-        return AgentResult(text="", model=model)
-    if envelope.get("ok") is True and envelope.get("status") == "ok":
-        return AgentResult(text=valid_text(text_in(envelope.get("final"))), model=model)
-    return _fault(envelope, called)
-
-
-def _fault(envelope: JsonObject, called: CalledModel) -> Fault:
-    error = object_in(envelope.get("error"))
-    kind, said = text_in(error.get("kind")), shortened(valid_text(_words(envelope, error)))
+    kind, said = text_in(error.get("kind")), text_in(error.get("message"))
+    is_ok = envelope.get("ok") is True and envelope.get("status") == "ok"
+    no_answer = kind == "incomplete_turn" or _NO_ANSWER.search(said)
+    if no_answer or is_ok:
+        text = "" if no_answer else valid_text(text_in(envelope.get("final")))
+        return Reply(text=text, raw=text, effective_model=text_in(envelope.get("model")) or None)
     if kind == "timeout" or envelope.get("status") == "timeout":
-        return faults.timed_out(called.name, called.timeout_s)
-    if kind == "context_overflow":
-        wire = WireError(code="context_length_exceeded", message=said)
-        return faults.refused_by_server(called.name, called.model, wire)
-    if _AUTH.search(said):
-        return faults.auth_missing(called.name, f"OpenClaw says: {said}")
-    if _NO_MODEL.search(said):
-        return faults.refused_by_server(
-            called.name, called.model, WireError(code="model_not_found", message=said)
-        )
-    if found := _STATUS.search(said):
-        return faults.refused_by_server(
-            called.name, called.model, WireError(status=int(found[1]), message=said)
-        )
+        return faults.timed_out(name, request.timeout_s)
+    wrong = [text_in(one.get("text")) for one in objects_in(envelope.get("payloads")) if one.get("isError")]
+    said = shortened(valid_text(said or next(iter(wrong), "no reason given")))
+    if kind != "context_overflow" and _AUTH.search(said):
+        return faults.auth_missing(name, f"OpenClaw says: {said}")
+    if wire := _wire_error(kind, said):
+        return faults.refused_by_server(name, request.model, wire)
     if _UNREACHABLE.search(said):
-        return faults.unreachable(called.name, called.where, said)
+        return faults.unreachable(name, where, said)
     if _LOST.search(said):
-        return faults.connection_lost(called.name, said)
-    return faults.cli_failed(called.name, f"OpenClaw ended with {kind or 'an error'}: {said}")
+        return faults.connection_lost(name, said)
+    return faults.cli_failed(name, f"OpenClaw ended with {kind or 'an error'}: {said}")
 
 
-def _words(envelope: JsonObject, error: JsonObject) -> str:
-    if said := text_in(error.get("message")):
-        return said
-    payloads = objects_in(envelope.get("payloads"))
-    return next((text_in(one.get("text")) for one in payloads if one.get("isError")), "no reason given")
+def _wire_error(kind: str, said: str) -> WireError | None:
+    if kind == "context_overflow":
+        return WireError(code="context_length_exceeded", message=said)
+    if _NO_MODEL.search(said):
+        return WireError(code="model_not_found", message=said)
+    status = _STATUS.search(said)
+    return WireError(status=int(status[1]), message=said) if status else None

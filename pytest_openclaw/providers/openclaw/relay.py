@@ -1,4 +1,4 @@
-"""A relay on loopback between OpenClaw and the model: it forwards requests and records the exchange.
+"""A relay on loopback between OpenClaw and the model: it forwards requests, and makes the reply of them.
 
 OpenClaw's own report has neither times nor the arguments of calls; the relay records both, with the same
 readers as the other providers. OpenClaw never gets the key, only a token for this call.
@@ -11,39 +11,50 @@ import hmac
 import json
 import secrets
 import time
-from dataclasses import dataclass, field
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import h11
-
+from pytest_openclaw.openclaw.bridge import promoted_calls
 from pytest_openclaw.openclaw.captured import messages_of, system_of, text_of
+from pytest_openclaw.openclaw.dispatch import dispatch, is_forgotten
+from pytest_openclaw.openclaw.recovery import at_last_step, is_given_up
+from pytest_openclaw.openclaw.thinking import strip_thinking
 from pytest_openclaw.providers.exchange import Exchange
 from pytest_openclaw.providers.http import HttpClient
 from pytest_openclaw.providers.json_values import objects_in, text_in
-from pytest_openclaw.providers.wire_errors import load_object, shortened
+from pytest_openclaw.providers.openclaw.call import is_lookup
+from pytest_openclaw.providers.openclaw.loopback import listening, refuse, send
+from pytest_openclaw.providers.prices import summed
 from pytest_openclaw.util.text import counted
 from pytest_openclaw.values import faults
 from pytest_openclaw.values.faults import CallFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
+    from pytest_openclaw.providers.openclaw.loopback import Incoming
+    from pytest_openclaw.providers.openclaw.workspace import Scratch
     from pytest_openclaw.providers.over_http import OverHttp
     from pytest_openclaw.util.json_types import JsonObject
-    from pytest_openclaw.values.replies import Fault
-    from pytest_openclaw.values.tool_calls import ToolCall
+    from pytest_openclaw.values.replies import EndedBy, Fault, Reply, Timing, Turn
+    from pytest_openclaw.values.requests import Request
+    from pytest_openclaw.values.tool_calls import Tool, ToolCall
 
-HEAD_S = 30.0
-MOST_HEAD_BYTES = 64 << 10
-MOST_REQUEST_BYTES = 64 << 20
-_PIECE_BYTES = 64 << 10
-_STATUS_LINE = {
-    200: "200 OK",
-    400: "400 Bad Request",
-    401: "401 Unauthorized",
-    404: "404 Not Found",
-    502: "502 Bad Gateway",
-}
+
+@dataclass
+class Step:
+    """One request to the model.
+
+    Attributes:
+        offers_tools: whether the request offers tools.
+        results: of the answer's calls, as the next request has them; None without one.
+    """
+
+    exchange: Exchange
+    offers_tools: bool
+    results: tuple[str, ...] | None = None
 
 
 @dataclass
@@ -52,268 +63,157 @@ class RecordedRun:
 
     Attributes:
         first_at: when the first request arrived, by `time.perf_counter`; the time before is OpenClaw's start.
-        exchanges: one for each request to the model, in order.
-        results: for each but the first, the results of the previous one's calls.
         offered: names of the tools in the first request.
-        offering: for each exchange, whether its request offered tools.
         fault: why a request has no answer.
         broke: an exception in our own code.
         over: set when the run should be ended.
-
     """
 
     first_at: float | None = None
-    exchanges: list[Exchange] = field(default_factory=list)
-    results: list[tuple[str, ...]] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
     offered: tuple[str, ...] = ()
-    offering: list[bool] = field(default_factory=list)
     fault: Fault | None = None
     broke: Exception | None = None
     over: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def end(self, fault: Fault) -> None:
+        """End the run with a fault."""
+        self.fault = fault
+        self.over.set()
 
 
 class Relay:
     """The server, running while it is entered.
 
+    OpenClaw continues without a picture that it cannot load, and without a tool of the suite that it does not
+    take. The first request must have them.
+
     Args:
         server: receives the requests.
         model: its name on the server.
         name: of the provider, for messages.
-        timeout_s: seconds for each answer of the server.
-        most_turns: the most requests to forward, 0 for any number; the run is over when another one arrives.
-        may_pass: answers with other calls are not forwarded, and end the run; None forwards all.
-        n_images: pictures that the first request must contain; OpenClaw goes on without one that it cannot
-            load.
-        own_tools: names of the suite's own tools, which the first request must offer, or list in its system
-            text; OpenClaw goes on without one that it does not take.
-
+        request: whose answer is recorded. Its world's steps are the most requests to forward in a run.
+            Without a world, an answer with other calls than searches for tools is not forwarded, and ends
+            the run.
+        own_tools: names of the suite's own tools.
     """
 
     def __init__(
-        self,
-        server: OverHttp,
-        model: str,
-        *,
-        name: str,
-        timeout_s: float,
-        most_turns: int = 0,
-        may_pass: Callable[[ToolCall], bool] | None = None,
-        n_images: int = 0,
-        own_tools: Sequence[str] = (),
+        self, server: OverHttp, model: str, *, name: str, request: Request, own_tools: Sequence[str] = ()
     ) -> None:
-        self.received = RecordedRun()
+        self.run = RecordedRun()
         self.token = secrets.token_urlsafe(24)
-        self._server, self._model = server, model
-        self._timeout_s = timeout_s
-        self._most_turns, self._may_pass = most_turns, may_pass
-        self._n_images, self._own_tools = n_images, own_tools
+        self.url = ""
+        self._server, self._model, self._request = server, model, request
+        self._missing_images, self._missing_tools = len(request.images), own_tools
         self._client = HttpClient(name)
         self._n_known_messages = 0
-
-    @property
-    def url(self) -> str:
-        """The base URL for OpenClaw, to which it adds the API's own path."""
-        host, port = self._listening.sockets[0].getsockname()[:2]
-        return f"http://{host}:{port}"
+        self._closing = AsyncExitStack()
 
     def begin_run(self) -> None:
         """Record another run of OpenClaw; the one before has ended."""
-        self.received = RecordedRun()
+        self.run = RecordedRun()
 
     async def __aenter__(self) -> Relay:
         """Start listening."""
-        self._listening = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self.url = await self._closing.enter_async_context(listening(self._answer))
         return self
 
     async def __aexit__(self, *_: object) -> None:
         """Close everything."""
-        self._listening.close()
+        await self._closing.aclose()
         await self._client.aclose()
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _answer(self, incoming: Incoming, writer: asyncio.StreamWriter) -> None:
         try:
-            await self._answer(reader, writer)
+            await self._receive(incoming, writer)
         except (TimeoutError, ConnectionError, asyncio.IncompleteReadError):
-            return  # OpenClaw has exited or was ended
+            raise
         except Exception as error:
-            self.received.broke = error  # the provider raises it
-            self.received.over.set()
-        finally:
-            writer.close()
+            self.run.broke = error  # the provider raises it
+            self.run.over.set()
 
-    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _receive(self, incoming: Incoming, writer: asyncio.StreamWriter) -> None:
         """Forward a request if it is OpenClaw's; the body of any other is not read."""
-        incoming = _Incoming(reader)
-        async with asyncio.timeout(HEAD_S):
-            head = await incoming.head()
-        if head is None or not self._is_ours(head):
-            await _refuse(writer, 401)
-        elif (head.method, head.target.partition(b"?")[0]) != (b"POST", self._server.path.encode()):
-            await _refuse(writer, 404)
+        run = self.run
+        if not hmac.compare_digest(incoming.authorization.encode(), f"Bearer {self.token}".encode()):
+            await refuse(writer, 401)
+        elif incoming.path != self._server.path:
+            await refuse(writer, 404)
+        elif (body := await incoming.read_json()) is None:
+            why = f"OpenClaw sent a request that cannot be read: {incoming.error}."
+            run.end(faults.cli_failed(self._client.name, why))
+            await refuse(writer, 400)
+        elif why := self._what_is_missing(body):
+            run.end(faults.cannot_play(self._client.name, f"this OpenClaw {why}"))
+            await refuse(writer, 502)
         else:
-            async with asyncio.timeout(HEAD_S):
-                text = (await incoming.body()).decode("utf-8", "replace")
-            if (body := load_object(text)) is not None:
-                await self._pass_on(body, writer)
-            else:
-                await self._reject(incoming.error or f"no JSON object: {shortened(text)}", writer)
+            await self._pass_on(body, writer)
 
-    def _is_ours(self, head: h11.Request) -> bool:
-        fields = dict(head.headers)
-        return hmac.compare_digest(fields.get(b"authorization", b""), f"Bearer {self.token}".encode())
-
-    async def _reject(self, why: str, writer: asyncio.StreamWriter) -> None:
-        """End the run: OpenClaw has sent a malformed request."""
-        said = f"OpenClaw sent a request that cannot be read: {why}."
-        self._end(faults.cli_failed(self._client.name, said))
-        await _refuse(writer, 400)
-
-    def _end(self, fault: Fault) -> None:
-        self.received.fault = fault
-        self.received.over.set()
-
-    async def _give_up(self, writer: asyncio.StreamWriter, why: str) -> None:
-        """End the run: this OpenClaw cannot play the request."""
-        self._end(faults.cannot_play(self._client.name, why))
-        await _refuse(writer, 502)
-
-    def _why_not_shown(self, body: JsonObject) -> str:
-        """Return as a sentence that pictures or tools of the prompt are missing; empty if none is."""
+    def _what_is_missing(self, body: JsonObject) -> str:
+        """Return which pictures or tools of the prompt are missing in the first request; empty if none is."""
         n_sent = sum(map(_n_images_in, messages_of(body)))
-        if n_sent < self._n_images:
-            return f"this OpenClaw sends {n_sent} of the prompt's {counted(self._n_images, 'picture')}."
+        if n_sent < self._missing_images:
+            return f"sends {n_sent} of the prompt's {counted(self._missing_images, 'picture')}."
         known = json.dumps([body.get("tools"), system_of(body)])
-        missing = ", ".join([name for name in self._own_tools if name not in known][:3])
-        plugin = "the plugin that adds the prompt's tools"
-        return f"this OpenClaw does not take {missing} from {plugin}." if missing else ""
+        missing = ", ".join([name for name in self._missing_tools if name not in known][:3])
+        if missing:
+            return f"does not take {missing} from the plugin that adds the prompt's tools."
+        self._missing_images, self._missing_tools = 0, ()
+        return ""
 
     async def _pass_on(self, body: JsonObject, writer: asyncio.StreamWriter) -> None:
-        received = self.received
-        if why := self._why_not_shown(body):
-            await self._give_up(writer, why)
-            return
-        self._n_images, self._own_tools = 0, ()  # OpenClaw may leave them out of later requests
-        if received.first_at is None:
-            received.first_at = time.perf_counter()
-        if not received.exchanges:  # a last request may offer no tools
-            received.offered = tuple(_names_of(body.get("tools")))
-        if received.exchanges:
-            received.results.append(_results_in(messages_of(body)[self._n_known_messages :]))
-        self._n_known_messages = len(messages_of(body))
-        is_last = 0 < self._most_turns <= len(received.exchanges)
-        if received.over.is_set() or is_last:
-            received.over.set()
-            await _refuse(writer, 502)
+        run, request, messages = self.run, self._request, messages_of(body)
+        if run.first_at is None:
+            run.first_at = time.perf_counter()
+            run.offered = tuple(_names_of(body.get("tools")))  # a last request may offer none
+        if run.steps and run.steps[-1].results is None:
+            run.steps[-1].results = _results_in(messages[self._n_known_messages :])
+        self._n_known_messages = len(messages)
+        if run.over.is_set() or 0 < _most_requests(request) <= len(run.steps):
+            run.over.set()
+            await refuse(writer, 502)
             return
         exchange = Exchange(streaming=True)
-        received.exchanges.append(exchange)
-        received.offering.append(bool(body.get("tools")))
-        answer = _PassedOn(writer, hold=self._may_pass is not None)
+        run.steps.append(Step(exchange, offers_tools=bool(body.get("tools"))))
         call = self._server.passed_on(self._server.path, body, model=self._model)
+        answer = _Held()
         try:
             await self._client.ask(
-                call, self._server.dialect, exchange, timeout_s=self._timeout_s, copy=answer
+                call, self._server.dialect, exchange, timeout_s=request.timeout_s, copy=answer
             )
         except CallFailed as failed:
             # The run makes and counts retries; OpenClaw would retry for a minute.
-            self._end(failed.fault)
-            if not answer.has_started:
-                await _refuse(writer, 502)
+            run.end(failed.fault)
+            await refuse(writer, 502)
             return
-        if self._may_pass is None or all(map(self._may_pass, exchange.reply().tool_calls)):
-            await answer.finish()
+        if request.world is not None or all(map(is_lookup, exchange.reply().tool_calls)):
+            await send(writer, 200, answer.kind, b"".join(answer.pieces))
         else:
-            received.over.set()
+            run.over.set()
 
 
-class _PassedOn:
-    """An answer that is forwarded to OpenClaw; with `hold` only when it is complete."""
+class _Held:
+    """The bytes of an answer."""
 
-    def __init__(self, writer: asyncio.StreamWriter, *, hold: bool) -> None:
-        self.has_started = False
-        self._writer, self._hold = writer, hold
-        self._kind = ""
-        self._held: list[bytes] = []
+    def __init__(self) -> None:
+        self.kind = ""
+        self.pieces: list[bytes] = []
 
     async def begin(self, kind: str) -> None:
         """See `Copy`."""
-        self._kind = kind
-        if not self._hold:
-            await self._begin()
+        self.kind = kind
 
     async def write(self, piece: bytes) -> None:
         """See `Copy`."""
-        if self._hold:
-            self._held.append(piece)
-        else:
-            self._writer.write(piece)
-            await self._writer.drain()
-
-    async def finish(self) -> None:
-        """Send the held answer."""
-        if self._hold:
-            await self._begin()
-            self._writer.writelines(self._held)
-            await self._writer.drain()
-
-    async def _begin(self) -> None:
-        self.has_started = True
-        await _begin(self._writer, 200, self._kind)
+        self.pieces.append(piece)
 
 
-class _Incoming:
-    """A request that is arriving.
-
-    Attributes:
-        error: why its body is malformed; empty if it is not.
-
-    """
-
-    def __init__(self, reader: asyncio.StreamReader) -> None:
-        self.error = ""
-        self._reader = reader
-        self._parser = h11.Connection(h11.SERVER, max_incomplete_event_size=MOST_HEAD_BYTES)
-
-    async def head(self) -> h11.Request | None:
-        """Read up to the end of the head; return None if the bytes are not HTTP."""
-        try:
-            event = await self._next()
-        except h11.RemoteProtocolError:
-            return None
-        return event if isinstance(event, h11.Request) else None
-
-    async def body(self) -> bytes:
-        """Read up to the end, or to an error; then it is empty."""
-        pieces = bytearray()
-        try:
-            while isinstance(event := await self._next(), h11.Data):
-                pieces += event.data
-                if len(pieces) > MOST_REQUEST_BYTES:
-                    self.error = f"it is longer than {MOST_REQUEST_BYTES >> 20} MiB"
-                    return b""
-        except h11.RemoteProtocolError as error:
-            self.error = str(error)
-            return b""
-        return bytes(pieces)
-
-    async def _next(self) -> object:
-        while (event := self._parser.next_event()) is h11.NEED_DATA:
-            if not (data := await self._reader.read(_PIECE_BYTES)):
-                raise asyncio.IncompleteReadError(data, None)
-            self._parser.receive_data(data)
-        return event
-
-
-async def _begin(writer: asyncio.StreamWriter, status: int, kind: str) -> None:
-    head = f"HTTP/1.1 {_STATUS_LINE[status]}\r\ncontent-type: {kind}\r\nconnection: close\r\n\r\n"
-    writer.write(head.encode("latin-1"))
-    await writer.drain()
-
-
-async def _refuse(writer: asyncio.StreamWriter, status: int) -> None:
-    await _begin(writer, status, "application/json")
-    writer.write(b'{"error": {"message": "this request is not passed on", "type": "invalid_request_error"}}')
-    await writer.drain()
+def _most_requests(request: Request) -> int:
+    """Return how often a run of OpenClaw may ask the model; 0 is any number."""
+    if request.world is not None:
+        return request.world.steps
+    return 1 + request.lookup_turns if request.lookup_turns else 0
 
 
 def _names_of(tools: Any) -> list[str]:
@@ -328,7 +228,6 @@ def _results_in(messages: Sequence[JsonObject]) -> tuple[str, ...]:
 
     Args:
         messages: the new ones; none if OpenClaw leaves out the turn.
-
     """
     results: list[str] = []
     for entry in reversed(messages):
@@ -347,3 +246,141 @@ def _n_images_in(message: JsonObject) -> int:
     parts = objects_in(message.get("content"))
     kinds = ("image", "image_url", "input_image")
     return (len(own) if isinstance(own, list) else 0) + sum(part.get("type") in kinds for part in parts)
+
+
+# --- the reply ----------------------------------------------------------------------------------
+
+
+def reply_of(run: RecordedRun, result: Reply | None, request: Request, *, began: float) -> Reply:
+    """Return the exchange as one reply.
+
+    Its time is the sum of its turns without the tools' time, as in a scripted exchange; OpenClaw's time
+    before its first request is `start_up_ms`.
+
+    Args:
+        run: the record.
+        result: OpenClaw's own result; None if it was ended before.
+        request: the request.
+        began: when OpenClaw was started, by `time.perf_counter`.
+    """
+    if run.first_at is None:  # it answered by itself
+        assert result is not None, "without a request it was not ended"
+        return result
+    replies = [
+        reply if step.offers_tools or not request.tools else _without_tools(reply)
+        for step in run.steps
+        for reply in [step.exchange.reply()]
+    ]
+    whole = replace(
+        summed(replies),
+        # The model's text has precedence over OpenClaw's version of it.
+        text=replies[-1].text or (result.text if result else ""),
+        timing=_together([step.exchange.timing() for step in run.steps]),
+        start_up_ms=(run.first_at - began) * 1000,
+    )
+    if not request.is_exchange:
+        return whole
+    turns = [
+        _turn(reply, step.results, request.tools if step.offers_tools else ())
+        for reply, step in zip(replies, run.steps, strict=True)
+    ]
+    ended_by = _ended_by(turns, request, is_over=result is not None)
+    if ended_by == "call":  # it is not carried out
+        turns[-1] = replace(turns[-1], results=())
+    calls = tuple(call for turn in turns for call in turn.calls)
+    return replace(whole, tool_calls=calls, turns=tuple(turns), ended_by=ended_by)
+
+
+def joined(runs: Sequence[Reply]) -> Reply:
+    """Return the runs of a session, one or more, as one reply."""
+    if len(runs) == 1:
+        return runs[0]
+    timings = [run.timing for run in runs if run.timing]
+    return replace(
+        summed(runs),
+        timing=_together(timings) if timings else None,
+        start_up_ms=sum(run.start_up_ms or 0.0 for run in runs),
+        turns=tuple(turn for run in runs for turn in run.turns),
+    )
+
+
+def broken_after(runs: Sequence[Reply], fault: Fault) -> Fault:
+    """Return the fault of a session's run with the texts and tokens of the runs before it."""
+    if not runs:
+        return fault
+    before = joined(runs)
+    raw = "\n\n".join(filter(None, (before.raw, fault.raw)))
+    return replace(fault, raw=raw, turns=(*before.turns, *fault.turns), usage=(*before.usage, *fault.usage))
+
+
+def with_world_paths(reply: Reply, scratch: Scratch) -> Reply:
+    """Return the reply with the workspace's path as in the suite; the raw text is unchanged."""
+    plain = scratch.with_world_paths
+
+    def calls(made: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
+        return tuple(replace(call, arguments=plain(call.arguments)) for call in made)
+
+    turns = tuple(
+        replace(
+            turn,
+            text=plain(turn.text),
+            reasoning=plain(turn.reasoning),
+            calls=calls(turn.calls),
+            results=tuple(map(plain, turn.results)),
+        )
+        for turn in reply.turns
+    )
+    text, reasoning = plain(reply.text), plain(reply.reasoning)
+    return replace(reply, text=text, reasoning=reasoning, tool_calls=calls(reply.tool_calls), turns=turns)
+
+
+def _without_tools(reply: Reply) -> Reply:
+    """Mark the calls of a reply whose request offered no tools."""
+    return replace(reply, tool_calls=tuple(replace(call, unoffered=True) for call in reply.tool_calls))
+
+
+def _turn(reply: Reply, results: Sequence[str] | None, tools: Sequence[Tool]) -> Turn:
+    """Return a reply as a turn, with the result of each call.
+
+    A result is empty for a call whose result OpenClaw does not send to the model.
+    """
+    # Calls that OpenClaw makes from a text count like others.
+    made = reply.tool_calls or promoted_calls(strip_thinking(reply.text), tools)
+    left = list(results or ())
+    ordered: list[str] = []
+    for call in made if results is not None else ():
+        if is_forgotten(dispatch(call, tools)):
+            ordered.append("")
+        elif left:
+            ordered.append(left.pop(0))
+        else:
+            break
+    return reply.as_turn(calls=made, results=tuple(ordered))
+
+
+def _ended_by(turns: Sequence[Turn], request: Request, *, is_over: bool) -> EndedBy:
+    """Return how an exchange ended.
+
+    Args:
+        turns: of the model.
+        request: of the exchange.
+        is_over: whether OpenClaw has ended by itself.
+    """
+    last = turns[-1].calls
+    if request.world is None:
+        if not all(map(is_lookup, last)):
+            return "call"
+        return "answer" if is_over or not last else at_last_step(turns)
+    if not is_over:
+        return at_last_step(turns)
+    dispatched = partial(dispatch, tools=request.tools)
+    if is_given_up([turn.calls for turn in turns], dispatched):
+        return "loop"
+    return (
+        "malformed_call" if any(dispatched(call).problem == "malformed_json" for call in last) else "answer"
+    )
+
+
+def _together(timings: Sequence[Timing]) -> Timing:
+    e2e_ms = sum(timing.e2e_ms for timing in timings)
+    return replace(timings[0], e2e_ms=e2e_ms, ended_at_ms=timings[0].started_at_ms + round(e2e_ms))

@@ -1,0 +1,321 @@
+"""The folders of one call of OpenClaw: the world on disk, and the program in the place of a shell.
+
+In a suite the workspace is `/workspace`; on disk it is another folder for each call. One path is replaced by
+the other in files, commands, calls and results.
+
+OpenClaw's exec calls `$SHELL -c COMMAND`, in the workspace or in the model's folder. The command is answered
+as in a scripted exchange (`worlds/shell.py`): by the suite's answers, or in a sandboxed bash on the files on
+disk. Nothing is executed, and nothing else is read or written.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import shlex
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_openclaw.openclaw.paths import ROOT, is_inside, place_of
+from pytest_openclaw.providers.mcp_tools import dump_offer, load_offer, write_error
+from pytest_openclaw.util.errors import OpenClawError
+from pytest_openclaw.util.files import LockFile
+from pytest_openclaw.util.text import valid_text
+from pytest_openclaw.values.worlds import WorldState
+from pytest_openclaw.worlds.shell import Exec, Ran, TimedOutError
+from pytest_openclaw.worlds.workspace import MOST_CHARS, MOST_FILES, ToolError, Workspace, named_place
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pytest_openclaw.values.worlds import World
+
+# Errors of a name, or of an existing file with that name, not of the disk.
+_REFUSALS = (
+    *(errno.ENAMETOOLONG, errno.EINVAL, errno.EILSEQ, errno.ELOOP),
+    *(errno.EEXIST, errno.EISDIR, errno.ENOENT, errno.ENOTDIR, errno.ENOTEMPTY),
+)
+# OpenClaw's own folder in a workspace.
+_OWN = ".openclaw"
+# Without a world OpenClaw never executes commands. If it did, this would be its shell.
+_NO_SHELL = "#!/bin/sh\necho 'no command is run here' >&2\nexit 126\n"
+
+
+class Scratch:
+    """The folders and files of one call. Links and huge files in the workspace are not read.
+
+    Args:
+        folder: of this call, without links.
+        compiled: the folder of Node's compile cache, with which later starts take two thirds of the time;
+            None is within `folder`.
+    """
+
+    def __init__(self, folder: Path, compiled: Path | None = None) -> None:
+        self.folder = folder
+        self.compiled = compiled or folder / "compiled"
+        self.workspace = folder / "workspace"
+        self.config = folder / "openclaw.json"
+        self.message = folder / "message.txt"
+        self.shell = folder / "shell"
+        # The model does not see these: the world, its state outside the workspace, the lock of a command.
+        self.world_file = folder / "world.json"
+        self.played_file = folder / "played.json"
+        self.lock_file = folder / "lock"
+        # Whole names: neither `a/workspace` nor `/workspace-2` nor `/workspace.txt`. Anything may precede the
+        # real path: in JSON for example the `n` of a line end.
+        real, end = str(self.workspace), r"(?!\.?[\w-])"
+        forms = "|".join(map(re.escape, sorted({self.workspace.as_posix(), real, json.dumps(real)[1:-1]})))
+        self._root = re.compile(rf"(?<![\w.~/-]){re.escape(ROOT)}{end}")
+        self._real = re.compile(rf"(?:{forms}){end}")
+
+    def with_real_paths(self, text: str) -> str:
+        """Replace the world's path of the workspace by the real one."""
+        return self._root.sub(lambda _: self.workspace.as_posix(), text)
+
+    def with_world_paths(self, text: str) -> str:
+        """Replace the real path of the workspace by the world's."""
+        return self._real.sub(lambda _: ROOT, text)
+
+    def lay_out(self, world: World | None) -> None:
+        """Write the shell, and the files of a world; the workspace exists and is empty."""
+        self.shell.write_text(_NO_SHELL if world is None else _script(self.folder), encoding="utf-8")
+        self.shell.chmod(0o700)
+        if world is not None:
+            self.world_file.write_text(dump_offer((), world), "utf-8")
+            for place, text in _files_of(world).items():
+                if is_inside(place):
+                    self._write(place, text)
+
+    def state(self, world: World) -> WorldState:
+        """Return the current state."""
+        played = _Played.load(self.played_file, world)
+        start, files = _files_of(world), {**self._read()[0], **played.outside}
+        changed = sorted(place for place in {*start, *files} if start.get(place) != files.get(place))
+        parts = tuple(map(tuple, played.parts))
+        return WorldState(files=files, ran=tuple(played.ran), parts=parts, changed=tuple(changed))
+
+    def save(self, played: _Played) -> None:
+        """Save the state outside the workspace."""
+        self._replace(self.played_file, json.dumps(asdict(played)))
+
+    def load(self, played: _Played) -> Workspace:
+        """Return the workspace in memory; without names that a command cannot write, such as `a/.`."""
+        files, folders = self._read()
+        return Workspace(
+            {**played.outside, **{name: files[name] for name in files if _is_place(name)}},
+            {*played.folders, *filter(_is_place, folders)},
+        )
+
+    def store(self, workspace: Workspace) -> None:
+        """Write the changes to the workspace since `load`; unchanged files are not touched.
+
+        Raises:
+            ToolError: the disk cannot have such a file, for example one with too long a name.
+        """
+        before, after = workspace.start, workspace.files
+        try:
+            for place in filter(is_inside, before.keys() - after.keys()):
+                self._path(place).unlink(missing_ok=True)
+            gone = filter(is_inside, workspace.start_folders - workspace.folders)
+            for folder in map(self._path, sorted(gone, reverse=True)):
+                if folder.is_dir() and not any(folder.iterdir()):
+                    folder.rmdir()
+            for place in filter(is_inside, workspace.folders - workspace.start_folders):
+                self._path(place).mkdir(parents=True, exist_ok=True)
+            for place in filter(is_inside, after):
+                if before.get(place) != after[place]:
+                    self._write(place, after[place])
+        except OSError as error:
+            if error.errno not in _REFUSALS:
+                raise
+            path = str(error.filename2 or error.filename)
+            raise ToolError(f"{self.with_world_paths(path)}: {error.strerror}") from None
+
+    def _read(self) -> tuple[dict[str, str], list[str]]:
+        """Return the files, place → text, and the places of the folders, parents first."""
+        files: dict[str, str] = {}
+        folders: list[str] = []
+        left = MOST_CHARS
+        for path in sorted(self.workspace.rglob("*"))[:MOST_FILES]:
+            name = path.relative_to(self.workspace).as_posix()
+            if name.partition("/")[0] == _OWN or path.is_symlink() or valid_text(name) != name:
+                continue
+            if path.is_dir():
+                folders.append(name)
+            elif (text := _text_of(path, left)) is not None:
+                files[name] = self.with_world_paths(text)
+                left -= len(text)
+        return files, folders
+
+    def _write(self, place: str, text: str) -> None:
+        file = self._path(place)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        self._replace(file, self.with_real_paths(valid_text(text)))
+
+    def _replace(self, file: Path, text: str) -> None:
+        """Write a file that may be read at the same time; a link in its place is not followed."""
+        new = self.folder / f"{os.getpid()}.new"
+        new.write_bytes(text.encode())
+        new.replace(file)
+
+    def _path(self, place: str) -> Path:
+        """Return the path of a place; raise if a link in it leads out of the workspace."""
+        path = self.workspace / place
+        if Path(os.path.realpath(path.parent)) != path.parent or path == self.workspace:
+            raise OpenClawError(f"{place} leads out of the workspace.")
+        return path
+
+
+def _files_of(world: World) -> dict[str, str]:
+    """Return the files at the start, including notes; place → text."""
+    return {place_of(path): text for path, text in {**world.memory, **world.files}.items()}
+
+
+def _text_of(file: Path, most: int) -> str | None:
+    """Return the text of a file; None if it is not a file, is huge, or is just being removed by OpenClaw."""
+    try:
+        if not file.is_file() or file.stat().st_size > most:
+            return None
+        return file.read_bytes().decode("utf-8", "replace")
+    except FileNotFoundError:
+        return None
+
+
+def _is_place(name: str) -> bool:
+    try:
+        return place_of(name) == name
+    except ValueError:
+        return False
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Played:
+    """The part of a world's state that is not in its workspace.
+
+    Attributes:
+        outside: the suite's files outside the workspace, place → text; they are not on disk.
+        folders: the folders in which they are or were.
+        ran, parts: the commands so far; see `WorldState`.
+    """
+
+    outside: Mapping[str, str]
+    folders: Sequence[str] = ()
+    ran: Sequence[str] = ()
+    parts: Sequence[Sequence[str]] = ()
+
+    @classmethod
+    def load(cls, file: Path, world: World) -> _Played:
+        """Return the last saved state, or the start if there is none."""
+        if file.exists():
+            return cls(**json.loads(file.read_text("utf-8")))
+        return cls(outside={place: text for place, text in _files_of(world).items() if not is_inside(place)})
+
+    def after(self, workspace: Workspace, shell: Exec) -> _Played:
+        """Return the state after some commands that have resulted in this workspace."""
+        return _Played(
+            outside={place: text for place, text in workspace.files.items() if not is_inside(place)},
+            folders=sorted(place for place in workspace.folders if not is_inside(place)),
+            ran=[*self.ran, *shell.ran],
+            parts=[*self.parts, *shell.parts],
+        )
+
+
+# --- the shell ----------------------------------------------------------------------------------
+
+MISUSE, NOT_PLAYED, OUTPUT_CLOSED, TIMED_OUT = 2, 126, 141, 124
+# Shell options with an argument.
+_WITH_WORD = ("-o", "+o", "-O", "+O", "--rcfile", "--init-file")
+_OPTIONS = re.compile(r"[-+][a-zA-Z]+|--[a-z-]+")
+
+
+def command_of(arguments: Sequence[str]) -> str | None:
+    """Return the command of a shell's arguments, such as `-c COMMAND` or `-lc COMMAND`; None without one."""
+    words = list(arguments)
+    is_command = False
+    while words and _OPTIONS.fullmatch(words[0]):
+        option = words.pop(0)
+        is_command = is_command or (option.startswith("-") and not option.startswith("--") and "c" in option)
+        if option in _WITH_WORD and words:
+            words.pop(0)
+    if words[:1] in (["--"], ["-"]):
+        words.pop(0)
+    return words[0] if is_command and words else None
+
+
+def play(scratch: Scratch, command: str, folder: str) -> Ran:
+    """Play a command, one at a time, and save its effects.
+
+    Args:
+        scratch: with the files of the world.
+        command: as the model wrote it.
+        folder: its working directory on disk.
+    """
+    _, world = load_offer(scratch.world_file.read_text("utf-8"))
+    assert world is not None, "it is laid out with its world"
+    with LockFile(scratch.lock_file):
+        played = _Played.load(scratch.played_file, world)
+        workspace = scratch.load(played)
+        shell = Exec(workspace, world)
+        try:
+            place = named_place(scratch.with_world_paths(folder))
+            ran = shell.run(scratch.with_world_paths(command).strip(), place)
+        except ToolError as error:
+            ran = Ran(f"sh: {error}", 1)
+        except TimedOutError:
+            ran = Ran("sh: the command timed out", TIMED_OUT)
+        try:
+            scratch.store(workspace)
+        except ToolError as error:
+            ran = Ran(f"{ran.output}\nsh: {error}".lstrip(), 1)
+        scratch.save(played.after(workspace, shell))
+    return Ran(scratch.with_real_paths(valid_text(ran.output)), ran.code)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Play the command in a shell's arguments, print its output, and return its exit status.
+
+    Args:
+        arguments: the folder of the call, then the shell's.
+    """
+    scratch = Scratch(Path(arguments[0]))
+    ran = _played(scratch, command_of(arguments[1:]))
+    try:
+        sys.stdout.buffer.write(ran.output.encode())
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return OUTPUT_CLOSED
+    return ran.code
+
+
+def _played(scratch: Scratch, command: str | None) -> Ran:
+    if command is None:
+        return Ran("sh: only sh -c COMMAND is played here", MISUSE)
+    try:
+        folder = str(Path.cwd())
+    except FileNotFoundError:
+        return Ran("sh: the current folder is not there any more", 1)
+    try:
+        return play(scratch, valid_text(command), folder)
+    except Exception as error:
+        write_error(scratch.world_file, error)
+        return Ran("sh: the command cannot be played", NOT_PLAYED)
+
+
+def _script(folder: Path) -> str:
+    """Return the text of the program that takes the place of a shell.
+
+    It starts this interpreter isolated: OpenClaw passes on variables that a model may set.
+    """
+    import_path = [path or str(Path.cwd()) for path in sys.path]
+    code = (
+        f"import sys; sys.path[:] = {import_path!r}\n"
+        f"from {__name__} import main\n"
+        "sys.exit(main(sys.argv[1:]))"
+    )
+    start = shlex.join([sys.executable, "-I", "-S", "-c", code, str(folder)])
+    return f'#!/bin/sh\nexec {start} "$@"\n'
