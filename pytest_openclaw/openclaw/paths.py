@@ -32,7 +32,6 @@ def place_of(path: str, folder: str = "") -> str:
 
     Raises:
         ValueError: a file cannot have that name.
-
     """
     written = path
     if "\0" in written:

@@ -28,7 +28,6 @@ class Command:
         writes: files that it writes, by path; None removes one.
         when: applies only while these files match, path → regular expression for the whole text; a missing
             file never matches.
-
     """
 
     pattern: str
@@ -53,7 +52,6 @@ class Answer:
         matching: a JSON Schema of the arguments; an empty one accepts any.
         after: the number of matching calls that come first and that it does not answer.
         times: the number of calls that it answers; None is all.
-
     """
 
     tool: str
@@ -64,11 +62,6 @@ class Answer:
     matching: Mapping[str, Any] = field(default_factory=dict)
     after: int = 0
     times: int | None = None
-
-    @property
-    def is_for_all(self) -> bool:
-        """Whether it answers every matching call, so that none has to be counted."""
-        return self.after == 0 and self.times is None
 
     def is_for(self, number: int) -> bool:
         """Whether it answers this one of the matching calls, which count from 1."""
@@ -89,7 +82,6 @@ class World:
         env: environment variables of commands, by name.
         python: whether commands may run `python3`: a small embedded one, without the machine's.
         steps: the maximum of turns for each message of the user.
-
     """
 
     files: Mapping[str, str] = field(default_factory=dict)
@@ -121,7 +113,6 @@ class WorldState:
         parts: for each of them the simple commands that ran in it, with their words after expansion.
         changed: paths whose text has changed since the start, or that were removed.
         timed_out: indices of the answered calls that exceeded their limits of time and memory, from 0.
-
     """
 
     files: Mapping[str, str] = field(default_factory=dict)

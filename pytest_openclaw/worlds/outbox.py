@@ -1,4 +1,4 @@
-"""Sends messages: a world keeps them, and nothing leaves it.
+"""Sends messages: a world keeps them, and no message leaves it.
 
 `message` answers as OpenClaw 2026.9.6 does for Telegram, whichever channel a call names. Observed on the
 released program, whose gateway reached a server with Telegram's API on loopback.
@@ -25,7 +25,6 @@ _ATTACHED = ("media", "attachments", "buffer")
 _TEXTS = ("message", "SendMessage", "content", "text")
 """Names under which `message` takes the text."""
 _CHANNEL = "telegram"
-_NUMBER = re.compile(r"-?\d+")
 
 
 class Outbox:
@@ -40,9 +39,7 @@ class Outbox:
 
         Raises:
             ToolError: there is no target, nothing to send, or no room.
-
         """
-        size = len(json.dumps(arguments))
         targets = _targets(arguments) if tool == MESSAGE else ()
         if why := _why_empty(tool, arguments):
             return _refused(arguments, targets, why)
@@ -50,17 +47,16 @@ class Outbox:
             return pretty({"status": "error", "error": "Either sessionKey or label is required"})
         is_dry = arguments.get("dryRun") is True
         if not is_dry:
-            self._workspace.take_room(size)
+            self._workspace.take_room(len(json.dumps(arguments)))
             self.sent.append({"tool": tool, **arguments})
+        number = len(self.sent)
         if tool == MESSAGE:
-            return _delivered(arguments, targets, number=len(self.sent))
-        return pretty(
-            {"status": "ok", **({"dryRun": True} if is_dry else {"messageId": f"m{len(self.sent)}"})}
-        )
+            return _delivered(arguments, targets, number, is_dry=is_dry)
+        return pretty({"status": "ok", **({"dryRun": True} if is_dry else {"messageId": f"m{number}"})})
 
 
 def undelivered(arguments: Mapping[str, Any], error: str) -> str:
-    """Return the result of `message` where the channel does not take it: OpenClaw keeps the message.
+    """Return the result of `message` if the channel rejects it: OpenClaw keeps the message.
 
     Args:
         arguments: of the call.
@@ -68,22 +64,20 @@ def undelivered(arguments: Mapping[str, Any], error: str) -> str:
 
     Raises:
         ToolError: there is no target, or nothing to send.
-
     """
     targets = _targets(arguments)
-    if why := _why_empty(MESSAGE, arguments) or (
-        _is_broadcast(arguments) and f"OutboundDeliveryError: {error}"
-    ):
+    rejected = f"OutboundDeliveryError: {error}"
+    if why := _why_empty(MESSAGE, arguments) or (_is_broadcast(arguments) and rejected):
         return _refused(arguments, targets, why)
     pending = (
-        f"Delivery is pending: OutboundDeliveryError: {error}. The gateway owns retry or reconciliation;"
+        f"Delivery is pending: {rejected}. The gateway owns retry or reconciliation;"
         " delivery is not yet confirmed. Do not resend it."
     )
     return pretty({"status": "delivery_queued", "delivered": False, "message": pending})
 
 
 def with_delivery(result: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a result of `message` as the bridge repeats it, with what became of a broadcast or a dry run."""
+    """Return a result of `message` as the bridge repeats it: with the delivery of a broadcast or dry run."""
     results = result.get("results")
     if isinstance(results, list) and all(isinstance(one, dict) for one in results):
         taken = [one.get("payload") for one in results if one.get("ok") is True]
@@ -100,9 +94,10 @@ def with_delivery(result: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def chat_of(target: str) -> str:
-    """Return Telegram's number of a chat; that of a name is made from the name."""
+    """Return Telegram's number of a chat; the number for a name is made from the name."""
     name = target.strip().removeprefix(f"{_CHANNEL}:")
-    return name if _NUMBER.fullmatch(name) else str(zlib.crc32(name.removeprefix("@").lower().encode()))
+    is_number = re.fullmatch(r"-?\d+", name)
+    return name if is_number else str(zlib.crc32(name.removeprefix("@").lower().encode()))
 
 
 def _is_broadcast(arguments: Mapping[str, Any]) -> bool:
@@ -139,7 +134,7 @@ def _refused(arguments: Mapping[str, Any], targets: Sequence[str], why: str) -> 
     return pretty({"results": [{"channel": channel, "to": to, "ok": False, "error": why} for to in targets]})
 
 
-def _delivered(arguments: Mapping[str, Any], targets: Sequence[str], *, number: int) -> str:
+def _delivered(arguments: Mapping[str, Any], targets: Sequence[str], number: int, *, is_dry: bool) -> str:
     channel = _channel(arguments)
     # The targets of a broadcast share one key against repetition, so that all get the result of the first.
     sent = {"ok": True, "messageId": str(number), "chatId": chat_of(targets[0]), "receipt": {}}
@@ -147,7 +142,7 @@ def _delivered(arguments: Mapping[str, Any], targets: Sequence[str], *, number: 
     for target in targets:
         to = f"{channel}:{target.removeprefix(f'{channel}:')}"
         dry = {"channel": channel, "to": to, "via": "direct", "mediaUrl": None, "dryRun": True}
-        part = {"payload": dry, "result": dry} if arguments.get("dryRun") is True else {"payload": sent}
+        part = {"payload": dry, "result": dry} if is_dry else {"payload": sent}
         results.append({"channel": channel, "to": to, "ok": True, **part})
     return pretty({"results": results} if _is_broadcast(arguments) else results[0]["payload"])
 

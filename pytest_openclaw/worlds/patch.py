@@ -3,8 +3,8 @@
 A patch is between `*** Begin Patch` and `*** End Patch` and has sections: `*** Add File:`,
 `*** Delete File:`, and `*** Update File:` with an optional `*** Move to:` and pieces. A piece may begin with
 `@@`, or with `@@` and a line that is somewhere before it; its lines begin with a blank (kept), `-` (gone)
-or `+` (new). Lines are looked for as they are, then without blanks behind them, then without blanks around,
-then with quotes, dashes and blanks of every kind alike; they must be there once (OpenClaw 2026.9.6).
+or `+` (new). Lines are looked for as they are, then without blanks at their end, then without blanks on both
+sides, then with quotes, dashes and blanks of every kind alike; they must occur once (OpenClaw 2026.9.6).
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from __future__ import annotations
 from bisect import bisect_left
 from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.openclaw.paths import absolute
-from pytest_openclaw.worlds.edits import ALIKE, LINE_ENDS, same_ends
-from pytest_openclaw.worlds.workspace import ToolError, inside
+from pytest_openclaw.worlds.file_tools import ALIKE, LINE_ENDS
+from pytest_openclaw.worlds.workspace import ToolError, inside, text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from pytest_openclaw.worlds.workspace import Workspace
 
@@ -32,7 +32,7 @@ _MOVE, _END_OF_FILE = "*** Move to: ", "*** End of File"
 
 @dataclass
 class _Piece:
-    """Lines that are together, and what comes in their place."""
+    """Lines that are together, and the lines in their place."""
 
     context: str | None = None
     old: list[str] = field(default_factory=list)
@@ -42,7 +42,7 @@ class _Piece:
 
 @dataclass
 class _Section:
-    """What happens to one file."""
+    """The changes of one file."""
 
     kind: str
     path: str
@@ -52,49 +52,61 @@ class _Section:
     pieces: list[_Piece] = field(default_factory=list)
 
 
-def patch_files(workspace: Workspace, patch: str) -> str:
-    """Change the workspace as a patch says, and return what was changed.
+def apply_patch(workspace: Workspace, arguments: Mapping[str, Any]) -> str:
+    """Change files as a patch says, and return which.
 
     Raises:
-        ToolError: it is no patch, or a file is not as the patch takes it to be; sections before it are done.
-
+        ToolError: it is not a patch, or a file is not as the patch expects; sections before it are done.
     """
+    patch = text_of(arguments, "input")
     if not patch.strip():
         raise ToolError("Provide a patch input.")
-    sections = _read_sections(_lines_between(patch))
+    sections = _read_sections(patch)
     if not sections:
         raise ToolError("No files were modified.")
-    summary = _Summary()
+    changes: dict[str, dict[str, None]] = {"A": {}, "M": {}, "D": {}, "unchanged": {}}
     for section in sections:
-        _apply(workspace, section, summary)
-    return summary.text()
+        place = inside(section.path, "")
+        if section.kind == _ADD:
+            hint = f'Use "{_UPDATE}{place}" to change it, or delete it earlier in the same patch.'
+            _create(workspace, place, "".join(f"{line}\n" for line in section.added), hint)
+            changes["A"][place] = None
+        elif section.kind == _DELETE:
+            _delete(workspace, place)
+            changes["D"][place] = None
+        elif (changed := _update(workspace, section, place)) is None:
+            changes["unchanged"][place] = None
+        else:
+            changes["unchanged"].pop(place, None)
+            changes["M"][changed] = None
+    unchanged = changes.pop("unchanged")
+    lines = [f"{mark} {place}" for mark, places in changes.items() for place in places]
+    if unchanged and not lines:
+        return f"No changes made to {', '.join(unchanged)}."
+    return "\n".join(["Success. Updated the following files:", *lines])
 
 
-# --- reading -------------------------------------------------------------------------------------
+# --- reading a patch ------------------------------------------------------------------------------
 
 
-def _lines_between(patch: str) -> list[str]:
+def _read_sections(patch: str) -> list[_Section]:
     lines = patch.strip().replace("\r\n", "\n").split("\n")
     if len(lines) > 1 and lines[0].strip().startswith("<<") and lines[-1].strip() == "EOF":
-        lines = lines[1:-1]  # some models write it as a shell would take it
+        lines = lines[1:-1]  # some models write it as a here-document
     if not lines or lines[0].strip() != _BEGIN:
         raise ToolError(f"The first line of the patch must be '{_BEGIN}'")
     if lines[-1].strip() != _END:
         raise ToolError(f"The last line of the patch must be '{_END}'")
-    return lines[1:-1]
-
-
-def _read_sections(lines: Sequence[str]) -> list[_Section]:
     sections: list[_Section] = []
-    n_pieces = 0
-    for number, line in enumerate(lines, 2):
-        if head := next((mark for mark in (_ADD, _DELETE, _UPDATE) if line.strip().startswith(mark)), None):
-            sections.append(_Section(kind=head, path=line.strip()[len(head) :].strip(), line=number))
-        elif sections:
-            n_pieces += _read_line(sections[-1], line, number)
-        elif line.strip():
-            raise ToolError(_no_header(line, number))
-        if n_pieces + len(sections) > MOST_PIECES:
+    for number, line in enumerate(lines[1:-1], 2):
+        if kind := next((mark for mark in (_ADD, _DELETE, _UPDATE) if line.strip().startswith(mark)), None):
+            sections.append(_Section(kind=kind, path=line.strip()[len(kind) :].strip(), line=number))
+        elif not sections or not _read_line(sections[-1], line, number):
+            known = ", ".join(f"'{mark}{{path}}'" for mark in (_ADD, _DELETE, _UPDATE))
+            what = f"'{line[:200]}' is not a valid hunk header. Valid hunk headers: {known}"
+            if line.strip():
+                raise ToolError(f"Invalid patch hunk at line {number}: {what}")
+        if len(sections) + sum(len(section.pieces) for section in sections) > MOST_PIECES:
             raise ToolError(f"Invalid patch: more than {MOST_PIECES} hunks")
     for section in sections:
         if section.kind == _UPDATE and not section.pieces and section.move_to is None:
@@ -103,89 +115,46 @@ def _read_sections(lines: Sequence[str]) -> list[_Section]:
     return sections
 
 
-def _no_header(line: str, number: int) -> str:
-    known = ", ".join(f"'{mark}{{path}}'" for mark in (_ADD, _DELETE, _UPDATE))
-    what = f"'{line[:200]}' is not a valid hunk header"
-    return f"Invalid patch hunk at line {number}: {what}. Valid hunk headers: {known}"
-
-
-def _read_line(section: _Section, line: str, number: int) -> int:
-    """Add a line to a section; returns how many pieces it has started."""
+def _read_line(section: _Section, line: str, number: int) -> bool:
+    """Add a line to a section; return whether it belongs there."""
     if section.kind == _ADD and line.startswith("+"):
         section.added.append(line[1:])
-        return 0
-    if section.kind == _UPDATE:
-        if line.startswith(_MOVE) and not section.pieces:
-            section.move_to = line[len(_MOVE) :].strip()
-            return 0
-        return _read_piece_line(section, line, number)
-    if line.strip():
-        raise ToolError(_no_header(line, number))
-    return 0
-
-
-def _read_piece_line(section: _Section, line: str, number: int) -> int:
-    started = 0
-    if line.rstrip() == "@@" or line.startswith("@@ "):
+    elif section.kind != _UPDATE:
+        return False
+    elif line.startswith(_MOVE) and not section.pieces:
+        section.move_to = line[len(_MOVE) :].strip()
+    elif line.rstrip() == "@@" or line.startswith("@@ "):
         section.pieces.append(_Piece(context=line[3:].strip() or None))
-        return 1
-    if not section.pieces or (section.pieces[-1].at_end and line.strip()):
-        section.pieces.append(_Piece())
-        started = 1
-    piece = section.pieces[-1]
+    else:
+        if not section.pieces or (section.pieces[-1].at_end and line.strip()):
+            section.pieces.append(_Piece())
+        _read_piece_line(section.pieces[-1], line, number)
+    return True
+
+
+def _read_piece_line(piece: _Piece, line: str, number: int) -> None:
+    mark, text = line[:1] or " ", line[1:]
     if line.strip() == _END_OF_FILE:
         piece.at_end = True
-    elif not line or line[0] == " ":
-        if not piece.at_end:
-            piece.old.append(line[1:])
-            piece.new.append(line[1:])
-    elif line[0] == "-":
-        piece.old.append(line[1:])
-    elif line[0] == "+":
-        piece.new.append(line[1:])
-    else:
+    elif mark not in "-+ ":
         raise ToolError(
             f"Invalid patch hunk at line {number}: Unexpected line found in update hunk: '{line[:200]}'."
             " Every line should start with ' ' (context line), '+' (added line), or '-' (removed line)"
         )
-    return started
+    elif mark != " " or not piece.at_end:
+        piece.old += [text] if mark in "- " else []
+        piece.new += [text] if mark in "+ " else []
 
 
-# --- applying ------------------------------------------------------------------------------------
+# --- applying a section ---------------------------------------------------------------------------
 
 
-@dataclass
-class _Summary:
-    """What was done, in OpenClaw's order; each path once."""
-
-    added: dict[str, None] = field(default_factory=dict)
-    modified: dict[str, None] = field(default_factory=dict)
-    deleted: dict[str, None] = field(default_factory=dict)
-    unchanged: dict[str, None] = field(default_factory=dict)
-
-    def text(self) -> str:
-        marks = (("A", self.added), ("M", self.modified), ("D", self.deleted))
-        lines = [f"{mark} {path}" for mark, paths in marks for path in paths]
-        if self.unchanged and not lines:
-            return f"No changes made to {', '.join(self.unchanged)}."
-        return "\n".join(["Success. Updated the following files:", *lines])
-
-
-def _apply(workspace: Workspace, section: _Section, summary: _Summary) -> None:
-    place = inside(section.path, "")
-    if section.kind == _ADD:
-        hint = f'Use "{_UPDATE}{place}" to change it, or delete it earlier in the same patch.'
-        _create(workspace, place, "".join(f"{line}\n" for line in section.added), hint)
-        summary.added[place] = None
-    elif section.kind == _DELETE:
-        _delete(workspace, place)
-        summary.deleted[place] = None
-    else:
-        _update(workspace, section, place, summary)
+def _is_there(workspace: Workspace, place: str) -> bool:
+    return place in workspace.files or workspace.is_folder(place)
 
 
 def _create(workspace: Workspace, place: str, text: str, hint: str) -> None:
-    if workspace.is_there(place):
+    if _is_there(workspace, place):
         raise ToolError(f"Cannot create {place}: the file already exists. {hint}")
     workspace.put(place, text)
 
@@ -193,13 +162,14 @@ def _create(workspace: Workspace, place: str, text: str, hint: str) -> None:
 def _delete(workspace: Workspace, place: str) -> None:
     if workspace.is_folder(place) and workspace.entries(place):
         raise ToolError("directory is not empty")
-    if not workspace.is_there(place):
+    if not _is_there(workspace, place):
         raise ToolError("file not found")
     workspace.remove(place)
 
 
-def _update(workspace: Workspace, section: _Section, place: str, summary: _Summary) -> None:
-    text, path = workspace.text(place), absolute(place)
+def _update(workspace: Workspace, section: _Section, place: str) -> str | None:
+    """Change a file, and return where it is then; None if nothing has changed."""
+    text, path = workspace.files.get(place), absolute(place)
     if text is None:
         why = "unsafe path" if workspace.is_folder(place) else "path not found"
         raise ToolError(f"Failed to read file to update {path}: Failed boundary read for {path} ({why})")
@@ -208,96 +178,88 @@ def _update(workspace: Workspace, section: _Section, place: str, summary: _Summa
     if target != place:
         _create(workspace, target, changed, "Delete it earlier in the same patch to replace it.")
         workspace.remove(place)
-    elif _with_end(changed) == _with_end(text):
-        summary.unchanged[place] = None
-        return
+    elif changed.splitlines() == text.splitlines():
+        return None
     else:
         workspace.put(place, changed)
-    summary.unchanged.pop(place, None)
-    summary.modified[target] = None
-
-
-def _with_end(text: str) -> str:
-    plain = same_ends(text)
-    return plain if not plain or plain.endswith("\n") else f"{plain}\n"
+    return target
 
 
 def _updated(text: str, section: _Section, path: str) -> str:
-    """Return the changed text; each line ends as it did, or as those around it do."""
+    """Return the changed text; each line ends as it did, and new ones as the lines around them."""
     ends = [*LINE_ENDS.findall(text), ""]
     lines = LINE_ENDS.split(text)
     if lines[-1] == "":
         lines.pop()
         ends.pop()
     usual = ends[0] if ends and ends[0] else "\n"
-    found = sorted(_places(_Lines(lines), section, path), key=lambda place: place[0])
     result: list[tuple[str, str]] = []
     position = 0
-    for start, end, new in found:
+    for start, stop, new in sorted(_replacements(_Lines(lines), section, path), key=lambda one: one[0]):
         result += zip(lines[position:start], ends[position:start], strict=True)
-        own = ends[start:end]
+        own = ends[start:stop]
         near = next(filter(None, [*own, *ends[start : start + 1], *ends[start - 1 : start], usual]))
         added = [near] * len(new)
         if new and (own or start == len(lines) > 0):  # the last line may have no end
             added[-1] = own[-1] if own else ends[-1]
         result += zip(new, added, strict=True)
-        position = end
+        position = stop
     result += zip(lines[position:], ends[position:], strict=True)
     last = len(result) - 1
     return "".join(line + (end or (usual if n < last else "")) for n, (line, end) in enumerate(result))
 
 
-def _places(searched: _Lines, section: _Section, path: str) -> list[tuple[int, int, list[str]]]:
-    """Return from which line up to which the lines go, and what comes there, for each piece."""
-    places: list[tuple[int, int, list[str]]] = []
+def _replacements(lines: _Lines, section: _Section, path: str) -> list[tuple[int, int, list[str]]]:
+    """Return the first line of each piece, the line after it, and the new lines."""
+    found: list[tuple[int, int, list[str]]] = []
     position = 0
     for piece in section.pieces:
         if piece.context is not None:
-            context = searched.find([piece.context], position)
-            if context is None:
+            context, count = lines.find([piece.context], position)
+            if not count:
                 raise ToolError(f"Failed to find context '{piece.context[:200]}' in {path}")
-            if context.count > 1:
+            if count > 1:
                 raise ToolError(
-                    f"Found {context.count} occurrences of context '{piece.context[:200]}' in {path}."
+                    f"Found {count} occurrences of context '{piece.context[:200]}' in {path}."
                     " The context must be unique; use a more specific @@ context line."
                 )
-            position = context.line + 1
-        if not piece.old:
-            # New lines alone go behind the line that was named, or to the end.
-            position = searched.count if piece.context is None or piece.at_end else position
-            places.append((position, position, piece.new))
-            continue
-        start = _find(searched, piece, position, path)
-        position = start + len(piece.old)
-        places.append((start, position, piece.new))
-    return places
+            position = context + 1
+        if piece.old:
+            start = _find(lines, piece, position, path)
+            position = start + len(piece.old)
+        else:
+            # New lines alone go after the line that was named, or to the end.
+            start = position = lines.count if piece.context is None or piece.at_end else position
+        found.append((start, position, piece.new))
+    return found
 
 
-def _find(searched: _Lines, piece: _Piece, position: int, path: str) -> int:
-    found = searched.find(piece.old, position, at_end=piece.at_end)
+def _find(lines: _Lines, piece: _Piece, position: int, path: str) -> int:
     wanted = "\n".join(piece.old)[:2000]
-    if found is None and piece.old[-1] == "":
-        # A blank line behind a piece is often none of the file's.
+    start, count = lines.find(piece.old, position, at_end=piece.at_end)
+    if not count and piece.old[-1] == "":
+        # A blank line after a piece is often not in the file.
         piece.old.pop()
         if piece.new and piece.new[-1] == "":
             piece.new.pop()
-        found = searched.find(piece.old, position, at_end=piece.at_end)
-    if found is None:
+        start, count = lines.find(piece.old, position, at_end=piece.at_end)
+    if not count:
         raise ToolError(f"Failed to find expected lines in {path}:\n{wanted}")
-    if found.count > 1:
+    if count > 1:
         raise ToolError(
-            f"Found {found.count} occurrences of these lines in {path}."
+            f"Found {count} occurrences of these lines in {path}."
             f" The lines must be unique; include more surrounding lines in the hunk:\n{wanted}"
         )
-    return found.line
+    return start
 
 
-@dataclass(frozen=True)
-class _Found:
-    """The first line of a run of lines, and how often the run is there."""
-
-    line: int
-    count: int
+_FORMS: tuple[Callable[[str], str], ...] = (
+    lambda line: line,
+    str.rstrip,
+    str.strip,
+    lambda line: line.strip().translate(ALIKE),
+)
+"""The forms in which lines are compared, one after the other."""
 
 
 class _Lines:
@@ -308,44 +270,31 @@ class _Lines:
         self._lines = lines
         self._joined: dict[int, tuple[str, list[int]]] = {}
 
-    def find(self, wanted: Sequence[str], start: int, *, at_end: bool = False) -> _Found | None:
-        """Return the first line of the run, at or behind `start`, and how often it is there; None if nowhere.
+    def find(self, wanted: Sequence[str], start: int, *, at_end: bool = False) -> tuple[int, int]:
+        """Return the first line of a run at or after `start`, and how often it occurs from there on.
 
-        A run that is meant to be at the end is looked for there alone.
+        A run that is meant to be at the end is looked for only there.
         """
         last = self.count - len(wanted)
         first = max(start, last) if at_end else start
         if not wanted:
-            return _Found(start, 1)
-        if first > last:
-            return None
-        for level, tidy in enumerate(_TIDIES):
-            needle = "".join(f"{tidy(line)}\n" for line in wanted)
-            text, starts = self._text(level)
-            if (at := text.find(f"\n{needle}", starts[first])) >= 0:
-                line = bisect_left(starts, at)
-                return _Found(line, self._count(text, needle, at))
-        return None
+            return start, 1
+        for form in range(len(_FORMS)) if first <= last else ():
+            text, starts = self._text(form)
+            needle = "\n" + "".join(f"{_FORMS[form](line)}\n" for line in wanted)
+            found = at = text.find(needle, starts[first])
+            count = 0
+            while at >= 0 and count < MOST_COUNTED:
+                count += 1
+                at = text.find(needle, at + 1)
+            if count:
+                return bisect_left(starts, found), count
+        return 0, 0
 
-    def _text(self, level: int) -> tuple[str, list[int]]:
-        if level not in self._joined:
-            tidied = [_TIDIES[level](line) for line in self._lines]
-            starts = [0, *accumulate(len(line) + 1 for line in tidied)]
-            self._joined[level] = "\n" + "".join(f"{line}\n" for line in tidied), starts
-        return self._joined[level]
-
-    def _count(self, text: str, needle: str, start: int) -> int:
-        """How often a run of lines is there, overlapping ones too; counted up to a bound."""
-        count = 0
-        at = start
-        while at >= 0 and count < MOST_COUNTED:
-            count += 1
-            at = text.find(f"\n{needle}", at + 1)
-        return count
-
-
-def _alike(line: str) -> str:
-    return line.strip().translate(ALIKE)
-
-
-_TIDIES: tuple[Callable[[str], str], ...] = (lambda line: line, str.rstrip, str.strip, _alike)
+    def _text(self, form: int) -> tuple[str, list[int]]:
+        """Return the lines in a form, each after a line end, and where each begins."""
+        if form not in self._joined:
+            lines = [_FORMS[form](line) for line in self._lines]
+            starts = [0, *accumulate(len(line) + 1 for line in lines)]
+            self._joined[form] = "\n" + "".join(f"{line}\n" for line in lines), starts
+        return self._joined[form]

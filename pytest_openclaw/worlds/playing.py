@@ -1,4 +1,4 @@
-"""Plays a world: answers each call as OpenClaw does, and keeps its changes."""
+"""Plays a world: answers each call as OpenClaw 2026.9.6 does, and keeps its changes."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ from pytest_openclaw.values.requests import DEFAULT_CONTEXT_TOKENS
 from pytest_openclaw.values.tool_calls import Dispatched
 from pytest_openclaw.values.worlds import WorldState
 from pytest_openclaw.worlds import file_tools
-from pytest_openclaw.worlds.failures import as_delivered, cut_text, failure_text, timeout_text
 from pytest_openclaw.worlds.outbox import MESSAGE, SENDS, Outbox, undelivered, with_delivery
-from pytest_openclaw.worlds.search import Memory, Web, rank
+from pytest_openclaw.worlds.patch import apply_patch
+from pytest_openclaw.worlds.search import Memory, Web, rank, wrap_external
 from pytest_openclaw.worlds.shell import Exec, TimedOutError
-from pytest_openclaw.worlds.shortening import ResultLimits, cut_result
+from pytest_openclaw.worlds.shortening import ResultLimits, cut_mark, cut_result
 from pytest_openclaw.worlds.workspace import ToolError, Workspace, pretty, text_of, whole_of
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.values.replies import Reply
     from pytest_openclaw.values.tool_calls import Tool, ToolCall
-    from pytest_openclaw.values.worlds import Answer, World
+    from pytest_openclaw.values.worlds import Answer, Failure, World
 
 MOST_CALLS = 300
 """The most calls of an exchange that are answered, and of a turn that are read."""
@@ -55,7 +55,7 @@ TURN_WEIGHT = 1_000_000
 MOST_QUERIES = 10
 _TOO_MANY = "Too many tool calls. This one was not executed."
 
-_PLAIN: Mapping[str, str] = {
+_CONSTANT_RESULTS: Mapping[str, str] = {
     "session_status": "Session main: ready. Workspace /workspace. Nothing else is running.",
     "sessions_list": pretty({"count": 0, "sessions": [], "hasMore": False}),
     "conversations_list": pretty({"conversations": []}),
@@ -70,15 +70,13 @@ _NO_CHILD = "Nothing to wait for: no child of this turn is still at work. If the
 class Playing:
     """The state of a world during one exchange.
 
-    Everything is bounded: the number of calls, the length of an answer, the text, and for a
-    command its time and memory.
-    The same calls always get the same answers.
+    Everything is bounded: the number of calls, the length of an answer, the text, and for a command its time
+    and memory. The same calls always get the same answers.
 
     Args:
         world: the state at the start.
         tools: the offered ones.
         context_tokens: of the model, by which long results are cut; nothing else depends on it.
-
     """
 
     def __init__(
@@ -91,16 +89,16 @@ class Playing:
         self._made: dict[ToolCall, Dispatched] = {}
         self._timed_out: list[int] = []
         self._awaits_child = False
-        self._limits = limits = ResultLimits(context_tokens)
+        self._limits = ResultLimits(context_tokens)
         self._workspace = workspace = Workspace({**world.memory, **world.files})
         self._exec = Exec(workspace, world)
         self._outbox = Outbox(workspace)
         memory, web = Memory(workspace, world.memory), Web(workspace, world.pages)
         self._played: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
-            "read": partial(file_tools.read, workspace, limits),
+            "read": partial(file_tools.read, workspace, self._limits),
             "write": partial(file_tools.write, workspace),
             "edit": partial(file_tools.edit, workspace),
-            "apply_patch": partial(file_tools.apply_patch, workspace),
+            "apply_patch": partial(apply_patch, workspace),
             "ls": partial(file_tools.ls, workspace),
             "exec": self._exec.answer,
             "process": _process,
@@ -125,23 +123,22 @@ class Playing:
         return (*map(self._answer, made), *[_TOO_MANY] * (len(calls) - len(made)))
 
     def read_turn(self, calls: Sequence[ToolCall]) -> tuple[Dispatched, ...]:
-        """Return what OpenClaw would make of the calls of a turn, except those too many to be read."""
+        """Return OpenClaw's handling of the calls of a turn, without those too many to be read."""
         read = calls[: n_read(calls)]
         self._made |= {call: dispatch(call, self._tools) for call in read if call not in self._made}
         return tuple(self._made[call] for call in read)
 
     def dispatched(self, call: ToolCall) -> Dispatched:
-        """Return what OpenClaw would make of a call of a turn that was read; nothing of one too many."""
+        """Return OpenClaw's handling of a call of a turn that was read."""
         return self._made.get(call) or Dispatched(call=call)
 
     def answer(self, call: ToolCall) -> str:
-        """Return what the model receives for a call, and do in the world what the call does.
+        """Return the result that the model receives for a call, and change the world.
 
         The empty text means nothing at all; see `dispatch.is_forgotten`.
 
         Raises:
             OpenClawError: a pattern or schema of the suite cannot be decided in its time.
-
         """
         return self._answer(dispatch(call, self._tools))
 
@@ -170,7 +167,7 @@ class Playing:
             text = self._result(made)
         except TimedOutError:
             self._timed_out.append(self._n_calls - 1)
-            text = timeout_text(made)
+            text = failure_text("timeout", made.tool or made.call.name, made.arguments or {})
         return cut_result(valid_text(text), self._limits)
 
     def _result(self, made: Dispatched) -> str:
@@ -187,14 +184,13 @@ class Playing:
         """Return the bridge's answer for the call that it carries."""
         if not inner.is_executed or inner.tool is None or inner.arguments is None:
             raise ToolError(inner.message)
-        name = id_of(inner.tool)
         result = self._play(inner.tool, valid_value(dict(inner.arguments)))
         details = read_json(result)
         if inner.tool == MESSAGE and isinstance(details, dict):
             details = dict(with_delivery(details))
         return pretty(
             {
-                "tool": {"id": name, "name": inner.tool, "source": "openclaw"},
+                "tool": {"id": id_of(inner.tool), "name": inner.tool, "source": "openclaw"},
                 "result": {
                     "content": [{"type": "text", "text": result}],
                     # Tools whose result is JSON return it a second time, as a value.
@@ -204,20 +200,23 @@ class Playing:
         )
 
     def _play(self, tool: str, arguments: Mapping[str, Any]) -> str:
+        """Return the suite's result of a call, or play the tool."""
         scripted = self._scripted(tool, arguments)
         if scripted is None:
             return self._carry_out(tool, arguments)
         if scripted.error is not None and tool == MESSAGE:
             return undelivered(arguments, scripted.error)
         if scripted.error is not None:
-            raise ToolError(as_delivered(tool, scripted.error))
+            raise ToolError(_as_delivered(tool, scripted.error))
         if scripted.fails is not None:
             return failure_text(scripted.fails, tool, arguments)
         text = self._carry_out(tool, arguments, scripted.result)
-        return text if scripted.cut is None else cut_text(text, scripted.cut)
+        if scripted.cut is None or len(text) <= scripted.cut:
+            return text
+        return text[: scripted.cut] + cut_mark(len(text) - scripted.cut)
 
     def _carry_out(self, tool: str, arguments: Mapping[str, Any], result: str | None = None) -> str:
-        """Return what a tool returns, or `result` in its place if it would not refuse to send a message."""
+        """Play a tool; return `result` if there is one, unless the tool would refuse to send a message."""
         if tool in SENDS:
             n_sent = len(self._outbox.sent)
             returned = self._outbox.send(tool, arguments)
@@ -229,8 +228,8 @@ class Playing:
             return result
         if tool in self._played:
             return self._played[tool](arguments)
-        if tool in _PLAIN:
-            return _PLAIN[tool]
+        if tool in _CONSTANT_RESULTS:
+            return _CONSTANT_RESULTS[tool]
         raise ToolError(f"{tool} is not available here")
 
     def _scripted(self, tool: str, arguments: Mapping[str, Any]) -> Answer | None:
@@ -239,29 +238,20 @@ class Playing:
         Each one counts the calls that match it, whichever answers them.
         """
         found = None
-        for place, answer in enumerate(self._answers):
-            if found and answer.is_for_all:
-                continue
-            if same_tool(answer.tool, tool) and self._matches(answer, arguments):
-                self._n_matching[place] += 1
-                if found is None and answer.is_for(self._n_matching[place]):
+        for n, answer in enumerate(self._answers):
+            if same_tool(answer.tool, tool) and _matches(answer, arguments):
+                self._n_matching[n] += 1
+                if found is None and answer.is_for(self._n_matching[n]):
                     found = answer
         return found
 
-    def _matches(self, answer: Answer, arguments: Mapping[str, Any]) -> bool:
-        if not answer.matching:
-            return True
-        schema = _schema(json.dumps(answer.matching, sort_keys=True))
-        with within_steps(CHECK_STEPS):
-            return schema.violation(dict(arguments)) is None
+    # --- tools that concern the session, and the bridge ---
 
     def _yield(self, _: Mapping[str, Any]) -> str:
         if not self._awaits_child:
             return pretty({"status": "error", "error": _NO_CHILD})
         self._awaits_child = False
         return pretty({"status": "yielded"})
-
-    # --- the bridge ---
 
     def _search_tools(self, arguments: Mapping[str, Any]) -> str:
         known = {tool.name: tool for tool in deferred_tools(self._tools)}
@@ -279,6 +269,19 @@ class Playing:
         return pretty({**_described(tool), "parameters": dict(tool.parameters)})
 
 
+def _matches(answer: Answer, arguments: Mapping[str, Any]) -> bool:
+    if not answer.matching:
+        return True
+    schema = _schema(json.dumps(answer.matching, sort_keys=True))
+    with within_steps(CHECK_STEPS):
+        return schema.violation(dict(arguments)) is None
+
+
+@lru_cache(maxsize=64)
+def _schema(text: str) -> BoundedSchema:
+    return BoundedSchema(json.loads(text))
+
+
 def _described(tool: Tool) -> dict[str, Any]:
     return {
         "id": id_of(tool.name),
@@ -287,78 +290,6 @@ def _described(tool: Tool) -> dict[str, Any]:
         "description": tool.description,
         "input": signature(tool.parameters),
     }
-
-
-def final_state(world: World, tools: Sequence[Tool], calls: Iterable[ToolCall]) -> WorldState:
-    """Return the state after these calls, which is always the same.
-
-    Args:
-        world: the state at the start.
-        tools: the offered ones.
-        calls: the executed ones, in order; for a reply, see `answered_calls`.
-
-    """
-    playing = Playing(world, tools)
-    for call in calls:
-        playing.answer(call)
-    return playing.state
-
-
-def answered_calls(reply: Reply) -> dict[int, ToolCall]:
-    """Return the calls that were answered, each by its place among all calls of the reply.
-
-    Of a turn with a broken one, none was; nor are those answered that were too many to be read.
-    """
-    if not reply.turns:
-        return dict(enumerate(reply.tool_calls))
-    answered: dict[int, ToolCall] = {}
-    n_before = 0
-    for turn in reply.turns:
-        n_answered = min(len(turn.results), n_read(turn.calls))
-        answered |= dict(enumerate(turn.calls[:n_answered], n_before))
-        n_before += len(turn.calls)
-    return answered
-
-
-def n_read(calls: Sequence[ToolCall]) -> int:
-    """Return how many calls of a turn are read; a value of the arguments weighs as much as 80 characters."""
-    weights = accumulate(500 + _weight(call.arguments[:MAX_ARGUMENT_BYTES]) for call in calls[:MOST_CALLS])
-    return sum(weight <= TURN_WEIGHT for weight in weights)
-
-
-def _weight(arguments: str) -> int:
-    return len(arguments) + 80 * min(MAX_VALUES, sum(map(arguments.count, "[{,")))
-
-
-def yield_note(made: Iterable[tuple[Dispatched, str]]) -> str | None:
-    """Return what a model that ended its run to wait for a child receives before the child's result.
-
-    It is the model's own note, and why the run had ended; None if no call yielded.
-
-    Args:
-        made: the calls of a turn, each with its result.
-
-    """
-    for call, result in made:
-        if call.tool == "sessions_yield" and _status_of(result) == "yielded":
-            note = (call.arguments or {}).get("message")
-            own = note.strip() if isinstance(note, str) else ""
-            return f"{own or 'Turn yielded.'}\n\n{_WAITED}"
-    return None
-
-
-def _status_of(result: str) -> object:
-    value = read_json(result)
-    return value.get("status") if isinstance(value, dict) else None
-
-
-def _process(arguments: Mapping[str, Any]) -> str:
-    if arguments.get("action") == "list":
-        return "No running or recent sessions."
-    session = arguments.get("sessionId")
-    if not isinstance(session, str) or not session:
-        return "sessionId is required for this action."
-    return f"No session found for {session[:200]}"
 
 
 def _queries(arguments: Mapping[str, Any]) -> list[tuple[str, int]]:
@@ -376,6 +307,114 @@ def _queries(arguments: Mapping[str, Any]) -> list[tuple[str, int]]:
     return queries
 
 
-@lru_cache(maxsize=64)
-def _schema(text: str) -> BoundedSchema:
-    return BoundedSchema(json.loads(text))
+def _process(arguments: Mapping[str, Any]) -> str:
+    if arguments.get("action") == "list":
+        return "No running or recent sessions."
+    session = arguments.get("sessionId")
+    if not isinstance(session, str) or not session:
+        return "sessionId is required for this action."
+    return f"No session found for {session[:200]}"
+
+
+def _status_of(result: str) -> object:
+    value = read_json(result)
+    return value.get("status") if isinstance(value, dict) else None
+
+
+# --- the calls of a reply -------------------------------------------------------------------------
+
+
+def final_state(world: World, tools: Sequence[Tool], calls: Iterable[ToolCall]) -> WorldState:
+    """Return the state after these calls, which is always the same.
+
+    Args:
+        world: the state at the start.
+        tools: the offered ones.
+        calls: the executed ones, in order; for a reply, see `answered_calls`.
+    """
+    playing = Playing(world, tools)
+    for call in calls:
+        playing.answer(call)
+    return playing.state
+
+
+def answered_calls(reply: Reply) -> dict[int, ToolCall]:
+    """Return the calls that were answered, by their index among all calls of the reply.
+
+    No call of a turn with a malformed one was answered, nor those that were too many to be read.
+    """
+    if not reply.turns:
+        return dict(enumerate(reply.tool_calls))
+    answered: dict[int, ToolCall] = {}
+    n_before = 0
+    for turn in reply.turns:
+        n_answered = min(len(turn.results), n_read(turn.calls))
+        answered |= dict(enumerate(turn.calls[:n_answered], n_before))
+        n_before += len(turn.calls)
+    return answered
+
+
+def n_read(calls: Sequence[ToolCall]) -> int:
+    """Return how many calls of a turn are read; a value of the arguments weighs as much as 80 characters."""
+    texts = (call.arguments[:MAX_ARGUMENT_BYTES] for call in calls[:MOST_CALLS])
+    weights = (500 + len(text) + 80 * min(MAX_VALUES, sum(map(text.count, "[{,"))) for text in texts)
+    return sum(weight <= TURN_WEIGHT for weight in accumulate(weights))
+
+
+def yield_note(made: Iterable[tuple[Dispatched, str]]) -> str | None:
+    """Return the text that a model which waits for a child receives before the child's result.
+
+    It is the model's own note, and why the run had ended; None if no call yielded.
+
+    Args:
+        made: the calls of a turn, each with its result.
+    """
+    for call, result in made:
+        if call.tool == "sessions_yield" and _status_of(result) == "yielded":
+            note = (call.arguments or {}).get("message")
+            own = note.strip() if isinstance(note, str) else ""
+            return f"{own or 'Turn yielded.'}\n\n{_WAITED}"
+    return None
+
+
+# --- calls that fail ------------------------------------------------------------------------------
+
+#: seconds that OpenClaw gives a command
+_COMMAND_S = 1800
+# The words for commands are those in `formatExecFailureReason` of its `bash-tools.exec-runtime`.
+_GUIDANCE = (
+    "The command was terminated, but external side effects may already have completed. Verify the resulting"
+    " state before retrying. Do not automatically rerun non-idempotent commands. Use a higher timeout only"
+    " when the command is known to be safe to retry.\n\nIf it should keep running, start it with exec"
+    " background=true or yieldMs so OpenClaw can register a pollable process session. Do not rely on shell"
+    " backgrounding with a trailing &."
+)
+_REFUSED = (
+    "The owner denied this call, so it was not carried out.\nThe decision is final: do not repeat the call,"
+    " and do not ask for it to be approved again."
+)
+
+
+def failure_text(failure: Failure, tool: str, arguments: Mapping[str, Any]) -> str:
+    """Return the result of a call that fails, in the form in which OpenClaw delivers it.
+
+    A denied command is one line, and the denial of another tool plain sentences; a refusal by a server is an
+    error of the tool.
+    """
+    if failure == "gone":
+        return f"Tool {tool} not found"
+    if failure == "denied":
+        command = arguments.get("command")
+        return f"Exec denied (user-denied): {command}" if isinstance(command, str) else _REFUSED
+    if failure == "timeout" and tool == "exec":
+        seconds = arguments.get("timeoutSeconds", _COMMAND_S)
+        after = f" after {seconds} seconds" if isinstance(seconds, int | float) and seconds > 0 else ""
+        return f"Command timed out{after}.\n\n{_GUIDANCE}"
+    why = "timed out" if failure == "timeout" else "failed (429): too many requests"
+    return error_text(tool, _as_delivered(tool, f"{tool} {why}"))
+
+
+def _as_delivered(tool: str, error: str) -> str:
+    """Return the text of a tool's error: those of the web tools are wrapped as content from outside."""
+    is_web = tool in ("web_fetch", "web_search")
+    return wrap_external(error, "API", with_notice=True) if is_web else error

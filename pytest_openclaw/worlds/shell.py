@@ -131,10 +131,10 @@ class Exec:
         self.parts.append(())
         if len(command) > LONGEST_COMMAND:
             return Ran("sh: Argument list too long", TOO_LONG)
-        known = find_answer(world.commands, command, workspace.text)
+        known = find_answer(world.commands, command, workspace.files.get)
         if known is not None:
             for path, text in known.writes.items():
-                workspace.replace(place_of(path), text)
+                workspace.put(place_of(path), text)
             return Ran(known.output, known.exit_code)
         if sum(map(len, workspace.files.values())) > MOST_FILE_BYTES:
             return Ran(f"sh: cannot run: {ROOT} has more than {MOST_FILE_BYTES // 1_000_000} MB", 1)

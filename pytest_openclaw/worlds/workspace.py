@@ -1,4 +1,4 @@
-"""The files of a world while it is played: texts by path, with a limited total size."""
+"""The files of a world while it is played: texts by place, with a limited total size."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ ROOM_CHARS = 1_000_000
 """The most characters that may be written into a world in total."""
 MOST_CHARS = 16_000_000
 """The most characters in a world: with four bytes per character, these are 64 MB."""
-MOST_FILES = 2000
-_SCRATCH = (
+MOST_NEW_ENTRIES = 2000
+_NO_ROOM = "ENOSPC: no space left on device"
+_SCRATCH_HINT = (
     ". Use a relative path under `.openclaw/tmp/` inside the workspace for scratch/temp/meta files that file"
     " tools need to read or write later."
 )
@@ -26,66 +27,48 @@ class ToolError(Exception):
     """A tool failed; the message is sent to the model."""
 
 
-def pretty(value: Any) -> str:
-    """Return a value as OpenClaw's tools write it."""
-    return json.dumps(value, ensure_ascii=False, indent=2)
-
-
 class Workspace:
     """Texts by place; see `paths.place_of`.
 
     Args:
         files: path → text, as a suite wrote them.
-        folders: places of further folders besides those of the files.
-
+        folders: places of folders, in addition to those of the files.
     """
 
     def __init__(self, files: Mapping[str, str], folders: Iterable[str] = ()) -> None:
         self.files = {place_of(path): text for path, text in files.items()}
         self.folders = set(folders)
-        for place in (*self.files, *self.folders):
+        for place in (*self.files, *folders):
             self.folders.update(folders_above(place))
         self.start, self.start_folders = dict(self.files), frozenset(self.folders)
         self.spilled: set[str] = set()
-        self._entries: dict[str, list[str]] = {}
         self._room = max(0, min(ROOM_CHARS, MOST_CHARS - sum(map(len, self.files.values()))))
-        self._files_left = MOST_FILES
-
-    def text(self, place: str) -> str | None:
-        """Return the text of a file; None if there is none."""
-        return self.files.get(place)
+        self._new_entries_left = MOST_NEW_ENTRIES
 
     def is_folder(self, place: str) -> bool:
         """Whether there is a folder of this name."""
         return place in ("", "/") or place in self.folders
 
-    def is_there(self, place: str) -> bool:
-        """Whether there is a file or a folder of this name."""
-        return place in self.files or self.is_folder(place)
-
     def entries(self, place: str) -> list[str]:
         """Return the names in a folder, folders with a trailing `/`, in alphabetical order."""
-        if place not in self._entries:
-            self._entries[place] = self._read_entries(place)
-        return self._entries[place]
-
-    def _read_entries(self, place: str) -> list[str]:
         below = f"{absolute(place).rstrip('/')}/"
         names: set[str] = set()
         for one in (*self.files, *(f"{folder}/" for folder in self.folders)):
             full = absolute(one)
-            if full.startswith(below) and (rest := full[len(below) :]):
-                name, slash, _ = rest.partition("/")
+            if full.startswith(below) and full != below:
+                name, slash, _ = full.removeprefix(below).partition("/")
                 names.add(name + slash)
         return sorted(names)
 
-    def put(self, place: str, text: str) -> None:
-        """Write a file.
+    def put(self, place: str, text: str | None) -> None:
+        """Write a file, or remove it if the text is None.
 
         Raises:
             ToolError: it is a folder, is below a file, or exceeds the size limit.
-
         """
+        if text is None:
+            self.remove(place)
+            return
         if self.is_folder(place):
             raise ToolError("not a file")
         self._check_above(place)
@@ -93,13 +76,6 @@ class Workspace:
         if place not in self.files:
             self._add(place)
         self.files[place] = text
-
-    def spill(self, place: str, text: str) -> None:
-        """Keep a text that OpenClaw itself writes beside the workspace: it takes no room and is no change."""
-        self.folders.update(folders_above(place))
-        self._entries.clear()
-        self.files[place] = text
-        self.spilled.add(place)
 
     def make_folder(self, place: str) -> None:
         """Make a folder and those above it; raises as `put` does."""
@@ -110,36 +86,32 @@ class Workspace:
             self._add(place)
             self.folders.add(place)
 
+    def spill(self, place: str, text: str) -> None:
+        """Keep a text outside the workspace that takes no room and is not a change of the world."""
+        self.folders.update(folders_above(place))
+        self.files[place] = text
+        self.spilled.add(place)
+
     def remove(self, place: str) -> None:
         """Remove a file or an empty folder; its parent folders are kept."""
         self.files.pop(place, None)
         self.folders.discard(place)
-        self._entries.clear()
-
-    def replace(self, place: str, text: str | None) -> None:
-        """Write a file, or remove it if there is no text."""
-        if text is None:
-            self.remove(place)
-        else:
-            self.put(place, text)
-
-    def _add(self, place: str) -> None:
-        if not self._files_left:
-            raise ToolError("ENOSPC: no space left on device")
-        self._files_left -= 1
-        self._entries.clear()
-        self.folders.update(folders_above(place))
 
     def take_room(self, chars: int) -> None:
         """Count text against the limit, even if it is removed later.
 
         Raises:
             ToolError: the limit is exceeded.
-
         """
         if chars > self._room:
-            raise ToolError("ENOSPC: no space left on device")
+            raise ToolError(_NO_ROOM)
         self._room -= chars
+
+    def _add(self, place: str) -> None:
+        if not self._new_entries_left:
+            raise ToolError(_NO_ROOM)
+        self._new_entries_left -= 1
+        self.folders.update(folders_above(place))
 
     def _check_above(self, place: str) -> None:
         for above in folders_above(place):
@@ -147,12 +119,19 @@ class Workspace:
                 raise ToolError(f"Path component is not a directory: {absolute(above)}")
 
 
+# --- the arguments of a call, whose types may differ in a suite's own tool of the same name ---------
+
+
+def pretty(value: Any) -> str:
+    """Return a value as OpenClaw's tools write it."""
+    return json.dumps(value, ensure_ascii=False, indent=2)
+
+
 def named_place(path: str) -> str:
     """Return the place of a path in a call.
 
     Raises:
         ToolError: a file cannot have that name.
-
     """
     try:
         return place_of(path)
@@ -160,7 +139,7 @@ def named_place(path: str) -> str:
         raise ToolError(str(error)) from None
 
 
-def inside(path: str, hint: str = _SCRATCH) -> str:
+def inside(path: str, hint: str = _SCRATCH_HINT) -> str:
     """Return the place of a path in the call of a file tool.
 
     Args:
@@ -169,7 +148,6 @@ def inside(path: str, hint: str = _SCRATCH) -> str:
 
     Raises:
         ToolError: it is outside the workspace, or a file cannot have that name.
-
     """
     place = named_place(referred(path))
     if not is_inside(place):
@@ -177,15 +155,11 @@ def inside(path: str, hint: str = _SCRATCH) -> str:
     return place
 
 
-# --- arguments, whose types may differ in a suite's own tool of the same name ---
-
-
 def text_of(arguments: Mapping[str, Any], key: str, default: str | None = None) -> str:
     """Return an argument that must be a text.
 
     Raises:
         ToolError: it is not a text, and there is no default.
-
     """
     value = arguments.get(key, default)
     if not isinstance(value, str):
