@@ -15,7 +15,7 @@ ROOM_CHARS = 1_000_000
 """The most characters that may be written into a world in total."""
 MOST_CHARS = 16_000_000
 """The most characters in a world: with four bytes per character, these are 64 MB."""
-MOST_NEW_ENTRIES = 2000
+MOST_FILES = 2000
 _NO_ROOM = "ENOSPC: no space left on device"
 _SCRATCH_HINT = (
     ". Use a relative path under `.openclaw/tmp/` inside the workspace for scratch/temp/meta files that file"
@@ -43,7 +43,7 @@ class Workspace:
         self.start, self.start_folders = dict(self.files), frozenset(self.folders)
         self.spilled: set[str] = set()
         self._room = max(0, min(ROOM_CHARS, MOST_CHARS - sum(map(len, self.files.values()))))
-        self._new_entries_left = MOST_NEW_ENTRIES
+        self._new_entries_left = MOST_FILES
 
     def is_folder(self, place: str) -> bool:
         """Whether there is a folder of this name."""
