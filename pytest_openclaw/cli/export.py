@@ -12,9 +12,6 @@ or a ' is prefixed with '. Remove one leading ' to restore the text, or use
 Example:
   pytest-openclaw export last --into rows.csv
   pytest-openclaw export last --failed --target "*qwen*"
-
-Rows as CSV for spreadsheets: flat columns, nested values as JSON, and no text that becomes a formula.
-
 """
 
 from __future__ import annotations

@@ -82,10 +82,10 @@ def checked(fault: Fault) -> Fault:
     """
     failure_type = fault.failure_type
     if failure_type not in FAILURE_TYPES and not re.fullmatch(r"http_[1-5][0-9][0-9]", failure_type):
-        raise ValueError(f"{failure_type!r} is no failure type; make faults by pytest_openclaw.types.faults")
+        raise ValueError(f"{failure_type!r} is no failure type; make faults by pytest_openclaw.values.faults")
     if fault.status not in STATUSES:
         raise ValueError(
-            f"{fault.status!r} is no availability status; make faults by pytest_openclaw.types.faults"
+            f"{fault.status!r} is no availability status; make faults by pytest_openclaw.values.faults"
         )
     return fault
 

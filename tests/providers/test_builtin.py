@@ -30,7 +30,7 @@ def test_a_builtin_is_what_its_name_says(builtin, tmp_path):
 def test_only_what_is_used_is_loaded(made, loaded):
     """Listing the names loads no provider; creating one loads neither another nor the HTTP library."""
     code = (
-        "import sys; from pytest_openclaw.types.protocols import ProviderSetup; "
+        "import sys; from pytest_openclaw.values.protocols import ProviderSetup; "
         "from pytest_openclaw.providers import BUILTIN; "
         f"made = [builtin(ProviderSetup(name=builtin.name)) for builtin in BUILTIN if builtin.name == {made!r}]; "
         "print(*sys.modules)"

@@ -281,10 +281,10 @@ def test_the_list_is_loaded_for_cloud_targets_alone(url: str, own: bool, is_load
     program = f"""
 import sys
 from pytest_openclaw.providers.prices import Prices
-from pytest_openclaw.types.protocols import ProviderSetup
+from pytest_openclaw.values.protocols import ProviderSetup
 from pytest_openclaw.providers.ollama_openai import OllamaOpenAI
-from pytest_openclaw.types.targets import Target
-from pytest_openclaw.types.settings import OwnPrice, Settings
+from pytest_openclaw.values.requests import Target
+from pytest_openclaw.values.settings import OwnPrice, Settings
 own = (OwnPrice(pattern="p/*", input_usd=1, output_usd=1, cached_usd=1),) if {own} else ()
 provider = OllamaOpenAI(ProviderSetup(name="p", base_url={url!r}))
 Prices({{"p": provider}}, Settings(prices=own)).get_ready([Target(provider="p", model="gpt-5")])
