@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from pytest_openclaw.asking.clipping import bounded_fault, bounded_reply, with_changes
 from pytest_openclaw.providers import is_built_in
-from pytest_openclaw.providers.lengths import fewest_tokens, texts_read
+from pytest_openclaw.providers.bodies import fewest_tokens, texts_read
 from pytest_openclaw.providers.over_http import OverHttp
 from pytest_openclaw.providers.prices import usages_of
 from pytest_openclaw.util.errors import OpenClawError

@@ -49,7 +49,7 @@ def is_built_in(provider: Provider) -> bool:
 
 BUILTIN = (
     Builtin("ollama_openai", "OllamaOpenAI"),
-    Builtin("ollama_native", "OllamaNative"),
+    Builtin("ollama_native", "OllamaNative", "ollama"),
     Builtin("openai_responses", "OpenAIResponses", example="gpt-5.3-codex@high"),
     Builtin("anthropic_messages", "AnthropicMessages", example="claude-opus-5@high"),
     Builtin("gemini", "Gemini", example="gemini-3-pro-preview@low"),

@@ -17,10 +17,10 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from pytest_openclaw.providers import processes
+from pytest_openclaw.providers.answer import Answer
 from pytest_openclaw.providers.claude import command_line
 from pytest_openclaw.providers.claude.command_line import Access, stdin_of, takes_lines, wire_names
 from pytest_openclaw.providers.claude.stream import Ending, Stream, charged
-from pytest_openclaw.providers.exchange import Exchange
 from pytest_openclaw.providers.mcp_tools import what_broke
 from pytest_openclaw.providers.processes import Program, new_folders
 from pytest_openclaw.util.redact import Redactor
@@ -149,7 +149,7 @@ class ClaudeCodeCLI(Provider):
                 stdin=stdin_of(request.prompt, request.images, is_line=takes_lines(request)),
                 keeps_stdin=bool(request.turns),
             )
-            begin = partial(Exchange, streaming=request.stream)
+            begin = partial(Answer, streaming=request.stream)
             stream = Stream(begin, offered=offered, is_exchange=request.is_exchange)
             outcome = await self._converse(program, stream, request)
             if broken := what_broke(folder / command_line.OFFER):

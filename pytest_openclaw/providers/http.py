@@ -1,4 +1,4 @@
-"""The only module that uses HTTP: sends a request by httpx2 and reads its answer.
+"""Sends requests by httpx2 and maps its errors to faults; no other module uses HTTP.
 
 No redirect is followed to another origin, so neither a key nor a prompt is ever sent to an unintended server.
 One timeout bounds the whole attempt, also for a server that sends slowly or sends comments to keep the
@@ -14,34 +14,27 @@ import logging
 import socket
 import ssl
 import time
+from contextlib import aclosing
 from dataclasses import replace
 from http.cookiejar import CookieJar, DefaultCookiePolicy
-from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 from urllib.parse import urljoin, urlsplit
 
 import httpx2
 
 from pytest_openclaw.providers import limits
 from pytest_openclaw.providers.address import is_loopback, origin_of
-from pytest_openclaw.providers.stream import AnswerReader, SizeLimit, no_object
-from pytest_openclaw.providers.wire_errors import error_of_body, load_object, retry_after_s, shortened
+from pytest_openclaw.providers.wire import error_of_body, retry_after_s, shortened
 from pytest_openclaw.values import faults
 from pytest_openclaw.values.faults import CallFailed
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+    from collections.abc import Iterator
 
-    from pytest_openclaw.providers.exchange import Exchange
-    from pytest_openclaw.providers.stream import Call, Dialect
-    from pytest_openclaw.util.json_types import JsonObject
-    from pytest_openclaw.values.replies import Fault, Reply
+    from pytest_openclaw.providers.stream import Body, Call
+    from pytest_openclaw.values.replies import Fault
 
 CONNECT_TIMEOUT_S = 30.0
-SILENCE_S = 2.0
-"""Without a byte after a finish reason: the answer has ended, though its end mark is missing."""
-LINGER_S = 0.2
-"""For the end of the body after the end mark: the connection can then be used again."""
 ERROR_BODY_TIMEOUT_S = 5.0
 LONGEST_ERROR_BODY_BYTES = 1 << 18
 MOST_REDIRECTS = 3
@@ -49,23 +42,13 @@ MOST_REDIRECTS = 3
 _HEADERS = {"user-agent": "pytest-openclaw", "accept-encoding": "identity"}
 _REDIRECTS = (301, 302, 303, 307, 308)
 _NO_WAY = (errno.ENETUNREACH, errno.EHOSTUNREACH, errno.EHOSTDOWN, errno.ETIMEDOUT, errno.EADDRNOTAVAIL)
+_EXTRAS = {"br": "brotli", "zstd": "zstd"}
+"""Compressions, and the extras of httpx2 that decode them."""
 
 # They would log every request from the asker's thread into whichever test is running.
 for _library in map(logging.getLogger, ("httpx2", "httpcore2")):
     if _library.level == logging.NOTSET:
         _library.setLevel(logging.WARNING)
-
-
-class Copy(Protocol):
-    """Receives the bytes of an answer while it is read."""
-
-    async def begin(self, kind: str) -> None:
-        """Receive the answer's content type."""
-        ...
-
-    async def write(self, piece: bytes) -> None:
-        """Receive the next piece of its body."""
-        ...
 
 
 class HttpClient:
@@ -75,152 +58,56 @@ class HttpClient:
         self.name = name
         self._clients: dict[bool, httpx2.AsyncClient] = {}
 
-    async def ask(
-        self,
-        call: Call,
-        dialect: Dialect,
-        exchange: Exchange,
-        *,
-        timeout_s: float,
-        copy: Copy | None = None,
-    ) -> Reply:
-        """Send a call and read the answer to its end.
+    async def send(self, call: Call, body: Body, *, timeout_s: float) -> None:
+        """Send a call and read the body of its answer to the end.
 
         Args:
             call: the request.
-            dialect: parses the answer.
-            exchange: new; its `streaming` is whether a stream was requested.
+            body: reads the body of a successful answer.
             timeout_s: seconds for the whole attempt.
-            copy: receives the bytes of a successful answer.
 
         Raises:
-            CallFailed: the answer is missing or incomplete; the fault has the received part and its times.
-
+            CallFailed: there is no answer, or it is an error, incomplete, or a redirect to another origin.
         """
+        url, n_redirects = call.url, 0
+        was_lost = False
+        fault: Fault | None
         try:
             async with asyncio.timeout(timeout_s):
-                response = await self._send(call, exchange.receive_sent)
-                try:
-                    await self._read(response, call, dialect, exchange, copy)
-                finally:
-                    await response.aclose()
-            return exchange.reply()
+                while True:
+                    client, trace = self._client_for(url), _Trace(body)
+                    try:
+                        response = await client.send(_request(call, url, trace), stream=True)
+                    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+                        if trace.has_connected or was_lost or not _is_loss(error):
+                            raise CallFailed(self._no_answer(call, error)) from None
+                        # Servers may close a kept connection at any time (llama.cpp after each stream), also
+                        # when it is just used again: the request is sent over a new one.
+                        was_lost = True
+                        continue
+                    async with aclosing(response):
+                        if response.is_success:
+                            await self._read(response, body, client.headers["accept-encoding"])
+                            return
+                        target = _followed(response, url) if n_redirects < MOST_REDIRECTS else None
+                        if target is None:
+                            raise CallFailed(await self._refusal(call, response, url))
+                    url, n_redirects = target, n_redirects + 1
         except TimeoutError:
             fault = faults.timed_out(self.name, timeout_s)
         except httpx2.HTTPError as error:
             fault = self._broken(error)
         except CallFailed as failed:
             fault = failed.fault
-        if exchange.is_complete:
-            return exchange.reply()
-        raw = call.hide(exchange.raw() or fault.raw)
-        raise CallFailed(replace(fault, raw=raw, timing=exchange.timing(), usage=exchange.reply().usage))
-
-    async def fetch(self, call: Call, *, timeout_s: float) -> JsonObject:
-        """Send a small request about the server itself and return the object in its answer.
-
-        Raises:
-            CallFailed: the answer is not an object.
-
-        """
-        body = bytearray()
-        try:
-            async with asyncio.timeout(timeout_s):
-                response = await self._send(call)
-                try:
-                    limit = SizeLimit(self.name, response.headers, limits.MOST_EVENT_BYTES)
-                    async for piece in response.aiter_bytes():
-                        limit.add(piece)
-                        body += piece
-                finally:
-                    await response.aclose()
-        except TimeoutError:
-            raise CallFailed(faults.timed_out(self.name, timeout_s)) from None
-        except httpx2.HTTPError as error:
-            raise CallFailed(self._broken(error)) from None
-        text = body.decode("utf-8-sig", "replace")
-        if (payload := load_object(text)) is None:
-            raise CallFailed(no_object(self.name, call, text))
-        return payload
+        # Raised here, it has no cause: tracebacks are written, and the locals of a cause hold the headers.
+        if fault := body.lost(fault):
+            raise CallFailed(fault)
 
     async def aclose(self) -> None:
         """Close all connections; a later call opens new ones."""
         clients, self._clients = self._clients, {}
         for client in clients.values():
             await client.aclose()
-
-    # --- the answer -------------------------------------------------------------------------------
-
-    async def _read(
-        self, response: httpx2.Response, call: Call, dialect: Dialect, exchange: Exchange, copy: Copy | None
-    ) -> None:
-        if why := _why_unreadable(response):
-            raise CallFailed(faults.malformed(self.name, f"its compression is broken: {why}"))
-        if copy is not None:
-            await copy.begin(response.headers.get("content-type", ""))
-        reader = AnswerReader(self.name, call, dialect, exchange, response.headers)
-        pieces = response.aiter_bytes()
-        while (piece := await _next(pieces, exchange)) is not None:
-            exchange.receive_arrival(time.perf_counter())
-            if copy is not None:
-                await copy.write(piece)
-            if not exchange.is_over:
-                reader.feed(piece)
-        if not exchange.is_over:
-            reader.close()
-
-    def _broken(self, error: httpx2.HTTPError) -> Fault:
-        """Return the fault of an answer that broke off."""
-        if isinstance(error, httpx2.DecodingError):
-            return faults.malformed(self.name, f"its compression is broken: {shortened(str(error))}")
-        if isinstance(error, httpx2.RemoteProtocolError) and "peer closed" not in str(error):
-            return faults.malformed(self.name, f"it is not HTTP: {shortened(str(error))}")
-        return faults.stream_broken(self.name, "the connection was lost in the middle of the answer")
-
-    # --- the request ------------------------------------------------------------------------------
-
-    async def _send(self, call: Call, sent: Callable[[float], None] = lambda _: None) -> httpx2.Response:
-        """Send the call and return its successful answer, whose body is still arriving; the caller closes it.
-
-        Args:
-            call: the request.
-            sent: receives the moment, by `time.perf_counter`, at which the request was sent.
-
-        Raises:
-            CallFailed: there is no answer, or it is an error or a redirect to another origin.
-
-        """
-        url, n_redirects = call.url, 0
-        is_new = was_lost = False
-
-        async def note(event: str, _: object) -> None:
-            nonlocal is_new
-            if event.startswith("connection."):
-                is_new = True
-            elif event.endswith("send_request_headers.started"):
-                sent(time.perf_counter())
-
-        while True:
-            is_new = False
-            try:
-                response = await self._client_for(url).send(_request(call, url, note), stream=True)
-            except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-                # Servers may close a kept connection at any time (llama.cpp after each stream), also when it
-                # is just used again. The server is still available: the request is sent over a new one.
-                if not (is_new or was_lost) and _is_loss(error):
-                    was_lost = True
-                    continue
-                # Without the cause: tracebacks are written, and the cause's locals hold the headers.
-                raise CallFailed(self._no_answer(call, error)) from None
-            if response.is_success:
-                return response
-            try:
-                target = _target(response, url)
-                if not target or n_redirects == MOST_REDIRECTS or not _may_follow(response, url, target):
-                    raise CallFailed(await self._refusal(call, response, url))
-            finally:
-                await response.aclose()
-            url, n_redirects = target, n_redirects + 1
 
     def _client_for(self, url: str) -> httpx2.AsyncClient:
         # A proxy in the environment must not see requests to this machine.
@@ -234,6 +121,43 @@ class HttpClient:
                 cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
             )
         return self._clients[trust_env]
+
+    async def _read(self, response: httpx2.Response, body: Body, decodable: str) -> None:
+        if why := _why_unreadable(response, decodable):
+            raise CallFailed(faults.malformed(self.name, f"its compression is broken: {why}"))
+        body.begin(response.headers)
+        left_bytes = body.most_bytes
+        too_long = faults.malformed(self.name, f"it is longer than {limits.mebibytes(left_bytes)}")
+        claimed = response.headers.get("content-length", "")
+        if claimed.isdecimal() and int(claimed) > left_bytes:
+            raise CallFailed(too_long)
+        pieces = response.aiter_bytes()
+        while True:
+            patience_s = body.patience_s
+            try:
+                async with asyncio.timeout(patience_s):
+                    piece = await anext(pieces, None)
+            except TimeoutError:
+                if patience_s is None:
+                    raise
+                piece = None
+            if piece is None:
+                break
+            left_bytes -= len(piece)
+            if left_bytes < 0:
+                raise CallFailed(too_long)
+            body.feed(piece)
+        body.close()
+
+    # --- failures ---------------------------------------------------------------------------------
+
+    def _broken(self, error: httpx2.HTTPError) -> Fault:
+        """Return the fault of an answer that broke off."""
+        if isinstance(error, httpx2.DecodingError):
+            return faults.malformed(self.name, f"its compression is broken: {shortened(str(error))}")
+        if isinstance(error, httpx2.RemoteProtocolError) and "peer closed" not in str(error):
+            return faults.malformed(self.name, f"it is not HTTP: {shortened(str(error))}")
+        return faults.stream_broken(self.name, "the connection was lost in the middle of the answer")
 
     def _no_answer(self, call: Call, error: Exception) -> Fault:
         why = call.hide(shortened(str(error)))
@@ -270,49 +194,38 @@ class HttpClient:
         return replace(fault, message=f"{fault.message.rstrip('.')}. The request went to {where}.")
 
 
-def _why_unreadable(response: httpx2.Response) -> str:
+class _Trace:
+    """Follows httpx2's steps of sending a request."""
+
+    def __init__(self, body: Body) -> None:
+        self.has_connected = False
+        self._body = body
+
+    async def __call__(self, event: str, _: object) -> None:
+        if event.startswith("connection."):
+            self.has_connected = True
+        elif event.endswith("send_request_headers.started"):
+            self._body.sent(time.perf_counter())
+
+
+def _why_unreadable(response: httpx2.Response, decodable: str) -> str:
     """Return what is missing to read a compressed body; nothing if it can be read."""
     given = response.headers.get("content-encoding", "").split(",")
-    codings = {coding.strip().lower() for coding in given} - {"", "identity", "gzip", "deflate"}
-    extras = {  # of httpx2, and the modules that each needs
-        "br": ("brotli", ("brotli", "brotlicffi")),
-        "zstd": ("zstd", ("backports.zstd", "compression.zstd")),
-    }
-    for coding in sorted(codings):
-        extra, modules = extras.get(coding, ("", ()))
-        if not any(map(_is_installed, modules)):
-            hint = f"; pip install 'httpx2[{extra}]'" if extra else ""
+    for coding in sorted({coding.strip().lower() for coding in given} - {"", "identity"}):
+        if coding not in decodable.split(", "):
+            hint = f"; pip install 'httpx2[{_EXTRAS[coding]}]'" if coding in _EXTRAS else ""
             return f"content-encoding {coding} was not asked for and cannot be decoded here{hint}"
     return ""
 
 
-def _is_installed(module: str) -> bool:
-    try:
-        return find_spec(module) is not None
-    except ModuleNotFoundError:  # its package
-        return False
-
-
-async def _next(pieces: AsyncIterator[bytes], exchange: Exchange) -> bytes | None:
-    """Return the next bytes of a body; None at its end, and at a silence after the end of the answer."""
-    patience_s = LINGER_S if exchange.is_over else SILENCE_S if exchange.ended else None
-    try:
-        async with asyncio.timeout(patience_s):
-            return await anext(pieces, None)
-    except TimeoutError:
-        if patience_s is None:
-            raise
-        return None
-
-
-def _request(call: Call, url: str, note: Callable[[str, Any], Awaitable[None]]) -> httpx2.Request:
+def _request(call: Call, url: str, trace: _Trace) -> httpx2.Request:
     """Build the request without the client, which would add headers of its own."""
     return httpx2.Request(
         "GET" if call.body is None else "POST",
         url,
         headers={**_HEADERS, **call.headers},
         content=None if call.body is None else json.dumps(call.body).encode(),
-        extensions={"trace": note, "timeout": httpx2.Timeout(None, connect=CONNECT_TIMEOUT_S).as_dict()},
+        extensions={"trace": trace, "timeout": httpx2.Timeout(None, connect=CONNECT_TIMEOUT_S).as_dict()},
     )
 
 
@@ -333,9 +246,11 @@ def _target(response: httpx2.Response, url: str) -> str | None:
     return target
 
 
-def _may_follow(response: httpx2.Response, url: str, target: str) -> bool:
-    """Whether method, body and origin are unchanged."""
-    return response.status_code in (307, 308) and origin_of(target) == origin_of(url)
+def _followed(response: httpx2.Response, url: str) -> str | None:
+    """Return the target of a redirect that keeps method, body and origin; None for another one."""
+    target = _target(response, url)
+    is_kept = response.status_code in (307, 308) and target and origin_of(target) == origin_of(url)
+    return target if is_kept else None
 
 
 def _redirect_text(response: httpx2.Response, url: str) -> str:
@@ -343,7 +258,7 @@ def _redirect_text(response: httpx2.Response, url: str) -> str:
     if target is None:
         return "redirected without saying where"
     where = shortened(_shown(target))
-    if _may_follow(response, url, target):
+    if _followed(response, url):
         return f"redirected more than {MOST_REDIRECTS} times, at last to {where}"
     return f"redirected to {where}, and no prompt or key is sent there. If it is right, name that address."
 

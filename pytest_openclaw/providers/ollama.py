@@ -1,27 +1,52 @@
-"""The common base of the two providers of Ollama: address, key, warm-up, and the form of tools."""
+"""Ollama: its own API, `/api/chat`, which OpenClaw uses, and what its two providers have in common.
+
+Facts about a model distinguish two models that are served under one name. Each question to the server is
+small, bounded and optional: Ollama answers some, llama.cpp others, and a server may answer none of them. A
+path on the server's machine is never recorded.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+import hashlib
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from pytest_openclaw.openclaw.thinking import strip_thinking
 from pytest_openclaw.providers.address import Address, parse_address, parse_ollama_host
+from pytest_openclaw.providers.bodies import chosen, function_of
 from pytest_openclaw.providers.over_http import MODELS_TIMEOUT_S, OverHttp
+from pytest_openclaw.providers.stream import Dialect
+from pytest_openclaw.providers.wire import (
+    count_in,
+    error_in,
+    json_text,
+    load_object,
+    object_in,
+    objects_in,
+    positive_in,
+    text_in,
+)
 from pytest_openclaw.values.faults import CallFailed
+from pytest_openclaw.values.tool_calls import ToolCall
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from pytest_openclaw.providers.answer import Answer
     from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.values.faults import WireError
     from pytest_openclaw.values.protocols import ProviderSetup
-    from pytest_openclaw.values.tool_calls import Tool
+    from pytest_openclaw.values.replies import Turn
+    from pytest_openclaw.values.requests import Request, ThinkingLevel
 
 DEFAULT_BASE_URL = "http://127.0.0.1:11434/v1"
 NAMES = frozenset({"ollama_openai", "ollama_native"})
 """The providers of Ollama itself; any other name is an endpoint of the user's."""
-
-
-def offered(tool: Tool) -> JsonObject:
-    """Return a tool as both APIs are offered it."""
-    function = {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
-    return {"type": "function", "function": function}
+QUESTION_TIMEOUT_S = 2.0
+# OpenClaw's mapping of its levels. Many versions of Ollama reject the API's highest, `max`.
+THINK: dict[ThinkingLevel, str] = {"low": "low", "medium": "medium", "high": "high", "xhigh": "high"}
+_NS_IN_S = 1e9
 
 
 class Ollama(OverHttp):
@@ -33,11 +58,14 @@ class Ollama(OverHttp):
 
     Attributes:
         base_env: the variable with precedence over `OLLAMA_HOST`.
-
+        facts: routes that report facts about a model; of a fact that several report, the last one counts.
     """
 
     warms_up: ClassVar[bool] = True
+    takes_tools: ClassVar[bool] = True
+    takes_messages: ClassVar[bool] = True
     base_env: ClassVar[str | None] = None
+    facts: ClassVar[tuple[str, ...]]
 
     def __init__(self, setup: ProviderSetup) -> None:
         super().__init__(setup)
@@ -54,11 +82,21 @@ class Ollama(OverHttp):
             return parse_ollama_host(host)
         return parse_address(self.setup.base_url or DEFAULT_BASE_URL, source=self.setup.name)
 
+    @property
+    def key_env(self) -> str | None:
+        """The variable of the key; Ollama on this machine needs none."""
+        return self.setup.key_env or ("OLLAMA_API_KEY" if self.setup.name in NAMES else None)
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the endpoint is on this machine; Ollama itself always counts as local."""
+        return self.setup.name in NAMES or super().is_local
+
     async def may_see(self, model: str) -> bool:
         """Whether a model takes pictures, as far as Ollama says.
 
         It leaves out the pictures for many a model without vision, and has it answer nevertheless:
-        https://github.com/ollama/ollama/pull/9741 is for its own engine alone.
+        https://github.com/ollama/ollama/pull/9741 is only for its own engine.
         """
         if self.address.is_public and self.setup.name not in NAMES:
             return True
@@ -72,12 +110,353 @@ class Ollama(OverHttp):
             self._sees[model] = not isinstance(capabilities, list) or "vision" in capabilities
         return self._sees[model]
 
-    @property
-    def key_env(self) -> str | None:
-        """The variable of the key; Ollama on this machine needs none."""
-        return self.setup.key_env or ("OLLAMA_API_KEY" if self.setup.name in NAMES else None)
+    async def fingerprint(self, model: str) -> JsonObject:
+        """Return the server's facts under our names, without those that it does not report.
 
-    @property
-    def is_local(self) -> bool:
-        """Whether the endpoint is on this machine; Ollama itself always counts as local."""
-        return self.setup.name in NAMES or super().is_local
+        The names are `server`, `server_version`, `digest`, `quantisation`, `parameter_size`,
+        `parameter_count`, `family`, `capabilities`, `context_length`, `context_length_trained`,
+        `template_sha256`, `template_shows_tools`, `parameters` (of Ollama's model file), and `size_bytes`
+        and `vram_bytes` of the loaded model.
+        """
+        root_url, base_url = self.address.root_url, self.address.base_url
+        answers = await self.fetch_all(
+            (
+                f"{base_url if path == '/models' else root_url}{path}",
+                {"model": model} if path == "/api/show" else None,
+            )
+            for path in self.facts
+        )
+        found: JsonObject = {}
+        for path, answer in zip(self.facts, answers, strict=True):
+            facts = _FACTS[path](answer, model)
+            found |= {name: value for name, value in facts.items() if value not in (None, "")}
+        return found
+
+    async def fetch_all(self, questions: Iterable[tuple[str, JsonObject | None]]) -> list[JsonObject]:
+        """Send one question after the other, since a local server handles one at a time.
+
+        A failed one yields {}; after a timeout no more are sent.
+        """
+        answers: list[JsonObject] = []
+        is_slow = False
+        for url, body in questions:
+            answers.append({})
+            if is_slow:
+                continue
+            try:
+                answers[-1] = await self.fetch(url, body, timeout_s=QUESTION_TIMEOUT_S)
+            except CallFailed as failed:
+                is_slow = failed.fault.failure_type == "timeout"
+        return answers
+
+
+# --- requests -----------------------------------------------------------------------------------
+
+
+def ollama_body(
+    request: Request,
+    *,
+    num_ctx: int | None = None,
+    keep_alive: str | float | None = None,
+    with_level: bool = True,
+) -> JsonObject:
+    """Return the body of `/api/chat` for `request`.
+
+    As in OpenClaw, a prompt that is too long is rejected and not cut (`truncate`, `shift`), and thinking is
+    off unless it is requested.
+
+    Args:
+        request: the request.
+        num_ctx: the context's length in tokens; None leaves it to the server.
+        keep_alive: how long the model stays loaded; None leaves it to the server.
+        with_level: False for a model whose thinking is on or off and has no levels.
+    """
+    system = [] if request.system is None else [{"role": "system", "content": request.system}]
+    level = request.thinking_level
+    body: JsonObject = {
+        "model": request.model,
+        "messages": [*system, *(message for turn in request.conversation for message in _messages(turn))],
+        "stream": request.stream,
+        "think": False if level is None else THINK[level] if with_level else True,
+        "truncate": False,
+        "shift": False,
+        "options": {
+            **chosen(temperature=request.temperature, top_p=request.top_p, seed=request.seed),
+            "num_predict": request.max_output_tokens,
+            **chosen(num_ctx=num_ctx),
+        },
+    }
+    if request.tools:
+        body["tools"] = [{"type": "function", "function": function_of(tool)} for tool in request.tools]
+    return body | chosen(keep_alive=keep_alive)
+
+
+def _messages(turn: Turn) -> list[JsonObject]:
+    """Return the user's message, the model's text, thinking and calls, and then the result of each call."""
+    messages: list[JsonObject] = []
+    if turn.user is not None:
+        pictures = [image.base64 for image in turn.images]
+        messages.append({"role": "user", "content": turn.user, **chosen(images=pictures or None)})
+    if turn.is_users_alone:
+        return messages
+    said: JsonObject = {"role": "assistant", "content": strip_thinking(turn.text)}
+    if turn.reasoning:
+        said["thinking"] = turn.reasoning
+    if turn.calls:
+        # In the API arguments can only be an object, and in older versions calls have no id.
+        said["tool_calls"] = [
+            {
+                "type": "function",
+                "function": {"name": call.name, "arguments": load_object(call.arguments) or {}},
+                **chosen(id=call.id or None),
+            }
+            for call in turn.calls
+        ]
+    results = [
+        {"role": "tool", "tool_name": call.name, "content": result, **chosen(tool_call_id=call.id or None)}
+        for call, result in zip(turn.calls, turn.results, strict=False)
+    ]
+    return [*messages, said, *results]
+
+
+# --- answers ------------------------------------------------------------------------------------
+
+
+def read_ollama(payload: JsonObject, answer: Answer) -> WireError | None:
+    """Add a line of a stream, or a whole answer, to the answer so far; return the error, if it is one."""
+    if error := error_in(payload):
+        return error
+    answer.receive_model(text_in(payload.get("model")))
+    message = object_in(payload.get("message"))
+    reason, is_done = text_in(payload.get("done_reason")), payload.get("done") is True
+    at_end = is_done or bool(reason)
+    answer.receive_text(text_in(message.get("thinking")), "reasoning", at_end=at_end)
+    answer.receive_text(text_in(message.get("content")), at_end=at_end)
+    calls = [call for entry in objects_in(message.get("tool_calls")) if (call := call_of(entry)).name]
+    if not answer.repeats_calls(calls, at_end=at_end):
+        for call in calls:  # each always arrives whole
+            answer.receive_tool_call(id=call.id, name=call.name, arguments=call.arguments, whole=True)
+    if at_end:
+        _read_counts(payload, answer)
+    if reason and (error := answer.receive_finish_word(reason)):
+        return error
+    if is_done:
+        answer.receive_end()
+    return None
+
+
+def call_of(entry: JsonObject) -> ToolCall:
+    """Return a call of an answer by either API; some servers send its arguments as an object."""
+    function = object_in(entry.get("function"))
+    return ToolCall(
+        name=text_in(function.get("name")),
+        arguments=json_text(function.get("arguments")),
+        id=text_in(entry.get("id")) or None,
+    )
+
+
+def _read_counts(payload: JsonObject, answer: Answer) -> None:
+    """Add the counts and the server's own speeds; what came from a cache took no time of reading."""
+    n_prompt, n_output = count_in(payload.get("prompt_eval_count")), count_in(payload.get("eval_count"))
+    cached = count_in(payload.get("prompt_eval_cached_count"))
+    if n_prompt is not None or n_output is not None:
+        answer.receive_usage(input_tokens=n_prompt, output_tokens=n_output, cached_tokens=cached)
+    speed = prompt_speed = None
+    duration_ns = positive_in(payload.get("eval_duration"))
+    if duration_ns and (n_output or 0) > 1:  # the speed of a single token is meaningless
+        speed = (n_output or 0) * _NS_IN_S / duration_ns
+    n_read = n_prompt or 0
+    n_new = n_read if cached is None or cached > n_read else n_read - cached
+    if n_new > 0 and (reading_ns := positive_in(payload.get("prompt_eval_duration"))):
+        prompt_speed = n_new * _NS_IN_S / reading_ns
+    answer.receive_speeds(speed, prompt_speed)
+
+
+# --- the provider of its own API -----------------------------------------------------------------
+
+
+class OllamaNative(Ollama):
+    """Ollama through its own API; as an endpoint of the user's, any server with that API.
+
+    The ini's `openclaw_ollama_num_ctx` and `openclaw_ollama_keep_alive` are sent with each request.
+    """
+
+    name: ClassVar[str] = "ollama_native"
+    api: ClassVar[str] = "ollama"
+    takes: ClassVar[frozenset[str]] = (Ollama.takes - {"tool_choice"}) | {"images"}
+    path: ClassVar[str] = "/api/chat"
+    models_path: ClassVar[str] = "/api/tags"
+    facts: ClassVar[tuple[str, ...]] = ("/api/version", "/api/show", "/api/tags", "/api/ps")
+    # Some models think, and have no levels.
+    refusable: ClassVar[Mapping[str, str]] = {"level": "is not supported for this model"}
+    dialect: ClassVar[Dialect] = Dialect(
+        read=read_ollama,
+        is_whole=lambda payload: payload.get("done") is True,
+        end_mark='"done": true',
+        done_ends=False,
+        by_lines=True,
+    )
+
+    def __init__(self, setup: ProviderSetup) -> None:
+        super().__init__(setup)
+        num_ctx = setup.options.get("ollama_num_ctx")
+        self._num_ctx = int(num_ctx) if num_ctx else None
+        self._keep_alive = _keep_alive(setup.options.get("ollama_keep_alive"))
+
+    def find_address(self) -> Address:
+        """Return the server's root, whichever of its APIs the address names."""
+        address = super().find_address()
+        return replace(address, base_url=address.root_url.removesuffix("/api"))
+
+    def describe(self) -> JsonObject:
+        """The address, the route, the key's variable and the options of each request."""
+        return {**super().describe(), "num_ctx": self._num_ctx, "keep_alive": self._keep_alive}
+
+    def context_tokens(self, request: Request) -> int:
+        """Return the context that the request asks for."""
+        sets_it = "num_ctx" in object_in(request.fields.get("options"))
+        return (None if sets_it else self._num_ctx) or super().context_tokens(request)
+
+    def body(self, request: Request) -> JsonObject:
+        """Return the JSON body for `request`."""
+        return ollama_body(
+            request,
+            num_ctx=self._num_ctx,
+            keep_alive=self._keep_alive,
+            with_level="level" not in self.refused[request.model],
+        )
+
+    async def models(self) -> tuple[str, ...]:
+        """Names of the server's models, without those that cannot chat."""
+        names = await super().models()
+        shown = await self.fetch_all((f"{self.address.base_url}/api/show", {"model": name}) for name in names)
+        return tuple(name for name, show in zip(names, shown, strict=True) if _may_chat(show))
+
+
+def _keep_alive(written: str | None) -> str | float | None:
+    """Return a duration such as `10m` as text, or seconds as the number that the API requires."""
+    if not written:
+        return None
+    if re.fullmatch(r"-?[0-9]+", written):
+        return int(written)
+    return float(written) if re.fullmatch(r"-?[0-9]+\.[0-9]+", written) else written
+
+
+def _may_chat(show: JsonObject) -> bool:
+    """Whether a model may chat; an older server reports no capabilities."""
+    capabilities = show.get("capabilities")
+    return not (isinstance(capabilities, list) and capabilities and "completion" not in capabilities)
+
+
+# --- facts about a model ------------------------------------------------------------------------
+
+_SERVERS = {"llamacpp": "llama.cpp", "vllm": "vllm", "sglang": "sglang"}
+"""Who owns a model in a server's list → the server."""
+# An expression or a statement of a Jinja template, or an action of Ollama's Go template.
+_TEMPLATE_CODE = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
+_TOOLS_IN_CODE = re.compile(r"(?<![\w'\"])tools\b|\.Tools\b")
+
+
+def _of_models(answer: JsonObject, model: str) -> JsonObject:
+    """llama.cpp has the model's sizes under `meta`, vLLM its context."""
+    for entry in objects_in(answer.get("data")):
+        aliases = entry.get("aliases")
+        if model == entry.get("id") or (isinstance(aliases, list) and model in aliases):
+            meta = object_in(entry.get("meta"))
+            return {
+                "server": _SERVERS.get(str(entry.get("owned_by"))),
+                "quantisation": meta.get("ftype"),
+                "parameter_count": meta.get("n_params"),
+                "context_length": meta.get("n_ctx") or count_in(entry.get("max_model_len")),
+                "context_length_trained": meta.get("n_ctx_train"),
+            }
+    return {}
+
+
+def _of_props(answer: JsonObject, _model: str) -> JsonObject:
+    template = answer.get("chat_template")
+    supported = object_in(answer.get("chat_template_caps")).get("supports_tools")
+    return {
+        "server_version": answer.get("build_info"),
+        "quantisation": answer.get("model_ftype"),
+        "context_length": object_in(answer.get("default_generation_settings")).get("n_ctx"),
+        "template_sha256": _sha256(template),
+        "template_shows_tools": supported if isinstance(supported, bool) else shows_tools(template),
+    }
+
+
+def _of_version(answer: JsonObject, _model: str) -> JsonObject:
+    version = answer.get("version")
+    return {"server": "ollama", "server_version": version} if isinstance(version, str) else {}
+
+
+def _of_show(answer: JsonObject, _model: str) -> JsonObject:
+    """Read Ollama's `/api/show`; its `model_info` has keys such as `llama.context_length`.
+
+    Its `capabilities` are words such as `completion`, `tools`, `thinking` and `vision`. They
+    count before the template: newer models are rendered by Ollama's own code.
+    """
+    details = object_in(answer.get("details"))
+    info = object_in(answer.get("model_info"))
+    trained = [value for key, value in info.items() if key.endswith(".context_length")]
+    listed = answer.get("capabilities")
+    capabilities = sorted(one for one in listed if isinstance(one, str)) if isinstance(listed, list) else []
+    return {
+        "quantisation": details.get("quantization_level"),
+        "parameter_size": details.get("parameter_size"),
+        "family": details.get("family"),
+        "capabilities": capabilities or None,
+        "context_length_trained": trained[0] if trained else None,
+        "template_sha256": _sha256(answer.get("template")),
+        "template_shows_tools": "tools" in capabilities
+        if capabilities
+        else shows_tools(answer.get("template")),
+        "parameters": answer.get("parameters"),
+    }
+
+
+def _of_tags(answer: JsonObject, model: str) -> JsonObject:
+    return {"digest": _entry(answer, model).get("digest")}
+
+
+def _of_ps(answer: JsonObject, model: str) -> JsonObject:
+    """Read how a model is loaded; older versions of Ollama do not report the context."""
+    entry = _entry(answer, model)
+    return {
+        "context_length": count_in(entry.get("context_length")),
+        "size_bytes": count_in(entry.get("size")),
+        "vram_bytes": count_in(entry.get("size_vram")),
+    }
+
+
+_FACTS: Mapping[str, Callable[[JsonObject, str], JsonObject]] = {
+    "/models": _of_models,
+    "/props": _of_props,
+    "/api/version": _of_version,
+    "/api/show": _of_show,
+    "/api/tags": _of_tags,
+    "/api/ps": _of_ps,
+}
+
+
+def shows_tools(template: Any) -> bool | None:
+    """Whether a chat template refers to the offered tools; None if there is no template."""
+    if not isinstance(template, str) or not template:
+        return None
+    return any(_TOOLS_IN_CODE.search(code) for code in _TEMPLATE_CODE.findall(template))
+
+
+def _entry(answer: JsonObject, model: str) -> JsonObject:
+    """Return the model's entry in one of Ollama's lists; a name without a tag means `:latest`."""
+    entries = objects_in(answer.get("models"))
+    for name in (model, f"{model}:latest"):
+        for entry in entries:
+            if name in (entry.get("name"), entry.get("model")):
+                return entry
+    return {}
+
+
+def _sha256(text: Any) -> str | None:
+    if not isinstance(text, str) or not text:
+        return None
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()

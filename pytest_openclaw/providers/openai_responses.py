@@ -5,29 +5,35 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
-from pytest_openclaw.providers.earlier_turns import users_content, with_ids
-from pytest_openclaw.providers.exchange import CHANNELS
-from pytest_openclaw.providers.finishing import finish
-from pytest_openclaw.providers.fragments import arguments_text
-from pytest_openclaw.providers.json_values import count_in, object_in, objects_in, text_in
+from pytest_openclaw.providers.answer import CHANNELS
+from pytest_openclaw.providers.bodies import chosen, function_of, users_content, with_ids
 from pytest_openclaw.providers.over_http import VendorApi
-from pytest_openclaw.providers.request_fields import chosen
 from pytest_openclaw.providers.stream import Dialect
-from pytest_openclaw.providers.token_counts import most_in, settled
-from pytest_openclaw.providers.wire_errors import error_in, error_of_object
+from pytest_openclaw.providers.wire import (
+    count_in,
+    error_in,
+    error_of_object,
+    json_text,
+    most_in,
+    object_in,
+    objects_in,
+    text_in,
+)
 from pytest_openclaw.values.tool_calls import ToolCall
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Mapping
 
-    from pytest_openclaw.providers.exchange import Channel, Exchange
+    from pytest_openclaw.providers.answer import Answer, Channel
     from pytest_openclaw.util.json_types import JsonObject
     from pytest_openclaw.values.faults import WireError
     from pytest_openclaw.values.replies import Image
     from pytest_openclaw.values.requests import Request
-    from pytest_openclaw.values.tool_calls import Tool
 
 _ENDS = ("response.completed", "response.incomplete", "response.failed", "response.cancelled")
+
+
+# --- requests -----------------------------------------------------------------------------------
 
 
 def responses_body(request: Request, *, with_temperature: bool = True) -> JsonObject:
@@ -36,7 +42,6 @@ def responses_body(request: Request, *, with_temperature: bool = True) -> JsonOb
     Args:
         request: the request.
         with_temperature: False for a model that rejects it; reasoning is never requested with one.
-
     """
     body: JsonObject = {
         "model": request.model,
@@ -52,81 +57,11 @@ def responses_body(request: Request, *, with_temperature: bool = True) -> JsonOb
     else:
         body |= chosen(temperature=request.temperature if with_temperature else None, top_p=request.top_p)
     if request.tools:
-        body["tools"] = [_offer(tool) for tool in request.tools]
+        # Without `strict` it means true in this API, which most schemas do not support.
+        body["tools"] = [{"type": "function", **function_of(tool), "strict": False} for tool in request.tools]
         if request.tool_choice == "required":
             body["tool_choice"] = request.tool_choice
     return body
-
-
-def read_responses(payload: JsonObject, exchange: Exchange) -> WireError | None:
-    """Add an event of a stream, or a whole response, to the exchange.
-
-    Returns:
-        The error, if the payload is one.
-
-    """
-    kind = payload.get("type")
-    if payload.get("object") == "response":
-        return _read_end(payload, exchange)
-    if not isinstance(kind, str) or kind == "error":
-        return error_in(payload)
-    if kind in _ENDS:
-        return _read_end(object_in(payload.get("response")), exchange)
-    name = kind.removeprefix("response.")
-    if name == "created":
-        exchange.receive_model(text_in(object_in(payload.get("response")).get("model")))
-    elif name.startswith("output_item."):
-        _read_item(payload, exchange, is_whole=name.endswith(".done"))
-    elif name.startswith("function_call_arguments."):
-        is_whole = name.endswith(".done")
-        arguments = text_in(payload.get("arguments" if is_whole else "delta"))
-        exchange.receive_tool_call(key=_key(payload), arguments=arguments, whole=is_whole)
-    else:
-        _read_text(name, payload, exchange)
-    return None
-
-
-def is_response(payload: JsonObject) -> bool:
-    """Whether an object is a whole response."""
-    return isinstance(payload.get("output"), list)
-
-
-class OpenAIResponses(VendorApi):
-    """OpenAI through its Responses API; as an endpoint of the user's, any server with that API.
-
-    The address is `OPENAI_BASE_URL`, else the ini's, else OpenAI's; an endpoint of the user's has the one
-    of its ini line. The key is in `OPENAI_API_KEY`, or in the variable that the line names; without one,
-    only a server on this machine is used.
-    """
-
-    name: ClassVar[str] = "openai_responses"
-    takes_tools: ClassVar[bool] = True
-    api: ClassVar[str] = "openai-responses"
-    takes: ClassVar[frozenset[str]] = (VendorApi.takes - {"seed"}) | {"images"}
-    takes_messages: ClassVar[bool] = True
-    vendor_url: ClassVar[str] = "https://api.openai.com/v1"
-    base_env: ClassVar[str] = "OPENAI_BASE_URL"
-    key_envs: ClassVar[tuple[str, ...]] = ("OPENAI_API_KEY",)
-    path: ClassVar[str] = "/responses"
-    refusable: ClassVar[Mapping[str, str]] = {"temperature": "(?=.*temperature).*support"}
-    dialect: ClassVar[Dialect] = Dialect(
-        read=read_responses, is_whole=is_response, end_mark="response.completed", done_ends=False
-    )
-
-    def body(self, request: Request) -> JsonObject:
-        """Return the JSON body for `request`."""
-        return responses_body(request, with_temperature=not self.refused[request.model])
-
-
-def _offer(tool: Tool) -> JsonObject:
-    # Without it, `strict` means true in this API, which most schemas do not support.
-    return {
-        "type": "function",
-        "name": tool.name,
-        "description": tool.description,
-        "parameters": dict(tool.parameters),
-        "strict": False,
-    }
 
 
 def _items(request: Request) -> list[JsonObject]:
@@ -165,7 +100,33 @@ def _said(text: str, number: int) -> JsonObject:
     }
 
 
-def _read_text(name: str, event: JsonObject, exchange: Exchange) -> None:
+# --- answers ------------------------------------------------------------------------------------
+
+
+def read_responses(payload: JsonObject, answer: Answer) -> WireError | None:
+    """Add an event of a stream, or a whole response, to the answer so far; return the error, if it is one."""
+    kind = payload.get("type")
+    if payload.get("object") == "response":
+        return _read_end(payload, answer)
+    if not isinstance(kind, str) or kind == "error":
+        return error_in(payload)
+    if kind in _ENDS:
+        return _read_end(object_in(payload.get("response")), answer)
+    name = kind.removeprefix("response.")
+    if name == "created":
+        answer.receive_model(text_in(object_in(payload.get("response")).get("model")))
+    elif name.startswith("output_item."):
+        _read_item(payload, answer, is_whole=name.endswith(".done"))
+    elif name.startswith("function_call_arguments."):
+        is_whole = name.endswith(".done")
+        arguments = text_in(payload.get("arguments" if is_whole else "delta"))
+        answer.receive_tool_call(key=_key(payload), arguments=arguments, whole=is_whole)
+    else:
+        _read_text(name, payload, answer)
+    return None
+
+
+def _read_text(name: str, event: JsonObject, answer: Answer) -> None:
     """Add a text of an event: a delta, or the start or the whole of a part.
 
     Other servers have other names for reasoning than `reasoning_text` and `reasoning_summary_text`.
@@ -174,36 +135,66 @@ def _read_text(name: str, event: JsonObject, exchange: Exchange) -> None:
     channel = _channel_of(text_in(part.get("type")) or name)
     if channel is None:
         return
-    index = event.get("summary_index" if "summary" in name else "content_index")
-    key = _block_key(event, "summary" if "summary" in name else "content", count_in(index) or 0)
+    kind = "summary" if "summary" in name else "content"
+    key = _block_key(event, kind, count_in(event.get(f"{kind}_index")) or 0)
     if name.endswith(".delta"):
-        piece = text_in(event.get("delta"))
-        if channel == "text":
-            exchange.receive_text(piece, key=key)
-        elif channel == "refusal":
-            exchange.receive_refusal(piece, key=key)
-        else:
-            exchange.receive_reasoning(piece, key=key)
+        answer.receive_text(text_in(event.get("delta")), channel, key=key)
     elif name.endswith(".done"):
-        exchange.receive_whole(channel, _text_of(part or event), key=key)
+        answer.receive_block_text(channel, _text_of(part or event), key=key)
     elif name.endswith(".added"):
-        exchange.receive_start(channel, _text_of(part), key=key)
+        answer.receive_start(channel, _text_of(part), key=key)
 
 
-def _read_item(event: JsonObject, exchange: Exchange, *, is_whole: bool) -> None:
+def _read_item(event: JsonObject, answer: Answer, *, is_whole: bool) -> None:
     """Add an item as it starts, or as it is complete."""
     item = object_in(event.get("item"))
     if item.get("type") == "function_call":
         call = _call_of(item)
-        exchange.receive_tool_call(
+        answer.receive_tool_call(
             key=_key(event, item), id=call.id, name=call.name or None, arguments=call.arguments, whole=True
         )
     for channel, kind, place, text in _texts_of(item):
-        key = _block_key({**item, "item_id": item.get("id"), **event}, kind, place)
+        key = _block_key({"item_id": item.get("id"), **event}, kind, place)
         if is_whole:
-            exchange.receive_whole(channel, text, key=key)
+            answer.receive_block_text(channel, text, key=key)
         else:
-            exchange.receive_start(channel, text, key=key)
+            answer.receive_start(channel, text, key=key)
+
+
+def _read_end(response: JsonObject, answer: Answer) -> WireError | None:
+    """Add a whole response, or the one that ends a stream, which repeats the deltas."""
+    answer.receive_model(text_in(response.get("model")))
+    status = response.get("status")
+    if response.get("error") or status in ("failed", "cancelled"):
+        error = error_of_object(response.get("error") or {})
+        return error if error.message or error.code else replace(error, message=f"the response is {status}")
+    items = objects_in(response.get("output"))
+    texts = [text for item in items for text in _texts_of(item)]
+    for channel in CHANNELS:
+        answer.receive_whole(channel, "".join(text for of, _, _, text in texts if of == channel))
+    answer.receive_calls([_call_of(item) for item in items if item.get("type") == "function_call"])
+    _read_usage(object_in(response.get("usage")), answer)
+    why = text_in(object_in(response.get("incomplete_details")).get("reason"))
+    if not why and status == "incomplete":
+        why = "incomplete"
+    failure = answer.receive_finish_word(why or "stop")
+    if failure is None:
+        answer.receive_end()
+    return failure
+
+
+def _read_usage(usage: JsonObject, answer: Answer) -> None:
+    if usage:
+        answer.receive_usage(
+            input_tokens=count_in(usage.get("input_tokens")),
+            output_tokens=count_in(usage.get("output_tokens")),
+            total_tokens=count_in(usage.get("total_tokens")),
+            reasoning_tokens=most_in(usage, "output_tokens_details.reasoning_tokens"),
+            cached_tokens=most_in(usage, "input_tokens_details.cached_tokens", "cache_read_input_tokens"),
+            cache_write_tokens=most_in(
+                usage, "input_tokens_details.cache_write_tokens", "cache_creation_input_tokens"
+            ),
+        )
 
 
 def _channel_of(name: str) -> Channel | None:
@@ -220,69 +211,22 @@ def _text_of(part: JsonObject) -> str:
 
 def _texts_of(item: JsonObject) -> Iterator[tuple[Channel, str, int, str]]:
     """Yield the texts of an item: channel, `content` or `summary`, the place there, and the text."""
+    if item.get("type") not in ("message", "reasoning"):
+        return
     for kind in ("content", "summary"):
         for place, part in enumerate(objects_in(item.get(kind))):
-            is_thought = item.get("type") == "reasoning"
+            is_thought = item["type"] == "reasoning"
             channel = "reasoning" if is_thought else _channel_of(text_in(part.get("type")) or "text")
-            if channel is not None and item.get("type") in ("message", "reasoning"):
+            if channel is not None:
                 yield channel, kind, place, _text_of(part)
 
 
 def _call_of(item: JsonObject) -> ToolCall:
     return ToolCall(
         name=text_in(item.get("name")),
-        arguments=arguments_text(item.get("arguments")),
+        arguments=json_text(item.get("arguments")),
         id=text_in(item.get("call_id")) or None,
     )
-
-
-def _block_key(event: JsonObject, kind: str, place: int) -> Hashable:
-    """Return the key of one text; some servers omit the number of its item, and others the item's id."""
-    number = count_in(event.get("output_index"))
-    return (text_in(event.get("item_id")) if number is None else number), kind, place
-
-
-def _read_end(response: JsonObject, exchange: Exchange) -> WireError | None:
-    """Add a whole response, or the one that ends a stream, which repeats the deltas."""
-    exchange.receive_model(text_in(response.get("model")))
-    status = response.get("status")
-    if response.get("error") or status in ("failed", "cancelled"):
-        error = error_of_object(response.get("error") or {})
-        return error if error.message or error.code else replace(error, message=f"the response is {status}")
-    items = objects_in(response.get("output"))
-    texts = [text for item in items for text in _texts_of(item)]
-    for channel in CHANNELS:
-        exchange.receive_whole(channel, "".join(text for of, _, _, text in texts if of == channel))
-    exchange.receive_calls([_call_of(item) for item in items if item.get("type") == "function_call"])
-    _read_usage(object_in(response.get("usage")), exchange)
-    why = text_in(object_in(response.get("incomplete_details")).get("reason"))
-    if not why and status == "incomplete":
-        why = "incomplete"
-    failure = finish(exchange, why or "stop")
-    if failure is None:
-        exchange.receive_end()
-    return failure
-
-
-def _read_usage(usage: JsonObject, exchange: Exchange) -> None:
-    if usage:
-        cached = most_in(usage, "input_tokens_details.cached_tokens", "cache_read_input_tokens")
-        written = most_in(usage, "input_tokens_details.cache_write_tokens", "cache_creation_input_tokens")
-        counts = settled(
-            count_in(usage.get("input_tokens")),
-            count_in(usage.get("output_tokens")),
-            total=count_in(usage.get("total_tokens")),
-            reasoning=most_in(usage, "output_tokens_details.reasoning_tokens"),
-            cached=cached,
-            cache_write=written,
-        )
-        exchange.receive_usage(
-            input_tokens=counts.input,
-            output_tokens=counts.output,
-            reasoning_tokens=counts.reasoning,
-            cached_tokens=cached,
-            cache_write_tokens=written,
-        )
 
 
 def _key(*holders: JsonObject) -> int | str | None:
@@ -293,3 +237,42 @@ def _key(*holders: JsonObject) -> int | str | None:
                 return key
     index = holders[0].get("output_index")
     return index if isinstance(index, int) else None
+
+
+def _block_key(event: JsonObject, kind: str, place: int) -> Hashable:
+    """Return the key of one text; some servers omit the number of its item, and others the item's id."""
+    number = count_in(event.get("output_index"))
+    return (text_in(event.get("item_id")) if number is None else number), kind, place
+
+
+# --- the provider -------------------------------------------------------------------------------
+
+
+class OpenAIResponses(VendorApi):
+    """OpenAI through its Responses API; as an endpoint of the user's, any server with that API.
+
+    The address is `OPENAI_BASE_URL`, else the ini's, else OpenAI's; an endpoint of the user's has the one
+    of its ini line. The key is in `OPENAI_API_KEY`, or in the variable that the line names; without one,
+    only a server on this machine is used.
+    """
+
+    name: ClassVar[str] = "openai_responses"
+    takes_tools: ClassVar[bool] = True
+    takes_messages: ClassVar[bool] = True
+    api: ClassVar[str] = "openai-responses"
+    takes: ClassVar[frozenset[str]] = (VendorApi.takes - {"seed"}) | {"images"}
+    vendor_url: ClassVar[str] = "https://api.openai.com/v1"
+    base_env: ClassVar[str] = "OPENAI_BASE_URL"
+    key_envs: ClassVar[tuple[str, ...]] = ("OPENAI_API_KEY",)
+    path: ClassVar[str] = "/responses"
+    refusable: ClassVar[Mapping[str, str]] = {"temperature": "(?=.*temperature).*support"}
+    dialect: ClassVar[Dialect] = Dialect(
+        read=read_responses,
+        is_whole=lambda payload: isinstance(payload.get("output"), list),
+        end_mark="response.completed",
+        done_ends=False,
+    )
+
+    def body(self, request: Request) -> JsonObject:
+        """Return the JSON body for `request`."""
+        return responses_body(request, with_temperature=not self.refused[request.model])

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pytest_openclaw.providers import processes
 from pytest_openclaw.providers.mcp_tools import what_broke
-from pytest_openclaw.providers.ollama_native import OllamaNative
+from pytest_openclaw.providers.ollama import OllamaNative
 from pytest_openclaw.providers.ollama_openai import OllamaOpenAI
 from pytest_openclaw.providers.openai_responses import OpenAIResponses
 from pytest_openclaw.providers.openclaw.call import (
@@ -34,7 +34,7 @@ from pytest_openclaw.providers.openclaw.call import (
 )
 from pytest_openclaw.providers.openclaw.envelope import find_envelope, read_envelope
 from pytest_openclaw.providers.processes import Program
-from pytest_openclaw.providers.wire_errors import shortened
+from pytest_openclaw.providers.wire import shortened
 from pytest_openclaw.util.errors import TargetError
 from pytest_openclaw.util.redact import Redactor
 from pytest_openclaw.values import faults

@@ -1,4 +1,4 @@
-"""The common base of providers over HTTP: address, key, connections."""
+"""The base classes of providers over HTTP: address, key, and one path from a request to its reply."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
 from pytest_openclaw.providers.address import Address, parse_address
-from pytest_openclaw.providers.exchange import Exchange
-from pytest_openclaw.providers.json_values import object_in, objects_in
-from pytest_openclaw.providers.request_fields import with_fields
-from pytest_openclaw.providers.stream import Call, Dialect
+from pytest_openclaw.providers.answer import Answer
+from pytest_openclaw.providers.bodies import with_fields
+from pytest_openclaw.providers.stream import AnswerBody, Body, Call, Dialect
+from pytest_openclaw.providers.wire import object_in, objects_in, text_in
 from pytest_openclaw.util.errors import TargetError
 from pytest_openclaw.values import faults
 from pytest_openclaw.values.faults import CallFailed
@@ -45,7 +45,6 @@ class OverHttp(Provider):
         refusable: parts of a body that some models refuse → what their servers say then, a pattern.
         refused: those of these parts that `body` leaves out, by model.
         address: of the server; a subclass that starts its own server sets it before a request.
-
     """
 
     path: ClassVar[str]
@@ -60,14 +59,13 @@ class OverHttp(Provider):
 
         Raises:
             TargetError: there is none, or it is not an HTTP address.
-
         """
         super().__init__(setup)
         self.address = self.find_address()
         self.refused: defaultdict[str, set[str]] = defaultdict(set)
 
     @cached_property
-    def _client(self) -> HttpClient:
+    def http(self) -> HttpClient:
         """The connections; they load the HTTP library, in the process that sends requests."""
         from pytest_openclaw.providers.http import HttpClient
 
@@ -143,18 +141,19 @@ class OverHttp(Provider):
             raise CallFailed(faults.sees_no_images(self.setup.name, request.model))
         while True:
             body = self.body(request)
-            url = f"{self.address.base_url}{self.route(request)}"
-            call = self._call(url, with_fields(body, request.fields), model=request.model)
-            exchange = Exchange(streaming=request.stream)
+            call = self.call(self.route(request), with_fields(body, request.fields), model=request.model)
+            answer = Answer(streaming=request.stream)
+            reader = AnswerBody(self.setup.name, call, self.dialect, answer)
             try:
-                reply = await self._client.ask(call, self.dialect, exchange, timeout_s=request.timeout_s)
+                await self.http.send(call, reader, timeout_s=request.timeout_s)
             except CallFailed as failed:
                 if failed.fault.written:
                     return _unread(failed.fault)
                 if not self.adapt(request, body, failed.fault):
                     raise
             else:
-                # Only an exchange has a next request, which they are for.
+                reply = answer.reply()
+                # Only a scripted exchange has a next request, which they are for.
                 return replace(reply, carried=()) if reply.carried and not request.is_exchange else reply
 
     @property
@@ -174,7 +173,7 @@ class OverHttp(Provider):
 
     @property
     def billed_at(self) -> str | None:
-        """The base URL, unless it is one of a private network."""
+        """The base URL, unless it is in a private network."""
         return self.address.base_url if self.address.is_public else None
 
     @property
@@ -189,35 +188,45 @@ class OverHttp(Provider):
 
     async def models(self) -> tuple[str, ...]:
         """Names from the server's list."""
-        answer = await self.fetch(f"{self.address.base_url}{self.models_path}", timeout_s=MODELS_TIMEOUT_S)
+        entries = await self.listed_models()
+        return tuple(name for entry in entries if (name := text_in(entry.get("id") or entry.get("name"))))
+
+    async def listed_models(self) -> list[JsonObject]:
+        """Return the entries of the server's list of models."""
+        answer = await self.fetch(self.models_path, timeout_s=MODELS_TIMEOUT_S)
         if not ("data" in answer or "models" in answer):
             raise CallFailed(faults.malformed(self.setup.name, "its list of models has no list"))
-        # Ollama without any model returns `null`.
-        entries = objects_in(answer.get("data") or answer.get("models"))
-        names = (entry.get("id") or entry.get("name") for entry in entries)
-        return tuple(name for name in names if isinstance(name, str) and name)
+        return objects_in(answer.get("data") or answer.get("models"))  # null from Ollama without models
 
     async def aclose(self) -> None:
         """Close the connections, if there are any."""
-        if "_client" in vars(self):
-            await self._client.aclose()
+        if "http" in vars(self):
+            await self.http.aclose()
 
     # --- how ----------------------------------------------------------------------------------
 
-    def passed_on(self, path: str, body: JsonObject, *, model: str) -> Call:
-        """Return another program's request to this server, with the key, which that program does not have."""
-        return self._call(f"{self.address.base_url}{path}", body, model=model)
-
-    async def fetch(self, url: str, body: JsonObject | None = None, *, timeout_s: float) -> JsonObject:
+    async def fetch(self, path: str, body: JsonObject | None = None, *, timeout_s: float) -> JsonObject:
         """Query the server about itself: GET, or POST with a body.
+
+        Args:
+            path: under the base URL, or a whole URL.
+            body: of a POST.
+            timeout_s: seconds for the whole answer.
 
         Raises:
             CallFailed: the answer is not an object.
-
         """
-        return await self._client.fetch(self._call(url, body), timeout_s=timeout_s)
+        call = self.call(path, body)
+        answer = Body(self.setup.name, call)
+        await self.http.send(call, answer, timeout_s=timeout_s)
+        return answer.payload or {}
 
-    def _call(self, url: str, body: JsonObject | None, *, model: str = "") -> Call:
+    def call(self, path: str, body: JsonObject | None, *, model: str = "") -> Call:
+        """Return a request to a path under the base URL, or to a whole URL, with the key.
+
+        Raises:
+            CallFailed: the key is missing or malformed.
+        """
         streamed = "application/x-ndjson" if self.dialect.by_lines else "text/event-stream"
         headers = {
             "content-type": "application/json",
@@ -225,9 +234,10 @@ class OverHttp(Provider):
             **self.headers,
             **self._credentials(),
         }
+        base_url = self.address.base_url
         return Call(
-            base_url=self.address.base_url,
-            url=url,
+            base_url=base_url,
+            url=path if "://" in path else base_url + path,
             body=body,
             headers=headers,
             secrets=self.secrets,
@@ -235,23 +245,22 @@ class OverHttp(Provider):
         )
 
     def _credentials(self) -> Mapping[str, str]:
+        name, env = self.setup.name, self.key_env
         if key := self.key():
             if key.isascii() and key.isprintable():
                 return self.key_headers(key)
             # The HTTP library would reject it too, but print it.
-            raise CallFailed(
-                faults.auth_missing(self.setup.name, f"{self.key_env} holds characters that no key has.")
-            )
+            raise CallFailed(faults.auth_missing(name, f"{env} holds characters that no key has."))
         if basic := self.address.basic_authorization():
             return {"authorization": basic}
         if self.needs_key and not self.address.is_loopback:
-            raise CallFailed(faults.auth_missing(self.setup.name, self._hint()))
+            hint = (
+                f"Set {env}."
+                if env
+                else "Name its variable as the last word of its line in openclaw_endpoints."
+            )
+            raise CallFailed(faults.auth_missing(name, f"there is no key. {hint}"))
         return {}
-
-    def _hint(self) -> str:
-        if self.key_env is None:
-            return "there is no key. Name its variable as the last word of its line in openclaw_endpoints."
-        return f"there is no key. Set {self.key_env}."
 
 
 def _unread(fault: Fault) -> Reply:
@@ -275,7 +284,6 @@ class VendorApi(OverHttp):
         vendor_url: the vendor's base URL.
         base_env: the variable of another one.
         key_envs: the variables of the vendor's key; the first that is set counts.
-
     """
 
     vendor_url: ClassVar[str]
@@ -285,7 +293,7 @@ class VendorApi(OverHttp):
 
     @property
     def is_vendors(self) -> bool:
-        """Whether it is no endpoint of the user's."""
+        """Whether it is not an endpoint of the user's."""
         return self.setup.name == self.name
 
     def find_address(self) -> Address:

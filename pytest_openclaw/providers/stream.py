@@ -1,4 +1,4 @@
-"""Reads an answer's bytes into an `Exchange`: server-sent events, lines of JSON, or one JSON text.
+"""Reads an answer's bytes into an `Answer`: server-sent events, lines of JSON, or one JSON text.
 
 The form of the bytes decides, not the content type, which gateways change. A stream ends with its end mark,
 or with the body after a finish reason. A finish reason by itself ends nothing; only silence after it does.
@@ -11,12 +11,12 @@ servers), and a line of bare JSON, which gateways send when they fail.
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_openclaw.providers import limits
-from pytest_openclaw.providers.json_values import objects_in
-from pytest_openclaw.providers.wire_errors import error_of_object, load_object, page_title, shortened
+from pytest_openclaw.providers.wire import error_of_object, load_object, objects_in, page_title, shortened
 from pytest_openclaw.util.redact import Redactor
 from pytest_openclaw.util.text import valid_text
 from pytest_openclaw.values import faults
@@ -25,10 +25,14 @@ from pytest_openclaw.values.faults import CallFailed
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from pytest_openclaw.providers.exchange import Exchange
+    from pytest_openclaw.providers.answer import Answer
     from pytest_openclaw.util.json_types import JsonObject
     from pytest_openclaw.values.replies import Fault
 
+SILENCE_S = 2.0
+"""Without a byte after a finish reason: the answer has ended, though its end mark is missing."""
+LINGER_S = 0.2
+"""For the end of the body after the end mark: the connection can then be used again."""
 _STREAM_TYPES = frozenset(
     {"text/event-stream", "application/x-ndjson", "application/ndjson", "application/jsonl"}
 )
@@ -46,7 +50,6 @@ class Call:
         headers: may contain a key.
         secrets: removed from the server's texts.
         model: for messages.
-
     """
 
     base_url: str
@@ -62,7 +65,7 @@ class Call:
 
     def hide_in(self, error: faults.WireError) -> faults.WireError:
         """Return the error without secrets."""
-        hide = self.hide
+        hide = Redactor.of(self.secrets).text
         return replace(
             error,
             code=hide(error.code),
@@ -77,148 +80,196 @@ class Dialect:
     """The rules for reading the answers of one API.
 
     Attributes:
-        read: adds one event or a whole answer to the exchange; returns the error, if it is one.
+        read: adds one event or a whole answer to the answer so far; returns the error, if it is one.
         is_whole: whether an object is a whole answer.
         end_mark: a description of the end of a stream.
         done_ends: whether `[DONE]` is an end mark.
         by_lines: whether a stream has one JSON object per line; otherwise it has server-sent events.
-
     """
 
-    read: Callable[[JsonObject, Exchange], faults.WireError | None]
+    read: Callable[[JsonObject, Answer], faults.WireError | None]
     is_whole: Callable[[JsonObject], bool]
     end_mark: str
     done_ends: bool
     by_lines: bool = False
 
 
-class AnswerReader:
-    """Reads one answer into its exchange, chunk by chunk.
+class Body:
+    """Reads the body of a response; this one takes a JSON object.
 
-    Its methods raise `CallFailed` for an answer that is an error, malformed or too long.
+    Its methods raise `CallFailed` for a body that is an error, malformed or too long.
+
+    Attributes:
+        most_bytes: of the whole body.
+    """
+
+    most_bytes = limits.MOST_EVENT_BYTES
+
+    def __init__(self, name: str, call: Call) -> None:
+        """Prepare for the answer to a call; `name` is the provider, for messages."""
+        self.name, self.call = name, call
+        self.payload: JsonObject | None = None
+        self._pieces = bytearray()
+
+    def sent(self, moment: float) -> None:
+        """Note that the request was sent at this moment of `time.perf_counter`."""
+
+    def begin(self, headers: Mapping[str, str]) -> None:
+        """Receive the headers, with names in lower case."""
+
+    @property
+    def patience_s(self) -> float | None:
+        """How long to wait for the next bytes; after that the body counts as ended."""
+        return None
+
+    def feed(self, piece: bytes) -> None:
+        """Read the next bytes."""
+        self._pieces += piece
+
+    def close(self) -> None:
+        """Read the rest, at the end of the body or at a silence that ends it."""
+        text = self._pieces.decode("utf-8-sig", "replace")
+        self.payload = load_object(text)
+        if self.payload is None:
+            raise CallFailed(self.no_object(text))
+
+    def lost(self, fault: Fault) -> Fault | None:
+        """Return the fault with all that has arrived; None if the answer is complete nevertheless."""
+        return fault
+
+    def no_object(self, text: str) -> Fault:
+        """Return the fault of a body, or an event of it, that is not a JSON object."""
+        said = f"no JSON object: {shortened(text)}" if text.strip() else "it is empty"
+        why = self.call.hide(page_title(text.strip()) or said)
+        return faults.malformed(self.name, why, raw=valid_text(text))
+
+
+class AnswerBody(Body):
+    """Reads one answer, chunk by chunk.
 
     Args:
         name: of the provider, for messages.
         call: the request.
         dialect: parses the answer's events.
-        exchange: new; its `streaming` is whether a stream was requested.
-        headers: of the answer, with names in lower case.
-
+        answer: new; its `streaming` is whether a stream was requested.
     """
 
-    def __init__(
-        self, name: str, call: Call, dialect: Dialect, exchange: Exchange, headers: Mapping[str, str]
-    ) -> None:
-        self._name, self._call, self._dialect, self._exchange = name, call, dialect, exchange
+    def __init__(self, name: str, call: Call, dialect: Dialect, answer: Answer) -> None:
+        super().__init__(name, call)
+        self._dialect, self._answer = dialect, answer
         self._events = EventReader()
-        self._payload: JsonObject | None = None
-        self._ignored = ""
+        self._ignored = self._kind = ""
+        self._is_buffered = False
+
+    def sent(self, moment: float) -> None:
+        """Start the answer's clock."""
+        self._answer.receive_sent(moment)
+
+    def begin(self, headers: Mapping[str, str]) -> None:
+        """Receive the headers, with names in lower case."""
         self._kind = headers.get("content-type", "").partition(";")[0].strip().lower()
-        is_whole = "json" in self._kind and self._kind not in _STREAM_TYPES
-        self._limit = SizeLimit(name, headers, limits.MOST_EVENT_BYTES if is_whole else limits.MOST_BYTES)
-        self._is_buffered = is_whole and "content-length" in headers
+        is_json = "json" in self._kind and self._kind not in _STREAM_TYPES
+        self.most_bytes = limits.MOST_EVENT_BYTES if is_json else limits.MOST_BYTES
+        self._is_buffered = is_json and "content-length" in headers
+
+    @property
+    def patience_s(self) -> float | None:
+        """How long to wait for the next bytes."""
+        return LINGER_S if self._answer.is_over else SILENCE_S if self._answer.ended else None
 
     def feed(self, piece: bytes) -> None:
-        """Read the next bytes."""
-        self._limit.add(piece)
+        """Read the next bytes, which have just arrived."""
+        self._answer.receive_arrival(time.perf_counter())
+        if self._answer.is_over:
+            return
         events = self._events.feed(piece)
         if self._events.is_stream:  # perhaps one that was not requested
-            self._exchange.streaming = not self._is_buffered
+            self._answer.streaming = not self._is_buffered
         self._take_all(events)
         if self._events.pending_bytes > limits.MOST_EVENT_BYTES:
             longest = limits.mebibytes(limits.MOST_EVENT_BYTES)
-            raise CallFailed(faults.malformed(self._name, f"an event of it is longer than {longest}"))
+            raise CallFailed(faults.malformed(self.name, f"an event of it is longer than {longest}"))
 
     def _take_all(self, events: list[Event]) -> None:
         for event in events:
-            if not self._exchange.is_over:
+            if not self._answer.is_over:
                 self._take(event)
 
     def _take(self, event: Event) -> None:
         """Read an event; what is not JSON is a heartbeat, such as a date, `ping` or `null`."""
-        exchange, data = self._exchange, event.data.strip()
+        answer, data = self._answer, event.data.strip()
         if data == "[DONE]":
-            if self._dialect.done_ends or exchange.ended:
-                exchange.receive_end()
+            if self._dialect.done_ends or answer.ended:
+                answer.receive_end()
             return
         payloads = _objects_of(data)
         error: faults.WireError | None = None
         if event.type == "error":
             error = error_of_object(payloads[0] if payloads else data)
         elif not payloads and data.startswith("{"):
-            if not exchange.is_complete:
-                raise CallFailed(no_object(self._name, self._call, data))
+            if not answer.is_complete:
+                raise CallFailed(self.no_object(data))
         elif not payloads:
             self._ignored = data
-        for payload in payloads if error is None else ():
-            self._payload = payload
-            error = error or self._dialect.read(payload, exchange)
-        if error is not None and not exchange.is_complete:
+        else:
+            error = self._read(payloads)
+        if error is not None and not answer.is_complete:
             raise CallFailed(self._fault(error))
 
+    def _read(self, payloads: list[JsonObject]) -> faults.WireError | None:
+        error = None
+        for payload in payloads:
+            self.payload = payload
+            error = error or self._dialect.read(payload, self._answer)
+        return error
+
     def close(self) -> None:
-        """Read what is left, at the end of the body or at a silence that ends the answer."""
-        exchange, events, kind = self._exchange, self._events, self._kind
+        """Read the rest, at the end of the body or at a silence that ends the answer."""
+        answer, events = self._answer, self._events
+        if answer.is_over:
+            return
         for event in events.close():
             # A last event whose end is missing is read if it is complete otherwise.
             if event.type == "error" or event.data.strip() == "[DONE]" or _objects_of(event.data):
                 self._take_all([event])
-        is_stream = kind in _STREAM_TYPES or (
-            exchange.streaming and "json" not in kind and kind != "text/html"
-        )
         if not events.is_stream:
-            text = events.text()
-            if self._payload is None:
-                for payload in _objects_of(text):
-                    self._take_all([Event("message", json.dumps(payload))])
-            exchange.receive_at_once()
-            if self._payload is not None and self._dialect.is_whole(self._payload):
-                exchange.receive_end()
-            elif not exchange.ended and not (is_stream and _is_cut(text)):
-                raise CallFailed(self._no_answer(text))
-        if not exchange.ended:
+            self._close_whole(events.text())
+        if not answer.ended:
             after = f"; its last words: {shortened(self._ignored)}" if self._ignored else ""
-            why = f"it ended without {self._dialect.end_mark}{self._call.hide(after)}"
-            raise CallFailed(faults.stream_broken(self._name, why))
+            why = f"it ended without {self._dialect.end_mark}{self.call.hide(after)}"
+            raise CallFailed(faults.stream_broken(self.name, why))
 
-    def _no_answer(self, text: str) -> Fault:
-        if self._payload is None:
-            return no_object(self._name, self._call, text)
-        why = f"this holds no answer: {self._call.hide(shortened(text))}"
-        return faults.malformed(self._name, why, raw=valid_text(text))
+    def _close_whole(self, text: str) -> None:
+        """Read a body without events: a whole answer, or the beginning of a stream."""
+        is_stream = self._kind in _STREAM_TYPES or (
+            self._answer.streaming and "json" not in self._kind and self._kind != "text/html"
+        )
+        if self.payload is None:
+            for payload in _objects_of(text):
+                self._take_all([Event("message", json.dumps(payload))])
+        self._answer.receive_at_once()
+        is_cut = not text.strip() or text.lstrip().startswith("{")
+        if self.payload is not None and self._dialect.is_whole(self.payload):
+            self._answer.receive_end()
+        elif not self._answer.ended and not (is_stream and is_cut):
+            if self.payload is None:
+                raise CallFailed(self.no_object(text))
+            why = f"this holds no answer: {self.call.hide(shortened(text))}"
+            raise CallFailed(faults.malformed(self.name, why, raw=valid_text(text)))
 
     def _fault(self, error: faults.WireError) -> Fault:
-        error = self._call.hide_in(error)
-        if self._exchange.has_tokens and not error.written:
+        error = self.call.hide_in(error)
+        if self._answer.has_tokens and not error.written:
             said = error.message or error.code or error.type or "no reason given"
-            return faults.stream_broken(self._name, f"after the first tokens the server says: {said}")
-        return faults.refused_by_server(self._name, self._call.model, error)
+            return faults.stream_broken(self.name, f"after the first tokens the server says: {said}")
+        return faults.refused_by_server(self.name, self.call.model, error)
 
-
-class SizeLimit:
-    """Counts the bytes of a body.
-
-    Raises:
-        CallFailed: the body, or its stated length, is longer than `most_bytes`.
-
-    """
-
-    def __init__(self, name: str, headers: Mapping[str, str], most_bytes: int) -> None:
-        self._name = name
-        self._most_bytes = self._left_bytes = most_bytes
-        claimed = headers.get("content-length", "")
-        if claimed.isdecimal() and int(claimed) > most_bytes:
-            raise self._too_much()
-
-    def add(self, piece: bytes) -> None:
-        """Count a piece."""
-        self._left_bytes -= len(piece)
-        if self._left_bytes < 0:
-            raise self._too_much()
-
-    def _too_much(self) -> CallFailed:
-        longest = limits.mebibytes(self._most_bytes)
-        return CallFailed(faults.malformed(self._name, f"it is longer than {longest}"))
+    def lost(self, fault: Fault) -> Fault | None:
+        """Return the fault with all that has arrived; None if the answer is complete nevertheless."""
+        if self._answer.is_complete:
+            return None
+        raw = self.call.hide(self._answer.raw() or fault.raw)
+        return replace(fault, raw=raw, timing=self._answer.timing(), usage=self._answer.usage())
 
 
 class Event(NamedTuple):
@@ -234,7 +285,6 @@ class EventReader:
     Attributes:
         is_stream: whether there are server-sent events, or several lines of JSON.
         pending_bytes: received after the chunk that completed the last event.
-
     """
 
     def __init__(self) -> None:
@@ -347,16 +397,3 @@ def _objects_of(text: str) -> list[JsonObject]:
 
 def _is_complete(data: str) -> bool:
     return data == "[DONE]" or load_object(data) is not None
-
-
-def _is_cut(text: str) -> bool:
-    """Whether a body of no known form may be the beginning of a stream."""
-    return not text.strip() or text.lstrip().startswith("{")
-
-
-def no_object(name: str, call: Call, text: str) -> Fault:
-    """Return the fault of an answer, or an event of it, that is not a JSON object."""
-    what = page_title(text.strip()) or (
-        f"no JSON object: {shortened(text)}" if text.strip() else "it is empty"
-    )
-    return faults.malformed(name, call.hide(what), raw=valid_text(text))

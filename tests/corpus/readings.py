@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from pytest_openclaw.judging.judge import judge
 from pytest_openclaw.judging.registry import BUILTIN, build_registry
-from pytest_openclaw.providers.exchange import Exchange
-from pytest_openclaw.providers.ollama_native import read_ollama
+from pytest_openclaw.providers.answer import Answer
+from pytest_openclaw.providers.ollama import read_ollama
 from pytest_openclaw.providers.ollama_openai import read_chat
 from pytest_openclaw.suites.prompt import read_prompt
 from pytest_openclaw.values.replies import Reply
@@ -73,7 +73,7 @@ def received(case: Case) -> Reply:
     """Return the reply as a provider gives it."""
     if case.form == "text":
         return Reply(text=case.reply)
-    exchange = Exchange()
+    exchange = Answer()
     if case.form == "ollama":
         for message in case.reply:
             read_ollama({"message": message, "done": False}, exchange)

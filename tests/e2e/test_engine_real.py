@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import os
 import signal
 import subprocess
 import sys
 
+import httpx2
 import pytest
 
-from pytest_openclaw.providers.lengths import fewest_tokens, most_tokens
+from pytest_openclaw.providers.bodies import fewest_tokens, most_tokens
 from pytest_openclaw.providers.llama_cpp.provider import LlamaCpp
 from pytest_openclaw.providers.llama_cpp.weights import engine_version, find_weights, sha256_of
 from pytest_openclaw.values.faults import CallFailed
@@ -313,10 +313,9 @@ async def kill_engine(provider):
 
 async def is_processing(provider):
     """Whether the engine is working on a reply."""
-    call = provider._call(f"{provider.address.root_url}/slots", None)
-    response = await provider._client._send(call)
-    slots = json.loads(await response.aread())
-    await response.aclose()
+    call = provider.call(f"{provider.address.root_url}/slots", None)
+    async with httpx2.AsyncClient(trust_env=False) as client:
+        slots = (await client.get(call.url, headers=call.headers)).json()
     return slots[0]["is_processing"]
 
 

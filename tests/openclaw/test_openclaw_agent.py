@@ -267,7 +267,7 @@ def test_what_breaks_on_the_way_is_our_own_fault(seen, monkeypatch):
     def breaks(*args, **kwargs):
         raise RuntimeError("broken")
 
-    monkeypatch.setattr(OllamaOpenAI, "passed_on", breaks)
+    monkeypatch.setattr(OllamaOpenAI, "call", breaks)
     with ScriptedModel("Hi.") as model, pytest.raises(RuntimeError, match="broken"):
         asyncio.run(_ask(_provider(seen, model.url)))
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_openclaw.openclaw.catalog import load_catalogue
-from pytest_openclaw.providers.exchange import Exchange
+from pytest_openclaw.providers.answer import Answer
 from pytest_openclaw.providers.openclaw.envelope import find_envelope, read_envelope
 from pytest_openclaw.providers.openclaw.relay import RecordedRun, Step, reply_of
 from pytest_openclaw.values.replies import Fault, Reply
@@ -248,7 +248,7 @@ def test_calls_without_offered_tools_are_marked() -> None:
         ('[read]\n{"path": "a.txt"}\n[/read]', False, False, ()),
         ("Done.", False, False, None),
     ):
-        exchange = Exchange(streaming=True)
+        exchange = Answer(streaming=True)
         exchange.receive_text(text)
         if is_call:
             exchange.receive_tool_call(key=0, name="read", arguments='{"path": "a.txt"}')

@@ -12,8 +12,8 @@ import pytest
 
 from pytest_openclaw.asking.attempt import ask_once
 from pytest_openclaw.openclaw.catalog import load_catalogue
+from pytest_openclaw.providers.answer import Answer
 from pytest_openclaw.providers.claude.stream import Stream
-from pytest_openclaw.providers.exchange import Exchange
 from pytest_openclaw.values.replies import Fault
 from pytest_openclaw.values.requests import Request
 from pytest_openclaw.values.tool_calls import ToolCall
@@ -216,7 +216,7 @@ def read(*lines):
     ticks = count()
 
     def begin():
-        return Exchange(monotonic=lambda: float(next(ticks)), wall_ms=lambda moment: int(moment * 1000))
+        return Answer(monotonic=lambda: float(next(ticks)), wall_ms=lambda moment: int(moment * 1000))
 
     stream = Stream(begin, offered={"mcp__openclaw__read": "read"}, is_exchange=True)
     for line in [{"type": "system", "subtype": "init", "tools": ["mcp__openclaw__read"]}, *lines]:

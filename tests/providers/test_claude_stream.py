@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_openclaw.providers.answer import Answer
 from pytest_openclaw.providers.claude.stream import Stream
-from pytest_openclaw.providers.exchange import Exchange
 from pytest_openclaw.values.tool_calls import ToolCall
 from tests.providers.fake_claude.cli import assistant, event, result, synthetic
 
@@ -55,7 +55,7 @@ def end(stop_reason="end_turn", **usage):
 def read(*lines, offered=None):
     """Read the lines with a clock that advances by one second at each reading."""
     ticks = count()
-    exchange = Exchange(monotonic=lambda: float(next(ticks)), wall_ms=lambda moment: 0)
+    exchange = Answer(monotonic=lambda: float(next(ticks)), wall_ms=lambda moment: 0)
     stream = Stream(lambda: exchange, offered=offered)
     for line in lines:
         stream.receive_line(json.dumps(line).encode())
@@ -249,7 +249,7 @@ def test_a_surrogate_pair_cut_between_two_pieces_is_one_character():
 )
 def test_lines_of_another_kind_are_skipped_and_counted(raw):
     """Lines outside the format are skipped."""
-    stream = Stream(Exchange)
+    stream = Stream(Answer)
     stream.receive_line(raw)
 
     assert (stream.skipped, stream.received, stream.over) == (1, 0, False)
@@ -257,7 +257,7 @@ def test_lines_of_another_kind_are_skipped_and_counted(raw):
 
 def test_empty_lines_count_as_nothing():
     """A blank line is neither parsed nor counted as skipped."""
-    stream = Stream(Exchange)
+    stream = Stream(Answer)
     stream.receive_line(b" \r")
 
     assert (stream.skipped, stream.received) == (0, 0)

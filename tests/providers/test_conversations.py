@@ -10,7 +10,7 @@ import pytest
 from pytest_openclaw.providers.anthropic_messages import messages_body
 from pytest_openclaw.providers.gemini import gemini_body
 from pytest_openclaw.providers.llama_cpp.provider import LlamaCpp
-from pytest_openclaw.providers.ollama_native import OllamaNative, ollama_body
+from pytest_openclaw.providers.ollama import OllamaNative, ollama_body
 from pytest_openclaw.providers.ollama_openai import OllamaOpenAI, chat_body
 from pytest_openclaw.providers.openai_responses import responses_body
 from pytest_openclaw.suites.conversation import read_messages

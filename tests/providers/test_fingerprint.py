@@ -7,7 +7,7 @@ import hashlib
 
 import pytest
 
-from pytest_openclaw.providers import fingerprint as module
+from pytest_openclaw.providers import ollama as module
 from pytest_openclaw.values.faults import CallFailed
 from tests.providers.servers.apis import CHAT, GEMINI, MESSAGES
 from tests.providers.servers.misbehaving import Hang, Script
@@ -127,7 +127,12 @@ def test_a_server_that_is_silent(server, monkeypatch):
     found = working(server, lambda provider: provider.fingerprint("m"))
 
     assert found == {"server": "ollama", "server_version": "0.12.0"}
-    assert [request.path for request in server.requests] == ["/v1/models", "/api/version", "/api/show"]
+    assert [request.path for request in server.requests] == [
+        "/v1/models",
+        "/props",
+        "/api/version",
+        "/api/show",
+    ]
 
 
 CLAUDE = {"data": [{"type": "model", "id": name} for name in ("claude-a", "claude-b")], "has_more": False}
@@ -171,7 +176,7 @@ NO_LIST = "the answer cannot be read: its list of models has no list."
     ("api", "script", "message"),
     [
         pytest.param(CHAT, Script.answer({"hello": 1}), NO_LIST, id="no-list"),
-        pytest.param(GEMINI, Script.answer({"data": []}), NO_LIST, id="gemini"),
+        pytest.param(GEMINI, Script.answer({"hello": 1}), NO_LIST, id="gemini"),
         pytest.param(OLLAMA, Script.answer({"hello": 1}), NO_LIST, id="ollama"),
         pytest.param(CHAT, Script.answer(status=404), "HTTP 404: Whatever", id="no-such-route"),
         pytest.param(CHAT, Script.answer("[]", content_type="application/json"), "the answer cannot be read: no JSON object: [].", id="no-object"),

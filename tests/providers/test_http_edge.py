@@ -75,7 +75,7 @@ def test_many_at_once(api, server):
 def test_connections_are_used_again(api, stream, server, monkeypatch):
     """One provider's calls, one after the other, share a connection."""
     monkeypatch.setattr(
-        "pytest_openclaw.providers.http.LINGER_S", 60.0
+        "pytest_openclaw.providers.stream.LINGER_S", 60.0
     )  # even if a busy machine ends the answer late
     answer = Script.stream(api.text("Hi."), api.end()) if stream else Script.answer(api.whole())
     server.on("*", answer)
@@ -143,7 +143,7 @@ def test_a_closed_provider_can_ask_again(api, server):
 )
 def test_a_cancelled_request_ends_at_once(server, monkeypatch, script):
     """Cancelling ends a request in any state; the result is no fault and no reply."""
-    monkeypatch.setattr("pytest_openclaw.providers.http.LINGER_S", 60.0)
+    monkeypatch.setattr("pytest_openclaw.providers.stream.LINGER_S", 60.0)
     server.on(CHAT.path, script)
     provider = CHAT.provider(server.url)
 

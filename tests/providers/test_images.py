@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_openclaw.providers import BUILTIN
-from pytest_openclaw.providers.lengths import IMAGE_TOKENS, fewest_tokens, most_tokens
+from pytest_openclaw.providers.bodies import IMAGE_TOKENS, fewest_tokens, most_tokens
 from pytest_openclaw.providers.llama_cpp.provider import LlamaCpp
 from pytest_openclaw.providers.ollama_openai import OllamaOpenAI
 from pytest_openclaw.values.protocols import ProviderSetup

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.providers.lengths import TEMPLATE_BYTES, fewest_tokens, most_tokens
+from pytest_openclaw.providers.bodies import TEMPLATE_BYTES, fewest_tokens, most_tokens
 from pytest_openclaw.values.replies import Turn
 from pytest_openclaw.values.requests import Request
 from pytest_openclaw.values.tool_calls import Tool, ToolCall

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_openclaw.providers.exchange import Exchange
-from pytest_openclaw.providers.ollama_native import OllamaNative, ollama_body, read_ollama
+from pytest_openclaw.providers.answer import Answer
+from pytest_openclaw.providers.ollama import OllamaNative, ollama_body, read_ollama
 from pytest_openclaw.providers.ollama_openai import OllamaOpenAI
 from pytest_openclaw.providers.stream import EventReader
 from pytest_openclaw.values.protocols import ProviderSetup
@@ -44,7 +44,7 @@ READ = Tool(
 
 def still():
     """An exchange whose clock does not advance."""
-    return Exchange(monotonic=lambda: 0.0, wall_ms=lambda moment: 0)
+    return Answer(monotonic=lambda: 0.0, wall_ms=lambda moment: 0)
 
 
 read = reading(read_ollama)

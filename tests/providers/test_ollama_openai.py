@@ -199,7 +199,7 @@ def test_odd_chunks_say_nothing(payload):
 )  # fmt: skip
 def test_counts_after_the_end_mark(server, ending, monkeypatch):
     """The counts are read wherever a server puts them."""
-    monkeypatch.setattr("pytest_openclaw.providers.http.SILENCE_S", 60.0)
+    monkeypatch.setattr("pytest_openclaw.providers.stream.SILENCE_S", 60.0)
     server.enqueue(Script.stream(CHAT.text("Hi."), *ending))
 
     reply = ask(CHAT.provider(server.url))
@@ -210,7 +210,7 @@ def test_counts_after_the_end_mark(server, ending, monkeypatch):
 @pytest.mark.parametrize("end", [(), (Close(),), (Hang(),)], ids=["in-order", "closed", "open"])
 def test_a_finish_reason_is_enough(server, monkeypatch, end):
     """Without counts and `[DONE]` a reply is complete; the counts are waited for, but not long."""
-    monkeypatch.setattr("pytest_openclaw.providers.http.SILENCE_S", 0.1)
+    monkeypatch.setattr("pytest_openclaw.providers.stream.SILENCE_S", 0.1)
     server.enqueue(Script.stream(sse(chat_chunk({"content": "Hi."}, "stop")), *end))
 
     reply = ask(CHAT.provider(server.url))

@@ -12,7 +12,7 @@ import pytest
 from pytest_openclaw.openclaw.catalog import load_catalogue
 from pytest_openclaw.providers.anthropic_messages import messages_body
 from pytest_openclaw.providers.gemini import gemini_body
-from pytest_openclaw.providers.wire_errors import error_of_object
+from pytest_openclaw.providers.wire import error_of_object
 from pytest_openclaw.values.faults import refused_by_server
 from pytest_openclaw.values.replies import Image, Turn, meaning_of
 from pytest_openclaw.values.requests import Request

@@ -26,7 +26,7 @@ CALL = {"index": 0, "id": "a", "function": {"name": "ls", "arguments": "{}"}}
 @pytest.fixture(autouse=True)
 def _silence(monkeypatch):
     """Silence ends an answer sooner than for users."""
-    monkeypatch.setattr("pytest_openclaw.providers.http.SILENCE_S", 1.0)
+    monkeypatch.setattr("pytest_openclaw.providers.stream.SILENCE_S", 1.0)
 
 
 @pytest.mark.parametrize(

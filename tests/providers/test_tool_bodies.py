@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.providers.earlier_turns import with_ids
+from pytest_openclaw.providers.bodies import with_ids
 from pytest_openclaw.providers.ollama_openai import chat_body
 from pytest_openclaw.providers.openai_responses import OpenAIResponses, responses_body
 from pytest_openclaw.values.replies import Turn

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_openclaw.providers.wire_errors import (
+from pytest_openclaw.providers.wire import (
     error_in,
     error_of_body,
     page_title,

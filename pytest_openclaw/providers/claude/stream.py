@@ -20,9 +20,8 @@ from typing import TYPE_CHECKING, Any
 from pytest_openclaw.openclaw.dispatch import dispatch
 from pytest_openclaw.openclaw.recovery import at_last_step
 from pytest_openclaw.providers.claude.command_line import PREFIX
-from pytest_openclaw.providers.json_values import count_in, object_in, objects_in, text_in
 from pytest_openclaw.providers.prices import summed
-from pytest_openclaw.providers.wire_errors import load_object, shortened
+from pytest_openclaw.providers.wire import count_in, load_object, object_in, objects_in, shortened, text_in
 from pytest_openclaw.util.signals import how_it_ended
 from pytest_openclaw.util.text import valid_text
 from pytest_openclaw.values import faults
@@ -32,8 +31,8 @@ from pytest_openclaw.values.replies import Usage
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from pytest_openclaw.providers.answer import Answer
     from pytest_openclaw.providers.claude.command_line import Access
-    from pytest_openclaw.providers.exchange import Exchange
     from pytest_openclaw.providers.processes import Running
     from pytest_openclaw.util.json_types import JsonObject
     from pytest_openclaw.values.replies import EndedBy, Fault, Reply, Timing, Turn
@@ -72,7 +71,7 @@ class Stream:
 
     def __init__(
         self,
-        begin: Callable[[], Exchange],
+        begin: Callable[[], Answer],
         *,
         offered: Mapping[str, str] | None = None,
         is_exchange: bool = False,
@@ -95,7 +94,7 @@ class Stream:
         self._message_id = ""
         self._tool_keys: dict[str, str] = {}  # index of a block → key of its call
         self._with_arguments: set[str] = set()
-        self._ended: list[tuple[Exchange, Turn]] = []
+        self._ended: list[tuple[Answer, Turn]] = []
         self._results: dict[str, str] = {}
         self._user: str | None = None
         self._stopped: EndedBy | None = None
@@ -246,7 +245,7 @@ class Stream:
             case "text_delta":
                 self.exchange.receive_text(text_in(delta.get("text")))
             case "thinking_delta":
-                self.exchange.receive_reasoning(text_in(delta.get("thinking")))
+                self.exchange.receive_text(text_in(delta.get("thinking")), "reasoning")
             case "input_json_delta" if key and (piece := text_in(delta.get("partial_json"))):
                 self._with_arguments.add(key)
                 self.exchange.receive_tool_call(key=key, arguments=piece)
@@ -257,7 +256,7 @@ class Stream:
             case "text":
                 self.exchange.receive_text(text_in(block.get("text")))
             case "thinking":
-                self.exchange.receive_reasoning(text_in(block.get("thinking")))
+                self.exchange.receive_text(text_in(block.get("thinking")), "reasoning")
             case "tool_use":
                 given, name = block.get("input"), text_in(block.get("name"))
                 if given is not None and key is not None:

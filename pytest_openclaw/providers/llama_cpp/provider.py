@@ -9,8 +9,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, ClassVar
 
 from pytest_openclaw.providers.address import Address, parse_address
-from pytest_openclaw.providers.json_values import count_in
-from pytest_openclaw.providers.lengths import fewest_tokens, most_tokens
+from pytest_openclaw.providers.bodies import fewest_tokens, most_tokens
 from pytest_openclaw.providers.llama_cpp.engine import CONTEXT_TOKENS, Engine, Engines, EngineSpec
 from pytest_openclaw.providers.llama_cpp.weights import (
     EMBEDDED_MODEL,
@@ -22,6 +21,7 @@ from pytest_openclaw.providers.llama_cpp.weights import (
     template_for,
 )
 from pytest_openclaw.providers.ollama_openai import OllamaOpenAI
+from pytest_openclaw.providers.wire import count_in
 from pytest_openclaw.util.errors import EngineCrashError, EngineError, TargetError
 from pytest_openclaw.values import faults
 from pytest_openclaw.values.faults import CallFailed
@@ -193,8 +193,8 @@ class LlamaCpp(OllamaOpenAI):
             CallFailed: the engine cannot count them.
 
         """
-        url = f"{self.address.base_url}{self.path}/input_tokens"
-        counted = await self.fetch(url, self.body(request), timeout_s=request.timeout_s)
+        path = f"{self.path}/input_tokens"
+        counted = await self.fetch(path, self.body(request), timeout_s=request.timeout_s)
         tokens = count_in(counted.get("input_tokens"))
         if tokens is None:
             raise CallFailed(faults.malformed(self.setup.name, "its count of the prompt has no number"))
@@ -206,10 +206,11 @@ class LlamaCpp(OllamaOpenAI):
             self._digests[weights] = f"sha256:{sha256_of(weights)}"
         return self._digests[weights]
 
-    def _call(self, url: str, body: JsonObject | None, *, model: str = "") -> Call:
+    def call(self, path: str, body: JsonObject | None, *, model: str = "") -> Call:
+        """Return a request with a connection of its own."""
         # llama.cpp announces keep-alive for a stream, but closes the connection at its end. A request that is
         # sent over it at that moment is lost, so each request has its own connection.
-        call = super()._call(url, body, model=model)
+        call = super().call(path, body, model=model)
         return replace(call, headers={**call.headers, "connection": "close"})
 
     def _died(self, fault: Fault) -> Fault:

@@ -23,7 +23,7 @@ from pytest_openclaw.openclaw.catalog import load_catalogue
 from pytest_openclaw.openclaw.paths import place_of
 from pytest_openclaw.providers.openclaw.workspace import Scratch
 from pytest_openclaw.providers.processes import Printed, Program, find_program, new_folders, run
-from pytest_openclaw.providers.wire_errors import shortened
+from pytest_openclaw.providers.wire import shortened
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.files import write_private
 from pytest_openclaw.util.text import valid_text, valid_value

@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.openclaw.captured import CONFIGURED, Masks, Sent, api_of, gather, read_request
 from pytest_openclaw.openclaw.catalog import read_catalogue
-from pytest_openclaw.providers.json_values import object_in, text_in
 from pytest_openclaw.providers.openclaw.call import OpenClaw, find_command, scratch_folder, write_config
 from pytest_openclaw.providers.openclaw.capture_configs import (
     KEY,
@@ -34,7 +33,7 @@ from pytest_openclaw.providers.openclaw.capture_configs import (
 )
 from pytest_openclaw.providers.openclaw.envelope import find_envelope
 from pytest_openclaw.providers.openclaw.loopback import Incoming, listening, refuse
-from pytest_openclaw.providers.wire_errors import shortened
+from pytest_openclaw.providers.wire import object_in, shortened, text_in
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.files import FOLDER_MODE, write_private
 from pytest_openclaw.util.signals import how_it_ended

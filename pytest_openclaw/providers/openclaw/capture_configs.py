@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.providers.json_values import object_in, objects_in
 from pytest_openclaw.providers.openclaw.call import FREE, config_for
+from pytest_openclaw.providers.wire import object_in, objects_in
 from pytest_openclaw.values.requests import DEFAULT_CONTEXT_TOKENS
 
 if TYPE_CHECKING:

@@ -11,8 +11,7 @@ import re
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.providers.json_values import object_in, objects_in, text_in
-from pytest_openclaw.providers.wire_errors import shortened
+from pytest_openclaw.providers.wire import object_in, objects_in, shortened, text_in
 from pytest_openclaw.util.text import valid_text
 from pytest_openclaw.values import faults
 from pytest_openclaw.values.faults import WireError

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import h11
 
-from pytest_openclaw.providers.wire_errors import load_object, shortened
+from pytest_openclaw.providers.wire import load_object, shortened
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable

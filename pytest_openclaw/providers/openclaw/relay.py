@@ -21,22 +21,24 @@ from pytest_openclaw.openclaw.captured import messages_of, system_of, text_of
 from pytest_openclaw.openclaw.dispatch import dispatch, is_forgotten
 from pytest_openclaw.openclaw.recovery import at_last_step, is_given_up
 from pytest_openclaw.openclaw.thinking import strip_thinking
-from pytest_openclaw.providers.exchange import Exchange
+from pytest_openclaw.providers.answer import Answer
 from pytest_openclaw.providers.http import HttpClient
-from pytest_openclaw.providers.json_values import objects_in, text_in
 from pytest_openclaw.providers.openclaw.call import is_lookup
 from pytest_openclaw.providers.openclaw.loopback import listening, refuse, send
 from pytest_openclaw.providers.prices import summed
+from pytest_openclaw.providers.stream import AnswerBody
+from pytest_openclaw.providers.wire import objects_in, text_in
 from pytest_openclaw.util.text import counted
 from pytest_openclaw.values import faults
 from pytest_openclaw.values.faults import CallFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from pytest_openclaw.providers.openclaw.loopback import Incoming
     from pytest_openclaw.providers.openclaw.workspace import Scratch
     from pytest_openclaw.providers.over_http import OverHttp
+    from pytest_openclaw.providers.stream import Call, Dialect
     from pytest_openclaw.util.json_types import JsonObject
     from pytest_openclaw.values.replies import EndedBy, Fault, Reply, Timing, Turn
     from pytest_openclaw.values.requests import Request
@@ -52,7 +54,7 @@ class Step:
         results: of the answer's calls, as the next request has them; None without one.
     """
 
-    exchange: Exchange
+    exchange: Answer
     offers_tools: bool
     results: tuple[str, ...] | None = None
 
@@ -174,38 +176,39 @@ class Relay:
             run.over.set()
             await refuse(writer, 502)
             return
-        exchange = Exchange(streaming=True)
+        exchange = Answer(streaming=True)
         run.steps.append(Step(exchange, offers_tools=bool(body.get("tools"))))
-        call = self._server.passed_on(self._server.path, body, model=self._model)
-        answer = _Held()
+        server = self._server
+        call = server.call(server.path, body, model=self._model)
+        held = _Held(self._client.name, call, server.dialect, exchange)
         try:
-            await self._client.ask(
-                call, self._server.dialect, exchange, timeout_s=request.timeout_s, copy=answer
-            )
+            await self._client.send(call, held, timeout_s=request.timeout_s)
         except CallFailed as failed:
             # The run makes and counts retries; OpenClaw would retry for a minute.
             run.end(failed.fault)
             await refuse(writer, 502)
             return
         if request.world is not None or all(map(is_lookup, exchange.reply().tool_calls)):
-            await send(writer, 200, answer.kind, b"".join(answer.pieces))
+            await send(writer, 200, held.kind, b"".join(held.pieces))
         else:
             run.over.set()
 
 
-class _Held:
-    """The bytes of an answer."""
+class _Held(AnswerBody):
+    """Reads an answer and keeps its bytes."""
 
-    def __init__(self) -> None:
-        self.kind = ""
+    kind = ""
+
+    def __init__(self, name: str, call: Call, dialect: Dialect, answer: Answer) -> None:
+        super().__init__(name, call, dialect, answer)
         self.pieces: list[bytes] = []
 
-    async def begin(self, kind: str) -> None:
-        """See `Copy`."""
-        self.kind = kind
+    def begin(self, headers: Mapping[str, str]) -> None:
+        super().begin(headers)
+        self.kind = headers.get("content-type", "")
 
-    async def write(self, piece: bytes) -> None:
-        """See `Copy`."""
+    def feed(self, piece: bytes) -> None:
+        super().feed(piece)
         self.pieces.append(piece)
 
 

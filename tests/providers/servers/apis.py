@@ -11,8 +11,8 @@ import pytest
 
 from pytest_openclaw.asking.attempt import ask_once
 from pytest_openclaw.asking.exchanges import hold_exchange
+from pytest_openclaw.providers.answer import Answer
 from pytest_openclaw.providers.anthropic_messages import AnthropicMessages
-from pytest_openclaw.providers.exchange import Exchange
 from pytest_openclaw.providers.gemini import Gemini
 from pytest_openclaw.providers.ollama_openai import OllamaOpenAI
 from pytest_openclaw.providers.openai_responses import OpenAIResponses
@@ -70,11 +70,11 @@ class Api:
         return self.kind(ProviderSetup(name=self.kind.name, environ={self.base_env: url, **environ}))
 
 
-def reading(reader: Callable[[Any, Exchange], Any]) -> Callable[..., Reply]:
+def reading(reader: Callable[[Any, Answer], Any]) -> Callable[..., Reply]:
     """Return what gives the reply that results from these events, or from one whole answer."""
 
     def read(*payloads: Any) -> Reply:
-        exchange = Exchange(monotonic=lambda: 0.0, wall_ms=lambda moment: 0)
+        exchange = Answer(monotonic=lambda: 0.0, wall_ms=lambda moment: 0)
         for payload in payloads:
             assert reader(payload, exchange) is None
         return exchange.reply()

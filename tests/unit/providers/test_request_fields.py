@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from pytest_openclaw.providers.anthropic_messages import messages_body
+from pytest_openclaw.providers.bodies import with_fields
 from pytest_openclaw.providers.gemini import gemini_body
-from pytest_openclaw.providers.ollama_native import ollama_body
+from pytest_openclaw.providers.ollama import ollama_body
 from pytest_openclaw.providers.ollama_openai import chat_body
 from pytest_openclaw.providers.openai_responses import responses_body
-from pytest_openclaw.providers.request_fields import with_fields
 from pytest_openclaw.values.requests import OPENCLAW, Request
 from pytest_openclaw.values.tool_calls import Tool
 

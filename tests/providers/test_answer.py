@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_openclaw.providers.exchange import Exchange
+from pytest_openclaw.providers.answer import Answer
 from pytest_openclaw.values.replies import Timing
 
 
@@ -28,14 +28,14 @@ def clock():
 @pytest.fixture
 def exchange(clock):
     """An exchange that started at 100 s by the clock, at 5 s of the day."""
-    return Exchange(monotonic=clock, wall_ms=lambda moment: 5000)
+    return Answer(monotonic=clock, wall_ms=lambda moment: 5000)
 
 
 def test_times_of_a_thinking_reply(exchange, clock):
     """TTFT is the first token on any channel, TTFO the first of the answer, e2e the end mark."""
     exchange.receive_model("m")
     clock.now = 101
-    exchange.receive_reasoning("hm")
+    exchange.receive_text("hm", "reasoning")
     clock.now = 103
     exchange.receive_text("yes")
     clock.now = 104.5
@@ -52,9 +52,9 @@ def test_times_of_a_thinking_reply(exchange, clock):
     ("receive", "ttft_ms", "ttfo_ms"),
     [
         pytest.param(lambda e: e.receive_text("a"), 2000, 2000, id="text"),
-        pytest.param(lambda e: e.receive_refusal("a"), 2000, 2000, id="refusal"),
+        pytest.param(lambda e: e.receive_text("a", "refusal"), 2000, 2000, id="refusal"),
         pytest.param(lambda e: e.receive_tool_call(name="a"), 2000, 2000, id="tool-call"),
-        pytest.param(lambda e: e.receive_reasoning("a"), 2000, None, id="reasoning"),
+        pytest.param(lambda e: e.receive_text("a", "reasoning"), 2000, None, id="reasoning"),
         pytest.param(lambda e: e.receive_text(""), None, None, id="empty-text"),
         pytest.param(lambda e: e.receive_tool_call(key=0), None, None, id="empty-tool-call"),
         pytest.param(lambda e: e.receive_model("m"), None, None, id="model"),
@@ -74,7 +74,7 @@ def test_what_is_a_first_token(exchange, clock, receive, ttft_ms, ttfo_ms):
 
 def test_an_answer_that_comes_whole_has_no_first_token(clock):
     """Without a measurement it is None, never the time of the end."""
-    exchange = Exchange(streaming=False, monotonic=clock, wall_ms=lambda moment: 5000)
+    exchange = Answer(streaming=False, monotonic=clock, wall_ms=lambda moment: 5000)
     clock.now = 102
     exchange.receive_text("a")
     exchange.receive_end("stop")
@@ -98,8 +98,8 @@ def test_an_answer_that_comes_whole_has_no_first_token(clock):
 def test_raw_is_everything(exchange, reasoning, text, refusal, raw):
     """`raw` has each channel; a reasoning channel is in think tags before the answer."""
     exchange.receive_text(text)
-    exchange.receive_reasoning(reasoning)
-    exchange.receive_refusal(refusal)
+    exchange.receive_text(reasoning, "reasoning")
+    exchange.receive_text(refusal, "refusal")
 
     reply = exchange.reply()
 
@@ -110,7 +110,7 @@ def test_surrogates_split_over_pieces(exchange):
     """Halves of a character in two pieces are joined; a lone half becomes U+FFFD."""
     for piece in ("\ud83e", "\udd9e", "\ud83e"):
         exchange.receive_text(piece)
-        exchange.receive_reasoning(piece)
+        exchange.receive_text(piece, "reasoning")
         exchange.receive_tool_call(name="n", arguments=piece, key=0)
 
     reply = exchange.reply()

@@ -1,0 +1,716 @@
+"""Collects one answer while it arrives: joins its pieces, notes their times and makes the `Reply`.
+
+The reader of a wire format calls the `receive_` methods of `Answer`, which knows no wire format.
+
+Servers should send each piece once. Many gateways also send the whole text, or all calls, at the end, at the
+start or with every piece; some number all calls 0, cut or repeat names, or send a new id with every piece.
+`docs/explanation/servers.md` lists these habits. A model may repeat itself, so a short repetition is kept.
+
+Times are those of the wire where the reader knows them: the clock starts when the request's bytes are passed
+to the socket (opening a connection is not the model's latency), and a token's time is the arrival of its
+bytes, even if a busy process reads them later.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Literal
+
+from pytest_openclaw.providers.wire import load_object, settled
+from pytest_openclaw.util.signals import epoch_ms
+from pytest_openclaw.util.text import valid_text
+from pytest_openclaw.values.faults import WireError
+from pytest_openclaw.values.replies import ANSWER, THINKING, Reply, Timing, Usage, meaning_of
+from pytest_openclaw.values.tool_calls import ToolCall
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterable, Sequence
+
+    from pytest_openclaw.util.json_types import JsonObject
+
+Channel = Literal["text", "reasoning", "refusal"]
+CHANNELS: tuple[Channel, ...] = ("reasoning", "text", "refusal")
+# Different characters of a text that a model does not repeat by chance: "ha ha " has 3.
+_DISTINCT = 6
+# Longer arguments are not compared; a repetition may differ from the original in its escapes.
+_MOST_LONGER = 8
+# Of Gemini's explanation; the rest of it is what the model wrote.
+_CALL_PREFIX = re.compile(r"\A(?:malformed|unexpected) (?:function|tool) calls?:\s*", re.IGNORECASE)
+
+
+class Answer:
+    """One attempt, received piece by piece; it starts when it is created, or later by `receive_sent`.
+
+    Attributes:
+        streaming: whether the pieces arrive as they are generated. If the answer arrives whole, the time
+            of its first token is not known, and `ttft_ms` stays None.
+        is_over: whether the end mark has arrived.
+    """
+
+    def __init__(
+        self,
+        *,
+        streaming: bool = True,
+        monotonic: Callable[[], float] = time.perf_counter,
+        wall_ms: Callable[[float], int] = epoch_ms,
+    ) -> None:
+        """Start the clock.
+
+        Args:
+            streaming: whether a stream was requested.
+            monotonic: a clock in seconds; all moments passed later are by this clock.
+            wall_ms: returns the time of day of a moment, ms since the epoch.
+        """
+        self.streaming = streaming
+        self.is_over = False
+        self._monotonic, self._wall_ms = monotonic, wall_ms
+        self._started = monotonic()
+        self._arrived: float | None = None
+        self._first_token: float | None = None
+        self._first_output: float | None = None
+        self._latest: float | None = None
+        self._is_finished = self._has_resumed = False
+        self._finish_reason: str | None = None
+        self._texts: dict[Channel, _Text] = {channel: _Text() for channel in CHANNELS}
+        self._calls = _Calls()
+        self._blocks: dict[Hashable, dict[str, list[Any]]] = {}
+        self._notes: list[str] = []
+        self._model: str | None = None
+        self._usage: Usage | None = None
+        self._uncached_tokens: int | None = None
+        self._reasoning_tokens: int | None = None
+        self._tokens_per_s: float | None = None
+        self._prompt_tokens_per_s: float | None = None
+
+    # --- times --------------------------------------------------------------------------------
+
+    def receive_sent(self, moment: float) -> None:
+        """Restart the clock: the request was sent at `moment`."""
+        self._started = moment
+
+    def receive_arrival(self, moment: float) -> None:
+        """Set the arrival time of the next pieces; otherwise the time of the call counts."""
+        self._arrived = moment
+
+    def receive_at_once(self) -> None:
+        """Note that the answer has arrived whole: the time of its first token is not known."""
+        self.streaming, self._first_token, self._first_output = False, None, None
+
+    # --- texts --------------------------------------------------------------------------------
+
+    def receive_text(
+        self,
+        piece: str,
+        channel: Channel = "text",
+        *,
+        key: Hashable = None,
+        choice: int = 0,
+        at_end: bool = False,
+    ) -> None:
+        """Add a piece of a text; an empty piece is not a token.
+
+        Args:
+            piece: may be the whole text once more, which is detected.
+            channel: of the text; a refusal is a separate kind of answer.
+            key: shared by the pieces of one block of text.
+            choice: which of the answers it is part of; only the first one with a text is read.
+            at_end: whether the piece comes with a finish reason.
+        """
+        text = self._texts[channel]
+        if piece and text.add(piece, key=key, choice=choice, at_end=at_end or self._is_finished):
+            self._stamp(output=channel != "reasoning")
+
+    def receive_start(self, channel: Channel, text: str, *, key: Hashable) -> None:
+        """Add the text with which a block starts: its first piece, or a copy of all that follows."""
+        if text:
+            self._texts[channel].announce(text, key=key)
+            self._stamp(output=channel != "reasoning")
+
+    def receive_block_text(self, channel: Channel, text: str, *, key: Hashable) -> None:
+        """Add the whole text of a block; pieces that have arrived are not read again."""
+        if text:
+            self._touch()
+            self._texts[channel].complete(text, key=key)
+
+    def receive_whole(self, channel: Channel, text: str, *, choice: int = 0) -> None:
+        """Add the whole text of a channel, of which any part may have arrived."""
+        if text:
+            self._touch()
+            self._texts[channel].complete_all(text, choice=choice)
+
+    def receive_note(self, text: str) -> None:
+        """Keep what the server says about the end of the answer, which no model wrote, for `raw` only."""
+        if text:
+            self._notes.append(text)
+
+    # --- calls and blocks ---------------------------------------------------------------------
+
+    def receive_tool_call(
+        self,
+        *,
+        key: Hashable = None,
+        id: str | None = None,  # noqa: A002 - the wire's own word, and the field's
+        name: str | None = None,
+        arguments: str = "",
+        whole: bool = False,
+    ) -> None:
+        """Add a fragment of a tool call.
+
+        Args:
+            key: shared by the fragments of one call: its index, or an item's id. Without a key the id is
+                used; without both, a name starts a call and other fragments continue the latest one.
+            id: the call's id; under a known key another id with a name starts another call, since some
+                servers number all calls 0.
+            name: the tool's name, or a piece of it; some servers repeat it.
+            arguments: a piece of the JSON text; a repetition of the whole text is ignored.
+            whole: whether `arguments` is the whole text, which replaces the pieces.
+        """
+        if id or name or arguments:
+            self._stamp(output=True)
+            self._calls.add(key, id, name, arguments, whole=whole)
+
+    def receive_calls(self, calls: Sequence[ToolCall]) -> None:
+        """Add a complete list of the answer's calls; those that have arrived are not made again."""
+        if calls:
+            self._touch()
+            self._calls.add_all(calls)
+
+    def repeats_calls(self, calls: Sequence[ToolCall], *, at_end: bool) -> bool:
+        """Whether an event with these calls repeats all calls so far; a model may make a single one again."""
+        return (len(calls) > 1 or at_end or self._is_finished) and self._calls.is_repeated_by(calls)
+
+    def receive_block(self, piece: JsonObject, *, key: Hashable = None) -> None:
+        """Keep a block, or a piece of one, that the API wants back unchanged with the next request.
+
+        Args:
+            piece: its fields; texts of one key are joined, of other values the last one counts.
+            key: shared by the pieces of one block; without it the piece is a whole block.
+        """
+        block = self._blocks.setdefault(object() if key is None else key, {})
+        for name, value in piece.items():
+            block.setdefault(name, []).append(value)
+
+    # --- counts -------------------------------------------------------------------------------
+
+    def receive_usage(
+        self,
+        *,
+        input_tokens: int | None = None,
+        uncached_tokens: int | None = None,
+        output_tokens: int | None = None,
+        total_tokens: int | None = None,
+        reasoning_tokens: int | None = None,
+        cached_tokens: int | None = None,
+        cache_write_tokens: int | None = None,
+        cache_write_1h_tokens: int | None = None,
+    ) -> None:
+        """Set the server's own counts; of each, the last one above 0 counts: some gateways end with zeros.
+
+        Args:
+            input_tokens: all that was read; see `settled`.
+            uncached_tokens: in place of it, the input without what came from a cache or went into one.
+            output_tokens: as in `Usage`, and so are the following.
+            total_tokens: shows which of the others are parts of each other.
+            reasoning_tokens: part of the output.
+            cached_tokens: part of the input, as are the following.
+            cache_write_tokens: all that went into a cache.
+            cache_write_1h_tokens: part of these.
+        """
+        input_tokens, output_tokens, reasoning_tokens = settled(
+            input_tokens,
+            output_tokens,
+            total=total_tokens,
+            reasoning=reasoning_tokens,
+            cached=cached_tokens,
+            cache_write=cache_write_tokens,
+        )
+        before = self._usage or Usage()
+        self._reasoning_tokens = _latest(reasoning_tokens, self._reasoning_tokens)
+        self._uncached_tokens = _latest(uncached_tokens, self._uncached_tokens)
+        cached_tokens = _latest(cached_tokens, before.cached_tokens)
+        cache_write_tokens = _latest(cache_write_tokens, before.cache_write_tokens)
+        if self._uncached_tokens is not None:
+            input_tokens = self._uncached_tokens + (cached_tokens or 0) + (cache_write_tokens or 0)
+        self._touch()
+        self._usage = Usage(
+            input_tokens=input_tokens or before.input_tokens,  # no prompt has 0 tokens
+            output_tokens=_latest(output_tokens, before.output_tokens),
+            cached_tokens=cached_tokens,
+            cache_write_tokens=cache_write_tokens,
+            cache_write_1h_tokens=_latest(cache_write_1h_tokens, before.cache_write_1h_tokens),
+        )
+
+    def receive_speeds(self, tokens_per_s: float | None, prompt_tokens_per_s: float | None) -> None:
+        """Set the speeds as measured by the server: of generation, and of reading what no cache had."""
+        self._tokens_per_s = tokens_per_s or self._tokens_per_s
+        self._prompt_tokens_per_s = prompt_tokens_per_s or self._prompt_tokens_per_s
+
+    def receive_model(self, name: str) -> None:
+        """Set the name of the answering model, as reported by the server."""
+        self._model = name or self._model
+
+    # --- the end ------------------------------------------------------------------------------
+
+    def receive_finish_word(self, word: str, *, native: str = "", said: str = "") -> WireError | None:
+        """Note how the server ended the answer; return its failure if the word means that it failed.
+
+        Args:
+            word: the finish word.
+            native: the word of the server behind a gateway, which may know more than "stop".
+            said: the server's explanation.
+        """
+        shown = word if meaning_of(native) in (None, "stop", "tool_calls") else native
+        meaning = meaning_of(shown)
+        failure = f"its finish reason is {shown!r}" + (f": {said}" if said else "")
+        if meaning == "context_full":
+            if not self.has_tokens:
+                return WireError(code="context_length_exceeded", message=failure)
+            meaning = "length"
+        elif meaning == "failed" or (meaning == "no_reason" and not self.has_output):
+            return WireError(message=failure)
+        elif meaning == "denied":
+            return WireError(code="permission_denied", message=failure)
+        elif meaning in ("malformed_call", "unexpected_call"):
+            self.receive_text(_CALL_PREFIX.sub("", said))
+        elif meaning in ("content_filter", "refusal"):
+            self.receive_note(said)
+        self.receive_finish(shown if meaning in (None, "no_reason") else meaning)
+        return None
+
+    def receive_finish(self, reason: str) -> None:
+        """Note a finish reason, which ends nothing: tokens may follow, and a later reason counts.
+
+        A `stop` that only repeats the end does not hide a more specific reason.
+        """
+        if self.is_over and self._finish_reason:
+            return
+        if reason != "stop" or self._finish_reason is None or self._has_resumed:
+            self._finish_reason = reason
+        self._is_finished = True
+        self._touch()
+
+    def receive_end(self, finish_reason: str | None = None) -> None:
+        """Note the end mark: the reply is complete, and the first end mark sets the time."""
+        if finish_reason:
+            self.receive_finish(finish_reason)
+        if not self.is_over:
+            self._latest, self.is_over = self._moment(), True
+
+    # --- the result so far --------------------------------------------------------------------
+
+    @property
+    def ended(self) -> bool:
+        """Whether the answer is complete if nothing more arrives: an end mark or a finish reason has."""
+        return self.is_over or self._is_finished
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing can be missing: the end mark, or a finish reason of a server that means it.
+
+        Some servers write a finish reason into every chunk, or continue after it.
+        """
+        return self.is_over or (self._is_finished and not self._has_resumed and self.has_tokens)
+
+    @property
+    def has_usage(self) -> bool:
+        """Whether the server has sent token counts."""
+        return self._usage is not None
+
+    @property
+    def has_tokens(self) -> bool:
+        """Whether a token has arrived on any channel."""
+        return self.has_output or bool(self._texts["reasoning"])
+
+    @property
+    def has_output(self) -> bool:
+        """Whether a part of the answer itself has arrived: text, a refusal, a tool call."""
+        return self.has_text or self.has_tool_calls
+
+    @property
+    def has_text(self) -> bool:
+        """Whether text or a refusal has arrived."""
+        return bool(self._texts["text"] or self._texts["refusal"])
+
+    @property
+    def has_tool_calls(self) -> bool:
+        """Whether a part of a native tool call has arrived."""
+        return bool(self._calls.calls)
+
+    def raw(self) -> str:
+        """Return everything received as one valid text; a reasoning channel is first, in `<think>` tags."""
+        reasoning, text, refusal = (self._texts[channel].text() for channel in CHANNELS)
+        answer = "\n\n".join(filter(None, (text + refusal, *map(valid_text, self._notes))))
+        return f"{THINKING}{reasoning}{ANSWER}{answer}" if reasoning else answer
+
+    def timing(self) -> Timing:
+        """Return the times of the attempt, up to the last byte of a complete answer, or up to now."""
+        started_at_ms = self._wall_ms(self._started)
+        latest = self._latest if self.ended else None
+        e2e_ms = self._since_start(self._monotonic() if latest is None else latest)
+        return Timing(
+            started_at_ms=started_at_ms,
+            ended_at_ms=started_at_ms + round(e2e_ms),
+            e2e_ms=e2e_ms,
+            ttft_ms=None if self._first_token is None else self._since_start(self._first_token),
+            ttfo_ms=None if self._first_output is None else self._since_start(self._first_output),
+        )
+
+    def timing_since(self, first: Answer) -> Timing:
+        """Return the times of several answers up to this one; first tokens are those of the first."""
+        e2e_ms = self.timing().e2e_ms + (self._started - first._started) * 1000
+        timing = first.timing()
+        return replace(timing, ended_at_ms=timing.started_at_ms + round(e2e_ms), e2e_ms=e2e_ms)
+
+    def usage(self) -> tuple[Usage, ...]:
+        """Return the counts with the model's name; empty if the server has sent none."""
+        model = valid_text(self._model) if self._model else None
+        return (replace(self._usage, model=model),) if self._usage else ()
+
+    def reply(self) -> Reply:
+        """Return the reply received so far, in valid UTF-8; a call without a name is ignored."""
+        usage = self._usage or Usage()
+        return Reply(
+            text=self._texts["text"].text(),
+            reasoning=self._texts["reasoning"].text(),
+            raw=self.raw(),
+            tool_calls=self._calls.tool_calls(),
+            refusal=self._texts["refusal"].text() or None,
+            finish_reason=valid_text(self._finish_reason) if self._finish_reason else None,
+            effective_model=valid_text(self._model) if self._model else None,
+            timing=self.timing(),
+            tokens_per_s=self._tokens_per_s,
+            prompt_tokens_per_s=self._prompt_tokens_per_s,
+            input_tokens=usage.input_tokens,
+            output_tokens=usage.output_tokens,
+            reasoning_tokens=self._reasoning_tokens,
+            cached_tokens=usage.cached_tokens,
+            usage=self.usage(),
+            carried=tuple(
+                {name: _joined_values(name, values) for name, values in block.items()}
+                for block in self._blocks.values()
+                if block
+            ),
+        )
+
+    # --- how ----------------------------------------------------------------------------------
+
+    def _stamp(self, *, output: bool) -> None:
+        """Note the time of a token."""
+        self._touch()
+        self._has_resumed = self._has_resumed or self._is_finished
+        is_first = self._first_token is None or (output and self._first_output is None)
+        if self.streaming and is_first:
+            moment = self._moment()
+            self._first_token = moment if self._first_token is None else self._first_token
+            self._first_output = moment if output else None
+
+    def _touch(self) -> None:
+        """Note the time of a part of the answer, whose bytes have arrived."""
+        if not self.is_over:
+            self._latest = self._arrived
+
+    def _moment(self) -> float:
+        return self._monotonic() if self._arrived is None else self._arrived
+
+    def _since_start(self, moment: float) -> float:
+        return (moment - self._started) * 1000
+
+
+def _latest(count: int | None, before: int | None) -> int | None:
+    return before if count is None or (count == 0 and before) else count
+
+
+# --- texts --------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Block:
+    """One text as its pieces arrive.
+
+    Attributes:
+        pieces: each with whether it came with, or after, a finish reason.
+        start: the text with which its server announced it.
+        whole: the text that its server calls complete.
+    """
+
+    pieces: list[tuple[str, bool]] = field(default_factory=list)
+    start: str = ""
+    whole: str = ""
+
+    def text(self) -> str:
+        text = _joined(self.pieces)
+        # The start is a copy of the text, or its first piece.
+        if text != self.start and not (_is_telling(self.start) and text.startswith(self.start)):
+            text = self.start + text
+        return self.whole if self.whole.startswith(text) else text
+
+
+class _Text:
+    """One channel of an answer; true if it has a text."""
+
+    def __init__(self) -> None:
+        self._blocks: dict[Hashable, _Block] = {}
+        self._choice: int | None = None
+        self._message = ""
+
+    def __bool__(self) -> bool:
+        return bool(self._blocks or self._message)
+
+    def add(self, piece: str, *, key: Hashable, choice: int, at_end: bool) -> bool:
+        """Add a piece; return whether it was read: of several choices only the first with a text is."""
+        if is_read := self._is_read(choice):
+            self._blocks.setdefault(key, _Block()).pieces.append((piece, at_end))
+        return is_read
+
+    def announce(self, text: str, *, key: Hashable) -> None:
+        block = self._blocks.get(key)
+        if block is not None and block.pieces:
+            self.complete(text, key=key)
+        elif block is not None or not self._is_copy(text):
+            self._blocks.setdefault(key, _Block()).start = text
+
+    def complete(self, text: str, *, key: Hashable) -> None:
+        if key in self._blocks or not self._is_copy(text):
+            block = self._blocks.setdefault(key, _Block())
+            block.whole = max(block.whole, text, key=len)
+
+    def complete_all(self, text: str, *, choice: int) -> None:
+        if self._is_read(choice):
+            self._message = max(self._message, text, key=len)
+
+    def text(self) -> str:
+        """Return the text so far, without repetitions by the server."""
+        text = "".join([block.text() for block in self._blocks.values()])
+        return valid_text(self._message if self._message.startswith(text) else text)
+
+    def _is_read(self, choice: int) -> bool:
+        if self._choice is None:
+            self._choice = choice
+        return self._choice == choice
+
+    def _is_copy(self, text: str) -> bool:
+        """Whether a text whose key is new is a streamed one; some gateways change keys on the way."""
+        streamed = [block.text() for block in self._blocks.values() if not block.whole]
+        return bool(streamed) and (text in streamed or text == "".join(streamed))
+
+
+def _is_telling(text: str) -> bool:
+    return len(set(text)) >= _DISTINCT
+
+
+def _joined(pieces: Sequence[tuple[str, bool]]) -> str:
+    """Join pieces; a piece that begins with all text before it replaces it, if that is not by chance."""
+    texts = [piece for piece, _ in pieces]
+    if len(texts) < 2:
+        return "".join(texts)
+    if _is_cumulative(texts):
+        return texts[-1]
+    parts: list[str] = []
+    length = 0
+    for number, (piece, at_end) in enumerate(pieces):
+        if number and len(piece) >= length and (number > 1 or at_end):
+            before = "".join(parts)
+            if piece.startswith(before) and _is_telling(before):
+                parts, length = [], 0
+        parts.append(piece)
+        length += len(piece)
+    return "".join(parts)
+
+
+def _is_cumulative(texts: Sequence[str]) -> bool:
+    """Whether each piece begins with the one before it, and this is not by chance."""
+    grown = [texts[0]]
+    for before, text in pairwise(texts):
+        if not text.startswith(before):
+            return False
+        if text != before:
+            grown.append(text)
+    if len(grown) < 2:
+        return False
+    return _is_telling(grown[-2]) or (len(grown) > 3 and len(set(grown[-1])) > 3)
+
+
+def _joined_values(name: str, values: list[Any]) -> Any:
+    """Return the texts of a carried block as one text, and of other values the last."""
+    if name in ("text", "thinking", "signature") and all(isinstance(value, str) for value in values):
+        return valid_text(_joined([(value, True) for value in values if value]))
+    return values[-1]
+
+
+# --- tool calls ---------------------------------------------------------------------------------
+
+
+@dataclass
+class _Call:
+    """A tool call as its fragments arrive."""
+
+    name: str = ""
+    id: str | None = None
+    pieces: list[str] = field(default_factory=list)
+    length: int = 0
+
+    def arguments(self) -> str:
+        return "".join(self.pieces)
+
+    def take_name(self, name: str) -> None:
+        """Add a name, or a piece of one as long as there are no arguments."""
+        if name.startswith(self.name):
+            self.name = name
+        elif not self.pieces and name != self.name:
+            self.name += name
+
+    def take(self, arguments: str, *, whole: bool) -> None:
+        """Add a piece of the arguments, or replace the pieces by all of them."""
+        if not arguments or (not whole and self.is_repeated_by(arguments)):
+            return
+        if whole or self._is_placeholder_before(arguments) or self._is_begun_by(arguments):
+            self.pieces, self.length = [], 0
+        self.pieces.append(arguments)
+        self.length += len(arguments)
+
+    def is_repeated_by(self, arguments: str) -> bool:
+        """Whether the arguments are complete, and these repeat them."""
+        if not self.pieces or self.length > _MOST_LONGER * (len(arguments) + 1):
+            return False
+        again = load_object(arguments)
+        return again is not None and again == load_object(self.arguments())
+
+    def _is_placeholder_before(self, arguments: str) -> bool:
+        """Whether the arguments so far are an empty object, a placeholder for those that start now."""
+        return self.length < 4 and load_object(self.arguments()) == {} and arguments.lstrip()[:1] == "{"
+
+    def _is_begun_by(self, arguments: str) -> bool:
+        """Whether a piece has all pieces before it; JSON never continues with its own beginning."""
+        if arguments[:1] != "{" or not 0 < self.length <= len(arguments):
+            return False
+        return arguments.startswith(self.arguments())
+
+    def ends_before(self, id: str | None, name: str, arguments: str, *, whole: bool) -> bool:  # noqa: A002
+        """Whether a fragment with a tool's name, and this call's key or id, starts another call."""
+        if id and self.id and (whole or id != self.id):
+            return id != self.id
+        # This one must have arrived whole in one piece.
+        if not self.name or not arguments.strip() or len(self.pieces) != 1:
+            return False
+        own = load_object(self.pieces[0])
+        if own is None:
+            return False
+        return name != self.name or (own != {} and own != load_object(arguments))
+
+    def is_twin(self, name: str | None, arguments: str) -> bool:
+        """Whether a fragment with this call's id says nothing new."""
+        if name and name != self.name:
+            return False
+        if not arguments or not self.pieces:
+            return True
+        is_complete = load_object(self.arguments()) is not None
+        return is_complete and (load_object(arguments) == {} or self.is_repeated_by(arguments))
+
+    def is_same(self, other: ToolCall) -> bool:
+        """Whether a call of a list is this one: the same arguments, and no other id."""
+        arguments = load_object(self.arguments() or "{}")
+        return (
+            self.name == other.name
+            and arguments is not None
+            and arguments == load_object(other.arguments or "{}")
+        )
+
+
+class _Calls:
+    """The calls of one answer, in order of their start."""
+
+    def __init__(self) -> None:
+        self.calls: list[_Call] = []
+        self._by_key: dict[Hashable, _Call] = {}
+        self._by_id: dict[str, _Call] = {}
+        self._by_both: dict[tuple[Hashable, str], _Call] = {}
+
+    def add(
+        self,
+        key: Hashable,
+        id: str | None,  # noqa: A002 - the wire's own word
+        name: str | None,
+        arguments: str,
+        *,
+        whole: bool,
+    ) -> None:
+        """Add a fragment; see `Answer.receive_tool_call`."""
+        known = self._by_id.get(id) if id else None
+        if known is not None and known.is_twin(name, arguments):
+            if not known.pieces or (whole and known.is_repeated_by(arguments)):
+                known.take(arguments, whole=whole)
+            return
+        call = self._found(key, id, name)
+        if begins := call is None or (name and call.ends_before(id, name, arguments, whole=whole)):
+            call = _Call()
+            self.calls.append(call)
+        if key is not None and (begins or id or name):
+            self._by_key[key] = call
+        if id:
+            self._by_both[key, id] = call
+            if call.id is None:
+                call.id = id
+                self._by_id[id] = call
+        if name:
+            call.take_name(name)
+        call.take(arguments, whole=whole)
+
+    def _found(self, key: Hashable, id: str | None, name: str | None) -> _Call | None:  # noqa: A002
+        """Return the call to which a fragment belongs; None if there is none yet."""
+        latest = self.calls[-1] if self.calls else None
+        by_id = self._by_id.get(id) if id else None
+        if key is None:
+            # Every call starts with a name.
+            return by_id or (None if name else latest)
+        if id and (both := self._by_both.get((key, id))):
+            return both
+        # The events of one item may have different keys but share an id; a number is more reliable.
+        known = self._by_key.get(key) or (by_id if isinstance(key, str) else None)
+        return known or (None if id or name else latest)
+
+    def add_all(self, calls: Iterable[ToolCall]) -> None:
+        """Add all calls of an answer, of which any may have arrived, in any form."""
+        left = self._named()
+        for one in calls:
+            if (again := _match(one, left)) is not None:
+                left.remove(again)
+                if load_object(again.arguments()) is None:
+                    again.take(one.arguments, whole=True)
+            elif one.name:
+                call = _Call(name=one.name, id=one.id)
+                call.take(one.arguments, whole=True)
+                self.calls.append(call)
+
+    def is_repeated_by(self, calls: Sequence[ToolCall]) -> bool:
+        """Whether a list of calls repeats all calls so far."""
+        mine = self._named()
+        if not calls or len(calls) != len(mine):
+            return False
+        if len(calls) == 1 and calls[0].id and mine[0].id not in (None, calls[0].id):
+            return False
+        return all(call.is_same(other) for call, other in zip(mine, calls, strict=True))
+
+    def tool_calls(self) -> tuple[ToolCall, ...]:
+        return tuple(
+            ToolCall(
+                name=valid_text(call.name),
+                arguments=valid_text(call.arguments()),
+                id=valid_text(call.id) if call.id else None,
+            )
+            for call in self._named()
+        )
+
+    def _named(self) -> list[_Call]:
+        return [call for call in self.calls if call.name]
+
+
+def _match(one: ToolCall, left: Sequence[_Call]) -> _Call | None:
+    """Return the call that a call of a complete list repeats."""
+    left = [call for call in left if call.name == one.name]
+    by_id = [call for call in left if one.id and call.id == one.id]
+    same = [call for call in left if call.arguments() == one.arguments or call.is_repeated_by(one.arguments)]
+    cut = [call for call in left if load_object(call.arguments()) is None]
+    return next(iter(by_id or same or cut), None)

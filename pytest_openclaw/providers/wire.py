@@ -1,0 +1,286 @@
+"""Reads what servers send: values of foreign JSON, errors in every form, waits and token counts.
+
+A value of an unexpected type counts as missing.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import math
+import re
+from dataclasses import replace
+from itertools import product
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pytest_openclaw.util.schema_check import LARGEST
+from pytest_openclaw.util.text import valid_text
+from pytest_openclaw.values.faults import WireError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pytest_openclaw.util.json_types import JsonObject
+
+_LONGEST_TEXT = 300
+_MESSAGES = ("message", "detail", "error_description", "msg", "status_msg")
+_BLANKS = " \t\n\r"
+_TITLE = re.compile(r"<(title|h1)\b[^>]*>(.*?)</\1\s*>", re.IGNORECASE | re.DOTALL)
+_TAG = re.compile(r"<[^>]*>")
+# Ollama's, if its parser cannot read what the model wrote:
+# https://github.com/ollama/ollama/blob/main/model/parsers/parsers.go
+_UNREAD_CALL = re.compile(r"error parsing tool call: raw='(.*)', err=", re.DOTALL)
+# `json.loads` does the same in twice the time for an event of a stream.
+_decode = json.JSONDecoder().raw_decode
+
+
+# --- values -------------------------------------------------------------------------------------
+
+
+def load_object(text: str) -> JsonObject | None:
+    """Return the JSON object that `text` is, None if it is something else."""
+    text = text.strip(_BLANKS)
+    if not text.startswith("{"):
+        return None
+    try:
+        value, end = _decode(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if end == len(text) else None
+
+
+def text_in(value: Any) -> str:
+    """Return a string, empty for another type."""
+    return value if isinstance(value, str) else ""
+
+
+def count_in(value: Any) -> int | None:
+    """Return a whole number from 0 to 2**53, the most in a row; None for another value, also true and 1.0."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST else None
+
+
+def positive_in(value: Any) -> float | None:
+    """Return a finite number above 0; None for another value."""
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return float(value) if is_number and 0 < value < math.inf else None
+
+
+def object_in(value: Any) -> JsonObject:
+    """Return an object, empty for another type."""
+    return value if isinstance(value, dict) else {}
+
+
+def objects_in(value: Any) -> list[JsonObject]:
+    """Return the objects of an array, none for another type."""
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def json_text(value: Any) -> str:
+    """Return a string as it is, and another value as JSON; None and false are empty."""
+    if value is None or value is False:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+# --- errors -------------------------------------------------------------------------------------
+
+
+def error_in(payload: Mapping[str, Any]) -> WireError | None:
+    """Return the error that an answer or event with status 200 is or carries, if it does."""
+    if payload.get("error") or payload.get("object") == "error" or payload.get("type") == "error":
+        return error_of_object(payload)
+    if "base_resp" in payload and (reply := object_in(payload["base_resp"])).get("status_code"):
+        return error_of_object(reply)  # MiniMax's
+    for key, value in payload.items():
+        if key.startswith("error "):  # https://github.com/ollama/ollama/issues/11781
+            return error_of_object(f"{key}: {json_text(value)}")
+    return None
+
+
+def error_of_object(payload: Any) -> WireError:
+    """Return the contents of an error object.
+
+    It may be OpenAI's, vLLM's and llama.cpp's `{"error": {"message", "type", "code"}}`, Anthropic's with
+    `"type": "error"` in addition, Ollama's `{"error": "text"}`, where the text may be the error object of
+    the engine below it, Google's `{"error": {"code", "message", "status", "details"}}`, FastAPI's
+    `{"detail": …}`, MiniMax's `{"status_code", "status_msg"}`, a bare `{"message", "code"}`, or a list of one
+    of these. Groq adds what the model wrote (`failed_generation`), OpenRouter the error of the server behind
+    it (`metadata.raw`).
+    """
+    if isinstance(payload, list) and payload:
+        payload = payload[0]
+    error = (payload.get("error") or payload) if isinstance(payload, dict) else payload
+    if isinstance(error, str) and (inner := load_object(error)) and inner.get("error"):
+        error = inner["error"]
+    if not isinstance(error, dict):
+        return _error_of_text(json_text(error))
+    said = _error_of_text(json_text(next(filter(None, map(error.get, _MESSAGES)), None)))
+    behind = _error_behind(object_in(error.get("metadata")))
+    kind = json_text(error.get("type"))
+    details = objects_in(error.get("details"))
+    delays = (_number(text_in(detail.get("retryDelay")).removesuffix("s")) for detail in details)
+    status = count_in(error.get("status_code"))
+    return WireError(
+        status=status if status in range(400, 600) else None,
+        code=json_text(error.get("code")),
+        type=_google_words(error, details) if kind in ("", "error") else kind,
+        message=shortened(f"{said.message} ({behind.message})" if behind.message else said.message),
+        retry_after_s=next((delay for delay in delays if delay is not None), None),
+        written=text_in(error.get("failed_generation")) or said.written or behind.written,
+    )
+
+
+def _error_of_text(text: str) -> WireError:
+    unread = _UNREAD_CALL.search(text)
+    return WireError(message=shortened(text), written=valid_text(unread[1]) if unread else "")
+
+
+def _error_behind(metadata: JsonObject) -> WireError:
+    """Return the error of the server behind OpenRouter: an error object, its JSON text, or another text."""
+    if not (raw := metadata.get("raw")):
+        return WireError()
+    error = error_of_object(load_object(raw) or raw if isinstance(raw, str) else raw)
+    said = error.message or shortened(json_text(raw))
+    server = text_in(metadata.get("provider_name"))
+    return replace(error, message=f"{server}: {said}" if server else said)
+
+
+def _google_words(error: JsonObject, details: list[JsonObject]) -> str:
+    """Return the status, reasons and names of quotas of https://cloud.google.com/apis/design/errors."""
+    violations = [violation for detail in details for violation in objects_in(detail.get("violations"))]
+    words = [
+        text_in(error.get("status")),
+        *(text_in(detail.get("reason")) for detail in details),
+        *(text_in(violation.get("quotaId")) for violation in violations),
+    ]
+    return shortened(" ".join(filter(None, words)))
+
+
+def error_of_body(status: int, body: bytes, *, phrase: str = "") -> WireError:
+    """Return the error of an error answer: an error object, a page's title, or its text.
+
+    Args:
+        status: the HTTP status.
+        body: as much of it as arrived.
+        phrase: the status line's words, for an empty body.
+    """
+    text = body.decode("utf-8-sig", "replace").strip()
+    try:
+        payload = json.loads(text)
+    except (ValueError, RecursionError):
+        page = page_title(text)
+        error = WireError(message=page) if page else _error_of_text(text)
+    else:
+        error = error_of_object(payload)
+        if payload and not (error.message or error.code or error.type):
+            error = replace(error, message=shortened(text))
+    if not (error.message or error.code or error.type):
+        error = replace(error, message=shortened(phrase))
+    return replace(error, status=status)
+
+
+def page_title(text: str) -> str | None:
+    """Return the title of an HTML page, None if `text` is not one."""
+    if text[:1] != "<":
+        return None
+    found = _TITLE.search(text[:100_000])
+    title = html.unescape(_TAG.sub(" ", found[2])) if found else ""
+    return f"a web page, {shortened(title)!r}" if title.strip() else "a web page without a title"
+
+
+def shortened(text: str) -> str:
+    """Return the text on one line, printable, valid UTF-8, cut in the middle at 300 characters."""
+    words = " ".join(valid_text(text[: 20 * _LONGEST_TEXT]).split())
+    words = "".join(character if character.isprintable() else "\ufffd" for character in words)
+    if len(words) <= _LONGEST_TEXT:
+        return words
+    half = _LONGEST_TEXT // 2
+    return f"{words[:half]} … {words[-half:]}"
+
+
+def retry_after_s(headers: Mapping[str, str], *, now_s: float) -> float | None:
+    """Return how long the server asks us to wait, in seconds; None if it does not say.
+
+    Args:
+        headers: `retry-after-ms`, else `retry-after` as seconds or as an HTTP date.
+        now_s: the time of day, seconds since the epoch, that a date is compared with.
+    """
+    if (wait := _number(headers.get("retry-after-ms"))) is not None:
+        return wait / 1000
+    asked = headers.get("retry-after")
+    if (wait := _number(asked)) is not None or not asked:
+        return wait
+    from email.utils import parsedate_to_datetime  # it loads 3 ms of mail
+
+    try:
+        return max(0.0, parsedate_to_datetime(asked).timestamp() - now_s)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        number = float(text or "")
+    except ValueError:
+        return None
+    return max(0.0, number) if math.isfinite(number) else None
+
+
+# --- token counts -------------------------------------------------------------------------------
+
+
+class Counts(NamedTuple):
+    """Tokens of one request, None where the server reports no count."""
+
+    input: int | None
+    output: int | None
+    reasoning: int | None
+
+
+def settled(
+    n_input: int | None,
+    n_output: int | None,
+    *,
+    total: int | None,
+    reasoning: int | None = None,
+    cached: int | None = None,
+    cache_write: int | None = None,
+) -> Counts:
+    """Return the counts with all cached tokens in the input and all reasoning tokens in the output.
+
+    Most servers count like this. xAI and some gateways count reasoning in addition to the output, and others
+    cached tokens in addition to the input; the total shows which convention a server has. Tokens of the
+    total that no other count has are reasoning, as in Gemini's API for chat completions. A part that is
+    larger than the whole is never in it.
+    """
+    if not n_input:
+        return Counts(None, n_output, reasoning)
+    read, hidden = cached or 0, reasoning or 0
+    outside_input = read if read > n_input else 0
+    if n_output is None:
+        return Counts(n_input + outside_input, None, reasoning)
+    outside_output = hidden if hidden > n_output else 0
+    if beyond := max(0, (total or 0) - n_input - n_output):
+        ways = product((0, read, read + (cache_write or 0)), (0, hidden))
+        found = next((way for way in ways if sum(way) == beyond), None)
+        if found is None and not hidden:
+            reasoning = beyond - outside_input
+            found = outside_input, reasoning
+        outside_input, outside_output = found or (outside_input, outside_output)
+    return Counts(n_input + outside_input, n_output + outside_output, reasoning)
+
+
+def most_in(usage: JsonObject, *paths: str) -> int | None:
+    """Return the largest of several counts, which servers report under different names; None without any.
+
+    Args:
+        usage: the server's.
+        paths: of members, such as `prompt_tokens_details.cached_tokens`.
+    """
+    counts = []
+    for path in paths:
+        holder, _, name = path.rpartition(".")
+        count = count_in((object_in(usage.get(holder)) if holder else usage).get(name))
+        if count is not None:
+            counts.append(count)
+    return max(counts, default=None)
