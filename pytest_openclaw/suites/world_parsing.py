@@ -16,9 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
 MOST_STEPS = 50
-_ANSWER_KEYS = ("tool", "result", "error", "fails", "cut", "matching", "after", "times")
-_SAYS = ("result", "error", "fails", "cut")
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_RESULTS = ("result", "error", "fails", "cut")
 
 
 def read_world(value: Any) -> World:
@@ -26,13 +24,10 @@ def read_world(value: Any) -> World:
 
     Raises:
         ValueError: a key is malformed; the message names it and has a hint.
-
     """
     if not isinstance(value, Mapping):
-        raise ValueError(
-            f"is {kind_of(value)}, not a table. Write files, commands, memory, pages, answers, env, python."
-        )
-    _only(value, _READERS)
+        raise ValueError(f"is {kind_of(value)}, not a table. Write {', '.join(_READERS)}.")
+    _check_keys(value, _READERS)
     found: dict[str, Any] = {}
     for key, inner in value.items():
         try:
@@ -44,7 +39,7 @@ def read_world(value: Any) -> World:
 
 def _texts(value: Any) -> dict[str, str]:
     if not isinstance(value, Mapping) or not all(isinstance(text, str) for text in value.values()):
-        raise ValueError("is no table of texts. Write name = text.")
+        raise ValueError("is not a table of texts. Write name = text.")
     return dict(value)
 
 
@@ -64,65 +59,31 @@ def _check_path(path: str) -> None:
         raise ValueError(f"has the path {shown(path)}, which is a folder. Write the name of a file.")
 
 
-def _commands(value: Any) -> tuple[Command, ...]:
-    return tuple(_command(entry) for entry in _entries(value, "pattern, output, exit_code, writes, when"))
-
-
 def _command(entry: Mapping[str, Any]) -> Command:
-    _only(entry, ("pattern", "output", "exit_code", "writes", "removes", "when"))
+    _check_keys(entry, (*Command.__dataclass_fields__, "removes"))
     pattern = _text(entry, "pattern")
-    compile_pattern(pattern)
-    code = entry.get("exit_code", 0)
+    code, writes, removes = entry.get("exit_code", 0), entry.get("writes", {}), entry.get("removes", [])
     if not is_whole(code, 0, 255):
         raise ValueError(f"has exit_code {shown(code)}. Write a whole number from 0 to 255.")
-    removes = entry.get("removes", [])
     if not isinstance(removes, list) or not all(isinstance(path, str) for path in removes):
-        raise ValueError("has removes that is no list of paths. Write paths in brackets.")
-    writes = {**_written(entry.get("writes", {})), **dict.fromkeys(removes)}
+        raise ValueError("has removes that is not a list of paths. Write paths in brackets.")
+    if not isinstance(writes, Mapping):
+        raise ValueError("has writes that is not a table. Write path = text.")
+    # Null, which TOML does not have, removes a file.
+    _texts({path: text for path, text in writes.items() if text is not None})
+    writes = {**writes, **dict.fromkeys(removes)}
     for path in writes:
         _check_path(path)
+    when = _files(entry.get("when", {}))
+    for one in (pattern, *when.values()):
+        compile_pattern(one)
     return Command(
-        pattern=pattern,
-        output=_text(entry, "output", ""),
-        exit_code=code,
-        writes=writes,
-        when=_when(entry.get("when", {})),
+        pattern=pattern, output=_text(entry, "output", ""), exit_code=code, writes=writes, when=when
     )
 
 
-def _when(value: Any) -> dict[str, str]:
-    patterns = _files(value)
-    for pattern in patterns.values():
-        compile_pattern(pattern)
-    return patterns
-
-
-def _written(value: Any) -> dict[str, str | None]:
-    """Return texts by path; null, which TOML does not have, removes a file."""
-    if not isinstance(value, Mapping):
-        raise ValueError("has writes that are no table. Write path = text.")
-    kept = _texts({path: text for path, text in value.items() if text is not None})
-    return {**dict.fromkeys(value), **kept}
-
-
-def _env(value: Any) -> dict[str, str]:
-    variables = _texts(value)
-    for name, text in variables.items():
-        if not _VARIABLE.fullmatch(name):
-            raise ValueError(
-                f"has {shown(name)}, which is no name of a variable. Write letters, digits and _."
-            )
-        if "\0" in text:
-            raise ValueError(f"has a null byte in {shown(name)}. Write a text without one.")
-    return variables
-
-
-def _answers(value: Any) -> tuple[Answer, ...]:
-    return tuple(_answer(entry) for entry in _entries(value, ", ".join(_ANSWER_KEYS)))
-
-
 def _answer(entry: Mapping[str, Any]) -> Answer:
-    _only(entry, _ANSWER_KEYS)
+    _check_keys(entry, Answer.__dataclass_fields__)
     matching = entry.get("matching", {})
     if not isinstance(matching, Mapping):
         raise ValueError(f"has matching {shown(matching)}. Write a JSON Schema of the arguments.")
@@ -131,22 +92,31 @@ def _answer(entry: Mapping[str, Any]) -> Answer:
     except ValueError as error:
         raise ValueError(f"has matching that {error}") from None
     # A world in config.json has every key; null is the same as a missing one.
-    given = {key: entry[key] for key in (*_SAYS, "after", "times") if entry.get(key) is not None}
-    said = [key for key in _SAYS if key in given]
-    if len(said) != 1 and said != ["result", "cut"]:
+    given = {key: entry[key] for key in (*_RESULTS, "after", "times") if entry.get(key) is not None}
+    results = [key for key in _RESULTS if key in given]
+    if len(results) != 1 and results != ["result", "cut"]:
         raise ValueError(
-            f"has {' beside '.join(said) or 'no result'}. Write one of {', '.join(_SAYS)} for each answer,"
+            f"has {' and '.join(results) or 'no result'}. Write one of {', '.join(_RESULTS)} for each answer,"
             " or result with cut."
         )
-    for key in ("result", "error"):
-        if key in given:
-            _text(given, key)
+    for key in {"result", "error"} & given.keys():
+        _text(given, key)
     if "fails" in given and given["fails"] not in get_args(Failure):
         raise ValueError(f"has fails {shown(given['fails'])}. Write one of {', '.join(get_args(Failure))}.")
     for key, least in (("cut", 1), ("after", 0), ("times", 1)):
         if key in given and not is_whole(given[key], least):
             raise ValueError(f"has {key} {shown(given[key])}. Write a whole number from {least}.")
     return Answer(tool=_text(entry, "tool"), matching=matching, **given)
+
+
+def _env(value: Any) -> dict[str, str]:
+    variables = _texts(value)
+    for name, text in variables.items():
+        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+            raise ValueError(f"has {shown(name)}, which cannot name a variable. Write letters, digits and _.")
+        if "\0" in text:
+            raise ValueError(f"has a null byte in {shown(name)}. Write a text without one.")
+    return variables
 
 
 def _python(value: Any) -> bool:
@@ -161,13 +131,13 @@ def _steps(value: Any) -> int:
     return value
 
 
-def _entries(value: Any, keys: str) -> list[Mapping[str, Any]]:
+def _tables(value: Any) -> list[Mapping[str, Any]]:
     if not isinstance(value, list) or not all(isinstance(entry, Mapping) for entry in value):
-        raise ValueError(f"is no list of tables. Write tables with {keys}.")
+        raise ValueError("is not a list of tables. Write tables in brackets.")
     return value
 
 
-def _only(entry: Mapping[str, Any], known: Collection[str]) -> None:
+def _check_keys(entry: Mapping[str, Any], known: Collection[str]) -> None:
     if unknown := [key for key in entry if key not in known]:
         raise ValueError(f"has {shown(unknown[0])}. Its keys are {', '.join(known)}.")
 
@@ -175,16 +145,16 @@ def _only(entry: Mapping[str, Any], known: Collection[str]) -> None:
 def _text(entry: Mapping[str, Any], key: str, default: str | None = None) -> str:
     value = entry.get(key, default)
     if not isinstance(value, str):
-        raise ValueError(f"has no {key}, or one that is no text. Write a text in quotes.")
+        raise ValueError(f"has no {key}, or one that is not a text. Write a text in quotes.")
     return value
 
 
 _READERS: dict[str, Callable[[Any], Any]] = {
     "files": _files,
-    "commands": _commands,
+    "commands": lambda value: tuple(map(_command, _tables(value))),
     "memory": _files,
     "pages": _texts,
-    "answers": _answers,
+    "answers": lambda value: tuple(map(_answer, _tables(value))),
     "env": _env,
     "python": _python,
     "steps": _steps,

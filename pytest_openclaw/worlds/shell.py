@@ -167,7 +167,7 @@ class Exec:
         for place in sorted(kept - workspace.folders):
             workspace.make_folder(place)
         for place, text in done["files"].items():
-            if is_scratch(place):
+            if is_scratch(place) and place not in workspace.start:
                 workspace.spill(place, text)
             else:
                 workspace.put(place, text)
