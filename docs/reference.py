@@ -13,7 +13,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw import hookspecs
-from pytest_openclaw.cli import COMMANDS, load_command
+from pytest_openclaw.cli import command_modules, load_command
 from pytest_openclaw.judging.registry import BUILTIN
 from pytest_openclaw.options import OPTIONS, Option
 from pytest_openclaw.values import faults
@@ -61,9 +61,8 @@ def commands() -> Iterator[str]:
     yield ""
     yield "`pytest-openclaw COMMAND` works on existing runs, and calls no model. With `--json` every"
     yield "command prints one JSON object."
-    for name in COMMANDS:
-        module = load_command(name)
-        yield from ("", f"## {name}", "", "```text", inspect.getdoc(module) or "", "```")
+    for name in command_modules():
+        yield from ("", f"## {name}", "", "```text", load_command(name).help.rstrip(), "```")
 
 
 def hooks() -> Iterator[str]:

@@ -13,7 +13,7 @@ from pytest_openclaw.reports.comparison import ACROSS, REASONS
 from pytest_openclaw.values.requests import Target
 from pytest_openclaw.values.rows import Record
 from pytest_openclaw.values.settings import ACROSS as DIFFERENCES
-from tests.unit.stored.stored_runs import A, B, definition, row, store
+from tests.unit.runs.stored_runs import A, B, definition, row, store
 
 PAGE = (Path(__file__).parent.parent / "docs" / "comparison.md").read_text("utf-8")
 

@@ -15,29 +15,28 @@ Example:
 
 from __future__ import annotations
 
+from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.cli import RUNS
-from pytest_openclaw.cli.result import CommandResult
+from pytest_openclaw.cli.project import RUNS, settle
+from pytest_openclaw.cli.result import Command, CommandResult
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.installation import WHEELS, portable, quoted
 from pytest_openclaw.values.settings import EMBEDDED_TARGET
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
-    from pytest_openclaw.cli import Settled
-    from pytest_openclaw.util.installation import Portable
+    from pytest_openclaw.cli.project import Settled
 
 SUITE = Path("benchmarks/prompts_mine.toml")
 GITIGNORE = Path(".gitignore")
 WORKFLOW = Path(".github/workflows/openclaw.yml")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `init`."""
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "folder", nargs="?", type=Path, default=Path(), metavar="DIR", help="the project (the current folder)"
     )
@@ -49,10 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(arguments: argparse.Namespace) -> CommandResult:
-    """Write the files that do not exist yet."""
-    from pytest_openclaw.cli import settle
-
+def _run(arguments: argparse.Namespace) -> CommandResult:
     folder, models = arguments.folder, [part.strip() for part in arguments.models.split(",") if part.strip()]
     if not models:
         raise OpenClawError("--models names nothing; give a target, such as ollama_native/qwen3:8b")
@@ -60,7 +56,10 @@ def run(arguments: argparse.Namespace) -> CommandResult:
     wrote: list[str] = []
     kept: list[str] = []
     for file in (SUITE, WORKFLOW):
-        (wrote if _written(folder / file, _starter(file, ci)) else kept).append(str(folder / file))
+        text = resources.files("pytest_openclaw.cli").joinpath("starter", file.name).read_text("utf-8")
+        # The workflow installs the plugin as a runner can.
+        text = text.replace('"pytest-openclaw[local]"', quoted(ci.requirement))
+        (wrote if _written(folder / file, text) else kept).append(str(folder / file))
     settled = settle(folder, models)
     if settled.wrote:
         wrote.append(str(settled.file))
@@ -69,7 +68,8 @@ def run(arguments: argparse.Namespace) -> CommandResult:
     commands = ["pytest benchmarks/", "pytest-openclaw show last"]
     if ci.prepare and str(folder / WORKFLOW) in wrote:
         commands.append(f"{ci.prepare}  # for CI; add the folder {WHEELS} to Git")
-    following = [*_engine(models), *(_in(folder, command) for command in commands)]
+    enter = "" if folder == Path() else f"cd {folder} && "
+    following = [*_engine(models), *(f"{enter}{command}" for command in commands)]
     return CommandResult(
         lines=[*_summary_lines(wrote, kept, settled), "", *_labelled("next", following)],
         data={
@@ -83,14 +83,6 @@ def run(arguments: argparse.Namespace) -> CommandResult:
         },
         warnings=_remarks(folder),
     )
-
-
-def _starter(file: Path, ci: Portable) -> str:
-    """Return the text of a starter file; the workflow installs the plugin as a runner can."""
-    from importlib import resources
-
-    text = resources.files("pytest_openclaw.cli").joinpath("starter", file.name).read_text("utf-8")
-    return text.replace('"pytest-openclaw[local]"', quoted(ci.requirement))
 
 
 def _written(path: Path, text: str) -> bool:
@@ -107,7 +99,7 @@ def _written(path: Path, text: str) -> bool:
 def _ignore_runs(path: Path) -> bool:
     """Add the folder of runs to what Git ignores, unless it is there; replies may be private."""
     old = path.read_text("utf-8", "replace") if path.exists() else ""
-    if {line.strip().strip("/") for line in old.splitlines()} & {RUNS}:
+    if RUNS in (line.strip().strip("/") for line in old.splitlines()):
         return False
     gap = "" if not old or old.endswith("\n") else "\n"
     with path.open("a", encoding="utf-8", newline="\n") as file:
@@ -115,7 +107,15 @@ def _ignore_runs(path: Path) -> bool:
     return True
 
 
-def _summary_lines(wrote: list[str], kept: list[str], settled: Settled) -> Iterator[str]:
+def _engine(models: Sequence[str]) -> list[str]:
+    """Return the command that installs the embedded engine, if a model needs it and it is missing."""
+    from pytest_openclaw.providers.llama_cpp.weights import embedded_model_is_installed, install_engine
+
+    is_needed = any(model.startswith("llama_cpp/") for model in models)
+    return [install_engine()] if is_needed and not embedded_model_is_installed() else []
+
+
+def _summary_lines(wrote: Sequence[str], kept: Sequence[str], settled: Settled) -> Iterator[str]:
     yield from _labelled("wrote", wrote)
     there = [f"{path}, which exists already" for path in kept]
     there += [f"openclaw_models in {settled.file}"] if settled.is_there else []
@@ -126,22 +126,10 @@ def _summary_lines(wrote: list[str], kept: list[str], settled: Settled) -> Itera
         yield from (f"  {line}".rstrip() for line in settled.text.splitlines())
 
 
-def _labelled(label: str, texts: list[str]) -> Iterator[str]:
+def _labelled(label: str, texts: Sequence[str]) -> Iterator[str]:
     for text in texts:
         yield f"{label:<6} {text}"
         label = ""
-
-
-def _engine(models: list[str]) -> list[str]:
-    from pytest_openclaw.providers.llama_cpp.weights import embedded_model_is_installed, install_engine
-
-    if any(model.startswith("llama_cpp/") for model in models):
-        return [] if embedded_model_is_installed() else [install_engine()]
-    return []
-
-
-def _in(folder: Path, command: str) -> str:
-    return command if folder == Path() else f"cd {folder} && {command}"
 
 
 def _remarks(folder: Path) -> list[str]:
@@ -149,4 +137,7 @@ def _remarks(folder: Path) -> list[str]:
     repository = next((place for place in (path, *path.parents) if (place / ".git").exists()), path)
     if repository == path:
         return []
-    return [f"GitHub reads workflows of {repository} alone; move {WORKFLOW} there"]
+    return [f"GitHub reads only workflows of {repository}; move {WORKFLOW} there"]
+
+
+COMMANDS = (Command(name="init", help=__doc__, add_arguments=_add_arguments, run=_run),)

@@ -1,11 +1,16 @@
-"""Loads validators, reports and row hooks of a project and its plugins without a pytest session."""
+"""The project in which a command runs: pytest's configuration there, its folder of runs, its plugins."""
 
 from __future__ import annotations
 
 import contextlib
 import io
+import json
+import os
+import tomllib
+from configparser import Error, RawConfigParser
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
@@ -13,13 +18,162 @@ from pytest_openclaw.util.errors import OpenClawError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
     from pytest_openclaw.judging.registry import Registry
     from pytest_openclaw.providers import Builtin
     from pytest_openclaw.runs.report_files import Plugins
     from pytest_openclaw.values.protocols import Provider
     from pytest_openclaw.values.settings import Endpoint
+
+RUNS = "runs"
+PYPROJECT = "pyproject.toml"
+SECTION = "tool.pytest.ini_options"
+OWN_INI = "pytest.ini"
+# Files of pytest's own, in its order; the first that exists is used, even if it is empty.
+OWN = ("pytest.toml", ".pytest.toml", OWN_INI, ".pytest.ini")
+# Files of other tools, used only with a section for pytest.
+SHARED = (
+    (PYPROJECT, SECTION),
+    (PYPROJECT, "tool.pytest"),
+    ("tox.ini", "pytest"),
+    ("setup.cfg", "tool:pytest"),
+)
+
+
+# --- its configuration ----------------------------------------------------------------------------
+
+
+class ConfigFile(NamedTuple):
+    """A file with configuration of pytest, and what its section has."""
+
+    path: Path
+    section: str
+    keys: Mapping[str, object]
+
+
+def config_file(folder: Path) -> ConfigFile | None:
+    """Return the file of a folder that configures pytest, if there is one."""
+    for name, section in (*((name, "pytest") for name in OWN), *SHARED):
+        if (path := folder / name).exists():
+            keys = _section(path, section)
+            if keys is not None or name in OWN:
+                return ConfigFile(path, section, keys or {})
+    return None
+
+
+def project_folder(start: Path) -> Path:
+    """Return the root folder that pytest would find from a folder below it, otherwise the folder itself."""
+    return next((folder for folder in (start, *start.parents) if config_file(folder)), start)
+
+
+def runs_folder(start: Path) -> Path:
+    """Return where the sessions of a project write runs, relative to a folder at or below its root."""
+    root = project_folder(start)
+    found = config_file(root)
+    named = found and found.keys.get("openclaw_runs_dir")
+    if not isinstance(named, str):
+        if root == start or (start / RUNS).is_dir():
+            return Path(RUNS)
+        named = RUNS
+    return Path(os.path.relpath(root / Path(named).expanduser(), start))
+
+
+def _section(path: Path, section: str) -> Mapping[str, object] | None:
+    """Return the keys of a section; None if the file has none.
+
+    The user has to fix a malformed file: a TOML file has no section then, an ini file an empty one.
+    """
+    try:
+        text = path.read_text("utf-8")
+        if path.suffix == ".toml":
+            table: object = tomllib.loads(text)
+            for name in section.split("."):
+                table = table.get(name) if isinstance(table, dict) else None
+            return table if isinstance(table, dict) else None
+        parser = RawConfigParser(strict=False, allow_no_value=True)
+        parser.read_string(text)
+    except (Error, ValueError):
+        return None if path.suffix == ".toml" else {}
+    return parser[section] if parser.has_section(section) else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settled:
+    """The place where the models are named.
+
+    Attributes:
+        section: of the file.
+        text: the lines to add there.
+        wrote: whether they were written; otherwise the user has to add them, unless `is_there`.
+
+    """
+
+    file: Path
+    section: str
+    text: str
+    wrote: bool = False
+    is_there: bool = False
+
+
+def settle(folder: Path, models: Sequence[str]) -> Settled:
+    """Add the models to pytest's configuration, if the project has none; never change a line.
+
+    Args:
+        folder: the project's.
+        models: target specs.
+
+    Raises:
+        OSError: a file cannot be read or written.
+
+    """
+    if found := config_file(folder):
+        is_there = "openclaw_models" in found.keys
+        text = _lines(found.path, models)
+        return Settled(file=found.path, section=found.section, text=text, is_there=is_there)
+    has_tests = (folder / "tests").is_dir()
+    pyproject = folder / PYPROJECT
+    if pyproject.exists():
+        text = _lines(pyproject, models, has_tests=has_tests)
+        wrote = _append(pyproject, f"[{SECTION}]\n{text}")
+        return Settled(file=pyproject, section=SECTION, text=text, wrote=wrote)
+    own = folder / OWN_INI
+    text = _lines(own, models, has_tests=has_tests)
+    with own.open("x", encoding="utf-8", newline="\n") as file:
+        file.write(f"[pytest]\n{text}")
+    return Settled(file=own, section="pytest", text=text, wrote=True)
+
+
+def _append(pyproject: Path, text: str) -> bool:
+    """Append a table, if the result is valid TOML; return whether it was appended."""
+    old = pyproject.read_bytes()
+    line_end = b"\r\n" if b"\r\n" in old else b"\n"
+    gap = b"" if not old.strip() else line_end if old.endswith(b"\n") else 2 * line_end
+    added = gap + text.encode().replace(b"\n", line_end)
+    try:
+        tomllib.loads((old + added).decode())  # the table may exist in another notation
+    except ValueError:
+        return False
+    with pyproject.open("ab") as file:
+        file.write(added)
+    return True
+
+
+def _lines(file: Path, models: Sequence[str], *, has_tests: bool = False) -> str:
+    """Return the lines that name the models, in the file's notation."""
+    if file.suffix == ".toml":
+        # JSON strings and lists are valid TOML as long as characters are not escaped.
+        lines = [f"openclaw_models = {json.dumps([*models], ensure_ascii=False)}"]
+        paths = '["tests"]'
+    else:
+        lines = ["openclaw_models =", *(f"    {model}" for model in models)]
+        paths = "tests"
+    if has_tests:
+        lines.append(f"testpaths = {paths}")
+    bare = "a bare `pytest` runs only your tests" if has_tests else "a bare `pytest` asks them too"
+    return "\n".join([f"# `pytest benchmarks/` asks these models; {bare}.", *lines, ""])
+
+
+# --- its plugins ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,27 +187,25 @@ class Project:
 
 
 def plugins_of(root: Path) -> tuple[Plugins, list[str]]:
-    """Return the plugins of a project, and warnings; if it cannot be loaded, only the built-in ones.
-
-    For commands that work without a project: a folder without one adds nothing.
-    """
-    from pytest_openclaw.runs.report_files import Plugins
-
-    try:
-        return load_project(root.resolve(strict=True), ()).plugins, []
-    except OpenClawError as error:
-        return Plugins(), [f"reports of your own are not written: {error}"]
+    """Return the plugins of a project, and a warning if it cannot be loaded: then only the built-in ones."""
+    project, reason = _loaded_or_builtin(root)
+    return project.plugins, [f"reports of your own are not written: {reason}"] if reason else []
 
 
 def project_or_builtin(root: Path) -> tuple[Project, list[str]]:
-    """Return what a project has, and a warning if it cannot be loaded: then it is the built-ins alone."""
+    """Return what a project has, and a warning if it cannot be loaded: then only the built-ins."""
+    project, reason = _loaded_or_builtin(root)
+    return project, [f"only the built-in ones are listed: {reason}"] if reason else []
+
+
+def _loaded_or_builtin(root: Path) -> tuple[Project, str]:
     from pytest_openclaw.judging.registry import BUILTIN as VALIDATORS
     from pytest_openclaw.judging.registry import build_registry
     from pytest_openclaw.providers import BUILTIN as PROVIDERS
     from pytest_openclaw.runs.report_files import Plugins
 
     try:
-        return load_project(root.resolve(strict=True), ()), []
+        return load_project(root.resolve(strict=True), ()), ""
     except OpenClawError as error:
         builtin = Project(
             providers={provider.name: provider for provider in PROVIDERS},
@@ -61,7 +213,7 @@ def project_or_builtin(root: Path) -> tuple[Project, list[str]]:
             validators=build_registry(("openclaw", validator) for validator in VALIDATORS),
             plugins=Plugins(),
         )
-        return builtin, [f"only the built-in ones are listed: {error}"]
+        return builtin, str(error)
 
 
 def load_project(root: Path, suites: Sequence[Path]) -> Project:

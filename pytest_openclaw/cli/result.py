@@ -1,7 +1,4 @@
-"""The result of a command, and its arguments that name runs.
-
-Selects cells of a run for a command: by filters, or the one that the user names.
-"""
+"""What commands have in common: their result, arguments that name runs and cells, text for a terminal."""
 
 from __future__ import annotations
 
@@ -9,7 +6,6 @@ import argparse
 import shutil
 import sys
 from dataclasses import dataclass
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
@@ -19,13 +15,28 @@ from pytest_openclaw.util.text import broken_between_words
 from pytest_openclaw.values.settings import parse_run_id
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
-    from pytest_openclaw.openclaw.catalog import Catalogue
     from pytest_openclaw.runs.reading import Part
     from pytest_openclaw.util.json_types import JsonObject
-    from pytest_openclaw.values.requests import CellKey
     from pytest_openclaw.values.rows import Record
+
+
+@dataclass(frozen=True, kw_only=True)
+class Command:
+    """A command of the command line.
+
+    Attributes:
+        help: the first line is in the list of commands, all of it in `--help`.
+        add_arguments: adds its own to its parser.
+        run: does the work.
+
+    """
+
+    name: str
+    help: str
+    add_arguments: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[argparse.Namespace], CommandResult]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -195,23 +206,6 @@ def _is_ours_or_free(path: Path, first_words: bytes) -> bool:
         return False
 
 
-def catalogue_of(file: Path | None) -> Catalogue:
-    """Return the catalogue of a file, or the shipped one.
-
-    Raises:
-        OpenClawError: the file is none.
-
-    """
-    from pytest_openclaw.openclaw.catalog import load_catalogue, read_catalogue
-
-    if file is None:
-        return load_catalogue()
-    try:
-        return read_catalogue(file)
-    except ValueError as error:
-        raise OpenClawError(f"{file} {error}") from None
-
-
 def terminal_width() -> int:
     """Return the columns of the terminal; 80 in a file or a pipe, unless `COLUMNS` says otherwise."""
     return shutil.get_terminal_size().columns
@@ -233,9 +227,6 @@ def in_lines(sentence: str) -> list[str]:
     from pytest_openclaw.reports.numbers import whole_lines_of
 
     return whole_lines_of(sentence, terminal_width(), "  ") if sys.stdout.isatty() else [sentence]
-
-
-MOST_LISTED = 20
 
 
 def add_filters(parser: argparse.ArgumentParser) -> None:
@@ -271,58 +262,3 @@ def fits(text: str, glob: str | None) -> bool:
 def suite_fits(suite: str, glob: str | None) -> bool:
     """Whether a suite fits a glob by its path or by its file's name."""
     return fits(suite, glob) or fits(PurePosixPath(suite).name, glob)
-
-
-def find_cell(records: Sequence[Record], name: str, run: str) -> Record:
-    """Return the cell with a name as in pytest, or with a part of it that is enough.
-
-    Args:
-        records: to search.
-        name: such as `P1`, `P1[lab/m]`, `P1[lab/m]-r2`, with or without the suite and `::` before it.
-        run: the run, for the message.
-
-    Raises:
-        OpenClawError: none or several match; the message lists the candidates.
-
-    """
-    found = [record for record in records if name in _names(record)]
-    if len(found) == 1:
-        return found[0]
-    if not found:
-        known = dict.fromkeys(short for record in records for short in (record.prompt_id, record.key.name))
-        near = get_close_matches(name, known, n=3)
-        hint = f"did you mean {' or '.join(near)}?" if near else f"`show {run}` lists them"
-        raise OpenClawError(f"{run} has no row of a cell {name}; {hint}")
-    names = full_names(records)
-    listed = [f"  {names[record.key]}" for record in found[:MOST_LISTED]]
-    if len(found) > MOST_LISTED:
-        listed.append(f"  and {len(found) - MOST_LISTED} more")
-    raise OpenClawError("\n".join([f"{name} may be one of {len(found)} cells; name one of them:", *listed]))
-
-
-def full_names(records: Sequence[Record]) -> dict[CellKey, str]:
-    """Return the cells' names as in pytest, with the suite if two suites have the same id."""
-    suites: dict[str, set[str]] = {}
-    repeated: set[tuple[str, str]] = set()
-    for record in records:
-        suites.setdefault(record.prompt_id, set()).add(record.suite)
-        if record.repeat > 1:
-            repeated.add((record.suite, record.prompt_id))
-    names = {}
-    for record in records:
-        twins = suites[record.prompt_id]
-        file = PurePosixPath(record.suite).name
-        is_enough = sum(PurePosixPath(suite).name == file for suite in twins) == 1
-        suite = f"{file if is_enough else record.suite}::" if len(twins) > 1 else ""
-        repeat = "-r1" if record.repeat == 1 and (record.suite, record.prompt_id) in repeated else ""
-        names[record.key] = f"{suite}{record.key.name}{repeat}"
-    return names
-
-
-def _names(record: Record) -> Iterator[str]:
-    target, repeat = f"[{record.target.label}]", f"-r{record.repeat}"
-    for before in ("", f"{record.suite}::", f"{PurePosixPath(record.suite).name}::"):
-        for prompt in dict.fromkeys((record.prompt_id, record.prompt_name)):
-            for place in ("", target):
-                yield f"{before}{prompt}{place}"
-                yield f"{before}{prompt}{place}{repeat}"

@@ -15,49 +15,60 @@ Example:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from difflib import get_close_matches
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.cli.result import (
+    Command,
     CommandResult,
     add_filters,
     add_run,
-    find_cell,
-    full_names,
     is_chosen,
     read_run,
     terminal_width,
 )
+from pytest_openclaw.openclaw.dispatch import dispatch
+from pytest_openclaw.openclaw.thinking import strip_thinking
+from pytest_openclaw.reports.cells import Opened, render_cell, render_cells, verdict_of
+from pytest_openclaw.reports.terminal import render_terminal
+from pytest_openclaw.runs.summaries import stored_summary, summary_of
+from pytest_openclaw.stats.summary import summary_to_json
+from pytest_openclaw.suites.cells import tools_sha256
+from pytest_openclaw.suites.offered import read_tools
+from pytest_openclaw.util.errors import OpenClawError
+from pytest_openclaw.values.rows import call_of, to_row
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pytest_openclaw.runs.reading import Part
     from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.values.requests import CellKey
     from pytest_openclaw.values.rows import Record
+    from pytest_openclaw.values.tool_calls import Tool
+
+MOST_LISTED = 20
+_ONE_BLOCK = re.compile(r"\s*<(\w+)>\n?(.*?)\n?</\1>\s*", re.DOTALL)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `show`."""
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_run(parser)
     parser.add_argument("cell", nargs="?", metavar="CELL", help="one cell in full, such as P1")
     add_filters(parser)
 
 
-def run(arguments: argparse.Namespace) -> CommandResult:
-    """Show the run, or the cell."""
+def _run(arguments: argparse.Namespace) -> CommandResult:
     part = read_run(arguments, even_active=True)
     chosen = [record for record in part.records if is_chosen(record, arguments)]
     if arguments.cell is not None:
-        return _cell(part, part.rows[find_cell(chosen, arguments.cell, part.name).key].whole)
-    return _run(part, chosen)
+        return _show_cell(part, part.rows[find_cell(chosen, arguments.cell, part.name).key].whole)
+    return _show_run(part, chosen)
 
 
-def _run(part: Part, chosen: list[Record]) -> CommandResult:
-    from pytest_openclaw.reports.cells import render_cells
-    from pytest_openclaw.reports.terminal import render_terminal
-    from pytest_openclaw.runs.summaries import stored_summary, summary_of
-    from pytest_openclaw.stats.summary import summary_to_json
-
+def _show_run(part: Part, chosen: list[Record]) -> CommandResult:
     summary = summary_of(part)
     width = terminal_width()
     page = part.run.path / "summary.md"
@@ -78,11 +89,7 @@ def _run(part: Part, chosen: list[Record]) -> CommandResult:
     )
 
 
-def _cell(part: Part, record: Record) -> CommandResult:
-    from pytest_openclaw.features.showing import open_record
-    from pytest_openclaw.reports.cells import render_cell
-    from pytest_openclaw.values.rows import to_row
-
+def _show_cell(part: Part, record: Record) -> CommandResult:
     definition = dict(part.prompts.get((record.suite, record.prompt_id), {}))
     opened = open_record(record, definition)
     name = full_names(part.records)[record.key]
@@ -102,8 +109,6 @@ def _cell(part: Part, record: Record) -> CommandResult:
 
 
 def _as_json(record: Record, name: str) -> JsonObject:
-    from pytest_openclaw.reports.cells import verdict_of
-
     return {
         "cell": name,
         "suite": record.suite,
@@ -116,3 +121,106 @@ def _as_json(record: Record, name: str) -> JsonObject:
         "tool_outcome": record.tool_outcome,
         "e2e_ms": record.e2e_ms,
     }
+
+
+# --- the cell that a user names -------------------------------------------------------------------
+
+
+def find_cell(records: Sequence[Record], name: str, run: str) -> Record:
+    """Return the cell with a name as in pytest, or with a part of it that is enough.
+
+    Args:
+        records: to search.
+        name: such as `P1`, `P1[lab/m]`, `P1[lab/m]-r2`, with or without the suite and `::` before it.
+        run: the run, for the message.
+
+    Raises:
+        OpenClawError: none or several match; the message lists the candidates.
+
+    """
+    found = [record for record in records if name in _names(record)]
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        known = dict.fromkeys(short for record in records for short in (record.prompt_id, record.key.name))
+        near = get_close_matches(name, known, n=3)
+        hint = f"did you mean {' or '.join(near)}?" if near else f"`show {run}` lists them"
+        raise OpenClawError(f"{run} has no row of a cell {name}; {hint}")
+    names = full_names(records)
+    listed = [f"  {names[record.key]}" for record in found[:MOST_LISTED]]
+    if len(found) > MOST_LISTED:
+        listed.append(f"  and {len(found) - MOST_LISTED} more")
+    raise OpenClawError("\n".join([f"{name} may be one of {len(found)} cells; name one of them:", *listed]))
+
+
+def full_names(records: Sequence[Record]) -> dict[CellKey, str]:
+    """Return the cells' names as in pytest, with the suite if two suites have the same id."""
+    suites: dict[str, set[str]] = {}
+    repeated: set[tuple[str, str]] = set()
+    for record in records:
+        suites.setdefault(record.prompt_id, set()).add(record.suite)
+        if record.repeat > 1:
+            repeated.add((record.suite, record.prompt_id))
+    names = {}
+    for record in records:
+        twins = suites[record.prompt_id]
+        file = PurePosixPath(record.suite).name
+        is_enough = sum(PurePosixPath(suite).name == file for suite in twins) == 1
+        suite = f"{file if is_enough else record.suite}::" if len(twins) > 1 else ""
+        repeat = "-r1" if record.repeat == 1 and (record.suite, record.prompt_id) in repeated else ""
+        names[record.key] = f"{suite}{record.key.name}{repeat}"
+    return names
+
+
+def _names(record: Record) -> Iterator[str]:
+    target, repeat = f"[{record.target.label}]", f"-r{record.repeat}"
+    for before in ("", f"{record.suite}::", f"{PurePosixPath(record.suite).name}::"):
+        for prompt in dict.fromkeys((record.prompt_id, record.prompt_name)):
+            for place in ("", target):
+                yield f"{before}{prompt}{place}"
+                yield f"{before}{prompt}{place}{repeat}"
+
+
+# --- a row's texts --------------------------------------------------------------------------------
+
+
+def open_record(record: Record, definition: JsonObject) -> Opened:
+    """Return the parts of a row's texts.
+
+    Args:
+        record: the row.
+        definition: of its prompt in `config.json`; empty if there is none.
+
+    """
+    answer = strip_thinking(record.raw_output)
+    thinking = record.raw_output[: len(record.raw_output) - len(answer)]
+    single = _ONE_BLOCK.fullmatch(thinking)
+    tools = offered_tools(definition)
+    return Opened(
+        thinking=single[2] if single else thinking,
+        answer=answer,
+        calls=[_opened(call, tools) for call in record.tool_call_details],
+    )
+
+
+def offered_tools(definition: Mapping[str, Any]) -> tuple[Tool, ...] | None:
+    """Return the tools that a prompt offered; None if it offered none, or they have changed."""
+    if definition.get("tools") is None:
+        return None
+    try:
+        tools = read_tools(definition["tools"])
+    except ValueError:  # a name that is no longer in the catalog
+        return None
+    return tools if tools_sha256(tools) == definition.get("tools_sha256") else None
+
+
+def _opened(call: Mapping[str, Any], tools: tuple[Tool, ...] | None) -> JsonObject:
+    opened = {"name": call["name"], "arguments": call["arguments"], "problem": None, "told": None}
+    if tools is None:
+        return opened
+    made = dispatch(call_of(call), tools)
+    text = "\n".join([*([made.message] if made.message else []), *made.notes])
+    return {**opened, "problem": made.problem, "told": text or None}
+
+
+COMMANDS = (Command(name="show", help=__doc__, add_arguments=_add_arguments, run=_run),)

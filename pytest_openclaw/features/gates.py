@@ -1,22 +1,143 @@
-"""Applies gates and a baseline to a stored run, as if it had been measured with them."""
+"""Apply gates to a stored run, for example one that was merged from shards.
+
+Without gates on the command line, the run's own gates apply. Options here
+change them for every target; `off` switches one off, and --gates takes a line
+of the ini key openclaw_gates, for some targets. Each gate gets a line with its
+reason.
+
+With --write, summary.json and the run's reports (summary.md and others) are
+rewritten with gates and comparison; its rows are unchanged.
+
+Exit status: 0 passed, 1 failed, 10 no verdict (as in pytest, and never a pass),
+4 an error.
+
+Example:
+  pytest-openclaw gate last --min-pass-rate 0.9 --require-tier 1
+  pytest-openclaw gate last --require-safe
+  pytest-openclaw gate last --baseline main --fail-on regression
+  pytest-openclaw gate whole --gates "*qwen*: max-p95-ms=5000"
+
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING
+import argparse
+from dataclasses import asdict, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
+from pytest_openclaw.cli.project import plugins_of
+from pytest_openclaw.cli.result import (
+    Command,
+    CommandResult,
+    add_across,
+    add_rootdir,
+    add_run,
+    or_argument_error,
+    read_run,
+)
+from pytest_openclaw.options import OPTIONS
+from pytest_openclaw.reports.comparison import in_short, name_of, reasons_in_short
+from pytest_openclaw.runs.baseline import read_baseline
 from pytest_openclaw.runs.directory import RunDirectory
 from pytest_openclaw.runs.summaries import snapshots_of, stored_summary
-from pytest_openclaw.stats.run_comparison import Measured, compare_runs
-from pytest_openclaw.stats.summary import Budget, Summary, summarize_run, summary_to_json
-from pytest_openclaw.values.settings import looks_of
+from pytest_openclaw.session.settings import parse_gate, parse_gate_line
+from pytest_openclaw.stats.run_comparison import Measured, compare_runs, parse_across
+from pytest_openclaw.stats.summary import Budget, summarize_run, summary_to_json
+from pytest_openclaw.util.errors import OpenClawError
+from pytest_openclaw.util.signals import epoch_ms
+from pytest_openclaw.values.settings import GATE_OPTIONS, GATE_SWITCHES, Gates, firm_gates, looks_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterator
+    from pathlib import Path
 
     from pytest_openclaw.runs.reading import Part
-    from pytest_openclaw.runs.report_files import Plugins
-    from pytest_openclaw.values.settings import Gates
+    from pytest_openclaw.stats.summary import Summary
+
+STATUS = {"passed": 0, "failed": 1, "no_verdict": 10}
+_FOR_EXAMPLE = "for example --min-pass-rate 0.9, or --baseline RUN --fail-on regression"
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_run(parser)
+    fields = {option: field for field, option in GATE_OPTIONS.items()}
+    for option in OPTIONS:
+        if (field := fields.get(option.name)) is None:
+            continue
+        text = option.help.removeprefix("Gate: ").removesuffix(".")
+        shared: dict[str, Any] = {"dest": field, "default": argparse.SUPPRESS}
+        if field in GATE_SWITCHES:
+            parser.add_argument(f"--{option.name}", action="store_true", help=text, **shared)
+        else:
+            read, help_ = or_argument_error(partial(parse_gate, option.name)), f"{text}; or off"
+            parser.add_argument(f"--{option.name}", type=read, metavar=option.metavar, help=help_, **shared)
+    parser.add_argument(
+        "--gates",
+        action="append",
+        type=or_argument_error(parse_gate_line),
+        default=[],
+        metavar="LINE",
+        help='other gates for some targets, "GLOB: min-pass-rate=0.9 require-tier=off"; may be repeated',
+    )
+    parser.add_argument(
+        "--baseline", metavar="RUN", help="the run to compare with; last:5 are the newest five together"
+    )
+    add_across(parser)
+    parser.add_argument(
+        "--write", action="store_true", help="rewrite the run's summary and reports with the gates"
+    )
+    add_rootdir(parser, "with --write: the project's root folder, whose reports are written too")
+
+
+def _run(arguments: argparse.Namespace) -> CommandResult:
+    across = parse_across(arguments.across)
+    part = read_run(arguments)
+    gates = _gates(arguments, part)
+    named = arguments.baseline
+    baseline = read_baseline(named, arguments.runs_dir, besides=part.run.path) if named else None
+    summary = apply_gates(part, gates, baseline, across, now_ms=epoch_ms())
+    if not summary.gates:
+        globs = ", ".join(summary.unmatched_gates)
+        raise OpenClawError(f"{part.name}: no gate holds for any of its targets ({globs}); {_FOR_EXAMPLE}")
+    warnings = _write(part, summary, arguments.rootdir) if arguments.write else []
+    return CommandResult(
+        lines=[*_gate_lines(summary, part.run.path if arguments.write else None)],
+        data={
+            "run": part.name,
+            "verdict": summary.verdict,
+            "gates": [asdict(gate) for gate in summary.gates],
+            "unmatched_gates": list(summary.unmatched_gates),
+            "comparison": summary.comparison and asdict(summary.comparison),
+            "wrote": arguments.write,
+            "notes": part.shortcomings,
+        },
+        status=STATUS[summary.verdict],
+        warnings=[*part.shortcomings, *warnings],
+    )
+
+
+def _gates(arguments: argparse.Namespace, part: Part) -> Gates:
+    """Return the run's own gates, changed by the options.
+
+    Raises:
+        OpenClawError: there are none.
+
+    """
+    given = {name: getattr(arguments, name) for name in GATE_OPTIONS if hasattr(arguments, name)}
+    own = part.gates or Gates()
+    own = replace(own, by_target=(*own.by_target, *arguments.gates))
+    gates = firm_gates(own, Gates(**given), {GATE_OPTIONS[name] for name in given})
+    unset = Gates()
+    is_set = any(replace(one, conclusive=False, by_target=()) != unset for one in gates.all_there_are)
+    if not is_set and part.gates is None:
+        raise OpenClawError(f"{part.name}: its parts had different gates; name what counts, {_FOR_EXAMPLE}")
+    if not is_set:
+        raise OpenClawError(f"{part.name}: it has no gate of its own; name one, {_FOR_EXAMPLE}")
+    compared = [one.fail_on for one in gates.all_there_are if one.fail_on]
+    if compared and not arguments.baseline:
+        raise OpenClawError(f"--fail-on {compared[0]} needs the run to compare with: --baseline RUN, or last")
+    return gates
 
 
 def apply_gates(
@@ -62,14 +183,30 @@ def apply_gates(
     return replace(summary, budget=Budget(**written["budget"])) if written.get("budget") else summary
 
 
-def write_gated(part: Part, summary: Summary, plugins: Plugins) -> None:
-    """Rewrite summary and reports of a run; its rows and its config are unchanged.
-
-    Raises:
-        OpenClawError: a run is writing there now.
-        OSError: it cannot be written.
-
-    """
+def _write(part: Part, summary: Summary, root: Path) -> list[str]:
+    """Rewrite summary and reports of a run, not its rows and its config; return warnings about plugins."""
+    plugins, warnings = plugins_of(root)
     with RunDirectory.reopen(part.run.path) as directory:
         directory.write_json("summary.json", summary_to_json(summary))
         plugins.write_reports(directory, summary)
+    return [*warnings, *plugins.complaints]
+
+
+def _gate_lines(summary: Summary, wrote: Path | None) -> Iterator[str]:
+    words = {"passed": "passed", "failed": "FAILED", "no_verdict": "NO VERDICT"}
+    for gate in summary.gates:
+        yield f"{words[gate.ruling]:<11} {gate.asked}, {gate.target}: {gate.reason}"
+    for glob in summary.unmatched_gates:
+        yield f"no target   {glob} fits none of this run"
+    if compared := summary.comparison:
+        for one in compared.targets:
+            yield f"compared    {name_of(one)} with {compared.baseline}: {one.verdicts.word}; {in_short(one)}"
+        if apart := reasons_in_short(compared):
+            yield f"set aside   {apart}"
+    if wrote:
+        yield f"wrote       {wrote / 'summary.md'}"
+    yield ""
+    yield summary.verdict.replace("_", " ")
+
+
+COMMANDS = (Command(name="gate", help=__doc__, add_arguments=_add_arguments, run=_run),)

@@ -1,16 +1,21 @@
-"""Checks what merged runs must have in common, and notes what they may differ in.
+"""Join runs into one: shards of CI jobs, several machines, parts of a matrix.
 
-Computes a common order of items that several runs list in part.
+Rows are copied byte for byte; summary, tiers and gates are computed as in a
+single run. The order of the runs does not matter. Runs that did not measure the
+same thing are refused: another prompt or validator under one id, or another
+setting that shapes a request. Warnings list unfinished runs, models that were
+not served alike, and different addresses.
 
-Joins the `config.json` and `inventory.json` of several runs into those of the merged run.
+Reports of your own (pytest_openclaw_reports in conftest.py or an installed
+plugin) are written too, if the project can be loaded.
 
-The top level has the values on which all parts agree, null where they differ; `parts` has the values of each
-measured run, also if it is part of a run that was merged before.
+Shards of --openclaw-shard must be complete, unless --allow-missing is given.
 
-Merges several runs into one, as if a single run had measured everything; in any order.
+Example:
+  pytest benchmarks/ --openclaw-shard=1/2 --openclaw-run-id=shard-1
+  pytest benchmarks/ --openclaw-shard=2/2 --openclaw-run-id=shard-2
+  pytest-openclaw merge "shard-*" --into whole
 
-A row is unchanged byte for byte, with the `run_id` of the run that measured it. `agreement.py` checks what
-the runs have in common, `joining.py` joins their `config.json` and `inventory.json`.
 """
 
 from __future__ import annotations
@@ -23,10 +28,23 @@ from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from pytest_openclaw.runs.reading import target_of
-from pytest_openclaw.runs.summaries import NewRun
+from pytest_openclaw.cli.project import plugins_of
+from pytest_openclaw.cli.result import (
+    Command,
+    CommandResult,
+    add_rootdir,
+    add_runs_dir,
+    new_run_path,
+    run_paths,
+    terminal_width,
+)
+from pytest_openclaw.reports.terminal import render_terminal
+from pytest_openclaw.runs.reading import RowIndex, read_part, target_of
+from pytest_openclaw.runs.summaries import NewRun, write_run
+from pytest_openclaw.stats.summary import summary_to_json
 from pytest_openclaw.util.errors import OpenClawError
-from pytest_openclaw.util.text import first_few
+from pytest_openclaw.util.signals import epoch_ms
+from pytest_openclaw.util.text import counted, first_few
 from pytest_openclaw.values.requests import CellKey
 from pytest_openclaw.values.settings import (
     IDENTITY,
@@ -40,6 +58,7 @@ from pytest_openclaw.values.settings import (
 )
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
     from pytest_openclaw.runs.reading import IndexedRow, Part, PromptKey
@@ -48,6 +67,55 @@ if TYPE_CHECKING:
 
 
 MAX_SHOWN = 5
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("runs", nargs="+", metavar="RUN", help="a run's directory, its id, last, or a glob")
+    parser.add_argument("--into", required=True, metavar="RUN", help="the new run: its directory or its id")
+    parser.add_argument(
+        "--prefer",
+        choices=("newest", "oldest"),
+        help="which row to keep if a cell has different ones; without it they are refused",
+    )
+    parser.add_argument(
+        "--allow-missing", action="store_true", help="merge shards even if some of 1/N to N/N are missing"
+    )
+    add_rootdir(parser, "the project's root folder, whose conftest.py may add reports (as pytest finds it)")
+    add_runs_dir(parser)
+
+
+def _run(arguments: argparse.Namespace) -> CommandResult:
+    into = new_run_path(arguments.into, arguments.runs_dir)
+    paths = [path for name in arguments.runs for path in run_paths(name, arguments.runs_dir)]
+    index = RowIndex()
+    parts = [read_part(path, index=index) for path in paths]
+    merged = merge_parts(parts, arguments.prefer, allow_missing=arguments.allow_missing)
+    runs: list[JsonObject] = [
+        {"path": part.name, "run_id": part.run.run_id, "n_cells": part.n_cells, "n_rows": part.n_rows}
+        for part in parts
+    ]
+    del parts  # the keys of all their cells, which take a quarter of the memory
+    now_ms = epoch_ms()
+    plugins, warnings = plugins_of(arguments.rootdir)
+    written = write_run(merged.new, into.parent, into.name, exactly=True, now_ms=now_ms, plugins=plugins)
+    summary = written.summary
+    n_runs, n_targets = counted(len(runs), "run"), counted(len(summary.groups), "target")
+    head = f"merged {n_runs}: {summary.n_rows} of {counted(summary.n_cells, 'cell')}, {n_targets}"
+    return CommandResult(
+        lines=[
+            head,
+            *(f"note: {note}" for note in merged.notes),
+            "",
+            *render_terminal(summary, str(written.path / "summary.md"), width=terminal_width()),
+        ],
+        data={
+            "into": str(written.path),
+            "runs": runs,
+            "notes": list(merged.notes),
+            "summary": summary_to_json(summary),
+        },
+        warnings=[*warnings, *plugins.complaints],
+    )
 
 
 def check_agreement(parts: Sequence[Part]) -> None:
@@ -453,3 +521,6 @@ def _cells_of(part: Part, target: Target) -> set[CellKey]:
         for (suite, prompt_id), n_repeats in part.n_repeats_by_prompt.items()
         for repeat in range(1, n_repeats + 1)
     }
+
+
+COMMANDS = (Command(name="merge", help=__doc__, add_arguments=_add_arguments, run=_run),)

@@ -1,10 +1,21 @@
-"""Judges stored replies by the current validators, without a call; measurements are unchanged.
+"""Judge a run again: the current validators on its replies, without a call.
 
-A row contains everything that was judged: `raw_output` with its thinking, `tool_call_details`,
-`finish_reason`, and for a scripted exchange the `turns`, whose calls are played again in the prompt's world.
-A row that lacks any of it (`KEPT`) keeps its verdict.
+The prompts are read from the suite files again, so you can fix a validator and
+see what changes. The result is a new run; the old one is unchanged. A row keeps
+its verdict if its reply is incomplete (cut at 64 KiB, a secret removed) or if a
+Python test has judged it; faults stay faults. If a suite or a prompt was
+removed, or asks something else now, the definition in config.json is used; the
+same applies to suites outside the project and among the runs.
 
-The rules by which a stored run is rescored: the current ones from its suite files.
+Your own validators come from conftest.py and installed plugins, as in a pytest
+session: its ini file and the conftest.py of the root folder and of the suites'
+folders are loaded; no test is collected or run. Their reports are written too,
+and pytest_openclaw_record is called with rows that change.
+
+Example:
+  pytest-openclaw rescore 20260213_235930
+  pytest-openclaw rescore last --rootdir ~/assistant --into fixed
+
 """
 
 from __future__ import annotations
@@ -15,15 +26,28 @@ from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
+from pytest_openclaw import __version__
 from pytest_openclaw.asking.clipping import clipped, unjudged
+from pytest_openclaw.cli.project import load_project
+from pytest_openclaw.cli.result import (
+    Command,
+    CommandResult,
+    add_rootdir,
+    add_run,
+    new_run_path,
+    read_run,
+    terminal_width,
+)
 from pytest_openclaw.judging.judge import JUDGED, conclude, judge, judge_done, prepare
 from pytest_openclaw.judging.tool_outcomes import tool_demand_of
 from pytest_openclaw.reports.cells import verdict_of
+from pytest_openclaw.reports.terminal import render_terminal
 from pytest_openclaw.runs.directory import SURFACE
 from pytest_openclaw.runs.reading import StoredRow, is_python
 from pytest_openclaw.runs.report_files import Plugins
 from pytest_openclaw.runs.rows import of_judgment
-from pytest_openclaw.runs.summaries import NewRun
+from pytest_openclaw.runs.summaries import NewRun, write_run
+from pytest_openclaw.stats.summary import summary_to_json
 from pytest_openclaw.suites import definition as definition_of
 from pytest_openclaw.suites import known_failure_of, load_suite
 from pytest_openclaw.suites.offered import catalogue_of, on_surface
@@ -31,7 +55,8 @@ from pytest_openclaw.suites.prompt import read_prompt
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.json_text import line_of
 from pytest_openclaw.util.redact import HIDDEN
-from pytest_openclaw.util.text import valid_value
+from pytest_openclaw.util.signals import epoch_ms
+from pytest_openclaw.util.text import counted, valid_value
 from pytest_openclaw.values import faults
 from pytest_openclaw.values.replies import ANSWER, THINKING, Reply, Timing, Turn, Verdict
 from pytest_openclaw.values.requests import LISTED
@@ -39,6 +64,7 @@ from pytest_openclaw.values.rows import call_of, to_row
 from pytest_openclaw.values.settings import Gates
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
@@ -63,6 +89,88 @@ KEPT: Mapping[Kept, str] = {
 MOST_READINGS = 8
 """A limit, because a reply of nothing but such tags could be split in thousands of ways."""
 _OLD_ANSWERS = frozenset({"refusal", "content_filter"})
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_run(parser)
+    parser.add_argument(
+        "--into", metavar="RUN", help="the new run: its directory or its id (RUN-rescored, beside it)"
+    )
+    add_rootdir(
+        parser, "the project's root folder, to which the rows' suites are relative (as pytest finds it)"
+    )
+
+
+def _run(arguments: argparse.Namespace) -> CommandResult:
+    into = new_run_path(arguments.into, arguments.runs_dir) if arguments.into else None
+    part = read_run(arguments)
+    root = arguments.rootdir.resolve(strict=True)
+    project = load_project(root, suite_files(part, root))
+    rules, plugins = todays_rules(part, root, project.validators), project.plugins
+    rescored = rescore_part(part, rules, version=__version__, plugins=plugins)
+    beside = into or part.run.path.with_name(f"{part.run.run_id}-rescored")
+    now_ms = epoch_ms()
+    written = write_run(
+        rescored.new, beside.parent, beside.name, exactly=into is not None, now_ms=now_ms, plugins=plugins
+    )
+    return CommandResult(
+        lines=[
+            *_change_lines(part.name, rescored),
+            "",
+            *render_terminal(written.summary, str(written.path / "summary.md"), width=terminal_width()),
+        ],
+        data={
+            "into": str(written.path),
+            "run": part.name,
+            "n_rows": len(rescored.new.rows),
+            "changed": [_as_json(change) for change in rescored.changes],
+            "kept": dict(rescored.kept),
+            "n_faults": rescored.n_faults,
+            "notes": list(rescored.notes),
+            "summary": summary_to_json(written.summary),
+        },
+        warnings=plugins.complaints,
+    )
+
+
+def _change_lines(name: str, rescored: Rescored) -> Iterator[str]:
+    flips = [change for change in rescored.changes if change.flipped]
+    others = len(rescored.changes) - len(flips)
+    n_rows, n_flips = counted(len(rescored.new.rows), "row"), counted(len(flips), "verdict")
+    more = f", {counted(others, 'other row')} changed besides" if others else ""
+    yield f"rescored {n_rows} of {name}: {n_flips} changed{more}"
+    for reason, n in sorted(rescored.kept.items()):
+        yield f"note: {_rows_keep(n, 'verdict')}: {KEPT[reason]}"
+    if rescored.n_faults:
+        yield f"note: {_rows_keep(rescored.n_faults, 'fault')}: there is no reply to judge"
+    yield from (f"note: {note}" for note in rescored.notes)
+    for change in flips:
+        before, after = change.verdicts
+        record = change.after
+        why = record.violation or record.fault_message
+        words = [f"{before} -> {after}", record.target.label, f"{record.suite}::{record.prompt_id}"]
+        yield f"  {'  '.join(words)}{f'  {why}' if why else ''}"
+
+
+def _rows_keep(n: int, what: str) -> str:
+    return f"1 row keeps its {what}" if n == 1 else f"{n} rows keep their {what}"
+
+
+def _as_json(change: Change) -> JsonObject:
+    before, after = change.verdicts
+    record = change.after
+    return {
+        "suite": record.suite,
+        "prompt_id": record.prompt_id,
+        "provider": record.provider,
+        "model": record.model,
+        "thinking_level": record.thinking_level,
+        "repeat": record.repeat,
+        "before": before,
+        "after": after,
+        "violation": record.violation,
+        "fault_message": record.fault_message,
+    }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -453,3 +561,6 @@ def _as_defined_then(part: Part, definition: JsonObject, registry: Registry) -> 
         where = f"{part.run.path / 'config.json'}: prompt {definition['id']}"
         raise OpenClawError("\n".join(f"{where}: {complaint}" for complaint in complaints))
     return prompt
+
+
+COMMANDS = (Command(name="rescore", help=__doc__, add_arguments=_add_arguments, run=_run),)

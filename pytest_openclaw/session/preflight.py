@@ -170,7 +170,7 @@ def load_baseline(settings: Settings, resumed: Path | None) -> Measured | None:
             what = f"{why}name the run to compare with: --openclaw-baseline=RUN"
             raise pytest.UsageError(f"--openclaw-fail-on={compared[0]}: {what}")
         return None
-    from pytest_openclaw.features.baseline import read_baseline
+    from pytest_openclaw.runs.baseline import read_baseline
     from pytest_openclaw.values.settings import LAST
 
     try:

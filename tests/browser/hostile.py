@@ -10,7 +10,7 @@ from pytest_openclaw.util.json_types import JsonObject
 from pytest_openclaw.values.requests import Target
 from pytest_openclaw.values.rows import Record
 from tests.unit.reports.summaries import record
-from tests.unit.stored.stored_runs import definition, store
+from tests.unit.runs.stored_runs import definition, store
 
 TEXTS = {
     "script": "<script>window.pwned = 1</script>",

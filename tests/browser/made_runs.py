@@ -23,7 +23,7 @@ from pytest_openclaw.values.prompts import Prompt
 from pytest_openclaw.values.requests import Target
 from pytest_openclaw.values.rows import Record
 from pytest_openclaw.values.tool_calls import ToolCall
-from tests.unit.stored.stored_runs import store
+from tests.unit.runs.stored_runs import store
 
 ROOT = Path(__file__).parents[2]
 SUITES = ("core", "tools", "native", "agentic", "pressure", "safety")

@@ -8,7 +8,7 @@ import pytest
 
 from tests.browser.conftest import Opener, reported
 from tests.unit.reports.summaries import record
-from tests.unit.stored.stored_runs import definition, store
+from tests.unit.runs.stored_runs import definition, store
 
 pytestmark = pytest.mark.nightly
 

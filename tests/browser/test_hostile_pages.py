@@ -11,7 +11,7 @@ import pytest
 from tests.browser.conftest import Opener, reported
 from tests.browser.hostile import LONG_LINE, TEXTS, hostile_run, spelled
 from tests.unit.reports.summaries import record
-from tests.unit.stored.stored_runs import definition, store
+from tests.unit.runs.stored_runs import definition, store
 
 if TYPE_CHECKING:
     from playwright.sync_api import BrowserContext, Locator, Page

@@ -15,7 +15,7 @@ from pytest_openclaw.values.rows import Record
 from tests.browser.conftest import Opener, reported
 from tests.browser.made_runs import make_run, prompts_of
 from tests.unit.reports.summaries import fault, record
-from tests.unit.stored.stored_runs import A, definition, store
+from tests.unit.runs.stored_runs import A, definition, store
 
 
 def expect(locator: Any) -> Any:

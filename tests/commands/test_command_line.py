@@ -9,6 +9,7 @@ import shlex
 import subprocess
 import sys
 from argparse import Namespace
+from importlib import import_module
 from importlib.metadata import entry_points, version
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from typing import Any
 import pytest
 
 from pytest_openclaw import cli
-from pytest_openclaw.cli import COMMANDS, load_command, main
+from pytest_openclaw.cli import command_modules, load_command, main
 from pytest_openclaw.judging.registry import BUILTIN as VALIDATORS
 from pytest_openclaw.openclaw.catalog import load_catalogue
 from pytest_openclaw.providers import BUILTIN as PROVIDERS
@@ -24,9 +25,11 @@ from pytest_openclaw.suites import load_suite
 from pytest_openclaw.suites.offered import read_tools
 from pytest_openclaw.values.requests import Target
 from tests.test_readme import REGISTRY
-from tests.unit.stored.stored_runs import A, B, definition, files_of, load, row, store
+from tests.unit.runs.stored_runs import A, B, definition, files_of, load, row, store
 
 pytestmark = pytest.mark.newest
+
+COMMANDS = tuple(command_modules())
 
 
 @pytest.fixture
@@ -79,21 +82,23 @@ def test_help_teaches_with_an_example(
 @pytest.mark.parametrize("name", COMMANDS)
 def test_an_example_can_be_parsed(name: str) -> None:
     """Every example in the help uses valid arguments."""
-    text = load_command(name).__doc__ or ""
+    text = load_command(name).help
     examples = [shlex.split(line)[1:] for line in text.splitlines() if line.startswith("  pytest-openclaw")]
 
-    parsed = [cli._parsers()[0].parse_args(words) for words in examples]
+    parsed = [cli.build_parser()[0].parse_args(words) for words in examples]
 
     assert parsed
     assert all(one.command == name for one in parsed)
 
 
-def test_every_command_is_in_the_table() -> None:
-    """A module with a `run` function is a command; no other module is."""
-    folder = Path(cli.__file__).parent
-    modules = [path.stem for path in folder.glob("*.py") if "\ndef run(" in path.read_text("utf-8")]
+def test_every_command_is_in_a_table() -> None:
+    """Each module names in its table exactly the commands that it has."""
+    modules = {import_module(module) for module in command_modules().values()}
+    package = Path(cli.__file__).parent.parent
+    files = [*package.glob("cli/*.py"), *package.glob("features/**/*.py")]
 
-    assert sorted(modules) == sorted(name.replace("-", "_") for name in COMMANDS)
+    assert sorted(command.name for module in modules for command in module.COMMANDS) == sorted(COMMANDS)
+    assert sum("\nCOMMANDS = (" in path.read_text("utf-8") for path in files) == len(modules)
 
 
 def test_the_console_script_is_installed() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pytest_openclaw.cli import main
-from tests.unit.stored.stored_runs import A, B, files_of, row, store
+from tests.unit.runs.stored_runs import A, B, files_of, row, store
 
 
 @pytest.fixture

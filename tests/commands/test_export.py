@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_openclaw.cli import main
-from pytest_openclaw.cli.export import flat, guard, render_csv
+from pytest_openclaw.features.export import render_csv
 from pytest_openclaw.values.rows import load_schema
-from tests.unit.stored.stored_runs import A, B, load, row, store
+from tests.unit.runs.stored_runs import A, B, load, row, store
 
 MISS: dict[str, Any] = {"objective_pass": False, "violation": "no"}
 FORMULA = '=HYPERLINK("http://x","y")'
@@ -126,23 +126,24 @@ def test_filters_choose_rows(runs: Path, words: list[str], prompts: list[str]) -
 )
 def test_no_text_becomes_a_formula(text: str) -> None:
     """Such a text gets a leading ', which can be removed again."""
-    assert guard(text) == f"'{text}"
-    assert flat(text) == f"'{text}"
-    assert flat(text, guarded=False) == text
-
-
-@pytest.mark.parametrize("text", ["", "yes", "a = b", "1-2", "(=1)", "{}", "é", '"=1"', "  yes"])
-def test_other_texts_stay(text: str) -> None:
-    """Text that no spreadsheet computes is left unchanged."""
-    assert guard(text) == text
+    assert (_cell(text), _cell(text, guarded=False)) == (f"'{text}", text)
 
 
 @pytest.mark.parametrize(
-    ("value", "text"), [(-5, "-5"), (1.5, "1.5"), (True, "true"), (None, ""), ([], "[]")]
+    ("value", "text"),
+    [
+        *((text, text) for text in ("", "yes", "a = b", "1-2", "(=1)", "{}", "é", '"=1"', "  yes")),
+        *((-5, "-5"), (1.5, "1.5"), (True, "true"), (None, ""), ([], "[]")),
+    ],
 )
-def test_what_is_no_text_needs_no_guard(value: Any, text: str) -> None:
-    """A negative number is written as a number."""
-    assert flat(value) == text
+def test_other_values_stay(value: Any, text: str) -> None:
+    """Text that no spreadsheet computes is unchanged, and a negative number is written as a number."""
+    assert _cell(value) == text
+
+
+def _cell(value: Any, *, guarded: bool = True) -> str:
+    (found,) = _read("".join(render_csv([{"a": value, "b": 1}], ["a", "b"], guarded=guarded)))
+    return found["a"]
 
 
 @given(texts=st.lists(st.text(), min_size=1))

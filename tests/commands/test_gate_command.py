@@ -14,7 +14,7 @@ from pytest_openclaw.cli import main
 from pytest_openclaw.runs.directory import RunDirectory
 from pytest_openclaw.values.settings import GateLine, Gates
 from tests.plugin.conftest import validator_of
-from tests.unit.stored.stored_runs import A, B, files_of, load, row, store
+from tests.unit.runs.stored_runs import A, B, files_of, load, row, store
 
 UNAVAILABLE = {
     "availability_status": "skipped_unavailable",

@@ -16,7 +16,7 @@ from pytest_openclaw.features import history as reading
 from pytest_openclaw.runs.directory import RunDirectory
 from pytest_openclaw.values.requests import Target
 from pytest_openclaw.values.rows import Record
-from tests.unit.stored.stored_runs import A, B, definition, row, store
+from tests.unit.runs.stored_runs import A, B, definition, row, store
 
 DAY = 86_400_000
 MISS: dict[str, Any] = {"objective_pass": False, "violation": "no"}

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.cli import main, settle
+from pytest_openclaw.cli import main
+from pytest_openclaw.cli.project import settle
 from pytest_openclaw.providers.llama_cpp import weights
 from pytest_openclaw.suites import load_suite
 from tests.test_readme import REGISTRY

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pytest_openclaw.cli import main
-from tests.unit.stored.stored_runs import A, row, store
+from tests.unit.runs.stored_runs import A, row, store
 
 
 @pytest.fixture

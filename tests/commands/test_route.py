@@ -13,8 +13,8 @@ from pytest_openclaw.cli import main
 from pytest_openclaw.values.rows import Record
 from tests.commands.routed_runs import ABLE, MIDDLING, roles_of, store_run, three_tiers
 from tests.unit.reports.summaries import fault, pressed, tool_cells
+from tests.unit.runs.stored_runs import SUITE, files_of, row
 from tests.unit.stats.routes import rows_of
-from tests.unit.stored.stored_runs import SUITE, files_of, row
 
 KEY = "sk-live-4242424242424242"
 

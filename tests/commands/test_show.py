@@ -12,7 +12,7 @@ from pytest_openclaw.cli import main
 from pytest_openclaw.reports.cells import Opened, render_cell
 from pytest_openclaw.runs.directory import RunDirectory
 from pytest_openclaw.values.requests import Target
-from tests.unit.stored.stored_runs import SUITE, A, B, definition, files_of, load, row, store
+from tests.unit.runs.stored_runs import SUITE, A, B, definition, files_of, load, row, store
 
 OTHER = "benchmarks/prompts_y.toml"
 MISS: dict[str, Any] = {"objective_pass": False, "violation": "5 words, at most 4 allowed"}

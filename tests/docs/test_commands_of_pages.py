@@ -16,7 +16,7 @@ from pytest_openclaw.values.requests import Target
 from tests.docs.pages import commands_of
 from tests.docs.test_pages import FOLLOWED, NAMED, PAGES, ROOT
 from tests.unit.reports.summaries import record
-from tests.unit.stored.stored_runs import store
+from tests.unit.runs.stored_runs import store
 
 pytestmark = pytest.mark.newest
 

@@ -136,9 +136,9 @@ def test_a_command_that_is_not_run_is_well_formed(
         assert status == 0, shown
         assert re.search(r"prompts_a\.toml::P[12]\[", shown)
     elif words[:3] == ["python", "-m", "pytest_openclaw"]:
-        cli._parsers()[0].parse_args(words[3:])
+        cli.build_parser()[0].parse_args(words[3:])
     elif program == "pytest-openclaw":
-        cli._parsers()[0].parse_args(rest)
+        cli.build_parser()[0].parse_args(rest)
     elif program == "pip":
         assert rest[0] == "install"
         extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"][

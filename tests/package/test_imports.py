@@ -25,10 +25,10 @@ MAP = (
     "plugin",
     "hookspecs",
     "__init__",
+    "features",  # the core imports none of them; the command line loads them by name
     "cli",
     "session",
     "options",  # a file at the top, so that a session without benchmarks loads no folder
-    "features",
     "runs",
     "asking",
     "reports",

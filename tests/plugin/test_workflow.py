@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import yaml
 
-from pytest_openclaw.cli import _parsers
+from pytest_openclaw.cli import build_parser
 from pytest_openclaw.options import OPTIONS
 from tests.conftest import NO_OTHER_PLUGINS, require_engine
 from tests.e2e.sessions import KEPT
@@ -484,7 +484,7 @@ def test_the_page_shows_commands_and_options_that_exist() -> None:
     page = (ROOT / "docs/how-to/ci.md").read_text("utf-8")
     shown = re.findall(r"^\$ pytest-openclaw (.*)", page, re.MULTILINE)
 
-    assert [_parsers()[0].parse_args(shlex.split(words)).command for words in shown] == [
+    assert [build_parser()[0].parse_args(shlex.split(words)).command for words in shown] == [
         "init",
         "merge",
         "compare",

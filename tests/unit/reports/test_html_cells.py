@@ -22,7 +22,7 @@ from pytest_openclaw.reports.html.pieces import Shown, TextPool
 from pytest_openclaw.values.rows import Record
 from pytest_openclaw.values.tool_calls import Dispatched, ToolCall
 from tests.unit.reports.summaries import TARGET, fault, missed, record
-from tests.unit.stored.stored_runs import definition
+from tests.unit.runs.stored_runs import definition
 
 SILENCE: dict[str, Any] = {"success": False, "objective_pass": None, "failure_type": "empty_response"}
 

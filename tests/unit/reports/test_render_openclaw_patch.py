@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.reports.openclaw_patch import (
+from pytest_openclaw.features.routing.patch import (
     Origin,
     Patch,
     check_command,

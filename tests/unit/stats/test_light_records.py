@@ -9,7 +9,7 @@ import pytest
 from pytest_openclaw.runs.reading import LEFT_OUT, LightRecords, without_texts
 from pytest_openclaw.stats.significance import PER_KIND, sample_of
 from pytest_openclaw.values.rows import Record
-from tests.unit.stored.stored_runs import A, B, row
+from tests.unit.runs.stored_runs import A, B, row
 
 
 def test_texts_are_left_out_and_turns_are_bare() -> None:

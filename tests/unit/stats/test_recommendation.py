@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_openclaw.features.routing.patch import patch_of
 from pytest_openclaw.reports.comment import render_comment
 from pytest_openclaw.reports.html.targets import targets_section
 from pytest_openclaw.reports.markdown import render_markdown
-from pytest_openclaw.reports.openclaw_patch import patch_of
 from pytest_openclaw.reports.terminal import render_terminal
 from pytest_openclaw.stats.groups import Group
 from pytest_openclaw.stats.pressure import Load

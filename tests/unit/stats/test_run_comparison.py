@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.features.baseline import find_baseline, read_baseline, read_measured
+from pytest_openclaw.runs.baseline import find_baseline, read_baseline, read_measured
 from pytest_openclaw.runs.directory import RunDirectory
 from pytest_openclaw.stats.comparison import ComparedRuns
 from pytest_openclaw.stats.run_comparison import Measured, compare_runs, named_targets, parse_across
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.values.requests import Target
 from tests.unit.reports.summaries import missed
-from tests.unit.stored.stored_runs import SUITE, A, B, definition, row, store
+from tests.unit.runs.stored_runs import SUITE, A, B, definition, row, store
 
 ROWS = [row(A, f"P{n}", raw_output="x" * 100) for n in (1, 2)]
 LAB = {"kind": "ollama_openai", "base_url": "http://127.0.0.1:1/v1"}

@@ -23,6 +23,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.cli.result import (
+    Command,
     CommandResult,
     add_across,
     add_runs_dir,
@@ -30,16 +31,21 @@ from pytest_openclaw.cli.result import (
     run_path,
     terminal_width,
 )
+from pytest_openclaw.reports.comparison import render_comparison
+from pytest_openclaw.runs.baseline import POOL, read_baseline, read_measured
 from pytest_openclaw.session.settings import fail_on
+from pytest_openclaw.stats.gates import overall
+from pytest_openclaw.stats.run_comparison import compare_runs, named_targets, parse_across
+from pytest_openclaw.stats.summary import summarize_run
+from pytest_openclaw.values.settings import Gates, looks_of
 
 if TYPE_CHECKING:
     import argparse
 
-FAILED = 1
+STATUS = {"failed": 1, "no_verdict": 10}
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `compare`."""
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "base", metavar="BASE", help="the baseline: its directory, its id, last, or last:5 for five"
     )
@@ -60,15 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_runs_dir(parser)
 
 
-def run(arguments: argparse.Namespace) -> CommandResult:
-    """Compare, and show everything."""
-    from pytest_openclaw.features.baseline import POOL, read_baseline, read_measured
-    from pytest_openclaw.reports.comparison import render_comparison
-    from pytest_openclaw.stats.gates import overall
-    from pytest_openclaw.stats.run_comparison import compare_runs, named_targets, parse_across
-    from pytest_openclaw.stats.summary import summarize_run
-    from pytest_openclaw.values.settings import Gates, looks_of
-
+def _run(arguments: argparse.Namespace) -> CommandResult:
     across = parse_across(arguments.across)
     candidate_path = run_path(arguments.candidate, arguments.runs_dir)
     candidate = read_measured(candidate_path)
@@ -89,24 +87,22 @@ def run(arguments: argparse.Namespace) -> CommandResult:
         looks=looks_of(candidate.config),
         comparison=compared,
     )
-    status = {"failed": FAILED, "no_verdict": 10}.get(overall(summary.gates), 0)
     return CommandResult(
         lines=[
             f"{base.run_id} -> {candidate.run_id}",
             "",
             *render_comparison(compared, terminal_width()),
-            *(
-                f"gate {gate.ruling.replace('_', ' ')}: {gate.target}: {gate.reason}"
-                for gate in summary.gates
-            ),
+            *(f"gate {one.ruling.replace('_', ' ')}: {one.target}: {one.reason}" for one in summary.gates),
         ],
         data={
             **asdict(compared),
             "candidate": candidate.run_id,
             "gates": [
-                {"target": gate.target, "ruling": gate.ruling, "reason": gate.reason}
-                for gate in summary.gates
+                {"target": one.target, "ruling": one.ruling, "reason": one.reason} for one in summary.gates
             ],
         },
-        status=status,
+        status=STATUS.get(overall(summary.gates), 0),
     )
+
+
+COMMANDS = (Command(name="compare", help=__doc__, add_arguments=_add_arguments, run=_run),)

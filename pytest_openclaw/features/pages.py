@@ -23,11 +23,13 @@ Example:
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from pytest_openclaw.cli.result import (
+    Command,
     CommandResult,
     add_across,
     add_runs_dir,
@@ -35,6 +37,15 @@ from pytest_openclaw.cli.result import (
     run_path,
     write_over_ours,
 )
+from pytest_openclaw.cli.show import offered_tools
+from pytest_openclaw.reports.html import render_index, render_page
+from pytest_openclaw.reports.html.page import FIRST_WORDS
+from pytest_openclaw.reports.html.pieces import Shown, ShownBaseline, ShownRun
+from pytest_openclaw.runs.baseline import read_measured
+from pytest_openclaw.runs.reading import read_part
+from pytest_openclaw.runs.summaries import stored_summary, summary_of
+from pytest_openclaw.stats.run_comparison import compare_runs, parse_across
+from pytest_openclaw.stats.significance import sample_of
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.signals import epoch_ms
 from pytest_openclaw.util.text import counted
@@ -42,11 +53,16 @@ from pytest_openclaw.util.text import counted
 if TYPE_CHECKING:
     import argparse
 
+    from pytest_openclaw.runs.reading import IndexedRow, Part
+    from pytest_openclaw.stats.comparison import ComparedRuns
+
 FILE, INDEX = "report.html", "index.html"
+MOST_CELLS = 20_000
+"""Cells of a page; it has about a kilobyte of each, which a browser loads at once."""
+TORN = "The last line of the rows was torn when the run was killed, and is left out."
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `report`."""
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", nargs="?", metavar="RUN", help="the run's directory, its id, or last")
     parser.add_argument("--all", action="store_true", help=f"all runs of the folder, as {INDEX}")
     add_runs_dir(parser)
@@ -57,8 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(arguments: argparse.Namespace) -> CommandResult:
-    """Write the page."""
+def _run(arguments: argparse.Namespace) -> CommandResult:
     if arguments.all == (arguments.run is not None):
         raise OpenClawError("name a run (last is the newest one), or --all")
     return _all(arguments) if arguments.all else _one(arguments)
@@ -66,8 +81,6 @@ def run(arguments: argparse.Namespace) -> CommandResult:
 
 def _all(arguments: argparse.Namespace) -> CommandResult:
     from pytest_openclaw.features.history import read_history
-    from pytest_openclaw.reports.html import render_index
-    from pytest_openclaw.reports.html.page import FIRST_WORDS
 
     folder = arguments.runs_dir
     if arguments.baseline:
@@ -105,13 +118,6 @@ def _link(run: Path, index: Path) -> str:
 
 
 def _one(arguments: argparse.Namespace) -> CommandResult:
-    from pytest_openclaw.features.baseline import read_measured
-    from pytest_openclaw.features.showing import show_run
-    from pytest_openclaw.reports.html import render_page
-    from pytest_openclaw.reports.html.page import FIRST_WORDS
-    from pytest_openclaw.runs.reading import read_part
-    from pytest_openclaw.stats.run_comparison import compare_runs, parse_across
-
     part = read_run(arguments)
     baseline = read_part(run_path(arguments.baseline, arguments.runs_dir)) if arguments.baseline else None
     into = Path(arguments.into) if arguments.into else part.run.path / FILE
@@ -140,3 +146,58 @@ def _one(arguments: argparse.Namespace) -> CommandResult:
         },
         warnings=part.shortcomings,
     )
+
+
+def show_run(
+    part: Part, baseline: Part | None, *, now_ms: int, comparison: ComparedRuns | None = None
+) -> ShownRun:
+    """Return the run with its cells, and its figures computed from its rows.
+
+    Of a run with more than `MOST_CELLS` a sample is shown; all figures are those of the whole run.
+
+    Args:
+        part: the run.
+        baseline: an older run, whose rows are shown next to those of the same cells.
+        comparison: with that baseline; None shows the one in the run's summary, if any.
+        now_ms: for a run that was killed before it wrote its summary.
+
+    """
+    rows = part.rows_in_order
+    records = [row.record for row in rows]
+    written = stored_summary(part.run.path) or {}
+    summary = replace(summary_of(part, records), generated_at_ms=written.get("generated_at_ms", now_ms))
+    if comparison:
+        summary = replace(summary, comparison=comparison)
+    before = baseline.rows if baseline else {}
+    places = dict.fromkeys(sample_of(records, MOST_CELLS))
+    is_sample = len(places) < len(rows)
+    prompts = {(records[place].suite, records[place].prompt_id) for place in places}
+    definitions = {key: one for key, one in part.prompts.items() if key in prompts or not is_sample}
+    tools = {key: offered_tools(definition) for key, definition in definitions.items()}
+
+    def cell(row: IndexedRow) -> Shown:
+        record, older = row.whole, before.get(row.record.key)
+        known = tools.get((record.suite, record.prompt_id))
+        return Shown(record=record, tools=known, before=older.whole if older else None)
+
+    return ShownRun(
+        summary=summary,
+        cells=[cell(rows[place]) for place in places],
+        unshown=[
+            (record, before[record.key].record if record.key in before else None)
+            for place, record in enumerate(records)
+            if place not in places
+        ],
+        prompts=[*definitions.values()],
+        config=part.run.config,
+        inventory=part.run.inventory,
+        earlier=ShownBaseline(
+            run_id=baseline.run.run_id, gone=[key for key in before if key not in part.rows]
+        )
+        if baseline
+        else None,
+        notes=[TORN] if part.run.torn else [],
+    )
+
+
+COMMANDS = (Command(name="report", help=__doc__, add_arguments=_add_arguments, run=_run),)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.features.showing import OPENCLAW_PROVIDERS, check_overrides, ref_of
+from pytest_openclaw.features.routing import OPENCLAW_PROVIDERS, check_overrides, ref_of
 from pytest_openclaw.providers import BUILTIN
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.values.requests import OPENCLAW_ITSELF, Target

@@ -15,7 +15,7 @@ from pytest_openclaw.runs.reading import Part, read_part
 from pytest_openclaw.suites import definition as definition_of
 from pytest_openclaw.suites import parse_suite
 from pytest_openclaw.util.errors import OpenClawError, SuiteError
-from tests.unit.stored.stored_runs import SUITE, A, definition, row, store
+from tests.unit.runs.stored_runs import SUITE, A, definition, row, store
 
 REGISTRY = build_registry(("tests", validator) for validator in BUILTIN)
 THEN = {"type": "exact", "value": "then"}

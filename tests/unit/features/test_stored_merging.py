@@ -30,7 +30,7 @@ from pytest_openclaw.values.settings import GateLine, Gates
 from pytest_openclaw.values.tool_calls import Surface, surface_facts, surface_to_json
 from tests.searching import examples
 from tests.unit.reports.summaries import tool_cells
-from tests.unit.stored.stored_runs import SUITE, A, B, definition, files_of, load, row, store
+from tests.unit.runs.stored_runs import SUITE, A, B, definition, files_of, load, row, store
 
 NOW_MS = 1_800_000_000_000
 

@@ -36,7 +36,7 @@ from pytest_openclaw.values.rows import Record, from_row, to_row
 from pytest_openclaw.values.tool_calls import Tool, ToolCall
 from pytest_openclaw.values.worlds import World
 from tests.searching import examples
-from tests.unit.stored.stored_runs import A, definition, row, store
+from tests.unit.runs.stored_runs import A, definition, row, store
 
 ROOT = Path(__file__).parents[3]
 TARGET = Target(provider="lab", model="m")

@@ -20,27 +20,46 @@ Example:
 from __future__ import annotations
 
 import argparse
-from dataclasses import asdict
+import ipaddress
+import re
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
-from pytest_openclaw.cli.result import CommandResult, add_run, in_lines, read_run, write_over_ours
+from pytest_openclaw import __version__
+from pytest_openclaw.cli.result import Command, CommandResult, add_run, in_lines, read_run, write_over_ours
+from pytest_openclaw.features.routing.patch import (
+    FIRST_WORDS,
+    RELEASE,
+    Origin,
+    check_command,
+    render_choice,
+    render_fit,
+    render_patch,
+)
+from pytest_openclaw.providers.address import is_loopback
+from pytest_openclaw.reports.targets import ABLE, render_best
+from pytest_openclaw.runs.summaries import summary_of
+from pytest_openclaw.stats.groups import group_records
+from pytest_openclaw.stats.routing import Candidate, plan_routes
 from pytest_openclaw.util.errors import OpenClawError
+from pytest_openclaw.values.requests import OPENCLAW_ITSELF, most_realistic
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from pytest_openclaw.runs.reading import Part
     from pytest_openclaw.stats.groups import Group
-    from pytest_openclaw.stats.routing import Candidate, PlaceChoice, Route, Routing
+    from pytest_openclaw.stats.routing import PlaceChoice, Route, Routing
     from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.values.requests import Target
 
 FILE = "openclaw.patch.json5"
 STDOUT = "-"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `route`."""
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_run(parser)
     parser.add_argument(
         "--out", metavar="FILE", help=f"the patch (RUN/{FILE}); - prints it and writes nothing"
@@ -55,18 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(arguments: argparse.Namespace) -> CommandResult:
-    """Write the patch, and print the command that checks it."""
-    from pytest_openclaw import __version__
-    from pytest_openclaw.reports.openclaw_patch import (
-        FIRST_WORDS,
-        RELEASE,
-        Origin,
-        check_command,
-        render_patch,
-    )
-    from pytest_openclaw.stats.routing import plan_routes
-
+def _run(arguments: argparse.Namespace) -> CommandResult:
     part = read_run(arguments)
     candidates = _candidates(part, dict(arguments.provider))
     routing = plan_routes(candidates)
@@ -101,12 +109,6 @@ def run(arguments: argparse.Namespace) -> CommandResult:
 
 
 def _candidates(part: Part, overrides: Mapping[str, str]) -> list[Candidate]:
-    from pytest_openclaw.features.showing import check_overrides, ref_of
-    from pytest_openclaw.runs.summaries import summary_of
-    from pytest_openclaw.stats.groups import group_records
-    from pytest_openclaw.stats.routing import Candidate
-    from pytest_openclaw.values.requests import most_realistic
-
     check_overrides(overrides, part.n_selected)
     groups = summary_of(part).groups
     if not any(group.tool_use.evidence == "native" or group.roles for group in groups):
@@ -150,9 +152,6 @@ def _is_same(one: Group, other: Group) -> bool:
 
 
 def _entry_lines(routing: Routing, out: Path) -> Iterator[str]:
-    from pytest_openclaw.reports.openclaw_patch import render_choice, render_fit
-    from pytest_openclaw.reports.targets import ABLE, render_best
-
     for route in routing.routes:
         yield from in_lines(f"{route.ref}: {route.recommendation.sentence}")
         yield from (f"  {line}" for text in _consequences(route) for line in in_lines(text))
@@ -213,11 +212,130 @@ def _place_as_json(choice: PlaceChoice) -> JsonObject:
 
 
 def _renaming(text: str) -> tuple[str, str]:
-    from pytest_openclaw.features.showing import PROVIDER_ID
-
     ours, _, theirs = text.partition("=")
     if not ours or not PROVIDER_ID.fullmatch(theirs):
         raise argparse.ArgumentTypeError(
             f"{text!r} is no OURS=THEIRS, such as lab=vllm; THEIRS is OpenClaw's id of a provider"
         )
     return ours, theirs
+
+
+# --- the targets' names in OpenClaw ---------------------------------------------------------------
+
+OPENCLAW_PROVIDERS = {
+    "ollama_native": "ollama",
+    "ollama_openai": "ollama",
+    "openai_responses": "openai",
+    "anthropic_messages": "anthropic",
+    "gemini": "google",
+    "claude_code_cli": "anthropic",
+}
+PROVIDER_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+"""A provider's name in OpenClaw, which ends before the first `/` of a ref."""
+ELSEWHERE = frozenset({"openai_responses", "anthropic_messages", "gemini", "claude_code_cli"})
+"""Kinds that are not local if no address is known."""
+_REMARKS = {
+    "ollama_openai": "it was asked at /v1, and OpenClaw asks Ollama at /api/chat: ask ollama_native too; if "
+    "this is no Ollama, name OpenClaw's provider by --provider ollama_openai=NAME",
+    "claude_code_cli": "it was asked through the Claude CLI; run by OpenClaw through that CLI, the CLI's own "
+    "tools ignore the policies of OpenClaw",
+    "llama_cpp": "the embedded engine is no provider of OpenClaw; if one of its own serves this model, name "
+    "it by --provider llama_cpp=NAME",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ref:
+    """A target's name in OpenClaw.
+
+    Attributes:
+        name: `provider/model`; None if there is none.
+        is_local: whether it is served on this machine or network, or at an unknown place.
+        rank: 1 if OpenClaw reaches this provider in another way, else 0.
+        remarks: what to check about the name.
+
+    """
+
+    name: str | None
+    is_local: bool
+    rank: int = 0
+    remarks: tuple[str, ...] = ()
+
+
+def check_overrides(overrides: Mapping[str, str], targets: Mapping[Target, object]) -> None:
+    """Reject a name for a provider that the run has not used.
+
+    Raises:
+        OpenClawError: there is such a name; the message lists the run's providers.
+
+    """
+    asked = sorted({target.provider for target in targets})
+    for ours, theirs in overrides.items():
+        if ours not in asked:
+            known = ", ".join(asked)
+            raise OpenClawError(f"--provider {ours}={theirs}: the run has no provider {ours}; it has {known}")
+
+
+def ref_of(target: Target, config: JsonObject, overrides: Mapping[str, str]) -> Ref:
+    """Return the name of a target.
+
+    Args:
+        target: of the run.
+        config: the run's `config.json`.
+        overrides: our provider → OpenClaw's, as set by the user.
+
+    """
+    ours = target.provider
+    is_local = _is_local(ours, config)
+    if ours in overrides:
+        return Ref(name=f"{overrides[ours]}/{target.model}", is_local=is_local, rank=_rank(ours))
+    if ours == OPENCLAW_ITSELF:
+        return Ref(name=target.model, is_local=is_local, rank=_rank(ours))
+    remarks = (_REMARKS[ours],) if ours in _REMARKS else ()
+    if theirs := OPENCLAW_PROVIDERS.get(ours):
+        name = f"{theirs}/{target.model}"
+        return Ref(name=name, is_local=is_local, rank=_rank(ours), remarks=remarks)
+    if remarks:
+        return Ref(name=None, is_local=is_local, remarks=remarks)
+    if not PROVIDER_ID.fullmatch(ours):
+        remark = f"{ours} can be no provider's name there; give one by --provider {ours}=NAME"
+        return Ref(name=None, is_local=is_local, remarks=(remark,))
+    remark = (
+        f"{ours} is the name in this run; if OpenClaw's provider has another, give --provider {ours}=NAME"
+    )
+    return Ref(name=f"{ours}/{target.model}", is_local=is_local, remarks=(remark,))
+
+
+def _rank(provider: str) -> int:
+    return int(provider in ("ollama_openai", "claude_code_cli"))
+
+
+def _is_local(provider: str, config: JsonObject) -> bool:
+    described = list(_described(provider, config))
+    addresses = [url for one in described if isinstance(url := one.get("base_url"), str)]
+    if addresses:
+        return any(map(_is_near, addresses))
+    kinds = {one.get("kind") or provider for one in described} or {provider}
+    return not kinds <= ELSEWHERE
+
+
+def _described(provider: str, config: JsonObject) -> Iterator[JsonObject]:
+    """Yield a run's settings of a provider; of a merged run, those of each part."""
+    for one in config.get("parts") or (config,):
+        found = one["providers"].get(provider)
+        if isinstance(found, dict):
+            yield found
+
+
+def _is_near(url: str) -> bool:
+    try:
+        host = urlsplit(url).hostname or ""
+    except ValueError:
+        return True
+    try:
+        return is_loopback(host) or ipaddress.ip_address(host.partition("%")[0]).is_private
+    except ValueError:  # a host name: without a dot, or of the local network, it is local
+        return "." not in host.rstrip(".") or host.rstrip(".").endswith((".local", ".lan", ".internal"))
+
+
+COMMANDS = (Command(name="route", help=__doc__, add_arguments=_add_arguments, run=_run),)

@@ -8,18 +8,19 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.features.baseline import read_measured
+from pytest_openclaw.cli.show import offered_tools
 from pytest_openclaw.features.gates import apply_gates
-from pytest_openclaw.features.showing import offered_tools, show_run
+from pytest_openclaw.features.pages import show_run
 from pytest_openclaw.reports.html.cells import cell_data
 from pytest_openclaw.reports.html.pieces import Shown, TextPool
+from pytest_openclaw.runs.baseline import read_measured
 from pytest_openclaw.runs.reading import read_part
 from pytest_openclaw.stats.summary import summary_to_json
 from pytest_openclaw.suites.cells import tools_sha256
 from pytest_openclaw.suites.offered import read_tools
 from pytest_openclaw.values.settings import Gates
 from tests.unit.reports.summaries import missed, record
-from tests.unit.stored.stored_runs import A, B, definition, row, store
+from tests.unit.runs.stored_runs import A, B, definition, row, store
 
 
 def test_dispatch_says_what_becomes_of_a_call() -> None:

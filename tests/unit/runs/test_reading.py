@@ -12,7 +12,7 @@ from pytest_openclaw.runs.reading import RowIndex, StoredRow, find_run, load_inv
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.values.rows import to_row
 from tests.unit.reports.summaries import fault, missed, record
-from tests.unit.stored.stored_runs import A, row, store
+from tests.unit.runs.stored_runs import A, row, store
 
 LINES = [
     json.dumps(to_row(row)).encode() for row in (record(), missed(prompt_id="P2"), fault(prompt_id="P3"))

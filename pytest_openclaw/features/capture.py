@@ -27,7 +27,10 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.cli.result import CommandResult, write_over_ours
+from pytest_openclaw.cli.lists import surface_lines, surfaces_as_json
+from pytest_openclaw.cli.result import Command, CommandResult, write_over_ours
+from pytest_openclaw.openclaw.catalog import catalogue_in
+from pytest_openclaw.providers.openclaw.capture import capture
 from pytest_openclaw.util.errors import OpenClawError
 
 if TYPE_CHECKING:
@@ -36,22 +39,16 @@ if TYPE_CHECKING:
 FIRST_WORDS = '{\n "release": "openclaw-'
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `capture-tools`."""
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--config", type=Path, metavar="FILE", help="capture the surface of this config, too")
     parser.add_argument("--model", metavar="PROVIDER/ID", help="which model of the config (its agent's)")
     parser.add_argument("--agent", metavar="ID", help="which agent of the config (its default agent)")
     parser.add_argument("-o", "--out", metavar="FILE", help="the catalogue (openclaw-RELEASE.json)")
 
 
-def run(arguments: argparse.Namespace) -> CommandResult:
-    """Capture and save."""
-    from pytest_openclaw.cli.surfaces import surface_lines, surfaces_as_json
-    from pytest_openclaw.openclaw.catalog import catalogue_in
-    from pytest_openclaw.providers.openclaw.capture import capture
-
+def _run(arguments: argparse.Namespace) -> CommandResult:
     if arguments.config is None and (arguments.model or arguments.agent):
-        raise OpenClawError("--model and --agent are those of a config: give --config, too")
+        raise OpenClawError("--model and --agent belong to a config: give --config, too")
     received = capture(os.environ, arguments.config, model=arguments.model, agent=arguments.agent)
     release = f"openclaw-{received.release}"
     data = received.catalogue()
@@ -73,3 +70,6 @@ def run(arguments: argparse.Namespace) -> CommandResult:
         },
         warnings=notes,
     )
+
+
+COMMANDS = (Command(name="capture-tools", help=__doc__, add_arguments=_add_arguments, run=_run),)

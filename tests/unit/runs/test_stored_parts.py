@@ -17,7 +17,7 @@ from pytest_openclaw.runs.reading import read_part, read_snapshot
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.schema_check import LARGEST
 from pytest_openclaw.values.rows import to_row
-from tests.unit.stored.stored_runs import A, B, files_of, row, store
+from tests.unit.runs.stored_runs import A, B, files_of, row, store
 
 
 def _summary(path: Path, state: str, n_rows: int) -> None:
