@@ -292,7 +292,7 @@ def test_a_workflow_below_its_repository_is_reported(
 
     assert main(["init"]) == 0
 
-    assert f"GitHub reads workflows of {folder.parent} alone" in capsys.readouterr().err
+    assert f"GitHub reads only workflows of {folder.parent}" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ def test_it_overwrites_nothing_but_its_own(
     run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A file of yours stays; an older page is replaced."""
-    monkeypatch.setattr("pytest_openclaw.reports.html.render_page", lambda shown: _PAGE)
+    monkeypatch.setattr("pytest_openclaw.features.pages.render_page", lambda shown: _PAGE)
     Path("notes.html").write_text("<p>mine</p>")
 
     assert main(["report", "one", "--into", "notes.html"]) == 4
@@ -92,7 +92,7 @@ def test_the_page_of_a_large_run_shows_a_sample_and_says_so(
     big = store(Path("runs/big"), [*(row(A, f"P{n}") for n in range(29)), failed])
     assert main(["report", "big"]) == 0
     whole = (big / "report.html").read_text("utf-8")
-    monkeypatch.setattr("pytest_openclaw.features.showing.MOST_CELLS", 10)
+    monkeypatch.setattr("pytest_openclaw.features.pages.MOST_CELLS", 10)
 
     assert main(["report", "big"]) == 0
 
