@@ -22,7 +22,6 @@ class Builtin:
         kind: its class.
         file: its file's name; None if that is the provider's too.
         example: a model that it could be asked for.
-
     """
 
     name: str

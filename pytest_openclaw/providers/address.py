@@ -27,7 +27,6 @@ class Address:
     Attributes:
         base_url: such as `http://127.0.0.1:11434/v1`; without user info, safe to show.
         userinfo: `user:password` as written in the URL, with percent escapes; secret.
-
     """
 
     base_url: str
@@ -87,7 +86,6 @@ def parse_address(text: str, *, source: str) -> Address:
     Raises:
         TargetError: it is not an HTTP address. The message names `source` and quotes nothing of the address,
             which may contain a password.
-
     """
     written = text.strip()
     try:
@@ -125,7 +123,6 @@ def parse_ollama_host(text: str) -> Address:
 
     Raises:
         TargetError: it has none of these forms.
-
     """
     written = text.strip(" \t\r\n\"'")
     if written == "ollama.com":

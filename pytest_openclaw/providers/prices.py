@@ -36,7 +36,6 @@ class Prices:
     Args:
         providers: by name.
         settings: with the user's own prices.
-
     """
 
     def __init__(self, providers: Mapping[str, Provider], settings: Settings) -> None:
@@ -70,7 +69,6 @@ class Prices:
             target: of the attempt.
             result: of the attempt.
             at_ms: its time since the epoch, because prices change.
-
         """
         if self.is_free(target):
             return 0.0

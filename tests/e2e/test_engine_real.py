@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import os
 import signal
 import subprocess
@@ -14,7 +15,7 @@ import pytest
 
 from pytest_openclaw.providers.bodies import fewest_tokens, most_tokens
 from pytest_openclaw.providers.llama_cpp.provider import LlamaCpp
-from pytest_openclaw.providers.llama_cpp.weights import engine_version, find_weights, sha256_of
+from pytest_openclaw.providers.llama_cpp.weights import engine_version, find_weights
 from pytest_openclaw.values.faults import CallFailed
 from pytest_openclaw.values.protocols import ProviderSetup
 from pytest_openclaw.values.replies import Turn
@@ -46,7 +47,7 @@ from pytest_openclaw.providers.llama_cpp.provider import LlamaCpp
 async def use():
     provider = LlamaCpp(ProviderSetup(name="llama_cpp", scratch_dir=Path(sys.argv[1])))
     async with provider._serving("smollm2:135m") as engine:
-        print(engine.pid, flush=True)
+        print(engine.process.pid, flush=True)
         await asyncio.sleep(600)
 
 asyncio.run(use())
@@ -83,7 +84,7 @@ class Lab:
 
         async def look():
             async with self.provider._serving(model) as engine:
-                return engine.pid
+                return engine.process.pid
 
         return self.run(look())
 
@@ -195,7 +196,10 @@ def test_the_count_of_a_prompt_is_the_engines_own(lab, how):
 
     async def count():
         async with lab.provider._serving(MODEL):
-            return await lab.provider._count(Request(**{"model": MODEL, **how}))
+            provider = lab.provider
+            body = provider.body(Request(**{"model": MODEL, **how}))
+            counted = await provider.fetch(f"{provider.path}/input_tokens", body, timeout_s=BOUND_S)
+            return counted["input_tokens"]
 
     counted = lab.run(count())
 
@@ -209,7 +213,7 @@ def test_fingerprint_describes_the_server_without_a_path(lab):
     found = lab.run(lab.provider.fingerprint(MODEL))
 
     assert found["server_version"] == f"xllamacpp {engine_version()}"
-    assert found["digest"] == f"sha256:{sha256_of(find_weights(MODEL))}"
+    assert found["digest"] == f"sha256:{hashlib.sha256(find_weights(MODEL).read_bytes()).hexdigest()}"
     assert (found["quantisation"], found["context_length"]) == ("Q4_1", 8192)
     assert len(found["template_sha256"]) == 64
     assert ".gguf" not in str(found)
@@ -267,7 +271,7 @@ def test_broken_weights_are_one_clear_sentence(content, reason, tmp_path, monkey
         "skipped_unavailable",
         "target",
     )
-    assert fault.message.startswith("llama_cpp: bad.gguf is no GGUF file that the engine can load (")
+    assert fault.message.startswith("llama_cpp: bad.gguf is not a GGUF file that the engine can load (")
     assert fault.message.endswith(f"{reason}). Download it again.")
     assert str(tmp_path) not in fault.message
 
@@ -306,9 +310,9 @@ async def ask_while_killing(provider, pid):
 async def kill_engine(provider):
     """Kill the engine between two requests, wait until it has exited, and return its process."""
     async with provider._serving(MODEL) as engine:
-        os.kill(engine.pid, signal.SIGKILL)
+        os.kill(engine.process.pid, signal.SIGKILL)
         assert await engine.has_died()
-        return engine.pid
+        return engine.process.pid
 
 
 async def is_processing(provider):

@@ -1,9 +1,5 @@
-"""Runs the embedded engine and its models: finds, starts, watches and ends llama.cpp.
+"""Runs the embedded engine and its models: llama.cpp in a process of its own.
 
-`provider` is the provider, `engine` starts and ends the engine's process, whose program is `server`.
-`weights` finds the file, `checks` explains why it cannot run here.
+`provider` is the provider; `engine` starts, watches and ends the process, whose program is `server`;
+`weights` finds the files.
 """
-
-from pytest_openclaw.providers.llama_cpp.weights import EMBEDDED_MODEL, embedded_model_is_installed
-
-__all__ = ["EMBEDDED_MODEL", "embedded_model_is_installed"]

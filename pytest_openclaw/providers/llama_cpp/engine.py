@@ -6,16 +6,20 @@ import asyncio
 import contextlib
 import json
 import os
+import platform
+import re
+import signal
 import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.providers.llama_cpp import checks
 from pytest_openclaw.providers.llama_cpp.server import READY
+from pytest_openclaw.providers.llama_cpp.weights import engine_is_installed, install_engine
 from pytest_openclaw.util.errors import EngineCrashError, EngineError
 from pytest_openclaw.util.files import open_private
+from pytest_openclaw.util.signals import how_it_ended
 
 if TYPE_CHECKING:
     from asyncio.subprocess import Process
@@ -49,8 +53,6 @@ class EngineSpec:
         context_tokens: the longest prompt and reply together.
         trained_tokens: those for which the model was trained; None leaves that to the weights. A longer
             context is stretched by YaRN.
-        cache_prompt: whether requests use the prompt cache that do not say so themselves.
-
     """
 
     weights: Path
@@ -58,20 +60,16 @@ class EngineSpec:
     template: Path | None = None
     context_tokens: int = CONTEXT_TOKENS
     trained_tokens: int | None = None
-    cache_prompt: bool = False
 
-    def arguments(self, ready_within_s: int) -> tuple[str, ...]:
+    def arguments(self, ready_within_s: int) -> list[str]:
         """Return the arguments of the engine's program."""
-        stretched = self.trained_tokens is not None and self.context_tokens > self.trained_tokens
-        return (
-            *("--model", str(self.weights)),
-            *("--alias", self.alias),
-            *("--context", str(self.context_tokens)),
-            *("--ready-within-s", str(ready_within_s)),
-            *(("--chat-template", str(self.template)) if self.template else ()),
-            *(("--trained-context", str(self.trained_tokens)) if stretched else ()),
-            *(("--cache-prompt",) if self.cache_prompt else ()),
-        )
+        arguments = ["--model", str(self.weights), "--alias", self.alias]
+        arguments += ["--context", str(self.context_tokens), "--ready-within-s", str(ready_within_s)]
+        if self.template:
+            arguments += ["--chat-template", str(self.template)]
+        if self.trained_tokens and self.context_tokens > self.trained_tokens:
+            arguments += ["--trained-context", str(self.trained_tokens)]
+        return arguments
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,18 +80,12 @@ class Engine:
         url: its base address, without a path.
         token: the key for its HTTP server.
         log: the file with its standard error.
-
     """
 
     url: str
     token: str = field(repr=False)
     log: Path
     process: Process
-
-    @property
-    def pid(self) -> int:
-        """Its process."""
-        return self.process.pid
 
     @property
     def is_running(self) -> bool:
@@ -109,6 +101,86 @@ class Engine:
     async def stop(self) -> None:
         """Kill it; it has nothing to save."""
         await _stop(self.process)
+
+
+class Engines:
+    """Keeps one engine at a time, of the model in use; one that has crashed is started once more.
+
+    Args:
+        spec_of: returns the spec of a model, or raises `EngineError`.
+        folder: for logs.
+        environ: see `start_engine`.
+        command: see `start_engine`.
+    """
+
+    def __init__(
+        self,
+        spec_of: Callable[[str], EngineSpec],
+        folder: Path,
+        environ: Mapping[str, str],
+        command: Sequence[str] = SERVER,
+    ) -> None:
+        self._spec_of = spec_of
+        self._folder = folder
+        self._environ = environ
+        self._command = command
+        self._model = ""
+        self._engine: Engine | None = None
+        self._crashed: set[str] = set()
+        self._n_users = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._switching = asyncio.Lock()
+
+    @contextlib.asynccontextmanager
+    async def serving(self, model: str) -> AsyncIterator[Engine]:
+        """Keep an engine for `model` while the body runs.
+
+        Raises:
+            EngineCrashError: it has crashed again after its restart.
+            EngineError: it cannot be started.
+        """
+        async with self._switching:
+            engine = await self._engine_for(model)
+            self._n_users += 1
+            self._idle.clear()
+        try:
+            yield engine
+        finally:
+            self._n_users -= 1
+            if not self._n_users:
+                self._idle.set()
+
+    async def aclose(self) -> None:
+        """End the engine."""
+        async with self._switching:
+            await self._end()
+
+    async def _engine_for(self, model: str) -> Engine:
+        if self._engine and model == self._model and self._engine.is_running:
+            return self._engine
+        await self._idle.wait()  # two models at once would compete for processors and memory
+        spec = self._spec_of(model)
+        if self._engine and model == self._model:
+            if model in self._crashed:
+                said = _last_words(_log_of(self._engine.log, spec))
+                raise EngineCrashError(
+                    f"the embedded engine died twice while serving {model}. Last words: {said}"
+                )
+            self._crashed.add(model)
+        await self._end()
+        log = self._folder / f"engine-{time.monotonic_ns()}.log"
+        self._engine = await start_engine(spec, log, environ=self._environ, command=self._command)
+        self._model = model
+        return self._engine
+
+    async def _end(self) -> None:
+        if self._engine:
+            await self._engine.stop()
+        self._engine = None
+
+
+# --- starting -----------------------------------------------------------------------------------
 
 
 async def start_engine(
@@ -130,9 +202,8 @@ async def start_engine(
 
     Raises:
         EngineError: it cannot run here, exited, or was not ready in time.
-
     """
-    checks.check_before_start()
+    check_before_start()
     with open_private(log, "wb") as log_file:
         try:
             process = await asyncio.create_subprocess_exec(
@@ -161,10 +232,10 @@ async def start_engine(
     await _stop(process)
     text = _log_of(log, spec)
     if exited is not None:
-        raise EngineError(checks.why_it_ended(exited, text, spec.alias))
-    said = checks.last_words(text)
+        raise EngineError(why_it_ended(exited, text, spec.alias))
     raise EngineError(
-        f"the embedded engine did not load {spec.alias} within {ready_within_s:g} s. Last words: {said}"
+        f"the embedded engine did not load {spec.alias} within {ready_within_s:g} s. "
+        f"Last words: {_last_words(text)}"
     )
 
 
@@ -196,77 +267,86 @@ def _log_of(log: Path, spec: EngineSpec) -> str:
     return log.read_text("utf-8", "replace").replace(str(spec.weights), spec.alias)
 
 
-class Engines:
-    """Keeps one engine at a time, of the model in use; one that has crashed is started once more.
+# --- why it cannot run here ---------------------------------------------------------------------
+
+_CPUINFO = Path("/proc/cpuinfo")
+_NO_AVX2 = (
+    "the embedded engine needs a CPU with AVX2, and this one has none. "
+    "Use a machine that has it, or a server of your own: --openclaw-models=ollama_openai/MODEL"
+)
+_WINDOWS_ILLEGAL_INSTRUCTION = 0xC000001D
+_LONGEST_LAST_WORDS = 300
+# llama.cpp writes the reason first, then the callers: "0.00.027.335 E gguf_init: invalid magic".
+_LOG_PREFIX = re.compile(r"^[\d.]+ E (?:\w+ +)?\w+: ")
+_ENDS = {
+    "libgomp": (
+        "libgomp.so.1 is missing on this system. Install libgomp1, for example: apt-get install libgomp1"
+    ),
+    r"(\S+\.so[.\d]*): cannot open shared object file": (
+        "{found} is missing on this system, and the embedded engine needs it. Install it."
+    ),
+    "No module named 'xllamacpp'": "the embedded engine is not installed. Run: {install}",
+    "insufficient memory|cannot allocate memory|failed to allocate|MemoryError|bad_alloc": (
+        "there is not enough memory to load {weights}. Free some, or use a smaller model."
+    ),
+    "invalid magic|failed to read key-value|corrupted or incomplete|failed to load model": (
+        "{weights} is not a GGUF file that the engine can load ({line}). Download it again."
+    ),
+    "couldn't bind|failed to bind|address already in use|cannot assign requested address": (
+        "the embedded engine got no port on 127.0.0.1 ({line}). Is loopback up?"
+    ),
+}
+"""Patterns of the engine's log → the sentence; the first one that is found counts."""
+
+
+def check_before_start(*, cpuinfo: str | None = None, machine: str | None = None) -> None:
+    """Raise if the engine cannot run on this machine, as far as this is known without starting it.
 
     Args:
-        spec_of: returns the spec of a model, or raises `EngineError`.
-        folder: for logs.
-        environ: see `start_engine`.
-        command: see `start_engine`.
+        cpuinfo: Linux's description of the processors; None reads it, and a system without it passes.
+        machine: the processor's family as Python names it; None detects it.
 
+    Raises:
+        EngineError: the package is not installed, or the CPU lacks AVX2.
     """
+    if not engine_is_installed():
+        raise EngineError(f"the embedded engine is not installed. Run: {install_engine()}")
+    if (machine or platform.machine()).lower() not in {"x86_64", "amd64"}:
+        return
+    if cpuinfo is None:
+        cpuinfo = _CPUINFO.read_text("utf-8", "replace") if _CPUINFO.exists() else ""
+    flags = re.search(r"^flags\s*:(.*)$", cpuinfo, re.MULTILINE)
+    if flags and "avx2" not in flags[1].split():
+        raise EngineError(_NO_AVX2)
 
-    def __init__(
-        self,
-        spec_of: Callable[[str], EngineSpec],
-        folder: Path,
-        environ: Mapping[str, str],
-        command: Sequence[str] = SERVER,
-    ) -> None:
-        self._spec_of = spec_of
-        self._folder = folder
-        self._environ = environ
-        self._command = command
-        self._model = ""
-        self._engine: Engine | None = None
-        self._crashed: set[str] = set()
-        self._n_users = 0
-        self._idle = asyncio.Event()
-        self._idle.set()
-        self._switching = asyncio.Lock()
 
-    @contextlib.asynccontextmanager
-    async def serving(self, model: str) -> AsyncIterator[Engine]:
-        """Keep an engine for `model` while the body runs.
+def why_it_ended(returncode: int, log: str, weights: str) -> str:
+    """Return in one sentence why the engine's process exited before it was ready.
 
-        Raises:
-            EngineCrashError: it has crashed again after its restart.
-            EngineError: it cannot be started.
+    Args:
+        returncode: of `subprocess`; negative for a signal.
+        log: its standard error.
+        weights: the model as the user named it.
+    """
+    if returncode in {-signal.Signals["SIGILL"], _WINDOWS_ILLEGAL_INSTRUCTION}:
+        return _NO_AVX2
+    if returncode == -9:
+        log = "cannot allocate memory"  # the system has killed it
+    for pattern, sentence in _ENDS.items():
+        if found := re.search(pattern, log, re.IGNORECASE):
+            start = log.rfind("\n", 0, found.start()) + 1
+            line = log[start:].split("\n", 1)[0].strip()
+            return sentence.format(
+                found=found[found.re.groups],
+                install=install_engine(),
+                weights=weights,
+                line=_LOG_PREFIX.sub("", line)[:_LONGEST_LAST_WORDS],
+            )
+    how = how_it_ended(returncode)
+    return f"the embedded engine {how} before it was ready. Last words: {_last_words(log)}"
 
-        """
-        async with self._switching:
-            engine = await self._engine_for(model)
-            self._n_users += 1
-            self._idle.clear()
-        try:
-            yield engine
-        finally:
-            self._n_users -= 1
-            if not self._n_users:
-                self._idle.set()
 
-    async def aclose(self) -> None:
-        """End the engine."""
-        async with self._switching:
-            await self._end()
-
-    async def _engine_for(self, model: str) -> Engine:
-        if self._engine and model == self._model and self._engine.is_running:
-            return self._engine
-        await self._idle.wait()  # two models at once would compete for processors and memory
-        spec = self._spec_of(model)
-        if self._engine and model == self._model:
-            if model in self._crashed:
-                raise EngineCrashError(checks.why_it_crashed(model, _log_of(self._engine.log, spec)))
-            self._crashed.add(model)
-        await self._end()
-        log = self._folder / f"engine-{time.monotonic_ns()}.log"
-        self._engine = await start_engine(spec, log, environ=self._environ, command=self._command)
-        self._model = model
-        return self._engine
-
-    async def _end(self) -> None:
-        if self._engine:
-            await self._engine.stop()
-        self._engine = None
+def _last_words(log: str) -> str:
+    """Return the last meaningful line, at most 300 characters of it."""
+    lines = [line.strip() for line in log.splitlines() if line.strip()]
+    return lines[-1][-_LONGEST_LAST_WORDS:] if lines else "none"

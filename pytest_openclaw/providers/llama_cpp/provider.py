@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, ClassVar
 
 from pytest_openclaw.providers.address import Address, parse_address
@@ -17,7 +18,6 @@ from pytest_openclaw.providers.llama_cpp.weights import (
     embedded_model_is_installed,
     engine_version,
     find_weights,
-    sha256_of,
     template_for,
 )
 from pytest_openclaw.providers.ollama_openai import OllamaOpenAI
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.providers.stream import Call
     from pytest_openclaw.util.json_types import JsonObject
     from pytest_openclaw.values.protocols import ProviderSetup
-    from pytest_openclaw.values.replies import Fault, Reply
+    from pytest_openclaw.values.replies import Reply
     from pytest_openclaw.values.requests import Request
 
 CONNECTION_LOST = frozenset({"connect_error", "stream_error", "malformed_response"})
@@ -56,12 +56,10 @@ class LlamaCpp(OllamaOpenAI):
 
         Raises:
             TargetError: the ini file sets an address.
-
         """
         super().__init__(setup)
         self._token: str | None = None
         self._context_tokens = int(setup.options.get("llama_cpp_num_ctx") or CONTEXT_TOKENS)
-        self._digests: dict[Path, str] = {}
 
     @cached_property
     def _engines(self) -> Engines:
@@ -82,16 +80,6 @@ class LlamaCpp(OllamaOpenAI):
     def endpoint(self) -> str:
         """This machine's engine, whatever its address."""
         return self.setup.name
-
-    @property
-    def is_local(self) -> bool:
-        """It is on this machine."""
-        return True
-
-    @property
-    def is_free(self) -> bool:
-        """It is on this machine."""
-        return True
 
     def describe(self) -> JsonObject:
         """The settings that shape the engine's answers, without its address, which differs in every run."""
@@ -125,9 +113,12 @@ class LlamaCpp(OllamaOpenAI):
                 await self._check_length(request)
                 return await super().ask(request)
             except CallFailed as failed:
-                if failed.fault.failure_type in CONNECTION_LOST and await engine.has_died():
-                    raise CallFailed(self._died(failed.fault)) from None
-                raise
+                fault = failed.fault
+                if fault.failure_type not in CONNECTION_LOST or not await engine.has_died():
+                    raise
+                why = "the embedded engine died while it was asked."
+                died = faults.engine_died(self.setup.name, why, fault.raw)
+                raise CallFailed(replace(died, timing=fault.timing)) from None
 
     async def models(self) -> tuple[str, ...]:
         """The embedded model, if it is installed."""
@@ -138,11 +129,12 @@ class LlamaCpp(OllamaOpenAI):
 
         The only path in it is the one that the user named as the model.
         """
-        found: JsonObject = {"server_version": _package_version()}
+        version = engine_version()
+        found: JsonObject = {"server_version": f"xllamacpp {version}" if version else None}
         try:
             async with self._serving(model):
                 found = {**await super().fingerprint(model), **found}
-            found["digest"] = await asyncio.to_thread(self._digest, model)
+            found["digest"] = await asyncio.to_thread(_digest, find_weights(model))
         except (CallFailed, EngineError):
             return found  # the cells report the reason; a fingerprint has only known facts
         return found
@@ -173,38 +165,21 @@ class LlamaCpp(OllamaOpenAI):
 
         Raises:
             CallFailed: it is too long, or the engine cannot count it.
-
         """
         if most_tokens(request) < self._context_tokens:
             return
-        tokens = fewest_tokens(request)
+        name, tokens = self.setup.name, fewest_tokens(request)
         if exact := tokens < self._context_tokens:
-            tokens = await self._count(request)
+            path = f"{self.path}/input_tokens"
+            answer = await self.fetch(path, self.body(request), timeout_s=request.timeout_s)
+            counted = count_in(answer.get("input_tokens"))
+            if counted is None:
+                raise CallFailed(faults.malformed(name, "its count of the prompt has no number"))
+            tokens = counted
         if tokens >= self._context_tokens:
-            fault = faults.context_too_small(
-                self.setup.name, request.model, tokens, self._context_tokens, exact=exact
+            raise CallFailed(
+                faults.context_too_small(name, request.model, tokens, self._context_tokens, exact=exact)
             )
-            raise CallFailed(fault)
-
-    async def _count(self, request: Request) -> int:
-        """Return the engine's count of the prompt's tokens, with template and tools.
-
-        Raises:
-            CallFailed: the engine cannot count them.
-
-        """
-        path = f"{self.path}/input_tokens"
-        counted = await self.fetch(path, self.body(request), timeout_s=request.timeout_s)
-        tokens = count_in(counted.get("input_tokens"))
-        if tokens is None:
-            raise CallFailed(faults.malformed(self.setup.name, "its count of the prompt has no number"))
-        return tokens
-
-    def _digest(self, model: str) -> str:
-        weights = find_weights(model)
-        if weights not in self._digests:
-            self._digests[weights] = f"sha256:{sha256_of(weights)}"
-        return self._digests[weights]
 
     def call(self, path: str, body: JsonObject | None, *, model: str = "") -> Call:
         """Return a request with a connection of its own."""
@@ -213,17 +188,12 @@ class LlamaCpp(OllamaOpenAI):
         call = super().call(path, body, model=model)
         return replace(call, headers={**call.headers, "connection": "close"})
 
-    def _died(self, fault: Fault) -> Fault:
-        died = faults.engine_died(self.setup.name, "the embedded engine died while it was asked.", fault.raw)
-        return replace(died, timing=fault.timing)
-
 
 def engine_spec(model: str, *, context_tokens: int) -> EngineSpec:
     """Return the engine of a model; the embedded one can have more context than it was trained for.
 
     Raises:
         EngineError: there are no such weights.
-
     """
     return EngineSpec(
         weights=find_weights(model),
@@ -234,6 +204,7 @@ def engine_spec(model: str, *, context_tokens: int) -> EngineSpec:
     )
 
 
-def _package_version() -> str | None:
-    version = engine_version()
-    return f"xllamacpp {version}" if version else None
+@cache
+def _digest(weights: Path) -> str:
+    with weights.open("rb") as file:
+        return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"

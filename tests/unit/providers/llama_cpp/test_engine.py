@@ -23,14 +23,14 @@ pytestmark = pytest.mark.usefixtures("any_machine")
 OWNER = """
 import asyncio, json, sys
 from pathlib import Path
-from pytest_openclaw.providers.llama_cpp import checks
+from pytest_openclaw.providers.llama_cpp import engine as checks
 from pytest_openclaw.providers.llama_cpp.engine import EngineSpec, start_engine
 checks.check_before_start = lambda: None
 
 async def own():
     spec = EngineSpec(weights=Path("a.gguf"), alias="a.gguf")
     engine = await start_engine(spec, Path(sys.argv[1]), environ={}, command=json.loads(sys.argv[2]))
-    print(engine.pid, flush=True)
+    print(engine.process.pid, flush=True)
     await asyncio.sleep(600)
 
 asyncio.run(own())
@@ -62,7 +62,7 @@ async def open_engines(folder):
 async def served_by(engines, model):
     """The process that serves a model now."""
     async with engines.serving(model) as engine:
-        return engine.pid
+        return engine.process.pid
 
 
 def test_a_ready_engine_is_described(tmp_path):
@@ -71,14 +71,14 @@ def test_a_ready_engine_is_described(tmp_path):
     async def use():
         engine = await start(FAKE, tmp_path)
         assert (engine.url, engine.token, engine.is_running) == ("http://127.0.0.1:9", "dummy", True)
-        assert os.getsid(engine.pid) == engine.pid
+        assert os.getsid(engine.process.pid) == engine.process.pid
         await engine.stop()
         return engine
 
     engine = asyncio.run(use())
 
     assert not engine.is_running
-    assert is_gone(engine.pid)
+    assert is_gone(engine.process.pid)
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_a_machine_that_cannot_run_it_starts_nothing(tmp_path, monkeypatch):
     def complain():
         raise EngineError("no AVX2")
 
-    monkeypatch.setattr("pytest_openclaw.providers.llama_cpp.checks.check_before_start", complain)
+    monkeypatch.setattr("pytest_openclaw.providers.llama_cpp.engine.check_before_start", complain)
 
     with pytest.raises(EngineError, match="no AVX2"):
         asyncio.run(start(FAKE, tmp_path))
@@ -274,7 +274,7 @@ def test_a_crashed_engine_is_restarted_once(tmp_path):
     async def crash(engines):
         async with engines.serving("a") as engine:
             assert not await engine.has_died()
-            os.kill(engine.pid, signal.SIGKILL)
+            os.kill(engine.process.pid, signal.SIGKILL)
             assert await engine.has_died()
 
     async def use():

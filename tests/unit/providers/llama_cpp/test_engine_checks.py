@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.providers.llama_cpp import checks
+from pytest_openclaw.providers.llama_cpp import engine
+from pytest_openclaw.providers.llama_cpp.server import thread_count
 from pytest_openclaw.util.errors import EngineError
 
-INSTALL = checks.install_engine()
+INSTALL = engine.install_engine()
 NO_AVX2 = (
     "the embedded engine needs a CPU with AVX2, and this one has none. "
     "Use a machine that has it, or a server of your own: --openclaw-models=ollama_openai/MODEL"
@@ -18,42 +21,26 @@ OLD_CPU = "processor\t: 0\nflags\t\t: fpu sse4_2 avx f16c\nbugs\t\t: spectre_v1\
 NEW_CPU = "processor\t: 0\nflags\t\t: fpu sse4_2 avx f16c avx2 bmi2\nbugs\t\t: spectre_v1\n"
 
 
-@pytest.fixture
-def installed(monkeypatch):
-    """The engine's package is installed."""
-    monkeypatch.setattr(checks, "engine_is_installed", lambda: True)
-
-
-@pytest.mark.parametrize("machine", ["x86_64", "AMD64"])
-def test_cpu_without_avx2_is_reported_before_the_start(machine, installed):
-    """The engine's package is compiled for AVX2, so a CPU without it gets a message."""
-    with pytest.raises(EngineError) as caught:
-        checks.check_before_start(cpuinfo=OLD_CPU, machine=machine)
-
-    assert str(caught.value) == NO_AVX2
-
-
 @pytest.mark.parametrize(
-    ("cpuinfo", "machine"),
+    ("is_installed", "cpuinfo", "machine", "message"),
     [
-        pytest.param(NEW_CPU, "x86_64", id="has-avx2"),
-        pytest.param(OLD_CPU, "aarch64", id="another-family"),
-        pytest.param("", "AMD64", id="a-system-that-does-not-say"),
+        pytest.param(True, OLD_CPU, "x86_64", NO_AVX2, id="no-avx2"),
+        pytest.param(True, OLD_CPU, "AMD64", NO_AVX2, id="no-avx2-on-windows"),
+        pytest.param(True, NEW_CPU, "x86_64", None, id="has-avx2"),
+        pytest.param(True, OLD_CPU, "aarch64", None, id="another-family"),
+        pytest.param(True, "", "AMD64", None, id="a-system-that-does-not-say"),
+        pytest.param(False, NEW_CPU, "x86_64", f"the embedded engine is not installed. Run: {INSTALL}", id="not-installed"),
     ],
-)
-def test_cpu_that_may_do(cpuinfo, machine, installed):
-    """No machine is refused on a guess."""
-    checks.check_before_start(cpuinfo=cpuinfo, machine=machine)
+)  # fmt: skip
+def test_before_the_start(is_installed, cpuinfo, machine, message, monkeypatch):
+    """What is missing is reported before the start; no machine is refused on a guess."""
+    monkeypatch.setattr(engine, "engine_is_installed", lambda: is_installed)
 
+    said = contextlib.nullcontext() if message is None else pytest.raises(EngineError)
+    with said as caught:
+        engine.check_before_start(cpuinfo=cpuinfo, machine=machine)
 
-def test_missing_package_is_reported_before_the_start(monkeypatch):
-    """Without the engine's package the message is the command that installs it."""
-    monkeypatch.setattr(checks, "engine_is_installed", lambda: False)
-
-    with pytest.raises(EngineError) as caught:
-        checks.check_before_start(cpuinfo=NEW_CPU, machine="x86_64")
-
-    assert str(caught.value) == f"the embedded engine is not installed. Run: {INSTALL}"
+    assert message is None or str(caught.value) == message
 
 
 @pytest.mark.parametrize(
@@ -97,7 +84,7 @@ def test_missing_package_is_reported_before_the_start(monkeypatch):
             "0.00.003.532 E gguf_init_from_reader: invalid magic characters: 'hell', expected 'GGUF'\n"
             "0.00.003.654 E cmn  common_init_: failed to load model '/x/a.gguf'\n"
             "RuntimeError: Failed to init server, please check the input params.\n",
-            "a.gguf is no GGUF file that the engine can load "
+            "a.gguf is not a GGUF file that the engine can load "
             "(invalid magic characters: 'hell', expected 'GGUF'). Download it again.",
             id="not-a-gguf",
         ),
@@ -120,32 +107,33 @@ def test_missing_package_is_reported_before_the_start(monkeypatch):
             "the embedded engine was killed by SIGSEGV before it was ready. Last words: none",
             id="signal-without-words",
         ),
-        pytest.param(
-            -250,
-            "",
-            "the embedded engine was killed by signal 250 before it was ready. Last words: none",
-            id="signal-without-name",
-        ),
     ],
 )
 def test_why_it_ended(returncode, log, sentence):
     """The exit status and the error output become one sentence with the hint."""
-    assert checks.why_it_ended(returncode, log, "a.gguf") == sentence
-
-
-def test_why_it_crashed():
-    """A second death is reported with the model and the engine's last output."""
-    log = "0.1 I all is well\nGGML_ASSERT(n > 0) failed\n"
-
-    assert checks.why_it_crashed("smollm2:135m", log) == (
-        "the embedded engine died twice while serving smollm2:135m. Last words: GGML_ASSERT(n > 0) failed"
-    )
+    assert engine.why_it_ended(returncode, log, "a.gguf") == sentence
 
 
 @given(returncode=st.integers(-64, 255), log=st.text())
 def test_every_end_has_a_sentence(returncode, log):
     """However it ends, there is a sentence of bounded length."""
-    sentence = checks.why_it_ended(returncode, log, "a.gguf")
+    sentence = engine.why_it_ended(returncode, log, "a.gguf")
 
     assert 0 < len(sentence) < 500 + len(log)
     assert "\n" not in sentence.replace(log, "")
+
+
+@pytest.mark.parametrize(
+    ("available", "physical", "cpu_quota", "threads"),
+    [
+        pytest.param(8, 4, "", 4, id="one-a-core"),
+        pytest.param(2, 4, "", 2, id="a-part-of-the-machine"),
+        pytest.param(8, None, "", 8, id="cores-unknown"),
+        pytest.param(64, 32, "200000 100000\n", 2, id="a-container-with-a-quota"),
+        pytest.param(4, 4, "50000 100000\n", 1, id="less-than-one-cpu"),
+        pytest.param(4, 4, "max 100000\n", 4, id="a-container-without-a-quota"),
+    ],
+)
+def test_thread_count(available, physical, cpu_quota, threads):
+    """More threads than cores slow llama.cpp down, so every limit counts."""
+    assert thread_count(available, physical, cpu_quota) == threads
