@@ -216,6 +216,7 @@ class _Exchange:
             ),
             timing=self._timing(),
             turns=tuple(self.turns),
+            world=self._playing.state if self._request.world else None,
             ended_by=ended_by,
             carried=(),
             cut=all_cuts(self._replies),

@@ -296,14 +296,14 @@ def _dispatched(prompt: Prompt, answer: Reply, tools: Sequence[Tool]) -> Reply:
         made += [_promoted(dispatch(call, tools)) for call in promoted_calls(answer.text, tools)]
     calls = tuple(call.call for call in made)
     state = answer.world
-    if prompt.world is not None and state is None:
+    if prompt.world is not None:
         from pytest_openclaw.worlds.playing import answered_calls, final_state
 
         answered = answered_calls(answer) if answer.turns else dict(enumerate(calls))
-        state = final_state(prompt.world, tools, answered.values())
-        places = [*answered]
-        for place in (places[number] for number in state.timed_out):
-            made[place] = replace(made[place], timed_out=True)
+        state = state or final_state(prompt.world, tools, answered.values())
+        indices = [*answered]
+        for n in (indices[number] for number in state.timed_out):
+            made[n] = replace(made[n], timed_out=True)
     return replace(answer, tool_calls=calls, dispatched=reaching(made, tools), world=state)
 
 

@@ -185,8 +185,7 @@ class Reply:
             the turns, `ttft_ms` is that of the first turn.
         ended_by: how a scripted exchange ended; None for a single prompt.
         dispatched: OpenClaw's handling of each of `tool_calls`; set before it is judged.
-        world: the state at the end of a scripted exchange; set before it is judged, unless the provider has
-            set it.
+        world: the state at the end of a scripted exchange; for a stored reply, set before it is judged.
         cut: bytes missing of a reply that was too long, as in `Record.cut`; set by the run.
         carried: of a turn of a scripted exchange, as in `Turn`.
 
