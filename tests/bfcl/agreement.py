@@ -118,19 +118,19 @@ CLASSES = {
     ),
     "a name in another spelling": (
         "OpenClaw ignores case and a prefix such as `functions.`",
-        "names are compared as they are",
+        "names are compared exactly",
     ),
-    "a refused call beside the right ones": (
-        "OpenClaw answers it with an error; nothing more is executed than what was due",
+    "a refused call next to the right ones": (
+        "OpenClaw answers it with an error and executes nothing else",
         "the number of calls is wrong",
     ),
     "another sign in a text": (
         "`ignore_punctuation` ignores all signs, in all texts",
-        "only blanks and `,./-_*^` are ignored, a `$` is not, nor anything in nested lists and names of variables",
+        "only blanks and `,./-_*^` are ignored, but not `$`, and nothing in nested lists and names of variables",
     ),
     "another case of a text": (
         "`ignore_case` holds for all texts",
-        "texts in nested lists and names of variables are compared as they are",
+        "texts in nested lists and names of variables are compared exactly",
     ),
     "calls that fit several answers": (
         "each answer is assigned a call so that all fit, if that is possible",
@@ -148,9 +148,9 @@ CLASSES = {
         "OpenClaw converts null to 0, false or an empty text, and the tool acts on it",
         "the answer lists null",
     ),
-    "arguments that are no JSON": (
+    "arguments that are not JSON": (
         "OpenClaw repeats the request or ends the run; a call was attempted where none was due",
-        "what cannot be decoded is no call",
+        "what cannot be decoded is not a call",
     ),
     "a call that OpenClaw refuses": (
         "no tool is executed, so the request was not served",
@@ -196,7 +196,7 @@ def _why_not_ours(reply: BfclReply, judgment: Judgment) -> Iterator[str]:
     if not reply.calls:
         yield "a call written as text"
     if "malformed_json" in problems:
-        yield "arguments that are no JSON"
+        yield "arguments that are not JSON"
     if "bad_arguments" in problems:
         yield "the tool's own types or values"
     if "unknown_tool" in problems:
@@ -214,7 +214,7 @@ def _why_not_theirs(
     made = judgment.reply.dispatched
     notes = " ".join(note for call in made for note in call.notes)
     if any(call.problem for call in made):
-        yield "a refused call beside the right ones"
+        yield "a refused call next to the right ones"
     if "was taken for" in notes:
         yield "a name in another spelling"
     if "converted" in notes or accepts(_parsed(reply)):

@@ -16,23 +16,19 @@ _HEAD = """\
 
 <!-- Written by `python -m tests.bfcl`; change it there. -->
 
-[Another benchmark as a suite](how-to/bfcl.md) asks the cases of the Berkeley Function Calling Leaderboard (BFCL) as suites.
-This page says how far our verdicts agree with BFCL's own AST checker on the same replies, and why they differ where they do:
-BFCL judges whether a call is written right, we judge what OpenClaw does with it.
+[A script](how-to/bfcl.md) converts the cases of the Berkeley Function Calling Leaderboard (BFCL) to suites. This page compares
+our verdicts with those of BFCL's own AST checker on the same replies. BFCL judges whether a call is written right, we judge what
+OpenClaw does with it.
 """
 _MADE = f"""\
-The replies are made from BFCL's answers by rules: right ones, and ones with one thing changed. Those of the last row are
-from a real model: SmolLM2 135M in the embedded engine, which called nothing; `tests/bfcl/smollm2.jsonl` has them. Both
-checkers get the same reply. Calls are on the wire for both, except those written as text, which BFCL decodes with its
-handlers for models without an API for tools. The checker is that of `bfcl-eval` {VERSION}.
-
-| category | converted | not converted |
-| --- | --- | --- |
+The replies are made from BFCL's answers by rules: right ones, and ones with one change. The replies of the last row come from the
+embedded SmolLM2 135M, which called nothing (`tests/bfcl/smollm2.jsonl`). Calls are on the wire for both checkers, except those
+written as text, which BFCL decodes with its handlers for models without an API for tools. The checker is `bfcl-eval` {VERSION}.
 """
 _AGAIN = f"""\
 ## Play it again
 
-In a clone, `pip install --no-deps bfcl-eval=={VERSION}` and `python -m tests.bfcl` make the replies, ask both checkers and
+In a clone, `pip install --no-deps bfcl-eval=={VERSION}` and `python -m tests.bfcl` make the replies, run both checkers and
 write this page; `python -m tests.bfcl --ask` first asks the embedded model again.
 """
 
@@ -51,7 +47,8 @@ def render(tally: Tally, converted: Mapping[str, tuple[int, Mapping[str, str]]])
             _HEAD,
             *_figures(tally, total),
             "",
-            _MADE + "\n".join(_converted(converted)),
+            _MADE,
+            *_converted(converted),
             "",
             "## Classes of disagreement\n",
             *_classes(tally),
@@ -67,28 +64,30 @@ def render(tally: Tally, converted: Mapping[str, tuple[int, Mapping[str, str]]])
 def _figures(tally: Tally, total: Counter[str]) -> Iterator[str]:
     yield f"- {tally.cases:,} cases, {total.total():,} replies"
     yield f"- both accept {total['11']:,}, both reject {total['00']:,}"
-    yield f"- BFCL alone accepts {total['10']:,}, we alone accept {total['01']:,}"
+    yield f"- only BFCL accepts {total['10']:,}, only we accept {total['01']:,}"
     outcomes = ", ".join(f"`{name}` {n:,}" for name, n in tally.written.most_common())
     yield f"- calls that are due and written as text end as {outcomes}"
     yield f"- disagreements in no class below: **{len(tally.classes.get(UNEXPLAINED, ()))}**"
 
 
 def _converted(converted: Mapping[str, tuple[int, Mapping[str, str]]]) -> Iterator[str]:
-    for category, (prompts, skipped) in converted.items():
-        reasons = "; ".join(f"`{case}`: {reason}" for case, reason in skipped.items())
-        yield f"| `{category}` | {prompts:,} of {prompts + len(skipped):,} | {reasons or '–'} |"
+    counts = (f"`{category}` {prompts:,}" for category, (prompts, _) in converted.items())
+    yield f"Converted: {', '.join(counts)}. Not converted:"
+    yield ""
+    for _, skipped in converted.values():
+        yield from (f"- `{case}`: {reason}" for case, reason in skipped.items())
 
 
 def _classes(tally: Tally) -> Iterator[str]:
-    yield "| class | replies | we | BFCL | for example |"
+    yield "| class | replies | we | BFCL | example |"
     yield "| --- | --- | --- | --- | --- |"
     for name, (ours, theirs) in CLASSES.items():
         if found := tally.classes.get(name):
-            yield f"| {name} | {len(found):,} | {ours} | {theirs} | `{found[0][0]}`, {found[0][1]} |"
+            yield f"| {name} | {len(found):,} | {ours} | {theirs} | `{found[0][0]}` |"
 
 
 def _kinds(tally: Tally) -> Iterator[str]:
-    yield "| reply | both accept | BFCL alone | we alone | both reject |"
+    yield "| reply | both accept | only BFCL | only we | both reject |"
     yield "| --- | --- | --- | --- | --- |"
     for kind, counts in sorted(tally.kinds.items(), key=lambda one: one[0] == MODEL_KIND):
         yield f"| {kind} | {' | '.join(f'{counts[key]:,}' for key in ('11', '10', '01', '00'))} |"

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from tests.simulation.coverage import RATES, Coverage, coverage_of_percentiles, coverage_of_rates
+from tests.simulation.coverage import RATES, coverage_of_percentiles, coverage_of_rates
 from tests.simulation.models import REPEATS, Design, Latencies
 
 SEED = 20261122
@@ -43,22 +43,24 @@ TIMED_DESIGNS = [
 
 
 def rate_table(n_runs: int) -> Iterator[str]:
-    """Coverage of rate intervals: a row for each number of repeats and correlation, and the worst cases."""
+    """Coverage of rate intervals: a row for each number of repeats, over all resemblances, and the worst cases."""
     source = np.random.default_rng(SEED)
-    found: list[Coverage] = []
-    yield "| repeats | resemblance | " + " | ".join(f"{n} prompts" for n in PROMPTS) + " |"
-    yield "| --- | --- |" + " --- |" * len(PROMPTS)
-    for design in RATE_DESIGNS:
-        # Equal time for all: few prompts vary most, and cost least.
-        found.append(coverage_of_rates(source, design, n_runs * 100 // design.n_prompts))
-        if design.n_prompts == PROMPTS[-1]:
-            row = " | ".join(map(_averaged, found[-len(PROMPTS) :]))
-            yield f"| {design.repeats} | {_resemblance(design)} | {row} |"
-    means = sorted(found, key=lambda coverage: coverage.mean)
+    # Equal time for all: few prompts vary most, and cost least.
+    found = [coverage_of_rates(source, design, n_runs * 100 // design.n_prompts) for design in RATE_DESIGNS]
+    yield "| repeats | " + " | ".join(f"{n} prompts" for n in PROMPTS) + " |"
+    yield "| --- |" + " --- |" * len(PROMPTS)
+    for repeats in REPEATS:
+        cells = [
+            _range([one.mean for one in found if (one.design.repeats, one.design.n_prompts) == (repeats, n)])
+            for n in PROMPTS
+        ]
+        yield f"| {repeats} | {' | '.join(cells)} |"
+    exact = {one.design.n_prompts: one.worst for one in found if one.design.repeats == "1"}
     yield ""
     yield (
-        f"Averaged over the rates: from {_shares(means[0])} to {_shares(means[-1])}. "
-        f"For each of the {len(RATES)} rates "
+        "Without repeats the worst single rates are "
+        + ", ".join(f"{share:.1%} (at {rate:g}, {n} prompts)" for n, (rate, share) in exact.items())
+        + f". For each of the {len(RATES)} rates "
         f"{n_runs * 100 // PROMPTS[0]} runs of {PROMPTS[0]} prompts to {n_runs * 100 // PROMPTS[-1]} of {PROMPTS[-1]}: "
         f"standard errors of 0.2 to {100 * max(coverage.error for coverage in found):.1f} points."
     )
@@ -81,47 +83,39 @@ def worst_cases(found: Sequence[tuple[Design, float, float]]) -> Iterator[str]:
             again = coverage_of_rates(source, design, RUNS_AGAIN, [rate])
             cases.append((again.by_rate[rate], design, rate))
     yield (
-        f"Worst single rates: of the {SUSPECTS} lowest found for each number of prompts, simulated again with "
-        f"{RUNS_AGAIN} runs, these are the lowest:"
+        f"The lowest single rates with repeats, of the {SUSPECTS} lowest for each number of prompts, simulated again "
+        f"with {RUNS_AGAIN} runs:"
     )
     yield ""
-    yield "| prompts | repeats | resemblance | rate | coverage |"
-    yield "| --- | --- | --- | --- | --- |"
-    for share, design, rate in sorted(cases, key=lambda case: case[0])[:8]:
-        yield f"| {design.n_prompts} | {design.repeats} | {_resemblance(design)} | {rate:g} | {share:.1%} |"
+    for share, design, rate in sorted(cases, key=lambda case: case[0])[:4]:
+        yield (
+            f"- {share:.1%}: {design.n_prompts} prompts, repeats {design.repeats}, "
+            f"resemblance {design.resemblance:g}, rate {rate:g}"
+        )
 
 
 def percentile_table(n_runs: int) -> Iterator[str]:
-    """Coverage of the intervals of percentiles, with a row for each design."""
+    """Coverage of the intervals of percentiles: a row for each design, over all distributions of times."""
     source = np.random.default_rng(SEED)
-    lowest = 1.0
-    yield "| prompts | repeats | times | resemblance | p50 | p95 | p99 |"
-    yield "| --- | --- | --- | --- | --- | --- | --- |"
+    found: dict[tuple[int, str], list[dict[str, float | None]]] = {}
     for design, latencies in TIMED_DESIGNS:
         shares = coverage_of_percentiles(source, design, latencies, n_runs)
-        lowest = min(lowest, *(share for share in shares.values() if share is not None))
-        times = "heavy tail" if latencies.heavy else "lognormal"
-        ties = f", multiples of {latencies.tick_ms} ms" if latencies.tick_ms > 1 else ""
-        cells = " | ".join("–" if share is None else f"{share:.1%}" for share in shares.values())
-        yield f"| {design.n_prompts} | {design.repeats} | {times}{ties} | {_resemblance(design)} | {cells} |"
+        found.setdefault((design.n_prompts, design.repeats), []).append(dict(shares))
+    yield "| prompts | repeats | p50 | p95 | p99 |"
+    yield "| --- | --- | --- | --- | --- |"
+    for (n_prompts, repeats), rows in found.items():
+        cells = (_range([row[name] for row in rows]) for name in rows[0])
+        yield f"| {n_prompts} | {repeats} | {' | '.join(cells)} |"
     yield ""
-    yield f"Worst case: {lowest:.1%}; {n_runs} runs a row."
-
-
-def _averaged(coverage: Coverage) -> str:
-    if coverage.n_runs:
-        return f"{coverage.mean:.1%}"
-    rate, share = coverage.worst
-    return f"{coverage.mean:.1%} exact ({share:.1%} at {rate:g})"
-
-
-def _resemblance(design: Design) -> str:
-    return "–" if design.repeats == "1" else f"{design.resemblance:g}"
-
-
-def _shares(coverage: Coverage) -> str:
-    design = coverage.design
-    return (
-        f"{coverage.mean:.1%} ({design.n_prompts} prompts, repeats {design.repeats}, "
-        f"resemblance {design.resemblance:g})"
+    yield (
+        f"Lowest and highest of {n_runs} runs each of lognormal times, times with a heavy tail, and multiples of "
+        "200 ms, with resemblances from 0 to 0.9."
     )
+
+
+def _range(shares: Sequence[float | None]) -> str:
+    """Return the lowest and the highest share, or a dash if there are none."""
+    known = [f"{share:.1%}" for share in sorted(share for share in shares if share is not None)]
+    if not known:
+        return "–"
+    return known[0] if known[0] == known[-1] else f"{known[0]}–{known[-1]}"

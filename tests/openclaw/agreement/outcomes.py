@@ -28,7 +28,7 @@ JUSTIFIED = (
     (
         re.compile(r"(?:SECURITY NOTICE|CAUTION):.*?(?=(?:\\n|\n){3}(?:<<<|\[\[))", re.DOTALL),
         "NOTICE",
-        "the words before a page, which are ours and as many characters",
+        "the notice before a page, in our words and of the same length",
     ),
     (
         re.compile(

@@ -18,32 +18,25 @@ _HEAD = """\
 
 <!-- Written by `python -m tests.openclaw.agreement`; change it there. -->
 
-A world is played by our own loop, which answers a model's calls by OpenClaw's rules, or by OpenClaw itself
-([Ask through OpenClaw itself](how-to/openclaw.md)). This page says how far both come to the same, against one
-scripted model on loopback that plays good and bad turns. Each case goes once through our loop, asked over HTTP, and once
-through the real `openclaw agent exec`, or for several messages of the user through one session of
-`openclaw agent --local`. Calls of `message` go through OpenClaw's gateway to a server with Telegram's API on
-loopback, and the validator counts as sent what arrives there. Web pages are on loopback, too, and the files in which
-OpenClaw keeps long ones may be read, as without `tools.fs.workspaceOnly`.
+The plugin's own loop answers the calls of a world by OpenClaw's rules; [`openclaw_agent`](how-to/openclaw.md) lets OpenClaw
+answer them. This page compares both. One scripted model on loopback plays good and bad turns, once through our loop over HTTP,
+and once through the real `openclaw agent exec`, or `openclaw agent --local` for several messages of the user. Web pages and a
+server with Telegram's API are on loopback, and OpenClaw may read the files in which it keeps long pages (no
+`tools.fs.workspaceOnly`).
 """
 _COMPARED = """\
-A case agrees if all of this is the same: the verdict of the cell and how its use of tools is classed, the number of
-turns, how the exchange ended, and every file at the end. For each call it must be the same whether it was carried out
-(`ok`, `error`), refused (`bad_arguments`, `unknown_tool`) or never answered. The result that the model received for each call is
-compared, too, word for word; a difference there alone is counted, and is no disagreement. Calls of one turn run side by
-side in OpenClaw and one after the other in our loop; no case depends on it.
+A case agrees if verdict, tool outcome, number of turns, end of the exchange and every file at the end are the same, and for each
+call whether it was carried out (`ok`, `error`), refused (`bad_arguments`, `unknown_tool`) or never answered. Differences only in
+the words of a result are counted, but are not a disagreement. OpenClaw executes the calls of one turn in parallel, our loop
+one after the other; no case depends on it. Before the comparison these are made equal:
 
-Before comparing, this is made equal:
-
-- `/workspace`: the folder in which the real agent works has another name in each run, and `openclaw_agent` puts this one
-  for it"""
+- `/workspace`: the folder of the real agent, which has another name in each run"""
 _AGAIN = """\
 ## Play it again
 
-In a clone, `python tests/openclaw/install_openclaw.py FOLDER` installs OpenClaw and its Node, and with
-`OPENCLAW_TEST_OPENCLAW_DIR=FOLDER` in the environment `python -m tests.openclaw.agreement` plays the cases. Each
-starts OpenClaw once, which takes ten seconds or more. What OpenClaw did is kept beside the cases, so that the ordinary
-tests hold our loop to it without OpenClaw.
+In a clone, `python tests/openclaw/install_openclaw.py FOLDER` installs OpenClaw and its Node. With
+`OPENCLAW_TEST_OPENCLAW_DIR=FOLDER` in the environment `python -m tests.openclaw.agreement` plays the cases, ten seconds or more
+each. The ordinary tests compare our loop with the stored results.
 """
 
 
@@ -65,12 +58,13 @@ def render(observed: Observed, ours: Mapping[str, Outcome]) -> str:
             "\n## Where both differ\n",
             *_disagreements(pairs),
             "\n## The suites with worlds\n",
-            "Of each prompt one right and one wrong exchange is played, of the agentic suite more:\n",
+            "One right and one wrong exchange of each prompt, more of the agentic suite:\n",
             *_suites(pairs),
             "",
             "The real agent does not play these prompts:\n",
             *(f"- {why[0].upper()}{why[1:]} Prompts: {', '.join(names)}." for why, names in unplayed()),
             "\n## Mistakes of every kind\n",
+            "`tests/openclaw/agreement` describes each case:\n",
             *_mistakes(pairs),
             "",
             _AGAIN,
@@ -114,8 +108,8 @@ def _suites(pairs: Sequence[_Pair]) -> Iterator[str]:
 
 
 def _mistakes(pairs: Sequence[_Pair]) -> Iterator[str]:
-    yield "| case | what the model does |"
-    yield "| --- | --- |"
-    for case, _, _ in pairs:
-        if case.prompt.suite == OWN:
-            yield f"| `{case.id}` | {case.about.replace('|', chr(92) + '|')} |"
+    """Yield a line for each family of cases: the first word of an id names it."""
+    own = [case.id.partition("-") for case, _, _ in pairs if case.prompt.suite == OWN]
+    for family, cases in groupby(own, key=lambda parts: parts[0]):
+        names = [f"`{name or family}`" for _, _, name in cases]
+        yield f"- **{family}** ({len(names)}): {', '.join(names)}"
