@@ -1,15 +1,10 @@
-"""An MkDocs hook that generates pages under `reference/` from the code, and the validators' table.
-
-The pages are generated with each build. The table is in docs/reference/suites.md, so that it can be read
-without a build; `python -m tests.docs.refresh` writes it.
-"""
+"""An MkDocs hook that generates pages under `reference/` from the code, with each build."""
 
 from __future__ import annotations
 
 import dataclasses
 import inspect
 import json
-import re
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw import hookspecs
@@ -134,15 +129,12 @@ def failures() -> Iterator[str]:
     ])  # fmt: skip
 
 
-def with_validators(page: str) -> str:
-    """Return the page of suites with the validators' table of today."""
-    between = re.compile(r"(<!-- validators: .+ -->\n).*(<!-- /validators -->)", re.DOTALL)
-    table = "\n".join(validators())
-    return between.sub(lambda found: f"{found[1]}\n{table}\n\n{found[2]}", page)
-
-
 def validators() -> Iterator[str]:
     """Every validator with its keys, by its docstring."""
+    yield "# Validators"
+    yield ""
+    yield "The keys of a `validator` in [a suite](suites.md#validators); `?` marks optional ones."
+    yield ""
     yield from _table(
         ("`type`", "keys", "meaning"),
         [
@@ -159,7 +151,7 @@ def _keys(validator: type[Validator]) -> Iterator[str]:
 
 
 PAGES: dict[str, Callable[[], Iterator[str]]] = {
-    page.__name__: page for page in (options, commands, hooks, rows, summary, same_run, failures)
+    page.__name__: page for page in (options, commands, hooks, rows, summary, same_run, failures, validators)
 }
 
 

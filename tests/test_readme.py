@@ -36,12 +36,12 @@ def _blocks(language: str, page: str) -> list[str]:
         pytest.param(README, [["H1", "H2"]], id="README"),
         pytest.param(
             _page("reference/suites"),
-            [["P1", "T1"], ["P7"], ["N2"], ["B1"], ["T9"], ["S0", "S1"]],
+            [["P1", "T1"], ["P7"], ["N2"], ["S0"]],
             id="suites",
         ),
         pytest.param(
             _page("reference/worlds"),
-            [["N1-11t", "N1-54t", "N1-2k"], ["W1"], ["W2"], ["W3"], ["M1"], ["M2"]],
+            [["N1-11t", "N1-54t", "N1-2k"], ["W1"], ["W2"], ["W3"]],
             id="worlds",
         ),
     ],
@@ -55,12 +55,9 @@ def test_the_suites_load(page: str, ids: list[list[str]]) -> None:
     assert [[prompt.id for prompt in suite.prompts] for suite in suites] == ids
 
 
-def test_providers_and_validators_are_all_named() -> None:
-    """The tables have every built-in."""
-    suites = _page("reference/suites")
-
+def test_providers_are_named_and_validators_counted() -> None:
+    """The table has every provider, and the number of validators is right."""
     assert all(f"`{provider.name}`" in README for provider in PROVIDERS)
-    assert all(f"| `{validator.type}` |" in suites for validator in VALIDATORS)
     assert f"There are {len(VALIDATORS)} validators" in README
 
 

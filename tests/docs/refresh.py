@@ -1,7 +1,7 @@
 """Write true output into pages: `python -m tests.docs.refresh docs/tutorial.md README.md`.
 
 Every command of a page that is not marked `elsewhere` is run, and its output replaces the output that the
-page shows, even if that is `…` alone. The validators' table of docs/reference/suites.md is rewritten too.
+page shows, even if that is only `…`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import tempfile
 from pathlib import Path
 
 from tests.docs.pages import Command, File, cut, read_page
-from tests.docs.reference import SUITES_PAGE, load_reference
 from tests.docs.terminal import Terminal
 
 READERS_FOLDER = "/home/you/assistant"
@@ -41,8 +40,7 @@ def _replace(lines: list[str], command: Command, output: str, moved: int) -> int
 
 
 def main(pages: list[str]) -> None:
-    """Refresh the named pages, and the validators' table."""
-    SUITES_PAGE.write_text(load_reference().with_validators(SUITES_PAGE.read_text("utf-8")), "utf-8")
+    """Refresh the named pages."""
     for page in map(Path, pages):
         with tempfile.TemporaryDirectory() as folder:
             page.write_text(refreshed(page.read_text("utf-8"), Terminal(Path(folder))), "utf-8")
