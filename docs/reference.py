@@ -88,6 +88,8 @@ def summary() -> Iterator[str]:
     yield "# summary.json"
     yield ""
     yield from _properties(schema["properties"])
+    yield from ("", "## A group", "", "`groups` has one for each target.", "")
+    yield from _properties(schema["properties"]["groups"]["items"]["properties"])
     for name, definition in schema["$defs"].items():
         if "properties" in definition:
             yield from ("", f"## {name}", "")
