@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import itertools
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -27,7 +28,9 @@ if sys.platform == "win32":
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from pytest_openclaw.values.faults import WireError
     from pytest_openclaw.values.protocols import ProviderSetup
+    from pytest_openclaw.values.replies import Fault
 
 MOST_OUTPUT_BYTES = 64 << 20
 STDERR_TAIL_BYTES = 4096
@@ -322,3 +325,36 @@ async def first_line(name: str, program: Program, *, within_s: float) -> str:
     """
     printed = await run(name, program, within_s=within_s)
     return printed.stdout.partition("\n")[0].strip()
+
+
+_UNREACHABLE = re.compile(
+    r"ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ConnectionRefused|FailedToOpenSocket", re.IGNORECASE
+)
+_LOST = re.compile(
+    r"ECONNRESET|connection error|fetch failed|socket hang up|terminated|unable to connect to api"
+    r"|socket connection was closed",
+    re.IGNORECASE,
+)
+
+
+def fault_of_words(name: str, model: str, error: WireError, where: str) -> Fault | None:
+    """Return the fault of an error of a model's server, or of the connection, that a program of Node reports.
+
+    Args:
+        name: of the provider, for messages.
+        model: the one that was asked.
+        error: as far as the program passes it on.
+        where: the server's address, for messages.
+
+    Returns:
+        None if neither its status nor its words are known.
+
+    """
+    if error.status is None:
+        if _UNREACHABLE.search(error.message):
+            return faults.unreachable(name, where, error.message)
+        if _LOST.search(error.message):
+            return faults.connection_lost(name, error.message)
+    fault = faults.refused_by_server(name, model, error)
+    is_known = error.status is not None or fault.failure_type != "stream_error"
+    return fault if is_known else None

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pytest_openclaw.providers.openclaw.call import OpenClaw, scratch_folder
-from pytest_openclaw.providers.processes import Printed
+from pytest_openclaw.providers.openclaw.call import environment, scratch_folder
+from pytest_openclaw.providers.openclaw.workspace import Scratch
+from pytest_openclaw.providers.processes import Printed, Program, run
 from tests.openclaw.install_openclaw import find_command
 
 FOLDER_ENV = "OPENCLAW_TEST_OPENCLAW_DIR"
@@ -62,17 +63,29 @@ def find_real_openclaw() -> RealOpenClaw | None:
     return RealOpenClaw(Path(folder).resolve(), parts) if folder and parts else None
 
 
+@dataclass(frozen=True)
+class OpenClaw:
+    """The real OpenClaw in folders of its own."""
+
+    command: tuple[str, ...]
+    scratch: Scratch
+    environ: dict[str, str]
+    patience_s: float
+
+    async def printed(self, *arguments: str, until: asyncio.Event | None = None) -> Printed:
+        """Start it with these arguments, and wait for its exit, or end it when `until` is set."""
+        program = Program(argv=(*self.command, *arguments), env=self.environ, cwd=self.scratch.workspace)
+        printed = await run("openclaw", program, within_s=self.patience_s, until=until)
+        assert not printed.timed_out, printed
+        return printed
+
+
 @contextmanager
 def openclaw_apart(real: RealOpenClaw, *, patience_s: float, **more: str) -> Iterator[OpenClaw]:
     """The real OpenClaw in folders of its own, with more variables in its environment."""
     with scratch_folder() as scratch:
-        yield OpenClaw(
-            command=tuple(shlex.split(real.command)),
-            scratch=scratch,
-            environ=real.environ,
-            more={"OPENCLAW_LOG_LEVEL": "silent", **more},
-            patience_s=patience_s,
-        )
+        environ = {**environment(scratch, real.environ), "OPENCLAW_LOG_LEVEL": "silent", **more}
+        yield OpenClaw(tuple(shlex.split(real.command)), scratch, environ, patience_s)
 
 
 def run_openclaw(openclaw: OpenClaw, *arguments: str) -> Printed:

@@ -11,10 +11,17 @@ from typing import Any
 import pytest
 
 from pytest_openclaw.cli import main
-from pytest_openclaw.providers.openclaw.call import OpenClaw
 from tests.commands.routed_runs import ABLE, MIDDLING, UNABLE, roles_of, store_run
 from tests.openclaw.model_server import ScriptedModel
-from tests.openclaw.real import GATEWAY_TOKEN, RealOpenClaw, free_port, gateway, openclaw_apart, run_openclaw
+from tests.openclaw.real import (
+    GATEWAY_TOKEN,
+    OpenClaw,
+    RealOpenClaw,
+    free_port,
+    gateway,
+    openclaw_apart,
+    run_openclaw,
+)
 from tests.unit.runs.stored_runs import SUITE
 from tests.unit.stats.routes import rows_of
 

@@ -12,12 +12,11 @@ import pytest
 
 from pytest_openclaw.cli import main
 from pytest_openclaw.openclaw.catalog import load_catalogue
-from pytest_openclaw.providers.openclaw.call import OpenClaw
 from pytest_openclaw.providers.processes import Printed
 from tests.commands import routed_runs
 from tests.commands.routed_runs import roles_of, store_run, three_tiers
 from tests.openclaw.model_server import ScriptedModel
-from tests.openclaw.real import RealOpenClaw, openclaw_apart, run_openclaw
+from tests.openclaw.real import OpenClaw, RealOpenClaw, openclaw_apart, run_openclaw
 from tests.unit.stats.routes import rows_of
 
 pytestmark = pytest.mark.openclaw_cli

@@ -125,14 +125,6 @@ def test_a_call_that_is_no_json_ends_it():
     assert tuple(answered_calls(reply).values()) == reply.turns[0].calls
 
 
-@processes
-def test_a_world_without_tools_is_one_turn():
-    """If nothing is offered, the first answer ends the exchange."""
-    reply = ask(environ_of("hello"), world=WORLD)
-
-    assert (reply.text, reply.ended_by, len(reply.turns)) == ("Hello", "answer", 1)
-
-
 HASTY = """
 import runpy
 from pytest_openclaw.util import bounded_regex
@@ -152,19 +144,6 @@ def test_a_world_that_cannot_be_played_is_our_own_fault(monkeypatch):
     assert fault.message.startswith(
         'claude_code_cli: the server of the tools: the pattern "(?:x|xx)+y" cannot be decided'
     )
-
-
-@processes
-def test_a_server_that_breaks_is_our_own_fault(monkeypatch):
-    """An exception in our server says nothing about the model."""
-    broken = ("-c", "import sys; from pathlib import Path; from pytest_openclaw.providers import mcp_tools as m;"
-                    " Path(sys.argv[1] + '.broken').write_text('Traceback\\nValueError: no such world')")  # fmt: skip
-    monkeypatch.setattr("pytest_openclaw.providers.claude.command_line._SERVER", broken)
-    fault = play(["Let me look.", [READ]])
-
-    assert (fault.failure_type, fault.status) == ("harness_error", "error")
-    assert fault.message == "claude_code_cli: the server of the tools: ValueError: no such world"
-    assert fault.raw == "Let me look."
 
 
 def test_each_turn_has_its_time(monkeypatch):
@@ -296,22 +275,6 @@ def test_sums_of_unknown_counts_are_unknown():
 
     assert [(turn.input_tokens, turn.output_tokens) for turn in reply.turns] == [(10, 2), (None, None)]
     assert (reply.input_tokens, reply.output_tokens) == (None, None)
-
-
-@processes
-@pytest.mark.parametrize(
-    ("limit", "ended"),
-    [pytest.param(2, "step_limit", id="at-the-limit"), pytest.param(3, None, id="before-it")],
-)
-def test_an_end_in_a_later_turn_keeps_what_was_said(limit, ended):
-    """A CLI that ends in the middle is a fault, with the text so far."""
-    outcome = play(["One.", [READ]], ["Two.", [READ]], world=World(steps=limit))
-
-    if ended:
-        assert (outcome.ended_by, outcome.raw) == (ended, "One.\n\nTwo.")
-    else:
-        assert isinstance(outcome, Fault)
-        assert (outcome.failure_type, outcome.raw) == ("cli_error", "One.\n\nTwo.")
 
 
 def test_a_refused_request_in_a_later_turn_is_its_own_fault():

@@ -46,13 +46,6 @@ def test_input_goes_in_and_lines_come_out(tmp_path):
     assert (lines, running.exit_status) == ([b"300000", b"end"], 0)
 
 
-def test_a_program_that_does_not_read_is_no_error(tmp_path):
-    """Input that is not read is dropped."""
-    lines, running = asyncio.run(lines_of(python("print(1)", cwd=tmp_path, stdin=b"x" * (1 << 20))))
-
-    assert (lines, running.exit_status) == ([b"1"], 0)
-
-
 def test_the_end_of_stderr_is_kept(tmp_path):
     """Any amount of stderr is drained, and its end kept."""
     code = "import sys; sys.stderr.write('noise\\n' * 100_000 + 'the reason'); sys.exit(3)"

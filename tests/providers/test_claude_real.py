@@ -190,15 +190,6 @@ def test_the_thinking_level_reaches_the_server(environ, level, effort, thinking)
     assert (body["output_config"]["effort"], body["thinking"]["type"]) == (effort, thinking)
 
 
-@pytest.mark.nightly
-def test_thinking_is_no_part_of_the_answer(environ):
-    """Thinking arrives on its own channel."""
-    with MessagesServer("thinking") as server:
-        reply = ask(environ | {"ANTHROPIC_BASE_URL": server.url}, thinking_level="low")
-
-    assert (reply.text, reply.reasoning) == ("Four.", "Let me see.")
-
-
 def test_a_tool_call_is_an_answer(environ):
     """A call of a tool is read from the stream, after one request; the CLI runs nothing."""
     with MessagesServer("tool_use") as server:
@@ -217,15 +208,6 @@ def test_an_answer_cut_by_the_limit_is_the_first_message(environ):
     assert (reply.text, reply.finish_reason) == ("Hello from stub", "length")
     assert (reply.input_tokens, reply.output_tokens) == (18, 3)
     assert server.requests[0]["max_tokens"] == 7
-
-
-@pytest.mark.nightly
-def test_an_empty_answer_is_empty(environ):
-    """The CLI does not repeat the request of a model that answers with nothing."""
-    with MessagesServer("empty") as server:
-        reply = ask(environ | {"ANTHROPIC_BASE_URL": server.url})
-
-    assert (reply.text, reply.output_tokens, reply.refusal) == ("", 3, None)
 
 
 @pytest.mark.nightly

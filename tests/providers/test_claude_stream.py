@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_openclaw.providers.answer import Answer
-from pytest_openclaw.providers.claude.stream import Stream
+from pytest_openclaw.providers.claude.stream import Stream, charged
+from pytest_openclaw.values.replies import Usage
 from pytest_openclaw.values.tool_calls import ToolCall
 from tests.providers.fake_claude.cli import assistant, event, result, synthetic
 
@@ -133,15 +134,6 @@ def test_a_call_has_the_tools_own_name(called, name):
         assert reply.tool_calls == (ToolCall(name=name, id="t1", arguments="{}"),)
 
 
-def test_a_call_ends_with_the_models_message():
-    """The CLI's handling of a call afterwards does not count as the model's time."""
-    refused = {"type": "tool_result", "tool_use_id": "t1", "content": "no", "is_error": True}
-    lines = [START, tool("read"), arguments("{}"), end("tool_use"), STOP]
-    later = [{"type": "user", "message": {"content": [refused]}}, result(subtype="error_max_turns")]
-
-    assert read(*lines, *later).exchange.reply() == read(*lines).exchange.reply()
-
-
 @pytest.mark.parametrize(
     ("init", "lacking"),
     [
@@ -188,31 +180,6 @@ def test_without_partial_messages_there_is_no_time_of_a_first_token():
     assert (reply.text, reply.effective_model, reply.timing.ttft_ms) == ("Hello", "m1-20260101", None)
 
 
-def test_without_partial_messages_the_answer_is_the_first_message_too():
-    """Blocks of one message are joined; another message is no part of the answer."""
-    other = assistant([{"type": "text", "text": "more"}])
-    other["message"]["id"] = "another"
-    thought = assistant([{"type": "thinking", "thinking": "hm"}])
-    stream = read(thought, assistant([{"type": "text", "text": "Hello"}]), other, result())
-
-    assert (stream.exchange.reply().text, stream.exchange.reply().reasoning) == ("Hello", "hm")
-
-
-def test_a_lone_result_line_is_an_answer():
-    """Text, counts and model are taken from the result line if no other line has them."""
-    reply = read(result(result="Hi", usage=USAGE, modelUsage={"m9": {}})).exchange.reply()
-
-    assert (reply.text, reply.effective_model, reply.input_tokens, reply.output_tokens) == ("Hi", "m9", 18, 1)
-
-
-def test_counts_that_are_all_zero_are_unknown():
-    """The CLI writes zeros for missing counts; a zero would be a measurement, so they are left out."""
-    zeros = dict.fromkeys(USAGE, 0)
-    reply = read(assistant([{"type": "text", "text": "Hi"}]), result(usage=zeros)).exchange.reply()
-
-    assert (reply.input_tokens, reply.output_tokens, reply.cached_tokens) == (None, None, None)
-
-
 def test_a_subagents_lines_are_ignored():
     """A line with a parent tool use belongs to another conversation."""
     line = text("inner") | {"parent_tool_use_id": "t1"}
@@ -241,26 +208,17 @@ def test_a_surrogate_pair_cut_between_two_pieces_is_one_character():
         pytest.param(b"[1]", id="array"),
         pytest.param(b'{"type": 7}', id="type-is-a-number"),
         pytest.param(b'{"type": ["system"]}', id="type-is-a-list"),
-        pytest.param(b'{"type": "keep_alive"}', id="unknown-type"),
         pytest.param(b"\xff\xfe", id="no-text"),
         pytest.param(b"{" * 100_000, id="open-braces"),
         pytest.param(b'{"type":' + b"[" * 100_000, id="too-deep"),
     ],
 )
-def test_lines_of_another_kind_are_skipped_and_counted(raw):
-    """Lines outside the format are skipped."""
+def test_lines_of_another_kind_are_skipped(raw):
+    """Lines outside the format are no part of the answer."""
     stream = Stream(Answer)
     stream.receive_line(raw)
 
-    assert (stream.skipped, stream.received, stream.over) == (1, 0, False)
-
-
-def test_empty_lines_count_as_nothing():
-    """A blank line is neither parsed nor counted as skipped."""
-    stream = Stream(Answer)
-    stream.receive_line(b" \r")
-
-    assert (stream.skipped, stream.received) == (0, 0)
+    assert (len(stream.skipped), stream.is_received, stream.over) == (1, False, False)
 
 
 VALUES = st.recursive(
@@ -299,7 +257,7 @@ def test_no_line_breaks_the_reading(lines):
     """Fields of the wrong type count as missing."""
     stream = read(*lines)
 
-    assert stream.received == len(lines)
+    assert stream.skipped == []
     assert isinstance(stream.exchange.reply().text, str)
 
 
@@ -309,3 +267,51 @@ def test_pieces_read_like_the_whole(pieces):
     stream = read(START, *map(text, pieces), end(), STOP, result())
 
     assert stream.exchange.reply().text == "".join(pieces)
+
+
+RECEIVED = Usage(
+    model="claude-opus-4-5-20251101",
+    input_tokens=100,
+    output_tokens=10,
+    cached_tokens=20,
+    cache_write_tokens=30,
+)
+
+
+def counts(n_input, n_output, n_cached=0, n_written=0):
+    """The counts of a model on the CLI's last line, which lists cached input separately."""
+    return {
+        "inputTokens": n_input,
+        "outputTokens": n_output,
+        "cacheReadInputTokens": n_cached,
+        "cacheCreationInputTokens": n_written,
+        "costUSD": 99.0,
+    }
+
+
+@pytest.mark.parametrize(
+    ("models", "more"),
+    [
+        pytest.param(None, [], id="no-last-line"),
+        pytest.param({}, [], id="empty"),
+        pytest.param({"claude-opus-4-5-20251101": counts(50, 10, 20, 30)}, [], id="the-same"),
+        pytest.param({"claude-opus-4-5": counts(50, 10, 20, 30)}, [], id="by-the-name-that-was-asked"),
+        pytest.param({"claude-opus-4-5-20251101[1m]": counts(50, 10, 20, 30)}, [], id="by-a-name-of-its-own"),
+        pytest.param(
+            {"claude-opus-4-5-20251101": counts(150, 40, 20, 30)},
+            [Usage(model="claude-opus-4-5-20251101", input_tokens=100, output_tokens=30, cached_tokens=0, cache_write_tokens=0)],
+            id="it-asked-again-by-itself",
+        ),
+        pytest.param(
+            {"claude-opus-4-5-20251101": counts(50, 10, 20, 30), "claude-haiku-4-5": counts(7, 3)},
+            [Usage(model="claude-haiku-4-5", input_tokens=7, output_tokens=3, cached_tokens=0, cache_write_tokens=0)],
+            id="a-smaller-model-beside",
+        ),
+        pytest.param({"claude-opus-4-5-20251101": "none"}, [], id="no-counts"),
+    ],
+)  # fmt: skip
+def test_the_last_line_adds_what_is_missing(models, more):
+    """Each message received counts, and the rest of each model's total once; the CLI's price never."""
+    result = None if models is None else {"modelUsage": models, "total_cost_usd": 99.0}
+
+    assert list(charged((RECEIVED,), result)) == [RECEIVED, *more]

@@ -21,7 +21,6 @@ from pytest_openclaw.values.worlds import Command, World
 from pytest_openclaw.worlds.playing import Playing, answered_calls, final_state
 from tests.conftest import require_claude
 from tests.providers.fake_claude import DUMMY_KEY, ask, dies, provider_of
-from tests.providers.servers import messages
 from tests.providers.servers.messages import MessagesServer, Text, ToolUse
 
 pytestmark = [pytest.mark.claude, pytest.mark.usefixtures("scratch")]
@@ -71,38 +70,6 @@ def test_one_question_with_a_call(environ):
     assert (reply.text, reply.finish_reason, reply.output_tokens) == ("Let me look.", "tool_use", 3)
     assert 0 < reply.timing.ttft_ms <= reply.timing.e2e_ms
     assert (reply.turns, reply.ended_by) == ((), None)
-
-
-@pytest.mark.nightly
-def test_one_question_with_several_calls(environ):
-    """Several calls of one answer are kept in their order, broken ones exactly as sent."""
-    turns = [
-        [
-            ToolUse("mcp__openclaw__home_light", '{"on":  true}', "toolu_1"),
-            ToolUse("mcp__openclaw__read", '{"path": ', "toolu_2"),
-            ToolUse("mcp__openclaw__frobnicate", "{}", "toolu_3"),
-            ToolUse("mcp__openclaw__exec", '{"command": "touch ran"}', "toolu_4"),
-        ]
-    ]
-    with MessagesServer(turns=turns) as server:
-        reply = ask(environ | {"ANTHROPIC_BASE_URL": server.url}, tools=(READ, EXEC, LIGHT))
-
-    assert [(call.name, call.arguments) for call in reply.tool_calls] == [
-        ("home.light", '{"on":  true}'),
-        ("read", '{"path": '),
-        ("frobnicate", "{}"),
-        ("exec", '{"command": "touch ran"}'),
-    ]
-    assert len(server.requests) == 1
-
-
-@pytest.mark.nightly
-def test_a_model_need_not_call(environ):
-    """Tools are offered, and a text is an answer too."""
-    with MessagesServer(turns=[[Text("Paris.")]]) as server:
-        reply = ask(environ | {"ANTHROPIC_BASE_URL": server.url}, tools=(READ,))
-
-    assert (reply.text, reply.tool_calls, reply.finish_reason) == ("Paris.", (), "end_turn")
 
 
 @pytest.mark.nightly
@@ -269,34 +236,6 @@ def test_a_tool_that_is_not_there(environ):
 
 
 @pytest.mark.nightly
-def test_the_steps_are_the_worlds(environ):
-    """After its last step a model gets no further request."""
-    turns = [[Text(f"Step {n}."), use("read", n, path=f"{n}.md")] for n in range(9)]
-    reply, requests = play(environ, *turns)
-
-    assert (reply.ended_by, len(reply.turns), len(requests)) == ("step_limit", 4, 4)
-    assert (reply.text, len(reply.turns[-1].results)) == ("Step 3.", 1)
-
-
-@pytest.mark.nightly
-def test_an_answer_at_the_last_step_is_one(environ):
-    """The limit ends exchanges that continue, not one that has ended."""
-    turns = [[use("read", n, path=f"{n}.md")] for n in range(3)]
-    reply, _ = play(environ, *turns, [Text("Nothing.")])
-
-    assert (reply.ended_by, len(reply.turns), reply.text) == ("answer", 4, "Nothing.")
-
-
-@pytest.mark.nightly
-def test_a_loop_is_reported(environ):
-    """A model that repeats the same call is asked until the last step."""
-    turns = [[use("read", n, path="notes.md")] for n in range(9)]
-    reply, _ = play(environ, *turns, world=World(files=WORLD.files, steps=5))
-
-    assert (reply.ended_by, len(reply.turns)) == ("loop", 5)
-
-
-@pytest.mark.nightly
 def test_a_call_that_is_no_json_ends_the_exchange(environ):
     """OpenClaw ends a run there, whatever the CLI would report to the model."""
     turns = [
@@ -345,23 +284,6 @@ def test_an_error_in_a_later_turn(environ, mode, failure_type, retryable, raw):
 
     assert (fault.failure_type, fault.retryable) == (failure_type, retryable)
     assert fault.raw.startswith(raw)
-
-
-@pytest.mark.nightly
-def test_each_turn_has_its_own_time(environ, monkeypatch):
-    """An exchange may take longer than one attempt, as long as no turn does."""
-
-    def slow(handler, *arguments):
-        time.sleep(6)
-        return at_once(handler, *arguments)
-
-    at_once = messages._Handler._answer
-    monkeypatch.setattr(messages._Handler, "_answer", slow)
-    turns = [[use("read", n, path=f"{n}.md")] for n in range(3)]
-    reply, _ = play(environ, *turns, [Text("Nothing.")], timeout_s=20.0)
-
-    assert reply.text == "Nothing."
-    assert all(turn.timing.e2e_ms > 5000 for turn in reply.turns)
 
 
 @pytest.mark.nightly

@@ -21,6 +21,7 @@ from pytest_openclaw.openclaw.dispatch import dispatch
 from pytest_openclaw.openclaw.recovery import at_last_step
 from pytest_openclaw.providers.claude.command_line import PREFIX
 from pytest_openclaw.providers.prices import summed
+from pytest_openclaw.providers.processes import fault_of_words
 from pytest_openclaw.providers.wire import count_in, load_object, object_in, objects_in, shortened, text_in
 from pytest_openclaw.util.signals import how_it_ended
 from pytest_openclaw.util.text import valid_text
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
 #: the model name on assistant lines that the CLI wrote itself
 SYNTHETIC = "<synthetic>"
 _FINISH_REASONS = {"max_tokens": "length", "model_context_window_exceeded": "length"}
-_COUNTS = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
 
 
 class Stream:
@@ -62,10 +62,9 @@ class Stream:
         error: the error word of an assistant line that the CLI wrote itself, such as `billing_error`.
         stop_reason: of the model, as in the API.
         message_done: whether the model's message is complete.
-        limit_reached: whether the plan's usage limit rejected the request.
         by_itself: whether the CLI answered instead of the model.
-        received: number of lines of the format; `skipped` is the number of other lines.
-        last_skipped: the text of the latest of those.
+        is_received: whether a line of the format has arrived.
+        skipped: the lines that are not of the format.
 
     """
 
@@ -85,13 +84,11 @@ class Stream:
         self.result: JsonObject | None = None
         self.error = ""
         self.stop_reason: str | None = None
-        self.message_done = self.limit_reached = self.by_itself = False
-        self.received = self.skipped = 0
-        self.last_skipped = ""
+        self.message_done = self.by_itself = self.is_received = False
+        self.skipped: list[str] = []
         self._begin = begin
         self._is_exchange = is_exchange
-        self._is_partial = self._is_model_known = False
-        self._message_id = ""
+        self._is_partial = False
         self._tool_keys: dict[str, str] = {}  # index of a block → key of its call
         self._with_arguments: set[str] = set()
         self._ended: list[tuple[Answer, Turn]] = []
@@ -163,26 +160,23 @@ class Stream:
         self.messages += 1
         self.message_done, self.stop_reason = False, None
         self._user, self._results = user, {}
-        self._message_id = ""
         self._tool_keys, self._with_arguments = {}, set()
 
     # --- lines ------------------------------------------------------------------------------
 
     def receive_line(self, raw: bytes) -> None:
-        """Read one line of output; other lines than those of the format are skipped and counted.
+        """Read one line of output; other lines than those of the format are skipped.
 
         Lines of a subagent, and those after the end, are ignored.
         """
         text = raw.decode("utf-8", "replace").strip()
-        line = load_object(text) if text else {}
-        read = _READERS.get(text_in(line.get("type"))) if line else None
-        if line and read:
-            self.received += 1
-            if not self.over and not line.get("parent_tool_use_id"):
-                read(self, line)
+        line = (load_object(text) if text else None) or {}
+        if kind := text_in(line.get("type")):
+            self.is_received = True
+            if kind in _READERS and not (self.over or line.get("parent_tool_use_id")):
+                _READERS[kind](self, line)
         elif text:
-            self.skipped += 1
-            self.last_skipped = text
+            self.skipped.append(text)
 
     def _read_system(self, line: JsonObject) -> None:
         if line.get("subtype") == "init":
@@ -205,9 +199,6 @@ class Stream:
                 texts = [text_in(part.get("text")) for part in objects_in(content)] or [text_in(content)]
                 self._results[call_id] = valid_text("\n".join(texts))
 
-    def _read_rate_limit(self, line: JsonObject) -> None:
-        self.limit_reached = object_in(line.get("rate_limit_info")).get("status") == "rejected"
-
     def _read_event(self, line: JsonObject) -> None:
         self._is_partial = True
         event = object_in(line.get("event"))
@@ -218,7 +209,7 @@ class Stream:
                     self._next_request()
                 if not self.over:
                     message = object_in(event.get("message"))
-                    self._receive_model(message.get("model"))
+                    self.exchange.receive_model(text_in(message.get("model")))
                     self._receive_usage(message.get("usage"), at_start=True)
             case "content_block_start":
                 block = object_in(event.get("content_block"))
@@ -281,38 +272,19 @@ class Stream:
             lacking = set(self._tool_keys.values()) - self._with_arguments
             blocks = [block for block in blocks if text_in(block.get("id")) in lacking]
         else:
-            self.exchange.streaming = False
-            if self._message_id and message.get("id") != self._message_id:
-                self._next_request()
-                if self.over:
-                    return
-            self._message_id = text_in(message.get("id"))
-            self.stop_reason = text_in(message.get("stop_reason")) or self.stop_reason
-            self._receive_model(message.get("model"))
+            self.exchange.receive_at_once()
+            self.exchange.receive_model(text_in(message.get("model")))
         for block in blocks:
             self._read_block(block, text_in(block.get("id")) or None)
 
     def _read_result(self, line: JsonObject) -> None:
-        self.result = dict(line)
-        usage = object_in(line.get("usage"))
-        # The counts of several messages are summed here, and also arrive with each message.
-        known = self.exchange.has_usage or self.messages
-        if not known and any(count_in(usage.get(name)) for name in _COUNTS):
-            self._receive_usage(usage)
-        models = object_in(line.get("modelUsage"))
-        if not self._is_model_known and len(models) == 1:
-            self._receive_model(next(iter(models)))
+        self.result = line
         if not (line.get("is_error") or self.by_itself or self.exchange.has_tokens):
-            self.exchange.streaming = False
+            self.exchange.receive_at_once()
             self.exchange.receive_text(text_in(line.get("result")))
         self._end(self.stop_reason or text_in(line.get("stop_reason")))
 
     # --- what they mean ---------------------------------------------------------------------
-
-    def _receive_model(self, name: Any) -> None:
-        if text := text_in(name):
-            self._is_model_known = True
-            self.exchange.receive_model(text)
 
     def _receive_usage(self, usage: Any, *, at_start: bool = False) -> None:
         """Add the API's counts; at the start of a message the count of its output is only a placeholder."""
@@ -355,7 +327,6 @@ class Stream:
 _READERS: Mapping[str, Callable[[Stream, JsonObject], None]] = {
     "system": Stream._read_system,
     "user": Stream._read_user,
-    "rate_limit_event": Stream._read_rate_limit,
     "stream_event": Stream._read_event,
     "assistant": Stream._read_assistant,
     "result": Stream._read_result,
@@ -409,21 +380,6 @@ def _beyond(received: Sequence[Usage], model: str, counts: Mapping[str, Any]) ->
 
 _AUTH_ERRORS = ("authentication_failed", "oauth_org_not_allowed")
 _NOT_LOGGED_IN = re.compile(r"^(not logged in|invalid api key|please run /login)", re.IGNORECASE)
-# "Server is temporarily limiting requests (not your usage limit)" is an ordinary 429.
-_QUOTA = re.compile(
-    r"credit balance is too low|(hit|reached) your [\w ]*limit|(?<!not your )usage limit\b|\bspend limit"
-    r"|out of (usage|extra)|usage credits required",
-    re.IGNORECASE,
-)
-_OVERFLOW = re.compile(
-    r"prompt is too long|exceeds the available context size|maximum context length", re.IGNORECASE
-)
-_UNREACHABLE = re.compile(
-    r"ConnectionRefused|FailedToOpenSocket|ECONNREFUSED|ENOTFOUND|EAI_AGAIN", re.IGNORECASE
-)
-_LOST = re.compile(
-    r"unable to connect to api|connection error|ECONNRESET|socket connection was closed", re.IGNORECASE
-)
 _STATUS = re.compile(r"\bAPI Error: (\d{3})\b|\bRequest rejected \((\d{3})\)")
 _PREFIX = re.compile(r"^(Failed to authenticate\. )?API Error:\s*(\d{3}\b\s*)?")
 
@@ -434,6 +390,7 @@ _WIRE_TYPES = {
     "model_not_found": "model_not_found",
     "invalid_request": "invalid_request_error",
     "server_error": "api_error",
+    "prompt_too_long": "context_length_exceeded",
 }
 
 
@@ -482,12 +439,12 @@ class Ending:
         words = f": {shortened(running.stderr)}" if running.stderr else ""
         how = how_it_ended(status)
         if status:
-            words = words or (f": {shortened(stream.last_skipped)}" if stream.skipped else "")
+            words = words or (f": {shortened(stream.skipped[-1])}" if stream.skipped else "")
             return faults.program_ended(name, "the CLI", status, words, stream.raw())
-        if stream.received:
+        if stream.is_received:
             return faults.stream_broken(name, f"the CLI {how} before its result line{words}", stream.raw())
         if stream.skipped:
-            why = f"none of the CLI's {stream.skipped} lines is a stream-json line, and it {how}{words}"
+            why = f"none of the CLI's {len(stream.skipped)} lines is a stream-json line, and it {how}{words}"
             return faults.malformed(name, why)
         return faults.cli_failed(name, f"the CLI {how} and said nothing{words}.")
 
@@ -516,24 +473,23 @@ class Ending:
         status = self._status(result)
         if status is None and (fault := self._without_status()):
             return fault
-        error = WireError(status=status, type=self._wire_type(result, status), message=self._plain)
-        if status is None and not error.type:
-            return faults.cli_failed(self.name, self._said)
-        return faults.refused_by_server(self.name, self.request.model, error)
+        kind = "prompt_too_long" if result.get("terminal_reason") == "prompt_too_long" else stream.error
+        is_overloaded = re.search(r"\boverloaded\b", self._said, re.IGNORECASE)
+        word = _WIRE_TYPES.get(kind) or ("overloaded_error" if is_overloaded else "")
+        error = WireError(status=status, type=word, message=self._plain)
+        where = self.access.shown_url or "the Anthropic API"
+        fault = fault_of_words(self.name, self.request.model, error, where)
+        return fault or faults.cli_failed(self.name, self._said)
 
     def _failed(self) -> Fault:
         why = f"the CLI ended with: {self._said.rstrip('.')}."
         return faults.cli_failed(self.name, why, self.stream.raw())
 
     def _without_status(self) -> Fault | None:
-        """Return the fault of an error without HTTP status: login, connection or timeout."""
+        """Return the fault of an error that the CLI words itself: login, timeout, malformed answer."""
         name, said = self.name, self._said
         if self.stream.error in _AUTH_ERRORS or _NOT_LOGGED_IN.search(said):
             return faults.auth_missing(name, f"the Claude CLI says: {said}. {self.access.login}")
-        if _UNREACHABLE.search(said):
-            return faults.unreachable(name, self.access.shown_url or "the Anthropic API", self._plain)
-        if _LOST.search(said):
-            return faults.connection_lost(name, self._plain)
         lowered = said.lower()
         if "request timed out" in lowered:
             return faults.timed_out(name, self.request.timeout_s)
@@ -542,17 +498,6 @@ class Ending:
         if "stream ended" in lowered:
             return faults.stream_broken(name, self._plain)
         return None
-
-    def _wire_type(self, result: JsonObject, status: int | None) -> str:
-        """Return the API's error type for the CLI's text."""
-        said = self._said
-        if _QUOTA.search(said) or (self.stream.limit_reached and status in (None, 429)):
-            return "billing_error"
-        if result.get("terminal_reason") == "prompt_too_long" or _OVERFLOW.search(said):
-            return "context_length_exceeded"
-        if self.stream.error in _WIRE_TYPES:
-            return _WIRE_TYPES[self.stream.error]
-        return "overloaded_error" if re.search(r"\boverloaded\b", said, re.IGNORECASE) else ""
 
     def _status(self, result: JsonObject) -> int | None:
         status = count_in(result.get("api_error_status"))

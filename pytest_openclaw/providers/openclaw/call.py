@@ -22,9 +22,7 @@ from pytest_openclaw.openclaw.bridge import BRIDGE, LOOKUPS
 from pytest_openclaw.openclaw.catalog import load_catalogue
 from pytest_openclaw.openclaw.paths import place_of
 from pytest_openclaw.providers.openclaw.workspace import Scratch
-from pytest_openclaw.providers.processes import Printed, Program, find_program, new_folders, run
-from pytest_openclaw.providers.wire import shortened
-from pytest_openclaw.util.errors import OpenClawError
+from pytest_openclaw.providers.processes import find_program, new_folders
 from pytest_openclaw.util.files import write_private
 from pytest_openclaw.util.text import valid_text, valid_value
 from pytest_openclaw.values.requests import DEFAULT_CONTEXT_TOKENS, LISTED
@@ -32,7 +30,6 @@ from pytest_openclaw.values.worlds import World
 from pytest_openclaw.worlds.search import is_note
 
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
@@ -135,45 +132,6 @@ def config_for(
 def write_config(scratch: Scratch, config: JsonObject) -> None:
     """Write the config, which contains the token of the call."""
     write_private(scratch.config, json.dumps(config).encode())
-
-
-@dataclass(frozen=True, kw_only=True)
-class OpenClaw:
-    """The installed OpenClaw, for our commands.
-
-    Attributes:
-        command: the program and its first arguments.
-        scratch: the folders that it gets instead of the user's.
-        environ: the user's environment, of which it gets only PATH.
-        more: further variables for it.
-        patience_s: seconds for a start.
-    """
-
-    command: tuple[str, ...]
-    scratch: Scratch
-    environ: Mapping[str, str]
-    more: Mapping[str, str]
-    patience_s: float
-
-    async def printed(self, *arguments: str, until: asyncio.Event | None = None) -> Printed:
-        """Start it with these arguments, and wait for its exit, or end it when `until` is set.
-
-        Raises:
-            OpenClawError: it cannot be started, prints too much or does not exit.
-        """
-        program = Program(
-            argv=(*self.command, *arguments),
-            env={**environment(self.scratch, self.environ), **self.more},
-            cwd=self.scratch.workspace,
-        )
-        name = " ".join(["openclaw", *arguments[:2]])
-        printed = await run("openclaw", program, within_s=self.patience_s, until=until)
-        if printed.timed_out:
-            words = f": {shortened(printed.stderr)}" if printed.stderr else ""
-            raise OpenClawError(f"{name} did not end within {self.patience_s:.0f} s{words}")
-        if printed.flooded:
-            raise OpenClawError(f"{name} printed {printed.flooded}")
-        return printed
 
 
 # --- a request of `openclaw_agent` --------------------------------------------------------------

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.openclaw.captured import CONFIGURED, Masks, Sent, api_of, gather, read_request
 from pytest_openclaw.openclaw.catalog import read_catalogue
-from pytest_openclaw.providers.openclaw.call import OpenClaw, find_command, scratch_folder, write_config
+from pytest_openclaw.providers.openclaw.call import environment, find_command, scratch_folder, write_config
 from pytest_openclaw.providers.openclaw.capture_configs import (
     KEY,
     SECTIONS,
@@ -33,6 +33,7 @@ from pytest_openclaw.providers.openclaw.capture_configs import (
 )
 from pytest_openclaw.providers.openclaw.envelope import find_envelope
 from pytest_openclaw.providers.openclaw.loopback import Incoming, listening, refuse
+from pytest_openclaw.providers.processes import Printed, Program, run
 from pytest_openclaw.providers.wire import object_in, shortened, text_in
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.files import FOLDER_MODE, write_private
@@ -128,14 +129,14 @@ class _Capturing:
         async with self._room, listening(endpoint.answer) as root:
             with scratch_folder(compiled=self._compiled) as scratch:
                 write_config(scratch, whole_config(wanted, scratch, endpoint.url(root, wanted.api)))
-                why = await self._until_received(endpoint, self._arguments(wanted, scratch), scratch)
+                why = await self._until_received(endpoint, wanted, scratch)
+        what = f"the surface {wanted.surface}"
         if not endpoint.body:
-            raise OpenClawError(f"nothing was sent to the model for the surface {wanted.surface}: {why}")
+            raise OpenClawError(f"nothing was sent to the model for {what}: {why}")
         try:
             sent = read_request(endpoint.api, endpoint.body, _QUESTION)
         except ValueError as error:
-            what = f"the request of the surface {wanted.surface}"
-            raise OpenClawError(f"{what} has a form that is not known: {error}") from None
+            raise OpenClawError(f"the request of {what} has a form that is not known: {error}") from None
         masks = replace(_masks(scratch, self._environ), model=f"{wanted.provider}/{wanted.model}")
         return replace(
             sent,
@@ -144,39 +145,43 @@ class _Capturing:
             question=masks.value(dict(sent.question)),
         )
 
-    def _arguments(self, wanted: Wanted, scratch: Scratch) -> tuple[str, ...]:
-        timeout = ("--timeout", str(round(PATIENCE_S)))
-        if wanted.as_a_turn:
-            turn = ("--local", "--session-id", _NAME, "--message", _QUESTION, "--json")
-            return ("agent", *turn, *timeout)
-        folders = ("--config", str(scratch.config), "--cwd", str(scratch.workspace))
-        return ("agent", "exec", "--json", *folders, *timeout, _QUESTION)
-
-    async def _until_received(
-        self, endpoint: ModelEndpoint, arguments: Sequence[str], scratch: Scratch
-    ) -> str:
+    async def _until_received(self, endpoint: ModelEndpoint, wanted: Wanted, scratch: Scratch) -> str:
         """Run OpenClaw until the endpoint has its request; return the error if it ends before."""
+        once = ("exec", "--config", str(scratch.config), "--cwd", str(scratch.workspace), _QUESTION)
+        turn = ("--local", "--session-id", _NAME, "--message", _QUESTION)
+        more = ("--json", "--timeout", str(round(PATIENCE_S)))
+        words = ("agent", *(turn if wanted.as_a_turn else once), *more)
         try:
-            printed = await self._openclaw(scratch).printed(*arguments, until=endpoint.received)
+            printed = await self._run(scratch, *words, until=endpoint.received)
         except OpenClawError as error:
             return str(error)
         # OpenClaw's reason is in its JSON if there is one, else in its other output.
         envelope = find_envelope(printed.stdout, printed.stderr) or {}
-        words = text_in(object_in(envelope.get("error")).get("message")) or printed.stderr
-        return f"OpenClaw {how_it_ended(printed.exit_status)}{_quoted(words)}"
+        reason = text_in(object_in(envelope.get("error")).get("message")) or printed.stderr
+        return f"OpenClaw {how_it_ended(printed.exit_status)}{_quoted(reason)}"
 
-    def _openclaw(self, scratch: Scratch, **more: str) -> OpenClaw:
-        return OpenClaw(
-            command=self._command,
-            scratch=scratch,
-            environ=self._environ,
-            more={"OPENCLAW_CONFIG_READONLY": "1", **more},
-            patience_s=PATIENCE_S,
-        )
+    async def _run(
+        self, scratch: Scratch, *arguments: str, until: asyncio.Event | None = None, **more: str
+    ) -> Printed:
+        """Start OpenClaw with these arguments, and wait for its exit, or end it when `until` is set.
+
+        Raises:
+            OpenClawError: it cannot be started, prints too much or does not exit.
+        """
+        own = {**environment(scratch, self._environ), "OPENCLAW_CONFIG_READONLY": "1", **more}
+        program = Program(argv=(*self._command, *arguments), env=own, cwd=scratch.workspace)
+        printed = await run(_NAME, program, within_s=PATIENCE_S, until=until)
+        name = " ".join(["openclaw", *arguments[:2]])
+        if printed.timed_out:
+            words = f": {shortened(printed.stderr)}" if printed.stderr else ""
+            raise OpenClawError(f"{name} did not end within {PATIENCE_S:.0f} s{words}")
+        if printed.flooded:
+            raise OpenClawError(f"{name} printed {printed.flooded}")
+        return printed
 
     async def _release(self) -> str:
         with scratch_folder(compiled=self._compiled) as scratch:
-            printed = await self._openclaw(scratch).printed("--version")
+            printed = await self._run(scratch, "--version")
         found = _RELEASE.search(printed.stdout)
         if found is None:
             output = printed.stdout or printed.stderr
@@ -203,8 +208,9 @@ class _Capturing:
             with scratch_folder(compiled=self._compiled) as scratch:
                 # An include, so that files relative to it are found; OpenClaw could write only this file.
                 write_config(scratch, {"$include": str(file)})
-                openclaw = self._openclaw(scratch, OPENCLAW_INCLUDE_ROOTS=str(file.parent))
-                printed = await openclaw.printed("config", *words, "--json")
+                printed = await self._run(
+                    scratch, "config", *words, "--json", OPENCLAW_INCLUDE_ROOTS=str(file.parent)
+                )
         output = printed.stdout or printed.stderr
         with suppress(ValueError):
             value, _ = json.JSONDecoder().raw_decode(output, max(output.find("{"), 0))

@@ -11,6 +11,7 @@ import re
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from pytest_openclaw.providers.processes import fault_of_words
 from pytest_openclaw.providers.wire import object_in, objects_in, shortened, text_in
 from pytest_openclaw.util.text import valid_text
 from pytest_openclaw.values import faults
@@ -24,10 +25,7 @@ if TYPE_CHECKING:
 
 _STATUS = re.compile(r"\b(?:HTTP )?([45]\d\d)\b")
 _AUTH = re.compile(r"no (api key|credentials|auth)|missing (api key|auth)|not authenticated", re.IGNORECASE)
-_NO_MODEL = re.compile(r"unknown model|model not found|no such model|not allowed: ", re.IGNORECASE)
-_UNREACHABLE = re.compile(r"ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH", re.IGNORECASE)
 _NO_ANSWER = re.compile(r"couldn't generate a response|incomplete or malformed tool call", re.IGNORECASE)
-_LOST = re.compile(r"ECONNRESET|connection error|fetch failed|socket hang up|terminated", re.IGNORECASE)
 # The first key of every answer in all known releases; inside a JSON string the quotes would be escaped.
 _BEGINNING = re.compile(r'\{\s*"(?:ok|payloads)"\s*:')
 # Each start without an object costs a scan of the text; releases print only a few.
@@ -103,19 +101,11 @@ def read_envelope(envelope: JsonObject, request: Request, *, name: str, where: s
     said = shortened(valid_text(said or next(iter(wrong), "no reason given")))
     if kind != "context_overflow" and _AUTH.search(said):
         return faults.auth_missing(name, f"OpenClaw says: {said}")
-    if wire := _wire_error(kind, said):
-        return faults.refused_by_server(name, request.model, wire)
-    if _UNREACHABLE.search(said):
-        return faults.unreachable(name, where, said)
-    if _LOST.search(said):
-        return faults.connection_lost(name, said)
-    return faults.cli_failed(name, f"OpenClaw ended with {kind or 'an error'}: {said}")
-
-
-def _wire_error(kind: str, said: str) -> WireError | None:
-    if kind == "context_overflow":
-        return WireError(code="context_length_exceeded", message=said)
-    if _NO_MODEL.search(said):
-        return WireError(code="model_not_found", message=said)
     status = _STATUS.search(said)
-    return WireError(status=int(status[1]), message=said) if status else None
+    said_by_server = WireError(
+        status=int(status[1]) if status and kind != "context_overflow" else None,
+        code="context_length_exceeded" if kind == "context_overflow" else "",
+        message=said,
+    )
+    own = faults.cli_failed(name, f"OpenClaw ended with {kind or 'an error'}: {said}")
+    return fault_of_words(name, request.model, said_by_server, where) or own
