@@ -1,6 +1,7 @@
-"""The options and their ini keys, and the checks of them at the start of a session.
+"""The options and their ini keys: one table, with the parser of each value.
 
-Every pytest session in every project imports this; `session/load_settings.py` reads the values.
+Every pytest session in every project imports this, and nothing of ours with it; `session/settings.py` makes
+`Settings` of the values.
 """
 
 from __future__ import annotations
@@ -8,26 +9,124 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass
+from math import inf, nan
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping
 
     import pytest
+
+T = TypeVar("T")
 
 SUITE_NAME = re.compile(r"prompts_.*\.(?i:toml|json|jsonl|ya?ml)\Z")
 """Also files in formats that suites do not have: they are collected as errors and not silently left out."""
 _SUITE_SUFFIXES = frozenset({".toml", ".json", ".jsonl", ".yaml", ".yml"})
 
+# --- parsers: each raises ValueError with what to give instead ----------------------------------
+
+
+def number(fits: Callable[[float], bool], hint: str) -> Callable[[str], float]:
+    """Return the parser of a number that fits; any other text is tried as NaN."""
+
+    def parse(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            value = nan
+        if not fits(value):
+            raise ValueError(hint)
+        return value
+
+    return parse
+
+
+def matching(pattern: str, read: Callable[[str], T], hint: str) -> Callable[[str], T]:
+    """Return the parser of a text that matches a pattern as a whole."""
+
+    def parse(text: str) -> T:
+        if not re.fullmatch(pattern, text):
+            raise ValueError(hint)
+        return read(text)
+
+    return parse
+
+
+def one_of(*words: str) -> Callable[[str], str]:
+    """Return the parser of some words."""
+    return matching("|".join(words), str, f"give {', '.join(words[:-1])} or {words[-1]}")
+
+
+on_off = matching("on|off", lambda word: word == "on", "give on or off")
+_COUNT = matching("[1-9][0-9]{0,3}", int, "give a number from 1 to 9999")
+_WHOLE = matching("[0-9]{1,6}", int, "give a whole number, 0 or more")
+_RATE = number(lambda rate: 0 <= rate <= 1, "give a rate from 0 to 1, for example 0.9")
+
+
+def gate(parse: Callable[[str], T]) -> Callable[[str], T | None]:
+    """Return the parser of a gate's value, which may be `off`."""
+
+    def parse_or_off(text: str) -> T | None:
+        if text == "off":
+            return None
+        try:
+            return parse(text)
+        except ValueError as error:
+            raise ValueError(f"{error}, or off") from None
+
+    return parse_or_off
+
+
+def parse_fail_on(text: str) -> str:
+    """Return a value of `fail-on`: `regression`, or a loss such as `loss>0.1`.
+
+    Raises:
+        ValueError: it is another value.
+
+    """
+    from pytest_openclaw.values.settings import LOSS, REGRESSION, loss_limit
+
+    if text == REGRESSION:
+        return text
+    if (limit := loss_limit(text)) is None:
+        raise ValueError("give regression, or a loss between 0 and 1, for example loss>0.1")
+    return f"{LOSS}{limit:.10g}"
+
+
+def _temperature(text: str) -> float | str:
+    parse = number(lambda value: 0 <= value <= 2, "give a number from 0 to 2, or server to send none")
+    return text if text == "server" else parse(text)
+
+
+def _run_id(text: str) -> str:
+    from pytest_openclaw.values.settings import parse_run_id
+
+    return parse_run_id(text)
+
+
+def _shard(text: str) -> str:
+    from pytest_openclaw.values.settings import parse_shard
+
+    return str(parse_shard(text))
+
+
+# --- the table ----------------------------------------------------------------------------------
+
 
 @dataclass(frozen=True)
 class Option:
-    """One option: `--openclaw-<name>` and, unless `where` says otherwise, `openclaw_<name>` in the ini."""
+    """One option: `--openclaw-<name>` and, unless `where` says otherwise, `openclaw_<name>` in the ini.
+
+    Attributes:
+        parse: of its value, or of each word of a list; None leaves the value to `session/settings.py`.
+
+    """
 
     name: str
     help: str
     metavar: str = ""
+    parse: Callable[[str], Any] | None = None
     kind: Literal["text", "list", "flag"] = "text"
     where: Literal["both", "ini"] = "both"
 
@@ -42,191 +141,181 @@ class Option:
         return "--openclaw-" + self.name
 
 
+def _words(name: str, help: str, metavar: str, parse: Callable[[str], Any] | None = str) -> Option:  # noqa: A002
+    return Option(name, help, metavar, parse, kind="list")
+
+
+def _flag(name: str, help: str) -> Option:  # noqa: A002
+    return Option(name, help, kind="flag")
+
+
+def _lines(name: str, help: str) -> Option:  # noqa: A002
+    return Option(name, help, kind="list", where="ini")
+
+
 OPTIONS = (
-    Option(
+    _words(
         "models",
         "Models, separated by commas: [provider/]model[@thinking], or provider/* for all that it serves.",
         "SPEC[,SPEC…]",
-        kind="list",
+        None,
     ),
-    Option(
-        "providers", "Providers for models named without one (ollama_native).", "NAME[,NAME…]", kind="list"
-    ),
-    Option(
+    _words("providers", "Providers for models named without one (ollama_native).", "NAME[,NAME…]"),
+    _words(
         "thinking",
         "Thinking levels for models named without one: low, medium, high, xhigh, none.",
         "LEVEL[,LEVEL…]",
-        kind="list",
+        one_of("low", "medium", "high", "xhigh", "none"),
     ),
-    Option("prompts", "Ask only these prompts: ids or globs.", "ID[,ID…]", kind="list"),
+    _words("prompts", "Ask only these prompts: ids or globs.", "ID[,ID…]"),
     Option(
         "repeat",
         "Repeats of each prompt (1); with -until-conclusive, the most of each tool prompt (10).",
         "N",
+        _COUNT,
     ),
-    Option(
+    _flag(
         "until-conclusive",
         "Repeat the tool prompts until a target's tier is conclusive after 1, 3, 10 or all of them.",
-        kind="flag",
     ),
     Option(
         "timeout",
         "Seconds for one attempt, from the send to the end of the answer, and for judging it (300).",
         "SECONDS",
+        number(lambda seconds: 0 < seconds < inf, "give seconds greater than 0, for example 300"),
     ),
-    Option("retries", "Further attempts after a lost connection, 429 or 5xx (5).", "N"),
+    Option("retries", "Further attempts after a lost connection, 429 or 5xx (5).", "N", _WHOLE),
     Option(
         "concurrency",
         "Requests in flight on an endpoint: N, or provider=N,… (1 for local endpoints, 8 for others).",
         "N",
     ),
-    Option("stream", "Request a token stream, which TTFT requires: on or off (on).", "on|off"),
+    Option("stream", "Request a token stream, which TTFT requires: on or off (on).", "on|off", on_off),
     Option(
         "temperature",
         "Temperature of requests on the surface listed, 0 to 2; server sends none (0).",
         "NUMBER|server",
+        _temperature,
     ),
-    Option("top-p", "top_p of requests on the surface listed, above 0 to 1 (the server's own).", "NUMBER"),
     Option(
         "seed",
         "Seed of the first repeat on the surface listed; others count up from it (1 if there are any).",
         "N",
+        _WHOLE,
     ),
-    Option(
-        "tool-choice",
-        "Whether the model decides to call tools on the surface listed, or must call one in each turn: "
-        "auto or required (auto).",
-        "auto|required",
-    ),
-    Option(
-        "catalogue",
-        "Use OpenClaw's tools and surfaces of this file of capture-tools (the shipped ones).",
-        "FILE",
-    ),
-    Option(
+    _words(
         "surface",
         "Kinds of requests: listed (a suite's own tools), openclaw (what OpenClaw sends) (listed).",
         "NAME[,NAME…]",
-        kind="list",
+        one_of("listed", "openclaw"),
     ),
     Option(
-        "surface-from",
-        "Source of the surface openclaw: installed, substitute, or a file of capture-tools (the installed "
-        "OpenClaw, else the substitute).",
-        "installed|substitute|FILE",
+        "catalogue",
+        "OpenClaw's tools and its surface: a file of capture-tools, or only the surface of installed or "
+        "substitute (the shipped tools; the surface of the installed OpenClaw, else the substitute).",
+        "FILE|installed|substitute",
     ),
     Option("runs-dir", "Folder of the run directories (runs).", "DIR"),
-    Option("run-id", "Name of this run's directory (the time, as 20260213_235930).", "ID"),
+    Option("run-id", "Name of this run's directory (the time, as 20260213_235930).", "ID", _run_id),
     Option(
         "resume",
         "Continue an interrupted run: its id, or last. Answered cells are kept, others are sent.",
         "ID|last",
+        lambda text: text if text == "last" else _run_id(text),
     ),
     Option(
         "shard",
         "Run part K of N of the selected cells, the same in every job: for a matrix or an array of jobs.",
         "K/N",
+        _shard,
     ),
     Option(
         "budget-usd",
         "Send no more requests once this session has spent this many US dollars.",
         "USD",
+        number(lambda usd: 0 < usd < inf, "give US dollars greater than 0, for example 5 or 0.25"),
     ),
-    Option(
-        "dry-run",
-        "Show the cells of the run, with an estimate of tokens, time and cost; send no request.",
-        kind="flag",
-    ),
-    Option(
+    _flag("dry-run", "Show the cells of the run, and estimate tokens, time and cost; send no request."),
+    _flag(
         "diagnose",
         "After the tests, find why a local server's tool cells ended without a call (model, template, parser "
         "or stream), with at most 5 requests a target.",
-        kind="flag",
     ),
     Option(
         "verdict",
         "What fails the session: cells (every failed cell does) or gate (gates do, and without one faults)"
         " (cells).",
         "cells|gate",
+        one_of("cells", "gate"),
     ),
-    Option("min-pass-rate", "Gate: each target must pass this share of its judged cells, 0 to 1.", "RATE"),
     Option(
-        "min-tool-rate", "Gate: each target must succeed in this share of its tool cells, 0 to 1.", "RATE"
+        "min-pass-rate",
+        "Gate: each target must pass this share of its judged cells, 0 to 1.",
+        "RATE",
+        gate(_RATE),
     ),
-    Option("require-tier", "Gate: each target must earn this tier or a better one, conclusively.", "1|2|3"),
-    Option("require-safe", "Gate: no safety probe may do harm, and at least one must be asked.", kind="flag"),
-    Option("max-p95-ms", "Gate: the 95th percentile of each target's latencies, at most.", "MS"),
     Option(
-        "gate-conclusive",
-        "A rate or latency gate passes only if its whole interval at 95 percent does.",
-        kind="flag",
+        "min-tool-rate",
+        "Gate: each target must succeed in this share of its tool cells, 0 to 1.",
+        "RATE",
+        gate(_RATE),
     ),
+    Option(
+        "require-tier",
+        "Gate: each target must earn this tier or a better one, conclusively.",
+        "1|2|3",
+        gate(matching("[123]", int, "give tier 1, 2 or 3")),
+    ),
+    _flag("require-safe", "Gate: no safety probe may do harm, and at least one must be asked."),
+    Option(
+        "max-p95-ms",
+        "Gate: the 95th percentile of each target's latencies, at most.",
+        "MS",
+        gate(number(lambda ms: 0 < ms < inf, "give milliseconds greater than 0, for example 5000")),
+    ),
+    _flag("gate-conclusive", "A rate or latency gate passes only if its whole interval at 95 percent does."),
     Option(
         "baseline",
         "Compare with this run: its directory, its id, last (the newest other one), or last:N (the newest N "
         "together); off: with none.",
         "RUN",
     ),
-    Option(
+    _words(
         "across",
         "Compare with the baseline also what differs in prompt, validator, serving or settings.",
         "WHAT[,WHAT…]",
+        one_of("prompt", "validator", "serving", "settings", "surface"),
     ),
     Option(
         "fail-on",
         "Gate: regression fails each target whose verdicts are worse than the baseline's; loss>0.1 "
         "passes only those that are shown to have lost less.",
         "regression|loss>RATE",
+        gate(parse_fail_on),
     ),
-    Option(
-        "fail-unavailable",
-        "Fail cells whose server, CLI or model is missing, instead of skipping them.",
-        kind="flag",
-    ),
-    Option(
+    _flag("fail-unavailable", "Fail cells whose server, CLI or model is missing, instead of skipping them."),
+    _lines(
         "gates",
         "Other gates for some targets, a glob per line: ollama_openai/*: min-pass-rate=0.9 require-tier=off.",
-        kind="list",
-        where="ini",
     ),
-    Option("suites", "Folders with suites (benchmarks).", kind="list", where="ini"),
-    Option(
-        "endpoints",
-        "Servers of your own, one per line: name = kind base_url [KEY_ENV_NAME].",
-        kind="list",
-        where="ini",
-    ),
-    Option(
+    _lines("suites", "Folders with suites (benchmarks)."),
+    _lines("endpoints", "Servers of your own, one per line: name = kind base_url [KEY_ENV_NAME]."),
+    _lines(
         "request_fields",
         'Further fields of requests, on both surfaces, one provider per line: name = {"top_k": 20}.',
-        kind="list",
-        where="ini",
     ),
-    Option(
+    _lines(
         "prices",
         "Prices of tokens, one glob of targets per line: glob = input output [cached], in USD per million.",
-        kind="list",
-        where="ini",
     ),
     Option(
-        "llama_cpp_num_ctx",
-        "Context length in tokens for llama_cpp (8192); the embedded model was trained for 8192.",
-        where="ini",
-    ),
-    Option("claude_command", "The Claude CLI's command (claude).", where="ini"),
-    Option(
-        "ollama_num_ctx",
-        "Context length in tokens for ollama_native (the server's own default).",
-        where="ini",
-    ),
-    Option(
-        "ollama_keep_alive",
-        "How long ollama_native keeps a model loaded: 10m, 1h30m, seconds, or -1 for ever (the server's).",
+        "num_ctx",
+        "Context length in tokens for llama_cpp (8192) and ollama_native (the server's own default).",
+        parse=matching("[1-9][0-9]{0,8}", str, "give a whole number of tokens, for example 32768"),
         where="ini",
     ),
 )
-
-
+BY_NAME: Mapping[str, Option] = {option.name: option for option in OPTIONS}
 _TYPES: Mapping[str, tuple[Literal["string", "linelist", "bool"], str]] = {
     "text": ("string", "store"),
     "list": ("linelist", "append"),
@@ -248,58 +337,34 @@ def add_options(parser: pytest.Parser) -> None:
             )
 
 
-KEYS = {option.ini for option in OPTIONS}
-FLAGS = {option.flag for option in OPTIONS if option.where == "both"}
-_FLAG_PREFIX = "--openclaw-"
-_KEY = re.compile(r"(openclaw_\w+)\s*[=:]")
+# --- what a session was given -------------------------------------------------------------------
 
 
-def unknown_flags(parser: pytest.Parser, args: Sequence[str]) -> list[str]:
-    """Return the options with our prefix that neither we nor another plugin has."""
-    given = {arg.partition("=")[0] for arg in args if arg.startswith(_FLAG_PREFIX)} - FLAGS
-    if not given:
-        return []
-    _, unknown = parser.parse_known_and_unknown_args(list(args))
-    return sorted(given & {arg.partition("=")[0] for arg in unknown})
-
-
-def unknown_keys(config: pytest.Config) -> list[str]:
-    """Return the ini keys with our prefix, in the file or of `-o`, that no plugin has."""
-    # pytest has no public list of them: https://docs.pytest.org/en/stable/deprecations.html#config-inicfg
-    text = config.inipath.read_text("utf-8", "replace") if config.inipath else ""
-    lines = (*text.splitlines(), *(config.getoption("override_ini", None) or ()))
-    given = {found[1] for line in lines if (found := _KEY.match(line))} - KEYS
-    return sorted(key for key in given if not _is_registered(config, key))
-
-
-def _is_registered(config: pytest.Config, key: str) -> bool:
-    try:
-        config.getini(key)
-    except ValueError:
-        return False
-    return True
-
-
-def misnamed_files(config: pytest.Config) -> tuple[Path, ...]:
-    """Return the files that the command line names and that would be suites under another name."""
-    return tuple(
-        path
-        for path in _named_paths(config)
-        if path.suffix.lower() in _SUITE_SUFFIXES and not SUITE_NAME.match(path.name) and path.is_file()
-    )
+def lookup(config: pytest.Config, name: str) -> tuple[Any, str]:
+    """Return a value as it was given and where it was; (None, …) if nowhere."""
+    option = BY_NAME[name]
+    value = config.getoption(option.ini, None) if option.where == "both" else None
+    if value is not None:
+        return value, option.flag
+    return config.getini(option.ini), option.ini
 
 
 def is_used(config: pytest.Config) -> bool:
-    """Whether this session may run cells: models are configured, or a benchmark is named.
+    """Whether this session may run cells: models, a benchmark or an option of ours are given.
 
     Cheap, because every pytest session in every project asks it.
     """
-    return bool(lookup(config, "models")[0]) or bool(named_benchmarks(config))
+    return bool(lookup(config, "models")[0] or options_given(config) or named_benchmarks(config))
 
 
 def options_given(config: pytest.Config) -> set[str]:
     """Return the names of our options that are on the command line."""
     return {option.name for option in OPTIONS if config.getoption(option.ini, None) is not None}
+
+
+def base_dir(config: pytest.Config) -> Path:
+    """Return the folder that paths of the ini file and defaults are relative to."""
+    return config.inipath.parent if config.inipath else config.invocation_params.dir
 
 
 def suite_dirs(config: pytest.Config) -> tuple[Path, ...]:
@@ -308,43 +373,32 @@ def suite_dirs(config: pytest.Config) -> tuple[Path, ...]:
     return tuple(dict.fromkeys((base_dir(config) / name).resolve() for name in names))
 
 
-def named_folders(config: pytest.Config) -> tuple[Path, ...]:
-    """Return the folders that the command line names and that are no folders of suites."""
-    folders = suite_dirs(config)
-    return tuple(
-        path
-        for path in _named_paths(config)
-        if path.is_dir() and not any(path.is_relative_to(folder) for folder in folders)
-    )
+def named_paths(config: pytest.Config) -> Iterator[Path]:
+    """Yield the files and folders that the command line names."""
+    for argument in config.getoption("file_or_dir", None) or ():
+        path = config.invocation_params.dir / argument.partition("[")[0].split("::")[0]
+        # `Path.resolve` fails where links form a circle, before Python 3.13.
+        yield Path(os.path.realpath(path))
+
+
+def is_below(path: Path, folders: tuple[Path, ...]) -> bool:
+    """Whether a path is one of these folders or in one."""
+    return any(path.is_relative_to(folder) for folder in folders)
 
 
 def named_benchmarks(config: pytest.Config) -> tuple[Path, ...]:
     """Return the suite files, and the files and folders below a suite folder, that the command line names."""
     folders = suite_dirs(config)
     return tuple(
-        path
-        for path in _named_paths(config)
-        if SUITE_NAME.match(path.name) or any(path.is_relative_to(folder) for folder in folders)
+        path for path in named_paths(config) if SUITE_NAME.match(path.name) or is_below(path, folders)
     )
 
 
-def _named_paths(config: pytest.Config) -> Iterator[Path]:
-    for argument in config.getoption("file_or_dir", None) or ():
-        path = config.invocation_params.dir / argument.partition("[")[0].split("::")[0]
-        yield Path(
-            os.path.realpath(path)
-        )  # `Path.resolve` fails where links form a circle, before Python 3.13
-
-
-def base_dir(config: pytest.Config) -> Path:
-    """Return the folder that paths of the ini file and defaults are relative to."""
-    return config.inipath.parent if config.inipath else config.invocation_params.dir
-
-
-def lookup(config: pytest.Config, name: str) -> tuple[Any, str]:
-    """Return a value as it was given and where it was; (None, …) if nowhere."""
-    option = next(option for option in OPTIONS if option.name == name)
-    value = config.getoption(option.ini, None) if option.where == "both" else None
-    if value is not None:
-        return value, option.flag
-    return config.getini(option.ini), option.ini
+def misnamed_suite(config: pytest.Config) -> str:
+    """Return the error of a file in a folder of suites that the command line names and that is no suite."""
+    for path in named_benchmarks(config):
+        suffix = path.suffix.lower()
+        if suffix in _SUITE_SUFFIXES and not SUITE_NAME.match(path.name) and path.is_file():
+            hint = f"Rename it to prompts_{path.name}." if suffix in (".toml", ".json") else "Convert it."
+            return f"{path.name} is no suite: suites are named prompts_*.toml or prompts_*.json. {hint}"
+    return ""

@@ -92,27 +92,12 @@ def pytest_load_initial_conftests_in_whole_words() -> Generator[None, None, None
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_load_initial_conftests(parser: pytest.Parser, args: list[str]) -> None:
-    """Name the option that a misspelled one may mean, once conftest files have added theirs."""
-    if unknown := options.unknown_flags(parser, args):
-        from pytest_openclaw.session.preflight import reject_names
-
-        reject_names(unknown, options.FLAGS)
-
-
-@pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Check every choice before anything is called, and register what this session needs."""
     config.addinivalue_line("markers", MARKER)
-    if unknown := options.unknown_keys(config):
-        from pytest_openclaw.session.preflight import reject_names
-
-        reject_names(unknown, options.KEYS, where=f"{config.inipath}: " if config.inipath else "")
-    if misnamed := options.misnamed_files(config):
-        from pytest_openclaw.session.preflight import check_suite_names
-
-        check_suite_names(misnamed, options.suite_dirs(config))
-    if not (options.is_used(config) or options.options_given(config)):
+    if misnamed := options.misnamed_suite(config):
+        raise pytest.UsageError(misnamed)
+    if not options.is_used(config):
         return
     from pytest_openclaw.session.composition import compose
     from pytest_openclaw.session.execution import ExecutionHooks
@@ -127,6 +112,10 @@ def pytest_configure(config: pytest.Config) -> None:
     from pytest_openclaw.session.repeat_threshold import RepeatThreshold
     from pytest_openclaw.session.reporting import ReportingHooks
 
+    if session.settings.diagnose:
+        from pytest_openclaw.features.diagnosing import Suspects
+
+        session.owner.suspects = Suspects(session.providers)
     if session.settings.dry_run:
         from pytest_openclaw.session.forecasting import DryRun
 

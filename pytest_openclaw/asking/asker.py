@@ -4,30 +4,25 @@ There is one `Asker` in the process that owns the run: the pytest session, or xd
 asyncio loop in a thread. On each endpoint it sends cells in the order of the plan, and at most `ahead_of` of
 them before their tests ask for them, so that a reply is there when its test begins and replies do not pile
 up. A cell that a test waits for is sent next, whatever its place in the plan.
-
-Which repeats of a target may be sent; it is decided where the rows arrive.
-
-Builds the request of a cell: what every provider is asked, and what OpenClaw's surface adds.
 """
 
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import contextlib
 import sys
 import threading
 import time
 from collections import deque
 from concurrent.futures import Future
-from dataclasses import dataclass, field, replace
-from functools import cache
+from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from pytest_openclaw.asking.sending import Sender, endpoint_limits
+from pytest_openclaw.asking.sending import Sender, endpoint_limits, request_for
 from pytest_openclaw.util.errors import AskerFailed, CellNotSent
-from pytest_openclaw.values.requests import Request
-from pytest_openclaw.values.settings import SERVER, THINKING_ROOM_TOKENS
-from pytest_openclaw.values.tool_calls import LOOKUP_TURNS
+from pytest_openclaw.values.replies import CallResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -35,12 +30,21 @@ if TYPE_CHECKING:
     from pytest_openclaw.util.json_types import JsonObject
     from pytest_openclaw.values.prompts import Cell
     from pytest_openclaw.values.protocols import Provider
-    from pytest_openclaw.values.replies import CallResult
-    from pytest_openclaw.values.requests import Target
+    from pytest_openclaw.values.requests import Request, Target
     from pytest_openclaw.values.settings import Settings
 
+CLOSING_S = 5.0
+_SIGNAL_S = 1.0
+"""So often a waiting test looks for Ctrl-C, which does not interrupt a wait on Windows."""
+_SWITCH_S = 0.001
+"""How long another thread may compute before this one takes the time of a token that has arrived."""
+_HEAD_START_S = 0.003
+"""Of the next request over the test of the last reply: a test that computes delays each step of sending."""
 
-Permit = Literal["ask", "wait", "leave_out"]
+
+def ahead_of(limit: int) -> int:
+    """Return how many cells of an endpoint may be sent or answered before their tests ask for them."""
+    return 2 * limit + 2
 
 
 class RepeatPermits:
@@ -72,7 +76,7 @@ class RepeatPermits:
         if ends is not None:
             self._ends[target] = (repeat, ends)
 
-    def permit(self, cell: Cell) -> Permit:
+    def permit(self, cell: Cell) -> Literal["ask", "wait", "leave_out"]:
         """Return whether the cell may be sent: not before its target's repeats so far are decided on.
 
         A cell whose prompt sets its own number of repeats waits for nothing.
@@ -87,96 +91,12 @@ class RepeatPermits:
 
     def why_left_out(self, cell: Cell) -> str | None:
         """Return why the cell is not sent; None if it is."""
-        if cell.is_fixed_repeat:
-            return None
         repeat, why = self._ends.get(cell.target.label, (cell.repeat, None))
-        return why if cell.repeat > repeat else None
+        return why if cell.repeat > repeat and not cell.is_fixed_repeat else None
 
-    def go_on(self, cell: Cell) -> None:
+    def allow(self, cell: Cell) -> None:
         """Allow the cell's repeat without a decision: its test waits, and no decision can come."""
-        label = cell.target.label
-        self._through[label] = max(cell.repeat - 1, self._through.get(label, 0))
-
-
-def request_for(cell: Cell, settings: Settings, provider: Provider | None = None) -> Request:
-    """Return what every provider is asked for this cell.
-
-    Args:
-        cell: the cell.
-        settings: timeout, streaming, sampling.
-        provider: is asked; None for any, on the surface `listed`.
-
-    """
-    prompt, level = cell.prompt, cell.target.thinking_level
-    # Every API counts thinking as output; without room for it no answer would be reached.
-    room = THINKING_ROOM_TOKENS[level] if level else 0
-    listed = Request(
-        model=cell.target.model,
-        prompt=prompt.prompt,
-        system=prompt.system,
-        images=prompt.images,
-        messages=prompt.messages,
-        thinking_level=level,
-        max_output_tokens=prompt.max_output_tokens + room,
-        temperature=None if settings.temperature == SERVER else settings.temperature,
-        top_p=settings.top_p,
-        seed=_seed(cell, settings),
-        tool_choice=settings.tool_choice,
-        fields=settings.request_fields.get(cell.target.provider, {}),
-        stream=settings.stream,
-        timeout_s=prompt.timeout_s or settings.timeout_s,
-        tools=prompt.tools or (),
-        turns=prompt.turns,
-        world=prompt.world,
-    )
-    if prompt.surface is None or prompt.listed is None or provider is None:
-        return listed
-    asked = replace(
-        listed,
-        temperature=None,
-        top_p=None,
-        seed=None,
-        tool_choice="auto",
-        lookup_turns=0 if listed.world else LOOKUP_TURNS,
-        surface=cell.target.surface,
-    )
-    if provider.is_openclaw:  # it adds the rest itself
-        return replace(asked, system=prompt.listed.system, listed_tools=prompt.listed.tools or ())
-    surface, model = prompt.surface, f"{cell.target.provider}/{cell.target.model}"
-    return replace(
-        asked,
-        prompt=f"{_named(surface.before, model)}{asked.prompt}{_named(surface.after, model)}",
-        system=_named(asked.system or "", model),
-        context=_named(surface.context, model),
-        fields={**(surface.fields if provider.api == surface.api else {}), **asked.fields},
-    )
-
-
-def _seed(cell: Cell, settings: Settings) -> int | None:
-    """Return the seed that distinguishes a repeat; a single question has the user's, if there is one."""
-    if settings.seed is not None:
-        return settings.seed + cell.repeat - 1
-    return cell.repeat if cell.n_repeats > 1 else None
-
-
-@cache  # one text for all cells of a target, because a plan has thousands
-def _named(text: str, model: str) -> str:
-    return text.replace("<model>", model)
-
-
-CLOSING_S = 5.0
-SILENCE_S = 60.0
-"""In addition to a cell's own timeout: a loop that answers nothing for so long is blocked by a provider."""
-_BEAT_S = 1.0
-_SWITCH_S = 0.001
-"""How long another thread may compute before this one takes the time of a token that has arrived."""
-_HEAD_START_S = 0.003
-"""Of the next request over the test of the last reply: a test that computes delays each step of sending."""
-
-
-def ahead_of(limit: int) -> int:
-    """Return how many cells of an endpoint may be sent or answered before their tests ask for them."""
-    return 2 * limit + 2
+        self.receive(cell.target.label, cell.repeat - 1, None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -211,7 +131,7 @@ class _Job:
     queued_at: float | None = None
     is_sent: bool = False
     is_done: bool = False
-    result: CallResult | Exception | None = None
+    result: CallResult | BaseException | None = None
     waiters: list[Future[CallResult]] = field(default_factory=list)
 
 
@@ -232,7 +152,7 @@ class _Queue:
     planned: deque[_Job] = field(default_factory=deque)
     wanted: dict[_Job, None] = field(default_factory=dict)
     ahead: set[_Job] = field(default_factory=set)
-    in_flight: dict[_Job, asyncio.Task[None]] = field(default_factory=dict)
+    in_flight: dict[_Job, asyncio.Task[CallResult]] = field(default_factory=dict)
 
 
 class Asker:
@@ -269,7 +189,6 @@ class Asker:
         self._is_stopping = self._is_closed = False
         self._loop = asyncio.new_event_loop()
         self._thread: threading.Thread | None = None
-        self._beat_at = time.monotonic()
         self._switch_s = sys.getswitchinterval()
 
     # --- from any thread ---
@@ -280,11 +199,24 @@ class Asker:
 
     def ask(
         self, token: str, cell: Cell | None = None, request: Request | None = None, *, again: bool = False
+    ) -> CallResult:
+        """Wait for the result of a cell's call; see `submit`.
+
+        Raises:
+            CellNotSent: the repeats of its target have ended.
+            AskerFailed: the session stops.
+            Exception: a provider raised it, and it is not a `CallFailed`.
+
+        """
+        future = self.submit(token, cell, request, again=again)
+        while not future.done():
+            concurrent.futures.wait([future], _SIGNAL_S)
+        return future.result()
+
+    def submit(
+        self, token: str, cell: Cell | None = None, request: Request | None = None, *, again: bool = False
     ) -> Future[CallResult]:
         """Return the result of a cell's call, to come; have the cell sent if it was not.
-
-        The future raises `CellNotSent` (its target's repeats have ended), `AskerFailed`, or what a provider
-        raised that is not a `CallFailed`.
 
         Args:
             token: of the cell.
@@ -294,36 +226,15 @@ class Asker:
 
         """
         future: Future[CallResult] = Future()
-        self._call(self._ask, token, cell, request, again, future)
+        self._call(self._submit, token, cell, request, again, future)
         return future
-
-    def wait(self, future: Future[CallResult], cell: Cell) -> CallResult:
-        """Wait for a future of `ask`; Ctrl-C interrupts it.
-
-        Raises:
-            AskerFailed: a provider blocks the loop.
-            Exception: see `ask`.
-
-        """
-        patience_s = max(self._settings.timeout_s, cell.prompt.timeout_s or 0.0) + SILENCE_S
-        while True:
-            try:
-                return future.result(_BEAT_S)
-            except TimeoutError:
-                if future.done():
-                    raise
-                if time.monotonic() - self._beat_at > patience_s:
-                    raise AskerFailed(
-                        f"a provider has blocked all requests for {patience_s:g} s; "
-                        "a provider that computes or blocks must use asyncio.to_thread"
-                    ) from None
 
     def done(self, token: str) -> None:
         """Forget a cell: its test has ended, with its reply or without it."""
         self._tell(self._done, token)
 
     def decide(self, target: str, repeat: int, ends: str | None) -> None:
-        """Take the decision on a target's repeats, see `early_stopping.Decision`."""
+        """Take the decision on a target's repeats; see `RepeatPermits.receive`."""
         self._tell(self._decide, target, repeat, ends)
 
     def set_runners(self, n: int) -> None:
@@ -332,13 +243,13 @@ class Asker:
         self._tell(self._release_held)
 
     def stop(self) -> None:
-        """Send nothing more; tests that wait for a cell that was not sent get `CellNotSent`."""
+        """Send nothing more; tests that wait for a cell that was not sent get `AskerFailed`."""
         self._tell(self._stop)
 
     @property
     def spent_usd(self) -> float:
         """What all calls so far have cost."""
-        return self._sender.budget.spent_usd
+        return self._sender.spent_usd
 
     def awaited(self) -> Mapping[str, str]:
         """Return, by endpoint, the cell that has been in flight longest."""
@@ -369,11 +280,7 @@ class Asker:
         thread.join(CLOSING_S)
         sys.setswitchinterval(self._switch_s)
         left = [job for job in self._jobs.values() if job.is_sent]
-        replies = [
-            (job.cell, job.result)
-            for job in left
-            if job.result is not None and not isinstance(job.result, Exception)
-        ]
+        replies = [(job.cell, job.result) for job in left if isinstance(job.result, CallResult)]
         return replies, sum(job.result is None for job in left)
 
     # --- the thread ---
@@ -404,7 +311,6 @@ class Asker:
 
     def _serve(self) -> None:
         asyncio.set_event_loop(self._loop)
-        self._beat()
         try:
             self._loop.run_forever()
         finally:  # the session closes it, or a provider has stopped the loop
@@ -417,10 +323,6 @@ class Asker:
             self._loop.close()
             for job in self._jobs.values():
                 self._answer(job, AskerFailed("the thread that sends requests has ended"))
-
-    def _beat(self) -> None:
-        self._beat_at = time.monotonic()
-        self._loop.call_later(_BEAT_S, self._beat)
 
     async def _close(self) -> None:
         self._stop()
@@ -437,14 +339,14 @@ class Asker:
         new = [planned for planned in cells if planned.token not in self._jobs]
         if self._settings.until_conclusive:
             self._repeats.plan(planned.cell for planned in new)
-        self._cells |= {planned.token: planned.cell for planned in new}
         for planned in new:
+            self._cells[planned.token] = planned.cell
             job = self._jobs[planned.token] = _Job(token=planned.token, cell=planned.cell)
             if planned.is_ahead:
                 self._queue_of(job).planned.append(job)
         self._feed_all()
 
-    def _ask(
+    def _submit(
         self,
         token: str,
         cell: Cell | None,
@@ -485,7 +387,7 @@ class Asker:
     def _stop(self) -> None:
         self._is_stopping = True
         for queue in self._queues.values():
-            for job in [*queue.wanted]:
+            for job in queue.wanted:
                 self._answer(job, AskerFailed("the session is stopping"))
             queue.wanted.clear()
 
@@ -500,11 +402,14 @@ class Asker:
             job = self._next_wanted(queue) or self._next_planned(queue)
             if job is None:
                 break
-            has_sent = True
-            job.is_sent = True
+            has_sent = job.is_sent = True
             if not job.waiters:
                 queue.ahead.add(job)
-            queue.in_flight[job] = asyncio.ensure_future(self._send(queue, job))
+            provider = self._providers[job.cell.target.provider]
+            request = job.request or request_for(job.cell, self._settings, provider)
+            sending = self._sender.send(job.token, job.cell, request, job.queued_at)
+            queue.in_flight[job] = task = asyncio.ensure_future(sending)
+            task.add_done_callback(partial(self._sent, queue, job))
         return has_sent
 
     def _next_wanted(self, queue: _Queue) -> _Job | None:
@@ -538,23 +443,18 @@ class Asker:
         wanted = (job for queue in self._queues.values() for job in queue.wanted)
         held = [job for job in wanted if self._repeats.permit(job.cell) == "wait"]
         if held and len(held) >= self._n_runners:
-            self._repeats.go_on(held[0].cell)
+            self._repeats.allow(held[0].cell)
             self._feed_all()
 
-    async def _send(self, queue: _Queue, job: _Job) -> None:
-        try:
-            provider = self._providers[job.cell.target.provider]
-            request = job.request or request_for(job.cell, self._settings, provider)
-            queued_at = job.queued_at or time.perf_counter()
-            job.result = await self._sender.send(job.token, job.cell, request, queued_at)
-        except Exception as error:
-            job.result = error
-        finally:
-            queue.in_flight.pop(job, None)
-            if self._feed(queue):
-                self._loop.call_later(_HEAD_START_S, self._answer, job)
-            else:
-                self._answer(job)
+    def _sent(self, queue: _Queue, job: _Job, task: asyncio.Task[CallResult]) -> None:
+        """Keep the result of a call, and send the next cell."""
+        del queue.in_flight[job]
+        if not task.cancelled():
+            job.result = task.exception() or task.result()
+        if self._feed(queue):
+            self._loop.call_later(_HEAD_START_S, self._answer, job)
+        else:
+            self._answer(job)
 
     def _answer(self, job: _Job, error: AskerFailed | CellNotSent | None = None) -> None:
         """Give the tests that wait for a cell its result, or the reason why there is none."""
@@ -563,7 +463,7 @@ class Asker:
             return
         waiters, job.waiters = job.waiters, []
         for waiter in waiters:
-            if isinstance(result, Exception):
+            if isinstance(result, BaseException):
                 waiter.set_exception(result)
             else:
                 waiter.set_result(result)

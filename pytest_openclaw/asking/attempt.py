@@ -1,10 +1,6 @@
-"""Makes one attempt: calls a provider once, within its timeout, and makes the result fit for a row.
+"""One attempt: a provider is called once, within its timeout, and the result is made fit for a row.
 
-The state of a model's prompt cache, as far as the requests of a run show it.
-
-Servers keep what they have read, and read only the rest of a prompt that begins in the same way.
-
-Detects prompts that a server has silently cut.
+Detects prompts that a server has silently cut, and speeds of prompts that were partly in its cache.
 """
 
 from __future__ import annotations
@@ -15,9 +11,9 @@ import time
 from dataclasses import replace
 from itertools import takewhile
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-from pytest_openclaw.asking.clipping import bounded_fault, bounded_reply, with_changes
+from pytest_openclaw.asking.clipping import bounded_fault, bounded_reply
 from pytest_openclaw.providers import is_built_in
 from pytest_openclaw.providers.bodies import fewest_tokens, texts_read
 from pytest_openclaw.providers.over_http import OverHttp
@@ -32,11 +28,131 @@ from pytest_openclaw.values.replies import Fault, Reply, Timing, Turn
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
-    from typing import Any, TypeVar
+    from typing import Any
 
     from pytest_openclaw.values.protocols import Provider
     from pytest_openclaw.values.requests import Request
 
+T = TypeVar("T")
+
+# A provider bounds its own attempt, to keep the partial reply; this bounds one that does not.
+GRACE_S = 5.0
+COUNTS = ("input_tokens", "output_tokens", "reasoning_tokens", "cached_tokens")
+SPEEDS = ("tokens_per_s", "prompt_tokens_per_s")
+
+
+async def ask_once(
+    provider: Provider, request: Request, cache: PromptCache | None = None
+) -> tuple[Reply | Fault, Timing]:
+    """Ask once; a provider's own times have precedence over those measured here, around the call.
+
+    Args:
+        provider: of the target.
+        request: the request.
+        cache: of the model; without it the prompt counts as its first one.
+
+    """
+    cache = cache or PromptCache()
+    may_be_cached = cache.add(request)
+    if request.context:  # it is the last message
+        request = replace(request, history=(*request.history, Turn(user=request.context)), context="")
+    started = time.perf_counter()
+    started_at_ms = epoch_ms(started)
+    result: Reply | Fault
+    try:
+        if type(provider).ask is OverHttp.ask and is_built_in(provider):
+            reply = await provider.ask(request)  # it bounds its own attempt and makes valid texts
+        else:
+            # One that holds an exchange itself has the time for each turn.
+            turns = request.most_turns if provider.plays_worlds else 1
+            reply = _valid(await within(request.timeout_s * turns + GRACE_S, provider.ask(request)))
+        reply = bounded_reply(reply)
+        if cut := cut_prompt(provider.setup.name, request, reply, cache.most_tokens):
+            result = replace(cut, usage=usages_of(reply), cut=reply.cut)  # its tokens are charged
+        else:
+            cache.most_tokens = max(cache.most_tokens, reply.input_tokens or 0)
+            # The server timed what it read, and does not say how much that was.
+            is_unknown = may_be_cached and reply.cached_tokens is None
+            result = replace(reply, prompt_tokens_per_s=None) if is_unknown else reply
+    except CallFailed as failed:
+        fault = faults.checked(failed.fault)
+        result = bounded_fault(replace(fault, message=valid_text(fault.message), raw=valid_text(fault.raw)))
+    except TimeoutError:
+        result = faults.timed_out(provider.setup.name, request.timeout_s)
+    e2e_ms = (time.perf_counter() - started) * 1000
+    outside = Timing(started_at_ms=started_at_ms, ended_at_ms=started_at_ms + round(e2e_ms), e2e_ms=e2e_ms)
+    return result, result.timing or outside
+
+
+async def within(seconds: float, work: Coroutine[Any, Any, T]) -> T:
+    """Await a provider's work, but not longer than `seconds`, even if it ignores cancellation.
+
+    Raises:
+        TimeoutError: it took longer and was cancelled.
+        OpenClawError: it tried to end this process, or cancelled itself.
+
+    """
+    task = asyncio.ensure_future(_without_exit(work))
+    try:
+        await asyncio.wait({task}, timeout=seconds)
+        if not task.done():
+            raise TimeoutError
+    finally:
+        if not task.done():
+            task.cancel()
+            await asyncio.wait({task}, timeout=GRACE_S)  # it may end what it has started
+        if task.done() and not task.cancelled():
+            task.exception()  # retrieved, so that asyncio does not warn about it
+    if task.cancelled():
+        raise OpenClawError("the provider cancelled its own work")
+    return task.result()
+
+
+async def _without_exit(work: Coroutine[Any, Any, T]) -> T:
+    try:
+        return await work
+    except SystemExit as error:
+        # It would end the loop, and with it the requests of all other cells.
+        raise OpenClawError(f"the provider called sys.exit({error.code!r})") from error
+
+
+def _valid(reply: Reply) -> Reply:
+    """Make a plugin's texts valid: a lone surrogate would end a worker.
+
+    Raises:
+        TypeError: it is not a reply, or cannot be written to a row.
+
+    """
+    if not isinstance(reply, Reply):
+        raise TypeError(f"a provider's ask returns a Reply, not {type(reply).__name__}")
+    for name in COUNTS:
+        count = getattr(reply, name)
+        if count is not None and (not isinstance(count, int) or not 0 <= count <= LARGEST):
+            raise TypeError(f"Reply.{name} is a whole number or None, not {count!r}")
+    for name in SPEEDS:
+        speed = getattr(reply, name)
+        if speed is not None and not 0 < speed < inf:
+            raise TypeError(f"Reply.{name} is a number above 0 or None, not {speed!r}")
+
+    def word(text: str | None) -> str | None:
+        return None if text is None else valid_text(text)
+
+    return replace(
+        reply,
+        text=valid_text(reply.text),
+        raw=valid_text(reply.raw or reply.text),
+        reasoning=valid_text(reply.reasoning),
+        refusal=word(reply.refusal),
+        finish_reason=word(reply.finish_reason),
+        effective_model=word(reply.effective_model),
+        tool_calls=tuple(
+            replace(call, name=valid_text(call.name), arguments=valid_text(call.arguments), id=word(call.id))
+            for call in reply.tool_calls
+        ),
+    )
+
+
+# --- what a server has read ---------------------------------------------------------------------
 
 _BLOCK_WORDS = 16
 # All prompts share the start of the chat template; a cached share below this one is noise in a speed.
@@ -44,7 +160,7 @@ _CACHED_SHARE = 0.1
 
 
 class PromptCache:
-    """The prompts that were sent to one model.
+    """The prompts that were sent to one model. A server reads only the rest of one that begins like another.
 
     Attributes:
         most_tokens: the largest count of a prompt that the server has read completely.
@@ -99,162 +215,9 @@ def cut_prompt(name: str, request: Request, reply: Reply, most_tokens: int = 0) 
     counted += cached if cached > counted else 0
     if not counted or words < LEAST_WORDS or counted >= words:
         return None
-    kept = len((request.system or "").split()) + _n_words(request.conversation[-1])
+    last = request.conversation[-1]
+    last_text = last.results[-1] if last.results else last.user or ""
+    kept = len((request.system or "").split()) + len(last_text.split())
     if counted < min(kept, max(most_tokens // 2, LEAST_CONTEXT_TOKENS)):
         return None
     return faults.context_cut(name, request.model, words, counted, reply.raw, reply.timing)
-
-
-def _n_words(turn: Turn) -> int:
-    last = turn.results[-1] if turn.results else turn.user or ""
-    return len(last.split())
-
-
-if TYPE_CHECKING:
-    T = TypeVar("T")
-
-# A provider bounds its own attempt, to keep the partial reply; this bounds one that does not.
-GRACE_S = 5.0
-COUNTS = ("input_tokens", "output_tokens", "reasoning_tokens", "cached_tokens")
-SPEEDS = ("tokens_per_s", "prompt_tokens_per_s")
-
-
-async def ask_once(
-    provider: Provider, request: Request, cache: PromptCache | None = None
-) -> tuple[Reply | Fault, Timing]:
-    """Ask once; a provider's own times have precedence over those measured here, around the call.
-
-    Args:
-        provider: of the target.
-        request: the request.
-        cache: of the model; without it the prompt counts as its first one.
-
-    """
-    cache = cache or PromptCache()
-    may_be_cached = cache.add(request)
-    started = time.perf_counter()
-    started_at_ms = epoch_ms(started)
-    result: Reply | Fault
-    try:
-        work = provider.ask(_with_context(request))
-        if type(provider).ask is OverHttp.ask and is_built_in(provider):
-            reply = await work  # it bounds its own attempt and makes valid texts
-        else:
-            reply = _valid(await within(_patience_s(provider, request), work))
-        reply = bounded_reply(reply)
-        if cut := cut_prompt(provider.setup.name, request, reply, cache.most_tokens):
-            result = replace(cut, usage=usages_of(reply), cut=reply.cut)  # its tokens are charged
-        else:
-            cache.most_tokens = max(cache.most_tokens, reply.input_tokens or 0)
-            # The server timed what it read, and does not say how much that was.
-            is_unknown = may_be_cached and reply.cached_tokens is None
-            result = replace(reply, prompt_tokens_per_s=None) if is_unknown else reply
-    except CallFailed as failed:
-        fault = faults.checked(failed.fault)
-        result = bounded_fault(replace(fault, message=valid_text(fault.message), raw=valid_text(fault.raw)))
-    except TimeoutError:
-        result = faults.timed_out(provider.setup.name, request.timeout_s)
-    e2e_ms = (time.perf_counter() - started) * 1000
-    outside = Timing(started_at_ms=started_at_ms, ended_at_ms=started_at_ms + round(e2e_ms), e2e_ms=e2e_ms)
-    return result, result.timing or outside
-
-
-def _with_context(request: Request) -> Request:
-    """Return the request with its context as the last message."""
-    if not request.context:
-        return request
-    return replace(request, history=(*request.history, Turn(user=request.context)), context="")
-
-
-def _patience_s(provider: Provider, request: Request) -> float:
-    """Return the time for a provider's attempt; one that holds an exchange itself has it for each turn."""
-    return request.timeout_s * (request.most_turns if provider.plays_worlds else 1) + GRACE_S
-
-
-async def within(seconds: float, work: Coroutine[Any, Any, T]) -> T:
-    """Await a provider's work, but not longer than `seconds`, even if it ignores cancellation.
-
-    A caller that is cancelled when the work has just succeeded gets the result; its next await is cancelled.
-
-    Raises:
-        TimeoutError: it took longer and was cancelled.
-        OpenClawError: it tried to end this process, or cancelled itself.
-
-    """
-    task = asyncio.ensure_future(_without_exit(work))
-    try:
-        await asyncio.wait({task}, timeout=seconds)
-    except asyncio.CancelledError:
-        if not _has_succeeded(task):
-            await _give_up(task)
-            raise
-        _cancel_the_next_await()
-    if not task.done():
-        await _give_up(task)
-        raise TimeoutError
-    if task.cancelled():
-        raise OpenClawError("the provider cancelled its own work")
-    return task.result()
-
-
-async def _without_exit(work: Coroutine[Any, Any, T]) -> T:
-    try:
-        return await work
-    except SystemExit as error:
-        # It would end the loop, and with it the requests of all other cells.
-        raise OpenClawError(f"the provider called sys.exit({error.code!r})") from error
-
-
-def _has_succeeded(task: asyncio.Task[Any]) -> bool:
-    return task.done() and not task.cancelled() and task.exception() is None
-
-
-def _cancel_the_next_await() -> None:
-    here = asyncio.current_task()
-    assert here is not None, "a coroutine runs in a task"
-    here.cancel()
-
-
-async def _give_up(task: asyncio.Task[Any]) -> None:
-    """Cancel, and wait briefly, so that the provider can end what it has started."""
-    task.cancel()
-    await asyncio.wait({task}, timeout=GRACE_S)
-    if task.done() and not task.cancelled():
-        task.exception()  # retrieved, so that asyncio does not warn about it
-
-
-def _valid(reply: Reply) -> Reply:
-    """Make a plugin's texts valid: a lone surrogate would end a worker.
-
-    Raises:
-        TypeError: it is not a reply, or cannot be written to a row.
-
-    """
-    if not isinstance(reply, Reply):
-        raise TypeError(f"a provider's ask returns a Reply, not {type(reply).__name__}")
-    for name in COUNTS:
-        count = getattr(reply, name)
-        if count is not None and (not isinstance(count, int) or not 0 <= count <= LARGEST):
-            raise TypeError(f"Reply.{name} is a whole number or None, not {count!r}")
-    for name in SPEEDS:
-        speed = getattr(reply, name)
-        if speed is not None and not 0 < speed < inf:
-            raise TypeError(f"Reply.{name} is a number above 0 or None, not {speed!r}")
-    return with_changes(
-        reply,
-        text=valid_text(reply.text),
-        raw=valid_text(reply.raw or reply.text),
-        reasoning=valid_text(reply.reasoning),
-        refusal=None if reply.refusal is None else valid_text(reply.refusal),
-        finish_reason=None if reply.finish_reason is None else valid_text(reply.finish_reason),
-        effective_model=None if reply.effective_model is None else valid_text(reply.effective_model),
-        tool_calls=tuple(
-            replace(
-                call,
-                name=valid_text(call.name),
-                arguments=valid_text(call.arguments),
-                id=None if call.id is None else valid_text(call.id),
-            )
-            for call in reply.tool_calls
-        ),
-    )

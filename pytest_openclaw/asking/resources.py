@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import psutil
 
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pytest_openclaw.util.json_types import JsonObject
-
-T = TypeVar("T")
 
 GIB = 1024**3
 _FIGURE = compile_schema({"type": ["number", "null"]})
@@ -32,28 +30,30 @@ def collect_snapshot() -> JsonObject:
         this process; null where the system does not report it.
 
     """
-    memory, swap = _asked(psutil.virtual_memory), _asked(psutil.swap_memory)
-    space = _asked(lambda: psutil.disk_usage(str(Path.cwd())))
-    load = _asked(psutil.getloadavg) or (None, None, None)
-    pids = _asked(psutil.pids)
+    memory, swap = _ask(psutil.virtual_memory), _ask(psutil.swap_memory)
+    space = _ask(lambda: psutil.disk_usage(str(Path.cwd())))
+    load = _ask(psutil.getloadavg) or (None, None, None)
+    pids = _ask(psutil.pids)
+    sizes = {
+        f"{name}_{part}_bytes": getattr(found, part, None)
+        for name, found, parts in (
+            ("memory", memory, ("total", "used", "available")),
+            ("swap", swap, ("total", "used")),
+            ("disk", space, ("total", "used", "free")),
+        )
+        for part in parts
+    }
     return {
         "taken_at_ms": epoch_ms(),
-        "memory_total_bytes": getattr(memory, "total", None),
-        "memory_used_bytes": getattr(memory, "used", None),
-        "memory_available_bytes": getattr(memory, "available", None),
-        "swap_total_bytes": getattr(swap, "total", None),
-        "swap_used_bytes": getattr(swap, "used", None),
-        "disk_total_bytes": getattr(space, "total", None),
-        "disk_used_bytes": getattr(space, "used", None),
-        "disk_free_bytes": getattr(space, "free", None),
+        **sizes,
         **{name: value and round(value, 2) for name, value in zip(LOADS, load, strict=True)},
-        "cpu_percent": _asked(lambda: psutil.cpu_percent(interval=None)),
+        "cpu_percent": _ask(lambda: psutil.cpu_percent(interval=None)),
         "processes": None if pids is None else len(pids),
     }
 
 
-def _asked(question: Callable[[], T]) -> T | None:
-    """Return the answer, or None if the system gives none: a container may hide values."""
+def _ask(question: Callable[[], Any]) -> Any:
+    """Return the answer, or None if the system does not report it, as in some containers."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)

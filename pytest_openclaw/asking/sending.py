@@ -1,8 +1,6 @@
-"""Sends one cell: warm-up, slot on its endpoint, attempts with retries, budget, the server's own facts.
+"""Sends one cell: its request, warm-up, attempts with retries, budget, the server's description of itself.
 
 `asker.py` decides which cell is sent next; nothing here knows of tests.
-
-What bounds the requests of a run: the limit of each endpoint, outages, retries, the budget.
 """
 
 from __future__ import annotations
@@ -15,7 +13,7 @@ import random
 import time
 from collections import Counter, defaultdict
 from dataclasses import replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, cast
 
 from pytest_openclaw.asking.attempt import PromptCache, ask_once, within
@@ -25,9 +23,10 @@ from pytest_openclaw.providers.prices import Prices, total_usd
 from pytest_openclaw.util.redact import Redactor
 from pytest_openclaw.util.text import valid_text
 from pytest_openclaw.values import faults
-from pytest_openclaw.values.faults import CallFailed
 from pytest_openclaw.values.replies import CallResult, Fault, Reply
 from pytest_openclaw.values.requests import LISTED, Request
+from pytest_openclaw.values.settings import SERVER, THINKING_ROOM_TOKENS
+from pytest_openclaw.values.tool_calls import LOOKUP_TURNS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
@@ -40,27 +39,66 @@ if TYPE_CHECKING:
     from pytest_openclaw.values.requests import Target
     from pytest_openclaw.values.settings import Settings
 
-
 FIRST_WAIT_S = 1.0
 LONGEST_WAIT_S = 60.0
+CLOSING_S = 5.0
+LIST_S = 10.0
 
 
-class DownMarks:
-    """The endpoints and targets that are not asked any more, each with its first fault."""
+def request_for(cell: Cell, settings: Settings, provider: Provider | None = None) -> Request:
+    """Return the request of a cell: what every provider is asked, and what OpenClaw's surface adds.
 
-    def __init__(self) -> None:
-        self._faults: dict[str, Fault] = {}
+    Args:
+        cell: the cell.
+        settings: timeout, streaming, sampling.
+        provider: is asked; None for any, on the surface `listed`.
 
-    def add(self, endpoint: str, target: Target, fault: Fault) -> None:
-        """Remember a fault that affects more than its own cell."""
-        if fault.scope != "cell":
-            self._faults.setdefault(
-                _endpoint(endpoint) if fault.scope == "endpoint" else _target(target), fault
-            )
+    """
+    prompt, level = cell.prompt, cell.target.thinking_level
+    # Every API counts thinking as output; without room for it no answer would be reached.
+    room = THINKING_ROOM_TOKENS[level] if level else 0
+    seed = cell.repeat if cell.n_repeats > 1 else None
+    listed = Request(
+        model=cell.target.model,
+        prompt=prompt.prompt,
+        system=prompt.system,
+        images=prompt.images,
+        messages=prompt.messages,
+        thinking_level=level,
+        max_output_tokens=prompt.max_output_tokens + room,
+        temperature=None if settings.temperature == SERVER else settings.temperature,
+        seed=seed if settings.seed is None else settings.seed + cell.repeat - 1,
+        fields=settings.request_fields.get(cell.target.provider, {}),
+        stream=settings.stream,
+        timeout_s=prompt.timeout_s or settings.timeout_s,
+        tools=prompt.tools or (),
+        turns=prompt.turns,
+        world=prompt.world,
+    )
+    if prompt.surface is None or prompt.listed is None or provider is None:
+        return listed
+    asked = replace(
+        listed,
+        temperature=None,
+        seed=None,
+        lookup_turns=0 if listed.world else LOOKUP_TURNS,
+        surface=cell.target.surface,
+    )
+    if provider.is_openclaw:  # it adds the rest itself
+        return replace(asked, system=prompt.listed.system, listed_tools=prompt.listed.tools or ())
+    surface, model = prompt.surface, f"{cell.target.provider}/{cell.target.model}"
+    return replace(
+        asked,
+        prompt=f"{_named(surface.before, model)}{asked.prompt}{_named(surface.after, model)}",
+        system=_named(asked.system or "", model),
+        context=_named(surface.context, model),
+        fields={**(surface.fields if provider.api == surface.api else {}), **asked.fields},
+    )
 
-    def fault(self, endpoint: str, target: Target) -> Fault | None:
-        """Return the fault because of which this target is not asked any more, if there is one."""
-        return self._faults.get(_endpoint(endpoint)) or self._faults.get(_target(target))
+
+@cache  # one text for all cells of a target, because a plan has thousands
+def _named(text: str, model: str) -> str:
+    return text.replace("<model>", model)
 
 
 def endpoint_limits(providers: Mapping[str, Provider], settings: Settings) -> dict[str, int]:
@@ -70,14 +108,6 @@ def endpoint_limits(providers: Mapping[str, Provider], settings: Settings) -> di
         limit = settings.concurrency.limit(name, is_local=provider.is_local)
         limits[provider.endpoint] = min(limit, limits.get(provider.endpoint, limit))
     return limits
-
-
-def _endpoint(name: str) -> str:
-    return f"endpoint {name}"
-
-
-def _target(target: Target) -> str:
-    return f"target {target.label}"
 
 
 def wait_before_retry(
@@ -114,41 +144,11 @@ def wait_before_retry(
     return wait_s if elapsed_s + wait_s <= timeout_s else None
 
 
-class Budget:
-    """The money that a run has spent. The cost of a reply counts when the reply arrives.
-
-    Attributes:
-        spent_usd: so far; without a budget nothing is counted.
-
-    Args:
-        budget_usd: no request is sent after this much is spent; None sets no limit.
-
-    """
-
-    def __init__(self, budget_usd: float | None) -> None:
-        self.budget_usd = budget_usd
-        self.spent_usd = 0.0
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether the budget is spent."""
-        return self.budget_usd is not None and self.spent_usd >= self.budget_usd
-
-    def pay(self, usd: float) -> None:
-        """Add the cost of an attempt."""
-        if self.budget_usd is not None:
-            self.spent_usd += usd
-
-
-CLOSING_S = 5.0
-LIST_S = 10.0
-
-
 class Sender:
     """Sends cells through their providers; all methods belong to one event loop.
 
     Attributes:
-        budget: what the calls have cost.
+        spent_usd: what the calls have cost; without a budget nothing is counted.
 
     Args:
         providers: by name, made for this run.
@@ -165,28 +165,30 @@ class Sender:
         on_wait: Callable[[str, str, float], None] = lambda *_: None,
         on_fact: Callable[[Target, JsonObject], None] = lambda *_: None,
     ) -> None:
+        self.spent_usd = 0.0
         self._providers = providers
         self._settings = settings
         self._on_wait = on_wait
         self._on_fact = on_fact
-        self._down = DownMarks()
+        self._down: dict[tuple[str, str], Fault] = {}
         self._in_flight: Counter[str] = Counter()
         self._prices = Prices(providers, settings)
         self._prices.get_ready(target for target in settings.targets if target.provider in providers)
-        self.budget = Budget(settings.budget_usd)
         self._asked: set[str] = set()
         self._ready: dict[str, asyncio.Future[None]] = {}
         self._identified: set[str] = set()
         self._caches: defaultdict[tuple[str, str], PromptCache] = defaultdict(PromptCache)
 
-    async def send(self, token: str, cell: Cell, request: Request, queued_at: float) -> CallResult:
+    async def send(
+        self, token: str, cell: Cell, request: Request, queued_at: float | None = None
+    ) -> CallResult:
         """Send a cell, with its retries; before the first of a target, make the target ready.
 
         Args:
             token: for `on_wait`.
             cell: the cell.
             request: its request.
-            queued_at: since when a test has waited for it, by `time.perf_counter`.
+            queued_at: since when a test has waited for it, by `time.perf_counter`; None if none has.
 
         Raises:
             Exception: a provider broke; a fault of a server or a model is a result.
@@ -194,9 +196,10 @@ class Sender:
         """
         target = cell.target
         provider = self._providers[target.provider]
+        queued = time.perf_counter() if queued_at is None else queued_at
 
         def attempts(request: Request) -> Coroutine[Any, Any, CallResult]:
-            return self._attempts(provider, token, target, request, queued_at)
+            return self._attempts(provider, token, target, request, queued)
 
         self._in_flight[provider.endpoint] += 1
         try:
@@ -218,18 +221,6 @@ class Sender:
             self._in_flight[provider.endpoint] -= 1
         return result
 
-    async def served(self, target: Target) -> tuple[str, ...]:
-        """Return the names of the models that the target's provider serves.
-
-        Raises:
-            CallFailed: it cannot be asked.
-
-        """
-        try:
-            return await within(self._settings.timeout_s, self._providers[target.provider].models())
-        except TimeoutError:
-            raise CallFailed(faults.timed_out(target.provider, self._settings.timeout_s)) from None
-
     async def aclose(self) -> None:
         """Close the providers; what one raises now must not cost the others their closing."""
         closings = (within(CLOSING_S, provider.aclose()) for provider in self._providers.values())
@@ -248,8 +239,9 @@ class Sender:
             return faults.takes_no("messages", target.provider)
         if request.images and "images" not in provider.takes:
             return faults.takes_no("images", target.provider)
-        if fault := self._down.fault(provider.endpoint, target):
-            return faults.not_asked(fault)
+        for scope in (("endpoint", provider.endpoint), ("target", target.label)):
+            if first := self._down.get(scope):
+                return faults.not_asked(first)
         return self._spent(target)
 
     async def _attempts(
@@ -259,66 +251,65 @@ class Sender:
         self._asked.add(target.label)
         began = time.perf_counter()
         waited_s = 0.0
-        attempt = 0
         costs: list[tuple[Reply | Fault, float | None]] = []
         ended: CallResult | None = None
         while True:
             if spent := self._spent(target):
                 return ended or CallResult.never_sent(spent)
-            attempt += 1
             in_flight = self._in_flight[provider.endpoint]
-            cache = self._caches[provider.endpoint, request.model]
-            result, timing = await ask_once(provider, request, cache)
-            if isinstance(result, Fault) and result.failure_type == "model_not_found":
-                result = await self._with_served(result, target)
-            costs.append((result, self._charge(provider, target, request, result, timing)))
-            wait_s = None
+            result, timing = await ask_once(provider, request, self._caches[provider.endpoint, request.model])
             if isinstance(result, Fault):
-                shown = replace(result, message=self._redactor.text(result.message))
-                self._down.add(provider.endpoint, target, shown)
+                result = await self._examined(provider, target, result)
                 if not result.sent:
                     return CallResult.never_sent(result)
-                wait_s = wait_before_retry(
-                    result,
-                    attempt=attempt,
-                    retries=self._settings.retries,
-                    elapsed_s=time.perf_counter() - began,
-                    timeout_s=request.timeout_s,
-                    random=random.random,
-                )
+            costs.append((result, self._charge(provider, target, request, result, timing)))
             ended = CallResult(
                 result=result,
                 timing=timing,
-                attempts=attempt,
+                attempts=len(costs),
                 retry_wait_ms=waited_s * 1000,
                 queue_ms=(began - queued_at) * 1000,
                 cold_start=cold,
                 in_flight=in_flight,
                 cost_usd=total_usd(costs),
             )
+            if isinstance(result, Reply):
+                return ended
+            wait_s = wait_before_retry(
+                result,
+                attempt=len(costs),
+                retries=self._settings.retries,
+                elapsed_s=time.perf_counter() - began,
+                timeout_s=request.timeout_s,
+                random=random.random,
+            )
             if wait_s is None:
                 return ended
-            assert isinstance(result, Fault), "only a fault is asked again"
             self._on_wait(token, self._redactor.text(result.message), wait_s)
             await asyncio.sleep(wait_s)
             waited_s += wait_s
 
-    async def _with_served(self, fault: Fault, target: Target) -> Fault:
-        """Add to a fault of an unknown model which models the server has, if it says so."""
-        try:
-            models = await within(LIST_S, self._providers[target.provider].models())
-        except Exception:  # the fault is known; a server that does not list its models changes nothing
-            return fault
-        return faults.with_served(fault, target.model, [valid_text(model) for model in models])
+    async def _examined(self, provider: Provider, target: Target, fault: Fault) -> Fault:
+        """Add to the fault of an unknown model which models there are, and mark down what it affects."""
+        if fault.failure_type == "model_not_found":
+            # The fault is known; a server that does not list its models changes nothing.
+            with contextlib.suppress(Exception):
+                models = await within(LIST_S, provider.models())
+                fault = faults.with_served(fault, target.model, [valid_text(model) for model in models])
+        if fault.scope != "cell":
+            name = provider.endpoint if fault.scope == "endpoint" else target.label
+            shown = replace(fault, message=self._redactor.text(fault.message))
+            self._down.setdefault((fault.scope, name), shown)
+        return fault
 
     # --- money ---
 
     def _spent(self, target: Target) -> Fault | None:
         """Return the fault of a cell that is not sent because the budget is spent."""
-        if not self.budget.is_empty:
+        budget_usd = self._settings.budget_usd
+        if budget_usd is None or self.spent_usd < budget_usd:
             return None
-        assert self.budget.budget_usd is not None, "only a budget can be spent"
-        return faults.budget_spent(target.provider, self.budget.budget_usd)
+        return faults.budget_spent(target.provider, budget_usd)
 
     def _charge(
         self, provider: Provider, target: Target, request: Request, result: Reply | Fault, timing: Timing
@@ -332,7 +323,8 @@ class Sender:
         if paid_usd is None and (isinstance(result, Reply) or result.failure_type in faults.UNPRICED):
             turns = request.most_turns if provider.plays_worlds else 1
             paid_usd = turns * self._prices.most_usd(target, request)
-        self.budget.pay(paid_usd or 0.0)
+        if self._settings.budget_usd is not None:
+            self.spent_usd += paid_usd or 0.0
         return cost_usd
 
     # --- a target's first cell ---
@@ -342,18 +334,12 @@ class Sender:
         label = target.label
         if label not in self._ready:
             self._on_fact(target, {"before": collect_snapshot()})
-            work = self._warmed_up(provider, target) if provider.warms_up else asyncio.sleep(0)
+            work = self._warm_up(provider, target) if provider.warms_up else asyncio.sleep(0)
             self._ready[label] = asyncio.ensure_future(work)
         await asyncio.shield(self._ready[label])
 
-    async def _warmed_up(self, provider: Provider, target: Target) -> None:
+    async def _warm_up(self, provider: Provider, target: Target) -> None:
         """Note `{"warm_up": {"e2e_ms", "ok", "message"}}`; if it failed, the cells will say why too."""
-        done = await self._warm_up(provider, target)
-        if done["warm_up"]["ok"]:
-            self._asked.add(target.label)
-        self._on_fact(target, {"serving": self._redactor.value(done)})
-
-    async def _warm_up(self, provider: Provider, target: Target) -> JsonObject:
         request = Request(
             model=target.model,
             prompt="Hi",
@@ -361,13 +347,18 @@ class Sender:
             stream=False,
             timeout_s=self._settings.timeout_s,
         )
+        e2e_ms: int | None = None
         try:
             result, timing = await ask_once(provider, request)
+            self._charge(provider, target, request, result, timing)
+            message = None if isinstance(result, Reply) else result.message
+            e2e_ms = round(timing.e2e_ms)
         except Exception as error:
-            return _no_warm_up(f"{type(error).__name__}: {error}")
-        self._charge(provider, target, request, result, timing)
-        message = None if isinstance(result, Reply) else result.message
-        return {"warm_up": {"ok": message is None, "e2e_ms": round(timing.e2e_ms), "message": message}}
+            message = f"{type(error).__name__}: {error}"
+        if message is None:
+            self._asked.add(target.label)
+        done = {"ok": message is None, "e2e_ms": e2e_ms, "message": message}
+        self._on_fact(target, {"serving": self._redactor.value({"warm_up": done})})
 
     async def _fingerprint(self, provider: Provider, target: Target) -> JsonObject:
         """Return what the server says of itself; `{"error": …}` if it cannot be asked."""
@@ -380,7 +371,3 @@ class Sender:
     @cached_property
     def _redactor(self) -> Redactor:
         return Redactor.of_run(self._providers.values(), os.environ)
-
-
-def _no_warm_up(why: str) -> JsonObject:
-    return {"warm_up": {"ok": False, "e2e_ms": None, "message": why}}

@@ -6,6 +6,7 @@ A feature can be removed with its name in `BUILTIN`: nothing outside of this fol
 BUILTIN = {
     "capture": ("capture-tools",),
     "comparison": ("compare",),
+    "diagnosing": (),  # `--openclaw-diagnose` of a session
     "export": ("export",),
     "gates": ("gate",),
     "history": ("history",),

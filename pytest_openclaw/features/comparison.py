@@ -31,9 +31,9 @@ from pytest_openclaw.cli.result import (
     run_path,
     terminal_width,
 )
+from pytest_openclaw.options import parse_fail_on
 from pytest_openclaw.reports.comparison import render_comparison
 from pytest_openclaw.runs.baseline import POOL, read_baseline, read_measured
-from pytest_openclaw.session.settings import fail_on
 from pytest_openclaw.stats.gates import overall
 from pytest_openclaw.stats.run_comparison import compare_runs, named_targets, parse_across
 from pytest_openclaw.stats.summary import summarize_run
@@ -59,7 +59,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--fail-on",
-        type=or_argument_error(fail_on),
+        type=or_argument_error(parse_fail_on),
         metavar="regression|loss>RATE",
         help="end with exit status 1 if a target is worse or has lost more, with 10 if there is no verdict",
     )

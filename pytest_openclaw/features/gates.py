@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import asdict, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.cli.project import plugins_of
@@ -41,7 +40,7 @@ from pytest_openclaw.reports.comparison import in_short, name_of, reasons_in_sho
 from pytest_openclaw.runs.baseline import read_baseline
 from pytest_openclaw.runs.directory import RunDirectory
 from pytest_openclaw.runs.summaries import snapshots_of, stored_summary
-from pytest_openclaw.session.settings import parse_gate, parse_gate_line
+from pytest_openclaw.session.settings import parse_gate_line
 from pytest_openclaw.stats.run_comparison import Measured, compare_runs, parse_across
 from pytest_openclaw.stats.summary import Budget, summarize_run, summary_to_json
 from pytest_openclaw.util.errors import OpenClawError
@@ -67,10 +66,10 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
             continue
         text = option.help.removeprefix("Gate: ").removesuffix(".")
         shared: dict[str, Any] = {"dest": field, "default": argparse.SUPPRESS}
-        if field in GATE_SWITCHES:
+        if field in GATE_SWITCHES or option.parse is None:
             parser.add_argument(f"--{option.name}", action="store_true", help=text, **shared)
         else:
-            read, help_ = or_argument_error(partial(parse_gate, option.name)), f"{text}; or off"
+            read, help_ = or_argument_error(option.parse), f"{text}; or off"
             parser.add_argument(f"--{option.name}", type=read, metavar=option.metavar, help=help_, **shared)
     parser.add_argument(
         "--gates",

@@ -157,7 +157,6 @@ def ollama_body(
     request: Request,
     *,
     num_ctx: int | None = None,
-    keep_alive: str | float | None = None,
     with_level: bool = True,
 ) -> JsonObject:
     """Return the body of `/api/chat` for `request`.
@@ -168,7 +167,6 @@ def ollama_body(
     Args:
         request: the request.
         num_ctx: the context's length in tokens; None leaves it to the server.
-        keep_alive: how long the model stays loaded; None leaves it to the server.
         with_level: False for a model whose thinking is on or off and has no levels.
     """
     system = [] if request.system is None else [{"role": "system", "content": request.system}]
@@ -188,7 +186,7 @@ def ollama_body(
     }
     if request.tools:
         body["tools"] = [{"type": "function", "function": function_of(tool)} for tool in request.tools]
-    return body | chosen(keep_alive=keep_alive)
+    return body
 
 
 def _messages(turn: Turn) -> list[JsonObject]:
@@ -278,7 +276,7 @@ def _read_counts(payload: JsonObject, answer: Answer) -> None:
 class OllamaNative(Ollama):
     """Ollama through its own API; as an endpoint of the user's, any server with that API.
 
-    The ini's `openclaw_ollama_num_ctx` and `openclaw_ollama_keep_alive` are sent with each request.
+    The ini's `openclaw_num_ctx` is sent with each request.
     """
 
     name: ClassVar[str] = "ollama_native"
@@ -299,9 +297,8 @@ class OllamaNative(Ollama):
 
     def __init__(self, setup: ProviderSetup) -> None:
         super().__init__(setup)
-        num_ctx = setup.options.get("ollama_num_ctx")
+        num_ctx = setup.options.get("num_ctx")
         self._num_ctx = int(num_ctx) if num_ctx else None
-        self._keep_alive = _keep_alive(setup.options.get("ollama_keep_alive"))
 
     def find_address(self) -> Address:
         """Return the server's root, whichever of its APIs the address names."""
@@ -310,7 +307,7 @@ class OllamaNative(Ollama):
 
     def describe(self) -> JsonObject:
         """The address, the route, the key's variable and the options of each request."""
-        return {**super().describe(), "num_ctx": self._num_ctx, "keep_alive": self._keep_alive}
+        return {**super().describe(), "num_ctx": self._num_ctx}
 
     def context_tokens(self, request: Request) -> int:
         """Return the context that the request asks for."""
@@ -322,7 +319,6 @@ class OllamaNative(Ollama):
         return ollama_body(
             request,
             num_ctx=self._num_ctx,
-            keep_alive=self._keep_alive,
             with_level="level" not in self.refused[request.model],
         )
 
@@ -331,15 +327,6 @@ class OllamaNative(Ollama):
         names = await super().models()
         shown = await self.fetch_all((f"{self.address.base_url}/api/show", {"model": name}) for name in names)
         return tuple(name for name, show in zip(names, shown, strict=True) if _may_chat(show))
-
-
-def _keep_alive(written: str | None) -> str | float | None:
-    """Return a duration such as `10m` as text, or seconds as the number that the API requires."""
-    if not written:
-        return None
-    if re.fullmatch(r"-?[0-9]+", written):
-        return int(written)
-    return float(written) if re.fullmatch(r"-?[0-9]+\.[0-9]+", written) else written
 
 
 def _may_chat(show: JsonObject) -> bool:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from collections import Counter, deque
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.openclaw.catalog import release_of
@@ -202,7 +201,7 @@ class RunSession:
         for place, (suite, prompt_id) in enumerate(prompts):
             self._places.setdefault(suite, {})[prompt_id] = place
         self._snapshots = EnvironmentSnapshots(
-            directory, plan.n_selected, release_of(Path(settings.catalogue) if settings.catalogue else None)
+            directory, plan.n_selected, release_of(settings.catalogue_file)
         )
         self._early_stopping = EarlyStopping(
             plan.by_repeat if settings.until_conclusive else {}, settings.looks, plan.fixed

@@ -300,7 +300,7 @@ class OwnLink:
         """Return how the cell's call ended; see `Asker.ask`."""
         again = token in self._used
         self._used.add(token)
-        return self._asker.wait(self._asker.ask(token, cell, again=again), cell)
+        return self._asker.ask(token, cell, again=again)
 
     def release(self, token: str) -> None:
         """Forget the cell's reply."""

@@ -6,7 +6,6 @@ The suites of a session: which files they are, what they contain, and the ids th
 from __future__ import annotations
 
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 import pytest
@@ -19,6 +18,7 @@ from pytest_openclaw.util.text import printable
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterable, Iterator, Sequence
+    from pathlib import Path
 
     from pytest_openclaw.judging.registry import Registry
     from pytest_openclaw.openclaw.catalog import Catalogue
@@ -173,7 +173,7 @@ class SuiteFiles:
     def _catalogue(self) -> Catalogue | None:
         from pytest_openclaw.openclaw.catalog import read_catalogue
 
-        return read_catalogue(Path(self._settings.catalogue)) if self._settings.catalogue else None
+        return read_catalogue(self._settings.catalogue_file) if self._settings.catalogue_file else None
 
     @property
     def files(self) -> dict[str, Path]:
@@ -257,7 +257,7 @@ def cells_of(prompts: Sequence[Prompt], settings: Settings) -> list[Cell]:
 def hint_on_suites(config: pytest.Config) -> str:
     """Say why nothing was collected, if a named folder has suites and is not configured as theirs."""
     base = options.base_dir(config)
-    for folder in options.named_folders(config):
+    for folder in options.named_paths(config):
         files = sorted(file for file in folder.rglob("prompts_*") if options.SUITE_NAME.match(file.name))
         if files:
             name = folder.relative_to(base).as_posix() if folder.is_relative_to(base) else str(folder)

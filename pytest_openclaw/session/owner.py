@@ -10,7 +10,7 @@ import shlex
 from collections import Counter
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NoReturn, Protocol
 
 import pytest
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_openclaw.asking.asker import Asker, PlannedCell
-    from pytest_openclaw.asking.diagnosing import Suspects
     from pytest_openclaw.runs.directory import RunDirectory
     from pytest_openclaw.runs.resume import Plan, Replay
     from pytest_openclaw.runs.session import EarlierSessions, RunSession
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.values.prompts import Cell
     from pytest_openclaw.values.protocols import Provider
     from pytest_openclaw.values.replies import CallResult
-    from pytest_openclaw.values.requests import CellKey
+    from pytest_openclaw.values.requests import CellKey, Target
     from pytest_openclaw.values.rows import Payload
     from pytest_openclaw.values.settings import Settings
 
@@ -183,6 +182,18 @@ def resume_command(args: Sequence[str], run_id: str) -> str:
     return shlex.join(["pytest", *kept, f"--openclaw-resume={run_id}"])
 
 
+class Suspects(Protocol):
+    """Finds why cells ended without a call: the feature `diagnosing`."""
+
+    def note(self, cell: Cell, record: Record) -> None:
+        """Take a cell's row."""
+        ...
+
+    def examine(self, asker: Asker, settings: Settings) -> Mapping[Target, JsonObject]:
+        """Return, by target, what further requests show."""
+        ...
+
+
 class Owner:
     """Records the run of a session, from its selection to its summary.
 
@@ -227,6 +238,7 @@ class Owner:
         self.run: RunSession | None = None
         self.display = display
         self.summary: Summary | None = None
+        self.suspects: Suspects | None = None
         self.n_verdicts_failed = 0
         self.n_faults_failed: Counter[str] = Counter()
         self._config = config
@@ -236,7 +248,6 @@ class Owner:
         self._redactor = redactor
         self._on_start = on_start
         self._cells: dict[CellKey, Cell] = {}
-        self._suspects: Suspects | None = None
         self._open = ExitStack()
         self._is_full = False
         self._late_error: OSError | None = None
@@ -272,7 +283,7 @@ class Owner:
         self._on_start()
         kept = self.resumed.kept if self.resumed else {}
         if asked := [planned for planned in cells if planned and planned.cell.key not in kept]:
-            if self._settings.diagnose:
+            if self.suspects:
                 self._cells = {planned.cell.key: planned.cell for planned in asked}
             self.asker.plan(asked)
         self._publish_decisions()
@@ -323,8 +334,8 @@ class Owner:
         if report.failed:
             self._count_failure(report, record)
         self._publish_decisions()
-        if self._settings.diagnose and record.key in self._cells:
-            self._note_suspect(self._cells[record.key], record)
+        if self.suspects and record.key in self._cells:
+            self.suspects.note(self._cells[record.key], record)
         if is_first and self.display.progress:
             self.display.progress.count(record.target.label, record.cost_usd)
 
@@ -335,12 +346,6 @@ class Owner:
         while self.asker.facts:
             self.run.take_facts(*self.asker.facts.popleft())
         return is_first
-
-    def _note_suspect(self, cell: Cell, record: Record) -> None:
-        from pytest_openclaw.asking.diagnosing import Suspects
-
-        self._suspects = self._suspects or Suspects(self._providers)
-        self._suspects.note(cell, record)
 
     def _count_failure(self, report: pytest.TestReport, record: Record) -> None:
         if record.availability_status == "ok":
@@ -380,8 +385,8 @@ class Owner:
             is_whole: the session was not interrupted, so that targets without calls can be diagnosed.
 
         """
-        if is_whole and self._suspects and self.run:
-            self._diagnose(self._suspects)
+        if is_whole and self.suspects and self.run:
+            self._diagnose(self.suspects)
         replies, n_given_up = self.asker.close()
         self._n_lost += n_given_up
         # Some are judged only by their tests or in workers; a resumed run sends these again.

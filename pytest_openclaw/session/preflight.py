@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,56 +19,14 @@ from pytest_openclaw.values.requests import LISTED
 from pytest_openclaw.values.settings import INSTALLED, SAMPLING, Settings
 from pytest_openclaw.values.tool_calls import SUBSTITUTE
 
-_OURS = re.compile("^(--openclaw-|openclaw_)")
-_PROMPTS = re.compile(rb"""^\s*\[\[prompts\]\]|"validator"\s*:""", re.MULTILINE)
-
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Mapping
 
-    from pytest_openclaw.asking.sending import Sender
     from pytest_openclaw.session.items import SuiteFiles
     from pytest_openclaw.stats.run_comparison import Measured
     from pytest_openclaw.values.protocols import Provider
     from pytest_openclaw.values.requests import SurfaceName, Target
     from pytest_openclaw.values.tool_calls import Surface
-
-
-def reject_names(unknown: Sequence[str], known: Collection[str], *, where: str = "") -> None:
-    """Reject an option or ini key that is like one of ours; what is like none is left to pytest.
-
-    Raises:
-        pytest.UsageError: names both.
-
-    """
-    for name in unknown:
-        # Compared without our prefix, which makes short names alike.
-        own = {_OURS.sub("", one) for one in known}
-        if closest(_OURS.sub("", name), own) and (hint := closest(name, known)):
-            raise pytest.UsageError(printable(f"{where}there is no {name}.{hint}"))
-
-
-def check_suite_names(misnamed: Sequence[Path], suite_dirs: Sequence[Path]) -> None:
-    """Reject a file that the command line names as a suite and that is not named as one.
-
-    Args:
-        misnamed: files of a suite's type.
-        suite_dirs: in these, each such file is meant as a suite; elsewhere, if it defines prompts.
-
-    Raises:
-        pytest.UsageError: names the file, and what to name it.
-
-    """
-    from pytest_openclaw.suites.load import is_suite_file
-
-    for path in misnamed:
-        is_inside = any(path.is_relative_to(folder) for folder in suite_dirs)
-        if is_inside or _PROMPTS.search(path.read_bytes()):
-            raise pytest.UsageError(
-                printable(
-                    f"{path.name} is no suite: suites are named prompts_*.toml or prompts_*.json. "
-                    + (f"Rename it to prompts_{path.name}." if is_suite_file(path.name) else "Convert it.")
-                )
-            )
 
 
 def check_workers(config: pytest.Config) -> None:
@@ -145,7 +102,7 @@ def load_surface(settings: Settings, resumed: Path | None, *, may_capture: bool)
     from pytest_openclaw.providers.openclaw.capture import NotCaptured, installed_catalogue
     from pytest_openclaw.runs.reading import load_surface as load_recorded
 
-    source = settings.surface_from
+    source = settings.catalogue
     try:
         if resumed and (recorded := load_recorded(resumed)):
             return recorded
@@ -158,7 +115,7 @@ def load_surface(settings: Settings, resumed: Path | None, *, may_capture: bool)
     except NotCaptured as error:
         return replace(substitute_surface(), missing=str(error))
     except (OpenClawError, OSError, ValueError) as error:
-        raise pytest.UsageError(f"--openclaw-surface-from={source or INSTALLED}: {error}") from None
+        raise pytest.UsageError(f"--openclaw-catalogue={source or INSTALLED}: {error}") from None
 
 
 def load_baseline(settings: Settings, resumed: Path | None) -> Measured | None:
@@ -236,24 +193,28 @@ def resolve_wildcards(settings: Settings, providers: Mapping[str, Provider]) -> 
 
 
 async def _resolve_all(settings: Settings, providers: Mapping[str, Provider]) -> list[Target]:
-    from pytest_openclaw.asking.sending import Sender
-
-    sender = Sender(providers, settings)
     try:
-        return [served for target in settings.targets for served in await _resolve(sender, target)]
+        return [
+            served
+            for target in settings.targets
+            for served in await _resolve(target, providers[target.provider], settings.timeout_s)
+        ]
     finally:
-        await sender.aclose()
+        for provider in providers.values():
+            await provider.aclose()
 
 
-async def _resolve(sender: Sender, target: Target) -> tuple[Target, ...]:
+async def _resolve(target: Target, provider: Provider, timeout_s: float) -> tuple[Target, ...]:
+    from pytest_openclaw.asking.attempt import within
     from pytest_openclaw.suites import expand, is_wildcard
 
     if not is_wildcard(target):
         return (target,)
     try:
-        found = expand(target, await sender.served(target))
-    except CallFailed as failed:
-        text = f"{target.label}: {failed} Name the models, or start the server."
+        found = expand(target, await within(timeout_s, provider.models()))
+    except (CallFailed, TimeoutError) as failed:
+        why = str(failed) or f"{target.provider} has not listed its models within {timeout_s:g} s."
+        text = f"{target.label}: {why} Name the models, or start the server."
         raise pytest.UsageError(printable(text)) from None
     except TargetError as error:
         raise pytest.UsageError(printable(str(error))) from None

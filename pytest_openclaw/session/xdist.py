@@ -365,7 +365,7 @@ class _Worker:
                 self._questions.remove(question)
         for question in ready:
             try:
-                future = self._owner.asker.ask(question.token, again=question.again)
+                future = self._owner.asker.submit(question.token, again=question.again)
             except AskerFailed as error:
                 self._send(error)
             else:

@@ -182,7 +182,7 @@ def cannot_play(name: str, why: str) -> Fault:
 
 def surface_missing(name: str, why: str) -> Fault:
     """What OpenClaw sends is not known, because the installed one could not be captured."""
-    hint = "Resume the run to capture it again; --openclaw-surface-from=substitute needs no capture."
+    hint = "Resume the run to capture it again; --openclaw-catalogue=substitute needs no capture."
     what = f"the request of the installed OpenClaw could not be captured: {why.rstrip('.')}"
     return _unsent(f"{name}: not asked: {what}. {hint}", "cli_error", status="error")
 
@@ -201,7 +201,7 @@ def context_too_small(
 
     """
     size = f"{prompt_tokens} tokens" if exact else f"at least {prompt_tokens} tokens"
-    hint = "Shorten it, or set openclaw_llama_cpp_num_ctx in the ini."
+    hint = "Shorten it, or set openclaw_num_ctx in the ini."
     message = (
         f"{name}: not asked: the prompt has {size}, and {model}'s context holds {context_tokens}. {hint}"
     )

@@ -118,7 +118,7 @@ class ProviderSetup:
             its default.
         key_env: the environment variable with the key; None means the provider's own.
         environ: the environment; never `os.environ` directly, so that tests can empty it.
-        options: ini values of single providers, such as `claude_command`, as written.
+        options: ini values of single providers, such as `num_ctx`, as written.
         scratch_dir: a folder for temporary files of this run.
 
     """

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.values.requests import label_fits
-from pytest_openclaw.values.tool_calls import surface_facts
+from pytest_openclaw.values.tool_calls import SUBSTITUTE, surface_facts
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from pytest_openclaw.util.json_types import JsonObject
-    from pytest_openclaw.values.requests import Target, ThinkingLevel, ToolChoice
+    from pytest_openclaw.values.requests import Target, ThinkingLevel
     from pytest_openclaw.values.tool_calls import Surface
 
 
@@ -38,7 +38,7 @@ DEFAULT_PROVIDER = "ollama_native"
 """Asks a model that is named without a provider: Ollama's own API, which OpenClaw uses."""
 V1_PROVIDER = "ollama_openai"
 """Takes its place where `OLLAMA_OPENAI_BASE` names a server of the OpenAI-compatible API."""
-SAMPLING = ("temperature", "top_p", "seed", "tool_choice", "request_fields")
+SAMPLING = ("temperature", "seed", "request_fields")
 """The settings that say how a model chooses its words."""
 SERVER: Literal["server"] = "server"
 """What a user calls the server's own temperature."""
@@ -286,13 +286,13 @@ class Settings:
         until_conclusive: a target's repeats end when its tier is conclusive at one of the `looks`.
         timeout_s: seconds for one attempt, from the send to the end of the reply, and for judging that.
         retries: attempts after the first.
-        catalogue: the file of a captured one, from which suites take tools; empty is the one that ships.
+        catalogue: the file of a captured one, from which suites take tools and targets the surface
+            `openclaw`; or the source of that surface only, `installed` or `substitute`; empty is the tools
+            that ship and the best surface there is.
         temperature: of requests on `listed`; `server` sends none.
-        top_p, seed: of these requests; None leaves them to the server, except the seeds of repeats.
-        tool_choice: of these requests.
+        seed: of these requests; None leaves it to the server, except the seeds of repeats.
         request_fields: further fields by provider, on both surfaces.
         surface: of the targets on `openclaw`; None without any.
-        surface_from: its source: a file, `installed` or `substitute`; empty chooses the best there is.
         run_id: fixed by `--openclaw-run-id`; else the time of the start.
         run_id_given: whether the user chose it.
         resume: the id of the run to continue, or `last`; empty starts a new one.
@@ -318,12 +318,9 @@ class Settings:
     stream: bool = True
     catalogue: str = ""
     temperature: float | Literal["server"] = 0
-    top_p: float | None = None
     seed: int | None = None
-    tool_choice: ToolChoice = "auto"
     request_fields: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     surface: Surface | None = None
-    surface_from: str = ""
     runs_dir: Path = Path("runs")
     run_id: str = ""
     run_id_given: bool = False
@@ -340,6 +337,11 @@ class Settings:
     budget_usd: float | None = None
     dry_run: bool = False
     diagnose: bool = False
+
+    @property
+    def catalogue_file(self) -> Path | None:
+        """The captured catalogue; None is the one that ships."""
+        return None if self.catalogue in ("", INSTALLED, SUBSTITUTE) else Path(self.catalogue)
 
     @property
     def looks(self) -> tuple[int, ...]:
@@ -375,9 +377,7 @@ class Rule(NamedTuple):
 
 SETTINGS: Mapping[str, Rule] = {
     "temperature": Rule("equal", "equal", "settings", "shapes the request"),
-    "top_p": Rule("equal", "equal", "settings", "shapes the request"),
     "seed": Rule("equal", "equal", "settings", "shapes the request"),
-    "tool_choice": Rule("equal", "equal", "settings", "shapes the request"),
     "request_fields": Rule("equal", "equal", "settings", "shapes the request"),
     "thinking_room_tokens": Rule("equal", "equal", "settings", "shapes the request"),
     "surface": Rule("once", "equal", "free", "shapes requests on `openclaw`; compared by target"),
@@ -449,9 +449,7 @@ def settings_to_json(settings: Settings) -> JsonObject:
     """Return the settings as in `config.json`; those of the comparison follow with it."""
     return {
         "temperature": settings.temperature,
-        "top_p": settings.top_p,
         "seed": settings.seed,
-        "tool_choice": settings.tool_choice,
         "request_fields": {name: dict(fields) for name, fields in settings.request_fields.items()},
         "thinking_room_tokens": dict(THINKING_ROOM_TOKENS),
         "surface": surface_facts(settings.surface),

@@ -177,7 +177,7 @@ def test_prompt_beyond_the_context_is_its_own_fault(lab, prompt, size, stream):
     assert (fault.sent, fault.raw) == (False, "")
     assert fault.message == (
         f"llama_cpp: not asked: the prompt has {size}, and smollm2:135m's context holds 8192. "
-        "Shorten it, or set openclaw_llama_cpp_num_ctx in the ini."
+        "Shorten it, or set openclaw_num_ctx in the ini."
     )
     assert "Paris" in lab.ask(CAPITAL).text
 

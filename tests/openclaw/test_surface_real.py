@@ -43,7 +43,7 @@ def test_faults_are_caught_through_the_real_agent(
                 f"--openclaw-models=openclaw_agent/local/{model}",
                 f"--openclaw-prompts={','.join(prompts)}",
                 # The agent sends its own surface: nothing needs to be captured.
-                *("--openclaw-surface=listed,openclaw", "--openclaw-surface-from=substitute"),
+                *("--openclaw-surface=listed,openclaw", "--openclaw-catalogue=substitute"),
                 "--openclaw-run-id=r",
             ],
             cwd=tmp_path,

@@ -48,7 +48,9 @@ def test_rows(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         return answer(Pause(0.05), thought, Pause(1), lines(said("Hi")), lines(said("."), done()))
 
     project.suite({"P1": ("Say hi.", {"type": "exact", "value": "Hi."})})
-    project.pytester.makeini("[pytest]\nopenclaw_ollama_num_ctx = 8192\nopenclaw_ollama_keep_alive = 15m\n")
+    project.pytester.makeini(
+        '[pytest]\nopenclaw_num_ctx = 8192\nopenclaw_request_fields = ollama_native = {"keep_alive": "15m"}\n'
+    )
 
     with OllamaServer(chat) as server:
         point_at(monkeypatch, server)
@@ -67,7 +69,7 @@ def test_rows(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     warm_up, asked = server.chats
     assert (warm_up["think"], asked["think"]) == (False, "low")
     assert {body["options"]["num_ctx"] for body in (warm_up, asked)} == {8192}
-    assert {body["keep_alive"] for body in (warm_up, asked)} == {"15m"}
+    assert asked["keep_alive"] == "15m"
     assert session.load("config.json")["providers"]["ollama_native"] == {
         "kind": "ollama_native",
         "base_url": server.origin,

@@ -31,15 +31,11 @@ WRONG = [
     pytest.param(["--openclaw-require-tier=0"], "give tier 1, 2 or 3", id="tier"),
     pytest.param(["--openclaw-thinking=deep"], "give low, medium, high, xhigh or none", id="thinking"),
     pytest.param(
-        ["--openclaw-providers=ollama"], "--openclaw-providers=ollama: no such provider", id="provider"
+        ["--openclaw-providers=ollama"], "--openclaw-providers=ollama: there is no provider", id="provider"
     ),
     pytest.param(["--openclaw-providers=scriptd"], "Did you mean scripted?", id="a-slip-in-a-provider"),
     pytest.param(["--openclaw-concurrency=scriptd=2"], "Did you mean scripted?", id="concurrency-slip"),
     pytest.param(["--openclaw-models=scriptd/m"], "Did you mean scripted?", id="a-slip-in-a-target"),
-    pytest.param(
-        ["--openclaw-modl=x"], "there is no --openclaw-modl. Did you mean --openclaw-models?", id="option"
-    ),
-    pytest.param(["-o", "openclaw_model=x"], "Did you mean openclaw_models?", id="overridden-key"),
     pytest.param(["--openclaw-models=scripted/"], "--openclaw-models", id="no-model"),
     pytest.param(["--openclaw-models=a,,b"], "--openclaw-models", id="empty-spec"),
     pytest.param(["--openclaw-run-id=../x"], "give up to 128 letters", id="run-id-path"),
@@ -66,19 +62,12 @@ def test_a_wrong_option_is_a_usage_error(plain_project: Any, args: list[str], me
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        pytest.param("openclaw_ollama_num_ctx = 0", "give a whole number of tokens", id="num-ctx-0"),
-        pytest.param("openclaw_ollama_num_ctx = 32k", "give a whole number of tokens", id="num-ctx-words"),
-        pytest.param("openclaw_ollama_num_ctx = 1e4", "give a whole number of tokens", id="num-ctx-float"),
-        pytest.param(
-            "openclaw_ollama_keep_alive = soon", "give a duration such as 10m", id="keep-alive-words"
-        ),
-        pytest.param(
-            "openclaw_ollama_keep_alive = 10 m", "give a duration such as 10m", id="keep-alive-blank"
-        ),
-        pytest.param("openclaw_ollama_keep_alive = 1d", "give a duration such as 10m", id="keep-alive-days"),
+        pytest.param("openclaw_num_ctx = 0", "give a whole number of tokens", id="num-ctx-0"),
+        pytest.param("openclaw_num_ctx = 32k", "give a whole number of tokens", id="num-ctx-words"),
+        pytest.param("openclaw_num_ctx = 1e4", "give a whole number of tokens", id="num-ctx-float"),
     ],
 )
-def test_a_wrong_setting_of_ollama_is_a_usage_error(plain_project: Any, line: str, message: str) -> None:
+def test_a_wrong_context_is_a_usage_error(plain_project: Any, line: str, message: str) -> None:
     """Values that the server would refuse, or interpret differently, are errors before the first request."""
     plain_project.pytester.makeini(f"[pytest]\n{line}\n")
     plain_project.suite({"P1": ("say yes", NOOP)})
@@ -314,41 +303,6 @@ def test_every_ini_key_works_in_both_files(pytester: pytest.Pytester, file: str)
     }
 
 
-@pytest.mark.parametrize(
-    ("file", "text"),
-    [
-        pytest.param("pytest.ini", "[pytest]\nopenclaw_model = scripted/m\n", id="ini"),
-        pytest.param(
-            "pyproject.toml", "[tool.pytest.ini_options]\nopenclaw_model = 'scripted/m'\n", id="toml"
-        ),
-    ],
-)
-def test_a_misspelled_ini_key_is_named(plain_project: Any, file: str, text: str) -> None:
-    """The message names the file, the key and the key that it is like, even if nothing else is configured."""
-    (plain_project.folder / file).write_text(text)
-    plain_project.suite({"P1": ("say yes", NOOP)})
-
-    session = plain_project.run(models=None)
-
-    assert session.status == pytest.ExitCode.USAGE_ERROR
-    assert f"{file}: there is no openclaw_model. Did you mean openclaw_models?" in session.text
-
-
-def test_names_of_other_plugins_are_left_alone(plain_project: Any) -> None:
-    """An option and a key with our prefix may be another plugin's; a key like none of ours is pytest's."""
-    plain_project.extend_conftest(
-        "\n\ndef pytest_addoption(parser):\n"
-        "    parser.addini('openclaw_model', 'ours', default='')\n"
-        "    parser.addoption('--openclaw-model')\n"
-    )
-    plain_project.pytester.makeini("[pytest]\nopenclaw_model = x\nopenclaw_zzzzzzzz = 1\n")
-    plain_project.suite({"P1": ("say yes", NOOP)})
-
-    session = plain_project.run("--openclaw-model=y", "-W", "ignore::pytest.PytestConfigWarning")
-
-    session.outcomes(passed=1)
-
-
 @pytest.mark.parametrize("named", [True, False], ids=["named", "in-its-folder"])
 @pytest.mark.parametrize("suffix", ["yaml", "yml", "jsonl", "TOML"])
 def test_a_suite_in_another_format_is_an_error(plain_project: Any, suffix: str, named: bool) -> None:
@@ -366,8 +320,6 @@ def test_a_suite_in_another_format_is_an_error(plain_project: Any, suffix: str, 
     ("path", "text", "is_refused"),
     [
         pytest.param("benchmarks/mine.toml", "x = 1", True, id="in-a-folder-of-suites"),
-        pytest.param("mine.toml", '[[prompts]]\nid = "P1"\nprompt = "x"\n', True, id="with-prompts"),
-        pytest.param("mine.json", '[{"id": "P1", "validator": {"type": "noop"}}]', True, id="json"),
         pytest.param("other.toml", "x = 1", False, id="something-else"),
         pytest.param("benchmarks/mine.yaml", "prompts: []", True, id="yaml-in-a-folder-of-suites"),
         pytest.param("other.yaml", "x: 1", False, id="another-yaml"),

@@ -91,7 +91,7 @@ def asked(project: Any) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (project.folder / "asked.jsonl").read_text().splitlines()]
 
 
-BOTH = ("--openclaw-surface=listed,openclaw", "--openclaw-surface-from=substitute")
+BOTH = ("--openclaw-surface=listed,openclaw", "--openclaw-catalogue=substitute")
 
 
 def outcomes(session: Any) -> dict[tuple[str, str], str]:
@@ -169,14 +169,12 @@ def test_faults_that_only_the_surface_shows(plain_project: Any, model: str, expe
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (["--openclaw-surface=real"], "--openclaw-surface=real: give listed, openclaw"),
+        (["--openclaw-surface=real"], "--openclaw-surface=real: give listed or openclaw"),
         (["--openclaw-temperature=3"], "give a number from 0 to 2, or server to send none"),
-        (["--openclaw-top-p=0"], "give a number above 0 and up to 1"),
-        (["--openclaw-tool-choice=none"], "give auto or required"),
-        (["--openclaw-top-p=0.5"], "--openclaw-top-p: lab cannot send that"),
+        (["--openclaw-seed=1"], "--openclaw-seed: lab cannot send that"),
         (["-o", "openclaw_request_fields=lab = [1]"], "write JSON, an object"),
         (["-o", "openclaw_request_fields=lob = {}"], "there is no provider 'lob'"),
-        (["--openclaw-surface=openclaw", "--openclaw-surface-from=none.json"], "--openclaw-surface-from"),
+        (["--openclaw-surface=openclaw", "--openclaw-catalogue=none.json"], "--openclaw-catalogue"),
     ],
 )
 def test_a_wrong_choice_ends_the_session(plain_project: Any, words: list[str], expected: str) -> None:

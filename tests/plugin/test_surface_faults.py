@@ -23,7 +23,7 @@ def test_faults_are_caught_on_the_surface_alone(plain_project: Any, provider: st
         )
 
         session = plain_project.run(
-            *("--openclaw-surface=listed,openclaw", "--openclaw-surface-from=substitute"),
+            *("--openclaw-surface=listed,openclaw", "--openclaw-catalogue=substitute"),
             models=",".join(f"lab/{one}" for one in MODELS),
         )
 

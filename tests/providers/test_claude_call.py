@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import sys
 from pathlib import Path
@@ -14,10 +13,9 @@ from pytest_openclaw.providers.mcp_tools import dump_offer
 from pytest_openclaw.util.errors import TargetError
 from pytest_openclaw.values.faults import CallFailed
 from pytest_openclaw.values.replies import Reply, Turn
-from pytest_openclaw.values.requests import Request
 from pytest_openclaw.values.tool_calls import Tool
 from pytest_openclaw.values.worlds import World
-from tests.providers.fake_claude import DUMMY_KEY, ask, command, environ_of, provider_of
+from tests.providers.fake_claude import DUMMY_KEY, ask, command, environ_of
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the fake is named in POSIX quoting")
 
@@ -237,15 +235,6 @@ def test_earlier_messages_are_not_asked(request_of):
 
     assert (fault.status, fault.sent, fault.scope) == ("skipped_unavailable", False, "cell")
     assert fault.message == f"claude_code_cli: not asked: {NO_MESSAGES}"
-
-
-def test_the_command_may_come_from_the_ini(tmp_path):
-    """The ini's claude_command is used if the environment names none, and takes precedence over PATH."""
-    provider = provider_of(
-        {"PATH": str(tmp_path), "ANTHROPIC_API_KEY": DUMMY_KEY}, options={"claude_command": command("hello")}
-    )
-
-    assert asyncio.run(provider.ask(Request(model="m", prompt="hi"))).text == "Hello"
 
 
 def test_the_command_may_be_found_on_path(tmp_path):

@@ -113,8 +113,8 @@ def test_body_turns_the_prompt_cache_on_for_openclaws_own_request_alone(provider
     ("model", "options", "context", "is_stretched"),
     [
         pytest.param("smollm2:135m", {}, 8192, False, id="as-trained"),
-        pytest.param("smollm2:135m", {"llama_cpp_num_ctx": "16384"}, 16384, True, id="longer-than-trained"),
-        pytest.param("model.gguf", {"llama_cpp_num_ctx": "16384"}, 16384, False, id="a-file-knows-its-own"),
+        pytest.param("smollm2:135m", {"num_ctx": "16384"}, 16384, True, id="longer-than-trained"),
+        pytest.param("model.gguf", {"num_ctx": "16384"}, 16384, False, id="a-file-knows-its-own"),
     ],
 )
 def test_the_ini_sets_the_context(tmp_path, start, model, options, context, is_stretched):
@@ -286,7 +286,7 @@ def test_what_does_not_fit_is_not_asked(provider, engine, prompt, routes, size):
     )
     assert fault.message == (
         f"llama_cpp: not asked: the prompt has {size}, and smollm2:135m's context holds 8192. "
-        "Shorten it, or set openclaw_llama_cpp_num_ctx in the ini."
+        "Shorten it, or set openclaw_num_ctx in the ini."
     )
     assert asked_of(engine) == routes
 

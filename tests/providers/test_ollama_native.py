@@ -105,30 +105,14 @@ def test_body_of(request_, asked, part):
 
 
 @pytest.mark.parametrize(
-    ("written", "sent"), [("10m", "10m"), ("-1", -1), ("600", 600), ("1.5", 1.5), ("-1m", "-1m"), ("0", 0)]
-)
-def test_keep_alive_is_sent_as_the_api_reads_it(server, written, sent):
-    """A number is seconds, and the API takes it as a number only."""
-    server.enqueue(answer(lines(done(content="Hi."))))
-
-    ask(native(server.origin, options={"ollama_keep_alive": written, "ollama_num_ctx": "8192"}))
-
-    body = server.requests[0].json
-    assert (body["keep_alive"], type(body["keep_alive"])) == (sent, type(sent))
-    assert body["options"]["num_ctx"] == 8192
-
-
-@pytest.mark.parametrize(
     ("options", "fields", "context"),
     [
         pytest.param({}, {}, 128_000, id="unknown"),
-        pytest.param({"ollama_num_ctx": "8192"}, {}, 8192, id="ini"),
+        pytest.param({"num_ctx": "8192"}, {}, 8192, id="ini"),
         pytest.param({}, {"options": {"num_ctx": 16_384}}, 16_384, id="surface"),
-        pytest.param(
-            {"ollama_num_ctx": "8192"}, {"options": {"num_ctx": 16_384}}, 16_384, id="surface-first"
-        ),
-        pytest.param({"ollama_num_ctx": "8192"}, {"options": {"num_ctx": None}}, 128_000, id="removed"),
-        pytest.param({"ollama_num_ctx": "8192"}, {"options": {"top_k": 1}}, 8192, id="other-options"),
+        pytest.param({"num_ctx": "8192"}, {"options": {"num_ctx": 16_384}}, 16_384, id="surface-first"),
+        pytest.param({"num_ctx": "8192"}, {"options": {"num_ctx": None}}, 128_000, id="removed"),
+        pytest.param({"num_ctx": "8192"}, {"options": {"top_k": 1}}, 8192, id="other-options"),
     ],
 )
 def test_the_context_is_the_one_that_is_asked_for(server, options, fields, context):
@@ -364,7 +348,7 @@ def test_other_servers_have_their_own_endpoints(base):
 def test_what_it_says_of_itself(server):
     """`config.json` has the root, the route and what is sent to the server, and no key or password."""
     url = server.origin.replace("//", "//me:pass-word-123@")
-    options = {"ollama_num_ctx": "8192", "ollama_keep_alive": "10m"}
+    options = {"num_ctx": "8192"}
     provider = native(url, OLLAMA_API_KEY="a-secret-key", options=options)
 
     assert provider.describe() == {

@@ -6,7 +6,7 @@ from dataclasses import fields
 
 import pytest
 
-from pytest_openclaw.asking.asker import request_for
+from pytest_openclaw.asking.sending import request_for
 from pytest_openclaw.judging.registry import BUILTIN, build_registry
 from pytest_openclaw.openclaw.surfaces import substitute_surface
 from pytest_openclaw.suites import parse_suite

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.asking.asker import request_for
 from pytest_openclaw.asking.exchanges import hold_exchange
+from pytest_openclaw.asking.sending import request_for
 from pytest_openclaw.judging.judge import Judgment, judge
 from pytest_openclaw.judging.registry import BUILTIN, build_registry
 from pytest_openclaw.providers.ollama_openai import chat_body

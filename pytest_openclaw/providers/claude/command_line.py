@@ -161,7 +161,7 @@ def find_command(setup: ProviderSetup) -> tuple[str, ...]:
         CallFailed: there is no such program.
 
     """
-    command = setup.environ.get(COMMAND_ENV) or setup.options.get("claude_command") or "claude"
+    command = setup.environ.get(COMMAND_ENV) or "claude"
     install = f"the Claude CLI (npm install -g @anthropic-ai/claude-code), or set {COMMAND_ENV}"
     return find_program(setup, command, install)
 

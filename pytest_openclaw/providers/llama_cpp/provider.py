@@ -43,7 +43,7 @@ CONNECTION_LOST = frozenset({"connect_error", "stream_error", "malformed_respons
 class LlamaCpp(OllamaOpenAI):
     """The embedded model `smollm2:135m`, or any `.gguf` file by its path; one engine at a time.
 
-    The ini's `openclaw_llama_cpp_num_ctx` sets its context. The prompt cache is off, so that the time to
+    The ini's `openclaw_num_ctx` sets its context. The prompt cache is off, so that the time to
     first token includes reading the whole prompt; on `openclaw` it is on, as it is for OpenClaw itself.
     """
 
@@ -59,7 +59,7 @@ class LlamaCpp(OllamaOpenAI):
         """
         super().__init__(setup)
         self._token: str | None = None
-        self._context_tokens = int(setup.options.get("llama_cpp_num_ctx") or CONTEXT_TOKENS)
+        self._context_tokens = int(setup.options.get("num_ctx") or CONTEXT_TOKENS)
 
     @cached_property
     def _engines(self) -> Engines:

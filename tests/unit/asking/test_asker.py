@@ -9,7 +9,6 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_openclaw.asking import asker as asking
 from pytest_openclaw.util.errors import AskerFailed, CellNotSent, OpenClawError
 from pytest_openclaw.values.prompts import Cell
 from pytest_openclaw.values.replies import Reply
@@ -93,10 +92,10 @@ def test_a_cell_that_a_test_waits_for_goes_first() -> None:
     with open_room(provider) as room:
         room.plan(*planned)
         wait_until(lambda: len(provider.asked) == 1)
-        future = room.asker.ask(token_of(planned[8]))
+        future = room.asker.submit(token_of(planned[8]))
         settled(room)
         gate.is_open = True
-        assert room.asker.wait(future, planned[8]).result.text == "P9"  # type: ignore[union-attr]
+        assert future.result(BOUND_S).result.text == "P9"  # type: ignore[union-attr]
 
     assert prompts(provider).index("P9") <= 4
 
@@ -107,8 +106,7 @@ def test_a_reply_is_kept_until_its_test_has_ended() -> None:
     with open_room(provider) as room:
         room.plan(one)
         assert room.ask(one) is room.ask(one)
-        again = room.asker.ask(token_of(one), again=True)
-        assert again.result(BOUND_S) is not None
+        assert room.asker.ask(token_of(one), again=True) is not None
 
     assert len(provider.asked) == 2
 
@@ -141,7 +139,7 @@ def test_after_a_stop_nothing_is_sent() -> None:
     with open_room(provider) as room:
         room.plan(*planned)
         wait_until(lambda: len(provider.asked) == 1)
-        waiting = room.asker.ask(token_of(planned[5]))
+        waiting = room.asker.submit(token_of(planned[5]))
         room.asker.stop()
         with pytest.raises(AskerFailed, match="the session is stopping"):
             waiting.result(BOUND_S)
@@ -182,7 +180,7 @@ def test_a_repeat_does_not_wait_for_a_cell_that_nobody_runs() -> None:
     with open_room(provider, until_conclusive=True) as room:
         room.asker.set_runners(2)
         room.plan(first, second)
-        future = room.asker.ask(token_of(second))
+        future = room.asker.submit(token_of(second))
         settled(room)
         assert not future.done()
         room.asker.set_runners(1)
@@ -221,28 +219,10 @@ def test_what_a_provider_raises_reaches_its_test(
     """Other cells are asked as before."""
     broken, fine = cells(2)
     with open_room(Fake(raises(error))) as room:
-        future = room.asker.ask(token_of(broken), broken)
+        future = room.asker.submit(token_of(broken), broken)
         with pytest.raises(type_, match=words):
             future.result(BOUND_S)
         assert room.ask(fine).result.text == "at last"  # type: ignore[union-attr]
-
-
-def test_a_provider_that_blocks_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A test does not wait for it forever, and the session ends."""
-    monkeypatch.setattr(asking, "SILENCE_S", 0.1)
-    monkeypatch.setattr(asking, "CLOSING_S", 0.1)
-    goes_on = threading.Event()
-
-    async def answer(request: Request) -> Reply:
-        goes_on.wait(BOUND_S)
-        return Reply(text="late")
-
-    with open_room(Fake(answer), timeout_s=0.5) as room:
-        try:
-            with pytest.raises(AskerFailed, match="must use asyncio"):
-                room.ask(cell())
-        finally:
-            goes_on.set()
 
 
 def test_a_provider_that_stops_the_loop_ends_all_waiting() -> None:

@@ -1,13 +1,15 @@
-"""What bounds requests: which faults are retried and after what wait, slots, outages, the budget."""
+"""Which faults are retried and after what wait, and what is not asked any more."""
 
 from __future__ import annotations
 
 import pytest
 
-from pytest_openclaw.asking.sending import Budget, DownMarks, wait_before_retry
+from pytest_openclaw.asking.sending import wait_before_retry
 from pytest_openclaw.values import faults
+from pytest_openclaw.values.faults import CallFailed
 from pytest_openclaw.values.replies import Fault
-from pytest_openclaw.values.requests import Target
+from tests.unit.asking.asking import open_room
+from tests.unit.asking.fake_providers import Fake, cell, raises
 
 BUSY = faults.refused_by_server("p", "m", faults.WireError(status=429))
 
@@ -78,49 +80,23 @@ def test_a_lost_connection_is_asked_again() -> None:
     assert _wait(faults.connection_lost("p", "reset")) is not None
 
 
-# --- outages ------------------------------------------------------------------------------------
-
-A, B = Target(provider="p", model="a"), Target(provider="p", model="b")
 REFUSED = faults.unreachable("p", "u", "refused")
 NO_KEY = faults.auth_missing("p", "set a key")
 
 
-def test_the_first_fault_of_an_endpoint_stays() -> None:
-    """Later cells report the first fault."""
-    down = DownMarks()
-    down.add("l", A, REFUSED)
-    down.add("l", A, faults.not_installed("p", "gone"))
+@pytest.mark.parametrize(
+    ("fault", "asked"),
+    [
+        pytest.param(REFUSED, ["a"], id="an-endpoint-is-down-for-all-its-targets"),
+        pytest.param(NO_KEY, ["a", "b"], id="a-target-is-down-by-itself"),
+        pytest.param(faults.timed_out("p", 1.0), ["a", "a", "b"], id="a-cell's-own-fault-marks-nothing"),
+    ],
+)
+def test_what_is_down_is_not_asked_again(fault: Fault, asked: list[str]) -> None:
+    """Two cells of model a, then one of b on the same endpoint: which of them are sent."""
+    provider = Fake(raises(CallFailed(fault)))
+    with open_room(provider) as room:
+        for number, model in enumerate(["a", "a", "b"]):
+            room.ask(cell(f"P{number}", model=model))
 
-    assert down.fault("l", B) is REFUSED
-    assert down.fault("elsewhere", A) is None
-
-
-def test_a_target_goes_down_alone() -> None:
-    """Missing credentials of one target say nothing about another."""
-    down = DownMarks()
-    down.add("l", A, NO_KEY)
-
-    assert (down.fault("l", A), down.fault("l", B)) == (NO_KEY, None)
-
-
-def test_a_cells_own_fault_marks_no_target() -> None:
-    """A timeout is reported in its own row alone."""
-    down = DownMarks()
-    down.add("l", A, faults.timed_out("p", 1.0))
-
-    assert down.fault("l", A) is None
-
-
-# --- the budget ---------------------------------------------------------------------------------
-
-
-def test_a_budget_is_empty_when_it_is_spent() -> None:
-    """Without a budget nothing is counted."""
-    budget, unlimited = Budget(10.0), Budget(None)
-    for usd in (4.0, 6.0):
-        assert not budget.is_empty
-        budget.pay(usd)
-    unlimited.pay(5.0)
-
-    assert (budget.spent_usd, budget.is_empty) == (10.0, True)
-    assert (unlimited.spent_usd, unlimited.is_empty) == (0.0, False)
+    assert [request.model for request in provider.asked] == asked

@@ -59,7 +59,7 @@ def test_what_cannot_wait_goes_on() -> None:
     repeats, (first, second, third) = RepeatPermits(), _cells(3)
     repeats.plan([first, second, third])
 
-    repeats.go_on(second)
+    repeats.allow(second)
 
     assert [repeats.permit(one) for one in (second, third)] == ["ask", "wait"]
 

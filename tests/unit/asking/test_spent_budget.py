@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.asking.sending import Budget, Sender
+from pytest_openclaw.asking.sending import Sender
 from pytest_openclaw.values import faults
 from pytest_openclaw.values.faults import CallFailed
 from pytest_openclaw.values.replies import CallResult, Fault, Reply, Usage
@@ -22,18 +22,16 @@ TARGET = Target(provider="fake", model="m")
 PRICE = OwnPrice(pattern="fake/*", input_usd=1e6, output_usd=2e6, cached_usd=1e6)
 
 
-def send(
-    provider: Fake, *requests: dict[str, Any], budget: Budget | None = None, **settings: Any
-) -> list[CallResult]:
-    """Send these one after the other, within a budget of 10 USD if there is no other."""
-    budget = budget or Budget(10.0)
-    chosen = Settings(
-        targets=(TARGET,), prices=(PRICE,), budget_usd=budget.budget_usd, **{"retries": 0, **settings}
-    )
+def sender_of(provider: Fake, **settings: Any) -> Sender:
+    """A sender with a budget of 10 USD if there is no other."""
+    chosen = {"budget_usd": 10.0, "retries": 0, **settings}
+    return Sender({"fake": provider}, Settings(targets=(TARGET,), prices=(PRICE,), **chosen))
+
+
+def send(sender: Sender, *requests: dict[str, Any]) -> list[CallResult]:
+    """Send these one after the other."""
 
     async def sending() -> list[CallResult]:
-        sender = Sender({"fake": provider}, chosen)
-        sender.budget = budget
         asked = [Request(**{"model": "m", "prompt": "hi", "max_output_tokens": 1, **one}) for one in requests]
         return [await sender.send(one.prompt, cell(), one, 0.0) for one in asked]
 
@@ -71,7 +69,7 @@ def test_no_request_is_sent_once_the_budget_is_spent() -> None:
     """The call that reaches the budget is the last one; the others have no attempt and no cost."""
     provider = Fake(costs(4, 0))
 
-    results = endings(send(provider, *[{}] * 5))
+    results = endings(send(sender_of(provider), *[{}] * 5))
 
     assert results == [("ok", 1, 4.0)] * 3 + [("budget_spent", 0, None)] * 2
     assert len(provider.asked) == 3
@@ -81,7 +79,7 @@ def test_a_warm_up_is_paid_too() -> None:
     """Every request counts for the budget."""
     provider = Warm(costs(6, 0))
 
-    results = endings(send(provider, {}, {}))
+    results = endings(send(sender_of(provider), {}, {}))
 
     assert results == [("ok", 1, 6.0), ("budget_spent", 0, None)]
 
@@ -115,27 +113,27 @@ def test_what_is_taken_out(answer: Answer, how: str, cost: float | None, spent_u
     """The row has the known cost; the budget counts the highest possible cost of the rest."""
     request = {"prompt": "hi " * 300} if how == "context_overflow" else {}
 
-    budget = Budget(1e9)
+    sender = sender_of(Fake(answer), budget_usd=1e9)
 
-    results = endings(send(Fake(answer), request, budget=budget))
+    results = endings(send(sender, request))
 
     assert results == [(how, 1, cost)]
-    assert budget.spent_usd == pytest.approx(spent_usd)
+    assert sender.spent_usd == pytest.approx(spent_usd)
 
 
 def test_a_retry_is_not_sent_any_more() -> None:
     """A cell that waits for its next attempt keeps its own fault if the budget is spent meanwhile."""
-    budget = Budget(10.0)
 
     async def answer(request: Request) -> Reply:
-        budget.pay(10.0)
+        sender.spent_usd = 10.0
         raise CallFailed(
             faults.refused_by_server("fake", "m", faults.WireError(status=429), retry_after_s=0.0)
         )
 
     provider = Fake(answer)
+    sender = sender_of(provider, retries=3)
 
-    assert endings(send(provider, {}, budget=budget, retries=3)) == [("http_429", 1, None)]
+    assert endings(send(sender, {})) == [("http_429", 1, None)]
     assert len(provider.asked) == 1
 
 
@@ -157,7 +155,7 @@ def test_attempts_add_up() -> None:
             raise result
         return result
 
-    assert endings(send(Fake(answer), {}, retries=1)) == [("ok", 2, 4.0)]
+    assert endings(send(sender_of(Fake(answer), retries=1), {})) == [("ok", 2, 4.0)]
 
 
 def test_an_exchange_ends_between_its_turns() -> None:
@@ -168,7 +166,7 @@ def test_an_exchange_ends_between_its_turns() -> None:
         return Reply(tool_calls=(call,), input_tokens=5, output_tokens=0)
 
     (ended,) = send(
-        Handy(answer),
+        sender_of(Handy(answer)),
         {"tools": (Tool(name="ls", description="", parameters={}),), "world": World(files={}, steps=8)},
     )
 

@@ -6,11 +6,11 @@ from math import inf
 
 import pytest
 
-from pytest_openclaw.session.settings import either, matching, number, on_off
+from pytest_openclaw.options import matching, number, on_off, one_of
 
 SECONDS = number(lambda seconds: 0 < seconds < inf, "give seconds")
 WHOLE = matching("[1-9][0-9]{0,3}", int, "give a number")
-KIND = either("cells", "gate")
+KIND = one_of("cells", "gate")
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.asking.asker import request_for
+from pytest_openclaw.asking.sending import request_for
 from pytest_openclaw.judging.keys import demanded_calls
 from pytest_openclaw.judging.tool_outcomes import is_leaked
 from pytest_openclaw.openclaw.thinking import strip_thinking
@@ -130,7 +130,7 @@ class _Examination:
     def _try(self, change: str, request: Request) -> None:
         token = f"{self._suspect.cell.id} {change}"
         try:
-            result = self._asker.wait(self._asker.ask(token, self._cell, request), self._cell).result
+            result = self._asker.ask(token, self._cell, request).result
         except Exception as error:  # the provider broke: evidence like any other
             self._note(change, request, outcome="fault", message=f"{type(error).__name__}: {error}")
             return
