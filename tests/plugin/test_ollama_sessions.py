@@ -76,7 +76,6 @@ def test_rows(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         "path": "/api/chat",
         "key_env": "OLLAMA_API_KEY",
         "num_ctx": 8192,
-        "keep_alive": "15m",
     }
     target = session.load("inventory.json")["targets"]["ollama_native/m@low"]
     assert target["warm_up"]["ok"] is True

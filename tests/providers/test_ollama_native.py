@@ -85,8 +85,6 @@ def test_body():
         pytest.param({"max_output_tokens": 5, "temperature": 0.5}, {}, {"options": {"temperature": 0.5, "num_predict": 5}}, id="options"),
         pytest.param({"seed": 2}, {}, {"options": {"temperature": 0.0, "num_predict": 1024, "seed": 2}}, id="seed"),
         pytest.param({}, {"num_ctx": 32768}, {"options": {"temperature": 0.0, "num_predict": 1024, "num_ctx": 32768}}, id="num-ctx"),
-        pytest.param({}, {"keep_alive": "10m"}, {"keep_alive": "10m"}, id="keep-alive"),
-        pytest.param({}, {"keep_alive": 0}, {"keep_alive": 0}, id="keep-alive-0"),
         pytest.param({"thinking_level": "low"}, {}, {"think": "low"}, id="low"),
         pytest.param({"thinking_level": "medium"}, {}, {"think": "medium"}, id="medium"),
         pytest.param({"thinking_level": "high"}, {}, {"think": "high"}, id="high"),
@@ -356,7 +354,6 @@ def test_what_it_says_of_itself(server):
         "path": "/api/chat",
         "key_env": "OLLAMA_API_KEY",
         "num_ctx": 8192,
-        "keep_alive": "10m",
     }
     assert {"a-secret-key", "pass-word-123"} <= set(provider.secrets)
 
