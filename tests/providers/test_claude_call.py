@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 from pathlib import Path
@@ -13,9 +14,10 @@ from pytest_openclaw.providers.mcp_tools import dump_offer
 from pytest_openclaw.util.errors import TargetError
 from pytest_openclaw.values.faults import CallFailed
 from pytest_openclaw.values.replies import Reply, Turn
+from pytest_openclaw.values.requests import Request
 from pytest_openclaw.values.tool_calls import Tool
 from pytest_openclaw.values.worlds import World
-from tests.providers.fake_claude import DUMMY_KEY, ask, command, environ_of
+from tests.providers.fake_claude import DUMMY_KEY, ask, command, environ_of, provider_of
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the fake is named in POSIX quoting")
 
