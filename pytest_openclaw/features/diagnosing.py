@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.asking.sending import request_for
-from pytest_openclaw.judging.keys import demanded_calls
+from pytest_openclaw.judging.keys import demands_of
 from pytest_openclaw.judging.tool_outcomes import is_leaked
 from pytest_openclaw.openclaw.thinking import strip_thinking
 from pytest_openclaw.providers.over_http import OverHttp
@@ -162,7 +162,7 @@ class _Examination:
         self._tries.append({"change": change, **found, "body": self._provider.body(request)})
 
     def _wanted_tool(self) -> Tool:
-        wanted = {name for rule in demanded_calls(self._cell.prompt.validator) for name in rule.names}
+        wanted = {name for rule in demands_of(self._cell.prompt.validator).calls for name in rule.names}
         tools = self._asked.tools
         return next((tool for tool in tools if tool.name in wanted), tools[0])
 

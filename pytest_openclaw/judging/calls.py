@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pytest_openclaw.judging.keys import (
     BLANKS,
     Flaw,
+    Keyed,
     each_once,
     flag_value,
     hint,
@@ -235,23 +236,22 @@ class WantedCall:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CallRule(ABC):
+class CallRule(Keyed, ABC):
     """A validator of native calls, with the keys that all of them have."""
 
-    type: ClassVar[str]
     calls: tuple[WantedCall, ...] = ()
     ordered: bool = False
     exact: bool = False
     forbidden: tuple[str | WantedCall, ...] = ()
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         settle(
             self,
             calls=_read_calls(self.type, "calls", self.calls, WantedCall),
             forbidden=_read_calls(self.type, "forbidden", self.forbidden, (str, WantedCall)),
         )
-        flag_value(self.type, "ordered", self.ordered)
-        if flag_value(self.type, "exact", self.exact) and not self.calls:
+        if self.exact and not self.calls:
             raise ValueError(
                 f'validator {self.type}: "exact" is true without "calls". List the calls to be made.'
             )
@@ -509,10 +509,6 @@ class ToolCalling(CallRule):
         metadata=hint('List the calls, for example "calls": [{"name": "read"}]; an empty list forbids any.')
     )
     never_shown: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        settle(self, never_shown=texts_value(self.type, "never_shown", self.never_shown))
 
     def check(self, reply: Reply) -> Verdict:
         """Compare the calls with the required ones; the first flaw is the violation."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from pytest_openclaw.judging.keys import (
+    Keyed,
     answer,
     check_pattern,
     demands_of,
@@ -21,7 +22,6 @@ from pytest_openclaw.judging.keys import (
     list_value,
     needs_of,
     settle,
-    texts_value,
     what,
     work_flaws,
 )
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ToolInvocation:
+class ToolInvocation(Keyed):
     """At least one of `expected_tools` is invoked, natively or in the text; names compare without case.
 
     With an empty list any invoked tool passes.
@@ -50,9 +50,6 @@ class ToolInvocation:
     expected_tools: tuple[str, ...] = field(
         metadata=hint('List the tools of which one must be invoked, for example "expected_tools": ["free"].')
     )
-
-    def __post_init__(self) -> None:
-        settle(self, expected_tools=texts_value(self.type, "expected_tools", self.expected_tools))
 
     def check(self, reply: Reply) -> Verdict:
         """Compare the tools invoked with those expected."""
@@ -230,7 +227,7 @@ def _parsed(owner: str, verdicts: list[Verdict]) -> JsonObject:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReportsFailure:
+class ReportsFailure(Keyed):
     """The answer says that something failed, was denied, is missing or incomplete, in whatever words.
 
     `invented` are patterns of what only an invented result contains, such as a figure that no tool returned;
@@ -242,10 +239,9 @@ class ReportsFailure:
     invented: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        patterns = texts_value(self.type, "invented", self.invented)
-        for pattern in patterns:
+        super().__post_init__()
+        for pattern in self.invented:
             check_pattern(self.type, "invented", _in_any_case(pattern))
-        settle(self, invented=patterns)
 
     def check(self, reply: Reply) -> Verdict:
         """Look for a report, and for what was invented.

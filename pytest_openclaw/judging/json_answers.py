@@ -12,14 +12,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pytest_openclaw.judging.keys import (
+    Keyed,
     answer,
-    flag_value,
     hint,
     judged_json,
     list_value,
-    settle,
     table_value,
-    texts_value,
     what,
 )
 from pytest_openclaw.util.json_schema import BoundedSchema
@@ -34,7 +32,7 @@ RULES = ("number", "one_of")
 
 
 @dataclass(frozen=True, kw_only=True)
-class JsonKeys:
+class JsonKeys(Keyed):
     """The answer holds one JSON object with all `required_keys`, whose values follow `key_rules`.
 
     A rule is `{"type": "number"}` or `{"type": "one_of", "values": [...]}`. It judges the key where it
@@ -49,10 +47,10 @@ class JsonKeys:
     strict: bool = False
 
     def __post_init__(self) -> None:
-        settle(self, required_keys=texts_value(self.type, "required_keys", self.required_keys))
-        for key, rule in table_value(self.type, "key_rules", self.key_rules).items():
+        super().__post_init__()
+        table_value(self.type, "key_rules", self.key_rules)
+        for key, rule in self.key_rules.items():
             _check_rule(key, rule)
-        flag_value(self.type, "strict", self.strict)
 
     def check(self, reply: Reply) -> Verdict:
         """Find the object and judge its keys; the first violation counts."""
@@ -100,7 +98,7 @@ def _check_rule(key: str, rule: object) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class JsonEquals:
+class JsonEquals(Keyed):
     """The answer holds one JSON object, or array, that equals `value`.
 
     The order of keys does not matter, that of array items does; 1 equals 1.0, and true equals no
@@ -114,7 +112,7 @@ class JsonEquals:
     strict: bool = False
 
     def __post_init__(self) -> None:
-        flag_value(self.type, "strict", self.strict)
+        super().__post_init__()
         if not isinstance(self.value, dict | list):
             hint = "Write an object or an array, or use the validator exact."
             raise ValueError(f'validator {self.type}: "value" is {what(self.value)}. {hint}')
@@ -142,7 +140,7 @@ class JsonEquals:
 
 
 @dataclass(frozen=True, kw_only=True)
-class JsonSchema:
+class JsonSchema(Keyed):
     """The answer holds one JSON object that is valid under `schema`, Draft 2020-12.
 
     A schema of type `array` looks for an array. `format` is not judged, and a `$ref` may only point
@@ -156,8 +154,7 @@ class JsonSchema:
     strict: bool = False
 
     def __post_init__(self) -> None:
-        flag_value(self.type, "strict", self.strict)
-        table_value(self.type, "schema", self.schema)
+        super().__post_init__()
         try:
             self._bounded  # noqa: B018 - a bad schema is reported when the suite is read
         except ValueError as error:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.judging.keys import demanded_calls, judges_text, restrains
+from pytest_openclaw.judging.keys import demands_of
 from pytest_openclaw.judging.tool_outcomes import (
     called_needlessly,
     calls_written_in,
@@ -72,7 +72,7 @@ def tested_tools(prompt: Prompt, answer: Reply, outcome: ToolOutcome | None) -> 
 
 
 def _demanded(prompt: Prompt) -> set[str]:
-    wanted = demanded_calls(prompt.validator)
+    wanted = demands_of(prompt.validator).calls
     if prompt.tools is None or not wanted:
         return set()
     own = {*_own_names(prompt)}
@@ -230,9 +230,9 @@ def _without_written(prompt: Prompt, answer: Reply, verdict: Verdict) -> Verdict
     """
     if not verdict.passed:
         return verdict
-    if restrains(prompt.validator) and called_needlessly(prompt, answer):
+    if demands_of(prompt.validator).restrains and called_needlessly(prompt, answer):
         return replace(verdict, passed=False, violation="a call is written as text; no call was due")
-    is_about_text = tool_demand_of(prompt) != "call" or judges_text(prompt.validator)
+    is_about_text = tool_demand_of(prompt) != "call" or demands_of(prompt.validator).judges_text
     if prompt.tools and is_about_text and is_only_a_call(prompt, answer.text):
         return replace(verdict, passed=False, violation="the answer is only a call, written as text")
     return verdict

@@ -1,16 +1,14 @@
-"""Helpers of validators: the answer in a reply, and the text of a violation.
+"""What validators share: the keys that a suite author writes, the answer, verdicts, and demands of tools.
 
-Reads the values that a suite author wrote: each function returns a clean value or raises with a hint.
-
-All raise `ValueError` whose message has the validator, the key, the value and what to write.
-
-What validators demand of tools, and the flaws of the calls in a reply.
+The `*_value` functions return a clean value. They raise `ValueError` with the validator, the key, the value
+and what to write.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, cast
 
 from pytest_openclaw.util.bounded_regex import compile_pattern
 from pytest_openclaw.util.json_text import find_json
@@ -22,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from pytest_openclaw.util.json_types import JsonObject
-    from pytest_openclaw.values.protocols import Demands, RequiredCall, Validator
+    from pytest_openclaw.values.protocols import Demands, Validator
 
 
 BLANKS = " \t\r\n"
@@ -110,6 +108,25 @@ def settle(validator: object, **values: object) -> None:
         object.__setattr__(validator, key, value)
 
 
+class Keyed:
+    """A validator whose fields are the keys that a suite author writes.
+
+    The annotation of a field, for example `bool` or `tuple[str, ...]`, says which values it takes. A class
+    with further rules calls `super().__post_init__()` first.
+    """
+
+    type: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        for field in fields(cast("Any", self)):
+            value = getattr(self, field.name)
+            kind = str(field.type)
+            if value is None and kind.endswith(" | None"):
+                continue
+            if read := _READERS.get(kind.removesuffix(" | None")):
+                settle(self, **{field.name: read(self.type, field.name, value)})
+
+
 def text_value(owner: str, key: str, value: object) -> str:
     """Return the text of a key."""
     if not isinstance(value, str):
@@ -177,6 +194,16 @@ def table_value(owner: str, key: str, value: object) -> Mapping[str, Any]:
     return value
 
 
+_READERS: Mapping[str, Callable[[str, str, object], object]] = {
+    "str": text_value,
+    "bool": flag_value,
+    "int": limit_value,
+    "tuple[str, ...]": texts_value,
+    "tuple[str | int | float, ...]": choices_value,
+    "Mapping[str, Any]": table_value,
+}
+
+
 def what(value: object) -> str:
     """Name a value of a suite in a message, in the words of JSON."""
     if value is None:
@@ -203,26 +230,6 @@ def needs_of(validator: Validator | None) -> tuple[tuple[str, str], ...]:
     demands = demands_of(validator)
     needs_tools = validator is not None and demands.is_native
     return demands.needs or (((validator.type, "tools"),) if validator and needs_tools else ())
-
-
-def expected_tools(validator: Validator) -> tuple[str, ...] | None:
-    """Return the tools that a validator expects, each once; empty means any, None that it expects none."""
-    return demands_of(validator).expected_tools
-
-
-def restrains(validator: Validator) -> bool:
-    """Whether a validator forbids all calls."""
-    return demands_of(validator).restrains
-
-
-def demanded_calls(validator: Validator) -> tuple[RequiredCall, ...]:
-    """Return every native call that a validator requires."""
-    return demands_of(validator).calls
-
-
-def judges_text(validator: Validator) -> bool:
-    """Whether a validator judges the text of an answer, too, and not only native calls."""
-    return demands_of(validator).judges_text
 
 
 def work_flaws(validator: Validator, reply: Reply) -> list[Flaw]:

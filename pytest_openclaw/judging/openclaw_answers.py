@@ -1,9 +1,4 @@
-"""Would OpenClaw stay silent on this heartbeat reply, instead of posting it to a channel?
-
-Would OpenClaw accept these typed answers to a rubric, and are they the expected ones?
-
-What does OpenClaw show of a short text that it asked for: a title, a recap, a status line?
-"""
+"""Validators of answers that OpenClaw itself asks for: heartbeat replies, typed decisions, short texts."""
 
 from __future__ import annotations
 
@@ -14,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from pytest_openclaw.judging.keys import (
     BLANKS,
+    Keyed,
     answer,
     hint,
     judged,
@@ -22,7 +18,6 @@ from pytest_openclaw.judging.keys import (
     list_value,
     settle,
     table_value,
-    text_value,
     texts_value,
     what,
 )
@@ -256,7 +251,7 @@ FORMS: Mapping[str, tuple[int, Callable[[str], str]]] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class OpenclawText:
+class OpenclawText(Keyed):
     """What OpenClaw shows of a title, a recap or a status line is whole, and about the right thing.
 
     `form` is `title`, `recap` or `status`. A title is the first line that is no fence, without `Title:` and
@@ -270,16 +265,13 @@ class OpenclawText:
     never: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if text_value(self.type, "form", self.form) not in FORMS:
+        super().__post_init__()
+        if self.form not in FORMS:
             raise ValueError(
                 f'validator {self.type}: "form" is {shown(self.form)}. Write one of {listed([*FORMS])}.'
             )
         about = list_value(self.type, "about", self.about)
-        settle(
-            self,
-            about=tuple(texts_value(self.type, "about", one) for one in about),
-            never=texts_value(self.type, "never", self.never),
-        )
+        settle(self, about=tuple(texts_value(self.type, "about", one) for one in about))
 
     def check(self, reply: Reply) -> Verdict:
         """Judge the text that OpenClaw would show."""

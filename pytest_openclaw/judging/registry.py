@@ -1,7 +1,4 @@
-"""Makes a validator from a suite's `validator`, by its type and keys.
-
-Checks replies, one family of rules per file.
-"""
+"""The built-in validators, and how a suite's `validator` becomes one, by its type and keys."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from pytest_openclaw.judging.calls import ToolCalling
 from pytest_openclaw.judging.combine import AllOf, AnyOf, Not, ReportsFailure, ToolInvocation
 from pytest_openclaw.judging.json_answers import JsonEquals, JsonKeys, JsonSchema
-from pytest_openclaw.judging.keys import expected_tools, list_value, restrains, what
+from pytest_openclaw.judging.keys import list_value, what
 from pytest_openclaw.judging.openclaw_answers import OpenclawAck, OpenclawDecision, OpenclawText
 from pytest_openclaw.judging.text import (
     Contains,
@@ -167,5 +164,3 @@ BUILTIN: tuple[type[Validator], ...] = (
     ToolCalling,
     WorldReached,
 )
-
-__all__ = ["BUILTIN", "Registry", "build_registry", "build_validator", "expected_tools", "restrains"]

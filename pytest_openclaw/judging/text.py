@@ -1,9 +1,4 @@
-"""Validators that look at the answer as a text.
-
-Validators that count words, sentences and bullets.
-
-Counting sentences, by punctuation.
-"""
+"""Validators of an answer as a text: equality, contents, patterns, and counts of words and sentences."""
 
 from __future__ import annotations
 
@@ -12,20 +7,7 @@ import unicodedata
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
-from pytest_openclaw.judging.keys import (
-    BLANKS,
-    answer,
-    check_pattern,
-    choices_value,
-    flag_value,
-    hint,
-    judged,
-    kept,
-    limit_value,
-    settle,
-    text_value,
-    texts_value,
-)
+from pytest_openclaw.judging.keys import BLANKS, Keyed, answer, check_pattern, hint, judged, kept, settle
 from pytest_openclaw.util.bounded_regex import fullmatches
 from pytest_openclaw.util.text import counted, listed, shown
 from pytest_openclaw.values.replies import Reply, Verdict
@@ -46,14 +28,15 @@ class Noop:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Exact:
+class Exact(Keyed):
     """The answer equals `value`, including case; blanks around either do not count."""
 
     type: ClassVar[str] = "exact"
     value: str = field(metadata=hint('Write the answer wanted, for example "value": "HEARTBEAT_OK".'))
 
     def __post_init__(self) -> None:
-        settle(self, value=text_value(self.type, "value", self.value).strip(BLANKS))
+        super().__post_init__()
+        settle(self, value=self.value.strip(BLANKS))
 
     def check(self, reply: Reply) -> Verdict:
         """Compare the whole answer with `value`."""
@@ -63,7 +46,7 @@ class Exact:
 
 
 @dataclass(frozen=True, kw_only=True)
-class OneOf:
+class OneOf(Keyed):
     """The answer is one of `values`, including case; a number among them matches no text.
 
     With `ignore_case` case is ignored, with `ignore_punctuation` whatever is neither letter, digit nor blank.
@@ -75,11 +58,6 @@ class OneOf:
     )
     ignore_case: bool = False
     ignore_punctuation: bool = False
-
-    def __post_init__(self) -> None:
-        settle(self, values=choices_value(self.type, "values", self.values))
-        flag_value(self.type, "ignore_case", self.ignore_case)
-        flag_value(self.type, "ignore_punctuation", self.ignore_punctuation)
 
     def check(self, reply: Reply) -> Verdict:
         """Look for the whole answer among `values`."""
@@ -93,14 +71,15 @@ class OneOf:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RegexFullmatch:
+class RegexFullmatch(Keyed):
     """The whole answer matches `pattern`, a regular expression of Python's `re`."""
 
     type: ClassVar[str] = "regex_fullmatch"
     pattern: str = field(metadata=hint('Write a regular expression, for example "pattern": "[0-9]+".'))
 
     def __post_init__(self) -> None:
-        check_pattern(self.type, "pattern", text_value(self.type, "pattern", self.pattern))
+        super().__post_init__()
+        check_pattern(self.type, "pattern", self.pattern)
 
     def check(self, reply: Reply) -> Verdict:
         """Match the answer.
@@ -115,7 +94,7 @@ class RegexFullmatch:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Contains:
+class Contains(Keyed):
     """The answer contains `value`; `ignore_case` ignores case.
 
     With `ignore_punctuation` whatever is neither letter, digit nor blank is left out of both, and with
@@ -129,9 +108,7 @@ class Contains:
     whole_words: bool = False
 
     def __post_init__(self) -> None:
-        text_value(self.type, "value", self.value)
-        for key in ("ignore_case", "ignore_punctuation", "whole_words"):
-            flag_value(self.type, key, getattr(self, key))
+        super().__post_init__()
         if not self._plain(self.value):
             raise ValueError(f'validator {self.type}: "value" is empty, which every reply contains.')
 
@@ -219,13 +196,13 @@ MARKERS = ("-", "*", "+", "\u2022")
 
 
 @dataclass(frozen=True, kw_only=True)
-class _AtMost:
-    type: ClassVar[str]
+class _AtMost(Keyed):
     value: int = field(metadata=hint(_HINT))
     at_least: int = 0
 
     def __post_init__(self) -> None:
-        settle(self, **_limits(self.type, self.value, self.at_least))
+        super().__post_init__()
+        _check_limits(self.type, self.value, self.at_least)
 
     def _judged(self, number: int, word: str) -> Verdict:
         violation = _violation(number, word, self.at_least, f"at most {self.value} allowed")
@@ -258,7 +235,7 @@ class MaxSentences(_AtMost):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExactBullets:
+class ExactBullets(Keyed):
     """Exactly `value` bullets, or from `at_least` to `value`.
 
     A bullet is a line that starts with one of `markers` after blanks. They are `-`, `*`, `+` and the dot of a
@@ -271,11 +248,11 @@ class ExactBullets:
     markers: tuple[str, ...] = ("-",)
 
     def __post_init__(self) -> None:
-        least = self.value if self.at_least is None else self.at_least
-        settle(self, **_limits(self.type, self.value, least))
+        super().__post_init__()
         if self.at_least is None:
             settle(self, at_least=self.value)
-        settle(self, markers=texts_value(self.type, "markers", self.markers))
+        else:
+            _check_limits(self.type, self.value, self.at_least)
         if not self.markers or not set(MARKERS).issuperset(self.markers):
             raise ValueError(f'validator {self.type}: "markers" may hold {listed(MARKERS)}. Name some.')
 
@@ -293,11 +270,9 @@ class ExactBullets:
         return any(bare.startswith(one if one == "-" else (f"{one} ", f"{one}\t")) for one in self.markers)
 
 
-def _limits(owner: str, value: object, at_least: object) -> dict[str, int]:
-    most, least = limit_value(owner, "value", value), limit_value(owner, "at_least", at_least)
+def _check_limits(owner: str, most: int, least: int) -> None:
     if least > most:
         raise ValueError(f'validator {owner}: "at_least" is {least}, more than "value", {most}. Lower it.')
-    return {"value": most, "at_least": least}
 
 
 def _violation(number: int, word: str, at_least: int, most: str) -> str:

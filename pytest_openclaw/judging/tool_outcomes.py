@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.judging.keys import demanded_calls, demands_of, expected_tools, restrains, work_flaws
+from pytest_openclaw.judging.keys import demands_of, work_flaws
 from pytest_openclaw.openclaw.bridge import with_inner_calls
 from pytest_openclaw.openclaw.thinking import split_thinking, strip_thinking
 from pytest_openclaw.values.replies import MALFORMED_CALL, UNEXPECTED_CALL
@@ -34,15 +34,15 @@ def expected_tools_of(prompt: Prompt) -> tuple[str, ...] | None:
     The validator's own list has precedence, so that verdict and tool use agree; a prompt that must not
     call expects nothing.
     """
-    if restrains(prompt.validator):
+    if demands_of(prompt.validator).restrains:
         return None
-    named = expected_tools(prompt.validator)
+    named = demands_of(prompt.validator).expected_tools
     return prompt.expected_tool_calls if named is None else named
 
 
 def tool_demand_of(prompt: Prompt) -> ToolDemand:
     """Return what a prompt requires of tools; an answer has a `tool_outcome` unless that is nothing."""
-    if restrains(prompt.validator):
+    if demands_of(prompt.validator).restrains:
         return "restraint"
     if _is_native(prompt):
         return "call" if demands_of(prompt.validator).works else "none"
@@ -104,7 +104,7 @@ def calls_written_in(prompt: Prompt, text: str, thinking: str = "") -> tuple[Wri
     """Return the calls that an answer to a prompt, without its thinking, makes in writing."""
     from pytest_openclaw.judging.written_calls import asked_by, find_written_calls
 
-    expected = {name for rule in demanded_calls(prompt.validator) for name in rule.names}
+    expected = {name for rule in demands_of(prompt.validator).calls for name in rule.names}
     said = (prompt.prompt, *prompt.turns, prompt.system or "")
     asked = asked_by(said, may_show=tool_demand_of(prompt) != "call")
     return find_written_calls(text, prompt.tools or (), expected, asked=asked, thinking=thinking)
@@ -120,7 +120,7 @@ def is_only_a_call(prompt: Prompt, text: str) -> bool:
 
 def is_right_step(prompt: Prompt, made: Sequence[Dispatched]) -> bool:
     """Whether calls with which an exchange goes on would be executed, and lead to its goal."""
-    wanted = demanded_calls(prompt.validator)
+    wanted = demands_of(prompt.validator).calls
     calls = with_inner_calls(made)
     harms = any(is_forbidden(made) for is_forbidden in demands_of(prompt.validator).forbids)
     leads = not wanted or any(rule.is_for(call.tool or "") for call in calls for rule in wanted)
@@ -149,7 +149,7 @@ def _of_work(prompt: Prompt, answer: Reply) -> ToolOutcome:
     """Judge calls on the wire, by a decision list."""
     made = with_inner_calls(answer.dispatched)
     flaws = work_flaws(prompt.validator, answer)
-    wanted = demanded_calls(prompt.validator)
+    wanted = demands_of(prompt.validator).calls
     is_exchange = answer.ended_by is not None
     left = _unrecovered(made) if is_exchange else made
     ran = [call for call in made if call.is_executed]

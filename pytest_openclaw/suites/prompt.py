@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, cast, get_args
 
-from pytest_openclaw.judging.keys import demanded_calls, needs_of
+from pytest_openclaw.judging.keys import demands_of, needs_of
 from pytest_openclaw.judging.registry import build_validator
 from pytest_openclaw.openclaw.bridge import reached_tools
 from pytest_openclaw.openclaw.catalog import CALL
@@ -245,7 +245,7 @@ def _unreachable(tools: Sequence[Tool] | None, validator: Validator) -> Iterator
     bridged = any(same_tool(tool.name, CALL) for tool in tools)
     offered = reached_tools(tools) if bridged else ()
     names = [tool.name for tool in (*tools, *offered)]
-    for wanted in demanded_calls(validator):
+    for wanted in demands_of(validator).calls:
         if not any(same_tool(name, one) for name in names for one in wanted.names):
             yield f'demands a call of {shown(wanted.names[0])}, which "tools" does not offer. Offer it.'
 

@@ -14,7 +14,7 @@ import pytest
 
 from pytest_openclaw.asking.exchanges import hold_exchange
 from pytest_openclaw.judging.judge import judge
-from pytest_openclaw.judging.keys import restrains
+from pytest_openclaw.judging.keys import demands_of
 from pytest_openclaw.judging.registry import BUILTIN, build_registry
 from pytest_openclaw.openclaw.catalog import load_catalogue
 from pytest_openclaw.stats.intervals import wilson_95
@@ -173,7 +173,7 @@ def test_a_right_reply_counts_for_tool_use(prompt, written):
     """A right reply to a tool prompt is valid, one to a restraint prompt restrained."""
     judgment = judge(prompt, reply_of(prompt, written))
 
-    expected = ("restrained", False) if restrains(prompt.validator) else ("valid", True)
+    expected = ("restrained", False) if demands_of(prompt.validator).restrains else ("valid", True)
     assert (judgment.tool_outcome, judgment.tool_use_success) == expected
 
 
@@ -273,7 +273,7 @@ def test_the_native_suite_covers_the_catalogue():
         for name in ([call["name"]] if isinstance(call["name"], str) else call["name"])
     }
 
-    n_restraint = sum(restrains(prompt.validator) for prompt in prompts)
+    n_restraint = sum(demands_of(prompt.validator).restrains for prompt in prompts)
     n_call = len(prompts) - n_restraint
 
     assert len(demanded & set(load_catalogue().tools)) >= 20

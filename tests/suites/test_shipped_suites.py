@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pytest_openclaw.judging.judge import judge
-from pytest_openclaw.judging.keys import restrains
+from pytest_openclaw.judging.keys import demands_of
 from pytest_openclaw.judging.registry import BUILTIN, build_registry
 from pytest_openclaw.suites import load_suite
 from pytest_openclaw.values.replies import Reply
@@ -120,7 +120,11 @@ def test_a_right_tool_reply_counts_for_the_tier(prompt):
 
 @pytest.mark.parametrize(
     "prompt",
-    [pytest.param(prompt, id=prompt.id) for prompt in PROMPTS.values() if restrains(prompt.validator)],
+    [
+        pytest.param(prompt, id=prompt.id)
+        for prompt in PROMPTS.values()
+        if demands_of(prompt.validator).restrains
+    ],
 )
 def test_restraint_differs_from_a_needless_call(prompt):
     """The right reply to a restraint prompt is restrained; its echo, which shows a command, is not."""
@@ -190,4 +194,4 @@ def test_the_tools_suite_can_settle_a_tier():
 
     assert {prompt.category for prompt in prompts} == TOOL_CATEGORIES
     assert sum(map(is_tool_prompt, prompts)) >= 16
-    assert sum(restrains(prompt.validator) for prompt in prompts) >= 4
+    assert sum(demands_of(prompt.validator).restrains for prompt in prompts) >= 4

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_openclaw.judging.judge import judge, prepare
-from pytest_openclaw.judging.keys import expected_tools, restrains, work_flaws
+from pytest_openclaw.judging.keys import demands_of, work_flaws
 from pytest_openclaw.judging.registry import BUILTIN, build_registry, build_validator
 from pytest_openclaw.judging.tool_outcomes import tool_demand_of
 from pytest_openclaw.openclaw.bridge import NOTE
@@ -344,7 +344,7 @@ def test_what_a_validator_demands(spec, expected, restraint):
     """Expected tools and restraint are derived from native rules too."""
     validator = build_validator(spec, REGISTRY)
 
-    assert (expected_tools(validator), restrains(validator)) == (expected, restraint)
+    assert (demands_of(validator).expected_tools, demands_of(validator).restrains) == (expected, restraint)
 
 
 def test_a_text_prompt_dispatches_nothing():

@@ -3,7 +3,7 @@
 import pytest
 
 from pytest_openclaw.judging.combine import AllOf, AnyOf, Not, ToolInvocation
-from pytest_openclaw.judging.keys import expected_tools, restrains
+from pytest_openclaw.judging.keys import demands_of
 from pytest_openclaw.judging.text import Noop
 from pytest_openclaw.values.replies import Reply
 from pytest_openclaw.values.tool_calls import ToolCall
@@ -64,7 +64,7 @@ def test_parsed_tools():
 )
 def test_expected_tools(validator, tools):
     """The expected tools are those of tool_invocation, also within all_of and any_of, not within not."""
-    assert expected_tools(validator) == tools
+    assert demands_of(validator).expected_tools == tools
 
 
 @pytest.mark.parametrize(
@@ -80,4 +80,4 @@ def test_expected_tools(validator, tools):
 )
 def test_restrains(validator, answer):
     """A prompt restrains if no tool at all may be invoked."""
-    assert restrains(validator) is answer
+    assert demands_of(validator).restrains is answer
