@@ -202,15 +202,18 @@ class Playing:
     def _play(self, tool: str, arguments: Mapping[str, Any]) -> str:
         """Return the suite's result of a call, or play the tool."""
         scripted = self._scripted(tool, arguments)
-        if scripted is None:
-            return self._carry_out(tool, arguments)
-        if scripted.error is not None and tool == MESSAGE:
+        if scripted is not None and scripted.error is not None and tool == MESSAGE:
             return undelivered(arguments, scripted.error)
-        if scripted.error is not None:
-            raise ToolError(_as_delivered(tool, scripted.error))
-        if scripted.fails is not None:
+        if scripted is not None and scripted.fails is not None:
             return failure_text(scripted.fails, tool, arguments)
-        text = self._carry_out(tool, arguments, scripted.result)
+        try:
+            if scripted is None:
+                return self._carry_out(tool, arguments)
+            if scripted.error is not None:
+                raise ToolError(scripted.error)
+            text = self._carry_out(tool, arguments, scripted.result)
+        except ToolError as error:
+            raise ToolError(_as_delivered(tool, str(error))) from None
         if scripted.cut is None or len(text) <= scripted.cut:
             return text
         return text[: scripted.cut] + cut_mark(len(text) - scripted.cut)

@@ -155,7 +155,7 @@ class Web:
 
     def search(self, arguments: Mapping[str, Any]) -> str:
         """Return the pages that share words with the query."""
-        query = _web_text_of(arguments, "query")
+        query = text_of(arguments, "query")
         found = rank(query, {url: f"{url}\n{text}" for url, text in self._pages.items()})
         results = [
             {
@@ -182,14 +182,14 @@ class Web:
 
     def fetch(self, arguments: Mapping[str, Any]) -> str:
         """Return the text of a page, of a long one its beginning and the path of a file with all of it."""
-        url = _web_text_of(arguments, "url")
+        url = text_of(arguments, "url")
         if not url.strip().lower().startswith(("http://", "https://")):
-            raise _web_error("Invalid URL: must be http or https")
+            raise ToolError("Invalid URL: must be http or https")
         wanted = _same_page(url)
         text = next((text for one, text in self._pages.items() if _same_page(one) == wanted), None)
         if text is None:
             detail = wrap_external("Not Found", _FETCHED, with_notice=True)
-            raise _web_error(f"Web fetch failed (404): {detail}")
+            raise ToolError(f"Web fetch failed (404): {detail}")
         asked = whole_of(arguments, "maxChars", MOST_FETCHED_UNITS, least=LEAST_FETCHED_UNITS)
         most = min(MOST_FETCHED_UNITS, asked)
         mode = "text" if arguments.get("extractMode") == "text" else "markdown"
@@ -231,17 +231,6 @@ def _with_footer(text: str, shown: str, path: str, most: int) -> str:
         return _wrap_part(text, most - len(footer))[0] + footer
     compact = f"[Full output: {path}]"
     return compact if len(compact) <= most else shown
-
-
-def _web_error(text: str) -> ToolError:
-    return ToolError(wrap_external(text, "API", with_notice=True))
-
-
-def _web_text_of(arguments: Mapping[str, Any], key: str) -> str:
-    try:
-        return text_of(arguments, key)
-    except ToolError as error:
-        raise _web_error(str(error)) from None
 
 
 def _stamp(source: str) -> dict[str, Any]:
