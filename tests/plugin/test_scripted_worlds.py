@@ -13,8 +13,6 @@ from pytest_openclaw.openclaw.catalog import load_catalogue
 from pytest_openclaw.values.tool_calls import ToolCall
 from pytest_openclaw.values.worlds import World
 from pytest_openclaw.worlds.playing import final_state
-from tests.providers.servers.apis import CHAT_USAGE, chat_chunk, chat_usage
-from tests.providers.servers.misbehaving import MisbehavingServer, Request, Script, sse
 
 pytestmark = pytest.mark.newest
 
@@ -204,73 +202,6 @@ def test_a_resumed_run_refuses_another_world(plain_project: Any) -> None:
 
     assert again.status == 4
     assert "prompt success: its world has changed" in again.text
-
-
-# --- over the wire -------------------------------------------------------------------------------
-
-
-class TurnServer(MisbehavingServer):
-    """Plays chat completions turn by turn, like a model that reads the results of its calls."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.on("/v1/chat/completions", self.play)
-
-    def play(self, request: Request) -> Script:
-        messages = request.json["messages"]
-        results = [message["content"] for message in messages if message["role"] == "tool"]
-        if not request.json.get("tools"):
-            return Script.stream(sse(chat_chunk({"content": "Hi"}), chat_chunk({}, "stop"), "[DONE]"))
-        if not results:
-            return self.call("read", '{"path": "li', 'st.md"}')
-        if len(results) == 1:
-            return self.call(
-                "edit", json.dumps({"path": "list.md", "edits": [{"oldText": "eggs", "newText": "tea"}]})
-            )
-        answer = f"It was {results[0]!r}; {results[1]}"
-        return Script.stream(
-            sse(chat_chunk({"content": answer}), chat_chunk({}, "stop"), chat_usage(**CHAT_USAGE), "[DONE]")
-        )
-
-    @staticmethod
-    def call(name: str, *arguments: str) -> Script:
-        begin = {"index": 0, "id": "call_1", "type": "function", "function": {"name": name, "arguments": ""}}
-        pieces = [{"index": 0, "function": {"arguments": piece}} for piece in arguments]
-        chunks = [chat_chunk({"tool_calls": [piece]}) for piece in (begin, *pieces)]
-        return Script.stream(sse(*chunks, chat_chunk({}, "tool_calls"), chat_usage(**CHAT_USAGE), "[DONE]"))
-
-
-def test_a_world_over_http(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A model behind a real server gets the results of its calls, and its row has every turn's times."""
-    rule = {
-        **REACHED,
-        "files": {"list.md": "milk\ntea"},
-        "answer": {"type": "contains", "value": "Successfully"},
-    }
-    path = project.folder / "benchmarks" / "prompts_world.json"
-    path.parent.mkdir()
-    path.write_text(suite("change", rule=rule))
-    with TurnServer() as server:
-        monkeypatch.setenv("OLLAMA_OPENAI_BASE", server.url)
-
-        session = project.run(models="ollama_openai/m")
-
-        asked = [request.json for request in server.requests if request.path == "/v1/chat/completions"]
-    session.outcomes(passed=1)
-    (row,) = session.rows
-    first, second, third = [body["messages"] for body in asked if body.get("tools")]
-    assert [message["role"] for message in third] == ["user", "assistant", "tool", "assistant", "tool"]
-    assert third[:1] == first
-    assert third[:3] == second
-    assert third[1]["tool_calls"][0]["function"]["name"] == "read"
-    assert third[2]["tool_call_id"] == third[1]["tool_calls"][0]["id"]
-    assert row["ended_by"] == "answer"
-    assert "'milk\\neggs\\n'; Successfully replaced 1 block(s)" in row["turns"][-1]["text"]
-    times = [turn["e2e_ms"] for turn in row["turns"]]
-    assert row["e2e_ms"] >= sum(times) - len(times)
-    assert row["ttft_ms"] == row["turns"][0]["ttft_ms"]
-    assert (row["input_tokens"], row["output_tokens"]) == (33, 21)
-    assert abs(row["ended_at_ms"] - row["started_at_ms"] - row["e2e_ms"]) <= 1
 
 
 BENCHMARK = """
