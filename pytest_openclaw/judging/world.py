@@ -27,24 +27,22 @@ from pytest_openclaw.judging.calls import (
 from pytest_openclaw.judging.keys import (
     BLANKS,
     Flaw,
+    Keyed,
     check_pattern,
     demands_of,
     each_once,
-    flag_value,
     judged_flaws,
     list_value,
     needs_of,
     settle,
     table_value,
-    text_value,
-    texts_value,
     what,
 )
 from pytest_openclaw.openclaw.bridge import with_inner_calls
 from pytest_openclaw.openclaw.dispatch import same_tool
 from pytest_openclaw.openclaw.paths import is_inside, paths_of, place_of
 from pytest_openclaw.openclaw.recovery import HARMLESS
-from pytest_openclaw.util.bounded_regex import compile_pattern, fullmatches, searches
+from pytest_openclaw.util.bounded_regex import fullmatches, searches
 from pytest_openclaw.util.json_text import find_json, same
 from pytest_openclaw.util.text import listed, shown
 from pytest_openclaw.values.protocols import Demands, Validator
@@ -74,7 +72,7 @@ _FILE_HINT = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class FileRule:
+class FileRule(Keyed):
     """The rule for a file.
 
     Attributes:
@@ -86,6 +84,7 @@ class FileRule:
         unchanged: whether it must be unchanged.
     """
 
+    type: ClassVar[str] = "world.files"
     equals: str | None = None
     contains: tuple[str, ...] = ()
     lacks: tuple[str, ...] = ()
@@ -93,6 +92,12 @@ class FileRule:
     json: tuple[Any, ...] = ()
     absent: bool = False
     unchanged: bool = False
+
+    def __post_init__(self) -> None:
+        settle(self, contains=_texts(self.contains), lacks=_texts(self.lacks))
+        super().__post_init__()
+        if self.pattern is not None:
+            check_pattern(self.type, "pattern", self.pattern)
 
     @property
     def forbids(self) -> bool:
@@ -142,18 +147,18 @@ class FileRule:
 def _read_files(owner: str, value: object) -> dict[str, FileRule]:
     rules: dict[str, FileRule] = {}
     for path, entry in table_value(owner, "files", value).items():
+        where = f'validator {owner}: "files" has {shown(path)}'
         try:
             place_of(path)
         except ValueError as error:
-            raise ValueError(f'validator {owner}: "files" has {shown(path)}: {error}.') from error
-        rules[path] = entry if isinstance(entry, FileRule) else _read_file(owner, path, entry)
+            raise ValueError(f"{where}: {error}.") from error
+        rules[path] = entry if isinstance(entry, FileRule) else _read_file(where, entry)
     return rules
 
 
-def _read_file(owner: str, path: str, entry: object) -> FileRule:
+def _read_file(where: str, entry: object) -> FileRule:
     if isinstance(entry, str):
         return FileRule(equals=entry)
-    where = f'validator {owner}: "files" has {shown(path)}'
     if not isinstance(entry, Mapping) or not entry:
         raise ValueError(f"{where}, which is {what(entry)}. {_FILE_HINT}")
     if unknown := [key for key in entry if key not in _FILE_KEYS]:
@@ -161,26 +166,11 @@ def _read_file(owner: str, path: str, entry: object) -> FileRule:
     for key in ("absent", "unchanged"):
         if entry.get(key, True) is not True:
             raise ValueError(f'{where} with "{key}" {what(entry[key])}. Write true, or leave it out.')
-    pattern = entry.get("pattern")
-    if pattern is not None:
-        try:
-            compile_pattern(text_value(owner, "pattern", pattern))
-        except ValueError as error:
-            raise ValueError(f"{where} with a pattern that {error}") from error
-    return FileRule(
-        equals=text_value(owner, "equals", entry["equals"]) if "equals" in entry else None,
-        contains=_some_texts(owner, "contains", entry),
-        lacks=_some_texts(owner, "lacks", entry),
-        pattern=pattern,
-        json=(entry["json"],) if "json" in entry else (),
-        absent="absent" in entry,
-        unchanged="unchanged" in entry,
-    )
+    return FileRule(**{**entry, "json": (entry["json"],) if "json" in entry else ()})
 
 
-def _some_texts(owner: str, key: str, entry: Mapping[str, Any]) -> tuple[str, ...]:
-    value = entry.get(key, [])
-    return texts_value(owner, key, [value] if isinstance(value, str) else value)
+def _texts(value: object) -> object:
+    return (value,) if isinstance(value, str) else value
 
 
 # --- a message ------------------------------------------------------------------------------------
@@ -189,7 +179,7 @@ _MESSAGE_HINT = 'Write for example {"arguments": {"target": "anna"}, "contains":
 
 
 @dataclass(frozen=True, kw_only=True)
-class MessageRule:
+class MessageRule(Keyed):
     """A message that must have been sent.
 
     Attributes:
@@ -198,9 +188,14 @@ class MessageRule:
         contains: texts that are somewhere in its arguments, in any case.
     """
 
+    type: ClassVar[str] = "world.sent"
     tool: str = ""
     arguments: WantedArguments = field(default_factory=WantedArguments)
     contains: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        settle(self, contains=_texts(self.contains))
+        super().__post_init__()
 
     def fits(self, message: Mapping[str, Any]) -> bool:
         """Whether a message matches."""
@@ -226,11 +221,7 @@ def _read_message(owner: str, entry: object) -> MessageRule:
         raise ValueError(f'validator {owner}: "sent" holds {what(entry)}. {_MESSAGE_HINT}')
     if unknown := [key for key in entry if key not in ("tool", "arguments", "contains")]:
         raise ValueError(f'validator {owner}: "sent" has {shown(str(unknown[0]))}. {_MESSAGE_HINT}')
-    return MessageRule(
-        tool=text_value(owner, "tool", entry.get("tool", "")),
-        arguments=read_arguments(owner, {**entry, "ignore_case": True}),
-        contains=_some_texts(owner, "contains", entry),
-    )
+    return MessageRule(**{**entry, "arguments": read_arguments(owner, {**entry, "ignore_case": True})})
 
 
 # --- the validator --------------------------------------------------------------------------------
@@ -260,19 +251,11 @@ class WorldReached(CallRule):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        owner, sent = self.type, None
+        owner = self.type
+        settle(self, files=_read_files(owner, self.files))
         if self.sent is not None:
-            sent = tuple(_read_message(owner, entry) for entry in list_value(owner, "sent", self.sent))
-        settle(
-            self,
-            files=_read_files(owner, self.files),
-            sent=sent,
-            never_sent=texts_value(owner, "never_sent", self.never_sent),
-            ran=None if self.ran is None else texts_value(owner, "ran", self.ran),
-            never_ran=texts_value(owner, "never_ran", self.never_ran),
-            never_shown=texts_value(owner, "never_shown", self.never_shown),
-            inside_workspace=flag_value(owner, "inside_workspace", self.inside_workspace),
-        )
+            sent = list_value(owner, "sent", self.sent)
+            settle(self, sent=tuple(_read_message(owner, entry) for entry in sent))
         for key, patterns in (("ran", self.ran or ()), ("never_ran", self.never_ran)):
             for pattern in patterns:
                 check_pattern(owner, key, pattern)

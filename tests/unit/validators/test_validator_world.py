@@ -169,7 +169,7 @@ def test_without_an_exchange_nothing_is_there() -> None:
         pytest.param({"files": {"a": {}}}, '"files" has "a", which is an object.', id="file-empty"),
         pytest.param({"files": {"a": {"contain": "x"}}}, '"files" has "a" with "contain".', id="file-key"),
         pytest.param({"files": {"a": {"absent": False}}}, 'with "absent" false. Write true, or leave it out.', id="absent-false"),
-        pytest.param({"files": {"a": {"pattern": "("}}}, 'with a pattern that is no regular expression', id="file-pattern"),
+        pytest.param({"files": {"a": {"pattern": "("}}}, 'world.files: "pattern" is no regular expression', id="file-pattern"),
         pytest.param({"files": {"a\0": "x"}}, "null byte", id="file-path"),
         pytest.param({"sent": {}}, '"sent" is an object. Write a list', id="sent-object"),
         pytest.param({"sent": ["hi"]}, '"sent" holds the text "hi".', id="sent-text"),
