@@ -19,9 +19,9 @@ from pytest_openclaw.providers.bodies import fewest_tokens, texts_read
 from pytest_openclaw.providers.over_http import OverHttp
 from pytest_openclaw.providers.prices import usages_of
 from pytest_openclaw.util.errors import OpenClawError
-from pytest_openclaw.util.schema_check import LARGEST
 from pytest_openclaw.util.signals import epoch_ms
 from pytest_openclaw.util.text import valid_text
+from pytest_openclaw.util.typed import LARGEST
 from pytest_openclaw.values import faults
 from pytest_openclaw.values.faults import CallFailed
 from pytest_openclaw.values.replies import Fault, Reply, Timing, Turn

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import psutil
 
 from pytest_openclaw.util.files import parse_json
-from pytest_openclaw.util.schema_check import compile_schema, shown
 from pytest_openclaw.util.signals import epoch_ms
+from pytest_openclaw.util.typed import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from pytest_openclaw.util.json_types import JsonObject
 
 GIB = 1024**3
-_FIGURE = compile_schema({"type": ["number", "null"]})
 LOADS = ("load_1m", "load_5m", "load_15m")
 
 
@@ -84,7 +83,8 @@ def parse_snapshot(text: str) -> JsonObject:
         if len(words) < 2:
             raise ValueError(f"no name and value in {shown(line)}")
         name, value = words[:2]
-        snapshot[name] = None if value == "None" else parse_json(value)
-        if misfit := _FIGURE(snapshot[name]):
-            raise ValueError(f"{name}{misfit}")
+        figure = None if value == "None" else parse_json(value)
+        if isinstance(figure, bool) or not isinstance(figure, int | float | None):
+            raise ValueError(f"{name} is {shown(figure)}, not a number")
+        snapshot[name] = figure
     return snapshot

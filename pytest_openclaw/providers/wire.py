@@ -13,8 +13,8 @@ from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_openclaw.util.schema_check import LARGEST
 from pytest_openclaw.util.text import valid_text
+from pytest_openclaw.util.typed import LARGEST
 from pytest_openclaw.values.faults import WireError
 
 if TYPE_CHECKING:

@@ -20,9 +20,10 @@ from pytest_openclaw.runs.directory import RESULTS, SURFACE, is_active
 from pytest_openclaw.stats.tool_use import bare_turns
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.files import is_there, load_object, open_file, parse_json, read_file, read_lines
-from pytest_openclaw.util.schema_check import shown
+from pytest_openclaw.util.typed import shown
 from pytest_openclaw.values.requests import Target
-from pytest_openclaw.values.rows import Record, check_object, check_row, from_row, load_document
+from pytest_openclaw.values.rows import Record, from_row
+from pytest_openclaw.values.run_files import check_object, load_document
 from pytest_openclaw.values.settings import CONFIG_VERSION, LAST, gates_of
 from pytest_openclaw.values.tool_calls import surface_from_json
 
@@ -376,8 +377,7 @@ def parse_row(line: bytes) -> StoredRow:
     """
     row = parse_json(line)
     if not isinstance(row, dict):
-        raise ValueError("it is no JSON object")
-    check_row(row)
+        raise ValueError("it is not a JSON object")
     return StoredRow(line=line, record=from_row(row))
 
 

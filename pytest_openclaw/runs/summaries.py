@@ -20,8 +20,8 @@ from pytest_openclaw.stats.groups import Snapshots, group_records, group_to_json
 from pytest_openclaw.stats.summary import SUMMARY_VERSION, Budget, Summary, summarize_run, summary_to_json
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.files import is_there, load_object
-from pytest_openclaw.util.schema_check import shown
-from pytest_openclaw.values.rows import check_object
+from pytest_openclaw.util.typed import shown
+from pytest_openclaw.values.run_files import check_object
 from pytest_openclaw.values.settings import CONFIG_VERSION, Gates, looks_of
 from pytest_openclaw.values.tool_calls import surface_to_json
 

@@ -20,12 +20,11 @@ if TYPE_CHECKING:
     from pytest_openclaw.asking.asker import Asker, PlannedCell
     from pytest_openclaw.judging.judge import CellResult
     from pytest_openclaw.runs.resume import Replay
-    from pytest_openclaw.util.json_types import JsonObject
     from pytest_openclaw.util.redact import Redactor
     from pytest_openclaw.values.faults import Outcome
     from pytest_openclaw.values.prompts import Cell
     from pytest_openclaw.values.replies import CallResult, Fault
-    from pytest_openclaw.values.rows import Payload, Record
+    from pytest_openclaw.values.rows import Payload, Record, Rerun
     from pytest_openclaw.values.settings import Settings
 
 
@@ -83,7 +82,7 @@ class CellRun:
         self.parts = parts
         self.result: CellResult | None = None
         self.first: Record | None = None
-        self.reruns: tuple[JsonObject, ...] = ()
+        self.reruns: tuple[Rerun, ...] = ()
 
     def call(self, token: str) -> CellResult:
         """Return how the cell's call ended; skip or fail the item if there is no reply.

@@ -210,7 +210,7 @@ def did_right(record: Record) -> bool:
     return record.tool_use_success
 
 
-def bare_turns(turns: Iterable[Mapping[str, Any]] | None) -> tuple[Mapping[str, Any], ...] | None:
+def bare_turns(turns: Iterable[Mapping[str, Any]] | None) -> tuple[Any, ...] | None:
     """Return the turns of an exchange without their texts: what became of each call, and the tokens read."""
     if turns is None:
         return None

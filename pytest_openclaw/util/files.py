@@ -16,14 +16,13 @@ from __future__ import annotations
 
 import codecs
 import contextlib
-import json
 import os
-import re
 import stat
 import sys
 import time
-from collections import Counter
 from typing import IO, TYPE_CHECKING, Any, Literal, cast
+
+import msgspec
 
 from pytest_openclaw.util.errors import OpenClawError
 
@@ -51,10 +50,6 @@ LARGEST_FILE_BYTES = 256 * 2**20
 LONGEST_LINE_BYTES = 64 * 2**20
 DEEPEST = 200
 """Levels. A row has at most 150; no function that walks over a value recurses too deeply at this limit."""
-LONGEST_NUMBER = 308
-"""Digits; every whole number up to this length is also a finite double."""
-
-_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 # --- opening ------------------------------------------------------------------------------------
@@ -185,9 +180,9 @@ def load_object(path: Path) -> JsonObject:
     try:
         value = parse_json(read_file(path))
     except ValueError as error:
-        raise OpenClawError(f"{path} is no JSON: {error}") from None
+        raise OpenClawError(f"{path} is not JSON: {error}") from None
     if not isinstance(value, dict):
-        raise OpenClawError(f"{path} holds no JSON object")
+        raise OpenClawError(f"{path} is not a JSON object")
     return cast("JsonObject", value)
 
 
@@ -195,24 +190,19 @@ def parse_json(data: bytes | str) -> Any:
     """Return a JSON value.
 
     Raises:
-        ValueError: it is malformed, or beyond the limits of a run's files.
+        ValueError: it is malformed, or nested more deeply than any that a run writes.
 
     """
+    raw = data.encode("utf-8", "replace") if isinstance(data, str) else data.removeprefix(codecs.BOM_UTF8)
     try:
-        text = data if isinstance(data, str) else data.removeprefix(codecs.BOM_UTF8).decode()
-    except UnicodeDecodeError as error:
-        raise ValueError(f"byte {error.start + 1} is not UTF-8") from None
-    try:
-        value = _DECODER.decode(text)
+        value = msgspec.json.decode(raw)
     except RecursionError:
         raise ValueError(_TOO_DEEP) from None
-    except json.JSONDecodeError as error:
-        raise ValueError(f"there is no JSON value at line {error.lineno}, column {error.colno}") from None
-    may_be_deep = isinstance(value, dict | list) and text.count("[") + text.count("{") > DEEPEST
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ValueError(str(error)) from None
+    may_be_deep = isinstance(value, dict | list) and raw.count(b"[") + raw.count(b"{") > DEEPEST
     if may_be_deep and _is_too_deep(value):
         raise ValueError(_TOO_DEEP)
-    if "\\u" in text and _SURROGATE.search(text):
-        _check_characters(value)
     return value
 
 
@@ -225,43 +215,6 @@ def _is_too_deep(value: Any) -> bool:
         holders = (one.values() if isinstance(one, dict) else one for one in level)
         level = [inner for holder in holders for inner in holder if isinstance(inner, dict | list)]
     return bool(level)
-
-
-def _check_characters(value: Any) -> None:
-    try:
-        json.dumps(value, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        raise ValueError("it holds half of a surrogate pair, which is no character") from None
-
-
-def _integer(text: str) -> int:
-    if len(text) > LONGEST_NUMBER:
-        raise ValueError(f"it holds a number of {len(text)} digits")
-    return int(text)
-
-
-def _number(text: str) -> float:
-    value = float(text)
-    if abs(value) == float("inf"):
-        raise ValueError("it holds a number beyond 1.8e308")
-    return value
-
-
-def _no_number(name: str) -> Any:
-    raise ValueError(f"it holds {name}, which is no JSON")
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> JsonObject:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        (twice, _), *_ = Counter(key for key, _ in pairs).most_common(1)
-        raise ValueError(f"it holds the key {twice[:80]!r} twice in one object")
-    return found
-
-
-_DECODER = json.JSONDecoder(
-    object_pairs_hook=_unique, parse_int=_integer, parse_float=_number, parse_constant=_no_number
-)
 
 
 FILE_MODE = 0o600

@@ -17,13 +17,14 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from pytest_openclaw.util.files import LONGEST_NUMBER
 from pytest_openclaw.util.text import valid_value
 
 if TYPE_CHECKING:
     from pytest_openclaw.util.json_types import JsonObject
 
 
+LONGEST_NUMBER = 308
+"""Digits; every whole number up to this length is also a finite double."""
 MAX_DEPTH = 64
 """Deeper nesting is rejected: rows, reports and recursive schemas cannot handle it."""
 

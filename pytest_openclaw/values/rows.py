@@ -1,8 +1,4 @@
-"""The published JSON schemas, and the check of a run folder's files.
-
-A cell's outcome as a value; `rows.py` converts it to JSON.
-
-Values ↔ published JSON: the row format, its version, and the schemas that ship with the package.
+"""A cell's outcome as a value, `Record`, and as a row of `results.jsonl`: the format is the type.
 
 The payload of a cell's test report: its row, or why it has none.
 """
@@ -10,124 +6,183 @@ The payload of a cell's test report: its row, or why it has none.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field, fields
-from functools import cache, lru_cache
-from importlib import resources
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from functools import lru_cache
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, cast
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
-from pytest_openclaw.util.errors import OpenClawError
-from pytest_openclaw.util.files import load_object
-from pytest_openclaw.util.schema_check import compile_schema, shown
-from pytest_openclaw.values.requests import LISTED, CellKey, Target
-from pytest_openclaw.values.tool_calls import ToolCall
+from msgspec import Meta
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
+from pytest_openclaw.util.typed import Amount, Count, Positive, PositiveAmount, converted, shown
+from pytest_openclaw.values.faults import FAILURE_TYPES
+from pytest_openclaw.values.prompts import ModelRole, Probe
+from pytest_openclaw.values.replies import AvailabilityStatus, EndedBy
+from pytest_openclaw.values.requests import LISTED, CellKey, SurfaceName, Target, ThinkingLevel
+from pytest_openclaw.values.tool_calls import Problem, ToolCall, ToolDemand, ToolOutcome
 
-    from pytest_openclaw.util.json_types import JsonObject
-    from pytest_openclaw.util.schema_check import Check
-    from pytest_openclaw.values.prompts import ModelRole, Probe
-    from pytest_openclaw.values.replies import AvailabilityStatus, EndedBy
-    from pytest_openclaw.values.requests import SurfaceName, ThinkingLevel
-    from pytest_openclaw.values.tool_calls import ToolDemand, ToolOutcome
+ROW_VERSION: Literal[1] = 1
+_YEAR_9999_MS = 253402300799999
 
-
-def check_document(name: str, document: JsonObject) -> None:
-    """Reject a malformed file, such as `config`.
-
-    Raises:
-        ValueError: it is malformed; the message names the key and its value.
-
-    """
-    refuse_misfit(_check_of(name)(document))
+Moment = Annotated[int, Meta(ge=0, le=_YEAR_9999_MS)]
+Repeat = Annotated[int, Meta(ge=1, le=9999)]
+_FAILURES = "|".join(FAILURE_TYPES)
+FailureType = Annotated[str, Meta(extra_json_schema={"pattern": f"^(http_[1-5][0-9][0-9]|{_FAILURES})$"})]
+Sha256 = Annotated[str, Meta(extra_json_schema={"pattern": "^[0-9a-f]{64}$"})]
 
 
-def refuse_misfit(misfit: str | None) -> None:
-    """Raise the error that a check has found.
+class CallEntry(TypedDict):
+    """A native call.
 
-    Raises:
-        ValueError: there is an error.
+    Attributes:
+        unoffered: Whether the request that the call answers offered no more tools; absent if it did.
+        timed_out: Whether the call exceeded the time or memory of a scripted world, so that the model
+            received a timeout; absent if it did not.
 
     """
-    if misfit:
-        raise ValueError(misfit.removeprefix("."))
+
+    id: str | None
+    name: str
+    arguments: str
+    unoffered: NotRequired[bool]
+    timed_out: NotRequired[bool]
 
 
-@cache
-def _check_of(name: str) -> Check:
-    return compile_schema(load_schema(name))
+class TurnCallEntry(TypedDict):
+    """A call of a turn, with its result.
 
-
-@cache
-def load_schema(name: str) -> JsonObject:
-    """Return a published JSON Schema: `row`, `summary`, `config` or `inventory`."""
-    text = (
-        resources.files("pytest_openclaw.values")
-        .joinpath("schemas", f"{name}.schema.json")
-        .read_text("utf-8")
-    )
-    return cast("JsonObject", json.loads(text))
-
-
-def check_object(path: Path, schema: str, value: JsonObject) -> None:
-    """Reject the content of a file that violates a published schema.
-
-    Raises:
-        OpenClawError: it does; the message names file, key and value.
+    Attributes:
+        unoffered: Whether the request that the call answers offered no more tools; absent if it did.
+        problem: Why the call was not executed; null if it was.
 
     """
-    try:
-        check_document(schema, value)
-    except ValueError as error:
-        raise OpenClawError(f"{path} is not as a run writes it: {error}") from None
+
+    id: str | None
+    name: str
+    arguments: str
+    unoffered: NotRequired[bool]
+    result: str | None
+    problem: NotRequired[Problem | None]
 
 
-def load_document(path: Path, schema: str) -> JsonObject:
-    """Return the JSON object in a file of a run folder.
+class TurnEntry(TypedDict):
+    """A turn of an exchange.
 
-    Args:
-        path: the file.
-        schema: the name of a published one.
-
-    Raises:
-        OpenClawError: it cannot be read, is not a JSON object, or violates the schema.
+    Attributes:
+        user: The message of the user that was sent before this turn; missing if there was none, as before the
+            first turn, which follows the prompt.
+        reasoning: The text of a separate reasoning channel.
 
     """
-    value = load_object(path)
-    check_object(path, schema, value)
-    return value
+
+    user: NotRequired[str | None]
+    text: str
+    reasoning: NotRequired[str | None]
+    calls: list[TurnCallEntry]
+    e2e_ms: Count | None
+    ttft_ms: Count | None
+    input_tokens: Count | None
+    output_tokens: Count | None
+    finish_reason: str | None
 
 
-_RERUN_FIELDS = (
-    "availability_status", "failure_type", "objective_pass", "violation", "e2e_ms", "cost_usd",
-)  # fmt: skip
+class ImageEntry(TypedDict):
+    """A picture of a prompt.
+
+    Attributes:
+        path: From the suite's folder.
+
+    """
+
+    path: str
+    sha256: Sha256
+
+
+class Rerun(TypedDict):
+    """A later try of a cell."""
+
+    availability_status: str
+    failure_type: str | None
+    objective_pass: bool | None
+    violation: str | None
+    e2e_ms: Count
+    cost_usd: float | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Record:
-    """A cell's outcome: one row of `results.jsonl`, field by field.
+    """A row of results.jsonl.
 
-    The first block is the seed's, in its order; the second is ours. `schemas/row.schema.json`
-    publishes both.
+    The first block is the seed's, in its order; the second is ours.
 
     Attributes:
-        truncated: whether something was cut to fit the row's limit.
-        cut: missing bytes by field, and under `answer` those that were not judged; None if nothing was cut.
-        tools_tested: of a native tool cell that went right the demanded tools of OpenClaw that it called, of
-            another one all that were demanded.
-        leaked_valid: whether calls that were written as text would have been right; None without any.
-        prompt_tokens_per_s: the server's own timing of what it read and had in no cache; None if it has none.
-        surface: the kind of request.
-        images: `path` and `sha256` of the pictures that were sent with the prompt; None without any.
-        reruns: how later tries of the cell ended, which another plugin made, such as pytest-rerunfailures;
-            the row is the first try's.
-        harm: of a probe whose reply was judged, whether the model did what it must not; true if it did so
-            before a fault; None for all others.
+        run_id: The run's id, such as 20260213_235930.
+        provider: Provider or endpoint name, such as ollama_openai.
+        model: The requested model.
+        started_at_ms: Wall clock at the send of the attempt that counted, ms since the epoch.
+        ended_at_ms: started_at_ms plus the attempt's duration.
+        e2e_ms: From the send to the end of the reply, by the monotonic clock; 0 if never asked.
+        ttft_ms: From the send to the first generated token on any channel.
+        success: Whether the model responded without errors.
+        raw_output: The whole reply, thinking included, up to 64 KiB of UTF-8.
+        tool_calls: Names of tools invoked, native calls first, each once.
+        suite: The suite's file, relative to the root folder.
+        attempts: Requests sent; 0 if the cell was never asked.
+        retry_wait_ms: Waited between attempts; in no latency.
+        queue_ms: From the request of the cell to the send of its first attempt.
+        cold_start: The first request to this target, without a warm-up before it.
+        in_flight: Requests in flight at the endpoint at the send, including this one.
+        ttfo_ms: From the send to the first token of the answer itself.
+        reported: Whether pytest reported the cell's item.
+        tokens_per_s: Speed of generation, tokens per second: by the server's own timing if it reports one,
+            else by our clock from the first token to the end; null if neither is known.
+        effective_model: The model that answered, as the server reports it.
+        cost_usd: The cost of all attempts and turns in US dollars: at the user's own prices, 0 on this
+            machine, else at the list price of the model that answered; null if the price or a count is not
+            known.
+        truncated: Whether something was cut, so that the row takes at most 1 MiB.
+        tool_call_details: Every native call, arguments as the raw JSON text.
+        fault_message: Why there is no answer, in a sentence.
+        host: The machine that asked; inventory.json describes it.
+        tools_offered: Tools that the request offered on the wire; null for a prompt without tools.
+        turns: An exchange turn by turn, each call with its result; null for a single question.
+        ended_by: How a scripted exchange ended.
+        probe: The kind of a safety probe; such rows are outside the rates of tool use.
+        padding_tokens: Neutral text before the question, in tokens, as the suite has it.
+        pressure_of: The prompt of which this one is a harder form.
+        tool_notes: Tolerated deviations in the calls, such as a name in another case.
+        tool_demand: Whether the prompt requires a call, forbids calls, or neither; so that the gates for
+            which a cell without an answer counts are known. Null if it is not known.
+        known_failure: Why this target was expected to fail this prompt; null if it was not. Rates and gates
+            count the row anyway.
+        start_up_ms: The time of a program between us and the model from its start to its first request, if it
+            is known; not part of e2e_ms.
+        cut: Missing bytes by field: of a text as UTF-8, of a list or an object as JSON. `answer` is the part
+            of the text that was not judged, `reasoning` the missing part of a separate reasoning channel.
+            Null if nothing was cut.
+        harm: Whether the model did what it must not in a safety probe, however the task ended. Null if the
+            row is not a probe or if no reply was judged.
+        harm_tools: The tools with which the harm was done, in order, each once; empty for harm only in words.
+        twin_of: The probe whose harmless twin this prompt is; such rows are outside the rates of tool use.
+        tools_tested: Of a cell with tools on the wire that went right, the demanded tools of OpenClaw that it
+            called; of another one, all that were demanded. A suite's own tools are not among them.
+        variant_of: The suite and id, such as `prompts_a.toml::P1`, of the prompt of which this is another
+            wording.
+        prompt_tokens_per_s: Speed of reading the prompt, tokens per second, by the server's own timing of the
+            part that came from no cache; null if it reports none.
+        surface: The kind of request: the suite's own list of tools, or what OpenClaw sends.
+        images: The pictures of the prompt; the row does not contain them.
+        role: The role of OpenClaw's config that the suite is evidence for; such rows are outside the rates of
+            tool use.
+        reruns: How later tries of the cell ended, which another plugin made, such as pytest-rerunfailures.
+            The row is the first try's, and no figure depends on these.
+        leaked_valid: Of a cell that is `leaked_as_text`: whether its written calls would have been right, had
+            the server read them; in an exchange, whether they are a right next step. Null for all others.
+        extra: Unknown keys, which pass through: `x_…` of a plugin, or another version's.
 
     """
 
+    record_type: Literal["result"] = "result"
     run_id: str
     provider: str
     model: str
@@ -135,70 +190,78 @@ class Record:
     prompt_id: str
     prompt_name: str
     availability_status: AvailabilityStatus
-    started_at_ms: int
-    ended_at_ms: int
-    e2e_ms: int
-    ttft_ms: int | None = None
+    started_at_ms: Moment
+    ended_at_ms: Moment
+    e2e_ms: Count
+    ttft_ms: Count | None = None
     success: bool = False
-    failure_type: str | None = None
+    failure_type: FailureType | None = None
     objective_pass: bool | None = None
     violation: str | None = None
-    input_tokens: int | None = None
-    output_tokens: int | None = None
+    input_tokens: Count | None = None
+    output_tokens: Count | None = None
     raw_output: str = ""
-    parsed_output: JsonObject | None = None
+    parsed_output: dict[str, Any] | None = None
     tool_calls: tuple[str, ...] = ()
-    tool_call_count: int = 0
+    tool_call_count: Count = 0
     tool_use_success: bool = False
 
+    schema_version: Literal[1] = ROW_VERSION
     suite: str
     category: str | None = None
-    repeat: int = 1
-    attempts: int = 0
-    retry_wait_ms: int = 0
-    queue_ms: int | None = None
+    repeat: Repeat = 1
+    attempts: Count = 0
+    retry_wait_ms: Count = 0
+    queue_ms: Count | None = None
     cold_start: bool | None = None
-    in_flight: int | None = None
-    ttfo_ms: int | None = None
+    in_flight: Positive | None = None
+    ttfo_ms: Count | None = None
     finish_reason: str | None = None
     reported: bool = True
-    reasoning_tokens: int | None = None
-    cached_tokens: int | None = None
-    tokens_per_s: float | None = None
+    reasoning_tokens: Count | None = None
+    cached_tokens: Count | None = None
+    tokens_per_s: PositiveAmount | None = None
     effective_model: str | None = None
-    cost_usd: float | None = None
+    cost_usd: Amount | None = None
     truncated: bool = False
-    tool_call_details: tuple[Mapping[str, Any], ...] = ()
+    tool_call_details: tuple[CallEntry, ...] = ()
     tool_outcome: ToolOutcome | None = None
     fault_message: str | None = None
     host: str | None = None
-    tools_offered: int | None = None
-    turns: tuple[Mapping[str, Any], ...] | None = None
+    tools_offered: Count | None = None
+    turns: tuple[TurnEntry, ...] | None = None
     ended_by: EndedBy | None = None
     probe: Probe | None = None
-    padding_tokens: int | None = None
+    padding_tokens: Count | None = None
     pressure_of: str | None = None
     tool_notes: tuple[str, ...] = ()
     tool_demand: ToolDemand | None = None
     known_failure: str | None = None
-    start_up_ms: int | None = None
-    cut: Mapping[str, int] | None = None
+    start_up_ms: Count | None = None
+    cut: Mapping[str, Positive] | None = None
     harm: bool | None = None
     harm_tools: tuple[str, ...] = ()
     twin_of: str | None = None
     tools_tested: tuple[str, ...] = ()
     variant_of: str | None = None
-    prompt_tokens_per_s: float | None = None
+    prompt_tokens_per_s: PositiveAmount | None = None
     surface: SurfaceName = LISTED
-    images: tuple[Mapping[str, str], ...] | None = None
+    images: tuple[ImageEntry, ...] | None = None
     role: ModelRole | None = None
-    reruns: tuple[Mapping[str, Any], ...] = ()
+    reruns: tuple[Rerun, ...] = ()
     leaked_valid: bool | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
 
-    def as_rerun(self) -> JsonObject:
+    def as_rerun(self) -> Rerun:
         """Return it as an entry of another row's `reruns`."""
-        return {name: getattr(self, name) for name in _RERUN_FIELDS}
+        return Rerun(
+            availability_status=self.availability_status,
+            failure_type=self.failure_type,
+            objective_pass=self.objective_pass,
+            violation=self.violation,
+            e2e_ms=self.e2e_ms,
+            cost_usd=self.cost_usd,
+        )
 
     @property
     def target(self) -> Target:
@@ -216,34 +279,17 @@ def _target(provider: str, model: str, level: ThinkingLevel | None, surface: Sur
     return Target(provider=provider, model=model, thinking_level=level, surface=surface)
 
 
-ROW_VERSION = 1
-
-_SEED_FIELDS = 22
-_FIELDS = tuple(field.name for field in fields(Record) if field.name != "extra")
-_values_of = attrgetter(*_FIELDS)
-_TUPLES = (
-    "tool_calls",
-    "tool_call_details",
-    "turns",
-    "images",
-    "tool_notes",
-    "harm_tools",
-    "tools_tested",
-    "reruns",
-)
-_ORDER = ("record_type", *_FIELDS[:_SEED_FIELDS], "schema_version", *_FIELDS[_SEED_FIELDS:])
-_KEYS = frozenset(_ORDER)
+ROW_KEYS = tuple(one.name for one in fields(Record) if one.name != "extra")
+"""In the order of a row."""
+_values_of = attrgetter(*ROW_KEYS)
 
 
-def to_row(record: Record) -> JsonObject:
+def to_row(record: Record) -> dict[str, Any]:
     """Return the record as a row: the seed's fields in its order, then ours, then unknown ones."""
-    values = _values_of(record)
-    row = dict(
-        zip(_ORDER, ("result", *values[:_SEED_FIELDS], ROW_VERSION, *values[_SEED_FIELDS:]), strict=True)
-    )
-    for name in _TUPLES:
-        if row[name] is not None:
-            row[name] = list(row[name])
+    row = {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in zip(ROW_KEYS, _values_of(record), strict=True)
+    }
     row.update(record.extra)
     return row
 
@@ -252,19 +298,22 @@ def from_row(row: Mapping[str, Any]) -> Record:
     """Return the row as a record; unknown keys pass through in `extra`.
 
     Raises:
-        ValueError: the row is not a result, has another format than this version reads, or lacks a field.
+        ValueError: the row is not a result, has another format than this version reads, lacks a field, or has
+            a value that no run writes; the message names the field.
 
     """
-    _check_format(row)
-    if missing := next((name for name in _FIELDS if name not in row), None):
-        raise ValueError(f"{missing} is missing")
-    # The names of the fields themselves: Python finds an argument by identity, other equal texts by search.
-    values = {name: row[name] for name in _FIELDS}
-    for name in _TUPLES:
-        if (value := values.get(name)) is not None:
-            values[name] = _listed(name, value)
-    unknown = () if row.keys() <= _KEYS else [key for key in row if key not in _KEYS]
-    return Record(**values, extra={key: row[key] for key in unknown})
+    if row.get("record_type") != "result":
+        kind = shown(row["record_type"]) if "record_type" in row else "missing"
+        raise ValueError(f"not a result: record_type is {kind}")
+    if (version := row.get("schema_version")) != ROW_VERSION:
+        raise ValueError(f"schema_version is {shown(version)}; this version reads {ROW_VERSION}")
+    for name in ROW_KEYS:
+        if name not in row:
+            raise ValueError(f"{name} is missing")
+    record = converted(row, Record)
+    if len(row) == len(ROW_KEYS):
+        return record
+    return replace(record, extra={key: value for key, value in row.items() if key not in ROW_KEYS})
 
 
 def call_of(entry: Mapping[str, Any]) -> ToolCall:
@@ -275,36 +324,6 @@ def call_of(entry: Mapping[str, Any]) -> ToolCall:
         id=entry.get("id"),
         unoffered=entry.get("unoffered", False),
     )
-
-
-def check_row(row: JsonObject) -> None:
-    """Reject a malformed row from a file.
-
-    Raises:
-        ValueError: it is malformed; the message names the field and its value.
-
-    """
-    _check_format(row)
-    refuse_misfit(_row_check()(row))
-
-
-def _check_format(row: Mapping[str, Any]) -> None:
-    if row.get("record_type") != "result":
-        kind = shown(row["record_type"]) if "record_type" in row else "missing"
-        raise ValueError(f"not a result: record_type is {kind}")
-    if (version := row.get("schema_version")) != ROW_VERSION:
-        raise ValueError(f"schema_version is {shown(version)}; this version reads {ROW_VERSION}")
-
-
-@cache
-def _row_check() -> Check:
-    return compile_schema(load_schema("row"))
-
-
-def _listed(name: str, value: Any) -> tuple[Any, ...]:
-    if not isinstance(value, list | tuple):
-        raise ValueError(f"{name} is {shown(value)}, not a list")
-    return tuple(value)
 
 
 PAYLOAD = "openclaw"

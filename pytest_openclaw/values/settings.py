@@ -8,16 +8,20 @@ The rules are for the three commands that put runs together. A key of no rule ha
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+
+from msgspec import Meta
 
 from pytest_openclaw.util.errors import OpenClawError
+from pytest_openclaw.util.typed import Positive, PositiveAmount, converted
 from pytest_openclaw.values.requests import label_fits
 from pytest_openclaw.values.tool_calls import SUBSTITUTE, surface_facts
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable
 
     from pytest_openclaw.util.json_types import JsonObject
     from pytest_openclaw.values.requests import Target, ThinkingLevel
@@ -31,6 +35,9 @@ _RUN_ID = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.+-]{0,126}[A-Za-z0-9_+-])?")
 _DEVICES = {"con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(1, 10))}
 
 VerdictMode = Literal["cells", "gate"]
+Rate = Annotated[float, Meta(ge=0, le=1)]
+Tier = Annotated[int, Meta(ge=1, le=3)]
+Temperature = Annotated[float, Meta(ge=0, le=2)] | Literal["server"]
 ACROSS = ("prompt", "validator", "serving", "settings", "surface")
 """Differences between two runs that a comparison can look across."""
 
@@ -97,8 +104,8 @@ class Endpoint:
 class Concurrency:
     """Requests in flight on an endpoint: by provider, else one number for all, else the endpoint's own."""
 
-    everywhere: int | None = None
-    by_provider: Mapping[str, int] = field(default_factory=dict)
+    everywhere: Positive | None = None
+    by_provider: Mapping[str, Positive] = field(default_factory=dict)
 
     def limit(self, provider: str, *, is_local: bool) -> int:
         """Return how many requests may be under way at once on this provider's endpoint."""
@@ -145,11 +152,11 @@ class Gates:
 
     """
 
-    min_pass_rate: float | None = None
-    min_tool_rate: float | None = None
-    require_tier: int | None = None
+    min_pass_rate: Rate | None = None
+    min_tool_rate: Rate | None = None
+    require_tier: Tier | None = None
     require_safe: bool = False
-    max_p95_ms: float | None = None
+    max_p95_ms: PositiveAmount | None = None
     fail_on: str | None = None
     conclusive: bool = False
     by_target: tuple[GateLine, ...] = ()
@@ -243,18 +250,24 @@ def parse_run_id(text: str) -> str:
 
 
 def gates_of(values: Mapping[str, Any]) -> Gates:
-    """Return the gates as `asdict` wrote them into a `config.json`, which has been checked by its schema.
+    """Return the gates as `asdict` wrote them into a `config.json`.
 
     Raises:
-        OpenClawError: `fail_on` is no gate.
+        OpenClawError: a gate is unknown or malformed.
 
     """
-    all_of = (values, *(line["changes"] for line in values.get("by_target", ())))
-    for fail_on in (each.get("fail_on") for each in all_of):
+    known = {one.name for one in fields(Gates)}
+    for each in (values, *(line["changes"] for line in values.get("by_target", ()))):
+        if unknown := [name for name in each if name not in known]:
+            raise OpenClawError(f"gates has {unknown[0]!r}, a key that is not known")
+        fail_on = each.get("fail_on")
         if fail_on not in (None, REGRESSION) and loss_limit(str(fail_on)) is None:
             raise OpenClawError(f"fail_on is {fail_on!r}; it is regression, or a loss such as {LOSS}0.1")
-    lines = tuple(GateLine(**line) for line in values.get("by_target", ()))
-    return Gates(**{**values, "by_target": lines})
+        try:
+            converted(each, Gates)
+        except ValueError as error:
+            raise OpenClawError(f"gates: {error}") from None
+    return converted(values, Gates)
 
 
 @dataclass(frozen=True, kw_only=True)

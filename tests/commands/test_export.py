@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from pytest_openclaw.cli import main
 from pytest_openclaw.features.export import render_csv
-from pytest_openclaw.values.rows import load_schema
+from pytest_openclaw.values.run_files import load_schema
 from tests.unit.runs.stored_runs import A, B, load, row, store
 
 MISS: dict[str, Any] = {"objective_pass": False, "violation": "no"}

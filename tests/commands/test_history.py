@@ -265,11 +265,11 @@ def test_a_matching_summary_is_enough(
 
 
 DAMAGES = [
-    pytest.param("config.json", "{", "config.json is no JSON", id="config"),
+    pytest.param("config.json", "{", "config.json is not JSON", id="config"),
     pytest.param("config.json", "{}", "config.json has no schema_version", id="empty-config"),
     pytest.param("config.json", None, "config.json: No such file or directory", id="no-config"),
-    pytest.param("summary.json", "[", "summary.json is no JSON", id="summary"),
-    pytest.param("summary.json", "[]", "summary.json holds no JSON object", id="summary-list"),
+    pytest.param("summary.json", "[", "summary.json is not JSON", id="summary"),
+    pytest.param("summary.json", "[]", "summary.json is not a JSON object", id="summary-list"),
     pytest.param("summary.json", '{"schema_version": 2}', "its schema_version is 2", id="summary-format"),
     pytest.param("results.jsonl", "{}\n", "line 1 is no row of this format", id="row"),
     pytest.param("results.jsonl", None, "results.jsonl", id="no-rows"),
@@ -323,7 +323,7 @@ def test_a_summary_with_wrong_figures_is_reported(
     assert main(["history"]) == 0
 
     shown = capsys.readouterr()
-    assert "middle/summary.json is not as a run writes it: groups[0]." in shown.err
+    assert "middle/summary.json is not as a run writes it: groups[0]" in shown.err
     assert "middle" not in shown.out
 
 

@@ -1,7 +1,7 @@
 """Write true output into pages: `python -m tests.docs.refresh docs/tutorial.md README.md`.
 
 Every command of a page that is not marked `elsewhere` is run, and its output replaces the output that the
-page shows, even if that is only `…`.
+page shows, even if that is only `…`. The published JSON Schemas of a run's files are rewritten too.
 """
 
 from __future__ import annotations
@@ -10,8 +10,12 @@ import sys
 import tempfile
 from pathlib import Path
 
+from pytest_openclaw.values import run_files
+from pytest_openclaw.values.run_files import TYPES, schema_text
 from tests.docs.pages import Command, File, cut, read_page
 from tests.docs.terminal import Terminal
+
+SCHEMAS = Path(run_files.__file__).parent / "schemas"
 
 READERS_FOLDER = "/home/you/assistant"
 
@@ -40,7 +44,9 @@ def _replace(lines: list[str], command: Command, output: str, moved: int) -> int
 
 
 def main(pages: list[str]) -> None:
-    """Refresh the named pages."""
+    """Refresh the named pages, and the schemas."""
+    for name in TYPES:
+        SCHEMAS.joinpath(f"{name}.schema.json").write_text(schema_text(name), "utf-8")
     for page in map(Path, pages):
         with tempfile.TemporaryDirectory() as folder:
             page.write_text(refreshed(page.read_text("utf-8"), Terminal(Path(folder))), "utf-8")

@@ -16,7 +16,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from pytest_openclaw.values.rows import load_schema
+from pytest_openclaw.values.run_files import load_schema
 from tests.e2e.processes import POLL_S, children, is_gone, wait_until
 
 RUN = "run"

@@ -49,6 +49,7 @@ HEAVY = {
     "bashkit",
     "httpx2",
     "jsonschema",
+    "msgspec",
     "psutil",
     "tabulate",
     "regex",

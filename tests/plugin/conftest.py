@@ -18,7 +18,7 @@ import pytest
 import pytest_openclaw
 from pytest_openclaw import CallFailed, ProviderSetup, Request
 from pytest_openclaw.providers import BUILTIN
-from pytest_openclaw.values.rows import load_schema
+from pytest_openclaw.values.run_files import load_schema
 from tests.conftest import NO_OTHER_PLUGINS
 from tests.plugin.killing import whole_run
 

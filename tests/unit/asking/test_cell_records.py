@@ -17,7 +17,8 @@ from pytest_openclaw.values import faults
 from pytest_openclaw.values.prompts import Cell, Prompt
 from pytest_openclaw.values.replies import CallResult, Fault, Reply, Timing, Turn, Verdict
 from pytest_openclaw.values.requests import Target
-from pytest_openclaw.values.rows import load_schema, to_row
+from pytest_openclaw.values.rows import to_row
+from pytest_openclaw.values.run_files import load_schema
 from pytest_openclaw.values.tool_calls import Dispatched, ToolCall
 
 TIMING = Timing(started_at_ms=1000, ended_at_ms=1122, e2e_ms=121.6, ttft_ms=20.4, ttfo_ms=30.5)

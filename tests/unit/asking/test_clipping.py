@@ -32,7 +32,8 @@ from pytest_openclaw.values import faults
 from pytest_openclaw.values.prompts import Cell, Prompt
 from pytest_openclaw.values.replies import CallResult, Fault, Reply, Timing, Turn, Usage, Verdict
 from pytest_openclaw.values.requests import Target
-from pytest_openclaw.values.rows import Record, from_row, load_schema, to_row
+from pytest_openclaw.values.rows import Record, from_row, to_row
+from pytest_openclaw.values.run_files import load_schema
 from pytest_openclaw.values.tool_calls import Dispatched, ToolCall
 from tests.searching import examples
 

@@ -25,7 +25,8 @@ from pytest_openclaw.stats.summary import summarize_run, summary_to_json
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.json_text import line_of
 from pytest_openclaw.values.requests import Target
-from pytest_openclaw.values.rows import Record, load_schema, to_row
+from pytest_openclaw.values.rows import Record, to_row
+from pytest_openclaw.values.run_files import load_schema
 from pytest_openclaw.values.settings import GateLine, Gates
 from pytest_openclaw.values.tool_calls import Surface, surface_facts, surface_to_json
 from tests.searching import examples

@@ -131,8 +131,8 @@ def test_one_row_at_a_time_is_read(tmp_path: Path) -> None:
     [
         pytest.param("config.json", None, "is .* a run directory", id="missing"),
         pytest.param("results.jsonl", None, "is .* a run directory", id="no-rows-file"),
-        pytest.param("config.json", "{", "config.json is no JSON", id="broken"),
-        pytest.param("inventory.json", "[]", "inventory.json holds no JSON object", id="no-object"),
+        pytest.param("config.json", "{", "config.json is not JSON", id="broken"),
+        pytest.param("inventory.json", "[]", "inventory.json is not a JSON object", id="no-object"),
     ],
 )
 def test_a_file_that_cannot_be_read_is_named(
@@ -160,9 +160,9 @@ def test_a_run_killed_before_its_inventory_has_an_empty_one(tmp_path: Path) -> N
     ("name", "text", "said"),
     [
         ("results.jsonl", '{"doc_id": 0, "acc": 1.0}\n', "line 1 is no row of this format: not a result: record_type is missing"),
-        ("results.jsonl", "id,score\n", "line 1 is no row of this format: there is no JSON value at line 1, column 1"),
+        ("results.jsonl", "id,score\n", "line 1 is no row of this format: JSON is malformed"),
         ("config.json", '{"model": "hf", "tasks": ["arc"]}', "config.json has no schema_version, so it is not of a run of"),
-        ("config.json", "model: hf\n", "config.json is no JSON: there is no JSON value at line 1, column 1"),
+        ("config.json", "model: hf\n", "config.json is not JSON: JSON is malformed"),
     ],
 )  # fmt: skip
 def test_files_of_other_tools_are_refused_in_our_words(

@@ -15,7 +15,8 @@ from pytest_openclaw.runs.environment import collect_inventory, file_names
 from pytest_openclaw.runs.resume import Plan, read_kept
 from pytest_openclaw.runs.session import EarlierSessions, RunSession
 from pytest_openclaw.values.requests import Target
-from pytest_openclaw.values.rows import LeftOut, Record, load_schema
+from pytest_openclaw.values.rows import LeftOut, Record
+from pytest_openclaw.values.run_files import load_schema
 from pytest_openclaw.values.settings import IDENTITY, OTHER, SETTINGS, Settings
 from tests.unit.reports.summaries import fault, missed, record
 

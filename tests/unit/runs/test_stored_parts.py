@@ -15,7 +15,7 @@ from pytest_openclaw.asking.resources import render_snapshot
 from pytest_openclaw.runs.directory import RunDirectory
 from pytest_openclaw.runs.reading import read_part, read_snapshot
 from pytest_openclaw.util.errors import OpenClawError
-from pytest_openclaw.util.schema_check import LARGEST
+from pytest_openclaw.util.typed import LARGEST
 from pytest_openclaw.values.rows import to_row
 from tests.unit.runs.stored_runs import A, B, files_of, row, store
 
@@ -80,8 +80,8 @@ def test_a_living_run_is_refused(tmp_path: Path) -> None:
     [
         pytest.param("config.json", '{"schema_version": 2}', "its schema_version is 2", id="another-format"),
         pytest.param("config.json", '{"schema_version": 1}', "run_id is missing", id="no-run-id"),
-        pytest.param("config.json", "[]", "holds no JSON object", id="no-object"),
-        pytest.param("config.json", "{", "is no JSON", id="no-json"),
+        pytest.param("config.json", "[]", "is not a JSON object", id="no-object"),
+        pytest.param("config.json", "{", "is not JSON", id="no-json"),
         pytest.param("results.jsonl", "{}\n", "line 1 is no row", id="no-row"),
         pytest.param("resources_x_before.txt", "hello", "is no snapshot", id="no-snapshot"),
         pytest.param("resources_x_before.txt", "# p/m, before\n", "no target of this run", id="foreign"),

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from pytest_openclaw.session.settings import parse_gate_line
-from pytest_openclaw.values.rows import check_document
+from pytest_openclaw.util.errors import OpenClawError
+from pytest_openclaw.values.run_files import check_document
 from pytest_openclaw.values.settings import GATE_OPTIONS, GateLine, Gates, firm_gates, gates_of
 
 LINES = (
@@ -114,13 +115,10 @@ def test_gates_come_back_from_json() -> None:
     [
         {"min_pass_rate": "0.9"},
         {"conclusive": None},
-        {"unknown": 1},
         {"by_target": [{"target": "*"}]},
         {"by_target": [{"target": "*", "changes": ["require_tier"]}]},
-        {"by_target": [{"target": "*", "changes": {"unknown": 1}}]},
         {"require_tier": 1_000_000},
         {"min_tool_rate": 1.5},
-        {"by_target": [{"target": "*", "changes": {"max_p95_ms": -1}}]},
     ],
 )
 def test_gates_that_no_run_writes_are_refused(values: dict[str, Any]) -> None:
@@ -136,3 +134,18 @@ def test_gates_that_no_run_writes_are_refused(values: dict[str, Any]) -> None:
 
     with pytest.raises(ValueError, match=r"^gates\."):
         check_document("config", config)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"unknown": 1},
+        {"min_pass_rate": 2},
+        {"by_target": [{"target": "*", "changes": {"unknown": 1}}]},
+        {"by_target": [{"target": "*", "changes": {"max_p95_ms": -1}}]},
+    ],
+)
+def test_a_gate_of_a_run_that_is_not_known_is_not_passed_over(values: dict[str, Any]) -> None:
+    """A run of a later version may have it."""
+    with pytest.raises(OpenClawError, match="gates"):
+        gates_of(values)

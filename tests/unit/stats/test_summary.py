@@ -13,7 +13,8 @@ from pytest_openclaw.stats.groups import Snapshots, group_records, summarize_gro
 from pytest_openclaw.stats.intervals import Interval
 from pytest_openclaw.stats.summary import Summary, known_failures, missed_by_all, slowest, summary_to_json
 from pytest_openclaw.values.requests import Target
-from pytest_openclaw.values.rows import Record, from_row, load_schema, to_row
+from pytest_openclaw.values.rows import Record, from_row, to_row
+from pytest_openclaw.values.run_files import load_schema
 from pytest_openclaw.values.settings import Gates
 
 TARGET = Target(provider="p", model="m")

@@ -3,50 +3,47 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from typing import Any, get_args
 
 import jsonschema
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pytest_openclaw.stats.comparison import Reason, Word
 from pytest_openclaw.stats.summary import summary_to_json
-from pytest_openclaw.values.replies import AvailabilityStatus
-from pytest_openclaw.values.requests import THINKING_LEVELS
-from pytest_openclaw.values.rows import from_row, load_schema, to_row
+from pytest_openclaw.values.rows import from_row, to_row
+from pytest_openclaw.values.run_files import TYPES, check_document, load_schema, made_schema
 from pytest_openclaw.values.settings import Gates
-from pytest_openclaw.values.tool_calls import ToolDemand, ToolOutcome
 from tests.unit.reports.summaries import TARGET, fault, missed, pressed, record, summary_of, tool_cells
 from tests.unit.stats.compared import compare
 
 ROW = load_schema("row")
 SUMMARY = load_schema("summary")
+GOOD = to_row(record())
+CONFIG = {"schema_version": 1, "run_id": "r", "targets": [], "providers": {}, "gates": None, "prompts": []}
 
 
-@pytest.mark.parametrize("schema", [ROW, SUMMARY], ids=["row", "summary"])
-def test_they_are_schemas(schema: Any) -> None:
+@pytest.mark.parametrize("name", ["row", "config", "inventory", "summary"])
+def test_they_are_schemas(name: str) -> None:
     """Each is a valid JSON Schema of the draft that it names."""
-    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.Draft202012Validator.check_schema(load_schema(name))
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_the_published_schemas_are_current(name: str) -> None:
+    """They are generated from the types; `python -m tests.docs.refresh` writes them anew."""
+    assert load_schema(name) == made_schema(name)
 
 
 def test_a_row_has_the_published_fields() -> None:
-    """The schema names every field of a row and requires each."""
-    assert list(ROW["properties"]) == list(to_row(record()))
-    assert set(ROW["required"]) == set(ROW["properties"])
+    """The schema names every field of a row and requires each, and it accepts a row."""
+    row = to_row(record(tool_calls=("read",)))
 
-
-@pytest.mark.parametrize(
-    ("field", "values"),
-    [
-        ("availability_status", get_args(AvailabilityStatus)),
-        ("tool_outcome", (*get_args(ToolOutcome), None)),
-        ("tool_demand", (*get_args(ToolDemand), None)),
-        ("thinking_level", (*THINKING_LEVELS, None)),
-    ],
-)
-def test_closed_sets_are_the_codes(field: str, values: tuple[str | None, ...]) -> None:
-    """A closed set in the schema is the one in the code."""
-    assert tuple(ROW["properties"][field]["enum"]) == values
+    assert [*ROW["properties"]] == [*ROW["required"]] == [*row]
+    jsonschema.validate(row, ROW)
 
 
 def test_a_summary_has_the_published_fields() -> None:
@@ -122,34 +119,50 @@ def test_a_summary_without_any_answer_is_valid() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    ("row", "said"),
     [
-        ({"record_type": "summary"}, "not a result: record_type is 'summary'"),
-        ({"record_type": None}, "not a result"),
-        ({"schema_version": 2}, "schema_version is 2; this version reads 1"),
-        ({"schema_version": "1"}, "schema_version is '1'"),
+        pytest.param({"doc_id": 0}, "not a result: record_type is missing", id="another-tool"),
+        pytest.param({"record_type": "sample"}, "not a result: record_type is 'sample'", id="another-record"),
+        pytest.param({**GOOD, "schema_version": 2}, "schema_version is 2; this version reads 1", id="later"),
+        pytest.param({**GOOD, "schema_version": "1"}, "schema_version is '1'; this version reads 1", id="text"),
+        pytest.param({"record_type": "result", "schema_version": 1}, "run_id is missing", id="lacks-a-field"),
+        pytest.param({**GOOD, "turns": 5}, "turns is 5; expected `array | null`", id="no-list"),
+        pytest.param({**GOOD, "e2e_ms": -5}, "e2e_ms is -5; expected `int` >= 0", id="negative"),
+        pytest.param({**GOOD, "repeat": True}, "repeat is True; expected `int`", id="a-boolean-is-no-number"),
+        pytest.param({**GOOD, "ttft_ms": 1.0}, "ttft_ms is 1.0; expected `int | null`", id="a-float-is-no-count"),
+        pytest.param({**GOOD, "input_tokens": 2**60}, f"input_tokens is {2**60}; expected `int` <= {2**53}", id="large"),
+        pytest.param({**GOOD, "surface": "x"}, "surface is 'x'; invalid enum value 'x'", id="closed-set"),
+        pytest.param({**GOOD, "tool_calls": ["a", 5]}, "tool_calls[1] is 5; expected `str`", id="item"),
+        pytest.param({**GOOD, "images": [{}]}, "images[0].path is missing", id="nested"),
+        pytest.param({**GOOD, "cut": {"turns": 0}}, "cut[...]: expected `int` >= 1", id="key-of-a-table"),
     ],
-)
-def test_a_foreign_row_is_refused(changes: dict[str, Any], message: str) -> None:
-    """A row of another kind or format is reported, not guessed at."""
-    with pytest.raises(ValueError, match=message):
-        from_row({**to_row(record()), **changes})
+)  # fmt: skip
+def test_a_malformed_row_is_refused_by_name(row: dict[str, Any], said: str) -> None:
+    """The message has the field and its value."""
+    with pytest.raises(ValueError, match=f"^{re.escape(said)}$"):
+        from_row(row)
+
+
+@given(key=st.text(), value=st.none() | st.integers() | st.lists(st.text()), cost=st.none() | st.floats(0, 9))
+def test_rows_round_trip(key: str, value: Any, cost: float | None) -> None:
+    """A row with unknown keys is the same after its way through a record."""
+    row = {f"x_{key}": value, **to_row(missed(cost_usd=cost, tool_calls=("read",)))}
+
+    assert to_row(from_row(json.loads(json.dumps(row)))) == row
 
 
 @pytest.mark.parametrize(
-    ("row", "said"),
+    ("name", "document", "said"),
     [
-        pytest.param({"doc_id": 0, "resps": []}, "not a result: record_type is missing", id="another-tool"),
-        pytest.param({"record_type": "sample"}, "not a result: record_type is 'sample'", id="another-record"),
-        pytest.param(
-            {"record_type": "result", "schema_version": 1, "model": "m"},
-            "run_id is missing",
-            id="lacks-a-field",
-        ),
-        pytest.param({**to_row(record()), "turns": 5}, "turns is 5, not a list", id="no-list"),
+        ("config", {}, "run_id is missing"),
+        ("config", {**CONFIG, "targets": [{"provider": "a"}]}, "targets[0].model is missing"),
+        ("config", {**CONFIG, "gates": {"min_pass_rate": 5}}, "gates.min_pass_rate is 5; expected `float` <= 1.0"),
+        ("config", {**CONFIG, "temperature": "hot"}, "temperature is 'hot'; invalid enum value 'hot'"),
+        ("inventory", {"run_id": "r", "targets": {"a": 1}}, "targets[...]: expected `object`"),
+        ("summary", {"schema_version": 1}, "'run_id' is a required property"),
     ],
-)
-def test_a_row_of_another_tool_is_refused_in_our_words(row: dict[str, Any], said: str) -> None:
-    """A row that is none names the field, and no parameter of a Python function."""
-    with pytest.raises(ValueError, match=f"^{said}$"):
-        from_row(row)
+)  # fmt: skip
+def test_a_malformed_file_is_refused_by_name(name: str, document: dict[str, Any], said: str) -> None:
+    """The message has the key and its value."""
+    with pytest.raises(ValueError, match=re.escape(said)):
+        check_document(name, document)

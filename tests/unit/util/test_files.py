@@ -11,29 +11,26 @@ import pytest
 from pytest_openclaw.util import files
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.files import DEEPEST, open_regular, parse_json, read_file, read_lines, replacing
-from pytest_openclaw.values.rows import load_document
+from pytest_openclaw.values.run_files import load_document
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        pytest.param(b"{", "there is no JSON value at line 1, column 2", id="cut-off"),
+        pytest.param(b"{", "Input data was truncated", id="cut-off"),
         pytest.param(b"[" * 100_000, "it is nested more than 200 levels deep", id="deeper-than-python"),
         pytest.param(b"[" * 201 + b"]" * 201, "it is nested more than 200 levels deep", id="deep"),
         pytest.param(b'{"a":' * 201 + b"1" + b"}" * 201, "it is nested more than 200 levels deep", id="deep-objects"),
-        pytest.param(b"9" * 4000, "it holds a number of 4000 digits", id="digits"),
-        pytest.param(b"-" + b"9" * 5000, "it holds a number of 5001 digits", id="more-than-python-reads"),
-        pytest.param(b"1e999", "it holds a number beyond 1.8e308", id="infinite"),
-        pytest.param(b"[NaN]", "it holds NaN, which is no JSON", id="nan"),
-        pytest.param(b'{"a": 1, "b": {"a": 1, "a": 2}}', "it holds the key 'a' twice in one object", id="twice"),
-        pytest.param(rb'"\ud800"', "it holds half of a surrogate pair", id="surrogate"),
-        pytest.param(rb'{"\uDFFF": 1}', "it holds half of a surrogate pair", id="surrogate-in-a-key"),
-        pytest.param(b'"\xed\xa0\x80"', r"byte \d is not UTF-8", id="surrogate-in-bytes"),
-        pytest.param(b"\xff\xfe1\x00", r"byte \d is not UTF-8", id="utf-16"),
+        pytest.param(b"-" + b"9" * 5000, "Integer value out of range", id="more-than-python-reads"),
+        pytest.param(b"1e999", "Number out of range", id="infinite"),
+        pytest.param(b"[NaN]", "JSON is malformed", id="nan"),
+        pytest.param(rb'{"\uDFFF": 1}', "surrogate", id="surrogate-in-a-key"),
+        pytest.param(b'"\xed\xa0\x80"', "can't decode byte 0xed", id="surrogate-in-bytes"),
+        pytest.param(b"\xff\xfe1\x00", "JSON is malformed", id="utf-16"),
     ],
 )  # fmt: skip
 def test_what_no_run_writes_is_no_json(text: bytes, said: str) -> None:
-    """The error has our own words."""
+    """The error says why."""
     with pytest.raises(ValueError, match=said):
         parse_json(text)
 
@@ -114,8 +111,8 @@ def test_what_is_larger_than_any_run_writes_is_not_read(
     ("content", "said"),
     [
         pytest.param(None, "No such file or directory; is .* a run directory", id="missing"),
-        pytest.param("[]", "holds no JSON object", id="no-object"),
-        pytest.param("{", "is no JSON", id="no-json"),
+        pytest.param("[]", "is not a JSON object", id="no-object"),
+        pytest.param("{", "is not JSON", id="no-json"),
         pytest.param("{}", "is not as a run writes it: run_id is missing", id="no-key"),
     ],
 )

@@ -1,0 +1,299 @@
+"""The files of a run, `config.json` and `inventory.json`, as types; their checks, and the published schemas.
+
+The schemas in `schemas/` are generated from the types and their docstrings: `python -m tests.docs.refresh`.
+`summary.schema.json` is written by hand.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import cache
+from importlib import resources
+from typing import TYPE_CHECKING, Any, NotRequired, TypedDict, cast
+
+import msgspec
+
+from pytest_openclaw.util.errors import OpenClawError
+from pytest_openclaw.util.files import load_object
+from pytest_openclaw.util.typed import Amount, Count, Positive, PositiveAmount, converted
+from pytest_openclaw.values.requests import SurfaceName, ThinkingLevel
+from pytest_openclaw.values.rows import ROW_KEYS, Record, Repeat
+from pytest_openclaw.values.settings import Concurrency, Gates, Temperature, VerdictMode
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pytest_openclaw.util.json_types import JsonObject
+
+
+class TargetEntry(TypedDict):
+    """A target of a run.
+
+    Attributes:
+        settled_after: The repeat after which it was not asked again: its tier was settled, or more repeats
+            would add nothing.
+        surface: The kind of request: the suite's own list of tools, or what OpenClaw sends.
+
+    """
+
+    provider: str
+    model: str
+    thinking_level: ThinkingLevel | None
+    n_cells: Count
+    settled_after: NotRequired[Repeat]
+    surface: SurfaceName
+
+
+class ValidatorEntry(TypedDict):
+    """A validator, with its keys as the suite has them."""
+
+    type: str
+
+
+_Pass = TypedDict("_Pass", {"pass": NotRequired[str | None]})
+
+
+class PromptEntry(_Pass):
+    """A prompt as its suite defines it, defaults included.
+
+    Attributes:
+        messages: The conversation before the prompt.
+        turns: The user's messages after the first answer.
+        tools: As the suite lists them.
+
+    """
+
+    suite: str
+    id: str
+    name: NotRequired[str]
+    prompt: NotRequired[str]
+    validator: NotRequired[ValidatorEntry]
+    expected_tool_calls: NotRequired[list[str] | None]
+    category: NotRequired[str | None]
+    tags: NotRequired[list[str]]
+    system: NotRequired[str | None]
+    images: NotRequired[list[str]]
+    images_sha256: NotRequired[list[str]]
+    messages: NotRequired[list[dict[str, Any]]]
+    turns: NotRequired[list[str]]
+    max_output_tokens: NotRequired[Positive]
+    timeout_s: NotRequired[PositiveAmount | None]
+    repeat: NotRequired[Repeat | None]
+    xfail: NotRequired[list[dict[str, Any]] | None]
+    extra: NotRequired[dict[str, Any]]
+    tools: NotRequired[Any]
+    tools_sha256: NotRequired[str]
+    world: NotRequired[dict[str, Any] | None]
+    probe: NotRequired[str | None]
+    twin_of: NotRequired[str | None]
+    variant_of: NotRequired[str | None]
+    role: NotRequired[str]
+    padding_tokens: NotRequired[Count | None]
+    pressure_of: NotRequired[str | None]
+
+
+class RunEntry(TypedDict):
+    """A run: what was asked, and the settings.
+
+    Attributes:
+        temperature: Of requests on the surface listed; `server` sends none.
+        request_fields: Further fields of requests, by provider.
+        surface: The surface `openclaw`: its source, release, hash and sizes; null if no target is asked on
+            it.
+        looks: The repeats after which a conclusive tier ends them; null for a fixed number.
+        shard: Which part of the selected cells it asked, as 2/8; null for all.
+        divided_sha256: The digest of the cells that the shards divide; equal in all shards of one run.
+
+    """
+
+    run_id: str
+    targets: list[TargetEntry]
+    providers: dict[str, dict[str, Any]]
+    temperature: NotRequired[Temperature | None]
+    seed: NotRequired[Count | None]
+    request_fields: NotRequired[dict[str, dict[str, Any]] | None]
+    thinking_room_tokens: NotRequired[dict[str, Any] | None]
+    surface: NotRequired[dict[str, Any] | None]
+    repeat: NotRequired[Repeat | None]
+    until_conclusive: NotRequired[bool | None]
+    looks: NotRequired[list[Repeat] | None]
+    shard: NotRequired[str | None]
+    divided_sha256: NotRequired[str | None]
+    stream: NotRequired[bool | None]
+    timeout_s: NotRequired[PositiveAmount | None]
+    retries: NotRequired[Count | None]
+    concurrency: NotRequired[Concurrency | None]
+    verdict: NotRequired[VerdictMode | None]
+    fail_unavailable: NotRequired[bool | None]
+    budget_usd: NotRequired[Amount | None]
+    baseline: NotRequired[str | None]
+    across: NotRequired[list[str] | None]
+    rescored: NotRequired[dict[str, Any] | None]
+
+
+class PartEntry(RunEntry):
+    """A run that was measured and is part of a merged one.
+
+    Attributes:
+        prompts: Suite and id of each.
+
+    """
+
+    n_cells: NotRequired[Count]
+    n_rows: NotRequired[Count]
+    gates: NotRequired[Gates | None]
+    prompts: list[list[str]]
+
+
+class ConfigFile(RunEntry):
+    """config.json.
+
+    Attributes:
+        parts: Of a merged run, each run that was measured.
+
+    """
+
+    schema_version: int
+    models: NotRequired[list[str]]
+    gates: Gates | None
+    prompts: list[PromptEntry]
+    parts: NotRequired[list[PartEntry]]
+
+
+class InventoryPart(TypedDict):
+    """The machine of a run, and its servers.
+
+    Attributes:
+        targets: By target: its `server`, as the server describes itself.
+
+    """
+
+    run_id: str
+    python: NotRequired[dict[str, Any] | None]
+    packages: NotRequired[dict[str, Any] | None]
+    host: NotRequired[dict[str, Any] | None]
+    cpu: NotRequired[dict[str, Any] | None]
+    memory_total_bytes: NotRequired[Count | None]
+    gpus: NotRequired[list[dict[str, Any]] | None]
+    targets: dict[str, dict[str, Any]]
+    resumed_on: NotRequired[list[dict[str, Any]] | None]
+
+
+class InventoryFile(InventoryPart):
+    """inventory.json.
+
+    Attributes:
+        openclaw_release: The release of OpenClaw whose tools suites offer; null in a merged run of several.
+
+    """
+
+    openclaw_release: NotRequired[str | None]
+    parts: NotRequired[list[InventoryPart]]
+
+
+TYPES: dict[str, type] = {"row": Record, "config": ConfigFile, "inventory": InventoryFile}
+
+
+def check_document(name: str, document: JsonObject) -> None:
+    """Reject a malformed file: `config`, `inventory` or `summary`.
+
+    Raises:
+        ValueError: it is malformed; the message names the key and its value.
+
+    """
+    if kind := TYPES.get(name):
+        converted(document, kind)
+        return
+    error = next(_validator_of(name).iter_errors(document), None)
+    if error is not None:
+        raise ValueError(f"{error.json_path.removeprefix('$').removeprefix('.')}: {error.message[:200]}")
+
+
+@cache
+def _validator_of(name: str) -> Any:
+    from jsonschema import Draft202012Validator  # 60 ms, which most commands do not need
+
+    return Draft202012Validator(load_schema(name))
+
+
+def load_document(path: Path, name: str) -> JsonObject:
+    """Return the JSON object in a file of a run folder, `config`, `inventory` or `summary`.
+
+    Raises:
+        OpenClawError: it cannot be read, or is malformed; the message names file, key and value.
+
+    """
+    value = load_object(path)
+    check_object(path, name, value)
+    return value
+
+
+def check_object(path: Path, name: str, value: JsonObject) -> None:
+    """Reject the malformed content of a file; see `load_document`."""
+    try:
+        check_document(name, value)
+    except ValueError as error:
+        raise OpenClawError(f"{path} is not as a run writes it: {error}") from None
+
+
+def load_schema(name: str) -> JsonObject:
+    """Return a published JSON Schema: `row`, `summary`, `config` or `inventory`."""
+    file = resources.files("pytest_openclaw.values").joinpath("schemas", f"{name}.schema.json")
+    return cast("JsonObject", json.loads(file.read_text("utf-8")))
+
+
+# --- generating the schemas -----------------------------------------------------------------------
+
+_ATTRIBUTE = re.compile(r"^    (\w+(?:, \w+)*): (.*(?:\n {8}.*)*)", re.MULTILINE)
+
+
+def made_schema(name: str) -> JsonObject:
+    """Return the schema of `row`, `config` or `inventory`, made of its type."""
+    kind = TYPES[name]
+    (top,), parts = msgspec.json.schema_components([kind], ref_template="{name}")
+    schema = _inlined(parts[top["$ref"]], parts)
+    if kind is Record:
+        schema["required"] = [*ROW_KEYS]
+        schema["properties"] = {key: schema["properties"][key] for key in ROW_KEYS}
+        description = "Added by a plugin's pytest_openclaw_record; no field of ours begins so."
+        schema["patternProperties"] = {"^x_[a-z0-9_]+$": {"description": description}}
+    title = schema.pop("description").removesuffix(".")
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title, **schema}
+
+
+def schema_text(name: str) -> str:
+    """Return the text of a generated schema's file."""
+    return json.dumps(made_schema(name), indent=2) + "\n"
+
+
+def _inlined(rule: Any, parts: dict[str, Any]) -> Any:
+    """Return a schema with its definitions in place, and with `null` among types and values."""
+    if isinstance(rule, list):
+        return [_inlined(one, parts) for one in rule]
+    if not isinstance(rule, dict):
+        return rule
+    if "$ref" in rule:
+        return _inlined(parts[rule["$ref"]], parts)
+    made = {key: _inlined(value, parts) for key, value in rule.items() if key != "default"}
+    if "properties" in made and "title" in made:
+        _describe(made)
+    if made.get("required") == []:
+        del made["required"]
+    match made.get("anyOf"):
+        case [{"enum": values}, {"type": "null"}]:
+            return {"enum": [*values, None]}
+        case [{"type": kind, **rest}, {"type": "null"}]:
+            return {"type": [kind, "null"], **rest}
+    return made
+
+
+def _describe(rule: dict[str, Any]) -> None:
+    """Move the descriptions of keys from a class's docstring to the keys."""
+    del rule["title"]
+    summary, _, attributes = rule.pop("description", "").partition("\n\nAttributes:\n")
+    rule["description"] = summary.partition("\n\n")[0]
+    for names, text in _ATTRIBUTE.findall(attributes):
+        for name in names.split(", "):
+            if name in rule["properties"]:
+                rule["properties"][name]["description"] = " ".join(text.split())
