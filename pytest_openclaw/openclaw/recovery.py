@@ -46,11 +46,9 @@ HARMLESS = frozenset({
 })  # fmt: skip
 """Tools without side effects, which OpenClaw considers safe to call again."""
 
+# Small models repeat this message as their answer, so its words must not pass for one.
 _GO_ON = "Your last turn has no answer that a user could see. Go on from here, and give it now."
-_WORDS_ALONE = (
-    "Your tool calls are done, but there is no answer that a user could see. Write it now, in words alone: no"
-    " tool can be called any more."
-)
+_WORDS_ALONE = "Your last turn has no answer that a user could see. Write the answer now, as plain text."
 # Text that OpenClaw does not show to a user: calls in one of these forms.
 _WRITTEN = re.compile(
     r"<(tool_calls?|function_calls?)\b.*?(?:</\1>|\Z)"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pytest_openclaw.session.settings import fail_on
+from pytest_openclaw.options import parse_fail_on
 from pytest_openclaw.stats.gates import GateResult
 from pytest_openclaw.stats.summary import summarize_run
 from pytest_openclaw.util.errors import OpenClawError
@@ -89,7 +89,7 @@ def test_the_range_is_the_published_formula() -> None:
 )
 def test_what_the_gate_takes(text: str, value: str) -> None:
     """A word, or a loss between 0 and 1."""
-    assert fail_on(text) == value
+    assert parse_fail_on(text) == value
     assert Gates(fail_on=value).most_loss == (None if value == "regression" else float(value[5:]))
 
 
@@ -101,7 +101,7 @@ def test_what_it_does_not_take(text: str) -> None:
     with pytest.raises(
         ValueError, match=r"give regression, or a loss between 0 and 1, for example loss>0\.1"
     ):
-        fail_on(text)
+        parse_fail_on(text)
     with pytest.raises(OpenClawError, match="fail_on is"):
         gates_of({"fail_on": text})
     with pytest.raises(OpenClawError, match="fail_on is"):
