@@ -57,13 +57,7 @@ class Answer:
         monotonic: Callable[[], float] = time.perf_counter,
         wall_ms: Callable[[float], int] = epoch_ms,
     ) -> None:
-        """Start the clock.
-
-        Args:
-            streaming: whether a stream was requested.
-            monotonic: a clock in seconds; all moments passed later are by this clock.
-            wall_ms: returns the time of day of a moment, ms since the epoch.
-        """
+        """Start the clock `monotonic`, by which all moments are; `wall_ms` returns their time of day."""
         self.streaming = streaming
         self.is_over = False
         self._monotonic, self._wall_ms = monotonic, wall_ms
@@ -110,11 +104,11 @@ class Answer:
         choice: int = 0,
         at_end: bool = False,
     ) -> None:
-        """Add a piece of a text; an empty piece is not a token.
+        """Add a piece of a text, which may be the whole text once more; an empty piece is not a token.
 
         Args:
-            piece: may be the whole text once more, which is detected.
-            channel: of the text; a refusal is a separate kind of answer.
+            piece: of the text.
+            channel: of the text.
             key: shared by the pieces of one block of text.
             choice: which of the answers it is part of; only the first one with a text is read.
             at_end: whether the piece comes with a finish reason.
@@ -183,10 +177,10 @@ class Answer:
         return (len(calls) > 1 or at_end or self._is_finished) and self._calls.is_repeated_by(calls)
 
     def receive_block(self, piece: JsonObject, *, key: Hashable = None) -> None:
-        """Keep a block, or a piece of one, that the API wants back unchanged with the next request.
+        """Keep a block that the API wants back unchanged with the next request.
 
         Args:
-            piece: its fields; texts of one key are joined, of other values the last one counts.
+            piece: fields of the block; texts are joined, of other values the last one counts.
             key: shared by the pieces of one block; without it the piece is a whole block.
         """
         block = self._blocks.setdefault(object() if key is None else key, {})
@@ -209,15 +203,8 @@ class Answer:
     ) -> None:
         """Set the server's own counts; of each, the last one above 0 counts: some gateways end with zeros.
 
-        Args:
-            input_tokens: all that was read; see `settled`.
-            uncached_tokens: in place of it, the input without what came from a cache or went into one.
-            output_tokens: as in `Usage`, and so are the following.
-            total_tokens: shows which of the others are parts of each other.
-            reasoning_tokens: part of the output.
-            cached_tokens: part of the input, as are the following.
-            cache_write_tokens: all that went into a cache.
-            cache_write_1h_tokens: part of these.
+        `uncached_tokens` is the input without what came from a cache or went into one, in place of
+        `input_tokens`. The others are as in `Usage`, or will be (see `settled`).
         """
         input_tokens, output_tokens, reasoning_tokens = settled(
             input_tokens,
@@ -255,12 +242,10 @@ class Answer:
     # --- the end ------------------------------------------------------------------------------
 
     def receive_finish_word(self, word: str, *, native: str = "", said: str = "") -> WireError | None:
-        """Note how the server ended the answer; return its failure if the word means that it failed.
+        """Note the server's word for the end of the answer; return the failure if it means one.
 
-        Args:
-            word: the finish word.
-            native: the word of the server behind a gateway, which may know more than "stop".
-            said: the server's explanation.
+        `native` is the word of the server behind a gateway, which may know more than "stop", and `said` the
+        server's explanation.
         """
         shown = word if meaning_of(native) in (None, "stop", "tool_calls") else native
         meaning = meaning_of(shown)
@@ -327,12 +312,7 @@ class Answer:
     @property
     def has_output(self) -> bool:
         """Whether a part of the answer itself has arrived: text, a refusal, a tool call."""
-        return self.has_text or self.has_tool_calls
-
-    @property
-    def has_text(self) -> bool:
-        """Whether text or a refusal has arrived."""
-        return bool(self._texts["text"] or self._texts["refusal"])
+        return bool(self._texts["text"] or self._texts["refusal"]) or self.has_tool_calls
 
     @property
     def has_tool_calls(self) -> bool:

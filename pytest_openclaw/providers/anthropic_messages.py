@@ -25,7 +25,7 @@ from pytest_openclaw.values.settings import THINKING_ROOM_TOKENS
 from pytest_openclaw.values.tool_calls import ToolCall
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     from pytest_openclaw.providers.address import Address
     from pytest_openclaw.providers.answer import Answer
@@ -42,15 +42,11 @@ _SIGNED = frozenset({"thinking", "redacted_thinking"})
 # --- requests -----------------------------------------------------------------------------------
 
 
-def messages_body(
-    request: Request, *, with_temperature: bool = True, with_budget: bool = False
-) -> JsonObject:
-    """Return the body of `/messages` for `request`.
+def messages_body(request: Request, refused: Collection[str] = ()) -> JsonObject:
+    """Return the body of `/messages`; some models refuse the temperature, and thinking never has one.
 
-    Args:
-        request: the request.
-        with_temperature: False for a model that refuses it; thinking is never requested with one.
-        with_budget: True for a model that takes a budget of thinking tokens in place of a level.
+    Newer models refuse a budget of thinking tokens, and older ones a level:
+    https://platform.claude.com/docs/en/build-with-claude/adaptive-thinking
     """
     body: JsonObject = {
         "model": request.model,
@@ -60,16 +56,15 @@ def messages_body(
         **chosen(system=request.system, top_p=request.top_p),
     }
     if request.thinking_level:
-        # Newer models refuse a budget, and older ones a level; some show their thoughts only as a summary:
-        # https://platform.claude.com/docs/en/build-with-claude/adaptive-thinking
         budget = THINKING_ROOM_TOKENS[request.thinking_level]
-        if with_budget:
+        if "level" in refused:
             body["thinking"] = {"type": "enabled", "budget_tokens": budget}
             body["max_tokens"] = max(request.max_output_tokens, budget + 1)
         else:
+            # Some models show their thoughts only as a summary.
             body["thinking"] = {"type": "adaptive", "display": "summarized"}
             body["output_config"] = {"effort": request.thinking_level}
-    elif with_temperature and request.temperature is not None:
+    elif "temperature" not in refused and request.temperature is not None:
         # Anthropic's temperatures end at 1, where those of a request end at 2.
         body["temperature"] = min(request.temperature, 1.0)
     if request.tools:
@@ -157,11 +152,6 @@ def read_messages(payload: JsonObject, answer: Answer) -> WireError | None:
         case "message":
             return _read_whole(payload, answer)
     return None
-
-
-def is_message(payload: JsonObject) -> bool:
-    """Whether an object is a whole message."""
-    return payload.get("type") == "message" and isinstance(payload.get("content"), list)
 
 
 def _read_block(block: JsonObject, index: int | None, answer: Answer) -> None:
@@ -263,9 +253,7 @@ class AnthropicMessages(VendorApi):
     """
 
     name: ClassVar[str] = "anthropic_messages"
-    takes_tools: ClassVar[bool] = True
-    takes: ClassVar[frozenset[str]] = (VendorApi.takes - {"seed"}) | {"images"}
-    takes_messages: ClassVar[bool] = True
+    takes: ClassVar[frozenset[str]] = VendorApi.takes - {"seed"}
     vendor_url: ClassVar[str] = "https://api.anthropic.com/v1"
     base_env: ClassVar[str] = "ANTHROPIC_BASE_URL"
     key_envs: ClassVar[tuple[str, ...]] = ("ANTHROPIC_API_KEY", _BEARER_ENV)
@@ -278,7 +266,13 @@ class AnthropicMessages(VendorApi):
         "level": "adaptive|output_config|effort",
     }
     dialect: ClassVar[Dialect] = Dialect(
-        read=read_messages, is_whole=is_message, end_mark="a stop_reason or message_stop", done_ends=False
+        body=messages_body,
+        read=read_messages,
+        is_whole=lambda payload: (
+            payload.get("type") == "message" and isinstance(payload.get("content"), list)
+        ),
+        end_mark="a stop_reason or message_stop",
+        done_ends=False,
     )
 
     def find_address(self) -> Address:
@@ -292,10 +286,3 @@ class AnthropicMessages(VendorApi):
         if self.key_env == _BEARER_ENV:
             return bearer
         return own if self.is_vendors or self.address.base_url == self.vendor_url else own | bearer
-
-    def body(self, request: Request) -> JsonObject:
-        """Return the JSON body for `request`."""
-        refused = self.refused[request.model]
-        return messages_body(
-            request, with_temperature="temperature" not in refused, with_budget="level" in refused
-        )

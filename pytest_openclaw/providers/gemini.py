@@ -26,7 +26,7 @@ from pytest_openclaw.values.settings import THINKING_ROOM_TOKENS
 from pytest_openclaw.values.tool_calls import ToolCall
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from pytest_openclaw.providers.address import Address
     from pytest_openclaw.providers.answer import Answer, Channel
@@ -44,23 +44,18 @@ _UNSIGNED = "skip_thought_signature_validator"
 # --- requests -----------------------------------------------------------------------------------
 
 
-def gemini_body(request: Request, *, with_temperature: bool = True, with_budget: bool = False) -> JsonObject:
-    """Return the body of `generateContent` for `request`; its model is in the path.
+def gemini_body(request: Request, refused: Collection[str] = ()) -> JsonObject:
+    """Return the body of `generateContent`; the model is in the path, and some take no temperature or level.
 
     The schemas of tools are sent whole, as `parametersJsonSchema`, and not as the older `parameters`, which
     takes only a part of JSON Schema.
-
-    Args:
-        request: the request.
-        with_temperature: False for a model that refuses it.
-        with_budget: True for a model that takes a budget of thinking tokens in place of a level.
     """
-    temperature = request.temperature if with_temperature else None
+    temperature = None if "temperature" in refused else request.temperature
     config = chosen(temperature=temperature, topP=request.top_p, seed=request.seed)
     config["maxOutputTokens"] = request.max_output_tokens
     if level := request.thinking_level:
         budget, name = {"thinkingBudget": THINKING_ROOM_TOKENS[level]}, {"thinkingLevel": level.upper()}
-        config["thinkingConfig"] = {"includeThoughts": True, **(budget if with_budget else name)}
+        config["thinkingConfig"] = {"includeThoughts": True, **(budget if "level" in refused else name)}
     body: JsonObject = {"contents": _contents(request), "generationConfig": config}
     if request.system is not None:
         body["systemInstruction"] = {"parts": [{"text": request.system}]}
@@ -212,9 +207,6 @@ class Gemini(VendorApi):
     """
 
     name: ClassVar[str] = "gemini"
-    takes_tools: ClassVar[bool] = True
-    takes: ClassVar[frozenset[str]] = VendorApi.takes | {"images"}
-    takes_messages: ClassVar[bool] = True
     vendor_url: ClassVar[str] = "https://generativelanguage.googleapis.com/v1beta"
     base_env: ClassVar[str] = "GOOGLE_GEMINI_BASE_URL"
     key_envs: ClassVar[tuple[str, ...]] = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
@@ -223,6 +215,7 @@ class Gemini(VendorApi):
     models_path: ClassVar[str] = "/models?pageSize=1000"
     refusable: ClassVar[Mapping[str, str]] = {"temperature": "temperature", "level": "thinking[ _]?level"}
     dialect: ClassVar[Dialect] = Dialect(
+        body=gemini_body,
         read=read_gemini,
         is_whole=lambda payload: bool(payload.get("candidates") or payload.get("promptFeedback")),
         end_mark="a finishReason",
@@ -252,13 +245,6 @@ class Gemini(VendorApi):
         name = request.model if "/" in request.model else f"models/{request.model}"
         method = "streamGenerateContent?alt=sse" if request.stream else "generateContent"
         return f"/{quote(name)}:{method}"
-
-    def body(self, request: Request) -> JsonObject:
-        """Return the JSON body for `request`."""
-        refused = self.refused[request.model]
-        return gemini_body(
-            request, with_temperature="temperature" not in refused, with_budget="level" in refused
-        )
 
     async def models(self) -> tuple[str, ...]:
         """Names of the models that generate text."""

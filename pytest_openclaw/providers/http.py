@@ -22,7 +22,6 @@ from urllib.parse import urljoin, urlsplit
 
 import httpx2
 
-from pytest_openclaw.providers import limits
 from pytest_openclaw.providers.address import is_loopback, origin_of
 from pytest_openclaw.providers.wire import error_of_body, retry_after_s, shortened
 from pytest_openclaw.values import faults
@@ -127,7 +126,7 @@ class HttpClient:
             raise CallFailed(faults.malformed(self.name, f"its compression is broken: {why}"))
         body.begin(response.headers)
         left_bytes = body.most_bytes
-        too_long = faults.malformed(self.name, f"it is longer than {limits.mebibytes(left_bytes)}")
+        too_long = faults.malformed(self.name, f"it is longer than {left_bytes >> 20} MiB")
         claimed = response.headers.get("content-length", "")
         if claimed.isdecimal() and int(claimed) > left_bytes:
             raise CallFailed(too_long)

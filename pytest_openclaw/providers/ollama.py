@@ -31,7 +31,7 @@ from pytest_openclaw.values.faults import CallFailed
 from pytest_openclaw.values.tool_calls import ToolCall
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from pytest_openclaw.providers.answer import Answer
     from pytest_openclaw.util.json_types import JsonObject
@@ -62,8 +62,6 @@ class Ollama(OverHttp):
     """
 
     warms_up: ClassVar[bool] = True
-    takes_tools: ClassVar[bool] = True
-    takes_messages: ClassVar[bool] = True
     base_env: ClassVar[str | None] = None
     facts: ClassVar[tuple[str, ...]]
 
@@ -153,21 +151,11 @@ class Ollama(OverHttp):
 # --- requests -----------------------------------------------------------------------------------
 
 
-def ollama_body(
-    request: Request,
-    *,
-    num_ctx: int | None = None,
-    with_level: bool = True,
-) -> JsonObject:
-    """Return the body of `/api/chat` for `request`.
+def ollama_body(request: Request, refused: Collection[str] = ()) -> JsonObject:
+    """Return the body of `/api/chat`; the thinking of some models is on or off and has no levels.
 
     As in OpenClaw, a prompt that is too long is rejected and not cut (`truncate`, `shift`), and thinking is
     off unless it is requested.
-
-    Args:
-        request: the request.
-        num_ctx: the context's length in tokens; None leaves it to the server.
-        with_level: False for a model whose thinking is on or off and has no levels.
     """
     system = [] if request.system is None else [{"role": "system", "content": request.system}]
     level = request.thinking_level
@@ -175,13 +163,12 @@ def ollama_body(
         "model": request.model,
         "messages": [*system, *(message for turn in request.conversation for message in _messages(turn))],
         "stream": request.stream,
-        "think": False if level is None else THINK[level] if with_level else True,
+        "think": level is not None if level is None or "level" in refused else THINK[level],
         "truncate": False,
         "shift": False,
         "options": {
             **chosen(temperature=request.temperature, top_p=request.top_p, seed=request.seed),
             "num_predict": request.max_output_tokens,
-            **chosen(num_ctx=num_ctx),
         },
     }
     if request.tools:
@@ -281,13 +268,14 @@ class OllamaNative(Ollama):
 
     name: ClassVar[str] = "ollama_native"
     api: ClassVar[str] = "ollama"
-    takes: ClassVar[frozenset[str]] = (Ollama.takes - {"tool_choice"}) | {"images"}
+    takes: ClassVar[frozenset[str]] = Ollama.takes - {"tool_choice"}
     path: ClassVar[str] = "/api/chat"
     models_path: ClassVar[str] = "/api/tags"
     facts: ClassVar[tuple[str, ...]] = ("/api/version", "/api/show", "/api/tags", "/api/ps")
     # Some models think, and have no levels.
     refusable: ClassVar[Mapping[str, str]] = {"level": "is not supported for this model"}
     dialect: ClassVar[Dialect] = Dialect(
+        body=ollama_body,
         read=read_ollama,
         is_whole=lambda payload: payload.get("done") is True,
         end_mark='"done": true',
@@ -315,12 +303,10 @@ class OllamaNative(Ollama):
         return (None if sets_it else self._num_ctx) or super().context_tokens(request)
 
     def body(self, request: Request) -> JsonObject:
-        """Return the JSON body for `request`."""
-        return ollama_body(
-            request,
-            num_ctx=self._num_ctx,
-            with_level="level" not in self.refused[request.model],
-        )
+        """Return the JSON body for `request`, with the context that the ini sets."""
+        body = super().body(request)
+        body["options"] |= chosen(num_ctx=self._num_ctx)
+        return body
 
     async def models(self) -> tuple[str, ...]:
         """Names of the server's models, without those that cannot chat."""

@@ -23,10 +23,11 @@ from pytest_openclaw.values.replies import MALFORMED_CALL, UNEXPECTED_CALL, mean
 from pytest_openclaw.values.requests import LISTED
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from pytest_openclaw.providers.answer import Answer, Channel
     from pytest_openclaw.util.json_types import JsonObject
     from pytest_openclaw.values.faults import WireError
-    from pytest_openclaw.values.protocols import ProviderSetup
     from pytest_openclaw.values.replies import Fault, Image, Turn
     from pytest_openclaw.values.requests import Request
     from pytest_openclaw.values.tool_calls import ToolCall
@@ -46,26 +47,24 @@ _CACHED = (
 _CACHE_WRITE = ("prompt_tokens_details.cache_write_tokens", "cache_creation_input_tokens")
 # Without these the question is the same. Some servers reject each field that they do not know.
 _OPTIONAL = ("think", "stream_options", "seed", "temperature", "top_p")
+_NO_REASONING = "turns without reasoning_content"
+"""What servers refuse that require a model's own thinking in later turns."""
 _REJECTS = re.compile(r"support|extra|unknown|unrecogni[sz]ed|unexpected|permitted|allowed")
 
 
 # --- requests -----------------------------------------------------------------------------------
 
 
-def chat_body(request: Request, *, with_reasoning: bool = False) -> JsonObject:
-    """Return the body of `/chat/completions` for `request`.
+def chat_body(request: Request, refused: Collection[str] = ()) -> JsonObject:
+    """Return the body of `/chat/completions`.
 
     A thinking level is sent twice, as OpenAI's `reasoning_effort` and as Ollama's `think`.
-
-    Args:
-        request: to a model.
-        with_reasoning: True for a model whose server requires its own thinking in later turns.
     """
     messages: list[JsonObject] = []
     if request.system is not None:
         messages.append({"role": "system", "content": request.system})
     for turn in with_ids(request.conversation):
-        messages += _messages_of(turn, with_reasoning=with_reasoning)
+        messages += _messages_of(turn, with_reasoning=_NO_REASONING in refused)
     body: JsonObject = {
         "model": request.model,
         "messages": messages,
@@ -80,7 +79,7 @@ def chat_body(request: Request, *, with_reasoning: bool = False) -> JsonObject:
     if request.tools:
         body["tools"] = [{"type": "function", "function": function_of(tool)} for tool in request.tools]
         body["tool_choice"] = request.tool_choice
-    return body
+    return {name: value for name, value in body.items() if name not in refused}
 
 
 def _messages_of(turn: Turn, *, with_reasoning: bool) -> list[JsonObject]:
@@ -235,36 +234,25 @@ class OllamaOpenAI(Ollama):
     name: ClassVar[str] = "ollama_openai"
     base_env: ClassVar[str | None] = "OLLAMA_OPENAI_BASE"
     api: ClassVar[str] = "openai-completions"
-    takes: ClassVar[frozenset[str]] = Ollama.takes | {"images"}
     path: ClassVar[str] = "/chat/completions"
     facts: ClassVar[tuple[str, ...]] = ("/models", "/props", "/api/version", "/api/show", "/api/tags")
     dialect: ClassVar[Dialect] = Dialect(
+        body=chat_body,
         read=read_chat,
         is_whole=lambda payload: bool(payload.get("choices")),
         end_mark="a finish_reason or [DONE]",
         done_ends=True,
     )
 
-    def __init__(self, setup: ProviderSetup) -> None:
-        super().__init__(setup)
-        self._with_reasoning: set[str] = set()
-
-    def body(self, request: Request) -> JsonObject:
-        """Return the JSON body for `request`."""
-        body = chat_body(request, with_reasoning=request.model in self._with_reasoning)
-        return {name: value for name, value in body.items() if name not in self.refused[request.model]}
-
     def adapt(self, request: Request, body: JsonObject, fault: Fault) -> bool:
         """Note what the server rejects of `body` or requires; return whether the next body is another one."""
-        words = fault.message.lower()
         if fault.failure_type not in REFUSALS:
             return False
+        words, refused, new = fault.message.lower(), self.refused[request.model], set()
         has_answers = len(request.conversation) > 1
-        if "reasoning_content" in words and has_answers and request.model not in self._with_reasoning:
-            self._with_reasoning.add(request.model)
-            return True
-        named = {name for name in _OPTIONAL if name in body and re.search(rf"\b{name}\b", words)}
-        if not (named and _REJECTS.search(words)):
-            return False
-        self.refused[request.model] |= named
-        return True
+        if "reasoning_content" in words and has_answers and _NO_REASONING not in refused:
+            new = {_NO_REASONING}
+        elif _REJECTS.search(words):
+            new = {name for name in _OPTIONAL if name in body and re.search(rf"\b{name}\b", words)}
+        refused |= new
+        return bool(new)

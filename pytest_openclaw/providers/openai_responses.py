@@ -22,7 +22,7 @@ from pytest_openclaw.providers.wire import (
 from pytest_openclaw.values.tool_calls import ToolCall
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator, Mapping
+    from collections.abc import Collection, Hashable, Iterator, Mapping
 
     from pytest_openclaw.providers.answer import Answer, Channel
     from pytest_openclaw.util.json_types import JsonObject
@@ -36,13 +36,8 @@ _ENDS = ("response.completed", "response.incomplete", "response.failed", "respon
 # --- requests -----------------------------------------------------------------------------------
 
 
-def responses_body(request: Request, *, with_temperature: bool = True) -> JsonObject:
-    """Return the body of `/responses` for `request`.
-
-    Args:
-        request: the request.
-        with_temperature: False for a model that rejects it; reasoning is never requested with one.
-    """
+def responses_body(request: Request, refused: Collection[str] = ()) -> JsonObject:
+    """Return the body of `/responses`; some models refuse the temperature, and reasoning never has one."""
     body: JsonObject = {
         "model": request.model,
         "input": _items(request) if len(request.conversation) > 1 or request.images else request.prompt,
@@ -55,7 +50,8 @@ def responses_body(request: Request, *, with_temperature: bool = True) -> JsonOb
     if request.thinking_level:
         body["reasoning"] = {"effort": request.thinking_level}
     else:
-        body |= chosen(temperature=request.temperature if with_temperature else None, top_p=request.top_p)
+        temperature = None if "temperature" in refused else request.temperature
+        body |= chosen(temperature=temperature, top_p=request.top_p)
     if request.tools:
         # Without `strict` it means true in this API, which most schemas do not support.
         body["tools"] = [{"type": "function", **function_of(tool), "strict": False} for tool in request.tools]
@@ -257,22 +253,17 @@ class OpenAIResponses(VendorApi):
     """
 
     name: ClassVar[str] = "openai_responses"
-    takes_tools: ClassVar[bool] = True
-    takes_messages: ClassVar[bool] = True
     api: ClassVar[str] = "openai-responses"
-    takes: ClassVar[frozenset[str]] = (VendorApi.takes - {"seed"}) | {"images"}
+    takes: ClassVar[frozenset[str]] = VendorApi.takes - {"seed"}
     vendor_url: ClassVar[str] = "https://api.openai.com/v1"
     base_env: ClassVar[str] = "OPENAI_BASE_URL"
     key_envs: ClassVar[tuple[str, ...]] = ("OPENAI_API_KEY",)
     path: ClassVar[str] = "/responses"
     refusable: ClassVar[Mapping[str, str]] = {"temperature": "(?=.*temperature).*support"}
     dialect: ClassVar[Dialect] = Dialect(
+        body=responses_body,
         read=read_responses,
         is_whole=lambda payload: isinstance(payload.get("output"), list),
         end_mark="response.completed",
         done_ends=False,
     )
-
-    def body(self, request: Request) -> JsonObject:
-        """Return the JSON body for `request`."""
-        return responses_body(request, with_temperature=not self.refused[request.model])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from abc import abstractmethod
 from collections import defaultdict
 from dataclasses import replace
 from functools import cached_property
@@ -40,15 +39,19 @@ class OverHttp(Provider):
     Attributes:
         path: of the route for prompts, under the base URL.
         models_path: of the route that lists the models.
-        dialect: parses its answers.
+        dialect: makes the bodies of its requests, and parses its answers.
         headers: sent with every request, in addition to those of all APIs.
         refusable: parts of a body that some models refuse → what their servers say then, a pattern.
-        refused: those of these parts that `body` leaves out, by model.
+        refused: those of these parts that are left out, by model.
         address: of the server; a subclass that starts its own server sets it before a request.
     """
 
+    takes_tools: ClassVar[bool] = True
+    takes_messages: ClassVar[bool] = True
+    takes: ClassVar[frozenset[str]] = frozenset(
+        {"temperature", "top_p", "seed", "tool_choice", "fields", "images"}
+    )
     path: ClassVar[str]
-    takes: ClassVar[frozenset[str]] = frozenset({"temperature", "top_p", "seed", "tool_choice", "fields"})
     models_path: ClassVar[str] = "/models"
     dialect: ClassVar[Dialect]
     headers: ClassVar[Mapping[str, str]] = MappingProxyType({})
@@ -104,9 +107,9 @@ class OverHttp(Provider):
         del request  # most APIs have one path for all
         return self.path
 
-    @abstractmethod
     def body(self, request: Request) -> JsonObject:
-        """Return the JSON body for `request`."""
+        """Return the JSON body for `request`, without what the server refuses."""
+        return self.dialect.body(request, self.refused[request.model])
 
     def adapt(self, request: Request, body: JsonObject, fault: Fault) -> bool:
         """Note what the server refuses of `body`; return whether the next body will lack it."""
@@ -214,7 +217,7 @@ class OverHttp(Provider):
             timeout_s: seconds for the whole answer.
 
         Raises:
-            CallFailed: the answer is not an object.
+            CallFailed: there is no answer, or it is not an object.
         """
         call = self.call(path, body)
         answer = Body(self.setup.name, call)

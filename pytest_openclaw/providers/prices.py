@@ -50,7 +50,7 @@ class Prices:
     def needs_list(self, target: Target) -> bool:
         """Whether the target's price could be only in the list."""
         provider = self._providers[target.provider]
-        return not (self._own_of(target) or provider.is_free) and provider.billed_at is not None
+        return not (_own_price(self._own, target) or provider.is_free) and provider.billed_at is not None
 
     def is_known(self, target: Target) -> bool:
         """Whether the price of the target is known."""
@@ -58,42 +58,54 @@ class Prices:
 
     def is_free(self, target: Target) -> bool:
         """Whether calls to the target cost nothing, and the user sets no price for it."""
-        return self._own_of(target) is None and self._providers[target.provider].is_free
+        return _own_price(self._own, target) is None and self._providers[target.provider].is_free
 
     def cost_usd(self, target: Target, result: Reply | Fault, at_ms: int) -> float | None:
         """Return what an attempt cost; None if the price or the counts are not known.
 
-        The cost of a fault is that of the tokens that the server has counted.
-
         Args:
             target: of the attempt.
-            result: of the attempt.
+            result: of the attempt; a fault costs what the server has counted, perhaps only the input.
             at_ms: its time since the epoch, because prices change.
         """
         if self.is_free(target):
             return 0.0
-        usages = usages_of(result) if isinstance(result, Reply) else map(_with_missing_as_zero, result.usage)
-        return _sum([self._one_usd(target, usage, at_ms) for usage in usages])
+        if isinstance(result, Reply):
+            return _sum([self.estimate_usd(target, usage, at_ms) for usage in usages_of(result)])
+        usages = [
+            replace(usage, input_tokens=usage.input_tokens or 0, output_tokens=usage.output_tokens or 0)
+            for usage in result.usage
+        ]
+        return _sum([self.estimate_usd(target, usage, at_ms) for usage in usages])
 
-    def estimate_usd(self, target: Target, usage: Usage) -> float | None:
-        """Return the current cost of this usage of the target; None if its price is not known."""
-        return 0.0 if self.is_free(target) else self._one_usd(target, usage, None)
+    def estimate_usd(self, target: Target, usage: Usage, at_ms: int | None = None) -> float | None:
+        """Return the cost of this usage of the target, now or at a time; None if its price is not known."""
+        if self.is_free(target):
+            return 0.0
+        if usage.input_tokens is None or usage.output_tokens is None:
+            return None
+        if own := _own_price(self._own, target):
+            n_cached = usage.cached_tokens or 0
+            usd = (usage.input_tokens - n_cached) * own.input_usd + n_cached * own.cached_usd
+            return round((usd + usage.output_tokens * own.output_usd) / _MILLION, _DIGITS)
+        where = self._providers[target.provider].billed_at
+        return None if where is None else _list_price(where, usage.model or target.model, usage, at_ms)
 
     def most_usd(self, target: Target, request: Request) -> float:
         """Return an upper bound of a request's cost, if its server reported none; 0 without a price."""
         usage = Usage(input_tokens=most_tokens(request), output_tokens=request.max_output_tokens)
         return self.estimate_usd(target, usage) or 0.0
 
-    def _own_of(self, target: Target) -> OwnPrice | None:
-        return _fitting(self._own, target)
 
-    def _one_usd(self, target: Target, usage: Usage, at_ms: int | None) -> float | None:
-        if usage.input_tokens is None or usage.output_tokens is None:
-            return None
-        if own := self._own_of(target):
-            return _at_own_price(own, usage)
-        where = self._providers[target.provider].billed_at
-        return None if where is None else _at_list_price(where, usage.model or target.model, usage, at_ms)
+@cache
+def _own_price(prices: tuple[OwnPrice, ...], target: Target) -> OwnPrice | None:
+    """Return the last of the user's prices that fits the target, with its thinking level or without."""
+    names = (target.label, f"{target.provider}/{target.model}")
+    fitting = [price for price in prices if any(label_fits(name, price.pattern) for name in names)]
+    return fitting[-1] if fitting else None
+
+
+# --- sums ---------------------------------------------------------------------------------------
 
 
 def usages_of(reply: Reply) -> tuple[Usage, ...]:
@@ -108,14 +120,11 @@ def usages_of(reply: Reply) -> tuple[Usage, ...]:
 
 
 def total_usd(attempts: Iterable[tuple[Reply | Fault, float | None]]) -> float | None:
-    """Return the total cost of several attempts.
+    """Return the total cost of several attempts; a fault of unknown cost is not counted.
 
-    None if that of a reply is not known, or of none; a fault of unknown cost is not counted.
+    None if the cost of a reply is not known, or no cost is.
     """
-    costs = [*attempts]
-    if any(usd is None for result, usd in costs if isinstance(result, Reply)):
-        return None
-    return _sum([usd for _, usd in costs if usd is not None])
+    return _sum([usd for result, usd in attempts if isinstance(result, Reply) or usd is not None])
 
 
 def total_tokens(counts: Iterable[int | None]) -> int | None:
@@ -138,6 +147,14 @@ def summed(replies: Sequence[Reply]) -> Reply:
     )
 
 
+def _sum(parts: Sequence[float | None]) -> float | None:
+    known = [usd for usd in parts if usd is not None]
+    return round(fsum(known), _DIGITS) if known and len(known) == len(parts) else None
+
+
+# --- list prices --------------------------------------------------------------------------------
+
+
 def has_list() -> bool:
     """Whether the list of prices is installed; loads it."""
     return _price_list() is not None
@@ -148,36 +165,6 @@ def install_list() -> str:
     return install_command("cost")
 
 
-def _sum(parts: Sequence[float | None]) -> float | None:
-    known = [usd for usd in parts if usd is not None]
-    return round(fsum(known), _DIGITS) if known and len(known) == len(parts) else None
-
-
-def _with_missing_as_zero(usage: Usage) -> Usage:
-    """Return the usage of an interrupted attempt; its server may have counted only the input."""
-    return replace(usage, input_tokens=usage.input_tokens or 0, output_tokens=usage.output_tokens or 0)
-
-
-# --- the user's own prices ----------------------------------------------------------------------
-
-
-@cache
-def _fitting(prices: tuple[OwnPrice, ...], target: Target) -> OwnPrice | None:
-    """Return the last price that fits the target, with its thinking level or without."""
-    names = (target.label, f"{target.provider}/{target.model}")
-    fitting = [price for price in prices if any(label_fits(name, price.pattern) for name in names)]
-    return fitting[-1] if fitting else None
-
-
-def _at_own_price(price: OwnPrice, usage: Usage) -> float:
-    n_input, n_cached = usage.input_tokens or 0, usage.cached_tokens or 0
-    usd = (n_input - n_cached) * price.input_usd + n_cached * price.cached_usd
-    return round((usd + (usage.output_tokens or 0) * price.output_usd) / _MILLION, _DIGITS)
-
-
-# --- list prices --------------------------------------------------------------------------------
-
-
 @cache
 def _price_list() -> Any | None:
     try:
@@ -186,9 +173,8 @@ def _price_list() -> Any | None:
         return None
 
 
-def _at_list_price(where: str, model: str, usage: Usage, at_ms: int | None) -> float | None:
-    prices = _price_list()
-    if prices is None:
+def _list_price(where: str, model: str, usage: Usage, at_ms: int | None) -> float | None:
+    if (prices := _price_list()) is None:
         return None
     counts = {
         "input_tokens": usage.input_tokens,
@@ -197,17 +183,14 @@ def _at_list_price(where: str, model: str, usage: Usage, at_ms: int | None) -> f
         "cache_write_tokens": usage.cache_write_tokens,
         "cache_write_1h_tokens": usage.cache_write_1h_tokens,
     }
-    at = None if at_ms is None else datetime.fromtimestamp(at_ms / 1000, UTC)
     try:
         found = prices.calc_price(
             prices.Usage(**{name: count for name, count in counts.items() if count}),
             model,
             provider_api_url=where,
-            genai_request_timestamp=at,
+            genai_request_timestamp=None if at_ms is None else datetime.fromtimestamp(at_ms / 1000, UTC),
         )
-    except LookupError:  # the list has no such model there
-        return None
-    except ValueError:  # a server with inconsistent counts
+    except (LookupError, ValueError):  # the list has no such model there, or the counts are inconsistent
         return None
     # Some models are in the list without a price.
     has_price = found.model_price.input_mtok is not None and found.model_price.output_mtok is not None

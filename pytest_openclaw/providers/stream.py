@@ -15,7 +15,6 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_openclaw.providers import limits
 from pytest_openclaw.providers.wire import error_of_object, load_object, objects_in, page_title, shortened
 from pytest_openclaw.util.redact import Redactor
 from pytest_openclaw.util.text import valid_text
@@ -23,12 +22,17 @@ from pytest_openclaw.values import faults
 from pytest_openclaw.values.faults import CallFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
     from pytest_openclaw.providers.answer import Answer
     from pytest_openclaw.util.json_types import JsonObject
     from pytest_openclaw.values.replies import Fault
+    from pytest_openclaw.values.requests import Request
 
+MOST_BYTES = 64 << 20
+"""Of a whole body, decompressed."""
+MOST_EVENT_BYTES = 16 << 20
+"""Of one event, one line or one JSON object, which is in memory several times before it is read."""
 SILENCE_S = 2.0
 """Without a byte after a finish reason: the answer has ended, though its end mark is missing."""
 LINGER_S = 0.2
@@ -77,9 +81,10 @@ class Call:
 
 @dataclass(frozen=True, kw_only=True)
 class Dialect:
-    """The rules for reading the answers of one API.
+    """The bodies of requests by one API, and the rules for reading its answers.
 
     Attributes:
+        body: makes the body for a request, without the parts that the server is known to refuse.
         read: adds one event or a whole answer to the answer so far; returns the error, if it is one.
         is_whole: whether an object is a whole answer.
         end_mark: a description of the end of a stream.
@@ -87,6 +92,7 @@ class Dialect:
         by_lines: whether a stream has one JSON object per line; otherwise it has server-sent events.
     """
 
+    body: Callable[[Request, Collection[str]], JsonObject]
     read: Callable[[JsonObject, Answer], faults.WireError | None]
     is_whole: Callable[[JsonObject], bool]
     end_mark: str
@@ -103,7 +109,7 @@ class Body:
         most_bytes: of the whole body.
     """
 
-    most_bytes = limits.MOST_EVENT_BYTES
+    most_bytes = MOST_EVENT_BYTES
 
     def __init__(self, name: str, call: Call) -> None:
         """Prepare for the answer to a call; `name` is the provider, for messages."""
@@ -169,7 +175,7 @@ class AnswerBody(Body):
         """Receive the headers, with names in lower case."""
         self._kind = headers.get("content-type", "").partition(";")[0].strip().lower()
         is_json = "json" in self._kind and self._kind not in _STREAM_TYPES
-        self.most_bytes = limits.MOST_EVENT_BYTES if is_json else limits.MOST_BYTES
+        self.most_bytes = MOST_EVENT_BYTES if is_json else MOST_BYTES
         self._is_buffered = is_json and "content-length" in headers
 
     @property
@@ -186,9 +192,9 @@ class AnswerBody(Body):
         if self._events.is_stream:  # perhaps one that was not requested
             self._answer.streaming = not self._is_buffered
         self._take_all(events)
-        if self._events.pending_bytes > limits.MOST_EVENT_BYTES:
-            longest = limits.mebibytes(limits.MOST_EVENT_BYTES)
-            raise CallFailed(faults.malformed(self.name, f"an event of it is longer than {longest}"))
+        if self._events.pending_bytes > MOST_EVENT_BYTES:
+            why = f"an event of it is longer than {MOST_EVENT_BYTES >> 20} MiB"
+            raise CallFailed(faults.malformed(self.name, why))
 
     def _take_all(self, events: list[Event]) -> None:
         for event in events:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_openclaw.providers.anthropic_messages import is_message, messages_body, read_messages
+from pytest_openclaw.providers.anthropic_messages import messages_body, read_messages
 from pytest_openclaw.values.replies import Turn, Usage
 from pytest_openclaw.values.requests import Request
 from pytest_openclaw.values.tool_calls import Tool, ToolCall
@@ -133,20 +133,20 @@ def test_a_budget_of_thinking_tokens(level, max_output_tokens, budget, max_token
     """An older model gets the level's allowance as its budget, which must be less than the whole output."""
     request = Request(model="m", prompt="Hi", thinking_level=level, max_output_tokens=max_output_tokens)
 
-    body = messages_body(request, with_budget=True)
+    body = messages_body(request, ("level",))
 
     assert body["thinking"] == {"type": "enabled", "budget_tokens": budget}
     assert (body["max_tokens"], "output_config" in body) == (max_tokens, False)
 
 
 @pytest.mark.parametrize(
-    ("thinking_level", "with_temperature"), [("low", True), (None, False)], ids=["thinking", "refused"]
+    ("thinking_level", "refused"), [("low", ()), (None, ("temperature",))], ids=["thinking", "refused"]
 )
-def test_no_temperature(thinking_level, with_temperature):
+def test_no_temperature(thinking_level, refused):
     """Thinking does not allow one, and newer models refuse it."""
     request = Request(model="m", prompt="Hi", thinking_level=thinking_level)
 
-    assert "temperature" not in messages_body(request, with_temperature=with_temperature)
+    assert "temperature" not in messages_body(request, refused)
 
 
 # --- conversations ------------------------------------------------------------------------------
@@ -384,4 +384,4 @@ def test_a_stream_reads_like_a_whole_answer(blocks, data):
     streamed = read(*events, *ended())
 
     assert replace(streamed, timing=None) == replace(read(whole), timing=None)
-    assert is_message(whole)
+    assert MESSAGES.kind.dialect.is_whole(whole)

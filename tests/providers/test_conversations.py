@@ -276,7 +276,7 @@ def test_who_takes_messages(kind: Any) -> None:
 def test_thinking_is_asked_back() -> None:
     """A server that requires its own thinking gets an empty one for turns of a suite."""
     provider = OllamaOpenAI(ProviderSetup(name="p", base_url="http://127.0.0.1:9/v1"))
-    provider._with_reasoning.add("m")
+    provider.refused["m"].add("turns without reasoning_content")
 
     said = [message for message in provider.body(REQUEST)["messages"] if message["role"] == "assistant"]
 

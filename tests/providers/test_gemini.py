@@ -85,7 +85,7 @@ def test_config_of(request_, part):
 @pytest.mark.parametrize(("level", "budget"), [("low", 1024), ("medium", 4096), ("xhigh", 16384)])
 def test_a_budget_of_thinking_tokens(level, budget):
     """An older model gets the room of the level as its budget."""
-    body = gemini_body(Request(model="m", prompt="Hi", thinking_level=level), with_budget=True)
+    body = gemini_body(Request(model="m", prompt="Hi", thinking_level=level), ("level",))
 
     assert body["generationConfig"]["thinkingConfig"] == {"includeThoughts": True, "thinkingBudget": budget}
 

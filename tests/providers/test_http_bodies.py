@@ -7,7 +7,7 @@ from importlib.util import find_spec
 
 import pytest
 
-from pytest_openclaw.providers import limits
+from pytest_openclaw.providers import stream as reading
 from tests.providers.servers.apis import APIS, MESSAGES, as_json, ask, described, prompt_of
 from tests.providers.servers.misbehaving import Close, Hang, Pause, Reset, Script, head, sse
 from tests.providers.servers.ollama import OLLAMA
@@ -200,7 +200,7 @@ def test_a_body_that_claims_too_much(api, stream, server):
 
 def test_a_body_that_swells(api, stream, server, monkeypatch):
     """The limit applies to the size after decompression."""
-    monkeypatch.setattr(limits, "MOST_BYTES", 1 << 20)
+    monkeypatch.setattr(reading, "MOST_BYTES", 1 << 20)
     bomb = gzip.compress(b": \n" * (1 << 20))
     server.enqueue(Script.answer(bomb, content_type="text/event-stream", content_encoding="gzip"))
 
@@ -218,7 +218,7 @@ def test_a_body_that_swells(api, stream, server, monkeypatch):
 )
 def test_an_event_without_end(api, stream, server, monkeypatch, piece):
     """One event may have a limited share of a body; the text before it is kept."""
-    monkeypatch.setattr(limits, "MOST_EVENT_BYTES", 1 << 20)
+    monkeypatch.setattr(reading, "MOST_EVENT_BYTES", 1 << 20)
     server.enqueue(Script.stream(api.text("Hm."), b"data: ", *[piece] * 32, Hang()))
 
     fault = ask(api.provider(server.url), stream=stream)
@@ -231,7 +231,7 @@ def test_an_event_without_end(api, stream, server, monkeypatch, piece):
 
 def test_events_together_may_be_longer_than_one(api, stream, server, monkeypatch):
     """The limit of an event applies to each one separately."""
-    monkeypatch.setattr(limits, "MOST_EVENT_BYTES", 1 << 17)
+    monkeypatch.setattr(reading, "MOST_EVENT_BYTES", 1 << 17)
     server.enqueue(Script.stream(*[api.text("x" * 60_000)] * 10, api.end()))
 
     assert len(ask(api.provider(server.url), stream=stream).text) == 600_000

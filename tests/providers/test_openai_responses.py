@@ -61,13 +61,13 @@ def test_body_of(request_, part):
 
 
 @pytest.mark.parametrize(
-    ("thinking_level", "with_temperature"), [("low", True), (None, False)], ids=["thinking", "refused"]
+    ("thinking_level", "refused"), [("low", ()), (None, ("temperature",))], ids=["thinking", "refused"]
 )
-def test_no_temperature(thinking_level, with_temperature):
+def test_no_temperature(thinking_level, refused):
     """Reasoning models refuse a temperature."""
     request = Request(model="m", prompt="Hi", thinking_level=thinking_level)
 
-    assert "temperature" not in responses_body(request, with_temperature=with_temperature)
+    assert "temperature" not in responses_body(request, refused)
 
 
 def test_requests_in_flight_are_each_repeated_without_it():

@@ -67,13 +67,13 @@ def events_in(stream: bytes) -> Iterator[Any]:
 # --- anthropic ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("with_budget", [False, True], ids=["level", "budget"])
+@pytest.mark.parametrize("refused", [(), ("level",)], ids=["level", "budget"])
 @pytest.mark.parametrize("request_", REQUESTS.values(), ids=REQUESTS)
-def test_bodies_of_messages(request_: Request, with_budget: bool) -> None:
+def test_bodies_of_messages(request_: Request, refused: tuple[str, ...]) -> None:
     """Every field that is sent is one of the API's, except for the temperature that older models take."""
     params = pytest.importorskip("anthropic.types.message_create_params")
     kind = params.MessageCreateParamsStreaming if request_.stream else params.MessageCreateParamsNonStreaming
-    body = messages_body(request_, with_budget=with_budget)
+    body = messages_body(request_, refused)
 
     adapter = pydantic.TypeAdapter(kind)  # kept until all is read
     fits = read_lazily(adapter.validate_python(body))
@@ -135,7 +135,7 @@ PLAIN = Turn(text="Let me look.", calls=(gemini.READS,), results=("alpha",))
 SIGNED = Turn(calls=(gemini.READS, gemini.LISTS), results=("alpha", ""), carried=gemini.PARTS)
 
 
-@pytest.mark.parametrize("with_budget", [False, True], ids=["level", "budget"])
+@pytest.mark.parametrize("refused", [(), ("level",)], ids=["level", "budget"])
 @pytest.mark.parametrize(
     "request_",
     [
@@ -147,7 +147,7 @@ SIGNED = Turn(calls=(gemini.READS, gemini.LISTS), results=("alpha", ""), carried
     ],
     ids=["system", "thinking", "images", "conversation", "messages"],
 )
-def test_bodies_of_gemini(request_: Request, with_budget: bool) -> None:
+def test_bodies_of_gemini(request_: Request, refused: tuple[str, ...]) -> None:
     """Every field that is sent is one of the API's; the client's types allow no others."""
     types = pytest.importorskip("google.genai.types")
     kinds = {
@@ -156,7 +156,7 @@ def test_bodies_of_gemini(request_: Request, with_budget: bool) -> None:
         "systemInstruction": types.Content,
         "tools": list[types.Tool],
     }
-    body = gemini_body(request_, with_budget=with_budget)
+    body = gemini_body(request_, refused)
 
     for name, value in body.items():
         adapter = pydantic.TypeAdapter(kinds[name])
