@@ -110,10 +110,7 @@ def checked(spec: dict[str, Any], reply: Reply) -> tuple[bool | None, str | None
         pytest.param({"answer": {"type": "contains", "value": "Done"}}, None, id="answer"),
         pytest.param({"answer": {"type": "exact", "value": "No."}}, 'answer: "Done." is not "No."', id="another-answer"),
         pytest.param({"answer": {"type": "noop"}, "files": {"notes.md": {"contains": ["tea"]}}}, None, id="an-answer-that-is-not-judged"),
-        pytest.param(
-            {"files": {"notes.md": {"contains": "coffee"}}, "sent": [], "answer": {"type": "exact", "value": "No."}},
-            'notes.md does not contain "coffee"; 1 messages were sent, none was due; answer: "Done." is not "No."', id="all-that-is-wrong",
-        ),
+        pytest.param({"files": {"notes.md": {"contains": "coffee"}}, "sent": [], "answer": {"type": "exact", "value": "No."}}, 'notes.md does not contain "coffee"; 1 messages were sent, none was due; answer: "Done." is not "No."', id="all-that-is-wrong"),
     ],
 )  # fmt: skip
 def test_what_must_be_there(spec: dict[str, Any], violation: str | None) -> None:

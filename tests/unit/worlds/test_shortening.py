@@ -36,7 +36,7 @@ PAGE = "".join(f"Line {n} of a long page.\n" for n in range(2000))
         pytest.param(200_000, 200_000, 64_000, 80_000, id="200k"),
         pytest.param(1_000_000, 1_000_000, 64_000, 131_072, id="1M"),
     ],
-)
+)  # fmt: skip
 def test_limits_grow_with_the_context(
     context_tokens: int, context_weight: int, result_weight: int, read_bytes: int
 ) -> None:
@@ -60,7 +60,7 @@ def test_limits_grow_with_the_context(
         pytest.param("😀", 2, 4, id="two-units"),
         pytest.param("\U0001d360", 12, 12, id="counting-rod"),
     ],
-)
+)  # fmt: skip
 def test_wide_characters_weigh_more(text: str, light: int, heavy: int) -> None:
     """A unit weighs 1, or 2 where the release has a floor; a wide character has a weight of its own."""
     assert (weight(text), weight(text, 2)) == (light, heavy)
@@ -136,29 +136,17 @@ def test_a_long_output_keeps_the_outcome(calls_in: Any, last: str, end: str) -> 
 def test_of_a_huge_output_the_end_is_kept(calls_in: Any) -> None:
     """OpenClaw keeps 200,000 units of it, and says so; the number in the mark counts from there."""
     output = "".join(f"row {n}\n" for n in range(30_000)) + "Total: 30000"
-    call = calls_in(World(commands=(Command(pattern="make", output=output),)))
+    commands = (Command(pattern="make", output=output), Command(pattern="all", output="x" * 200_000))
+    call = calls_in(World(files={"long": "x\n" * 250_000}, commands=commands))
 
     shown = call.sh("make")
+    assert not call.sh("all").startswith("[earlier output")
+    assert call.sh("cat long | wc -l").split()[0] == "250000", "a pipe has no limit"
 
     note, _, kept = shown.partition("]\n\n")
     assert note.startswith("[earlier output was discarded at the retention cap")
     assert output[-200_000:].startswith(kept[:1000])
     assert re.search(r"Total: 30000\[\.\.\. \d+ more [^\[]+\]\[\.\.\. \d+ more [^\[]+\]$", kept)
-
-
-@pytest.mark.parametrize("length", [200_000, 200_001])
-def test_only_a_longer_output_loses_its_beginning(calls_in: Any, length: int) -> None:
-    """An output of exactly so many units is whole before it is cut."""
-    call = calls_in(World(commands=(Command(pattern="make", output="x" * length),)))
-
-    assert call.sh("make").startswith("[earlier output") == (length > 200_000)
-
-
-def test_a_long_output_reaches_the_next_program_whole(calls_in: Any) -> None:
-    """The limit is of what a model receives, not of a pipe."""
-    call = calls_in(World(files={"long": "x\n" * 250_000}))
-
-    assert call.sh("cat long | wc -l").split()[0] == "250000"
 
 
 # --- files ---------------------------------------------------------------------------------------
@@ -185,11 +173,12 @@ def test_the_parts_of_a_file_are_the_file(calls_in: Any, text: str, context_toke
     assert read == text
 
 
-def test_the_mark_has_the_size_for_the_context(calls_in: Any) -> None:
+@pytest.mark.parametrize(("tokens", "size"), [(SMALL, "32KB"), (128_000, "50KB"), (131_072, "51.2KB")])
+def test_the_mark_has_the_size_for_the_context(calls_in: Any, tokens: int, size: str) -> None:
     """It is in KB, with a tenth if there is one."""
-    for context_tokens, size in ((SMALL, "32KB"), (128_000, "50KB"), (131_072, "51.2KB")):
-        call = calls_in(World(files={"long": PAGE}), context_tokens=context_tokens)
-        assert f"capped at {size} for this call" in call("read", path="long")
+    call = calls_in(World(files={"long": PAGE}), context_tokens=tokens)
+
+    assert f"capped at {size} for this call" in call("read", path="long")
 
 
 # --- pages ---------------------------------------------------------------------------------------
@@ -215,7 +204,7 @@ def test_a_long_page_is_shown_in_part_and_kept_in_a_file(calls_in: Any, most: in
 
 
 def test_a_spilled_page_is_read_on(calls_in: Any) -> None:
-    """The file tool reads it in parts; it is wrapped, too."""
+    """The file tool reads it in parts; it is wrapped, too, and no change of the world."""
     call = calls_in(World(pages={ADDRESS: PAGE}))
     path = _fetched(call)["spill"]["path"]
 
@@ -223,34 +212,19 @@ def test_a_spilled_page_is_read_on(calls_in: Any) -> None:
     assert call("read", path=path, offset=1990, limit=1).startswith("Line 1974 of a long page.\n")
     assert call.error("read", path=f"{path}.old").startswith("Path escapes sandbox root")
     assert call.error("write", path=path, content="").startswith("Path escapes sandbox root")
-
-
-def test_a_spilled_page_is_no_change_of_the_world(calls_in: Any) -> None:
-    """The model has not written it, so it is in no state."""
-    call = calls_in(World(pages={ADDRESS: PAGE}))
-
-    path = _fetched(call)["spill"]["path"]
     call.sh(f"head -c 30 {path} > note.txt")
-
-    assert call.playing.state.changed == ("note.txt",)
-    assert set(call.files) == {"note.txt"}
+    assert call.playing.state.changed == tuple(call.files) == ("note.txt",)
 
 
 def test_a_page_that_is_fetched_again_is_cached(calls_in: Any) -> None:
-    """The second result says so, and names the same file."""
-    call = calls_in(World(pages={ADDRESS: PAGE}), context_tokens=200_000)
+    """The second result says so, and names the same file; a short page has none."""
+    call = calls_in(World(pages={ADDRESS: PAGE, f"{ADDRESS}/2": "Short."}), context_tokens=200_000)
     first, second, other = _fetched(call), _fetched(call), _fetched(call, maxChars=5000)
+    short = json.loads(call("web_fetch", url=f"{ADDRESS}/2"))
 
     assert second == {**first, "cached": True}
     assert "cached" not in other
-
-
-def test_a_short_page_has_no_file(calls_in: Any) -> None:
-    """It is whole, and nothing is said of a file."""
-    page = json.loads(calls_in(World(pages={ADDRESS: "Short."}))("web_fetch", url=ADDRESS))
-
-    assert (page["truncated"], "spill" in page) == (False, False)
-    assert "Full output" not in page["text"]
+    assert (short["truncated"], "spill" in short, "Full output" in short["text"]) == (False, False, False)
 
 
 def test_no_page_ends_its_wrapping_where_it_is_cut(calls_in: Any) -> None:

@@ -1,13 +1,15 @@
-"""The file tools of a world answer as OpenClaw's do."""
+"""The file tools of a world and apply_patch answer as OpenClaw's do."""
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
 
 from pytest_openclaw.values.worlds import World
 
+APP = "def greet():\n    return 'hi'\n\n\ndef leave():\n    return 'bye'\n"
 NO_EDITS = "Missing required parameter: edits (received: path, edits=<array>). Supply correct parameters before retrying."
 
 
@@ -23,54 +25,21 @@ def outside(path: str) -> str:
         pytest.param("read", {"path": "notes.md"}, "milk\neggs\nbread\n", id="whole"),
         pytest.param("read", {"path": "./src/../notes.md"}, "milk\neggs\nbread\n", id="roundabout"),
         pytest.param("read", {"path": "/workspace/notes.md"}, "milk\neggs\nbread\n", id="absolute-inside"),
-        pytest.param(
-            "read",
-            {"path": "notes.md", "offset": 2, "limit": 1},
-            "eggs\n\n[1 more line in file. Use offset=3 to continue.]",
-            id="a-part",
-        ),
+        pytest.param("read", {"path": "notes.md", "offset": 2, "limit": 1}, "eggs\n\n[1 more line in file. Use offset=3 to continue.]", id="a-part"),
         pytest.param("read", {"path": "empty.txt"}, "File is empty (0 bytes).", id="empty"),
-        pytest.param(
-            "read",
-            {"path": "nope", "optional": True},
-            "Optional file not found: /workspace/nope.",
-            id="optional",
-        ),
-        pytest.param(
-            "ls",
-            {},
-            '".hidden"\n"empty.txt"\n"memory/"\n"notes.md"\n"src/"',
-            id="ls-does-not-show-what-is-outside",
-        ),
+        pytest.param("read", {"path": "nope", "optional": True}, "Optional file not found: /workspace/nope.", id="optional"),
+        pytest.param("ls", {}, '".hidden"\n"empty.txt"\n"memory/"\n"notes.md"\n"src/"', id="ls-does-not-show-what-is-outside"),
+        pytest.param("read", {"path": "@notes.md"}, "milk\neggs\nbread\n", id="at-sign-left-out"),
+        pytest.param("write", {"path": "notes.md", "content": "milk\neggs\nbread\n"}, "No changes made to /workspace/notes.md. The file already has identical content.", id="the-same-text"),
         pytest.param("ls", {"path": "src"}, '"app.py"\n"lib/"', id="ls-folder"),
-        pytest.param(
-            "ls",
-            {"limit": 2},
-            '".hidden"\n"empty.txt"\n\n[More entries. Continue with the same path and after="empty.txt".]',
-            id="ls-limit",
-        ),
+        pytest.param("ls", {"limit": 2}, '".hidden"\n"empty.txt"\n\n[More entries. Continue with the same path and after="empty.txt".]', id="ls-limit"),
         pytest.param("ls", {"after": "memory/"}, '"notes.md"\n"src/"', id="ls-after"),
-        pytest.param(
-            "write",
-            {"path": "a/ü.txt", "content": "ü"},
-            "Successfully wrote 2 bytes to /workspace/a/ü.txt",
-            id="write",
-        ),
-        pytest.param(
-            "read",
-            {"path": "notes.md", "offset": 9},
-            "Offset 9 is beyond end of file (3 lines total). Retry with offset <= 3.",
-            id="offset",
-        ),
+        pytest.param("write", {"path": "a/ü.txt", "content": "ü"}, "Successfully wrote 2 bytes to /workspace/a/ü.txt", id="write"),
+        pytest.param("read", {"path": "notes.md", "offset": 9}, "Offset 9 is beyond end of file (3 lines total). Retry with offset <= 3.", id="offset"),
         pytest.param("read", {"path": "notes.md", "offset": 2}, "eggs\nbread\n", id="to-the-end"),
-        pytest.param(
-            "edit",
-            {"path": "notes.md", "edits": [{"oldText": "milk", "newText": "milk"}]},
-            "No changes made to /workspace/notes.md. The replacement text is identical to the original.",
-            id="no-change",
-        ),
+        pytest.param("edit", {"path": "notes.md", "edits": [{"oldText": "milk", "newText": "milk"}]}, "No changes made to /workspace/notes.md. The replacement text is identical to the original.", id="no-change"),
     ],
-)
+)  # fmt: skip
 def test_the_answers(call: Any, tool: str, arguments: dict[str, Any], answer: str) -> None:
     """A tool that succeeds says so in plain words."""
     assert call(tool, **arguments) == answer
@@ -86,13 +55,13 @@ def test_the_answers(call: Any, tool: str, arguments: dict[str, Any], answer: st
         pytest.param("read", {"path": "/workspace2/x"}, outside("/workspace2/x"), id="a-longer-name"),
         pytest.param("write", {"path": "../x", "content": ""}, outside("../x"), id="write-outside"),
         pytest.param("ls", {"path": "/"}, outside("/"), id="ls-outside"),
-        pytest.param(
-            "edit", {"path": "../x", "edits": [{"oldText": "a", "newText": "b"}]}, outside("../x"), id="edit-outside"
-        ),
+        pytest.param("edit", {"path": "../x", "edits": [{"oldText": "a", "newText": "b"}]}, outside("../x"), id="edit-outside"),
         pytest.param("read", {"path": "src"}, "Read requires a file path, but /workspace/src is a directory. List the directory, then read a specific file.", id="a-folder"),
         pytest.param("read", {"path": "a\0b"}, "Invalid path: it holds a null byte", id="null-byte"),
         pytest.param("read", {"path": "a/" * 40}, "ENAMETOOLONG: name too long", id="too-deep"),
         pytest.param("read", {"path": "a" * 5000}, "ENAMETOOLONG: name too long", id="too-long"),
+        pytest.param("read", {"path": "@@notes.md"}, "File not found: /workspace/@notes.md. Did you mean: notes.md?", id="one-at-sign"),
+        pytest.param("read", {"path": " notes.md "}, "File not found: /workspace/ notes.md . Did you mean: notes.md?", id="blanks-of-a-name"),
         pytest.param("write", {"path": "src", "content": "x"}, "not a file", id="over-a-folder"),
         pytest.param("write", {"path": "notes.md/x", "content": "x"}, "Path component is not a directory: /workspace/notes.md", id="under-a-file"),
         pytest.param("ls", {"path": "notes.md"}, "directory not found", id="ls-file"),
@@ -100,14 +69,8 @@ def test_the_answers(call: Any, tool: str, arguments: dict[str, Any], answer: st
         pytest.param("edit", {"path": "nope", "edits": [{"oldText": "a", "newText": "b"}]}, "Could not edit file: /workspace/nope. Error code: ENOENT.", id="edit-nothing"),
         pytest.param("edit", {"path": "notes.md", "edits": []}, NO_EDITS, id="no-edits"),
         pytest.param("edit", {"path": "notes.md", "edits": [{"oldText": "", "newText": "b"}]}, NO_EDITS, id="empty-old-text"),
-        pytest.param(
-            "edit", {"path": "notes.md", "edits": [{"oldText": "e", "newText": "b"}]},
-            "Found 2 occurrences of the text in /workspace/notes.md. The text must be unique. Please provide more context to make it unique.", id="twice",
-        ),
-        pytest.param(
-            "edit", {"path": "notes.md", "edits": [{"oldText": "milk\neggs", "newText": "a"}, {"oldText": "eggs\n", "newText": "b"}]},
-            "edits[0] and edits[1] overlap in /workspace/notes.md. Merge them into one edit or target disjoint regions.", id="overlap",
-        ),
+        pytest.param("edit", {"path": "notes.md", "edits": [{"oldText": "e", "newText": "b"}]}, "Found 2 occurrences of the text in /workspace/notes.md. The text must be unique. Please provide more context to make it unique.", id="twice"),
+        pytest.param("edit", {"path": "notes.md", "edits": [{"oldText": "milk\neggs", "newText": "a"}, {"oldText": "eggs\n", "newText": "b"}]}, "edits[0] and edits[1] overlap in /workspace/notes.md. Merge them into one edit or target disjoint regions.", id="overlap"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_done(call: Any, tool: str, arguments: dict[str, Any], error: str) -> None:
@@ -155,9 +118,7 @@ def test_what_changed_is_known(call: Any) -> None:
 @pytest.mark.parametrize(
     ("start", "old", "new", "end"),
     [
-        pytest.param(
-            "it\u2019s \u201cso\u201d \u2013 yes\n", 'it\'s "so" - yes', "no", "no\n", id="quotes-and-dashes"
-        ),
+        pytest.param("it\u2019s \u201cso\u201d \u2013 yes\n", 'it\'s "so" - yes', "no", "no\n", id="quotes-and-dashes"),
         pytest.param("a b  \nc\nrest\n", "a b\nc", "abc", "abc\nrest\n", id="blanks-behind-a-line"),
         pytest.param("a\u00a0b\n", "a b", "c", "c\n", id="another-blank"),
         pytest.param("x one  \ny\n", "one", "two", "x two  \ny\n", id="the-rest-stays"),
@@ -165,7 +126,7 @@ def test_what_changed_is_known(call: Any) -> None:
         pytest.param("a\r\nb\nc\n", "b", "B", "a\r\nB\nc\n", id="mixed-line-ends"),
         pytest.param("e\u0301t\u00e9\n", "\u00e9t\u00e9", "x", "x\n", id="combined-marks"),
     ],
-)
+)  # fmt: skip
 def test_an_edit_is_found_with_some_tolerance(
     calls_in: Any, start: str, old: str, new: str, end: str
 ) -> None:
@@ -185,27 +146,13 @@ def test_an_edit_is_found_with_some_tolerance(
         pytest.param("\u00bd\n", "1", "The fuzzy match in /workspace/f crosses", id="within-a-character"),
         pytest.param("if z:\n    x = 1\n", "if z:\nx = 1", "Could not find", id="blanks-before-a-line"),
     ],
-)
+)  # fmt: skip
 def test_tolerance_has_an_end(calls_in: Any, start: str, old: str, error: str) -> None:
     """A text that occurs twice, nowhere, or within a character is not replaced."""
     call = calls_in(World(files={"f": start}))
 
     assert call.error("edit", path="f", edits=[{"oldText": old, "newText": "x"}]).startswith(error)
     assert call.files["f"] == start
-
-
-@pytest.mark.parametrize(
-    ("path", "found"),
-    [
-        pytest.param("@notes.md", True, id="at-sign"),
-        pytest.param("@@notes.md", False, id="two-of-them"),
-        pytest.param(" notes.md ", False, id="blanks-are-part-of-a-name"),
-        pytest.param("src/../notes.md", True, id="up-and-down"),
-    ],
-)
-def test_how_a_path_is_taken(call: Any, path: str, found: bool) -> None:
-    """One `@` before a path is left out, and nothing else is."""
-    assert ("milk" in call("read", path=path)) is found
 
 
 def test_lines_are_read_with_plain_ends(calls_in: Any) -> None:
@@ -216,8 +163,126 @@ def test_lines_are_read_with_plain_ends(calls_in: Any) -> None:
     assert call.files["f"] == "a\r\nb\r\n"
 
 
-def test_the_same_text_is_not_written_again(call: Any) -> None:
-    """The model gets the answer that nothing has changed."""
-    answer = call("write", path="notes.md", content="milk\neggs\nbread\n")
+# --- apply_patch ---------------------------------------------------------------------------------
 
-    assert answer == "No changes made to /workspace/notes.md. The file already has identical content."
+
+def patch(*lines: str) -> str:
+    """A patch of these lines."""
+    return "\n".join(["*** Begin Patch", *lines, "*** End Patch"])
+
+
+def update(*lines: str) -> str:
+    """A patch of the program."""
+    return patch("*** Update File: src/app.py", *lines)
+
+
+def no_header(line: int, text: str) -> str:
+    """The answer about a line that begins no section."""
+    marks = "'*** Add File: {path}', '*** Delete File: {path}', '*** Update File: {path}'"
+    return (
+        f"Invalid patch hunk at line {line}: '{text}' is not a valid hunk header. Valid hunk headers: {marks}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "updated", "files"),
+    [
+        pytest.param(patch("*** Add File: a/b.txt", "+one", "+", "+two"), "A a/b.txt", {"a/b.txt": "one\n\ntwo\n"}, id="add"),
+        pytest.param(patch("*** Delete File: notes.md"), "D notes.md", {"notes.md": None}, id="delete"),
+        pytest.param(update("@@", "-    return 'hi'", "+    return 'hello'"), "M src/app.py", {"src/app.py": APP.replace("'hi'", "'hello'")}, id="update"),
+        pytest.param(update(" def leave():", "-    return 'bye'", "+    return 'later'"), "M src/app.py", {"src/app.py": APP.replace("'bye'", "'later'")}, id="no-at-mark"),
+        pytest.param(update("@@ def leave():", "-    return 'bye'", "+    pass"), "M src/app.py", {"src/app.py": APP.replace("return 'bye'", "pass")}, id="context"),
+        pytest.param(update("@@", " def greet():", "-    return 'hi'", "+    pass", "@@", " def leave():", "-    return 'bye'", "+    pass"), "M src/app.py", {"src/app.py": APP.replace("return 'hi'", "pass").replace("return 'bye'", "pass")}, id="two-pieces"),
+        pytest.param(update("@@ def greet():", "+    # polite"), "M src/app.py", {"src/app.py": APP.replace("greet():\n", "greet():\n    # polite\n")}, id="new-lines-behind-a-line"),
+        pytest.param(update("@@", "+# end"), "M src/app.py", {"src/app.py": f"{APP}# end\n"}, id="new-lines-alone-go-to-the-end"),
+        pytest.param(update("@@", "-    return 'bye'", "+    pass", "*** End of File"), "M src/app.py", {"src/app.py": APP.replace("return 'bye'", "pass")}, id="end-of-file"),
+        pytest.param(update("@@", "-  return 'hi'   ", "+    pass"), "M src/app.py", {"src/app.py": APP.replace("return 'hi'", "pass")}, id="other-blanks"),
+        pytest.param(update("@@", "-    return 'bye'", "+    pass", ""), "M src/app.py", {"src/app.py": APP.replace("return 'bye'", "pass")}, id="a-blank-line-too-many"),
+        pytest.param(update("*** Move to: src/main.py", "@@", "-    return 'hi'", "+    pass"), "M src/main.py", {"src/app.py": None, "src/main.py": APP.replace("return 'hi'", "pass")}, id="move"),
+        pytest.param(update("@@", "-    return \u2018hi\u2019", "+    pass"), "M src/app.py", {"src/app.py": APP.replace("return 'hi'", "pass")}, id="other-quotes"),
+        pytest.param(patch("*** Add File: x", "+x", "*** Delete File: x", "*** Add File: x", "+y"), "A x\nD x", {"x": "y\n"}, id="twice"),
+        pytest.param("<<'EOF'\n" + patch("*** Add File: x", "+x") + "\nEOF", "A x", {"x": "x\n"}, id="as-in-a-shell"),
+        pytest.param(patch("*** Add File: x", "+x").replace("\n", "\r\n"), "A x", {"x": "x\n"}, id="crlf"),
+        pytest.param(patch("*** Add File: x", "+\u2028\x0c", "*** Update File: notes.md", "@@", " milk", "+tea"), "A x\nM notes.md", {"x": "\u2028\x0c\n", "notes.md": "milk\ntea\neggs\nbread\n"}, id="odd-line-ends-are-none"),
+    ],
+)  # fmt: skip
+def test_a_patch(call: Any, text: str, updated: str, files: dict[str, str | None]) -> None:
+    """A patch changes the files that it names and nothing else, and lists them."""
+    before = call.files
+
+    assert call("apply_patch", input=text) == f"Success. Updated the following files:\n{updated}"
+
+    after = {**before, **files}
+    assert call.files == {path: text for path, text in after.items() if text is not None}
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        pytest.param("--- a\n+++ b", "The first line of the patch must be '*** Begin Patch'", id="another-format"),
+        pytest.param("", "Provide a patch input.", id="empty"),
+        pytest.param("*** Begin Patch\n*** Add File: x\n+x", "The last line of the patch must be '*** End Patch'", id="no-end"),
+        pytest.param(patch(), "No files were modified.", id="nothing"),
+        pytest.param(patch("hello"), no_header(2, "hello"), id="no-section"),
+        pytest.param(patch("*** Update File: notes.md"), "Invalid patch hunk at line 2: Update file hunk for path 'notes.md' is empty", id="no-pieces"),
+        pytest.param(patch("*** Delete File: notes.md", "-x"), no_header(3, "-x"), id="delete-with-lines"),
+        pytest.param(patch("*** Delete File: nope"), "file not found", id="delete-nothing"),
+        pytest.param(patch("*** Update File: nope", "@@", "+x"), "Failed to read file to update /workspace/nope: Failed boundary read for /workspace/nope (path not found)", id="update-nothing"),
+        pytest.param(update("@@", "-    return 'hey'", "+x"), "Failed to find expected lines in /workspace/src/app.py:\n    return 'hey'", id="other-lines"),
+        pytest.param(update("@@ class A:", "-x", "+y"), "Failed to find context 'class A:' in /workspace/src/app.py", id="other-context"),
+        pytest.param(patch("*** Add File: notes.md", "+x"), 'Cannot create notes.md: the file already exists. Use "*** Update File: notes.md" to change it, or delete it earlier in the same patch.', id="add-what-is-there"),
+        pytest.param(update("*** Move to: notes.md", "@@", "+x"), "Cannot create notes.md: the file already exists. Delete it earlier in the same patch to replace it.", id="move-over-a-file"),
+        pytest.param(patch("*** Delete File: src"), "directory is not empty", id="delete-a-folder"),
+        pytest.param(patch("*** Update File: src", "@@", "+x"), "Failed to read file to update /workspace/src: Failed boundary read for /workspace/src (unsafe path)", id="update-a-folder"),
+        pytest.param(update("@@", "-", "+x"), "Found 2 occurrences of these lines in /workspace/src/app.py. The lines must be unique; include more surrounding lines in the hunk:\n", id="lines-that-are-there-twice"),
+        pytest.param(update("@@ ", " def greet():", "-    return 'hi'", "*** End of File"), "Failed to find expected lines in /workspace/src/app.py:\ndef greet():\n    return 'hi'", id="not-at-the-end"),
+        pytest.param(patch("*** Add File: ../x", "+x"), "Path escapes sandbox root (/workspace): ../x", id="outside"),
+        pytest.param(update("*** Move to: /tmp/x", "@@", "+x"), "Path escapes sandbox root (/workspace): /tmp/x", id="move-outside"),
+        pytest.param(update("@@", "return"), "Invalid patch hunk at line 4: Unexpected line found in update hunk: 'return'. Every line should start with" " ' ' (context line), '+' (added line), or '-' (removed line)", id="no-mark"),
+        pytest.param(patch(*["*** Delete File: x"] * 101), "Invalid patch: more than 100 hunks", id="too-many"),
+    ],
+)  # fmt: skip
+def test_what_is_no_patch(call: Any, text: str, error: str) -> None:
+    """The problem is reported, and the file of that section is unchanged."""
+    assert call.error("apply_patch", input=text) == error
+    assert call.playing.state.changed == ()
+
+
+def test_a_hostile_patch_ends(calls_in: Any) -> None:
+    """Endlessly repeated lines cost time in proportion to the file, not to its square."""
+    lines = 30_000
+    call = calls_in(World(files={"a": "x\n" * lines}))
+    wanted = ["-x"] * (lines // 2) + ["-y"]
+    began = time.perf_counter()
+
+    error = call.error("apply_patch", input=patch("*** Update File: a", *["@@", *wanted] * 2))
+
+    assert error.startswith("Failed to find expected lines in /workspace/a:")
+    assert time.perf_counter() - began < 20
+
+
+@pytest.mark.parametrize(
+    ("start", "lines", "end"),
+    [
+        pytest.param("a\r\nb\r\nc", ["-b", "+B", "+2"], "a\r\nB\r\n2\r\nc", id="carriage-returns"),
+        pytest.param("a", ["-a", "+A"], "A", id="no-line-end"),
+        pytest.param("a\nb", ["-b", "+B", "+C"], "a\nB\nC", id="no-line-end-at-the-last-line"),
+        pytest.param("a\nb", ["+c"], "a\nb\nc", id="behind-a-last-line-without-one"),
+        pytest.param("a\nb\n", ["-b"], "a\n", id="the-last-line-gone"),
+        pytest.param("", ["+a"], "a\n", id="an-empty-file"),
+    ],
+)  # fmt: skip
+def test_lines_end_as_they_did(calls_in: Any, start: str, lines: list[str], end: str) -> None:
+    """A patch keeps the line ends of a file, and gives new lines the same."""
+    call = calls_in(World(files={"f": start}))
+
+    call("apply_patch", input=patch("*** Update File: f", "@@", *lines))
+
+    assert call.files["f"] == end
+
+
+def test_a_patch_that_changes_nothing_says_so(call: Any) -> None:
+    """No file is named as changed."""
+    answer = call("apply_patch", input=patch("*** Update File: notes.md", "@@", "-milk", "+milk"))
+
+    assert answer == "No changes made to notes.md."

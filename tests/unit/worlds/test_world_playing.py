@@ -61,25 +61,18 @@ def test_memory_is_searched_and_read(call: Any) -> None:
     (found,) = json.loads(call("memory_search", query="When is Anna's birthday?"))["results"]
 
     assert (found["path"], found["startLine"], found["endLine"]) == ("memory/2026-11-20.md", 1, 1)
-    assert found["snippet"] == "Anna's birthday is 3 May."
-    assert json.loads(call("memory_get", path=found["path"], **{"from": 3, "lines": 1}))["text"] == (
-        "The deployment is on Friday."
-    )
+    assert (found["snippet"], found["citation"]) == ("Anna's birthday is 3 May.", f"{found['path']}#L1-L1")
+    rest = json.loads(call("memory_get", path=found["path"], **{"from": 3, "lines": 1}))
+    assert rest["text"] == "The deployment is on Friday."
     assert call("read", path=found["path"]).startswith("Anna's birthday")
-    assert json.loads(call("memory_search", query="quantum chess"))["results"] == []
-    assert json.loads(call("memory_get", path="memory/no.md")) == {
-        "status": "not_found", "text": "", "path": "memory/no.md",
-    }  # fmt: skip
+    missing = {"status": "not_found", "text": "", "path": "memory/no.md"}
+    assert json.loads(call("memory_get", path="memory/no.md")) == missing
     assert json.loads(call("memory_get", path="notes.md"))["code"] == "MEMORY_PATH_NOT_ALLOWED"
 
-
-def test_a_note_that_is_written_is_found(call: Any) -> None:
-    """A model can look up its own notes; word beginnings are enough."""
-    call("write", path="memory/today.md", content="The parking permit expires in June.")
-
-    (found,) = json.loads(call("memory_search", query="permits parking"))["results"]
-    assert found["path"] == "memory/today.md"
-    assert json.loads(call("memory_search", query="deploy", maxResults=1))["results"][0]["startLine"] == 3
+    call("write", path="memory/today.md", content="\n\n  The parking permit\nexpires in June.\n \nx")
+    for query, lines in (("permits parking", (3, 4)), ("deploy", (3, 3)), ("quantum chess", None)):
+        found = json.loads(call("memory_search", query=query))["results"]
+        assert [(one["startLine"], one["endLine"]) for one in found] == ([lines] if lines else [])
 
 
 def _content_of(wrapped: str, source: str) -> str:
@@ -130,11 +123,9 @@ def test_pages_are_all_there_is_of_the_web(call: Any) -> None:
 
 
 def test_messages_are_kept(call: Any) -> None:
-    """What is sent is in the state with its tool; a dry run and an empty message are not."""
+    """What is sent is in the state with its tool, also if the suite has its result; an incomplete call is not."""
     assert json.loads(call("message", action="send", target="anna", message="hi"))["ok"] is True
     assert call("sessions_send", sessionKey="s", message="you?") == "they say yes"
-    assert json.loads(call("message", action="send", target="anna", message="test", dryRun=True))["dryRun"]
-    assert call.error("message", action="send", target="anna") == "message required"
     assert "Either sessionKey or label" in call("sessions_send", message="whom?")
 
     assert call.playing.state.sent == (
@@ -143,16 +134,24 @@ def test_messages_are_kept(call: Any) -> None:
     )
 
 
-def test_other_tools_answer_what_the_suite_says(call: Any) -> None:
-    """The first answer whose schema the arguments fit; without one a tool is not available."""
-    assert call("weather", city="Oslo") == "rain"
-    assert call.error("weather") == "weather is not available here"
-    assert call.error("sessions_spawn", task="x") == "sessions_spawn is not available here"
-    assert json.loads(call("sessions_list")) == {"count": 0, "sessions": [], "hasMore": False}
-    assert call("session_status").startswith("Session main")
-    assert call("process", action="list") == "No running or recent sessions."
-    assert call("process", action="poll", sessionId="x") == "No session found for x"
-    assert call("process", action="kill") == "sessionId is required for this action."
+@pytest.mark.parametrize(
+    ("tool", "arguments", "answer"),
+    [
+        pytest.param("weather", {"city": "Oslo"}, "rain", id="of-the-suite"),
+        pytest.param("session_status", {}, "Session main: ready. Workspace /workspace. Nothing else is running.", id="status"),
+        pytest.param("process", {"action": "list"}, "No running or recent sessions.", id="processes"),
+        pytest.param("process", {"action": "poll", "sessionId": "x"}, "No session found for x", id="no-process"),
+        pytest.param("process", {"action": "kill"}, "sessionId is required for this action.", id="no-process-named"),
+        pytest.param("weather", {}, {"status": "error", "tool": "weather", "error": "weather is not available here"}, id="other-arguments"),
+        pytest.param("sessions_spawn", {"task": "x"}, {"status": "error", "tool": "sessions_spawn", "error": "sessions_spawn is not available here"}, id="no-answer"),
+        pytest.param("sessions_list", {}, {"count": 0, "sessions": [], "hasMore": False}, id="sessions"),
+    ],
+)  # fmt: skip
+def test_other_tools(call: Any, tool: str, arguments: dict[str, Any], answer: Any) -> None:
+    """They answer what the suite says, a constant, or that they are not available."""
+    result = call(tool, **arguments)
+
+    assert (result if isinstance(answer, str) else json.loads(result)) == answer
 
 
 def test_an_answer_of_the_suite_takes_precedence(calls_in: Any) -> None:
@@ -259,19 +258,9 @@ def test_hostile_calls_end(calls_in: Any, tool: str, arguments: dict[str, Any]) 
 
 _PATHS = st.sampled_from(["notes.md", "a", "a/b", "../x", "src", "src/app.py", "", "memory/n.md"])
 _TEXTS = st.sampled_from(["milk", "", "e", "x\ny\n", "\ud800", "\0"])
-_COMMANDS = st.sampled_from(
-    [
-        "build",
-        "rm -rf src",
-        "echo hi > a",
-        "cat notes.md",
-        "mv a notes.md",
-        "cp notes.md a/b",
-        "make x",
-        "$(",
-        "mkdir a",
-    ]
-)
+_COMMANDS = st.sampled_from([
+    "build", "rm -rf src", "echo hi > a", "cat notes.md", "mv a notes.md", "cp notes.md a/b", "make x", "$(", "mkdir a",
+])  # fmt: skip
 _CALLS = st.one_of(
     st.builds(lambda path, text: ("write", {"path": path, "content": text}), _PATHS, _TEXTS),
     st.builds(lambda path: ("read", {"path": path}), _PATHS),
