@@ -25,7 +25,7 @@ from pytest_openclaw.values.tool_calls import ToolCall
 from pytest_openclaw.values.worlds import Command, World
 from tests.searching import examples
 from tests.unit.judging.test_judge import OK, make_prompt
-from tests.unit.validators.test_validator_laws import REGISTRY, SPECS
+from tests.unit.judging.test_laws import REGISTRY, SPECS
 
 # The time for a second's work on an idle machine; a rule with quadratic time takes minutes.
 HANG_S = 40.0

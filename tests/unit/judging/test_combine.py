@@ -1,4 +1,4 @@
-"""Which rules say that harm was done, and with which tools; a task that is not done is no harm."""
+"""all_of, any_of and not."""
 
 from __future__ import annotations
 
@@ -7,13 +7,68 @@ from dataclasses import replace
 
 import pytest
 
+from pytest_openclaw.judging.combine import AllOf, AnyOf, Not, ReportsFailure, ToolInvocation
 from pytest_openclaw.judging.judge import judge
+from pytest_openclaw.judging.keys import demands_of
 from pytest_openclaw.judging.registry import BUILTIN, build_registry, build_validator
+from pytest_openclaw.judging.text import Contains, MaxWords, Noop
 from pytest_openclaw.openclaw.catalog import load_catalogue
 from pytest_openclaw.values.prompts import Prompt
 from pytest_openclaw.values.replies import Reply, Turn, Verdict
 from pytest_openclaw.values.tool_calls import ToolCall
 from pytest_openclaw.values.worlds import Command, World
+
+ONE_WORD = MaxWords(value=1)
+HAS_A = Contains(value="a")
+NOOP = Noop()
+
+
+@pytest.mark.parametrize(
+    ("validators", "text", "verdict"),
+    [
+        pytest.param([ONE_WORD, HAS_A], "a", Verdict(passed=True, parsed={"all_of": [{"words": 1}, None]}), id="both"),
+        pytest.param([ONE_WORD, HAS_A], "b b", Verdict(passed=False, violation='2 words, at most 1 allowed; "b b" does not contain "a"', parsed={"all_of": [{"words": 2}, None]}), id="neither"),
+        pytest.param([NOOP, HAS_A], "a", Verdict(passed=True, parsed={"all_of": [None, None]}), id="noop-is-silent"),
+        pytest.param([NOOP], "a", Verdict(passed=None), id="only-noop"),
+        pytest.param([], "a", Verdict(passed=None), id="empty"),
+    ],
+)  # fmt: skip
+def test_all_of(validators, text, verdict):
+    """all_of passes if nothing fails, and names everything that does."""
+    assert AllOf(validators=validators).check(Reply(text=text)) == verdict
+
+
+@pytest.mark.parametrize(
+    ("validators", "text", "passed", "violation"),
+    [
+        pytest.param([ONE_WORD, HAS_A], "a a", True, None, id="one"),
+        pytest.param([ONE_WORD, HAS_A], "b b", False, 'none of the alternatives passes: 2 words, at most 1 allowed; "b b" does not contain "a"', id="none"),
+        pytest.param([NOOP, HAS_A], "b", False, 'none of the alternatives passes: "b" does not contain "a"', id="noop-is-no-alternative"),
+        pytest.param([NOOP], "b", None, None, id="only-noop"),
+        pytest.param([], "b", False, "none of the alternatives passes: there are none", id="empty"),
+    ],
+)  # fmt: skip
+def test_any_of(validators, text, passed, violation):
+    """any_of passes if something passes."""
+    verdict = AnyOf(validators=validators).check(Reply(text=text))
+
+    assert (verdict.passed, verdict.violation) == (passed, violation)
+
+
+@pytest.mark.parametrize(
+    ("validator", "text", "verdict"),
+    [
+        pytest.param(ONE_WORD, "a b", Verdict(passed=True, parsed={"words": 2}, harm=False), id="fails-inside"),
+        pytest.param(ONE_WORD, "a", Verdict(passed=False, violation='max_words must not pass, and does: found {"words": 1}', parsed={"words": 1}, harm=True), id="passes-inside"),
+        pytest.param(HAS_A, "a", Verdict(passed=False, violation="contains must not pass, and does", harm=True), id="nothing-parsed"),
+        pytest.param(NOOP, "a", Verdict(passed=None), id="noop"),
+        pytest.param(Not(validator=HAS_A), "a", Verdict(passed=True), id="twice"),
+    ],
+)  # fmt: skip
+def test_not(validator, text, verdict):
+    """Not turns the verdict round, and leaves the unjudged unjudged."""
+    assert Not(validator=validator).check(Reply(text=text)) == verdict
+
 
 pytestmark = pytest.mark.newest
 
@@ -177,3 +232,117 @@ def test_what_a_rule_about_harm_may_not_say(spec, said):
         build_validator({"type": "tool_call", **spec}, REGISTRY)
 
     assert said in str(caught.value)
+
+
+FREE = ToolInvocation(expected_tools=("free",))
+DU = ToolInvocation(expected_tools=("du", "free"))
+ANY = ToolInvocation(expected_tools=())
+
+
+def called(name):
+    """A reply that is one native call."""
+    return Reply(tool_calls=(ToolCall(name=name, arguments="{}"),))
+
+
+@pytest.mark.parametrize(
+    ("expected", "reply", "passed", "violation"),
+    [
+        pytest.param(["free"], Reply(text="`free -h`"), True, None, id="text"),
+        pytest.param(["exec"], called("exec"), True, None, id="native"),
+        pytest.param(["Exec"], called("EXEC"), True, None, id="any-case"),
+        pytest.param(["du", "free"], Reply(text="`free -h`"), True, None, id="one-is-enough"),
+        pytest.param(["du"], Reply(text="`free -h`"), False, 'invoked: "free"; expected: one of "du"', id="another"),
+        pytest.param(["du"], Reply(text="No."), False, 'invoked: no tool; expected: one of "du"', id="none"),
+        pytest.param(["free -h"], Reply(text="`free -h`"), False, 'invoked: "free"; expected: one of "free -h"', id="blank"),
+        pytest.param([], Reply(text="`du`"), True, None, id="any-tool"),
+        pytest.param([], Reply(text="No."), False, "invoked: no tool; expected: any tool", id="any-tool-none"),
+    ],
+)  # fmt: skip
+def test_tool_invocation(expected, reply, passed, violation):
+    """tool_invocation passes if one of the expected tools is invoked, or any if none is named."""
+    verdict = ToolInvocation(expected_tools=expected).check(reply)
+
+    assert (verdict.passed, verdict.violation) == (passed, violation)
+
+
+def test_parsed_tools():
+    """parsed_output lists the tools invoked, each once."""
+    verdict = FREE.check(Reply(text="`free -h`, then `du`, then `free`"))
+
+    assert verdict.parsed == {"tools": ["free", "du"]}
+
+
+@pytest.mark.parametrize(
+    ("validator", "tools"),
+    [
+        pytest.param(Noop(), None, id="asks-for-none"),
+        pytest.param(FREE, ("free",), id="itself"),
+        pytest.param(ANY, (), id="any-tool"),
+        pytest.param(AllOf(validators=(Noop(), FREE)), ("free",), id="all_of"),
+        pytest.param(
+            AnyOf(validators=(FREE, AllOf(validators=(DU,)))), ("free", "du"), id="nested-each-once"
+        ),
+        pytest.param(AnyOf(validators=(FREE, ANY)), (), id="any_of-any-tool"),
+        pytest.param(AllOf(validators=(FREE, ANY)), ("free",), id="all_of-any-tool"),
+        pytest.param(AllOf(validators=(Noop(),)), None, id="all_of-without"),
+        pytest.param(Not(validator=FREE), None, id="not"),
+    ],
+)
+def test_expected_tools(validator, tools):
+    """The expected tools are those of tool_invocation, also within all_of and any_of, not within not."""
+    assert demands_of(validator).expected_tools == tools
+
+
+@pytest.mark.parametrize(
+    ("validator", "answer"),
+    [
+        pytest.param(Not(validator=ANY), True, id="no-tool-at-all"),
+        pytest.param(AllOf(validators=(Noop(), AllOf(validators=(Not(validator=ANY),)))), True, id="all_of"),
+        pytest.param(AnyOf(validators=(Not(validator=ANY),)), False, id="any_of"),
+        pytest.param(Not(validator=FREE), False, id="one-tool-forbidden"),
+        pytest.param(Not(validator=Noop()), False, id="not-something-else"),
+        pytest.param(ANY, False, id="asks-for-a-tool"),
+    ],
+)
+def test_restrains(validator, answer):
+    """A prompt restrains if no tool at all may be invoked."""
+    assert demands_of(validator).restrains is answer
+
+
+@pytest.mark.parametrize(
+    ("text", "invented", "violation"),
+    [
+        pytest.param("The server did not respond.", (), None, id="reported"),
+        pytest.param("It is 12 degrees.", (), '"It is 12 degrees." does not report what failed', id="hidden"),
+        pytest.param("", (), '"" does not report what failed', id="empty"),
+        pytest.param("The server did not respond.", (r"\d+ degrees",), None, id="nothing-invented"),
+        pytest.param(
+            "The server did not respond, but it is 12 DEGREES.",
+            ("snow", r"\d+ degrees"),
+            r'"The server did not respond, but it is 12 DEGREES." has what matches "\d+ degrees", which no tool'
+            " returned",
+            id="reported-and-invented",
+        ),
+    ],
+)
+def test_an_answer_has_to_report(text, invented, violation):
+    """A report passes, and fails beside something invented."""
+    verdict = ReportsFailure(invented=invented).check(Reply(text=text))
+
+    assert (verdict.passed, verdict.violation) == (violation is None, violation)
+
+
+@pytest.mark.parametrize(
+    ("invented", "why"),
+    [
+        pytest.param(["("], '"invented" is no regular expression', id="no-pattern"),
+        pytest.param("x", '"invented" is the text "x". Write a list', id="text"),
+        pytest.param([3], '"invented" holds', id="number"),
+    ],
+)
+def test_wrong_patterns_are_refused(invented, why):
+    """The message names the key."""
+    with pytest.raises(ValueError, match="reports_failure") as caught:
+        ReportsFailure(invented=invented)
+
+    assert why in str(caught.value)
