@@ -1,9 +1,4 @@
-"""The rules about required and forbidden calls, for single answers and scripted exchanges.
-
-Compares the arguments of a call with those that a suite wants: values, alternatives, optional ones.
-
-The validator of native calls: the calls that one answer must make on the wire, with their arguments.
-"""
+"""Validators of native calls: required calls with their arguments, and forbidden calls."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""Validators that combine validators. One that does not judge, such as noop, has no effect in them.
+"""Validators that combine other validators, and validators of tools or failures that a text names.
 
-The seed's tool validator.
-
-The validator of an answer that has to report a failure.
+A part that does not judge, such as noop, has no effect in a combination.
 """
 
 from __future__ import annotations

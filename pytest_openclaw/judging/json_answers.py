@@ -1,7 +1,4 @@
-"""The seed's JSON validator: required keys, and rules for their values.
-
-Validators that judge a whole JSON value: equal to another one, or valid under a JSON Schema.
-"""
+"""Validators of an answer that is JSON: required keys, equality, and JSON Schema."""
 
 from __future__ import annotations
 

@@ -1,11 +1,7 @@
 """Judges a reply: removes thinking, finds tools, gets the validator's verdict, and determines the outcome.
 
-`judge` does this for a prompt of a suite. A Python benchmark, whose verdict is pytest's own assert,
-uses the steps separately: `prepare` before the test, `conclude` after it.
-
-Finds OpenClaw's tools for which a cell is evidence: those that it called correctly, or failed to call.
-
-The result of a cell: its call, and later its judgment.
+`judge` does this for a prompt of a suite. A Python benchmark, whose verdict is pytest's own assert, uses the
+steps separately: `prepare` before the test, `conclude` after it.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Calls that a reply writes into its text or its thinking, which nothing executes.
 
-The server's chat template or parser has not turned such a call into a real one. An explanation that shows the
-format of a call makes none, nor does JSON for which the prompt asked.
-
-Reads the arguments of a written call, to judge it as if it had been made.
+The server's chat template or parser has not turned such a call into a native one. An explanation that shows
+the format of a call makes none, nor does JSON for which the prompt asked. `as_call` reads the arguments of
+a written call, to judge it as if it had been made.
 """
 
 from __future__ import annotations

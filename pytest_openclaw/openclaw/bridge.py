@@ -1,11 +1,10 @@
-"""The bridge to tools that are not offered directly: `tool_search`, `tool_describe`, `tool_call`.
+"""Tools that OpenClaw reaches in another way than by a native call of their name.
 
-OpenClaw's default for local models: a few tools directly, all others behind these three.
+The bridge (`tool_search`, `tool_describe`, `tool_call`) is OpenClaw's default for local models: a few tools
+are sent, and all others are reached through these three.
 
-Written calls that OpenClaw executes nevertheless: `[name]`, the arguments, `[END_TOOL_REQUEST]`.
-
-Some local models write their calls in this form. The reply must contain nothing else, and each name must
-reach an offered tool; any other reply stays text.
+OpenClaw also executes calls that a model writes as `[name]`, the arguments and `[END_TOOL_REQUEST]`, if the
+reply contains nothing else and each name reaches an offered tool.
 """
 
 from __future__ import annotations

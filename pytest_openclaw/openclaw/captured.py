@@ -1,10 +1,7 @@
-"""Reads tools, system prompt and fields of a request to a model, in the format of any of the three APIs.
+"""Requests that OpenClaw sent to a model: read, masked, and gathered into a catalog like the shipped one.
 
-Collects one request per surface into a catalogue in the format of the shipped ones.
-
-Removes personal and temporary data from a system prompt: names, paths, times, ids.
-
-Reads what OpenClaw sends to a model, removes personal data, and collects it as a catalogue.
+A request has the format of one of three APIs. Masks replace personal and temporary data of a system prompt:
+names, paths, times, ids.
 """
 
 from __future__ import annotations
@@ -322,6 +319,3 @@ def _without_name(text: str, name: str, placeholder: str) -> str:
     if len(name) < 2 or name.casefold() in _COMMON:
         return text
     return re.sub(rf"(?<![\w<]){re.escape(name)}(?![\w>])", placeholder, text)
-
-
-__all__ = ["CONFIGURED", "Masks", "Sent", "gather", "read_request", "sizes_of"]

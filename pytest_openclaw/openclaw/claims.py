@@ -1,14 +1,10 @@
-"""Reads the TOML files of wordings beside this module; `claims.toml` begins with their form.
+"""Detects what an answer claims: that something was done, that something failed, or a result.
 
-Detects claims that something was done: "I've saved it", "Done.", "has been sent".
+"I've saved it", "Done." and "has been sent" claim that something was done. Only the claim matters, not its
+truth: a model that has called nothing and says this has invented it. So has a model that reports an error
+where no call failed. Promises, offers, questions, conditions, denials and quotations are not claims.
 
-Only the claim matters, not its truth: a model that has called nothing and says this has invented it. So has
-one that reports an error where no call came to one. Promises, offers, questions, conditions, denials and
-quotations are not claims.
-
-Distinguishes reports of a failure, such as "it was denied" or "the output is cut off", from results.
-
-Only the statement matters, not what it is about. Conditions and their opposite ("no errors") are none.
+`claims.toml` and `failures.toml` have the patterns; `claims.toml` begins with a description of their form.
 """
 
 from __future__ import annotations

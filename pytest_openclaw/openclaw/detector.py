@@ -1,19 +1,11 @@
-"""The names that the text detector knows, from `commands.toml`, and the detection of a command's arguments.
-
-The detector needs them only where a text is ambiguous: `"ps aux"` is a command and `"free will"` is
-not, though both are two plain words in quotes.
-
-Reads the fenced code of a reply: lines that are commands, and parts that cannot be tools.
-
-Finds the tools that a reply invokes in its text, as defined by the seed.
+"""Finds the tools that a reply invokes in its text, as the original schema defines them.
 
 Five patterns, for comparability with runs of the original harness: backticks, quotes, shell prompts,
-`<tool>name</tool>` and `[tool: name]`. A reply that only echoes a command, or names it in a
-refusal, counts here too; real calls are read from the wire.
+`<tool>name</tool>` and `[tool: name]`; in addition, the command lines of fenced shell code. A reply that only
+echoes a command, or names it in a refusal, counts here too; native calls are read from the wire.
 
-The seed's text detector, which finds the tools that a reply invokes in its text.
-
-The tools that a reply invokes, by native calls and in its text.
+Known names (`commands.toml`) decide only where a text is ambiguous: `"ps aux"` is a command and `"free will"`
+is not, though both are two plain words in quotes.
 """
 
 from __future__ import annotations
@@ -321,9 +313,6 @@ def _is_root_command(name: str, rest: str) -> bool:
         return True
     words = rest.split()
     return is_known(name) if not words else name in names().well_known and len(words) == 1
-
-
-__all__ = ["detect_tools"]
 
 
 def invoked_tools(reply: Reply) -> tuple[str, ...]:

@@ -1,26 +1,15 @@
-"""Resolves a name to one of the offered tools as OpenClaw 2026.9.6 does.
+"""Dispatches a tool call as OpenClaw 2026.9.6 does: the tool that it reaches, or the error for the model.
 
-A name need not be exact: case and blanks do not matter, three old names still work, the part before a dot or
-a slash is ignored (`functions.read`, `tools/exec`), and so are a counter at the end (`read_1`,
-`functions.read:0`) and the rest of a broken tag (`read"`, `read<path`).
+Observed on the released program, over the chat completions API:
 
-Prepares the arguments of a call as OpenClaw 2026.9.6 does, before and after the schema's check.
-
-Converts arguments before their check as OpenClaw 2026.9.6 does: simple types become the required ones.
-
-`"5"` becomes 5 if a number is required, 5 a text if a text is, null the empty value of its type, and a
-JSON text its array or object. A value that cannot be converted is unchanged, and fails the check.
-
-OpenClaw 2026.9.6's messages for arguments that violate a tool's schema, in its words and order.
-
-Dispatches a tool call as OpenClaw 2026.9.6 does: the tool that it reaches, or the error for the model.
-
-Observed on the released program, over the chat completions API: names need not be exact (`names.py`),
-simple types are converted (`coercion.py`) before the arguments are checked (`complaints.py`). If
-arguments are not a JSON object, or are empty, no call of the turn is executed; it may end the whole run
-(`recovery.py`).
-
-Dispatches tool calls as OpenClaw 2026.9.6 does: the tool that is reached, and the model's result.
+- A name need not be exact: case and blanks do not matter, three old names still work, the part before a dot
+  or a slash is ignored (`functions.read`, `tools/exec`), and so are a counter at the end (`read_1`,
+  `functions.read:0`) and the rest of a broken tag (`read"`, `read<path`).
+- Arguments are converted before the schema is checked: `"5"` becomes 5 if a number is required, 5 a text if
+  a text is, null the empty value of its type, and a JSON text its array or object. A value that cannot be
+  converted is unchanged, and fails the check.
+- The messages for arguments that violate a schema have the release's words and order.
+- If arguments are not a JSON object, no call of the turn is executed; it may end the run (`recovery.py`).
 """
 
 from __future__ import annotations
@@ -709,6 +698,3 @@ def _bounded(schema: Mapping[str, Any]) -> BoundedSchema:
     from pytest_openclaw.util.json_schema import BoundedSchema
 
     return BoundedSchema(schema)
-
-
-__all__ = ["CHECK_STEPS", "dispatch", "is_forgotten", "same_tool"]

@@ -1,16 +1,14 @@
-"""Decides when OpenClaw 2026.9.6 sends another request, instead of ending its run at a useless turn.
+"""Decides when OpenClaw 2026.9.6 sends another request instead of ending its run, and when a model loops.
 
-After a call whose arguments are not JSON, it repeats the request without that turn. After an answer without
-visible text, it reports that to the model and asks for text. Of a turn that was cut off, no call is executed;
-if it has no visible text either, the model is asked for text, without tools, but only if calls were answered
-before. If it calls a tool there, it receives that there is none of that name, and is asked again; an answer
-without visible text, or a call that is not JSON, then ends the run. Observed on the released program;
-docs/agreement.md has the cases.
+After a call whose arguments are not JSON, OpenClaw repeats the request without that turn. After an answer
+without visible text, it reports that to the model and asks for text. It executes no call of a turn that was
+cut off; if that turn has no visible text either, it asks for text, without tools, but only if calls were
+answered before. A model that then calls a tool receives that there is none of that name, and is asked
+again; an answer without visible text, or a call that is not JSON, then ends the run. Observed on the
+released program; docs/agreement.md has the cases.
 
-Detects loops of a model that calls tools.
-
-The exchange continues in a loop: OpenClaw 2026.9.6 detects loops only with `tools.loopDetection`, and a model
-may leave one. Repeated calls of an unknown tool do end a run.
+The exchange continues in a loop: OpenClaw detects loops only with `tools.loopDetection`, and a model may
+leave one. Repeated calls of an unknown tool do end a run.
 """
 
 from __future__ import annotations
