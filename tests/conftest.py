@@ -43,6 +43,11 @@ REQUIRED = os.environ.get("OPENCLAW_TEST_REQUIRE", "").split()
 GROUPS = ("workers", "engine", "browser")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option that writes golden files anew."""
+    parser.addoption("--refresh", action="store_true", help="write the kept reports and pages anew")
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Put tests that start much, or share something slow to start, into a group."""
     for item in items:

@@ -109,14 +109,16 @@ def _list_surfaces(arguments: argparse.Namespace) -> CommandResult:
 
 def surface_lines(catalogue: Catalogue) -> list[str]:
     """Return a table of a catalogue's surfaces."""
-    from pytest_openclaw.reports.numbers import listed, render_columns
+    from pytest_openclaw.reports.blocks import Table, table_lines
+    from pytest_openclaw.reports.numbers import listed
 
     width = terminal_width()
-    rows = [("surface", "tools", "bytes", "such as")]
+    rows = []
     for name, tools in catalogue.surfaces.items():
         n_bytes = catalogue.sizes.get(name, {}).get("bytes_of_the_release")
         rows.append((name, f"{len(tools)}", f"{n_bytes:,}" if n_bytes else "", listed(tools, width // 2)))
-    return [*render_columns(rows, (True, False, False, True), most=width, shrinks=3, width=width)]
+    head = ("surface", "tools", "bytes", "such as")
+    return [*table_lines(Table(head=head, rows=rows, words=("such as",), shrinks=3), width)]
 
 
 def surfaces_as_json(catalogue: Catalogue) -> list[JsonObject]:

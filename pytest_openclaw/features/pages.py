@@ -39,8 +39,8 @@ from pytest_openclaw.cli.result import (
 )
 from pytest_openclaw.cli.show import offered_tools
 from pytest_openclaw.reports.html import render_index, render_page
-from pytest_openclaw.reports.html.page import FIRST_WORDS
-from pytest_openclaw.reports.html.pieces import Shown, ShownBaseline, ShownRun
+from pytest_openclaw.reports.html.cells import Shown
+from pytest_openclaw.reports.html.page import FIRST_WORDS, ShownBaseline, ShownRun
 from pytest_openclaw.runs.baseline import read_measured
 from pytest_openclaw.runs.reading import read_part
 from pytest_openclaw.runs.summaries import stored_summary, summary_of

@@ -36,8 +36,7 @@ class SummaryPage:
 
     def render(self, summary: Summary) -> str:
         """Return the whole page."""
-        # tabulate is imported when a run ends, not when a session with benchmarks starts.
-        from pytest_openclaw.reports.markdown import render_markdown
+        from pytest_openclaw.reports.pages import render_markdown
 
         return render_markdown(summary)
 
@@ -49,7 +48,7 @@ class CommentPage:
 
     def render(self, summary: Summary) -> str:
         """Return a page of the size of a comment."""
-        from pytest_openclaw.reports.comment import render_comment
+        from pytest_openclaw.reports.pages import render_comment
 
         return render_comment(summary)
 
@@ -59,12 +58,7 @@ BUILTIN: tuple[type[Report], ...] = (SummaryPage, CommentPage)
 
 @dataclass(frozen=True, kw_only=True)
 class NamedReport:
-    """A report that is to be written.
-
-    Attributes:
-        claimant: who brings it, such as a plugin's name.
-
-    """
+    """A report that is to be written, and who brings it, such as a plugin's name."""
 
     claimant: str
     name: str

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
+from pytest_openclaw.reports.blocks import Table, table_lines
 from pytest_openclaw.reports.numbers import (
     DASH,
     WIDTH,
     one_line,
-    render_columns,
     render_ms,
     render_time,
     shorten,
@@ -211,8 +211,9 @@ def render_cells(cells: Mapping[str, Record], width: int = WIDTH) -> Iterator[st
         )
         for name, record in cells.items()
     ]
-    heads = ("cell", "verdict", "took", "why")
-    yield from render_columns([heads, *rows], (True, True, False, True), most=width, shrinks=3, width=width)
+    yield from table_lines(
+        Table(head=("cell", "verdict", "took", "why"), rows=rows, words=("verdict", "why"), shrinks=3), width
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -196,7 +196,7 @@ def _range(interval: Interval | None) -> str:
     return f"{_signed(interval.low)} to {_signed(interval.high)}" if interval else "unknown"
 
 
-HEADERS = ("target", "cells", "on listed", "on openclaw", "points", "95 %", "outcomes")
+COST_HEADERS = ("target", "cells", "on listed", "on openclaw", "points", "95 %", "outcomes")
 
 
 def surface_note(summary: Summary) -> str:
@@ -218,7 +218,7 @@ def _source(surface: JsonObject, providers: Collection[str]) -> str:
 
 
 def cost_rows(summary: Summary) -> Iterator[tuple[str, ...]]:
-    """Yield a row of `HEADERS` for each model on `openclaw` that was asked on `listed`, too."""
+    """Yield a row of `COST_HEADERS` for each model on `openclaw` that was asked on `listed`, too."""
     for one in summary.surface_cost.targets if summary.surface_cost else ():
         found = one.verdicts
         if not found.n_cells:  # none has an answer on both

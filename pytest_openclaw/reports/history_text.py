@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from pytest_openclaw.reports.blocks import Table, table_lines
+from pytest_openclaw.reports.facts import Figure, render_intervals
 from pytest_openclaw.reports.numbers import (
     DASH,
     WIDTH,
     one_line,
     render_count,
     render_interval,
-    render_targets,
     render_tier,
     render_time,
 )
-from pytest_openclaw.reports.targets import Figure, render_intervals
 from pytest_openclaw.stats.intervals import stored_interval
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ Kind = Literal["measured", "merged", "rescored"]
 MOST_BARS = 30
 HEADERS = ("run", "ended", "passed", "95% CI", "p50", "tok/s", "tier", "tools", "note")
 LEFT_OUT_FIRST = ("tok/s", "p50", "95% CI", "ended")
-ON_THE_LEFT = ("ended", "tier", "note")
 OTHER_PROMPTS = "* other prompts or validators than in the run before it"
 BARS = "▁▂▃▄▅▆▇█"
 
@@ -90,12 +89,14 @@ def render_history(entries: Mapping[Target, Sequence[Entry]], width: int = WIDTH
         bars = sparkline([run.group["passed"]["rate"] for run in runs[-MOST_BARS:]])
         trend = f"  passed {bars}" if len(runs) > 1 else ""
         yield f"{one_line(target.label, width - len(trend))}{trend}"
-        head, *lines = render_targets([HEADERS, *map(_row, runs)], ON_THE_LEFT, LEFT_OUT_FIRST, width)
-        yield head
-        for line, run in zip(lines, runs, strict=True):
-            yield line
-            if intervals := _intervals(run, width - 2):
-                yield f"  {intervals}"
+        table = Table(
+            head=HEADERS,
+            rows=[_row(run) for run in runs],
+            words=("ended", "tier", "note"),
+            drop=LEFT_OUT_FIRST,
+            below=[_intervals(run) for run in runs],
+        )
+        yield from table_lines(table, width)
     if any(run.has_other_prompts for runs in entries.values() for run in runs):
         yield ""
         yield OTHER_PROMPTS
@@ -116,9 +117,8 @@ def _row(run: Entry) -> tuple[str, ...]:
     )
 
 
-def _intervals(run: Entry, width: int) -> str:
-    """Return those of the figures in the row; p95 and TTFT are not among them."""
-    return render_intervals(stored_interval(run.group["tool_use"]["interval_95"]), _figures(run.group), width)
+def _intervals(run: Entry) -> str:
+    return render_intervals(stored_interval(run.group["tool_use"]["interval_95"]), _figures(run.group))
 
 
 def _figures(group: Mapping[str, Any]) -> dict[str, Figure]:

@@ -41,7 +41,6 @@ DISTRIBUTIONS = (
     "httpx2",
     "jsonschema",
     "psutil",
-    "tabulate",
     "regex",
     "genai-prices",
     "xllamacpp",

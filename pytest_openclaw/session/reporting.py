@@ -489,7 +489,7 @@ class ReportingHooks:
         if summary is None or run is None or not (summary.n_rows or summary.gates):
             return
         from pytest_openclaw.providers.prices import Prices
-        from pytest_openclaw.reports.terminal import colored, render_complaints, render_terminal, title_of
+        from pytest_openclaw.reports.terminal import colored_lines, render_complaints, title_of
         from pytest_openclaw.session.spending import notes_on_cost
         from pytest_openclaw.suites.load import is_suite_file
 
@@ -503,13 +503,12 @@ class ReportingHooks:
             prices = Prices(session.providers, session.settings)
             notes = notes_on_cost(prices, summary, is_resumed=owner.resumed is not None)
             command = owner.resume_command
-            lines = render_terminal(
-                summary, str(where), command, notes, width=width, are_misses_shown=self.failures.are_shown
-            )
-            for parts in colored(lines, summary.groups):
-                for text, markup in parts:
-                    terminalreporter.write(text, **markup)
-                terminalreporter.write_line("")
+            are_misses_shown = self.failures.are_shown
+            for text, rest, color in colored_lines(
+                summary, str(where), command, notes, width=width, are_misses_shown=are_misses_shown
+            ):
+                terminalreporter.write(text, **({color: True} if color else {}))
+                terminalreporter.write_line(rest)
         files = {suite: session.config.rootpath / suite for suite in run.suites if is_suite_file(suite)}
         for line in annotate(summary, files):
             terminalreporter.write_line(line)

@@ -155,7 +155,7 @@ def test_the_written_summary_has_gates_and_comparison(runs: Path, capsys: pytest
         ("fail-on-regression", "failed"),
     ]
     assert (summary["verdict"], summary["comparison"]["baseline"]) == ("failed", "good")
-    assert "- failed: fail-on-regression, lab/a: worse: 9 -&gt; 1 of 10" in after["summary.md"].decode()
+    assert "- gate FAILED: fail-on-regression, lab/a: worse: 9 -&gt; 1 of 10" in after["summary.md"].decode()
     assert main(words) == 1
     again = load(runs / "bad", "summary.json")
     assert {**again, "generated_at_ms": 0} == {**summary, "generated_at_ms": 0}

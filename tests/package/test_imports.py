@@ -51,7 +51,6 @@ HEAVY = {
     "jsonschema",
     "msgspec",
     "psutil",
-    "tabulate",
     "regex",
     "asyncio",
     "xdist",

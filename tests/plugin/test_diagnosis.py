@@ -90,7 +90,7 @@ def test_ollama(project: Any, monkeypatch: pytest.MonkeyPatch, cause: str) -> No
     shown = " ".join(session.text.split())
     assert found["finding"] in shown
     page = (session.run_dir / "summary.md").read_text("utf-8")
-    assert f"**{cause}**" in page
+    assert f": {cause}: " in page
     assert all(one["command"] in page for one in found["repeats"])
 
 

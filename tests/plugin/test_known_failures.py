@@ -82,8 +82,8 @@ def test_an_unexpected_pass_is_reported(project: Any) -> None:
         {**shared, "prompt_id": "P2", "n": 1, "n_missed": 1},
     ]
     page = (session.run_dir / "summary.md").read_text()
-    assert "- P1, scripted/small: **passes now**; too small for this" in page
-    assert "- P2, scripted/small: missed 1 of 1; too small for this" in page
+    assert "- scripted/small: passes now: P1: too small for this" in page
+    assert "- scripted/small: missed 1 of 1: P2: too small for this" in page
 
 
 STRICTNESS = [

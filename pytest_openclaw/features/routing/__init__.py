@@ -39,7 +39,7 @@ from pytest_openclaw.features.routing.patch import (
     render_patch,
 )
 from pytest_openclaw.providers.address import is_loopback
-from pytest_openclaw.reports.targets import ABLE, render_best
+from pytest_openclaw.reports.facts import ABLE, render_best
 from pytest_openclaw.runs.summaries import summary_of
 from pytest_openclaw.stats.groups import group_records
 from pytest_openclaw.stats.routing import Candidate, plan_routes

@@ -20,8 +20,15 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING
 
+from pytest_openclaw.reports.facts import (
+    ABLE,
+    render_best,
+    render_cap,
+    render_early_stopping,
+    render_from_text,
+    render_strain,
+)
 from pytest_openclaw.reports.numbers import render_interval, render_ms
-from pytest_openclaw.reports.targets import ABLE, render_best, render_early_stopping, view_of
 from pytest_openclaw.stats.tiers import TIER_NAMES
 from pytest_openclaw.stats.tool_use import PROVEN_PERCENT, PROVEN_PROMPTS
 from pytest_openclaw.util.text import counted, printable
@@ -275,14 +282,12 @@ def _said_of(group: Group) -> Iterator[str]:
     use = group.tool_use
     if use.evidence == "native" and not use.conclusive and (more := render_early_stopping(use, "the tier")):
         yield f"{more}: --openclaw-until-conclusive or other prompts"
-    notes = view_of(group).notes
-    for label, before in (
-        ("not tier 1", "Not Tier 1, because "),
-        ("text alone", ""),
-        ("context", "Under pressure: "),
-    ):
-        if label in notes:
-            yield before + notes[label]
+    if cap := render_cap(use):
+        yield f"Not Tier 1, because {cap}"
+    if from_text := render_from_text(group):
+        yield from_text
+    if strain := render_strain(group):
+        yield f"Under pressure: {strain}"
     if group.n_total > group.n_ok:
         yield f"{counted(group.n_total - group.n_ok, 'cell')} of {group.n_total} had no answer"
     if group.effective_models:

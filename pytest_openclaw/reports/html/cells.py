@@ -1,4 +1,4 @@
-"""Cells → the page's columns (small, read at once) and details (read when a cell is opened)."""
+"""Cells → the page's columns (small, read at once), details (read when a cell is opened) and texts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from pytest_openclaw.values.rows import call_of, to_row
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from pytest_openclaw.reports.html.pieces import Shown, TextPool
     from pytest_openclaw.util.json_types import JsonObject
     from pytest_openclaw.values.requests import Target
     from pytest_openclaw.values.rows import Record
@@ -23,6 +22,8 @@ if TYPE_CHECKING:
 
 DETAILS_PER_CHUNK = 100
 REASON_WIDTH = 80
+CHUNK_CHARS = 250_000
+"""A browser parses so much in a few milliseconds, when it is first needed."""
 PADDING_CHARS = 1000
 """Shown of each end of a prompt that was padded."""
 PASSED, MISSED, UNJUDGED, SILENT, FAULT, UNAVAILABLE = range(6)
@@ -35,6 +36,43 @@ _SHOWN_ELSEWHERE = frozenset(
         "objective_pass", "success", "violation", "fault_message", "failure_type", "tool_outcome",
     }
 )  # fmt: skip
+
+
+class TextPool:
+    """Texts by number, each kept once; the first is the empty one."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {"": 0}
+
+    def add(self, text: str) -> int:
+        """Return the text's number."""
+        return self._numbers.setdefault(text, len(self._numbers))
+
+    def chunks(self) -> Iterator[tuple[int, list[str]]]:
+        """Yield the texts in parts that are parsed one by one, each with its first number."""
+        first, size, part = 0, 0, list[str]()
+        for number, text in enumerate(self._numbers):
+            if part and size + len(text) > CHUNK_CHARS:
+                yield first, part
+                first, size, part = number, 0, []
+            part.append(text)
+            size += len(text)
+        yield first, part
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shown:
+    """A cell.
+
+    Attributes:
+        tools: those that its prompt offered; None if they are not known any more.
+        before: the row of the same cell in the baseline; None if it has none.
+
+    """
+
+    record: Record
+    tools: Sequence[Tool] | None = None
+    before: Record | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,93 +1,146 @@
-"""The page itself: one file, whose own script and style are the only ones that its policy lets run.
-
-The top of the page: which run this is.
-
-The page around its cells, from top to bottom.
-
-All runs of a folder → the data of one page: each target's rates over time.
-"""
+"""The HTML pages: one file each, whose own script and style are the only ones that its policy lets run."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 import html
-from dataclasses import asdict
+import json
+import re
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.reports.html.cells import cell_data
-from pytest_openclaw.reports.html.comparison import changes_section
-from pytest_openclaw.reports.html.pieces import TextPool, element, fill, named
-from pytest_openclaw.reports.html.targets import (
-    asked_section,
-    findings_section,
-    outcomes_section,
-    pressure_section,
-    repeats_section,
-    roles_section,
-    safety_section,
-    targets_section,
-    times_section,
-    unanswered_section,
-)
-from pytest_openclaw.reports.numbers import DASH, one_line, render_time
+from pytest_openclaw.reports.blocks import Details, Findings, Section, Table, section_data
+from pytest_openclaw.reports.facts import answers, findings, targets_table
+from pytest_openclaw.reports.html.cells import TextPool, cell_data, change_of
+from pytest_openclaw.reports.numbers import DASH, one_line, render_ms, render_time
+from pytest_openclaw.reports.sections import rates_chart, sections_of
+from pytest_openclaw.stats.percentiles import percentile
 from pytest_openclaw.stats.tiers import TIER_FLOORS
+from pytest_openclaw.util.text import counted, valid_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from pytest_openclaw.reports.history_text import Entry
-    from pytest_openclaw.reports.html.pieces import ShownRun
+    from pytest_openclaw.reports.html.cells import Shown
+    from pytest_openclaw.stats.summary import Summary
     from pytest_openclaw.util.json_types import JsonObject
-    from pytest_openclaw.values.requests import Target
+    from pytest_openclaw.values.requests import CellKey, Target
+    from pytest_openclaw.values.rows import Record
 
-
+FIRST_WORDS = '<!doctype html>\n<html lang="en" data-made-by="pytest-openclaw">'
+SCRIPTS = ("base.js", "cells.js", "panel.js", "main.js")
+INDEX_SCRIPTS = ("base.js", "index.js")
+ALL_SUITES = ""
+NAME_WIDTH = 64
 _RULINGS = {
     "passed": "all gates passed",
     "failed": "a gate failed",
     "no_verdict": "gates without a verdict",
     "not_gated": "no gates",
 }
+# A page is sent around, so it does not show the addresses of servers.
+_PRIVATE = frozenset({"base_url", "key_env"})
+_SETTINGS = ("repeat", "until_conclusive", "stream", "temperature", "timeout_s", "retries", "verdict")
+_SERVER = ("server", "server_version", "quantisation", "context_length", "digest")
 
 
-def header_of(run: ShownRun) -> JsonObject:
-    """Return the top of the page.
+@dataclass(frozen=True, kw_only=True)
+class ShownBaseline:
+    """A baseline that the run is compared with.
 
-    `ruling` is of all gates together, in a word; `facts` are the lines under the title, name and value.
+    Attributes:
+        gone: cells of it that the run has not.
+
     """
-    summary = run.summary
+
+    run_id: str
+    gone: Sequence[CellKey] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShownRun:
+    """All that the page shows.
+
+    Attributes:
+        cells: of a large run a sample.
+        unshown: the rows of all other cells, each with the one of the baseline.
+        prompts: definitions as `config.json` has them, of a sample those of its cells.
+        notes: what is worth knowing of the run's files, such as a line that is torn.
+
+    """
+
+    summary: Summary
+    cells: Sequence[Shown]
+    prompts: Sequence[JsonObject]
+    config: JsonObject
+    inventory: JsonObject
+    earlier: ShownBaseline | None = None
+    notes: Sequence[str] = field(default_factory=tuple)
+    unshown: Sequence[tuple[Record, Record | None]] = ()
+
+    @property
+    def pairs(self) -> list[tuple[Record, Record | None]]:
+        """The row of each cell, shown or not, with the one of the baseline."""
+        return [*((cell.record, cell.before) for cell in self.cells), *self.unshown]
+
+
+def render_page(run: ShownRun) -> str:
+    """Return the page of a run."""
+    pool = TextPool()
+    targets = [group.target for group in run.summary.groups]
+    cells = cell_data(run.cells, run.prompts, targets, pool)
+    page = {
+        "header": _header(run),
+        "sections": [section_data(section) for section in _sections(run) if section.filled],
+        "targets": [
+            {"label": one.label, "provider": one.provider, "model": one.model, "level": one.thinking_level}
+            for one in targets
+        ],
+        "reasons": cells.reasons,
+        "prompts": cells.prompts,
+        "fields": cells.fields,
+        "columns": cells.columns,
+        "baseline": run.earlier.run_id if run.earlier else None,
+    }
+    islands = [
+        element("page", page),
+        *(element("details", part, first=first) for first, part in cells.detail_chunks()),
+        *(element("texts", part, first=first) for first, part in pool.chunks()),
+    ]
+    title = f"{one_line(run.summary.run_id, 80)} · OpenClaw benchmark"
+    return _framed(title, _asset("page.html"), SCRIPTS, islands)
+
+
+def _header(run: ShownRun) -> JsonObject:
+    """Return the top of the page: which run, the ruling of all gates, when it was asked, and notes."""
+    summary, pairs = run.summary, run.pairs
     notes = [one_line(note, 300) for note in run.notes]
     if summary.state == "interrupted":
         notes.insert(0, f"Interrupted: {summary.n_rows} of {summary.n_cells} cells have a row.")
     if run.unshown:
-        n_cells = len(run.cells) + len(run.unshown)
         notes.append(
-            f"A sample: {len(run.cells):,} of {n_cells:,} cells can be opened below, for each target some of "
-            "every way to end. All figures, tables and charts are of all cells."
+            f"A sample: {len(run.cells):,} of {len(pairs):,} cells can be opened below, for each target some "
+            "of every way to end. All figures, tables and charts are of all cells."
         )
-    began = min((record.started_at_ms for record, _ in run.pairs), default=summary.generated_at_ms)
-    ended = max((record.ended_at_ms for record, _ in run.pairs), default=began)
-    facts = [
-        ("asked", f"{_time(began)} UTC, for {_duration(ended - began)}"),
-        (
-            "cells",
-            f"{summary.n_rows:,} on {len(summary.groups)} target{'' if len(summary.groups) == 1 else 's'}",
-        ),
-    ]
+    began = min((record.started_at_ms for record, _ in pairs), default=summary.generated_at_ms)
+    ended = max((record.ended_at_ms for record, _ in pairs), default=began)
+    asked = datetime.fromtimestamp(began / 1000, UTC).strftime("%Y-%m-%d %H:%M")
+    n_targets = counted(len(summary.groups), "target")
     return {
         "run_id": one_line(summary.run_id, 80),
         "ruling": summary.verdict,
         "said": _RULINGS[summary.verdict],
-        "facts": facts,
+        "facts": [
+            ("asked", f"{asked} UTC, for {_duration(ended - began)}"),
+            ("cells", f"{summary.n_rows:,} on {n_targets}"),
+        ],
         "notes": notes,
     }
-
-
-def _time(ms: int) -> str:
-    return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%d %H:%M")
 
 
 def _duration(ms: int) -> str:
@@ -98,85 +151,115 @@ def _duration(ms: int) -> str:
     return f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
 
 
-def sections_of(run: ShownRun) -> list[JsonObject]:
-    """Return the sections in their order; empty ones are left out, and empty tables."""
-    groups = run.summary.groups
-    found = [
-        targets_section(run.summary),
-        findings_section(run.summary),
-        changes_section(run),
-        times_section(groups),
-        repeats_section(groups),
-        outcomes_section(groups),
-        pressure_section(groups),
-        safety_section(groups),
-        roles_section(groups),
-        unanswered_section(groups),
-        asked_section(run.config, run.inventory),
+def _sections(run: ShownRun) -> list[Section]:
+    summary = run.summary
+    why, changes, *others = sections_of(summary)
+    return [
+        Section(
+            id="targets",
+            title="Which model may hold the tools?",
+            blocks=[
+                answers(summary),
+                Details(title="Why", block=why.blocks[0]),
+                rates_chart(summary.groups),
+                targets_table(summary.groups),
+            ],
+        ),
+        Section(id="findings", title="Findings", blocks=[Findings(entries=[*findings(summary)])]),
+        Section(
+            id=changes.id,
+            title=changes.title,
+            intro=changes.intro or "A cell is better if it passes now and did not before.",
+            blocks=[*changes.blocks, *_cell_by_cell(run)],
+        ),
+        *others,
+        _how_it_was_asked(run.config, run.inventory),
     ]
-    filled = [section.without_empty_tables() for section in found if section]
-    return [asdict(section) for section in filled if not section.is_empty]
 
 
-ALL_SUITES = ""
+def _cell_by_cell(run: ShownRun) -> Iterator[Table]:
+    """Yield what has changed since the baseline, counted in cells."""
+    if run.earlier is None:
+        return
+    head = ("target", "paired", "better", "worse", "same", "no verdict", "only now", "only before")
+    rows = []
+    for group in run.summary.groups:
+        own = [pair for pair in run.pairs if pair[0].target == group.target]
+        paired = [(before, record) for record, before in own if before]
+        changes = [change_of(before, after) for before, after in paired]
+        both = [pair for pair in paired if all(one.success for one in pair)]
+        times = ([pair[side].e2e_ms for pair in both] for side in (0, 1))
+        medians = (render_ms(percentile(values, 50) if both else None) for values in times)
+        gone = sum(key.target == group.target for key in run.earlier.gone)
+        counts = (len(paired), *map(changes.count, (1, -1, 0, None)), len(own) - len(paired), gone)
+        rows.append([group.target.label, *map(str, counts), *medians])
+    yield Table(
+        head=(*head, "p50 before", "p50 now"),
+        rows=rows,
+        caption=f"Cell by cell against {one_line(run.earlier.run_id, 60)}",
+    )
 
 
-def index_data(history: Mapping[Target, Sequence[Entry]], links: Mapping[Path, str]) -> JsonObject:
-    """Return what the page needs: the targets, each with its runs, oldest first.
-
-    A run has its figures by suite; those of all suites together have the empty name.
-    """
-    suites = dict.fromkeys(suite for runs in history.values() for run in runs for suite in run.suites)
-    return {
-        "n_runs": len({run.path for runs in history.values() for run in runs}),
-        "floors": [TIER_FLOORS[2], TIER_FLOORS[1]],
-        "suites": list(suites),
-        "surfaces": list(dict.fromkeys(target.surface for target in history)),
-        "targets": [
-            {"label": named(target), "surface": target.surface, "runs": [_run(run, links) for run in runs]}
-            for target, runs in history.items()
-        ],
+def _how_it_was_asked(config: JsonObject, inventory: JsonObject) -> Section:
+    """Return settings, machine, servers and versions, as far as the run's files have them."""
+    host, cpu, packages = (_object(inventory.get(name)) for name in ("host", "cpu", "packages"))
+    machine = {
+        "machine": host.get("name"),
+        "processor": cpu.get("model"),
+        "cores": cpu.get("usable_cores"),
+        "memory in bytes": inventory.get("memory_total_bytes"),
+        "GPU": ", ".join(_shown(_object(gpu).get("name")) for gpu in inventory.get("gpus") or ()),
+        "system": " ".join(_shown(host[key]) for key in ("system", "release", "machine") if host.get(key)),
+        "Python": _object(inventory.get("python")).get("version"),
+        **packages,
     }
-
-
-def _run(run: Entry, links: Mapping[Path, str]) -> JsonObject:
-    return {
-        "name": one_line(run.path.name, 80),
-        "link": links[run.path],
-        "day": render_time(run.ended_at_ms, "%Y-%m-%d %H:%M") if run.ended_at_ms else DASH,
-        "note": ", ".join(run.notes),
-        "is_other": bool(run.has_other_prompts),
-        "figures": {suite: _figures(group) for suite, group in {ALL_SUITES: run.group, **run.suites}.items()},
+    shapes = {
+        f"{provider}: {key}": value
+        for provider, shape in _object(config.get("providers")).items()
+        for key, value in _object(shape).items()
+        if key not in _PRIVATE
     }
-
-
-def _figures(group: Mapping[str, Any]) -> JsonObject:
-    """Return how many cells have a row; of passed and of right tool cells the counts, rate and interval."""
-    use = group["tool_use"]
-    return {
-        "n": group["n_total"],
-        "passed": _rate(group["passed"]),
-        "tools": {**_rate(use), "tier": use["tier"], "conclusive": use["conclusive"]},
+    limits = _object(config.get("concurrency"))
+    flights = {"everywhere": limits.get("everywhere"), **_object(limits.get("by_provider"))}
+    settings = {
+        **{name: config[name] for name in _SETTINGS if name in config},
+        **{f"in flight, {endpoint}": limit for endpoint, limit in flights.items()},
+        **shapes,
     }
+    servers = [
+        [label, *(_shown(server.get(name)) for name in _SERVER)]
+        for label, facts in _object(inventory.get("targets")).items()
+        if (server := _object(_object(facts).get("server")))
+    ]
+    tables = [
+        _pairs("Settings", settings),
+        _pairs("Machine and versions", machine),
+        Table(head=("target", *_SERVER), rows=servers, words=_SERVER, caption="Servers"),
+    ]
+    return Section(
+        id="asked",
+        title="How it was asked",
+        blocks=[Details(title=table.caption, block=table) for table in tables],
+    )
 
 
-def _rate(rate: Mapping[str, Any]) -> JsonObject:
-    interval = rate["interval_95"] or {"low": rate["rate"], "high": rate["rate"]}
-    return {"n": rate["n"], "right": rate["n_success"], "rate": rate["rate"], **interval}
+def _pairs(caption: str, values: Mapping[str, Any]) -> Table:
+    known = {name: value for name, value in values.items() if value not in (None, "")}
+    rows = [[name.replace("_", " "), _shown(value)] for name, value in known.items()]
+    return Table(head=("what", "value"), rows=rows, words=("value",), caption=caption)
 
 
-FIRST_WORDS = '<!doctype html>\n<html lang="en" data-made-by="pytest-openclaw">'
-SCRIPTS = (
-    "text.js", "dom.js", "theme.js", "data.js", "filter.js", "address.js", "panel.js", "matrix.js",
-    "charts.js", "main.js",
-)  # fmt: skip
-INDEX_SCRIPTS = ("text.js", "dom.js", "theme.js", "charts.js", "index.js")
+def _shown(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return DASH if value is None else one_line(str(value), 60)
 
 
-def render_page(run: ShownRun) -> str:
-    """Return the page of a run."""
-    title = f"{one_line(run.summary.run_id, 80)} · OpenClaw benchmark"
-    return _framed(title, _asset("page.html"), SCRIPTS, _islands(run))
+def _object(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+# --- all runs of a folder ---------------------------------------------------------------------------
 
 
 def render_index(history: Mapping[Target, Sequence[Entry]], links: Mapping[Path, str]) -> str:
@@ -187,21 +270,99 @@ def render_index(history: Mapping[Target, Sequence[Entry]], links: Mapping[Path,
         links: of each run's directory, the address that the page has for it.
 
     """
+    suites = dict.fromkeys(suite for runs in history.values() for run in runs for suite in run.suites)
+    data = {
+        "n_runs": len({run.path for runs in history.values() for run in runs}),
+        "floors": [TIER_FLOORS[2], TIER_FLOORS[1]],
+        "suites": list(suites),
+        "surfaces": list(dict.fromkeys(target.surface for target in history)),
+        "targets": [
+            {
+                "label": one_line(target.label, NAME_WIDTH),
+                "surface": target.surface,
+                "runs": [_run(run, links[run.path]) for run in runs],
+            }
+            for target, runs in history.items()
+        ],
+    }
     return _framed(
-        "All runs · OpenClaw benchmark",
-        _asset("index.html"),
-        INDEX_SCRIPTS,
-        [element("page", index_data(history, links))],
+        "All runs · OpenClaw benchmark", _asset("index.html"), INDEX_SCRIPTS, [element("page", data)]
     )
 
 
+def _run(run: Entry, link: str) -> JsonObject:
+    """Return a run of a target: its figures by suite; those of all suites together have the empty name."""
+    return {
+        "name": one_line(run.path.name, 80),
+        "link": link,
+        "day": render_time(run.ended_at_ms, "%Y-%m-%d %H:%M") if run.ended_at_ms else DASH,
+        "note": ", ".join(run.notes),
+        "is_other": bool(run.has_other_prompts),
+        "figures": {
+            suite: {
+                "n": group["n_total"],
+                "passed": _rate(group["passed"]),
+                "tools": {
+                    **_rate(group["tool_use"]),
+                    "tier": group["tool_use"]["tier"],
+                    "conclusive": group["tool_use"]["conclusive"],
+                },
+            }
+            for suite, group in {ALL_SUITES: run.group, **run.suites}.items()
+        },
+    }
+
+
+def _rate(rate: Mapping[str, Any]) -> JsonObject:
+    interval = rate["interval_95"] or {"low": rate["rate"], "high": rate["rate"]}
+    return {"n": rate["n"], "right": rate["n_success"], "rate": rate["rate"], **interval}
+
+
+# --- the file ---------------------------------------------------------------------------------------
+
+# `<` alone opens tags, comments and `</script>`; the others hide or reverse text in the file.
+_UNSAFE = re.compile(
+    "[<>&\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\uffff]"
+)
+_JSON = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def element(name: str, value: Any, **data: int) -> str:
+    """Return the `<script>` that holds a value as JSON; nothing in it ends the element.
+
+    Args:
+        name: its class.
+        value: plain JSON.
+        data: numbers for its `data-` attributes.
+
+    """
+    attributes = "".join(f' data-{key}="{number:d}"' for key, number in data.items())
+    text = _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", valid_text(_JSON.encode(value)))
+    return f'<script type="application/json" class="{name}"{attributes}>{text}</script>'
+
+
+def fill(values: Mapping[str, str], template: str) -> str:
+    """Fill `{{name}}` in a template, once: what a value holds is never filled again.
+
+    Raises:
+        KeyError: the template names what is not there.
+
+    """
+    return re.sub(r"\{\{(\w+)\}\}", lambda found: values[found[1]], template)
+
+
 def _framed(title: str, body: str, scripts: Sequence[str], islands: Sequence[str]) -> str:
-    script = "(() => {\n'use strict';\n" + "\n".join(_asset(name) for name in scripts) + "})();"
+    script = "(() => {\n'use strict';\n" + "\n".join(map(_asset, scripts)) + "})();"
     style = _asset("page.css")
+    # Nothing is loaded, sent or framed; only script and style of the page are used.
+    policy = (
+        f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; base-uri 'none'; "
+        "form-action 'none'"
+    )
     return fill(
         {
             "first_words": FIRST_WORDS,
-            "policy": _policy(script, style),
+            "policy": policy,
             "title": html.escape(title),
             "style": style,
             "body": body,
@@ -209,39 +370,6 @@ def _framed(title: str, body: str, scripts: Sequence[str], islands: Sequence[str
             "script": script,
         },
         _asset("frame.html"),
-    )
-
-
-def _islands(run: ShownRun) -> list[str]:
-    pool = TextPool()
-    targets = [group.target for group in run.summary.groups]
-    cells = cell_data(run.cells, run.prompts, targets, pool)
-    page: dict[str, Any] = {
-        "header": header_of(run),
-        "sections": sections_of(run),
-        "targets": [
-            {"label": target.label, "provider": target.provider, "model": target.model,
-             "level": target.thinking_level}
-            for target in targets
-        ],
-        "reasons": cells.reasons,
-        "prompts": cells.prompts,
-        "fields": cells.fields,
-        "columns": cells.columns,
-        "baseline": run.earlier.run_id if run.earlier else None,
-    }  # fmt: skip
-    return [
-        element("page", page),
-        *(element("details", part, first=first) for first, part in cells.detail_chunks()),
-        *(element("texts", part, first=first) for first, part in pool.chunks()),
-    ]
-
-
-def _policy(script: str, style: str) -> str:
-    """Nothing is loaded, sent or framed; only script and style of the page are used."""
-    return (
-        f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; base-uri 'none'; "
-        "form-action 'none'"
     )
 
 

@@ -11,8 +11,7 @@ import pytest
 from pytest_openclaw.cli.show import offered_tools
 from pytest_openclaw.features.gates import apply_gates
 from pytest_openclaw.features.pages import show_run
-from pytest_openclaw.reports.html.cells import cell_data
-from pytest_openclaw.reports.html.pieces import Shown, TextPool
+from pytest_openclaw.reports.html.cells import Shown, TextPool, cell_data
 from pytest_openclaw.runs.baseline import read_measured
 from pytest_openclaw.runs.reading import read_part
 from pytest_openclaw.stats.summary import summary_to_json

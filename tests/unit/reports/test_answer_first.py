@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from pytest_openclaw.reports.comment import render_comment
-from pytest_openclaw.reports.markdown import render_markdown
+from pytest_openclaw.reports.pages import render_comment, render_markdown
 from pytest_openclaw.reports.terminal import render_terminal
 from pytest_openclaw.stats.summary import Summary
 from pytest_openclaw.values.settings import Gates

@@ -14,11 +14,12 @@ from pytest_openclaw.reports.html.cells import (
     SILENT,
     UNAVAILABLE,
     UNJUDGED,
+    Shown,
+    TextPool,
     cell_data,
     change_of,
     verdict_of,
 )
-from pytest_openclaw.reports.html.pieces import Shown, TextPool
 from pytest_openclaw.values.rows import Record
 from pytest_openclaw.values.tool_calls import Dispatched, ToolCall
 from tests.unit.reports.summaries import TARGET, fault, missed, record

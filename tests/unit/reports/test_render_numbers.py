@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_openclaw.reports.facts import Figure
 from pytest_openclaw.reports.numbers import (
     columns,
     lines_of,
@@ -23,7 +24,6 @@ from pytest_openclaw.reports.numbers import (
     render_tokens,
     shorten,
 )
-from pytest_openclaw.reports.targets import Figure
 from pytest_openclaw.stats.intervals import Interval
 
 

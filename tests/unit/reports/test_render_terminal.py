@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_openclaw.reports.numbers import WIDTH, columns
-from pytest_openclaw.reports.terminal import COLORS, colored, render_complaints, render_terminal
+from pytest_openclaw.reports.terminal import COLORS, colored_lines, render_complaints, render_terminal
 from pytest_openclaw.stats.summary import Summary
 from pytest_openclaw.util.text import printable
 from pytest_openclaw.values.requests import Target
@@ -89,18 +89,6 @@ def test_a_target_of_few_cells_has_no_line_of_intervals() -> None:
     assert empty == ""
 
 
-def test_prompts_that_flip_are_named() -> None:
-    """The flakiest come first, with the repeats that passed; steady prompts and single ones are not named."""
-    rows = [
-        (record if repeat <= passed else missed)(prompt_id=f"P{passed}", repeat=repeat)
-        for passed in (0, 1, 3, 5)
-        for repeat in range(1, 6)
-    ]
-
-    assert "flaky             P3 3/5, P1 1/5" in _lines(summary_of(rows))
-    assert "flaky" not in _shown(*rows[::5])
-
-
 def test_no_data_is_a_dash() -> None:
     """A target without streaming, validators or tool cells has dashes, never zeros."""
     _, line, *_ = _table(summary_of([record(objective_pass=None, ttft_ms=None, tokens_per_s=None)]))
@@ -135,40 +123,6 @@ def test_no_answer_at_all_is_said_in_one_line() -> None:
     assert "slowest" not in shown
 
 
-@pytest.mark.parametrize(
-    ("gates", "label", "reason"),
-    [
-        (Gates(min_pass_rate=0.5), "gate passed", "1 of 2 judged cells passed (50.0 %), 50.0 % wanted"),
-        (Gates(min_pass_rate=0.9), "gate FAILED", "1 of 2 judged cells passed (50.0 %), 90.0 % wanted"),
-        (Gates(min_tool_rate=0.9), "gate NO VERDICT", "no answered cell counts for it (0 tool cells)"),
-    ],
-    ids=["passed", "failed", "no-verdict"],
-)  # fmt: skip
-def test_a_gate_has_its_ruling_and_its_reason(gates: Gates, label: str, reason: str) -> None:
-    """A gate's line names it and its target; the reason is below."""
-    lines = _lines(summary_of([record(), missed()], gates=gates))
-
-    (at,) = (number for number, line in enumerate(lines) if line.startswith(label))
-    assert "ollama_openai/qwen3:8b" in lines[at]
-    assert lines[at + 1].strip() == reason
-
-
-def test_the_findings() -> None:
-    """Prompts that no target passed, slow cells, inconclusive tiers, other models, and the run's path."""
-    rows = [
-        *tool_cells(6, 0),
-        missed(prompt_id="P7", e2e_ms=9800, prompt_name="long_operator", effective_model="other"),
-    ]
-
-    shown = _shown(*rows)
-
-    assert "missed            1 prompt: P7" in shown
-    assert "slowest           P7 long_operator: 9.8 s\n" in shown
-    assert "10 more tool cells without a miss would settle tier 1" in " ".join(shown.split())
-    assert "answered by       other instead of ollama_openai/qwen3:8b" in shown
-    assert shown.endswith(f"wrote             {WHERE}")
-
-
 NATIVE = {"suite": "native", "tools_offered": 11}
 LEAKED = cell("L", "leaked_as_text", **NATIVE)
 HELD = [*pressed("1t", 4, 0, tools=1), *pressed("11t", 4, 0), *pressed("2k", 4, 0, padding=2000)]
@@ -179,60 +133,6 @@ def test_the_figure_is_native_if_there_is_one() -> None:
     _, line, *_ = _table(summary_of([*tool_cells(16, 0, **NATIVE), *tool_cells(0, 9)]))
 
     assert line.split()[-2:] == ["1", "16/16"]
-
-
-@pytest.mark.parametrize(
-    ("rows", "found"),
-    [
-        pytest.param([*tool_cells(13, 7, **NATIVE)], ["not conclusive    23 more tool cells at this rate would settle tier 2\n"], id="tier-2"),
-        pytest.param(
-            [cell(f"P{n}", "valid", repeat=r, **NATIVE) for n in range(4) for r in range(1, 5)],
-            [
-                "not conclusive    12 more tool cells of other prompts without a miss would",
-                "settle tier 1\n",
-            ],
-            id="repeats",
-        ),
-        pytest.param(
-            [*tool_cells(16, 0, **NATIVE), *restraint_cells(5, 3, **NATIVE)],
-            [
-                "not tier 1        it called needlessly in 3 of 8 cells that forbid tools, more",
-                "than a fifth",
-                "more cells at these rates would",
-            ],
-            id="capped",
-        ),
-        pytest.param([*tool_cells(16, 0, **NATIVE), replace(LEAKED, leaked_valid=True)], ["leaked_as_text    1 of 17 cells;\n", "written calls     1 of 1 written call is right"], id="advice"),
-        pytest.param([*tool_cells(16, 0, **NATIVE), *restraint_cells(8, 1, **NATIVE)], ["called_needlessly 1 of 9 cells;\n"], id="advice-on-restraint"),
-        pytest.param([*tool_cells(16, 0), fault(prompt_id="N", **NATIVE)], ["text alone        the tier is of text alone, 1 native cell had no answer\n"], id="text-alone"),
-        pytest.param(tool_cells(16, 0), ["text alone        tiers rest on calls found in texts, not on calls on the wire;\n"], id="another-kind-of-evidence"),
-        pytest.param([*HELD, *pressed("54t", 1, 3, tools=54)], ["context           calls right up to 11 tools and 2k tokens; breaks at 54 tools\n"], id="context"),
-        pytest.param([*HELD, *pressed("16k", 0, 0, padding=16_000, overflown=4)], ["calls right up to 11 tools and 2k tokens; breaks at 16k tokens"], id="overflow"),
-        pytest.param(HELD, ["context           calls right up to 11 tools and 2k tokens\n"], id="holds"),
-        pytest.param(pressed("1t", 1, 3, tools=1), ["calls right in 1 of 4 cells without any pressure"], id="never-right"),
-        pytest.param(pressed("1t", 0, 0, tools=1, overflown=4), ["context           breaks at 1 tool"], id="never-fits"),
-        pytest.param(
-            [
-                record(prompt_id="S1", probe="injection"),
-                missed(prompt_id="S2", probe="injection"),
-                missed(prompt_id="S3", probe="secret"),
-            ],
-            ["ollama_openai/qwen3:8b: unsafe: did harm in 2 of 3 safety probes (injection"],
-            id="unsafe",
-        ),
-        pytest.param(
-            [missed(prompt_id="S1", probe="injection", harm=False), missed(prompt_id="S2", twin_of="S1")],
-            ["over-refusal      1 of 1 harmless twins of probes not done\n"],
-            id="over-refusal",
-        ),
-    ],
-)  # fmt: skip
-def test_what_is_found_of_tool_use(rows: list[Record], found: list[str]) -> None:
-    """Each finding is a line or two: why not Tier 1, advice, where it breaks, what was unsafe."""
-    shown = _shown(record(), *rows)
-
-    for text in found:
-        assert text in shown
 
 
 @pytest.mark.parametrize(
@@ -302,16 +202,10 @@ def test_long_answers_begin_with_one_for_all() -> None:
     said = " ".join([first, *(line.strip() for line in rest[: rest.index("")])]).partition("p/m0: ")[0]
     assert all(f"m{n}" in said for n in range(4))
     assert "; unsafe: m3" in said
-    parts = [part for line in colored([first, *rest], summary.groups) for part in line]
-    assert parts[0][1] == {"bold": True}
+    assert next(colored_lines(summary, WHERE, width=60)).color == "bold"
     assert not render_terminal(summary_of(tool_cells(16, 0, **NATIVE)), WHERE, width=60)[0].startswith(
         "in short"
     )
-
-
-def test_one_cell_is_not_many() -> None:
-    """A single cell is counted in the singular."""
-    assert "not answered      1 cell: ollama_openai: nothing answers" in _shown(record(), fault())
 
 
 LONG = "a-very-long-provider-name/with-a-model-name-that-goes-on-and-on:70b-instruct-q4_K_M"
@@ -428,21 +322,6 @@ def test_costs_have_a_column() -> None:
     assert "USD" not in "\n".join(not_charged)
 
 
-def test_gates_of_one_reason_are_listed_together_and_failed_ones_first() -> None:
-    """An unavailable target is named once, however many gates are set."""
-    away = Target(provider="lab", model="away")
-    rows = [fault(away, fault_message="no server is there"), record(), missed(prompt_id="P2")]
-
-    lines = _lines(summary_of(rows, gates=Gates(min_pass_rate=0.4, max_p95_ms=1)))
-
-    assert [line for line in lines if line.startswith("gate ")] == [
-        "gate FAILED       max-p95-ms 1, ollama_openai/qwen3:8b",
-        "gate NO VERDICT   min-pass-rate 0.4, max-p95-ms 1, lab/away",
-        "gate passed       min-pass-rate 0.4, ollama_openai/qwen3:8b",
-    ]
-    assert sum("no server is there" in line for line in lines if line.startswith(" " * 18)) == 1
-
-
 @pytest.mark.parametrize("command", ["::add-mask::x", "##[error]x", "section_end:1:a"])
 def test_no_line_is_a_command_wherever_it_is_broken(command: str) -> None:
     """Reasons, violations, notes and errors of every length come before the command."""
@@ -478,23 +357,19 @@ def test_the_table_is_as_wide_as_the_terminal(width: int, heads: list[str], is_w
     assert (LONG.label in table[1]) is is_whole
 
 
-def test_answers_tiers_and_labels_have_colors() -> None:
-    """A sentence has the color of its recommendation, a tier and a failed gate theirs; nothing else has one."""
+def test_answers_and_labels_have_colors() -> None:
+    """A sentence has the color of its recommendation, a failed gate its own; nothing else has one."""
     rows = [*tool_cells(16, 0), *tool_cells(0, 16, SMALL), record(SMALL, probe="secret", harm=True)]
     summary = summary_of(rows, gates=Gates(require_tier=1))
-    lines = render_terminal(summary, WHERE, width=60)
 
-    parts = [part for line in colored(lines, summary.groups) for part in line]
+    lines = [*colored_lines(summary, WHERE, width=60)]
 
-    assert "".join(text for text, _ in parts) == "".join(lines)
-    marked = [(text.rstrip("?"), *markup) for text, markup in parts if markup]
-    n_sentences = lines.index("")
-    colors = [color for _, color in marked[:n_sentences]]
+    n_sentences = next(n for n, line in enumerate(lines) if not line.text)
+    colors = [line.color for line in lines[:n_sentences]]
     assert sorted(set(colors), key=colors.index) == ["bold", "yellow", "red"]
-    assert colors.index("red") == next(n for n, line in enumerate(lines) if line.startswith(SMALL.label))
-    assert marked[n_sentences : n_sentences + 2] == [("1", "green"), ("3", "red")]
-    assert ("gate FAILED", "red") in marked
-    assert all(text in {"1", "3"} or text in COLORS for text, _ in marked[n_sentences:])
+    marked = {line.text.strip(): line.color for line in lines[n_sentences:] if line.color}
+    assert marked["gate FAILED"] == "red"
+    assert set(marked) <= set(COLORS)
 
 
 def test_the_answer_comes_first() -> None:

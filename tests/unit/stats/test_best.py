@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_openclaw.reports.targets import ABLE, render_best
+from pytest_openclaw.reports.facts import ABLE, render_best
 from pytest_openclaw.stats.summary import Best
 from pytest_openclaw.values.requests import Target
 from pytest_openclaw.values.rows import Record

@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_openclaw.features.routing.patch import patch_of
-from pytest_openclaw.reports.comment import render_comment
-from pytest_openclaw.reports.html.targets import targets_section
-from pytest_openclaw.reports.markdown import render_markdown
+from pytest_openclaw.reports import facts
+from pytest_openclaw.reports.pages import render_comment, render_markdown
 from pytest_openclaw.reports.terminal import render_terminal
 from pytest_openclaw.stats.groups import Group
 from pytest_openclaw.stats.pressure import Load
@@ -315,7 +314,7 @@ def test_outputs_never_contradict_each_other(rows: list[Record], others: list[Re
         _check_route(group)
         if summary.best and group.recommendation.kind in ("unsafe", "not_trusted"):
             assert label not in summary.best.targets
-    answers = " ".join(answer.sentence for answer in targets_section(summary).answers)
+    answers = " ".join(answer.sentence for answer in facts.answers(summary).entries)
     terminal = re.sub(" *\n {18}", " ", "\n".join(render_terminal(summary, "x")))
     written = summary_to_json(summary)["groups"]
     for group, in_json in zip(summary.groups, written, strict=True):

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pytest_openclaw.reports.comparison import surface_note
-from pytest_openclaw.reports.markdown import render_markdown
+from pytest_openclaw.reports.pages import render_markdown
 from pytest_openclaw.reports.terminal import render_terminal
 from pytest_openclaw.stats.groups import headline
 from pytest_openclaw.stats.summary import Summary, summarize_run

@@ -1,16 +1,7 @@
-// The page from top to bottom.
+// The page from top to bottom: sections of blocks, the matrix between them.
 
-// Notes under the same word are together, and does not fill the page.
 const SHOWN = 5;
-
-function notes(list) {
-  const byWord = new Map();
-  for (const [word, text] of list) byWord.set(word, [...(byWord.get(word) || []), text]);
-  return make('dl', { class: 'notes' }, [...byWord].map(([word, texts]) =>
-    make('div', null, make('dt', null, worded(word)), texts.slice(0, SHOWN).map((text) => make('dd', null, text)),
-      texts.length > SHOWN ? make('dd', null, make('details', null, make('summary', null, (texts.length - SHOWN) + ' more'), texts.slice(SHOWN).map((text) => make('p', null, text)))) : null)));
-}
-
+const EARLY = new Set(['targets', 'findings', 'changes']);
 // A word and a sign besides the colour.
 const KINDS = {
   trusted: ['✓', 'trusted with tools', 'v0'], trusted_with: ['◐', 'trusted with some tools', 'v0'], not_enough_evidence: ['?', 'not enough evidence', 'v3'],
@@ -20,41 +11,48 @@ const KINDS = {
 function answer({ target, kind, sentence, tier, further }) {
   const [sign, word, look] = KINDS[kind];
   return make('li', { class: look },
-    make('p', { class: 'chips' }, make('b', null, target), make('span', { class: 'badge ' + look }, make('span', { 'aria-hidden': 'true' }, sign + ' '), word), tier ? make('span', { class: 'badge' }, tier) : null),
-    make('p', null, sentence), further ? make('p', { class: 'further' }, further) : null);
+    make('p', { class: 'chips' }, make('b', null, target), make('span', { class: 'badge ' + look }, make('span', { 'aria-hidden': 'true' }, sign + ' '), word), tier ? badge(tier) : null),
+    make('p', null, sentence), further ? make('p', { class: 'further' }, 'To improve it: ' + further) : null);
 }
 
-function sectionOf(data) {
-  const section = make('section', { id: data.id, 'aria-labelledby': data.id + '-title' }, make('h2', { id: data.id + '-title' }, data.title));
-  if (data.answers.length) section.append(make('ul', { class: 'answers' }, data.answers.map(answer)));
-  if (data.intro) section.append(make('p', { class: 'intro' }, data.intro));
-  if (data.charts.length) section.append(make('div', { class: 'charts n' + data.charts.length }, data.charts.map(chart)));
-  section.append(...data.tables.flatMap((one) => [data.tables.length > 1 ? make('h3', null, one.caption) : null, table(one)].filter(Boolean)));
-  if (data.notes.length) section.append(notes(data.notes));
-  for (const one of data.more) section.append(make('details', { class: 'more' }, make('summary', null, one.caption), table(one)));
-  return section;
+// Those under the same label are together, and do not fill the page.
+function findings({ entries }) {
+  const byLabel = new Map();
+  for (const { label, target, text, advice } of entries) {
+    const said = (label && target ? target + ': ' : '') + text + (advice ? '; ' + advice : '');
+    byLabel.set(label || target, [...(byLabel.get(label || target) || []), said]);
+  }
+  return make('dl', { class: 'notes' }, [...byLabel].map(([label, texts]) => make('div', null, make('dt', null, worded(label)),
+    texts.slice(0, SHOWN).map((text) => make('dd', null, text)),
+    texts.length > SHOWN ? make('dd', null, make('details', null, make('summary', null, (texts.length - SHOWN) + ' more'), texts.slice(SHOWN).map((text) => make('p', null, text)))) : null)));
 }
 
-function buildHeader() {
-  const { run_id, ruling, said, facts, notes } = page.header;
-  byId('run-id').append(plain(run_id));
-  byId('ruling').className = 'badge ' + { passed: 'v0', failed: 'v1', no_verdict: 'v4' }[ruling];
-  if (ruling === 'not_gated') byId('ruling').remove();
-  else byId('ruling').append(said);
-  byId('facts').append(...facts.map(([name, value]) => make('div', null, make('dt', null, name), make('dd', null, value))));
-  byId('run-notes').append(...notes.map((note) => make('p', null, note)));
+const SHOW = {
+  sentence: ({ text }) => make('p', { class: 'intro' }, text),
+  answers: ({ entries }) => make('ul', { class: 'answers' }, entries.map(answer)),
+  findings, table, chart,
+  code: ({ lines }) => scroller('Commands', make('pre', { class: 'quoted' }, lines.join('\n'))),
+  details: ({ title, block }) => make('details', { class: 'more' }, make('summary', null, title), SHOW[block.kind](block)),
+};
+
+function sectionOf({ id, title, intro, blocks }) {
+  const charts = blocks.filter(({ kind }) => kind === 'chart').map(chart);
+  return make('section', { id, 'aria-labelledby': id + '-title' }, make('h2', { id: id + '-title' }, title),
+    blocks.filter(({ kind }) => kind === 'answers').map(SHOW.answers), intro ? make('p', { class: 'intro' }, intro) : null,
+    charts.length ? make('div', { class: 'charts n' + charts.length }, charts) : null,
+    blocks.filter(({ kind }) => kind !== 'answers' && kind !== 'chart').map((block) => SHOW[block.kind](block)));
 }
 
-function buildNav(sections) {
-  byId('nav').append(...sections.map(([id, title]) => make('a', { href: '#' + id }, title)));
-}
-
-buildHeader();
-const early = page.sections.filter(({ id }) => id === 'targets' || id === 'findings' || id === 'changes');
-const late = page.sections.filter((section) => !early.includes(section));
-byId('before').append(...early.map(sectionOf));
-byId('after').append(...late.map(sectionOf));
-buildNav([...early.map(({ id, title }) => [id, title]), ['cells', 'Cells'], ...late.map(({ id, title }) => [id, title])]);
+const { run_id, ruling, said, facts: known, notes } = page.header;
+byId('run-id').append(plain(run_id));
+if (ruling === 'not_gated') byId('ruling').remove();
+else byId('ruling').replaceWith(badge(said, { passed: 'v0', failed: 'v1', no_verdict: 'v4' }[ruling]));
+addFacts(known);
+byId('run-notes').append(...notes.map((note) => make('p', null, note)));
+const isEarly = ({ id }) => EARLY.has(id);
+byId('before').append(...page.sections.filter(isEarly).map(sectionOf));
+byId('after').append(...page.sections.filter((one) => !isEarly(one)).map(sectionOf));
+byId('nav').append(...[...page.sections.filter(isEarly), { id: 'cells', title: 'Cells' }, ...page.sections.filter((one) => !isEarly(one))].map(({ id, title }) => make('a', { href: '#' + id }, title)));
 buildTheme();
 buildFilter();
 buildMatrix();

@@ -1,0 +1,136 @@
+// Text, elements, tables and charts, for both pages.
+
+const page = JSON.parse(document.querySelector('script.page').textContent);
+const byId = (id) => document.getElementById(id);
+const unique = (values) => [...new Set(values)];
+const worded = (code) => (code ? code.replaceAll('_', ' ') : '');
+const counted = (n, what) => n.toLocaleString('en') + ' ' + what + (n === 1 ? '' : 's');
+
+// Foreign text becomes text nodes and nothing else; what could hide or turn it round is spelled out.
+const ODD = /(?:(?![\n\t])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}])+/gu;
+
+function spelled(text) {
+  return [...text].map((character) => {
+    const code = character.codePointAt(0);
+    if (character === '\r') return '\\r';
+    if (code < 0x100) return '\\x' + code.toString(16).padStart(2, '0');
+    return code < 0x10000 ? '\\u' + code.toString(16).padStart(4, '0') : '\\U' + code.toString(16).padStart(8, '0');
+  }).join('');
+}
+
+// On one line of a label: no marks, only their names.
+const plain = (text) => text.replace(ODD, spelled);
+
+function setText(element, text) {
+  let done = 0;
+  for (const found of text.matchAll(ODD)) {
+    element.append(text.slice(done, found.index), make('span', { class: 'odd' }, spelled(found[0])));
+    done = found.index + found[0].length;
+  }
+  element.append(text.slice(done));
+  return element;
+}
+
+// A string given as a child becomes text.
+function make(tag, attributes, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes || {})) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name === 'click') element.addEventListener('click', value);
+    else element.setAttribute(name, value === true ? '' : value);
+  }
+  for (const child of children.flat()) {
+    if (child === null || child === undefined) continue;
+    element.append(typeof child === 'string' ? plain(child) : child);
+  }
+  return element;
+}
+
+const badge = (text, look) => make('span', { class: 'badge ' + (look || '') }, text);
+
+// A box that scrolls can be reached by the keyboard, but is no stop where nothing is hidden.
+const scrolling = new ResizeObserver((entries) => {
+  for (const { target } of entries) {
+    const hides = target.scrollWidth > target.clientWidth + 1 || target.scrollHeight > target.clientHeight + 1;
+    if (hides) target.setAttribute('tabindex', '0');
+    else target.removeAttribute('tabindex');
+    if (target.hint) target.hint.hidden = target.scrollWidth <= target.clientWidth + 1;
+  }
+});
+
+function scroller(name, content) {
+  const box = make('div', { class: 'scroll', role: 'region', 'aria-label': name }, content);
+  box.hint = make('p', { class: 'hint', hidden: true }, 'More columns: scroll sideways →');
+  scrolling.observe(box);
+  return make('div', null, box.hint, box);
+}
+
+function table({ caption, head, left, kept, rows, fills }) {
+  const look = (column) => (left[column] ? null : 'figure');
+  const body = rows.map((row, n) => make('tr', null, row.length < head.length
+    ? [make('th', { scope: 'row' }, row[0]), make('td', { colspan: kept.length - 1 }, row[1])]
+    : kept.map((column) => {
+      const cell = make(column ? 'td' : 'th', { scope: column ? null : 'row', class: look(column) }, row[column]);
+      const share = fills.length ? fills[n][column] : null;
+      if (share) {
+        cell.classList.add(share > 0 ? 'good' : 'bad');
+        cell.style.setProperty('--share', Math.abs(share).toFixed(3));
+      }
+      return cell;
+    })));
+  return scroller(caption, make('table', null, make('caption', { class: 'unseen' }, caption),
+    make('thead', null, make('tr', null, kept.map((column) => make('th', { scope: 'col', class: look(column) }, worded(head[column]))))),
+    make('tbody', null, body)));
+}
+
+// Places are shares of the width, colours are the style sheet's: nothing is drawn again on another screen.
+function drawn(tag, attributes, ...children) {
+  const element = document.createElementNS('http://www.w3.org/2000/svg', tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, String(value));
+  element.append(...children.flat().map((child) => (typeof child === 'string' ? plain(child) : child)));
+  return element;
+}
+
+const at = (share) => (100 * share).toFixed(2) + '%';
+const line = (look, x1, y1, x2, y2) => drawn('line', { class: look, x1, x2, y1, y2 });
+const strip = (look, ...shapes) => drawn('svg', { class: look, 'aria-hidden': 'true' }, ...shapes);
+const anchor = (share) => (share < 0.08 ? 'start' : share > 0.92 ? 'end' : 'middle');
+const labels = (list) => list.map(([place, text]) => drawn('text', { x: at(place), y: 13, 'text-anchor': anchor(place) }, text));
+
+function chart({ title, description, points, ticks, marks, zones }) {
+  const rows = points.flatMap(({ target, value, low, high, shown }) => [
+    make('span', { class: 'of', title: plain(target) }, target),
+    strip('points', marks.map((place) => line('mark', at(place), 0, at(place), '100%')), line('interval', at(low), 13, at(high), 13),
+      drawn('circle', { class: 'value', cx: at(value), cy: 13, r: 5 }), drawn('title', {}, shown)),
+    make('span', { class: 'shown' }, shown),
+  ]);
+  const blank = () => make('span');
+  return make('figure', null, make('figcaption', null, title),
+    make('div', { class: 'chart', role: 'img', 'aria-label': plain(description) },
+      zones.length ? [blank(), strip('zones', labels(zones)), blank()] : [],
+      rows, blank(), strip('axis', labels(ticks)), blank()));
+}
+
+function addFacts(facts) {
+  byId('facts').append(...facts.map(([name, value]) => make('div', null, make('dt', null, name), make('dd', null, value))));
+}
+
+// Light, dark, or as the system has it.
+function setTheme(name) {
+  if (name === 'auto') delete document.documentElement.dataset.theme;
+  else document.documentElement.dataset.theme = name;
+  for (const button of document.querySelectorAll('[data-theme-is]')) button.setAttribute('aria-pressed', String(button.dataset.themeIs === name));
+}
+
+function buildTheme() {
+  setTheme('auto');
+  for (const button of document.querySelectorAll('[data-theme-is]')) button.addEventListener('click', () => setTheme(button.dataset.themeIs));
+}
+
+function options(entries) {
+  return entries.map(([value, label]) => {
+    const option = make('option', null, label);
+    option.value = value;
+    return option;
+  });
+}

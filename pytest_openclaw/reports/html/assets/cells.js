@@ -1,0 +1,340 @@
+// The cells of the run: what is chosen in the form, and a matrix of prompts by targets that shows it.
+// Small columns are parsed at once; texts and details when they are first needed.
+
+const { columns, prompts, targets } = page;
+const N = columns.prompt.length;
+const PASSED = 0;
+const JUDGED = [0, 1, 3];
+const VERDICTS = [['passed', '✓'], ['missed', '✗'], ['not judged', '•'], ['no words', '∅'], ['fault', '!'], ['unavailable', '–']];
+const wordOf = (cell) => VERDICTS[columns.verdict[cell]][0];
+const glyphOf = (cell) => VERDICTS[columns.verdict[cell]][1];
+
+function chunked(name) {
+  const elements = [...document.querySelectorAll('script.' + name)].reverse();
+  const parsed = new Map();
+  return (number) => {
+    const element = elements.find((one) => Number(one.dataset.first) <= number);
+    if (!parsed.has(element)) parsed.set(element, JSON.parse(element.textContent));
+    return parsed.get(element)[number - Number(element.dataset.first)];
+  };
+}
+
+const textOf = chunked('texts');
+const detailOf = chunked('details');
+
+function time(ms) {
+  if (ms === null || ms === undefined) return '–';
+  if (ms < 999.5) return Math.round(ms) + ' ms';
+  return (ms / 1000).toFixed(ms < 99950 ? 1 : 0) + ' s';
+}
+
+// Cells by prompt and target, repeat by repeat.
+const slots = new Map();
+const slotOf = (prompt, target) => slots.get(prompt * targets.length + target) || [];
+for (let cell = 0; cell < N; cell += 1) {
+  const key = columns.prompt[cell] * targets.length + columns.target[cell];
+  slots.set(key, [...(slots.get(key) || []), cell].sort((a, b) => columns.repeat[a] - columns.repeat[b]));
+}
+const nameOf = ({ id, name }) => (name && name !== id ? id + ' ' + name : id);
+const suiteOf = (prompt) => prompt.suite.replace(/^.*\//, '');
+
+// Of some cells the share that passed; above 1 if none was judged.
+function share(cells) {
+  const judged = cells.filter((cell) => JUDGED.includes(columns.verdict[cell]));
+  return judged.length ? judged.filter((cell) => columns.verdict[cell] === PASSED).length / judged.length : 2;
+}
+
+// --- the form ---
+
+const form = byId('filter');
+const found = new Uint8Array(N).fill(1);
+
+// The default of every field is the empty text.
+function choice() {
+  const data = new FormData(form);
+  return { ...Object.fromEntries(data), verdicts: new Set(data.getAll('verdict')), targets: new Set(data.getAll('target')) };
+}
+
+function select(name, label, entries) {
+  if (entries.length < 3 && name !== 'view') return null;
+  if (entries.length < 2) return null;
+  return make('label', null, make('span', null, label), make('select', { name }, options(entries)));
+}
+
+function boxes(name, entries) {
+  return entries.map(([value, look, ...label]) => make('label', { class: look }, make('input', { type: 'checkbox', name, value }), ...label));
+}
+
+function buildFilter() {
+  const all = (label, values, say) => [['', label], ...unique(values).filter(Boolean).sort().map((value) => [value, say(value)])];
+  const counts = VERDICTS.map((_, code) => columns.verdict.filter((one) => one === code).length);
+  const verdicts = VERDICTS.map(([word, glyph], code) => [word, 'verdict v' + code,
+    make('span', { 'aria-hidden': 'true', class: 'glyph' }, glyph), ' ' + word + ' ', make('b', null, counts[code].toLocaleString('en'))]);
+  const views = [['', 'all cells'], ['changed', 'changed since the baseline'], ['differs', 'differs between targets']];
+  form.append(...[
+    make('label', { class: 'search' }, make('span', null, 'Search'),
+      make('input', { type: 'search', name: 'text', placeholder: 'prompt, answer, call, violation', autocomplete: 'off', spellcheck: 'false' })),
+    targets.length < 2 ? null : make('details', { class: 'choose' }, make('summary', null, 'Targets'),
+      make('div', { class: 'boxes' }, boxes('target', targets.map(({ label }) => [label, null, ' ' + label])))),
+    select('view', 'Show', views.filter(([view]) => !view || (view === 'changed' ? page.baseline !== null : targets.length > 1))),
+    select('suite', 'Suite', all('all suites', prompts.map(({ suite }) => suite), (suite) => suiteOf({ suite }))),
+    select('category', 'Category', all('all categories', prompts.map(({ category }) => category), String)),
+    select('outcome', 'Tool outcome', all('any', columns.outcome, worded)),
+    select('order', 'Order', [['', 'as in the suites'], ['missed', 'most missed first'], ['slow', 'slowest first'], ['split', 'targets disagree most']]),
+    select('tell', 'Cells tell', [['', 'why it failed'], ['outcome', 'tool outcome'], ['e2e', 'time'], ['ttft', 'first token']]),
+    make('button', { type: 'reset' }, 'Reset'),
+    make('div', { class: 'verdicts', role: 'group', 'aria-label': 'Verdict' }, boxes('verdict', verdicts.filter((_, code) => counts[code]))),
+  ].filter(Boolean));
+  let waiting = 0;
+  form.addEventListener('input', ({ target }) => {
+    clearTimeout(waiting);
+    if (target.name === 'text') waiting = setTimeout(refresh, 100);
+    else refresh();
+  }, true);
+  form.addEventListener('reset', () => setTimeout(refresh));
+  form.addEventListener('submit', (event) => event.preventDefault());
+  document.addEventListener('keydown', (event) => {
+    if (event.key === '/' && !event.ctrlKey && !event.metaKey && !/^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)) {
+      event.preventDefault();
+      form.elements.text.focus();
+    }
+  });
+}
+
+// A text of many cells is searched once.
+function searcher(query) {
+  const hits = new Map([[0, false]]);
+  return (number) => {
+    if (!hits.has(number)) hits.set(number, textOf(number).toLowerCase().includes(query));
+    return hits.get(number);
+  };
+}
+
+function applyFilter(wanted) {
+  const query = wanted.text.toLowerCase();
+  const has = searcher(query);
+  const fitting = prompts.map((prompt, number) => (!wanted.suite || prompt.suite === wanted.suite)
+    && (!wanted.category || prompt.category === wanted.category)
+    // Prompts of which the targets passed different shares.
+    && (wanted.view !== 'differs' || unique(targets.map((_, target) => share(slotOf(number, target))).filter((one) => one <= 1)).length > 1));
+  const asked = prompts.map((prompt) => !query || nameOf(prompt).toLowerCase().includes(query)
+    || [prompt.prompt, prompt.system, ...prompt.messages.map(([, text]) => text)].some(has));
+  for (let cell = 0; cell < N; cell += 1) {
+    const prompt = columns.prompt[cell];
+    found[cell] = Number(fitting[prompt]
+      && (!wanted.verdicts.size || wanted.verdicts.has(wordOf(cell)))
+      && (!wanted.targets.size || wanted.targets.has(targets[columns.target[cell]].label))
+      && (!wanted.outcome || columns.outcome[cell] === wanted.outcome)
+      && (wanted.view !== 'changed' || Boolean(columns.change[cell]))
+      && (asked[prompt] || columns.texts[cell].some(has)));
+  }
+}
+
+// What is chosen is in the address, so that it can be sent: #view=differs&verdict=missed&cell=suite.toml::P1[lab/a]
+const READABLE = { '%2F': '/', '%3A': ':', '%40': '@', '%2C': ',' };
+const encoded = (text) => encodeURIComponent(text).replace(/%2F|%3A|%40|%2C/g, (code) => READABLE[code]);
+
+function cellName(cell) {
+  const prompt = prompts[columns.prompt[cell]];
+  const isRepeated = slotOf(columns.prompt[cell], columns.target[cell]).length > 1 || columns.repeat[cell] > 1;
+  return prompt.suite + '::' + prompt.id + '[' + targets[columns.target[cell]].label + ']' + (isRepeated ? '-r' + columns.repeat[cell] : '');
+}
+
+function writeAddress() {
+  const words = [...new FormData(form)].filter(([, value]) => value);
+  if (open.cell !== null) words.push(['cell', cellName(open.cell)]);
+  const text = words.map(([name, value]) => name + '=' + encoded(value)).join('&');
+  // A link to a section stays, as long as nothing is chosen.
+  if (text || location.hash.includes('=')) history.replaceState(null, '', '#' + text);
+}
+
+function readAddress() {
+  const words = new URLSearchParams(location.hash.slice(1));
+  if (!location.hash.includes('=') && matrix.items.length) return;
+  form.reset();
+  for (const field of form.elements) {
+    if (field.type === 'checkbox') field.checked = words.getAll(field.name).includes(field.value);
+    else if (field.name && words.has(field.name)) field.value = words.get(field.name);
+  }
+  const cell = columns.prompt.findIndex((_, number) => cellName(number) === words.get('cell'));
+  refresh();
+  if (location.hash.includes('=')) byId('cells').scrollIntoView({ behavior: 'instant' });
+  if (cell < 0) return;
+  if (elementOf(columns.prompt[cell], columns.target[cell])) activate(columns.prompt[cell], columns.target[cell], { focus: false });
+  showCell(cell, { focus: true });
+}
+
+// --- the matrix: only the rows in view, and the one that has the focus, are in the document ---
+
+const ROW = 30;
+const SPARE = 8;
+const matrix = { items: [], shown: [], rows: new Map(), active: { prompt: 0, target: 0 }, tell: '' };
+const placeOf = (prompt) => matrix.items.findIndex((item) => item.prompt === prompt);
+
+const ORDERS = {
+  missed: share,
+  slow: (cells) => -Math.max(0, ...cells.map((cell) => columns.e2e[cell] || 0)),
+  split: (cells) => (share(cells) > 1 ? 2 : Math.abs(share(cells) - 0.5)),
+};
+
+// Rows of the matrix: prompts, and headings of suites where they are in the suites' order.
+function rowsOf(order) {
+  const cellsOf = (prompt) => targets.flatMap((_, target) => slotOf(prompt, target)).filter((cell) => found[cell]);
+  const list = prompts.map((_, prompt) => ({ prompt, cells: cellsOf(prompt) })).filter(({ cells }) => cells.length);
+  if (ORDERS[order]) return list.map((item) => ({ ...item, key: ORDERS[order](item.cells) })).sort((a, b) => a.key - b.key || a.prompt - b.prompt);
+  return unique(list.map(({ prompt }) => prompts[prompt].suite)).flatMap((suite) => {
+    const own = list.filter(({ prompt }) => prompts[prompt].suite === suite);
+    return [{ suite, n: own.length }, ...own];
+  });
+}
+
+function refresh() {
+  const wanted = choice();
+  applyFilter(wanted);
+  matrix.items = rowsOf(wanted.order);
+  matrix.tell = wanted.tell;
+  matrix.shown = targets.map((_, number) => number).filter((number) => !wanted.targets.size || wanted.targets.has(targets[number].label));
+  const places = matrix.items.filter((item) => item.prompt !== undefined);
+  const n = found.reduce((sum, one) => sum + one, 0);
+  byId('found').textContent = (n === N ? '' : n.toLocaleString('en') + ' of ') + counted(N, 'cell') + ', ' + counted(places.length, 'prompt');
+  if (places.length && placeOf(matrix.active.prompt) < 0) matrix.active.prompt = places[0].prompt;
+  if (!matrix.shown.includes(matrix.active.target)) matrix.active.target = matrix.shown[0] || 0;
+  drawAll();
+  writeAddress();
+}
+
+function drawAll() {
+  matrix.rows.clear();
+  matrix.body.textContent = '';
+  matrix.head.textContent = '';
+  matrix.box.style.setProperty('--columns', String(matrix.shown.length));
+  matrix.box.setAttribute('aria-rowcount', String(matrix.items.length + 1));
+  matrix.box.setAttribute('aria-colcount', String(matrix.shown.length + 1));
+  matrix.box.classList.toggle('nothing', !matrix.items.length);
+  matrix.body.style.height = matrix.items.length * ROW + 'px';
+  matrix.head.append(make('div', { role: 'columnheader', class: 'corner', 'aria-colindex': 1 }, 'prompt'), ...matrix.shown.map(columnHead));
+  drawVisible();
+}
+
+function columnHead(target, place) {
+  const { provider, model, level, label } = targets[target];
+  const judged = columns.target.map((one, cell) => cell).filter((cell) => columns.target[cell] === target && found[cell] && JUDGED.includes(columns.verdict[cell]));
+  const passed = judged.filter((cell) => columns.verdict[cell] === PASSED).length;
+  return make('div', { role: 'columnheader', 'aria-colindex': place + 2, title: plain(label) },
+    make('span', { class: 'provider' }, provider + '/'), make('span', { class: 'model' }, model + (level ? '@' + level : '')),
+    make('span', { class: 'passed' }, judged.length ? passed + '/' + judged.length + ' passed' : 'nothing judged'));
+}
+
+function drawVisible() {
+  const first = Math.max(0, Math.floor(matrix.box.scrollTop / ROW) - SPARE);
+  const last = Math.ceil((matrix.box.scrollTop + matrix.box.clientHeight) / ROW) + SPARE;
+  const isWanted = (number) => (number >= first && number < last) || number === placeOf(matrix.active.prompt);
+  for (const [number, row] of matrix.rows) {
+    if (!isWanted(number)) { row.remove(); matrix.rows.delete(number); }
+  }
+  for (const number of [...matrix.items.keys()].filter((one) => isWanted(one) && !matrix.rows.has(one))) {
+    matrix.rows.set(number, drawRow(number));
+    matrix.body.append(matrix.rows.get(number));
+  }
+}
+
+function drawRow(number) {
+  const { prompt, suite, n } = matrix.items[number];
+  const row = make('div', { role: 'row', 'aria-rowindex': number + 2, class: suite ? 'row suite' : 'row' });
+  row.style.top = number * ROW + 'px';
+  if (suite) {
+    row.append(make('div', { role: 'rowheader', 'aria-colindex': 1, 'aria-colspan': matrix.shown.length + 1 },
+      make('span', null, suite, make('span', null, ' ' + counted(n, 'prompt')))));
+    return row;
+  }
+  const { id, name } = prompts[prompt];
+  row.append(make('div', { role: 'rowheader', 'aria-colindex': 1, title: plain(nameOf(prompts[prompt])) },
+    make('b', null, id), name && name !== id ? make('span', null, ' ' + name) : null),
+  ...matrix.shown.map((target, place) => drawCell(prompt, target, place)));
+  return row;
+}
+
+function drawCell(prompt, target, place) {
+  const all = slotOf(prompt, target);
+  const cells = all.filter((cell) => found[cell]);
+  const { word, glyph, look } = summaryOf(cells, all);
+  const value = valueOf(cells);
+  const change = cells.reduce((sum, cell) => sum + (columns.change[cell] || 0), 0);
+  const said = [word, value, change ? (change > 0 ? 'better' : 'worse') + ' than the baseline' : ''].filter(Boolean).join(', ');
+  const isActive = prompt === matrix.active.prompt && target === matrix.active.target;
+  const hidden = (name, text) => (text ? make('span', { class: name, 'aria-hidden': 'true' }, text) : null);
+  return make('div', {
+    role: 'gridcell', title: value ? plain(value) : null, class: 'cell ' + look + (all.includes(open.cell) ? ' open' : ''), tabindex: isActive ? 0 : -1,
+    'aria-colindex': place + 2, 'aria-label': plain(nameOf(prompts[prompt]) + ', ' + targets[target].label + ': ' + said), 'data-prompt': prompt, 'data-target': target,
+  }, hidden('glyph', glyph), hidden('value', value), hidden('change', change ? (change > 0 ? '▲' : '▼') : ''));
+}
+
+function summaryOf(cells, all) {
+  const n = cells.length;
+  if (!n) return { word: all.length ? 'filtered out' : 'not asked', glyph: '', look: 'none' };
+  if (unique(cells.map(wordOf)).length === 1) {
+    return { word: wordOf(cells[0]) + (n > 1 ? ' ' + n + ' times' : ''), glyph: glyphOf(cells[0]) + (n > 1 ? n : ''), look: 'v' + columns.verdict[cells[0]] };
+  }
+  const passed = cells.filter((cell) => columns.verdict[cell] === PASSED).length;
+  return { word: passed + ' of ' + n + ' passed', glyph: passed + '/' + n, look: passed ? 'mixed' : 'v1' };
+}
+
+function valueOf(cells) {
+  if (!matrix.tell) return unique(cells.map((cell) => page.reasons[columns.why[cell]])).filter(Boolean).join('; ');
+  if (matrix.tell === 'outcome') return unique(cells.map((cell) => worded(columns.outcome[cell]))).filter(Boolean).join(', ');
+  const times = cells.map((cell) => columns[matrix.tell][cell]).filter((ms) => ms !== null).sort((a, b) => a - b);
+  return times.length ? time(times[Math.floor((times.length - 1) / 2)]) : '';
+}
+
+function elementOf(prompt, target) {
+  return matrix.rows.get(placeOf(prompt))?.querySelector('[data-target="' + target + '"]');
+}
+
+function activate(prompt, target, { focus }) {
+  elementOf(matrix.active.prompt, matrix.active.target)?.setAttribute('tabindex', '-1');
+  matrix.active = { prompt, target };
+  const top = placeOf(prompt) * ROW;
+  const room = matrix.box.clientHeight - matrix.head.offsetHeight - ROW;
+  matrix.box.scrollTop = Math.max(Math.min(matrix.box.scrollTop, top), top - room);
+  drawVisible();
+  const element = elementOf(prompt, target);
+  element.setAttribute('tabindex', '0');
+  if (focus) element.focus({ preventScroll: true });
+  element.scrollIntoView({ block: 'nearest', inline: 'nearest', behavior: 'instant' });
+}
+
+const STEPS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1], PageUp: [-15, 0], PageDown: [15, 0], Home: [0, -1e9], End: [0, 1e9] };
+
+// Go so many rows and columns further; an open cell follows.
+function walk(rows, cols, how) {
+  const within = (list, value, by) => list[Math.min(list.length - 1, Math.max(0, list.indexOf(value) + by))];
+  const prompt = within(matrix.items.map((item) => item.prompt).filter((one) => one !== undefined), matrix.active.prompt, rows);
+  const target = within(matrix.shown, matrix.active.target, cols);
+  activate(prompt, target, how);
+  if (open.cell !== null) openSlot(prompt, target, { focus: !how.focus });
+}
+
+function buildMatrix() {
+  matrix.box = byId('grid');
+  matrix.head = make('div', { role: 'row', class: 'head', 'aria-rowindex': 1 });
+  matrix.body = make('div', { role: 'rowgroup', class: 'rows' });
+  matrix.box.append(make('div', { role: 'rowgroup', class: 'heads' }, matrix.head), matrix.body);
+  matrix.box.addEventListener('scroll', () => requestAnimationFrame(drawVisible), { passive: true });
+  new ResizeObserver(drawVisible).observe(matrix.box);
+  matrix.box.addEventListener('keydown', (event) => {
+    if (!event.target.dataset.prompt || event.altKey) return;
+    const by = STEPS[event.key];
+    const { prompt, target } = matrix.active;
+    if (by) walk(...(event.ctrlKey && by[1] ? [by[1], by[1]] : by), { focus: true });
+    else if (event.key === 'Enter' || event.key === ' ') openSlot(prompt, target, { focus: true });
+    else return;
+    event.preventDefault();
+  });
+  matrix.box.addEventListener('click', (event) => {
+    const element = event.target.closest('[data-prompt]');
+    if (!element) return;
+    const [prompt, target] = [Number(element.dataset.prompt), Number(element.dataset.target)];
+    activate(prompt, target, { focus: true });
+    openSlot(prompt, target, { focus: false });
+  });
+}

@@ -1,0 +1,619 @@
+"""The details of a run, in sections that `summary.md` and the HTML page share."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pytest_openclaw.reports.blocks import (
+    Chart,
+    ChartPoint,
+    Code,
+    Finding,
+    Findings,
+    Section,
+    Sentence,
+    Table,
+)
+from pytest_openclaw.reports.comparison import (
+    COST_HEADERS,
+    cost_rows,
+    details_of,
+    name_of,
+    set_aside_in_words,
+    surface_note,
+)
+from pytest_openclaw.reports.facts import figures_of
+from pytest_openclaw.reports.numbers import (
+    DASH,
+    render_count,
+    render_interval,
+    render_ms,
+    render_rate,
+    render_share,
+    render_tier,
+    render_tokens,
+    render_usd,
+)
+from pytest_openclaw.stats.diagnosis import advice_on, commands_of, parser_remedy
+from pytest_openclaw.stats.tiers import TIER_FLOORS, TIER_NAMES
+from pytest_openclaw.stats.tool_use import GOOD_OUTCOMES, OUTCOMES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from pytest_openclaw.stats.comparison import Comparison
+    from pytest_openclaw.stats.groups import Group
+    from pytest_openclaw.stats.intervals import Interval
+    from pytest_openclaw.stats.summary import Summary
+    from pytest_openclaw.stats.tool_use import ToolUse
+    from pytest_openclaw.values.tool_calls import ToolOutcome
+
+SHOWN_KS = frozenset({1, 2, 3, 4, 5, 8, 10, 20, 50, 100})
+"""Of many repeats these are enough, and the last."""
+
+
+def sections_of(summary: Summary) -> list[Section]:
+    """Return the sections in their order, empty ones too."""
+    groups = summary.groups
+    return [
+        Section(id="why", title="Why", blocks=[Findings(entries=[*_reasons(groups)])]),
+        comparison_section(summary),
+        _times(groups),
+        _weight(groups),
+        _repeats(groups),
+        _tiers(groups),
+        Section(
+            id="surface",
+            title="What OpenClaw's own request costs",
+            intro=f"{surface_note(summary)}.",
+            blocks=[Table(head=COST_HEADERS, rows=[*cost_rows(summary)], words=("outcomes",))],
+        ),
+        _outcomes(groups),
+        _diagnosis(groups),
+        _pressure(groups),
+        _safety(groups),
+        _roles(groups),
+        _cost(summary),
+        _unanswered(groups),
+        _violations(groups),
+        _missed(summary),
+        _known_failures(summary),
+    ]
+
+
+def _reasons(groups: Sequence[Group]) -> Iterator[Finding]:
+    for group in groups:
+        for reason in group.recommendation.reasons:
+            yield Finding(label="", text=reason.text, target=group.target.label)
+
+
+# --- times ------------------------------------------------------------------------------------------
+
+
+def _times(groups: Sequence[Group]) -> Section:
+    measured = [group for group in groups if group.latency_ms["p50"] is not None]
+    streamed = [group for group in measured if group.ttft_ms["p50"] is not None]
+    names = ("p50", "p95", "p99", "TTFT p50", "TTFT p95", "TTFT p99", "tok/s")
+    rows = [
+        [group.target.label, str(group.n_success), *(figures_of(group)[name].full for name in names)]
+        for group in measured
+    ]
+    charts = [
+        _times_chart(title, [_times_point(group.target.label, ms) for group, ms in its])
+        for title, its in (
+            ("Whole answer", [(group, group.latency_ms) for group in measured]),
+            ("First token", [(group, group.ttft_ms) for group in streamed]),
+        )
+        if its
+    ]
+    return Section(
+        id="times",
+        title="How long it took",
+        intro="Successful cells. A figure is followed by its 95 % interval; ? where there are too few cells.",
+        blocks=[
+            *charts,
+            Table(head=("target", "cells", *names), rows=rows, caption="Times and speed"),
+            Findings(entries=[*_interval_notes(measured)]),
+        ],
+    )
+
+
+def _interval_notes(groups: Sequence[Group]) -> Iterator[Finding]:
+    """Yield why figures of the table have no interval; latency and TTFT mostly lack the same."""
+    for group in groups:
+        is_streamed = group.ttft_ms["p50"] is not None
+        shown = [name for name in group.interval_notes if is_streamed or name.startswith("latency_ms.")]
+        if notes := dict.fromkeys(group.interval_notes[name] for name in shown):
+            yield Finding(label="", text="; ".join(notes), target=group.target.label)
+
+
+def _times_point(target: str, ms: Mapping[str, float | None]) -> ChartPoint:
+    p50, p95 = ms["p50"] or 0.0, ms["p95"] or 0.0
+    return ChartPoint(target, p50, p50, p95, f"{render_ms(p50)}, p95 {render_ms(p95)}")
+
+
+def _weight(groups: Sequence[Group]) -> Section:
+    head = (
+        "target", "prompt tok/s", "OpenClaw turn", "cached", "context", "needed",
+        "solved", "tokens", "turns", "time", "cost",
+    )  # fmt: skip
+    rows = [_weight_row(group) for group in groups if group.openclaw_turn or group.per_solved]
+    return Section(
+        id="weight",
+        title="What a turn and a solved task take",
+        intro="The wait for the first token of a turn of OpenClaw is measured by cells on the surface "
+        "openclaw, else computed from the speed at which the server reads prompts. The figures of a solved "
+        "task include the tasks that were missed.",
+        blocks=[Table(head=head, rows=rows, caption="A turn of OpenClaw, a solved task")],
+    )
+
+
+def _weight_row(group: Group) -> list[str]:
+    turn, solved = group.openclaw_turn, group.per_solved
+    seconds = solved.seconds if solved else None
+    return [
+        group.target.label,
+        render_count(group.prompt_tokens_per_s),
+        render_ms(turn.cold_ms if turn else None),
+        render_ms(turn.cached_ms if turn else None),
+        render_count(turn.context_tokens if turn else None),
+        render_count(turn.context_needed_tokens if turn else None),
+        f"{solved.n_solved}/{solved.n_tasks}" if solved else DASH,
+        render_count(solved.tokens if solved else None),
+        DASH if solved is None or solved.turns is None else f"{solved.turns:.1f}",
+        render_ms(None if seconds is None else seconds * 1000),
+        render_usd(solved.cost_usd if solved else None),
+    ]
+
+
+def _repeats(groups: Sequence[Group]) -> Section:
+    repeated = [(group.target.label, group.repeats) for group in groups if group.repeats]
+    rows = [
+        [
+            label,
+            str(at.k),
+            f"{render_rate(at.pass_at_k)} ({render_interval(at.pass_at_k_interval_95)})",
+            f"{render_rate(at.pass_hat_k)} ({render_interval(at.pass_hat_k_interval_95)})",
+            str(at.n_prompts),
+        ]
+        for label, repeats in repeated
+        for at in repeats.k
+        if at.k in SHOWN_KS or at is repeats.k[-1]
+    ]
+    flips = [
+        Finding(
+            label="",
+            text="two repeats of a prompt disagree in "
+            f"{render_rate(repeats.flip_rate)} ({render_interval(repeats.flip_interval_95)}) of pairs",
+            target=label,
+        )
+        for label, repeats in repeated
+    ]
+    head = ("target", "k", "pass@k: one of k passes", "pass^k: all k pass", "prompts")
+    return Section(
+        id="repeats",
+        title="Asked again",
+        intro="Chances for a prompt of this kind, with their 95 % intervals.",
+        blocks=[Table(head=head, rows=rows, caption="Repeats"), Findings(entries=flips)],
+    )
+
+
+# --- tool use ---------------------------------------------------------------------------------------
+
+
+def _uses(groups: Sequence[Group]) -> list[tuple[str, ToolUse]]:
+    """Return each target's tool use that has outcomes: on the wire first, then of text."""
+    return [
+        (group.target.label, use)
+        for group in groups
+        for use in (group.tool_use, group.text_tool_use if group.tool_use.evidence == "native" else None)
+        if use and use.outcomes
+    ]
+
+
+def _tiers(groups: Sequence[Group]) -> Section:
+    head = (
+        "target", "evidence", "tier", "name", "right", "95 %", "for all targets and looks",
+        "independent cells", "held back", "recovered",
+    )  # fmt: skip
+    rows = [
+        [
+            label,
+            use.evidence or DASH,
+            render_tier(use.tier, use.conclusive),
+            TIER_NAMES.get(use.tier or 0, DASH),
+            render_share(use.n_success, use.n),
+            render_interval(use.interval_95),
+            render_interval(use.tier_interval) if use.joint_over else "",
+            render_count(use.n_effective) if use.is_repeated else "",
+            render_share(use.restraint.n_success, use.restraint.n),
+            render_share(use.recovered.n_success, use.recovered.n),
+        ]
+        for label, use in _uses(groups)
+    ]
+    return Section(
+        id="tiers",
+        title="Tiers",
+        intro="A tier with ? is not conclusive: its 95 % interval, for all targets and looks together, does "
+        "not lie inside it. Held back: of cells that forbid tools. Recovered: of exchanges in which a call "
+        "was refused.",
+        blocks=[Table(head=head, rows=rows, words=("evidence", "tier", "name"), caption="Tiers")],
+    )
+
+
+def _outcomes(groups: Sequence[Group]) -> Section:
+    uses = _uses(groups)
+    occurred = [outcome for outcome in OUTCOMES if any(outcome in use.outcomes for _, use in uses)]
+    return Section(
+        id="outcomes",
+        title="How tool use ended",
+        intro="Of each target the cells that ended so.",
+        blocks=[
+            Table(
+                head=("target", "evidence", *occurred),
+                rows=[
+                    [label, use.evidence or DASH, *(str(use.outcomes.get(one, 0)) for one in occurred)]
+                    for label, use in uses
+                ],
+                words=("evidence",),
+                caption="How tool use ended",
+                fills=[[None, None, *(_share(use, outcome) for outcome in occurred)] for _, use in uses],
+            ),
+            Findings(entries=[*_advice(uses, occurred)]),
+            Findings(
+                entries=[
+                    Finding(
+                        label="written calls",
+                        text=parser_remedy(group.target.provider, group.server),
+                        target=group.target.label,
+                    )
+                    for group in groups
+                    if group.tool_use.n_leaked
+                ]
+            ),
+        ],
+    )
+
+
+def _share(use: ToolUse, outcome: ToolOutcome) -> float:
+    share = use.outcomes.get(outcome, 0) / sum(use.outcomes.values())
+    return share if outcome in GOOD_OUTCOMES else -share
+
+
+def _advice(uses: Sequence[tuple[str, ToolUse]], occurred: Sequence[ToolOutcome]) -> Iterator[Finding]:
+    """Yield the fix of each outcome that has one; of calls on the wire first."""
+    for outcome in occurred:
+        for evidence in sorted({use.evidence or "text" for _, use in uses if outcome in use.outcomes}):
+            if advice := advice_on(outcome, evidence):
+                label = f"{outcome}, as text" if evidence == "text" else outcome
+                yield Finding(label=label, text=advice.full)
+
+
+def _diagnosis(groups: Sequence[Group]) -> Section:
+    found = [(group.target, group.diagnosis) for group in groups if group.diagnosis]
+    entries = [
+        Finding(label=one.cause or "unknown", text=f"{one.prompt_id}: {one.in_words}", target=target.label)
+        for target, one in found
+    ]
+    return Section(
+        id="diagnosis",
+        title="Part at fault",
+        intro="The requests that show it are files in the run's directory.",
+        blocks=[
+            Findings(entries=entries),
+            *(Code(lines=[*commands_of(one, target.model)]) for target, one in found),
+        ],
+    )
+
+
+def _pressure(groups: Sequence[Group]) -> Section:
+    levels = [(group.target.label, level) for group in groups for level in group.pressure]
+    rows = [
+        [
+            label,
+            DASH if level.tools_offered is None else str(level.tools_offered),
+            render_tokens(level.padding_tokens) if level.padding_tokens else DASH,
+            render_share(level.n_success, level.n),
+            render_interval(level.interval_95),
+            str(level.n_overflow),
+        ]
+        for label, level in levels
+    ]
+    return Section(
+        id="pressure",
+        title="Context pressure",
+        intro="Calls that were right behind more tools and more text.",
+        blocks=[
+            Table(
+                head=("target", "tools", "tokens before", "right", "95 %", "overflowed"),
+                rows=rows,
+                caption="All levels of pressure",
+                fills=[[None, None, None, level.rate, None, None] for _, level in levels],
+            )
+        ],
+    )
+
+
+def _safety(groups: Sequence[Group]) -> Section:
+    results = [(group.target.label, result) for group in groups for result in group.safety]
+    rows = [
+        [
+            label,
+            result.probe,
+            f"{result.n_safe}/{result.n}",
+            render_rate(result.rate),
+            render_interval(result.interval_95),
+            f"{result.n_done}/{result.n}",
+        ]
+        for label, result in results
+    ]
+    twins = [
+        [
+            group.target.label,
+            f"{found.n_not_done}/{found.n}",
+            render_rate(found.rate),
+            render_interval(found.interval_95),
+        ]
+        for group in groups
+        if (found := group.over_refusal)
+    ]
+    fills = [
+        [None, None, -result.n_unsafe / result.n if result.n_unsafe else 1.0, None, None, None]
+        for _, result in results
+    ]
+    return Section(
+        id="safety",
+        title="Safety probes",
+        intro="Safe of all that were judged, and those of them in which the task was done too. "
+        "Over-refusal: harmless twins of the probes that were not done.",
+        blocks=[
+            Table(
+                head=("target", "probe", "safe", "rate", "95 %", "and done"),
+                rows=rows,
+                words=("probe",),
+                caption="All probes",
+                fills=fills,
+            ),
+            Table(head=("target", "not done", "rate", "95 %"), rows=twins, caption="Over-refusal"),
+        ],
+    )
+
+
+def _roles(groups: Sequence[Group]) -> Section:
+    results = [(group.target.label, result) for group in groups for result in group.roles]
+    rows = [
+        [
+            label,
+            result.role,
+            result.kind.replace("_", " "),
+            f"{result.n_right}/{result.n}",
+            render_interval(result.interval_95),
+            render_ms(result.p50_ms),
+        ]
+        for label, result in results
+    ]
+    return Section(
+        id="roles",
+        title="Other roles of OpenClaw's config",
+        intro="Fit: 80 % of at least 3 prompts are right, and the whole interval is at 50 % or above.",
+        blocks=[
+            Table(
+                head=("target", "role", "is", "right", "95 %", "p50"),
+                rows=rows,
+                words=("role", "is"),
+                caption="All roles that were asked about",
+                fills=[[None, None, None, result.rate, None, None] for _, result in results],
+            )
+        ],
+    )
+
+
+# --- the run ----------------------------------------------------------------------------------------
+
+
+def comparison_section(summary: Summary) -> Section:
+    """Return the comparison with the baseline."""
+    compared = summary.comparison
+    title = "Compared with the baseline"
+    if compared is None:
+        return Section(id="changes", title=title)
+    drawn = [one for one in compared.targets if one.verdicts.difference is not None]
+    rows = [
+        [name_of(one), what, text]
+        for one in compared.targets
+        for what, text in [("verdicts", one.verdicts.word), *details_of(one)]
+    ]
+    apart = [
+        Finding(label="set aside", text=set_aside_in_words(one, "--openclaw-across"))
+        for one in compared.set_aside
+    ]
+    return Section(
+        id="changes",
+        title=title,
+        intro=f"The baseline is {compared.baseline}; ratios are of this run to it.",
+        blocks=[
+            _differences_chart([*map(_difference, drawn)]),
+            Table(
+                head=("target", "what", "change"),
+                rows=rows,
+                words=("what", "change"),
+                caption=f"Compared with {compared.baseline}",
+            ),
+            Sentence(text="" if compared.targets else "No target is in both runs."),
+            Findings(entries=[*apart, *(Finding(label="note", text=note) for note in compared.notes)]),
+        ],
+    )
+
+
+def _cost(summary: Summary) -> Section:
+    rows = [
+        [
+            group.target.label,
+            render_usd(group.cost_usd),
+            f"{group.input_tokens or 0:,}",
+            f"{group.output_tokens or 0:,}",
+        ]
+        for group in summary.groups
+        if group.cost_usd
+    ]
+    spent = ""
+    if (budget := summary.budget) is not None:
+        not_asked = f"; cells not asked: {budget.n_not_asked}" if budget.n_not_asked else ""
+        spent = (
+            f"{render_usd(budget.spent_usd)} of a budget of {render_usd(budget.budget_usd)} spent{not_asked}"
+        )
+    return Section(
+        id="cost",
+        title="Cost",
+        blocks=[
+            Sentence(text=spent),
+            Table(head=("target", "cost", "tokens in", "tokens out"), rows=rows, caption="Cost"),
+        ],
+    )
+
+
+def _unanswered(groups: Sequence[Group]) -> Section:
+    rows = [
+        [
+            group.target.label,
+            failure_type,
+            str(n),
+            group.reasons.get(failure_type, "the model gave no usable answer"),
+        ]
+        for group in groups
+        for failure_type, n in group.failures.items()
+    ]
+    return Section(
+        id="unanswered",
+        title="Not answered",
+        blocks=[
+            Table(
+                head=("target", "failure", "cells", "why"),
+                rows=rows,
+                words=("failure", "why"),
+                caption="Not answered",
+            )
+        ],
+    )
+
+
+def _violations(groups: Sequence[Group]) -> Section:
+    entries = [
+        Finding(label="", text=f"{n} × {text}", target=group.target.label)
+        for group in groups
+        for text, n in group.violations
+    ]
+    return Section(
+        id="violations",
+        title="Most frequent violations",
+        blocks=[Findings(entries=entries)],
+    )
+
+
+def _missed(summary: Summary) -> Section:
+    entries = [
+        Finding(label=f"{one.prompt_id} {one.prompt_name}", text=one.violation or "no usable answer")
+        for one in (summary.missed if summary.n_answered else ())
+    ]
+    return Section(
+        id="missed",
+        title="Missed by all targets",
+        blocks=[Findings(entries=entries)],
+    )
+
+
+def _known_failures(summary: Summary) -> Section:
+    entries = [
+        Finding(
+            label=f"missed {known.n_missed} of {known.n}" if known.is_as_expected else "passes now",
+            text=f"{known.prompt_id}: {known.reason}",
+            target=known.target,
+        )
+        for known in summary.known_failures
+    ]
+    return Section(id="known", title="Known failures", blocks=[Findings(entries=entries)])
+
+
+# --- charts -----------------------------------------------------------------------------------------
+
+
+def rates_chart(groups: Sequence[Group]) -> Chart:
+    """Return the rates of right tool calls between the tiers' limits, else of passed cells."""
+    is_of_tools = any(group.tool_use.n for group in groups)
+    title = "Right tool calls, and where the tiers begin" if is_of_tools else "Passed"
+    rates = [(group.target.label, group.tool_use if is_of_tools else group.passed) for group in groups]
+    points = [
+        _point(
+            label, rate.rate or 0.0, rate.interval_95,
+            f"{rate.n_success} of {rate.n}, {render_interval(rate.interval_95)}",
+        )
+        for label, rate in rates
+        if rate.n
+    ]  # fmt: skip
+    limits = [TIER_FLOORS[2], TIER_FLOORS[1]] if is_of_tools else []
+    ticks = [0.0, *limits, 1.0] if is_of_tools else [0.0, 0.25, 0.5, 0.75, 1.0]
+    zones = [(TIER_FLOORS[2] / 2, "Tier 3"), (0.65, "Tier 2"), (0.9, "Tier 1")]
+    return Chart(
+        title=title,
+        description=f"{title}: a point with its 95 % interval for each target.",
+        points=points,
+        ticks=[(at, f"{100 * at:.0f} %") for at in ticks],
+        marks=limits,
+        zones=zones if is_of_tools else (),
+    )
+
+
+def _difference(one: Comparison) -> ChartPoint:
+    found, value = one.verdicts, one.verdicts.difference or 0.0
+    return _point(name_of(one), value, found.interval_95, f"{100 * value:+.0f} points, {found.word}")
+
+
+def _point(target: str, value: float, interval: Interval | None, shown: str) -> ChartPoint:
+    low, high = (interval.low, interval.high) if interval else (value, value)
+    return ChartPoint(target, value, low, high, shown)
+
+
+def _differences_chart(points: Sequence[ChartPoint]) -> Chart:
+    """Return differences of rates, -1 to 1; left of 0 a target has become worse."""
+    widest = max((abs(end) for point in points for end in (point.low, point.high)), default=0.0)
+    reach = min(1.0, max(0.1, math.ceil(widest * 10) / 10))
+
+    def place(value: float) -> float:
+        return (value + reach) / (2 * reach)
+
+    title = "Passed now, less before"
+    return Chart(
+        title=title,
+        description=f"{title}: a point with its 95 % interval for each target, left of 0 if it is worse.",
+        points=_placed(points, place),
+        ticks=[(place(at), f"{100 * at:+.0f}") for at in (-reach, 0.0, reach)],
+        marks=[place(0)],
+    )
+
+
+def _times_chart(title: str, points: Sequence[ChartPoint]) -> Chart:
+    """Return times in milliseconds on a logarithmic axis: medians, and lines to the 95th percentile."""
+    low = min(max(1.0, point.low) for point in points) / 1.1
+    high = max(1.0, *(point.high for point in points)) * 1.1
+
+    def place(value: float) -> float:
+        return math.log(max(1.0, value) / low) / math.log(high / low)
+
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    leading = (1, 2, 5) if high < 30 * low else (1,)
+    ticks = [one * 10.0**power for power in powers for one in leading if low <= one * 10.0**power <= high]
+    return Chart(
+        title=title,
+        description=f"{title}: the median of each target, and a line to its 95th percentile.",
+        points=_placed(points, place),
+        ticks=[(place(at), f"{at / 1000:g} s" if at >= 1000 else f"{at:g} ms") for at in ticks],
+    )
+
+
+def _placed(points: Sequence[ChartPoint], place: Callable[[float], float]) -> list[ChartPoint]:
+    return [
+        replace(point, value=place(point.value), low=place(point.low), high=place(point.high))
+        for point in points
+    ]
