@@ -20,7 +20,7 @@ from pytest_openclaw.providers import processes
 from pytest_openclaw.providers.answer import Answer
 from pytest_openclaw.providers.claude import command_line
 from pytest_openclaw.providers.claude.command_line import Access, stdin_of, takes_lines, wire_names
-from pytest_openclaw.providers.claude.stream import Ending, Stream, charged
+from pytest_openclaw.providers.claude.stream import Ending, Stream
 from pytest_openclaw.providers.mcp_tools import what_broke
 from pytest_openclaw.providers.processes import Program, new_folders
 from pytest_openclaw.util.redact import Redactor
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 TIDY_S = 2.0
 VERSION_TIMEOUT_S = 20.0
 NO_MESSAGES = "the Claude CLI cannot be given messages that have happened; it asks whatever the user says."
-SAME_NAMES = "the Claude CLI takes letters, digits, _ and - in names, and so two tools have the same one."
 CONTINUED = (
     "the CLI asked its model again by itself, after an answer that was empty or cut off, so the user's next"
     " message was not sent. Raise the prompt's max_output_tokens if it was cut off."
@@ -136,9 +135,6 @@ class ClaudeCodeCLI(Provider):
         command, name = command_line.find_command(self.setup), self.setup.name
         if request.messages or request.history:
             raise CallFailed(faults.cannot_play(name, NO_MESSAGES))
-        offered = wire_names(request.tools)
-        if len(offered) < len(request.tools):
-            raise CallFailed(faults.cli_failed(name, SAME_NAMES))
         with new_folders(*command_line.FOLDERS) as folder:
             env = self._access.environment(folder) | command_line.variables(request)
             command_line.write_files(folder, request, environ=self.setup.environ, inherited=env)
@@ -150,16 +146,15 @@ class ClaudeCodeCLI(Provider):
                 keeps_stdin=bool(request.turns),
             )
             begin = partial(Answer, streaming=request.stream)
-            stream = Stream(begin, offered=offered, is_exchange=request.is_exchange)
+            stream = Stream(begin, offered=wire_names(request.tools), is_exchange=request.is_exchange)
             outcome = await self._converse(program, stream, request)
             if broken := what_broke(folder / command_line.OFFER):
                 outcome = faults.broke(name, f"the server of the tools: {broken}")
         if isinstance(outcome, Fault):
             message = Redactor.of(self.secrets).text(outcome.message)
-            raw = outcome.raw or stream.raw()
-            usage = charged(stream.reply().usage, stream.result)
+            raw, usage = outcome.raw or stream.raw(), stream.reply().usage
             raise CallFailed(replace(outcome, message=message, raw=raw, timing=stream.timing(), usage=usage))
-        return replace(outcome, usage=charged(outcome.usage, stream.result))
+        return outcome
 
     async def _converse(self, program: Program, stream: Stream, request: Request) -> Reply | Fault:
         running = await processes.start(self.setup.name, program)

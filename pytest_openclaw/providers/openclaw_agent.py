@@ -138,8 +138,7 @@ class OpenClawAgent(Provider):
             call = Call(request, scratch, provider, model, _api_of(server))
             if why := call.why_no_shell:
                 raise CallFailed(faults.cannot_play(name, why))
-            own_tools = [tool.name for tool in call.own_tools]
-            async with Relay(server, model, name=name, request=request, own_tools=own_tools) as relay:
+            async with Relay(server, model, name=name, request=request) as relay:
                 call.write_files(relay.url, relay.token)
                 program = Program(
                     argv=(*command, *call.arguments()),

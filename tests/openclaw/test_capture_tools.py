@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from pytest_openclaw.cli import main
-from pytest_openclaw.openclaw.catalog import load_catalogue, read_catalogue
+from pytest_openclaw.openclaw.catalog import read_catalogue
 from pytest_openclaw.providers.openclaw import capture
 
 pytestmark = [
@@ -155,7 +155,7 @@ def test_a_surface_of_the_users_own(here, fake, config, capsys):
         pytest.param(
             "sends",
             ("--model", "a/b"),
-            "are those of a config: give --config, too",
+            "give --config, too",
             id="no-config-of-model",
         ),
     ],
@@ -206,11 +206,3 @@ def test_only_a_catalogue_is_overwritten(here, fake, capsys):
     assert "mine.json exists and is no catalogue of ours" in capsys.readouterr().err
     assert Path("mine.json").read_text() == "{}"
     assert [main(["capture-tools"]), main(["capture-tools"])] == [0, 0]
-
-
-def test_the_catalogue_that_ships_has_no_file():
-    """It stays unchanged: no file, no fingerprint, the same bridge."""
-    shipped = load_catalogue()
-
-    assert (shipped.file, shipped.sha256) == (None, "")
-    assert {type(tool).__name__ for tool in shipped.surface("direct")} == {"Tool"}

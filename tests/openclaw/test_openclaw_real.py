@@ -12,7 +12,6 @@ import pytest
 
 from pytest_openclaw.openclaw.catalog import load_catalogue
 from pytest_openclaw.providers.openclaw_agent import OpenClawAgent
-from pytest_openclaw.values.faults import CallFailed
 from pytest_openclaw.values.protocols import ProviderSetup
 from pytest_openclaw.values.replies import Image, Reply
 from pytest_openclaw.values.requests import Request
@@ -258,17 +257,6 @@ def test_the_last_step_ends_a_world(environ):
     assert len(reply.turns) == 2
 
 
-@pytest.mark.nightly
-def test_an_error_of_the_server_is_reported_at_once(environ):
-    """OpenClaw does not retry for a minute by itself; the run decides about retries."""
-    with ScriptedModel(503) as model:
-        with pytest.raises(CallFailed) as failed:
-            _ask(environ, model)
-
-        assert len(model.asked) == 1
-    assert failed.value.fault.failure_type == "http_503"
-
-
 SUITE = """
 [[prompts]]
 id = "W0"
@@ -345,14 +333,3 @@ def test_a_session_has_several_messages_of_the_user(environ):
         "assistant",
         "user",
     ]
-
-
-@pytest.mark.nightly
-def test_a_session_without_tools(environ):
-    """A conversation of texts is a session too."""
-    with ScriptedModel("Hello, Ada.", "Ada.") as model:
-        reply = _ask(environ, model, prompt="I am Ada.", turns=("Who am I?",))
-
-        assert [_sent_tools(body) for body in model.asked] == [[], []]
-    assert [(turn.user, turn.text) for turn in reply.turns] == [(None, "Hello, Ada."), ("Who am I?", "Ada.")]
-    assert (reply.text, reply.ended_by) == ("Ada.", "answer")

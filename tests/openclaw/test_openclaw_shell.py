@@ -74,7 +74,6 @@ def _state(scratch, **world):
         pytest.param(["-lic", "ls -c"], "ls -c", id="interactive"),
         pytest.param(["--noprofile", "--norc", "-c", "ls"], "ls", id="long-options"),
         pytest.param(["-o", "pipefail", "-ec", "ls"], "ls", id="an-option-with-its-word"),
-        pytest.param(["-c", "--", "-x"], "-x", id="end-of-options"),
         pytest.param(["-c", "ls", "sh", "-l"], "ls", id="words-behind"),
         pytest.param(["-c", ""], "", id="empty"),
         pytest.param(["-c"], None, id="nothing-behind"),

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_openclaw.providers.claude_code_cli import NO_MESSAGES, SAME_NAMES
+from pytest_openclaw.providers.claude_code_cli import NO_MESSAGES
 from pytest_openclaw.providers.mcp_tools import dump_offer
 from pytest_openclaw.util.errors import TargetError
 from pytest_openclaw.values.faults import CallFailed
@@ -223,13 +223,6 @@ def test_tools_that_the_cli_does_not_offer_are_no_answer():
     )
 
 
-def test_two_tools_with_one_name_for_the_cli():
-    """Nothing is started, and the reason is reported."""
-    fault = ask(environ_of("hello"), tools=(Tool(name="home.light"), Tool(name="home_light")))
-
-    assert (fault.failure_type, fault.message) == ("cli_error", f"claude_code_cli: {SAME_NAMES}")
-
-
 @pytest.mark.parametrize("request_of", [{"history": (Turn(text="Hi"),)}, {"messages": (Turn(user="Hi"),)}])
 def test_earlier_messages_are_not_asked(request_of):
     """The CLI has no way of taking them, so the cell is unavailable, and nothing is started."""
@@ -371,24 +364,6 @@ def test_a_secret_that_the_cli_repeats_is_hidden():
     fault = ask(environ_of("error", json.dumps(failure)))
 
     assert fault.message == "claude_code_cli: HTTP 401: bad key [secret]"
-
-
-@pytest.mark.parametrize(
-    "credentials",
-    [
-        pytest.param({"ANTHROPIC_API_KEY": DUMMY_KEY}, id="key"),
-        pytest.param({"ANTHROPIC_AUTH_TOKEN": "token"}, id="login"),
-    ],
-)
-def test_the_server_of_the_environment_gets_the_credentials(tmp_path, credentials):
-    """ANTHROPIC_BASE_URL replaces Anthropic, and the key or login stays the same."""
-    path = tmp_path / "report.json"
-    server = {"ANTHROPIC_BASE_URL": "http://127.0.0.1:9/gate"}
-    provider = provider_of(environ_of("report", str(path)) | server | credentials)
-    asyncio.run(provider.ask(Request(model="m", prompt="hi")))
-    env = json.loads(path.read_text(encoding="utf-8"))["env"]
-
-    assert {name: env.get(name) for name in server | credentials} == server | credentials
 
 
 @pytest.mark.parametrize(

@@ -75,25 +75,6 @@ def test_the_whole_has_the_first_turns_first_token():
 
 
 @processes
-def test_errors_are_fed_back():
-    """Our server gives the result that OpenClaw gives for a call that it does not carry out."""
-    reply = play(
-        ["", [["mcp__openclaw__exec", "{}"], ["mcp__openclaw__exec", '{"command": "false"}']]],
-        ["", [["mcp__openclaw__read", '{"path": "../../etc/passwd"}'], ["mcp__openclaw__frobnicate", "{}"]]],
-        ["I give up.", []],
-    )
-    (invalid, failed), (outside, unknown) = (turn.results for turn in reply.turns[:2])
-
-    assert invalid.startswith(
-        'Validation failed for tool "exec":\n  - command: must have required properties'
-    )
-    assert failed.endswith("(Command exited with code 1)")
-    assert "Path escapes sandbox root" in outside
-    assert "Unknown tool" in unknown
-    assert reply.ended_by == "answer"
-
-
-@processes
 def test_the_step_limit_ends_it():
     """A model that calls until the end uses up the world's steps."""
     turns = [[f"Step {n}.", [["mcp__openclaw__read", f'{{"path": "{n}"}}']]] for n in range(5)]
@@ -101,17 +82,6 @@ def test_the_step_limit_ends_it():
 
     assert (reply.ended_by, len(reply.turns), reply.text) == ("step_limit", 3, "Step 2.")
     assert len(reply.turns[-1].results) == 1
-
-
-@processes
-def test_a_loop_at_the_last_step_is_reported():
-    """A model that leaves the loop has answered; one that does not has not, as with every provider."""
-    turns = [["Again.", [READ]]] * 6
-    found = play(*turns, ["Done.", []])
-    lost = play(*turns, world=replace(WORLD, steps=6))
-
-    assert (found.ended_by, len(found.turns)) == ("answer", 7)
-    assert (lost.ended_by, len(lost.turns), len(lost.turns[-1].results)) == ("loop", 6, 1)
 
 
 @processes

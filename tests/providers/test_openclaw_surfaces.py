@@ -128,7 +128,7 @@ def test_one_agent_is_used(
     [
         pytest.param({}, {}, "it names no model of its agent. Name one: --model", id="no-model"),
         pytest.param(
-            _sections(), {"model": "m"}, "m is no provider/model. Name one: --model", id="no-provider"
+            _sections(), {"model": "m"}, "m is not a provider/model. Name one: --model", id="no-provider"
         ),
         pytest.param(_sections(), {"agent": "work"}, "it has no agent work; there are main.", id="no-agent"),
         pytest.param({}, {"agent": "work"}, "it has no agent work; it has none but main.", id="no-agents"),

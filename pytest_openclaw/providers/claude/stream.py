@@ -11,7 +11,6 @@ the error word of the assistant line, and without these only in the CLI's Englis
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.openclaw.dispatch import dispatch
 from pytest_openclaw.openclaw.recovery import at_last_step
+from pytest_openclaw.providers.anthropic_messages import read_messages
 from pytest_openclaw.providers.claude.command_line import PREFIX
 from pytest_openclaw.providers.prices import summed
 from pytest_openclaw.providers.processes import fault_of_words
@@ -27,10 +27,9 @@ from pytest_openclaw.util.signals import how_it_ended
 from pytest_openclaw.util.text import valid_text
 from pytest_openclaw.values import faults
 from pytest_openclaw.values.faults import WireError
-from pytest_openclaw.values.replies import Usage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
     from pytest_openclaw.providers.answer import Answer
     from pytest_openclaw.providers.claude.command_line import Access
@@ -89,9 +88,7 @@ class Stream:
         self._begin = begin
         self._is_exchange = is_exchange
         self._is_partial = False
-        self._tool_keys: dict[str, str] = {}  # index of a block → key of its call
-        self._with_arguments: set[str] = set()
-        self._ended: list[tuple[Answer, Turn]] = []
+        self._ended: list[tuple[Answer, Reply, Turn]] = []
         self._results: dict[str, str] = {}
         self._user: str | None = None
         self._stopped: EndedBy | None = None
@@ -106,10 +103,9 @@ class Stream:
 
         """
         if not self._is_exchange:
-            return self.exchange.reply()
-        received = [*self._ended, (self.exchange, self._turn())]
-        turns = tuple(turn for _, turn in received)
-        replies = [exchange.reply() for exchange, _ in received]
+            return self._reply()
+        turns = (*(turn for _, _, turn in self._ended), self._turn())
+        replies = [*(reply for _, reply, _ in self._ended), self._reply()]
         began = max(index for index, turn in enumerate(turns) if turn.user is not None or index == 0)
         return replace(
             summed(replies),
@@ -125,7 +121,7 @@ class Stream:
 
     def raw(self) -> str:
         """Return the texts of all turns, separated by blank lines."""
-        texts = [exchange.raw() for exchange, _ in self._ended] + [self.exchange.raw()]
+        texts = [exchange.raw() for exchange, _, _ in self._ended] + [self.exchange.raw()]
         return "\n\n".join(filter(None, texts))
 
     @property
@@ -145,8 +141,19 @@ class Stream:
         self.over, self.result = False, None
         self._begin_turn(text)
 
-    def _turn(self) -> Turn:
+    def _reply(self) -> Reply:
+        """Return the current turn's reply, with the tools' own names."""
         reply = self.exchange.reply()
+        return replace(
+            reply,
+            tool_calls=tuple(
+                replace(call, name=self.offered.get(call.name) or call.name.removeprefix(PREFIX))
+                for call in reply.tool_calls
+            ),
+        )
+
+    def _turn(self) -> Turn:
+        reply = self._reply()
         results: list[str] = []
         for call in reply.tool_calls:
             if call.id not in self._results:
@@ -155,12 +162,11 @@ class Stream:
         return reply.as_turn(user=self._user, results=tuple(results))
 
     def _begin_turn(self, user: str | None = None) -> None:
-        self._ended.append((self.exchange, self._turn()))
+        self._ended.append((self.exchange, self._reply(), self._turn()))
         self.exchange = self._begin()
         self.messages += 1
         self.message_done, self.stop_reason = False, None
         self._user, self._results = user, {}
-        self._tool_keys, self._with_arguments = {}, set()
 
     # --- lines ------------------------------------------------------------------------------
 
@@ -200,82 +206,32 @@ class Stream:
                 self._results[call_id] = valid_text("\n".join(texts))
 
     def _read_event(self, line: JsonObject) -> None:
+        """Read an event of the Messages API, whose stop reason is kept as it is."""
         self._is_partial = True
         event = object_in(line.get("event"))
-        index = str(event.get("index"))
         match event.get("type"):
-            case "message_start":
-                if self.message_done:
-                    self._next_request()
-                if not self.over:
-                    message = object_in(event.get("message"))
-                    self.exchange.receive_model(text_in(message.get("model")))
-                    self._receive_usage(message.get("usage"), at_start=True)
-            case "content_block_start":
-                block = object_in(event.get("content_block"))
-                if block.get("type") == "tool_use":
-                    self._tool_keys[index] = text_in(block.get("id")) or index
-                    # An empty input is only a placeholder for the pieces.
-                    block = {**block, "input": block.get("input") or None}
-                self._read_block(block, self._tool_keys.get(index))
-            case "content_block_delta":
-                self._read_delta(object_in(event.get("delta")), self._tool_keys.get(index))
-            case "content_block_stop":
-                key = self._tool_keys.get(index)
-                if key is not None and key not in self._with_arguments:  # unless a later line has them
-                    self.exchange.receive_tool_call(key=key, arguments="{}", whole=True)
+            case "message_start" if self.message_done:
+                self._next_request()
+                if self.over:
+                    return
             case "message_delta":
-                reason = object_in(event.get("delta")).get("stop_reason")
-                self.stop_reason = text_in(reason) or self.stop_reason
-                self._receive_usage(event.get("usage"))
+                self.stop_reason = (
+                    text_in(object_in(event.get("delta")).get("stop_reason")) or self.stop_reason
+                )
+                event = {**event, "delta": {}}
             case "message_stop":
                 self._end_message()
-
-    def _read_delta(self, delta: JsonObject, key: str | None) -> None:
-        match delta.get("type"):
-            case "text_delta":
-                self.exchange.receive_text(text_in(delta.get("text")))
-            case "thinking_delta":
-                self.exchange.receive_text(text_in(delta.get("thinking")), "reasoning")
-            case "input_json_delta" if key and (piece := text_in(delta.get("partial_json"))):
-                self._with_arguments.add(key)
-                self.exchange.receive_tool_call(key=key, arguments=piece)
-
-    def _read_block(self, block: JsonObject, key: str | None) -> None:
-        """Add the part of a content block that is in its first event."""
-        match block.get("type"):
-            case "text":
-                self.exchange.receive_text(text_in(block.get("text")))
-            case "thinking":
-                self.exchange.receive_text(text_in(block.get("thinking")), "reasoning")
-            case "tool_use":
-                given, name = block.get("input"), text_in(block.get("name"))
-                if given is not None and key is not None:
-                    self._with_arguments.add(key)
-                self.exchange.receive_tool_call(
-                    key=key,
-                    id=text_in(block.get("id")) or None,
-                    name=self.offered.get(name) or name.removeprefix(PREFIX),
-                    arguments="" if given is None else json.dumps(given, ensure_ascii=False),
-                    whole=True,
-                )
+                return
+        read_messages(event, self.exchange)
 
     def _read_assistant(self, line: JsonObject) -> None:
         message = object_in(line.get("message"))
         self.error = text_in(line.get("error")) or self.error
         if self.error or message.get("model") == SYNTHETIC:
             self.by_itself = True
-            return
-        blocks = objects_in(message.get("content"))
-        if self._is_partial:
-            # Its text arrived in pieces; the pieces of a tool call may be missing.
-            lacking = set(self._tool_keys.values()) - self._with_arguments
-            blocks = [block for block in blocks if text_in(block.get("id")) in lacking]
-        else:
+        elif not self._is_partial:
             self.exchange.receive_at_once()
-            self.exchange.receive_model(text_in(message.get("model")))
-        for block in blocks:
-            self._read_block(block, text_in(block.get("id")) or None)
+            read_messages({**message, "type": "message", "stop_reason": None}, self.exchange)
 
     def _read_result(self, line: JsonObject) -> None:
         self.result = line
@@ -285,20 +241,6 @@ class Stream:
         self._end(self.stop_reason or text_in(line.get("stop_reason")))
 
     # --- what they mean ---------------------------------------------------------------------
-
-    def _receive_usage(self, usage: Any, *, at_start: bool = False) -> None:
-        """Add the API's counts; at the start of a message the count of its output is only a placeholder."""
-        given = object_in(usage)
-        created = object_in(given.get("cache_creation"))
-        counts = {
-            "uncached_tokens": count_in(given.get("input_tokens")),
-            "output_tokens": None if at_start else count_in(given.get("output_tokens")),
-            "cached_tokens": count_in(given.get("cache_read_input_tokens")),
-            "cache_write_tokens": count_in(given.get("cache_creation_input_tokens")),
-            "cache_write_1h_tokens": count_in(created.get("ephemeral_1h_input_tokens")),
-        }
-        if any(count is not None for count in counts.values()):
-            self.exchange.receive_usage(**counts)
 
     def _end_message(self) -> None:
         """Note the end of the model's message; later work of the CLI is not part of the model's time.
@@ -335,45 +277,6 @@ _READERS: Mapping[str, Callable[[Stream, JsonObject], None]] = {
 
 def _finish_reason(stop_reason: str | None) -> str | None:
     return _FINISH_REASONS.get(stop_reason or "", stop_reason)
-
-
-# --- what it cost -------------------------------------------------------------------------------
-
-# Fields of `Usage` → the CLI's counts whose sum they are.
-_CHARGED = {
-    "input_tokens": ("inputTokens", "cacheReadInputTokens", "cacheCreationInputTokens"),
-    "output_tokens": ("outputTokens",),
-    "cached_tokens": ("cacheReadInputTokens",),
-    "cache_write_tokens": ("cacheCreationInputTokens",),
-}
-
-
-def charged(received: Sequence[Usage], result: Mapping[str, Any] | None) -> tuple[Usage, ...]:
-    """Return the usage of all requests: of received messages, and of each model what the last line adds.
-
-    Only the last line counts retries of the CLI and requests to a smaller model for its own purposes. The
-    CLI's own price is not used: it guesses the price of unknown models.
-
-    Args:
-        received: of the received messages, each with its model.
-        result: the CLI's last line, if it came.
-
-    """
-    models = object_in((result or {}).get("modelUsage"))
-    # The CLI adds `[1m]` to a name for a longer context.
-    rest = (_beyond(received, name.partition("[")[0], object_in(counts)) for name, counts in models.items())
-    return (*received, *(usage for usage in rest if usage.input_tokens or usage.output_tokens))
-
-
-def _beyond(received: Sequence[Usage], model: str, counts: Mapping[str, Any]) -> Usage:
-    # The last line may have the requested name and a message a dated one, or the reverse.
-    same = [usage for usage in received if model in (usage.model or "") or (usage.model or model) in model]
-
-    def beyond(field: str, names: Sequence[str]) -> int:
-        counted = sum(count_in(counts.get(name)) or 0 for name in names)
-        return max(0, counted - sum(getattr(usage, field) or 0 for usage in same))
-
-    return Usage(model=model, **{field: beyond(field, names) for field, names in _CHARGED.items()})
 
 
 # --- how it ended -------------------------------------------------------------------------------

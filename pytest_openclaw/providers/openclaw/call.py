@@ -14,7 +14,6 @@ import sys
 import tempfile
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
 from importlib import resources
 from typing import TYPE_CHECKING
 
@@ -205,15 +204,10 @@ class Call:
     model: str
     api: str
 
-    @cached_property
-    def own_tools(self) -> tuple[Tool, ...]:
-        """See `own_tools`."""
-        return own_tools(self.request)
-
     @property
     def is_session(self) -> bool:
         """Whether it is turns of a session, one for each message of the user; then OpenClaw loads plugins."""
-        return bool(self.own_tools or self.request.turns)
+        return bool(own_tools(self.request) or self.request.turns)
 
     @property
     def why_no_shell(self) -> str:
@@ -272,7 +266,7 @@ class Call:
             defaults = {"skipBootstrap": True, "sandbox": {"mode": "off"}}
             policy = {"profile": "coding", "codeMode": {"enabled": False}, **policy}
             more = {"env": {"shellEnv": {"enabled": False}}, "skills": {"load": {"watch": False}}}
-        if self.own_tools:
+        if own_tools(self.request):
             more["plugins"] = self._write_plugin()
         config = config_for(self.scratch, self.provider, server, **defaults) | {
             **more,
@@ -313,7 +307,7 @@ class Call:
         There it offers all of them for a single question, of which it carries out only searches for tools;
         with a world only those that it may carry out.
         """
-        own = [tool.name for tool in self.own_tools]
+        own = [tool.name for tool in own_tools(self.request)]
         if self.request.surface != LISTED:
             if self.request.world:
                 return {"allow": sorted((*PLAYED, *BRIDGE))}
@@ -342,7 +336,7 @@ class Call:
             "name": "Benchmark",
             "description": "Adds the tools of a prompt.",
             # OpenClaw offers only tools that the manifest names.
-            "contracts": {"tools": [tool.name for tool in self.own_tools]},
+            "contracts": {"tools": [tool.name for tool in own_tools(self.request)]},
             "configSchema": {
                 "type": "object",
                 "additionalProperties": False,
@@ -359,7 +353,7 @@ class Call:
             (folder / name).write_text(text, "utf-8")
         tools = [
             {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
-            for tool in self.own_tools
+            for tool in own_tools(self.request)
         ]
         entry = {"enabled": True, "config": {"tools": valid_value(tools)}}
         return {"load": {"paths": [str(folder)]}, "entries": {_PLUGIN: entry}}

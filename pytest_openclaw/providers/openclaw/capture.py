@@ -110,7 +110,7 @@ class _Capturing:
 
     async def all(self, config: Path | None, model: str | None, agent: str | None) -> Capture:
         release = await self._release()
-        wanted = [*release_surfaces()]
+        wanted = release_surfaces()
         if config is not None:
             sections = await self._sections(config)
             try:
@@ -342,13 +342,9 @@ def cache_folder(environ: Mapping[str, str]) -> Path:
 def _installation(command: tuple[str, ...]) -> str:
     """Return a hash of what is installed: an update changes the package's description, or the program."""
     facts = []
-    for path in map(Path, command):
-        if path.is_absolute() and path.is_file():
-            real = path.resolve()
-            status = real.stat()
-            package = next(
-                (one for folder in real.parents if (one := folder / "package.json").is_file()), None
-            )
-            text = package.read_text("utf-8", "replace") if package else ""
-            facts.append([str(real), status.st_size, status.st_mtime_ns, text])
+    for file in (path.resolve() for path in map(Path, command) if path.is_absolute() and path.is_file()):
+        status = file.stat()
+        packages = (folder / "package.json" for folder in file.parents)
+        texts = (one.read_text("utf-8", "replace") for one in packages if one.is_file())
+        facts.append([str(file), status.st_size, status.st_mtime_ns, next(texts, "")])
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]

@@ -15,16 +15,34 @@ from pytest_openclaw.providers.wire import object_in, objects_in
 from pytest_openclaw.values.requests import DEFAULT_CONTEXT_TOKENS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from pytest_openclaw.providers.openclaw.workspace import Scratch
     from pytest_openclaw.util.json_types import JsonObject
 
-PROFILES = ("coding", "full")
-DIRECT = "direct"
-PROVIDER, MODEL = "capture", "model"
 KEY = "not-a-key"
 SPOKEN = ("openai-completions", "openai-responses", "ollama")
+REDACTED = "__OPENCLAW_REDACTED__"
+SECTIONS = ("tools", "agents", "models", "plugins", "mcp")
+"""The sections that are read; of the last only the names of servers, to note that they are missing."""
+
+TOOLS = (
+    "profile", "allow", "alsoAllow", "deny", "byProvider", "toolSearch", "agentToAgent",
+    "sessions", "elevated", "exec", "fs", "subagents", "sessions_spawn", "updatePlan", "swarm", "message",
+)  # fmt: skip
+DEFAULTS = ("experimental", "skills", "subagents", "thinkingDefault", "contextInjection")
+ENTRY = (*DEFAULTS, "tools")
+ABILITIES = (
+    "id", "name", "reasoning", "input", "contextWindow", "contextTokens", "maxTokens", "compat",
+    "thinkingLevelMap", "params",
+)  # fmt: skip
+_OF_MODEL = ("params", "streaming")
+_OF_PLUGINS = ("enabled", "allow", "deny", "slots")
+_DROPPED = frozenset({"model", "apiKey", "headers", "env", "pathPrepend", "node", "allowFrom"})
+# The APIs of providers that OpenClaw knows without a config.
+_KNOWN_APIS = {"openai": "openai-responses", "ollama": "ollama"}
+# Settings that name the default agent.
+_OWNERS = ("systemAgent", "heartbeat")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,26 +53,30 @@ class Wanted:
         surface: its name.
         config: OpenClaw's, without the model's address, the folders, and the settings of every capture.
         provider, model, api: the model and its API.
-        as_a_turn: capture a turn of the agent, by its config alone; otherwise `agent exec`, whose default
+        as_a_turn: capture a turn of the agent, by its config only; otherwise `agent exec`, whose default
             profile is `coding`, as in a request of `openclaw_agent`.
         notes: differences from the user's config.
     """
 
     surface: str
     config: JsonObject
-    provider: str = PROVIDER
-    model: str = MODEL
+    provider: str = "capture"
+    model: str = "model"
     api: str = SPOKEN[0]
     abilities: JsonObject = field(default_factory=dict)
     as_a_turn: bool = False
     notes: tuple[str, ...] = ()
 
 
-def release_surfaces() -> Iterator[Wanted]:
-    """Yield the default, and two profiles with all tools sent, which describe what is behind its bridge."""
-    yield Wanted(surface=DIRECT, config={})
-    for profile in PROFILES:
-        yield Wanted(surface=profile, config={"tools": {"profile": profile, "toolSearch": False}})
+def release_surfaces() -> list[Wanted]:
+    """Return the default, and two profiles with all tools sent, which describe what is behind its bridge."""
+    return [
+        Wanted(surface="direct", config={}),
+        *(
+            Wanted(surface=profile, config={"tools": {"profile": profile, "toolSearch": False}})
+            for profile in ("coding", "full")
+        ),
+    ]
 
 
 def whole_config(wanted: Wanted, scratch: Scratch, url: str) -> JsonObject:
@@ -79,28 +101,6 @@ def whole_config(wanted: Wanted, scratch: Scratch, url: str) -> JsonObject:
     return {**wanted.config, **config_for(scratch, wanted.provider, server, agents, **defaults)}
 
 
-REDACTED = "__OPENCLAW_REDACTED__"
-SECTIONS = ("tools", "agents", "models", "plugins", "mcp")
-"""The sections that are read; of the last only the names of servers, to note that they are missing."""
-
-TOOLS = (
-    "profile", "allow", "alsoAllow", "deny", "byProvider", "toolSearch", "agentToAgent",
-    "sessions", "elevated", "exec", "fs", "subagents", "sessions_spawn", "updatePlan", "swarm", "message",
-)  # fmt: skip
-DEFAULTS = ("experimental", "skills", "subagents", "thinkingDefault", "contextInjection")
-OF_MODEL = ("params", "streaming")
-ENTRY = (*DEFAULTS, "tools")
-ABILITIES = (
-    "id", "name", "reasoning", "input", "contextWindow", "contextTokens", "maxTokens", "compat",
-    "thinkingLevelMap", "params",
-)  # fmt: skip
-# The APIs of providers that OpenClaw knows without a config.
-_KNOWN_APIS = {"openai": "openai-responses", "ollama": "ollama"}
-# Settings that name the default agent.
-_OWNERS = ("systemAgent", "heartbeat")
-_DROPPED = frozenset({"model", "apiKey", "headers", "env", "pathPrepend", "node", "allowFrom"})
-
-
 def configured_surface(
     surface: str, sections: Mapping[str, Any], *, model: str | None = None, agent: str | None = None
 ) -> Wanted:
@@ -115,44 +115,50 @@ def configured_surface(
     Raises:
         ValueError: there is no such agent, or no model; the message has a hint.
     """
-    agents = object_in(sections.get("agents"))
+    agents, tools, plugins = (object_in(sections.get(name)) for name in ("agents", "tools", "plugins"))
+    defaults, notes = object_in(agents.get("defaults")), []
     agent_id, entry = _agent(agents, agent)
-    name = model or _primary(entry) or _primary(object_in(agents.get("defaults")))
-    provider, slash, model_id = (name or "").partition("/")
+    name = model or _primary(entry) or _primary(defaults)
+    provider, slash, model_id = name.partition("/")
     if not (provider and slash and model_id):
-        lacks = f"{name} is no provider/model" if name else "it names no model of its agent"
+        lacks = f"{name} is not a provider/model" if name else "it names no model of its agent"
         raise ValueError(f"{lacks}. Name one: --model ollama/qwen3:8b.")
-    servers = object_in(object_in(sections.get("models")).get("providers"))
-    server = object_in(servers.get(provider))
+    server = object_in(object_in(object_in(sections.get("models")).get("providers")).get(provider))
     abilities = next((one for one in objects_in(server.get("models")) if one.get("id") == model_id), {})
     api = str(abilities.get("api") or server.get("api") or _KNOWN_APIS.get(provider, SPOKEN[0]))
-    notes = [*_notes(sections, abilities)]
+    if servers := sorted(object_in(object_in(sections.get("mcp")).get("servers"))):
+        notes.append(f"tools of MCP servers are missing, none is started: {', '.join(servers)}")
+    if paths := object_in(plugins.get("load")).get("paths"):
+        where = f"{len(paths)} folders" if isinstance(paths, list) and len(paths) > 1 else "1 folder"
+        notes.append(f"tools of plugins in {where} of the config are missing, no code there is run")
+    if object_in(abilities.get("compat")).get("supportsTools") is False:
+        notes.append("the config says that the model takes no tools (compat.supportsTools)")
     if agent is None and len(entries := object_in(agents.get("entries"))) > 1:
         notes.append(f"captured {agent_id}, one of {len(entries)} agents; --agent selects another")
     if api not in SPOKEN:
         notes.append(f"{name} is asked by {api}, which is not spoken here: {SPOKEN[0]} is sent")
         api = SPOKEN[0]
-    defaults = object_in(agents.get("defaults"))
-    of_model = {
-        key: value
-        for one in (defaults, entry)
-        for key, value in _kept(object_in(one.get("models")).get(name), OF_MODEL).items()
-    }
-    config: JsonObject = {
-        "tools": {
-            **_kept(sections.get("tools"), TOOLS),
-            **_web(object_in(sections.get("tools"))),
-            "codeMode": {"enabled": False},  # by itself OpenClaw turns it on for some models
-        },
-        "agents": {
-            "defaults": {**_kept(defaults, DEFAULTS), **({"models": {name: of_model}} if of_model else {})},
-            **({"entries": {agent_id: _kept(entry, ENTRY)}} if agent_id else {}),
-        },
-        "plugins": _plugins(object_in(sections.get("plugins"))),
-    }
+    of_model = [_kept(object_in(one.get("models")).get(name), _OF_MODEL) for one in (defaults, entry)]
+    own_model = of_model[0] | of_model[1]
+    web = {key: one for key, one in _switches(tools.get("web")).items() if key in ("search", "fetch")}
+    switches = _switches(plugins.get("entries"))
     return Wanted(
         surface=surface,
-        config={name: part for name, part in config.items() if part},
+        config={
+            "tools": {
+                **_kept(tools, TOOLS),
+                **({"web": web} if web else {}),
+                "codeMode": {"enabled": False},  # by itself OpenClaw turns it on for some models
+            },
+            "agents": {
+                "defaults": {
+                    **_kept(defaults, DEFAULTS),
+                    **({"models": {name: own_model}} if own_model else {}),
+                },
+                **({"entries": {agent_id: _kept(entry, ENTRY)}} if agent_id else {}),
+            },
+            "plugins": {**_kept(plugins, _OF_PLUGINS), **({"entries": switches} if switches else {})},
+        },
         provider=provider,
         model=model_id,
         api=api,
@@ -160,17 +166,6 @@ def configured_surface(
         as_a_turn=True,
         notes=tuple(notes),
     )
-
-
-def _notes(sections: Mapping[str, Any], abilities: Mapping[str, Any]) -> Iterator[str]:
-    if servers := sorted(object_in(object_in(sections.get("mcp")).get("servers"))):
-        yield f"tools of MCP servers are missing, none is started: {', '.join(servers)}"
-    plugins = object_in(sections.get("plugins"))
-    if paths := object_in(plugins.get("load")).get("paths"):
-        n = len(paths) if isinstance(paths, list) else 1
-        yield f"tools of plugins in {n} folder{'s' * (n > 1)} of the config are missing, no code there is run"
-    if object_in(abilities.get("compat")).get("supportsTools") is False:
-        yield "the config says that the model takes no tools (compat.supportsTools)"
 
 
 def _agent(agents: Mapping[str, Any], named: str | None) -> tuple[str, JsonObject]:
@@ -196,20 +191,6 @@ def _primary(holder: Mapping[str, Any]) -> str:
     return primary if isinstance(primary, str) else ""
 
 
-def _web(tools: Mapping[str, Any]) -> JsonObject:
-    """Return whether the two web tools are on, without their keys."""
-    switches = _switches(tools.get("web"))
-    web = {name: switches[name] for name in switches if name in ("search", "fetch")}
-    return {"web": web} if web else {}
-
-
-def _plugins(plugins: Mapping[str, Any]) -> JsonObject:
-    """Return the switches of plugins, without folders and settings."""
-    entries = _switches(plugins.get("entries"))
-    own = _kept(plugins, ("enabled", "allow", "deny", "slots"))
-    return {**own, "entries": entries} if entries else own
-
-
 def _switches(entries: Any) -> JsonObject:
     """Return of each entry only whether it is on, if it says so."""
     parts = {name: object_in(entry).get("enabled") for name, entry in object_in(entries).items()}
@@ -231,5 +212,4 @@ def _harmless(value: Any) -> Any:
         return value
     if {"source", "id"} <= value.keys():
         return None
-    parts = {name: _harmless(part) for name, part in value.items() if name not in _DROPPED}
-    return {name: part for name, part in parts.items() if part is not None}
+    return _kept(value, tuple(name for name in value if name not in _DROPPED))

@@ -64,13 +64,10 @@ def _of_session(answer: JsonObject) -> JsonObject:
     errors = [one for one in payloads if one.get("isError") is True]
     timed_out = meta.get("stopReason") == "timeout" or "timeoutPhase" in meta
     failed = bool(meta.get("aborted") is True or error or meta.get("stopReason") == "error" or errors)
-    hidden = ("isError", "isReasoning", "isCommentary")
-    shown = [text_in(one.get("text")).rstrip() for one in payloads if not any(map(one.get, hidden))]
-    final = "\n".join(filter(None, shown))
     return {
         "ok": not (timed_out or failed),
         "status": "timeout" if timed_out else "error" if failed else "ok",
-        "final": final or ("" if errors else text_in(meta.get("finalAssistantVisibleText"))),
+        "final": text_in(meta.get("finalAssistantVisibleText")),
         "payloads": payloads,
         "model": agent.get("model"),
         **({"error": error} if error else {}),

@@ -23,7 +23,7 @@ from pytest_openclaw.openclaw.recovery import at_last_step, is_given_up
 from pytest_openclaw.openclaw.thinking import strip_thinking
 from pytest_openclaw.providers.answer import Answer
 from pytest_openclaw.providers.http import HttpClient
-from pytest_openclaw.providers.openclaw.call import is_lookup
+from pytest_openclaw.providers.openclaw.call import is_lookup, own_tools
 from pytest_openclaw.providers.openclaw.loopback import listening, refuse, send
 from pytest_openclaw.providers.prices import summed
 from pytest_openclaw.providers.stream import AnswerBody
@@ -97,17 +97,14 @@ class Relay:
         request: whose answer is recorded. Its world's steps are the most requests to forward in a run.
             Without a world, an answer with other calls than searches for tools is not forwarded, and ends
             the run.
-        own_tools: names of the suite's own tools.
     """
 
-    def __init__(
-        self, server: OverHttp, model: str, *, name: str, request: Request, own_tools: Sequence[str] = ()
-    ) -> None:
+    def __init__(self, server: OverHttp, model: str, *, name: str, request: Request) -> None:
         self.run = RecordedRun()
         self.token = secrets.token_urlsafe(24)
         self.url = ""
         self._server, self._model, self._request = server, model, request
-        self._missing_images, self._missing_tools = len(request.images), own_tools
+        self._missing_images, self._missing_tools = len(request.images), own_tools(request)
         self._client = HttpClient(name)
         self._n_known_messages = 0
         self._closing = AsyncExitStack()
@@ -158,7 +155,7 @@ class Relay:
         if n_sent < self._missing_images:
             return f"sends {n_sent} of the prompt's {counted(self._missing_images, 'picture')}."
         known = json.dumps([body.get("tools"), system_of(body)])
-        missing = ", ".join([name for name in self._missing_tools if name not in known][:3])
+        missing = ", ".join([tool.name for tool in self._missing_tools if tool.name not in known][:3])
         if missing:
             return f"does not take {missing} from the plugin that adds the prompt's tools."
         self._missing_images, self._missing_tools = 0, ()

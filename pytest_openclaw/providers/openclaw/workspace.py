@@ -17,6 +17,7 @@ import re
 import shlex
 import sys
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -227,23 +228,12 @@ class _Played:
 # --- the shell ----------------------------------------------------------------------------------
 
 MISUSE, NOT_PLAYED, OUTPUT_CLOSED, TIMED_OUT = 2, 126, 141, 124
-# Shell options with an argument.
-_WITH_WORD = ("-o", "+o", "-O", "+O", "--rcfile", "--init-file")
-_OPTIONS = re.compile(r"[-+][a-zA-Z]+|--[a-z-]+")
+_WITH_COMMAND = re.compile(r"-[a-zA-Z]*c[a-zA-Z]*")
 
 
 def command_of(arguments: Sequence[str]) -> str | None:
     """Return the command of a shell's arguments, such as `-c COMMAND` or `-lc COMMAND`; None without one."""
-    words = list(arguments)
-    is_command = False
-    while words and _OPTIONS.fullmatch(words[0]):
-        option = words.pop(0)
-        is_command = is_command or (option.startswith("-") and not option.startswith("--") and "c" in option)
-        if option in _WITH_WORD and words:
-            words.pop(0)
-    if words[:1] in (["--"], ["-"]):
-        words.pop(0)
-    return words[0] if is_command and words else None
+    return next((word for option, word in pairwise(arguments) if _WITH_COMMAND.fullmatch(option)), None)
 
 
 def play(scratch: Scratch, command: str, folder: str) -> Ran:

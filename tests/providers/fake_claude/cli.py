@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    pass
 
 Line = dict[str, Any]
 USAGE = {
@@ -140,7 +140,7 @@ def prompted() -> None:
         version()
         return
     sys.argv[1:] = shlex.split(sys.stdin.read())
-    BY_NAME[sys.argv[1]]()
+    globals()[sys.argv[1]]()
 
 
 def whole() -> None:
@@ -352,25 +352,6 @@ def terminated() -> None:
     sys.exit(128 + signal.SIGTERM)
 
 
-def waits() -> None:
-    """Hang after our pid is in the file of the second argument; `politely` adds a SIGTERM handler."""
-    if "politely" in sys.argv:
-        signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
-    begin()
-    Path(sys.argv[2]).write_text(str(os.getpid()), encoding="utf-8")
-    time.sleep(600)
-
-
-def dispositions() -> None:
-    """Report which of the signals that end a program are ignored or blocked here."""
-    ending = {signal.SIGINT, signal.SIGTERM}
-    kept_off = {number for number in ending if signal.getsignal(number) is signal.SIG_IGN}
-    kept_off |= ending & set(signal.pthread_sigmask(signal.SIG_BLOCK, ()))
-    begin()
-    message(f"kept off: {sorted(number.name for number in kept_off)}")
-    say(result())
-
-
 def plain_text() -> None:
     """Print an error on stdout, in plain text."""
     print("Loading …\nNo such setting: effort", flush=True)
@@ -396,35 +377,5 @@ def version() -> None:
     print("2.1.197 (Claude Code)")
 
 
-MODES: tuple[Callable[[], None], ...] = (
-    hello,
-    report,
-    prompted,
-    whole,
-    error,
-    continued,
-    max_turns,
-    unoffered,
-    plays,
-    slash_command,
-    hang,
-    stubborn,
-    garbage,
-    noisy,
-    long_line,
-    flood,
-    killed,
-    terminated,
-    waits,
-    dispositions,
-    plain_text,
-    unfinished,
-    silent,
-    usage_error,
-    version,
-)
-
-BY_NAME = {mode.__name__: mode for mode in MODES}
-
 if __name__ == "__main__":
-    BY_NAME[sys.argv[1]]()
+    globals()[sys.argv[1]]()
