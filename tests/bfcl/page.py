@@ -79,11 +79,11 @@ def _converted(converted: Mapping[str, tuple[int, Mapping[str, str]]]) -> Iterat
 
 
 def _classes(tally: Tally) -> Iterator[str]:
-    yield "| class | replies | we | BFCL | example |"
-    yield "| --- | --- | --- | --- | --- |"
+    yield "| class | replies | we | BFCL |"
+    yield "| --- | --- | --- | --- |"
     for name, (ours, theirs) in CLASSES.items():
         if found := tally.classes.get(name):
-            yield f"| {name} | {len(found):,} | {ours} | {theirs} | `{found[0][0]}` |"
+            yield f"| {name} | {len(found):,} | {ours} | {theirs} |"
 
 
 def _kinds(tally: Tally) -> Iterator[str]:
