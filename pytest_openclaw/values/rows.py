@@ -119,21 +119,38 @@ class Record:
         run_id: The run's id, such as 20260213_235930.
         provider: Provider or endpoint name, such as ollama_openai.
         model: The requested model.
+        thinking_level: The requested level; null for none.
+        prompt_id: The prompt's id, unique in its suite.
+        prompt_name: The prompt's name for people.
+        availability_status: How the request ended; only `ok` has an answer.
         started_at_ms: Wall clock at the send of the attempt that counted, ms since the epoch.
         ended_at_ms: started_at_ms plus the attempt's duration.
         e2e_ms: From the send to the end of the reply, by the monotonic clock; 0 if never asked.
         ttft_ms: From the send to the first generated token on any channel.
         success: Whether the model responded without errors.
+        failure_type: Why the cell has no usable answer, one of the failure types; else null.
+        objective_pass: The verdict; null if nothing was judged.
+        violation: What the validator found wrong, in a few words.
+        input_tokens: Tokens of the prompt by the server's count, cached ones included; null if it has none.
+        output_tokens: Generated tokens by the server's count, reasoning included; null if it has none.
         raw_output: The whole reply, thinking included, up to 64 KiB of UTF-8.
+        parsed_output: What the validator read in the answer.
         tool_calls: Names of tools invoked, native calls first, each once.
+        tool_call_count: Calls of tools, native or in the text.
+        tool_use_success: Whether an expected tool was invoked.
         suite: The suite's file, relative to the root folder.
+        category: The prompt's category.
+        repeat: The number of the repeat, from 1.
         attempts: Requests sent; 0 if the cell was never asked.
         retry_wait_ms: Waited between attempts; in no latency.
         queue_ms: From the request of the cell to the send of its first attempt.
         cold_start: The first request to this target, without a warm-up before it.
         in_flight: Requests in flight at the endpoint at the send, including this one.
         ttfo_ms: From the send to the first token of the answer itself.
+        finish_reason: Why the answer ended, in the words of chat completions.
         reported: Whether pytest reported the cell's item.
+        reasoning_tokens: Generated tokens of reasoning; a part of output_tokens.
+        cached_tokens: Prompt tokens that came from a cache; a part of input_tokens.
         tokens_per_s: Speed of generation, tokens per second: by the server's own timing if it reports one,
             else by our clock from the first token to the end; null if neither is known.
         effective_model: The model that answered, as the server reports it.
@@ -142,6 +159,7 @@ class Record:
             known.
         truncated: Whether something was cut, so that the row takes at most 1 MiB.
         tool_call_details: Every native call, arguments as the raw JSON text.
+        tool_outcome: How the tool use ended; null without tools, or if no rule is about them.
         fault_message: Why there is no answer, in a sentence.
         host: The machine that asked; inventory.json describes it.
         tools_offered: Tools that the request offered on the wire; null for a prompt without tools.
