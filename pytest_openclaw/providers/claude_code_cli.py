@@ -61,7 +61,6 @@ class ClaudeCodeCLI(Provider):
 
         Raises:
             TargetError: ANTHROPIC_BASE_URL, or the endpoint's address, is invalid.
-
         """
         super().__init__(setup)
         self._access = Access(setup)
@@ -130,7 +129,6 @@ class ClaudeCodeCLI(Provider):
 
         Raises:
             CallFailed: there is no reply.
-
         """
         command, name = command_line.find_command(self.setup), self.setup.name
         if request.messages or request.history:

@@ -82,7 +82,6 @@ class Server:
     Args:
         tools: the offered ones.
         play: answers a call of an offered tool; None refuses it.
-
     """
 
     def __init__(self, tools: Sequence[Tool], play: Callable[[ToolCall], str] | None) -> None:

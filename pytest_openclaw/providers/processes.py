@@ -53,16 +53,10 @@ class Program:
 
 
 def find_program(setup: ProviderSetup, command: str, install: str) -> tuple[str, ...]:
-    """Return a command with its program as an absolute path.
-
-    Args:
-        setup: of the provider that needs it.
-        command: as the user wrote it, with arguments.
-        install: how to get it, for the message.
+    """Return a command, as the user wrote it, with its program as an absolute path.
 
     Raises:
-        CallFailed: there is no such program.
-
+        CallFailed: there is no such program; the message says how to install it.
     """
     try:
         name, *rest = shlex.split(command, posix=os.name == "posix")
@@ -85,7 +79,6 @@ def new_folders(*names: str, within: Path | None = None) -> Iterator[Path]:
         *names: of the folders in it.
         within: an existing folder; the new one then has the lowest number that is free there, so that
             calls one after the other have the same path.
-
     """
     folder = Path(tempfile.mkdtemp(prefix="openclaw-")) if within is None else _new_numbered(within)
     folder = folder.resolve()
@@ -111,7 +104,6 @@ class Running(asyncio.SubprocessProtocol):
     Attributes:
         exit_status: None while it runs, or if this process ended it; negative for a signal.
         flooded: the limit of its output for which it was killed, such as `more than 64 MiB`; else empty.
-
     """
 
     def __init__(self) -> None:
@@ -231,15 +223,10 @@ class Running(asyncio.SubprocessProtocol):
 
 
 async def start(name: str, program: Program) -> Running:
-    """Start a program as the leader of a new process group, and send its input.
-
-    Args:
-        name: of the provider or command that needs it, for messages.
-        program: to start.
+    """Start a program for a provider or command of ours as the leader of a process group; send its input.
 
     Raises:
         CallFailed: it cannot be started.
-
     """
     try:
         _, running = await asyncio.get_running_loop().subprocess_exec(
@@ -278,17 +265,10 @@ class Printed:
 
 
 async def run(name: str, program: Program, *, within_s: float, until: asyncio.Event | None = None) -> Printed:
-    """Run a program to its end, at most for a time.
-
-    Args:
-        name: of the provider or command that needs it, for messages.
-        program: to run.
-        within_s: seconds until it is ended.
-        until: it is ended as soon as this is set.
+    """Run a program to its end; end it after a time, or as soon as `until` is set.
 
     Raises:
         CallFailed: it cannot be started.
-
     """
     running = await start(name, program)
     lines: list[bytes] = []
@@ -338,17 +318,9 @@ _LOST = re.compile(
 
 
 def fault_of_words(name: str, model: str, error: WireError, where: str) -> Fault | None:
-    """Return the fault of an error of a model's server, or of the connection, that a program of Node reports.
+    """Return the fault of a server or a connection that a program reports; None if its words are not known.
 
-    Args:
-        name: of the provider, for messages.
-        model: the one that was asked.
-        error: as far as the program passes it on.
-        where: the server's address, for messages.
-
-    Returns:
-        None if neither its status nor its words are known.
-
+    The programs are written for Node, whose words are these. `where` is the server's address.
     """
     if error.status is None:
         if _UNREACHABLE.search(error.message):

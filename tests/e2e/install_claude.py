@@ -34,7 +34,6 @@ def find_npm() -> list[str]:
 
     Raises:
         InstallError: there is no npm.
-
     """
     if npm := shutil.which("npm"):
         return [npm]
@@ -55,7 +54,6 @@ def ensure_npm() -> None:
 
     Raises:
         InstallError: pip failed.
-
     """
     try:
         find_npm()
@@ -87,7 +85,6 @@ def install(folder: Path, version: str = VERSION) -> Path:
 
     Raises:
         InstallError: npm is missing or failed, or installed no program for this system.
-
     """
     if binary := find_binary(folder, version):
         return binary

@@ -201,58 +201,6 @@ def ask(kind: type[OverHttp], engine: Engine, request: Request) -> Reply:
     return asyncio.run(asking())
 
 
-@pytest.mark.nightly
-@pytest.mark.claude
-def test_a_call_through_the_cli(project: Project, claude: str) -> None:
-    """A tool that the model calls through the CLI is in its row; the CLI runs nothing."""
-    project.suite(
-        {
-            "id": "T1",
-            "name": "calls",
-            "prompt": "Say hi in a shell.",
-            "validator": {"type": "tool_invocation", "expected_tools": ["bash"]},
-        }
-    )
-    with MessagesServer("tool_use") as server:
-        ended = through_the_cli(project, claude, server)
-
-    row = ended.run.rows_of("claude_code_cli")["T1"]
-    assert (ended.status, ended.outcomes) == (0, {"passed": 1})
-    assert [name.lower() for name in row["tool_calls"]] == ["bash"]
-    assert [json.loads(call["arguments"]) for call in row["tool_call_details"]] == [{"command": "echo hi"}]
-    assert (row["tool_use_success"], row["tool_outcome"], row["ttft_ms"] > 0) == (True, "valid", True)
-    assert len(server.requests) == 1
-
-
-@pytest.mark.nightly
-@pytest.mark.claude
-def test_an_offered_tool_through_the_cli(project: Project, claude: str) -> None:
-    """A prompt's tools are offered through the CLI; the row has the called tool under the prompt's name."""
-    project.suite(
-        {
-            "id": "T1",
-            "name": "reads",
-            "prompt": "What is in notes.md?",
-            "tools": "direct",
-            "validator": {
-                "type": "tool_call",
-                "calls": [{"name": "read", "arguments": {"path": "notes.md"}}],
-            },
-        }
-    )
-    turns = [[Text("Let me look."), ToolUse("mcp__openclaw__read", '{"path": "notes.md"}')]]
-    with MessagesServer(turns=turns) as server:
-        ended = through_the_cli(project, claude, server)
-
-    row = ended.run.rows_of("claude_code_cli")["T1"]
-    assert (ended.status, ended.outcomes) == (0, {"passed": 1})
-    assert (row["tool_calls"], row["tool_outcome"], row["tool_use_success"]) == (["read"], "valid", True)
-    assert (row["tools_offered"], row["turns"], row["ended_by"]) == (11, None, None)
-    assert (row["objective_pass"], row["raw_output"]) == (True, "Let me look.")
-    assert len(server.requests[0]["tools"]) == 11
-    assert (len(server.requests), ended.left) == (1, [])
-
-
 @pytest.mark.claude
 def test_a_scripted_exchange_through_the_cli(project: Project, claude: str) -> None:
     """A prompt with a world is played to its end; the row keeps the turns, and the verdict uses the world."""

@@ -51,7 +51,6 @@ def install(folder: Path, version: str = VERSION) -> tuple[str, str]:
 
     Raises:
         InstallError: pip or npm failed, or installed something else.
-
     """
     if command := find_command(folder, version):
         return command

@@ -13,7 +13,6 @@ class LoopbackServer(ABC):
 
     Attributes:
         url: of its root, without a slash.
-
     """
 
     def __enter__(self) -> Self:

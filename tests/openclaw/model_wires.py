@@ -17,7 +17,6 @@ class Said:
     Attributes:
         calls: each a name and its arguments as JSON text.
         finish: the finish reason of chat completions; if empty, the one that belongs to the turn.
-
     """
 
     text: str = ""
@@ -33,7 +32,6 @@ class Asked:
     Attributes:
         number: 1 for the first.
         prompt_tokens: the number of prompt tokens that the reply reports.
-
     """
 
     model: str
@@ -48,7 +46,6 @@ class Wire:
     Attributes:
         kind: the content type of a stream.
         pieces: from a turn and its request to the pieces to send.
-
     """
 
     kind: str

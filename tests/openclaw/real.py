@@ -32,7 +32,6 @@ class RealOpenClaw:
     Attributes:
         folder: the folder of the installation.
         parts: its Node, and its script.
-
     """
 
     folder: Path
@@ -130,7 +129,6 @@ def run_agent(
         prompt: the user's message.
         context_tokens: of the model.
         **config: further parts of OpenClaw's config.
-
     """
     limits = {"reasoning": False, "input": ["text"], "contextWindow": context_tokens, "maxTokens": 500}
     cost = {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0}
@@ -170,7 +168,6 @@ def run_over_gateway(
         prompt: the user's message.
         until: polled after the turn; the gateway ends when it is true.
         **config: further parts of OpenClaw's config.
-
     """
     port = free_port()
     limits = {"reasoning": False, "input": ["text"], "contextWindow": 131_072, "maxTokens": 1000}

@@ -18,7 +18,6 @@ class Site(LoopbackServer):
 
     Args:
         pages: path → text; others are missing.
-
     """
 
     def __init__(self, pages: Mapping[str, str]) -> None:

@@ -24,7 +24,6 @@ class Telegram(LoopbackServer):
 
     Attributes:
         messages: chat and text of each message that it took.
-
     """
 
     def __init__(self) -> None:

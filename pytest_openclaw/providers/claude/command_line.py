@@ -82,7 +82,6 @@ class Access:
 
     Raises:
         TargetError: the address is invalid.
-
     """
 
     def __init__(self, setup: ProviderSetup) -> None:
@@ -122,12 +121,7 @@ class Access:
         return tuple(filter(None, values)) + (self.address.secrets if self.address else ())
 
     def environment(self, folder: Path) -> dict[str, str]:
-        """Return the CLI's environment: an emptied one, or the user's own if the CLI uses their login.
-
-        Args:
-            folder: of the call, with `FOLDERS` in it.
-
-        """
+        """Return the CLI's environment: an emptied one, or the user's own if the CLI uses their login."""
         tmp = str(folder / TMP)
         switches = {"CLAUDE_CODE_TMPDIR": tmp, **_SWITCHES}
         if not self.is_bare:
@@ -159,7 +153,6 @@ def find_command(setup: ProviderSetup) -> tuple[str, ...]:
 
     Raises:
         CallFailed: there is no such program.
-
     """
     command = setup.environ.get(COMMAND_ENV) or "claude"
     install = f"the Claude CLI (npm install -g @anthropic-ai/claude-code), or set {COMMAND_ENV}"
@@ -216,13 +209,8 @@ def write_files(
 ) -> None:
     """Write the files of a request: its system prompt, and what the CLI and our server need for its tools.
 
-    Args:
-        folder: of this call only.
-        request: to the model.
-        environ: the server gets only the variables that Python needs to start.
-        inherited: names of the CLI's environment, including keys, which it would pass on to servers; all
-            are emptied.
-
+    Our server gets only the variables of `environ` that Python needs to start. The CLI would pass on its own,
+    including keys; those `inherited` ones are emptied.
     """
     if request.system:
         write_private(folder / SYSTEM, valid_text(request.system).encode())
@@ -254,7 +242,6 @@ def stdin_of(text: str, images: Sequence[Image] = (), *, is_line: bool = False) 
         text: one that begins with `/` would be read as the CLI's own command.
         images: pictures of the message; only a line of JSON has them.
         is_line: whether it is a line of JSON.
-
     """
     text = valid_text(f"\n{text}" if text.startswith("/") else text)
     if not is_line:

@@ -64,7 +64,6 @@ class Stream:
         by_itself: whether the CLI answered instead of the model.
         is_received: whether a line of the format has arrived.
         skipped: the lines that are not of the format.
-
     """
 
     def __init__(
@@ -100,7 +99,6 @@ class Stream:
 
         Args:
             at_limit: whether the CLI ended because the model needed more turns than allowed.
-
         """
         if not self._is_exchange:
             return self._reply()
@@ -303,7 +301,6 @@ class Ending:
 
     Attributes:
         name: the provider's.
-
     """
 
     stream: Stream

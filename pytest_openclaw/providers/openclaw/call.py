@@ -106,14 +106,9 @@ def environment(scratch: Scratch, environ: Mapping[str, str]) -> dict[str, str]:
 def config_for(
     scratch: Scratch, provider: str, server: JsonObject, agents: JsonObject | None = None, **defaults: object
 ) -> JsonObject:
-    """Return OpenClaw's config with the first model of one server, and no other server.
+    """Return OpenClaw's config with the first model of one server, named `provider`, and no other server.
 
-    Args:
-        scratch: the folders of the call.
-        provider: OpenClaw's name of the server.
-        server: its config.
-        agents: other agents.
-        **defaults: of all agents.
+    `agents` are further agents, and `defaults` the settings of all.
     """
     own = {
         **defaults,
@@ -242,12 +237,7 @@ class Call:
         )
 
     def write_files(self, url: str, token: str) -> None:
-        """Write config and plugin.
-
-        Args:
-            url: of the relay.
-            token: for the relay.
-        """
+        """Write config and plugin, with the relay's address and token."""
         request = self.request
         model = {
             "id": self.model,

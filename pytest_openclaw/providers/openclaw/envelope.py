@@ -78,12 +78,7 @@ def read_envelope(envelope: JsonObject, request: Request, *, name: str, where: s
     """Return OpenClaw's text and model in an object, without tokens and calls; or its fault.
 
     A run in which the model gave no answer, even after OpenClaw repeated the request, has an empty text.
-
-    Args:
-        envelope: the object.
-        request: of the run.
-        name: of the provider, for messages.
-        where: the address of the model's server, for messages.
+    `where` is the address of the model's server.
     """
     error = object_in(envelope.get("error"))
     kind, said = text_in(error.get("kind")), text_in(error.get("message"))

@@ -224,11 +224,7 @@ def _names_of(tools: Any) -> list[str]:
 
 
 def _results_in(messages: Sequence[JsonObject]) -> tuple[str, ...]:
-    """Return the results of the latest turn's calls: those after the model's last message.
-
-    Args:
-        messages: the new ones; none if OpenClaw leaves out the turn.
-    """
+    """Return the results of the latest turn's calls: those after the model's last message."""
     results: list[str] = []
     for entry in reversed(messages):
         if entry.get("role") == "tool":
@@ -255,13 +251,7 @@ def reply_of(run: RecordedRun, result: Reply | None, request: Request, *, began:
     """Return the exchange as one reply.
 
     Its time is the sum of its turns without the tools' time, as in a scripted exchange; OpenClaw's time
-    before its first request is `start_up_ms`.
-
-    Args:
-        run: the record.
-        result: OpenClaw's own result; None if it was ended before.
-        request: the request.
-        began: when OpenClaw was started, by `time.perf_counter`.
+    before its first request is `start_up_ms`. `result` is OpenClaw's own; None if it was ended before.
     """
     if run.first_at is None:  # it answered by itself
         assert result is not None, "without a request it was not ended"
@@ -359,13 +349,7 @@ def _turn(reply: Reply, results: Sequence[str] | None, tools: Sequence[Tool]) ->
 
 
 def _ended_by(turns: Sequence[Turn], request: Request, *, is_over: bool) -> EndedBy:
-    """Return how an exchange ended.
-
-    Args:
-        turns: of the model.
-        request: of the exchange.
-        is_over: whether OpenClaw has ended by itself.
-    """
+    """Return how an exchange ended; `is_over` if OpenClaw has ended by itself."""
     last = turns[-1].calls
     if request.world is None:
         if not all(map(is_lookup, last)):

@@ -237,13 +237,7 @@ def command_of(arguments: Sequence[str]) -> str | None:
 
 
 def play(scratch: Scratch, command: str, folder: str) -> Ran:
-    """Play a command, one at a time, and save its effects.
-
-    Args:
-        scratch: with the files of the world.
-        command: as the model wrote it.
-        folder: its working directory on disk.
-    """
+    """Play a command of the model in a folder on disk, one at a time, and save its effects."""
     _, world = load_offer(scratch.world_file.read_text("utf-8"))
     assert world is not None, "it is laid out with its world"
     with LockFile(scratch.lock_file):
@@ -266,10 +260,9 @@ def play(scratch: Scratch, command: str, folder: str) -> Ran:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Play the command in a shell's arguments, print its output, and return its exit status.
+    """Play a command, print its output, and return its exit status.
 
-    Args:
-        arguments: the folder of the call, then the shell's.
+    The arguments are the folder of the call, and those of a shell.
     """
     scratch = Scratch(Path(arguments[0]))
     ran = _played(scratch, command_of(arguments[1:]))

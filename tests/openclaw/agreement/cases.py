@@ -34,7 +34,6 @@ class Case:
         about: a description in one line.
         prompt: with tools, world and validator.
         turns: the model's turns; the last one is repeated.
-
     """
 
     id: str

@@ -20,7 +20,6 @@ class Releases:
 
     Attributes:
         date: of the latest case.
-
     """
 
     openclaw: str

@@ -86,7 +86,6 @@ class Happened:
         kind: carried out (`ok`, `error`), refused (`bad_arguments`, `unknown_tool`), or without a
             result (`unanswered`).
         result: the result that the model received.
-
     """
 
     name: str
@@ -104,7 +103,6 @@ class Outcome:
         ended: how the exchange ended.
         turns: the calls of each turn.
         files: the files at the end.
-
     """
 
     verdict: str

@@ -46,7 +46,6 @@ def render(observed: Observed, ours: Mapping[str, Outcome]) -> str:
     Args:
         observed: the outcomes in the real OpenClaw, by case.
         ours: the outcomes in our loop, by case.
-
     """
     pairs = [(case, ours[case.id], real) for case in all_cases() if (real := observed.outcome(case))]
     return "\n".join(
