@@ -102,13 +102,17 @@ class Running(asyncio.SubprocessProtocol):
     """A running program. The caller that starts it must `stop` it.
 
     Attributes:
-        exit_status: None while it runs, or if this process ended it; negative for a signal.
+        exit_status: None while it runs, which it may after closing its output, or if this process ended it;
+            negative for a signal.
         flooded: the limit of its output for which it was killed, such as `more than 64 MiB`; else empty.
+        stdout: its output, after `run`.
+        timed_out: whether `run` has ended it because it took too long.
     """
 
     def __init__(self) -> None:
         self.exit_status: int | None = None
-        self.flooded = ""
+        self.flooded = self.stdout = ""
+        self.timed_out = False
         self._exited = asyncio.Event()
         self._is_ended_here = False
         self._lines: asyncio.Queue[bytes | None] = asyncio.Queue()
@@ -120,7 +124,7 @@ class Running(asyncio.SubprocessProtocol):
     @property
     def stderr(self) -> str:
         """The end of its stderr, at most `STDERR_TAIL_BYTES`."""
-        return self._stderr.decode("utf-8", "replace").strip()
+        return valid_text(self._stderr.decode("utf-8", "replace").strip())
 
     async def next_line(self) -> bytes | None:
         """Return the next line of its output, without the line feed; None at the end."""
@@ -246,25 +250,7 @@ async def start(name: str, program: Program) -> Running:
     return running
 
 
-@dataclass(frozen=True, kw_only=True)
-class Printed:
-    """What a program has printed.
-
-    Attributes:
-        exit_status: None if it was ended from here, or is still running after closing its output.
-        stderr: the end of its stderr.
-        flooded: see `Running`.
-        timed_out: whether it was ended because it took too long.
-    """
-
-    exit_status: int | None
-    stdout: str
-    stderr: str
-    flooded: str
-    timed_out: bool
-
-
-async def run(name: str, program: Program, *, within_s: float, until: asyncio.Event | None = None) -> Printed:
+async def run(name: str, program: Program, *, within_s: float, until: asyncio.Event | None = None) -> Running:
     """Run a program to its end; end it after a time, or as soon as `until` is set.
 
     Raises:
@@ -288,13 +274,9 @@ async def run(name: str, program: Program, *, within_s: float, until: asyncio.Ev
         for task in waiting:
             task.cancel()
         await running.stop()
-    return Printed(
-        exit_status=running.exit_status,
-        stdout=valid_text(b"\n".join(lines).decode("utf-8", "replace")),
-        stderr=valid_text(running.stderr),
-        flooded=running.flooded,
-        timed_out=not done,
-    )
+    running.stdout = valid_text(b"\n".join(lines).decode("utf-8", "replace"))
+    running.timed_out = not done
+    return running
 
 
 async def first_line(name: str, program: Program, *, within_s: float) -> str:

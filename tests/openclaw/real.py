@@ -17,7 +17,7 @@ from typing import Any
 
 from pytest_openclaw.providers.openclaw.call import environment, scratch_folder
 from pytest_openclaw.providers.openclaw.workspace import Scratch
-from pytest_openclaw.providers.processes import Printed, Program, run
+from pytest_openclaw.providers.processes import Program, Running, run
 from tests.openclaw.install_openclaw import find_command
 
 FOLDER_ENV = "OPENCLAW_TEST_OPENCLAW_DIR"
@@ -71,7 +71,7 @@ class OpenClaw:
     environ: dict[str, str]
     patience_s: float
 
-    async def printed(self, *arguments: str, until: asyncio.Event | None = None) -> Printed:
+    async def printed(self, *arguments: str, until: asyncio.Event | None = None) -> Running:
         """Start it with these arguments, and wait for its exit, or end it when `until` is set."""
         program = Program(argv=(*self.command, *arguments), env=self.environ, cwd=self.scratch.workspace)
         printed = await run("openclaw", program, within_s=self.patience_s, until=until)
@@ -87,7 +87,7 @@ def openclaw_apart(real: RealOpenClaw, *, patience_s: float, **more: str) -> Ite
         yield OpenClaw(tuple(shlex.split(real.command)), scratch, environ, patience_s)
 
 
-def run_openclaw(openclaw: OpenClaw, *arguments: str) -> Printed:
+def run_openclaw(openclaw: OpenClaw, *arguments: str) -> Running:
     """Start it with these arguments, and wait for its exit."""
     return asyncio.run(openclaw.printed(*arguments))
 

@@ -12,7 +12,7 @@ import pytest
 
 from pytest_openclaw.cli import main
 from pytest_openclaw.openclaw.catalog import load_catalogue
-from pytest_openclaw.providers.processes import Printed
+from pytest_openclaw.providers.processes import Running
 from tests.commands import routed_runs
 from tests.commands.routed_runs import roles_of, store_run, three_tiers
 from tests.openclaw.model_server import ScriptedModel
@@ -99,7 +99,7 @@ def _deferred(body: Any) -> set[str]:
     return set(re.findall(r"^- (\w+) \(", str(body["messages"][0]["content"]), re.MULTILINE))
 
 
-def _ask(openclaw: OpenClaw, ref: str) -> Printed:
+def _ask(openclaw: OpenClaw, ref: str) -> Running:
     return run_openclaw(
         openclaw,
         *("agent", "exec", "--json", "--config", str(openclaw.scratch.config)),

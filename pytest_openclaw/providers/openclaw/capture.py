@@ -33,7 +33,7 @@ from pytest_openclaw.providers.openclaw.capture_configs import (
 )
 from pytest_openclaw.providers.openclaw.envelope import find_envelope
 from pytest_openclaw.providers.openclaw.loopback import Incoming, listening, refuse
-from pytest_openclaw.providers.processes import Printed, Program, run
+from pytest_openclaw.providers.processes import Program, Running, run
 from pytest_openclaw.providers.wire import object_in, shortened, text_in
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.files import FOLDER_MODE, write_private
@@ -162,7 +162,7 @@ class _Capturing:
 
     async def _run(
         self, scratch: Scratch, *arguments: str, until: asyncio.Event | None = None, **more: str
-    ) -> Printed:
+    ) -> Running:
         """Start OpenClaw with these arguments, and wait for its exit, or end it when `until` is set.
 
         Raises:
