@@ -1,9 +1,8 @@
 """The plugin as pytest loads it: options, hooks we offer, and the switch.
 
 Imported by every pytest session in every project. A session without benchmarks gets the options and
-nothing else; otherwise `pytest_configure` composes the session and registers the parts that do the work:
-`ExecutionHooks` where cells run, `ReportingHooks` where their reports arrive, and in xdist's controller
-`Controller`.
+nothing else; otherwise `session/start.py` checks all choices and registers the hooks that do the work:
+`ExecutionHooks` where cells run, `Owner` where their reports arrive, and for xdist `Controller` and `Worker`.
 """
 
 from __future__ import annotations
@@ -15,15 +14,13 @@ import pytest
 from pytest_openclaw import hookspecs, options
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
+    from collections.abc import Sequence
 
     from pytest_openclaw.providers import Builtin
     from pytest_openclaw.reports.builtin import Report
-    from pytest_openclaw.session.reporting import ReportingHooks
     from pytest_openclaw.values.protocols import Validator
     from pytest_openclaw.values.replies import Reply
 
-REPORTING = "openclaw-reporting"
 MARKER = (
     "openclaw(id, prompt, …): a benchmark in Python; its test takes `reply` and runs once for each target."
 )
@@ -63,32 +60,9 @@ def pytest_openclaw_reports() -> Sequence[type[Report]]:
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> None:
     """Have a dry run start no workers, before or after xdist has read what starts them."""
-    if options.lookup(config, "dry-run")[0]:
-        from pytest_openclaw.session.forecasting import lead_no_workers
-
-        lead_no_workers(config)
-
-
-@pytest.hookimpl(wrapper=True, tryfirst=True, specname="pytest_cmdline_main")
-def pytest_cmdline_main_in_whole_words() -> Generator[None, object, object]:
-    """Break what we refuse with between words."""
-    try:
-        return (yield)
-    except pytest.UsageError as error:
-        from pytest_openclaw.session.reporting import in_whole_words
-
-        raise in_whole_words(error) from None
-
-
-@pytest.hookimpl(wrapper=True, tryfirst=True, specname="pytest_load_initial_conftests")
-def pytest_load_initial_conftests_in_whole_words() -> Generator[None, None, None]:
-    """Break what we refuse with between words; around pytest's capture, which hides the terminal."""
-    try:
-        return (yield)
-    except pytest.UsageError as error:
-        from pytest_openclaw.session.reporting import in_whole_words
-
-        raise in_whole_words(error) from None
+    option = config.option
+    if options.lookup(config, "dry-run")[0] and hasattr(option, "numprocesses"):
+        option.numprocesses, option.distload, option.dist, option.tx = 0, False, "no", []
 
 
 @pytest.hookimpl(trylast=True)
@@ -99,44 +73,18 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(misnamed)
     if not options.is_used(config):
         return
-    from pytest_openclaw.session.composition import compose
-    from pytest_openclaw.session.execution import ExecutionHooks
+    from pytest_openclaw.session.start import start_session
 
-    session = compose(config)
-    if session is None:
+    if (owner := start_session(config)) is None:
         return
-    plugins = config.pluginmanager
-    plugins.register(ExecutionHooks(session), "openclaw-execution")
-    if session.owner is None:
-        return
-    from pytest_openclaw.session.repeat_threshold import RepeatThreshold
-    from pytest_openclaw.session.reporting import ReportingHooks
-
-    if session.settings.diagnose:
+    if owner.settings.diagnose:
         from pytest_openclaw.features.diagnosing import Suspects
 
-        session.owner.suspects = Suspects(session.providers)
-    if session.settings.dry_run:
-        from pytest_openclaw.session.forecasting import DryRun
+        owner.suspects = Suspects(owner.providers)
+    if owner.settings.dry_run:
+        from pytest_openclaw.features.dry_run import DryRun
 
-        plugins.register(DryRun(session.settings, session.providers), "openclaw-dry-run")
-    reporting = ReportingHooks(session, session.owner)
-    plugins.register(reporting, REPORTING)
-    plugins.register(reporting.failures, "openclaw-failures")
-    plugins.register(RepeatThreshold(), "openclaw-repeat-threshold")
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_sessionstart(session: pytest.Session) -> None:
-    """Lead xdist's workers, if there are any; not sooner, because xdist may be configured after us."""
-    plugins = session.config.pluginmanager
-    reporting: ReportingHooks | None = plugins.get_plugin(REPORTING)
-    if reporting and plugins.hasplugin("dsession"):
-        from pytest_openclaw.session.xdist import CONTROLLER, Controller
-
-        controller = Controller(reporting.owner, session.config, reporting.session.settings)
-        reporting.take_last = controller.take_last
-        plugins.register(controller, CONTROLLER)
+        config.pluginmanager.register(DryRun(owner.settings, owner.providers), "openclaw-dry-run")
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ from pytest_openclaw.util.errors import AskerFailed, CellNotSent
 from pytest_openclaw.values.replies import CallResult
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from pytest_openclaw.util.json_types import JsonObject
     from pytest_openclaw.values.prompts import Cell
@@ -48,27 +48,17 @@ def ahead_of(limit: int) -> int:
 
 
 class RepeatPermits:
-    """The decisions on the repeats of each target; without a plan every cell may be sent."""
+    """The decisions on the repeats of each target.
 
-    def __init__(self) -> None:
+    Args:
+        waits: whether a repeat waits for the decision on the one before it.
+
+    """
+
+    def __init__(self, *, waits: bool) -> None:
+        self._waits = waits
         self._through: dict[str, int] = {}
         self._ends: dict[str, tuple[int, str]] = {}
-        self._last: dict[str, int] = {}
-        self._mixed: set[str] = set()
-
-    def plan(self, cells: Iterable[Cell]) -> None:
-        """Take the cells of a session, in their order; from now on a repeat waits for the one before it.
-
-        A target whose repeats come in another order (`--ff`, another plugin) waits for nothing: a cell would
-        wait for one that comes after it.
-        """
-        for cell in cells:
-            if cell.is_fixed_repeat:
-                continue
-            label = cell.target.label
-            if cell.repeat < self._last.get(label, 1):
-                self._mixed.add(label)
-            self._last[label] = cell.repeat
 
     def receive(self, target: str, repeat: int, ends: str | None) -> None:
         """Take a decision: the label of a target, the repeat, and why no further repeat is sent, if so."""
@@ -85,9 +75,8 @@ class RepeatPermits:
             return "ask"
         if self.why_left_out(cell) is not None:
             return "leave_out"
-        label = cell.target.label
-        waits = label in self._last and label not in self._mixed
-        return "wait" if waits and self._through.get(label, 0) < cell.repeat - 1 else "ask"
+        is_open = self._waits and self._through.get(cell.target.label, 0) < cell.repeat - 1
+        return "wait" if is_open else "ask"
 
     def why_left_out(self, cell: Cell) -> str | None:
         """Return why the cell is not sent; None if it is."""
@@ -184,7 +173,7 @@ class Asker:
         self._queues = {endpoint: _Queue(limit=limit) for endpoint, limit in limits.items()}
         self._cells: dict[str, Cell] = {}
         self._jobs: dict[str, _Job] = {}
-        self._repeats = RepeatPermits()
+        self._repeats = RepeatPermits(waits=settings.until_conclusive)
         self._n_runners = 1
         self._is_stopping = self._is_closed = False
         self._loop = asyncio.new_event_loop()
@@ -337,8 +326,6 @@ class Asker:
 
     def _plan(self, cells: Sequence[PlannedCell]) -> None:
         new = [planned for planned in cells if planned.token not in self._jobs]
-        if self._settings.until_conclusive:
-            self._repeats.plan(planned.cell for planned in new)
         for planned in new:
             self._cells[planned.token] = planned.cell
             job = self._jobs[planned.token] = _Job(token=planned.token, cell=planned.cell)

@@ -7,6 +7,7 @@ BUILTIN = {
     "capture": ("capture-tools",),
     "comparison": ("compare",),
     "diagnosing": (),  # `--openclaw-diagnose` of a session
+    "dry_run": (),  # `--openclaw-dry-run` of a session
     "export": ("export",),
     "gates": ("gate",),
     "history": ("history",),

@@ -1,34 +1,43 @@
-"""The owner of a run: the asker, the rows on disk, the summary. A plain session, or xdist's controller.
+"""The owner of a run: it starts the asking, writes the rows, and ends with the summary and the exit status.
 
-A run that is resumed: found, locked and read, and the command that continues it.
+It is a plain session, or xdist's controller, where the reports of all workers arrive.
 """
 
 from __future__ import annotations
 
-import re
-import shlex
+import warnings
 from collections import Counter
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, NoReturn, Protocol
 
 import pytest
 
-from pytest_openclaw.options import options_given
+from pytest_openclaw.session.execution import Collected
+from pytest_openclaw.session.items import hint_on_suites
+from pytest_openclaw.session.progress import Progress, ProgressLine, terminal_of
+from pytest_openclaw.session.registries import describe, reports_of, row_hooks_of
 from pytest_openclaw.session.repeat_threshold import passed_strictly
+from pytest_openclaw.session.reporting import (
+    CellFailures,
+    exit_status,
+    github_annotations,
+    show_repeat,
+    write_for_ci,
+)
+from pytest_openclaw.session.resuming import resume_command
 from pytest_openclaw.util.errors import OpenClawError
-from pytest_openclaw.values.rows import KeptVerdict, LeftOut, Record
-from pytest_openclaw.values.settings import SAMPLING
+from pytest_openclaw.util.signals import interrupted_by_signals, session_ends
+from pytest_openclaw.util.text import counted
+from pytest_openclaw.values.rows import PAYLOAD, KeptVerdict, LeftOut, Record
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Iterable, Mapping
 
-    from pytest_openclaw.asking.asker import Asker, PlannedCell
-    from pytest_openclaw.runs.directory import RunDirectory
-    from pytest_openclaw.runs.resume import Plan, Replay
-    from pytest_openclaw.runs.session import EarlierSessions, RunSession
-    from pytest_openclaw.session.progress import ProgressDisplay
+    from pytest_openclaw.asking.asker import Asker
+    from pytest_openclaw.runs.resume import Plan
+    from pytest_openclaw.runs.session import RunSession
+    from pytest_openclaw.session.resuming import ResumedRun
     from pytest_openclaw.stats.run_comparison import Measured
     from pytest_openclaw.stats.summary import Summary
     from pytest_openclaw.util.json_types import JsonObject
@@ -40,146 +49,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.values.rows import Payload
     from pytest_openclaw.values.settings import Settings
 
-
-# Options that a resumed run keeps itself, and those that would end it at the first replayed verdict.
-DROPPED = ("--openclaw-models", "--openclaw-providers", "--openclaw-thinking", "--openclaw-run-id",
-           "--openclaw-resume", "--maxfail")  # fmt: skip
-STOPPING = {"-x", "--exitfirst", "--sw", "--stepwise", "--stepwise-skip", "--sw-skip"}
-
-
-@dataclass(frozen=True, kw_only=True)
-class ResumedRun:
-    """The run that this session continues, as earlier sessions left it.
-
-    Attributes:
-        path: the run's directory.
-        earlier: the content of that directory.
-        directory: the directory, locked; None in a session that writes nothing.
-
-    """
-
-    path: Path
-    earlier: EarlierSessions
-    directory: RunDirectory | None = None
-
-    @property
-    def kept(self) -> Mapping[CellKey, Replay]:
-        """The kept verdicts, by cell."""
-        return self.earlier.kept.replays
-
-    def refuse_changes(self, plan: Plan, settings: Settings) -> None:
-        """Reject a session that would change the definition of the run.
-
-        Raises:
-            pytest.UsageError: something differs; the message lists it.
-
-        """
-        from pytest_openclaw.runs.resume import find_changes, refusal
-
-        if changes := find_changes(self.earlier.config, plan, settings, self.earlier.kept):
-            raise pytest.UsageError(refusal(self.path.name, changes))
-
-    def for_workers(self, settings: Settings) -> JsonObject:
-        """Return the settings that workers need of a resumed run."""
-        chosen = ("run_id", "stream", "fail_unavailable", "repeat", "until_conclusive", "shard", *SAMPLING)
-        return {name: getattr(settings, name) for name in chosen}
-
-
-def hold_resumed(path: Path, stack: ExitStack) -> ResumedRun:
-    """Lock a run until the stack is closed, and read the rows that it keeps; nothing is written yet.
-
-    Raises:
-        pytest.UsageError: it is running in another session, or cannot be read.
-
-    """
-    from pytest_openclaw.runs.directory import RunDirectory
-
-    try:
-        directory = stack.enter_context(RunDirectory.reopen(path))
-    except (OpenClawError, OSError) as error:
-        raise pytest.UsageError(f"--openclaw-resume={path.name}: {error}") from None
-    return replace(read_resumed(path), directory=directory)
-
-
-def read_resumed(path: Path) -> ResumedRun:
-    """Read the rows that a run keeps, even while another session is running it.
-
-    Raises:
-        pytest.UsageError: it cannot be read.
-
-    """
-    from pytest_openclaw.runs.directory import RESULTS
-    from pytest_openclaw.runs.reading import load_config, load_inventory
-    from pytest_openclaw.runs.resume import read_kept
-    from pytest_openclaw.runs.session import EarlierSessions
-
-    try:
-        earlier = EarlierSessions(
-            config=load_config(path),
-            inventory=load_inventory(path),
-            kept=read_kept(path / RESULTS),
-        )
-    except (OpenClawError, OSError) as error:
-        raise pytest.UsageError(f"--openclaw-resume={path.name}: {error}") from None
-    return ResumedRun(path=path, earlier=earlier)
-
-
-def find_resumed(
-    config: pytest.Config, settings: Settings, providers: Collection[str]
-) -> tuple[Path, Settings]:
-    """Return the directory of the run to resume, and its settings.
-
-    Args:
-        config: pytest's.
-        settings: from options and ini file; the targets are those of the command line.
-        providers: names of the existing ones.
-
-    Raises:
-        pytest.UsageError: there is no such run, or the command line selects another one.
-
-    """
-    from pytest_openclaw.runs.reading import find_run, load_config
-    from pytest_openclaw.runs.resume import other_targets, refusal, settings_of, targets_of
-
-    try:
-        path = find_run(settings.runs_dir, settings.resume)
-        earlier = load_config(path)
-        if settings.run_id_given and settings.run_id != path.name:
-            wanted = f"--openclaw-run-id={settings.run_id}"
-            raise OpenClawError(f"the run is {path.name}, and {wanted} another one; leave that out")
-        for target in targets_of(earlier):
-            if target.provider not in providers:
-                there_are = ", ".join(sorted(providers))
-                what = f"the run asked {target.label}, and there is no such provider now"
-                raise OpenClawError(f"{what}; there are {there_are}")
-        if settings.targets and (changes := other_targets(earlier, settings.targets)):
-            shown = [f"--openclaw-models: {change}" for change in changes]
-            raise pytest.UsageError(refusal(path.name, shown))
-        return path, replace(settings_of(earlier, settings, options_given(config)), run_id=path.name)
-    except OpenClawError as error:
-        raise pytest.UsageError(f"--openclaw-resume={settings.resume}: {error}.") from None
-
-
-def resume_command(args: Sequence[str], run_id: str) -> str:
-    """Return the command that continues a run: this session's own, for the same cells.
-
-    Args:
-        args: the command line of this session, without the program.
-        run_id: the run's.
-
-    """
-    kept: list[str] = []
-    words = iter(args)
-    for word in words:
-        name, has_value, _ = word.partition("=")
-        if name in DROPPED:
-            if not has_value:
-                next(words, None)
-        elif word not in STOPPING:
-            # Combined switches of pytest, such as -xq.
-            bundle = re.fullmatch(r"-[xvqsl]+", word)
-            kept += [word.replace("x", "")] if bundle else [word]
-    return shlex.join(["pytest", *kept, f"--openclaw-resume={run_id}"])
+_ENDED = {pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED}
 
 
 class Suspects(Protocol):
@@ -195,28 +65,21 @@ class Suspects(Protocol):
 
 
 class Owner:
-    """Records the run of a session, from its selection to its summary.
+    """Registered in a plain session and in xdist's controller.
 
     Attributes:
         asker: sends all requests.
-        resumed: the run that this session continues.
         run: the run, once the selection is known.
-        display: shows the progress.
-        summary: the summary, once it is written.
-        n_verdicts_failed: items that failed because of the model's reply.
-        n_faults_failed: by target, items that failed because a call had no reply; excludes harness errors
-            and targets that failed only by `--openclaw-fail-unavailable`.
+        suspects: see `Suspects`; None without `--openclaw-diagnose`.
 
     Args:
         config: pytest's.
         settings: the session's.
         providers: by name.
-        asker: see above.
-        resumed: see above.
-        baseline: the run to compare with.
         redactor: removes secrets.
-        display: see above.
-        on_start: called when the recording starts.
+        resumed: the run that this session continues.
+        baseline: the run to compare with.
+        sends: False in a session that only lists or forecasts cells.
 
     """
 
@@ -224,134 +87,181 @@ class Owner:
         self,
         config: pytest.Config,
         settings: Settings,
-        *,
         providers: Mapping[str, Provider],
-        asker: Asker,
+        redactor: Redactor,
+        *,
         resumed: ResumedRun | None,
         baseline: Measured | None,
-        redactor: Redactor,
-        display: ProgressDisplay,
-        on_start: Callable[[], None],
+        sends: bool,
     ) -> None:
-        self.asker = asker
+        from pytest_openclaw.asking.asker import Asker
+
+        self.settings = settings
+        self.providers = providers
         self.resumed = resumed
+        self.asker = Asker(providers, settings, self._note_wait)
         self.run: RunSession | None = None
-        self.display = display
-        self.summary: Summary | None = None
         self.suspects: Suspects | None = None
-        self.n_verdicts_failed = 0
-        self.n_faults_failed: Counter[str] = Counter()
         self._config = config
-        self._settings = settings
-        self._providers = providers
-        self._baseline = baseline
         self._redactor = redactor
-        self._on_start = on_start
+        self._baseline = baseline
+        self._sends = sends
+        self._failures = CellFailures(config, settings.targets)
+        config.pluginmanager.register(self._failures, "openclaw-failures")
+        self._progress: Progress | None = None
         self._cells: dict[CellKey, Cell] = {}
+        self._summary: Summary | None = None
+        self._hint = ""
         self._open = ExitStack()
-        self._is_full = False
-        self._late_error: OSError | None = None
+        # Items that failed by the model's reply; and by target, those that failed because a call had none,
+        # without harness errors and targets that failed only by `--openclaw-fail-unavailable`.
+        self._n_verdicts_failed = 0
+        self._n_faults_failed: Counter[str] = Counter()
         self._n_lost = 0
+        self._write_error: OSError | None = None
 
     # --- the run begins ---
 
-    def begin(self, cells: Sequence[PlannedCell | None], divided: str | None) -> None:
+    def pytest_report_header(self) -> str:
+        """Show in one line what is measured."""
+        from pytest_openclaw.reports.numbers import listed
+
+        notes = ""
+        if resumed := self.resumed:
+            notes = f"; {resumed.path.name} continues, {counted(len(resumed.kept), 'cell')} kept"
+        if shard := self.settings.shard:
+            notes += f"; shard {shard}"
+        width = self._config.get_terminal_writer().fullwidth
+        labels = [target.label for target in self.settings.targets]
+        return f"openclaw: {listed(labels, max(width // 2, width - len('openclaw: ') - len(notes)))}{notes}"
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> None:
+        """Start the run of the selected cells; under xdist they are known later."""
+        stops = session.testsfailed and not session.config.option.continue_on_collection_errors
+        if self._sends and not stops and not session.config.pluginmanager.hasplugin("dsession"):
+            self.begin(Collected.of(session))
+
+    def begin(self, collected: Collected) -> None:
         """Start the run of these cells, or continue a resumed one, and send the cells.
 
-        Args:
-            cells: of each item, in order; None for an item that is not a cell.
-            divided: see `Plan`.
-
         Raises:
-            pytest.UsageError: the directory cannot be created, or the definition of the run has changed.
+            pytest.UsageError: a prompt does not exist, the directory cannot be created, or the definition of
+                the run has changed.
 
         """
         from pytest_openclaw.runs.resume import Plan
-        from pytest_openclaw.session.registries import describe
 
-        selected = [planned.cell for planned in cells if planned]
+        if collected.unknown_ids:
+            raise pytest.UsageError(collected.unknown_ids)
+        selected = [planned.cell for planned in collected.cells]
         if self.run or not (self.resumed or selected):
             return
-        plan = Plan.of(selected, self._settings.targets, describe(self._providers), divided)
+        plan = Plan.of(selected, self.settings.targets, describe(self.providers), collected.divided)
         if self.resumed:
-            self.resumed.refuse_changes(plan, self._settings)
+            self.resumed.refuse_changes(plan, self.settings)
         try:
             self.run = self._open_run(plan)
         except (OpenClawError, OSError) as error:
             raise pytest.UsageError(f"the run cannot be recorded: {error}") from None
-        self.display.start(plan.n_selected)
-        self._on_start()
+        self._show_progress(plan)
+        self._open.enter_context(self._redactor.over_logs())
+        self._open.enter_context(interrupted_by_signals())
         kept = self.resumed.kept if self.resumed else {}
-        if asked := [planned for planned in cells if planned and planned.cell.key not in kept]:
-            if self.suspects:
-                self._cells = {planned.cell.key: planned.cell for planned in asked}
+        if asked := [planned for planned in collected.cells if planned.cell.key not in kept]:
+            self._cells = {planned.cell.key: planned.cell for planned in asked}
             self.asker.plan(asked)
-        self._publish_decisions()
+        self._publish_decisions(self.run)
 
     def _open_run(self, plan: Plan) -> RunSession:
         from pytest_openclaw.runs.directory import RunDirectory
         from pytest_openclaw.runs.report_files import Plugins
         from pytest_openclaw.runs.session import RunSession
-        from pytest_openclaw.session.registries import reports_of, row_hooks_of
 
-        settings, resumed = self._settings, self.resumed
+        settings, resumed = self.settings, self.resumed
         directory = resumed.directory if resumed else None
         directory = directory or self._open.enter_context(
             RunDirectory.new(settings.runs_dir, settings.run_id, exactly=settings.run_id_given)
         )
-        earlier = resumed.earlier if resumed else None
         plugins = Plugins(
             reports=reports_of(self._config), row_hooks=row_hooks_of(self._config), clean=self._redactor.value
         )
+        earlier = resumed.earlier if resumed else None
         return RunSession(directory, settings, plan, earlier, self._baseline, plugins)
+
+    def _show_progress(self, plan: Plan) -> None:
+        if (terminal := terminal_of(self._config)) is None:
+            return
+        self._progress = Progress(
+            {target.label: n for target, n in plan.n_selected.items()},
+            {target.label: self.providers[target.provider].endpoint for target in plan.n_selected},
+        )
+        line = ProgressLine(terminal, self._progress, self.asker.awaited)
+        self._config.pluginmanager.register(line, "openclaw-progress")
+        self._open.callback(line.pytest_sessionfinish)
+
+    def _note_wait(self, token: str, why: str, seconds: float) -> None:
+        if self._progress:
+            self._progress.note_wait(token, why, seconds)
 
     # --- rows ---
 
-    def take(self, report: pytest.TestReport, payload: Payload) -> None:
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Write the row before anything else is done with the report."""
+        show_repeat(report)
+        # Removed, because pytest keeps every report: ten thousand replies stay on disk only.
+        payload = vars(report).pop(PAYLOAD, None)
+        if payload and self.run:
+            self._failures.note(report, payload)
+            self._take(self.run, report, payload)
+            self._publish_decisions(self.run)
+
+    def _take(self, run: RunSession, report: pytest.TestReport, payload: Payload) -> None:
         """Record a report's payload; end the session if that is impossible."""
-        assert self.run is not None, "a run begins before its first report"
-        progress = self.display.progress
         match payload:
             case LeftOut():
-                self.run.leave_out(payload)
-                self._publish_decisions()
-                if progress:
-                    progress.leave_out(payload.target)
+                run.leave_out(payload)
+                if self._progress:
+                    self._progress.leave_out(payload.target)
             case KeptVerdict():
-                self.n_verdicts_failed += report.failed and (not payload.passed or passed_strictly(report))
-                if progress:
-                    progress.count_kept(payload.target)
+                self._n_verdicts_failed += report.failed and (not payload.passed or passed_strictly(report))
+                if self._progress:
+                    self._progress.leave_out(payload.target, is_kept=True)
             case Record():
-                self._take_row(report, payload)
+                try:
+                    is_first = self._add(run, payload)
+                except OSError as error:
+                    self._write_error = error
+                    self._cannot_record(run, error)
+                if report.failed:
+                    self._count_failure(report, payload)
+                if self.suspects and (cell := self._cells.get(payload.key)):
+                    self.suspects.note(cell, payload)
+                if is_first and self._progress:
+                    self._progress.count(payload.target.label, payload.cost_usd)
 
-    def _take_row(self, report: pytest.TestReport, record: Record) -> None:
-        assert self.run is not None, "a run begins before its first row"
-        try:
-            is_first = self._add(record)
-        except OSError as error:
-            self._is_full = True
-            self._cannot_record(error)
-        if report.failed:
-            self._count_failure(report, record)
-        self._publish_decisions()
-        if self.suspects and record.key in self._cells:
-            self.suspects.note(self._cells[record.key], record)
-        if is_first and self.display.progress:
-            self.display.progress.count(record.target.label, record.cost_usd)
-
-    def _add(self, record: Record) -> bool:
+    def _add(self, run: RunSession, record: Record) -> bool:
         """Write a row and the new facts about targets; see `RunSession.add`."""
-        assert self.run is not None, "a run begins before its first row"
-        is_first = self.run.add(record)
+        is_first = run.add(record)
         while self.asker.facts:
-            self.run.take_facts(*self.asker.facts.popleft())
+            run.take_facts(*self.asker.facts.popleft())
         return is_first
 
     def _count_failure(self, report: pytest.TestReport, record: Record) -> None:
         if record.availability_status == "ok":
-            self.n_verdicts_failed += record.objective_pass is not True or passed_strictly(report)
+            self._n_verdicts_failed += record.objective_pass is not True or passed_strictly(report)
         elif record.availability_status != "skipped_unavailable" and record.failure_type != "harness_error":
-            self.n_faults_failed[record.target.label] += 1
+            self._n_faults_failed[record.target.label] += 1
+
+    def _publish_decisions(self, run: RunSession) -> None:
+        while run.decisions:
+            decision = run.decisions.popleft()
+            self.asker.decide(decision.target.label, decision.repeat, decision.ends)
+
+    def pytest_runtest_logfinish(self, nodeid: str) -> None:
+        """Keep no reply longer than its item runs, in a worker too."""
+        self.asker.done(nodeid)
 
     def keep(self, records: Iterable[Record]) -> None:
         """Record rows that no report contained, at the session's end, for each cell without a row."""
@@ -362,92 +272,153 @@ class Owner:
             if record.key in known:
                 continue
             known.add(record.key)
-            if not (self._is_full or self._late_error):
+            if self._write_error is None:
                 try:
-                    self._add(record)
+                    self._add(self.run, record)
                     continue
                 except OSError as error:
-                    self._late_error = error
+                    self._write_error = error
             self._n_lost += 1
-
-    def _publish_decisions(self) -> None:
-        assert self.run is not None, "a run decides on its repeats"
-        while self.run.decisions:
-            decision = self.run.decisions.popleft()
-            self.asker.decide(decision.target.label, decision.repeat, decision.ends)
 
     # --- the run ends ---
 
-    def stop_asking(self, *, is_whole: bool) -> None:
-        """End all requests; record the replies of cells whose tests have not ended.
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_keyboard_interrupt(self) -> None:
+        """Send nothing more."""
+        self.asker.stop()
 
-        Args:
-            is_whole: the session was not interrupted, so that targets without calls can be diagnosed.
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int | pytest.ExitCode) -> None:
+        """Send nothing more if the session was interrupted; the tests of xdist's workers end by it."""
+        if not _is_whole(session, exitstatus):
+            self.asker.stop()
 
-        """
-        if is_whole and self.suspects and self.run:
-            self._diagnose(self.suspects)
+    @pytest.hookimpl(trylast=True, specname="pytest_sessionfinish")
+    def pytest_sessionfinish_last(self, session: pytest.Session, exitstatus: int | pytest.ExitCode) -> None:
+        """Write the summary and apply the gates; xdist's workers have exited by now."""
+        session_ends()
+        if (run := self.run) is None:
+            if exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
+                self._hint = hint_on_suites(session.config)
+            return
+        self._stop_asking(run, is_whole=_is_whole(session, exitstatus))
+        summary = self._finish(run)
+        # A passed gate has counted its target's faults as failed cells.
+        held = {gate.target for gate in summary.gates}
+        forgiven = sum(n for target, n in self._n_faults_failed.items() if target in held)
+        session.exitstatus = exit_status(
+            int(exitstatus),
+            gate_alone=self.settings.verdict == "gate",
+            others_failed=session.testsfailed > self._n_verdicts_failed + forgiven,
+            gates=summary.verdict,
+            # If every cell was skipped by a mark, no reply was expected.
+            answered=bool(summary.n_answered or not summary.n_cells),
+        )
+        try:
+            write_for_ci(self._config, summary, run.directory.path)
+        except OSError as error:
+            text = f"openclaw: the output for CI cannot be written: {error}"
+            warnings.warn(pytest.PytestWarning(text), stacklevel=1)
+
+    def _stop_asking(self, run: RunSession, *, is_whole: bool) -> None:
+        """End all requests; record the replies of cells whose tests have not ended."""
+        if is_whole and self.suspects:
+            try:
+                for target, evidence in self.suspects.examine(self.asker, self.settings).items():
+                    run.take_diagnosis(target, self._redactor.value(evidence))
+            except OSError as error:
+                self._write_error = error
         replies, n_given_up = self.asker.close()
         self._n_lost += n_given_up
         # Some are judged only by their tests or in workers; a resumed run sends these again.
-        judged = (
-            self._judged(cell, call)
-            for cell, call in replies
-            if cell.prompt.validator.type not in {"python", "judged_by_workers"}
+        elsewhere = {"python", "judged_by_workers"}
+        self.keep(
+            self._judged(cell, call) for cell, call in replies if cell.prompt.validator.type not in elsewhere
         )
-        self.keep(judged)
 
     def _judged(self, cell: Cell, call: CallResult) -> Record:
         from pytest_openclaw.judging.judge import CellResult
         from pytest_openclaw.runs.rows import record_of
 
-        settings = self._settings
+        settings = self.settings
         result = CellResult(cell=cell, call=call).judged_or_broken(settings.timeout_s)
         record = record_of(settings.run_id, cell, result.call, result.judgment or result.done, self._redactor)
         return replace(record, reported=False)
 
-    def _diagnose(self, suspects: Suspects) -> None:
-        """Repeat a cell of each target whose tool cells ended without a call, and record what that shows."""
-        assert self.run is not None, "its rows are recorded"
-        try:
-            for target, evidence in suspects.examine(self.asker, self._settings).items():
-                self.run.take_diagnosis(target, self._redactor.value(evidence))
-        except OSError as error:
-            self._late_error = error
-
-    def finish(self) -> Summary:
+    def _finish(self, run: RunSession) -> Summary:
         """Write the summary; end the session if that or a row before it is impossible."""
-        assert self.run is not None, "there is something to sum up"
         try:
-            self.summary = self.run.finish(self._n_lost, spent_usd=self.asker.spent_usd)
+            self._summary = run.finish(self._n_lost, spent_usd=self.asker.spent_usd)
         except OSError as error:
-            self._cannot_record(error)
-        if self._late_error:
-            self._cannot_record(self._late_error)
-        return self.summary
+            self._cannot_record(run, error)
+        if self._write_error:
+            self._cannot_record(run, self._write_error)
+        return self._summary
+
+    def _cannot_record(self, run: RunSession, error: OSError) -> NoReturn:
+        """End the session, because further measurements would be lost; the rows so far are on disk."""
+        if isinstance(error, FileNotFoundError):
+            hint = "If it was moved, move it back"
+        else:
+            hint = "Every row before this is kept there; make room"
+        pytest.exit(
+            f"openclaw: cannot write in {run.directory.path} ({error.strerror or error}). "
+            f"{hint}, then: {self._resume_command(run)}",
+            returncode=pytest.ExitCode.INTERNAL_ERROR,
+        )
+
+    def _resume_command(self, run: RunSession) -> str:
+        command = resume_command(self._config.invocation_params.args, run.directory.run_id)
+        return self._redactor.text(command)
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Show the table, the findings and the paths; GitHub's annotations and complaints in any case."""
+        summary, run = self._summary, self.run
+        if self._hint:
+            terminalreporter.write_line(self._hint)
+        if summary is None or run is None or not (summary.n_rows or summary.gates):
+            return
+        from pytest_openclaw.reports.terminal import render_complaints
+        from pytest_openclaw.suites.load import is_suite_file
+
+        width = self._config.get_terminal_writer().fullwidth
+        # In pytest 9 each plugin has to respect `--no-summary`; pytest 8 does not call this hook then.
+        if not self._config.getoption("no_summary", False):
+            self._show_summary(terminalreporter, run, summary, width)
+        files = {suite: self._config.rootpath / suite for suite in run.suites if is_suite_file(suite)}
+        complaints = self._redactor.value(run.plugins.complaints)
+        for line in (*github_annotations(summary, files), *render_complaints(complaints, width)):
+            terminalreporter.write_line(line)
+
+    def _show_summary(
+        self, terminal: pytest.TerminalReporter, run: RunSession, summary: Summary, width: int
+    ) -> None:
+        from pytest_openclaw.providers.prices import Prices
+        from pytest_openclaw.reports.terminal import colored_lines, title_of
+        from pytest_openclaw.session.spending import notes_on_cost
+
+        page = run.directory.path / "summary.md"
+        start = self._config.invocation_params.dir
+        prices = Prices(self.providers, self.settings)
+        lines = colored_lines(
+            summary,
+            str(page.relative_to(start) if page.is_relative_to(start) else page),
+            self._resume_command(run),
+            notes_on_cost(prices, summary, is_resumed=self.resumed is not None),
+            width=width,
+            are_misses_shown=self._failures.are_shown,
+        )
+        terminal.write_sep("=", title_of(summary))
+        for text, rest, color in lines:
+            terminal.write(text, **({color: True} if color else {}))
+            terminal.write_line(rest)
 
     def close(self) -> None:
         """End what a session that broke has left; the directory stays open until the summary is written."""
-        self.display.stop()
         self.asker.close()
         self._open.close()
 
-    @property
-    def resume_command(self) -> str:
-        """The command that continues this run."""
-        assert self.run is not None, "there is a run to continue"
-        command = resume_command(self._config.invocation_params.args, self.run.directory.run_id)
-        return self._redactor.text(command)
 
-    def _cannot_record(self, error: OSError) -> NoReturn:
-        """End the session, because further measurements would be lost; the rows so far are on disk."""
-        assert self.run is not None, "a run is being recorded"
-        if isinstance(error, FileNotFoundError):
-            help_ = "If it was moved, move it back"
-        else:
-            help_ = "Every row before this is kept there; make room"
-        pytest.exit(
-            f"openclaw: cannot write in {self.run.directory.path} ({error.strerror or error}). "
-            f"{help_}, then: {self.resume_command}",
-            returncode=pytest.ExitCode.INTERNAL_ERROR,
-        )
+def _is_whole(session: pytest.Session, exitstatus: int | pytest.ExitCode) -> bool:
+    """Whether the session has not been interrupted."""
+    return exitstatus in _ENDED and not (session.shouldstop or session.shouldfail)

@@ -1,43 +1,30 @@
-"""Checks before the first call: prompt ids, the run's name, the models behind a `*`."""
+"""Checks before the first call: the run's name, its requests, baseline and budget, and a `*`'s models."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_openclaw.suites import closest
-from pytest_openclaw.util.errors import OpenClawError, SuiteError, TargetError
+from pytest_openclaw.util.errors import OpenClawError, TargetError
 from pytest_openclaw.util.redact import Redactor
 from pytest_openclaw.util.text import printable
 from pytest_openclaw.values.faults import CallFailed
 from pytest_openclaw.values.requests import LISTED
-from pytest_openclaw.values.settings import INSTALLED, SAMPLING, Settings
+from pytest_openclaw.values.settings import INSTALLED, LAST, SAMPLING, Settings
 from pytest_openclaw.values.tool_calls import SUBSTITUTE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
-    from pytest_openclaw.session.items import SuiteFiles
     from pytest_openclaw.stats.run_comparison import Measured
     from pytest_openclaw.values.protocols import Provider
-    from pytest_openclaw.values.requests import SurfaceName, Target
+    from pytest_openclaw.values.requests import Target
     from pytest_openclaw.values.tool_calls import Surface
-
-
-def check_workers(config: pytest.Config) -> None:
-    """Reject a `--tx` that xdist would ignore: the wrong machine would be measured."""
-    words = map(str, config.invocation_params.args)
-    given = any(word == "--tx" or word.startswith("--tx=") for word in words)
-    if given and (config.option.numprocesses or config.option.dist == "no"):
-        raise pytest.UsageError(
-            "--tx is left aside by xdist here, and this machine would be asked alone; "
-            "write `-d --tx=…`, without -n."
-        )
 
 
 def check_run_name(settings: Settings, resumed: Path | None) -> None:
@@ -59,35 +46,59 @@ def check_run_name(settings: Settings, resumed: Path | None) -> None:
         raise pytest.UsageError(taken(path))
 
 
+def check_plugins(config: pytest.Config) -> None:
+    """Reject a wrong validator or report of the root conftest or of a plugin; others are read later."""
+    from pytest_openclaw.session.registries import reports_of, validator_registry
+
+    validator_registry(config)
+    reports_of(config)
+
+
 def check_requests(settings: Settings, providers: Mapping[str, Provider]) -> None:
     """Reject what was chosen for requests and a provider cannot send."""
     usual = Settings()
+    chosen = {name for name in SAMPLING if getattr(settings, name) != getattr(usual, name)}
     for target in settings.targets:
         provider = providers[target.provider]
-        if why := _why_not_on(target.surface, provider):
-            raise pytest.UsageError(f"--openclaw-surface={target.surface}: {target.provider} {why}")
-        chosen = {name for name in SAMPLING if getattr(settings, name) != getattr(usual, name)}
-        chosen -= {"request_fields"} if target.surface == LISTED else set(SAMPLING)
-        if target.provider in settings.request_fields:
-            chosen.add("fields")
-        if lacking := sorted(chosen - provider.takes):
-            where = (
-                "openclaw_request_fields"
-                if "fields" in lacking
-                else f"--openclaw-{lacking[0].replace('_', '-')}"
-            )
-            raise pytest.UsageError(
-                f"{where}: {target.provider} cannot send that; leave it out, or ask other providers"
-            )
+        lacking = chosen - {"request_fields"} - provider.takes if target.surface == LISTED else set()
+        if target.provider in settings.request_fields and "fields" not in provider.takes:
+            where, why = "openclaw_request_fields", "cannot send that; leave it out, or ask other providers"
+        elif lacking:
+            where = f"--openclaw-{min(lacking)}"
+            why = "cannot send that; leave it out, or ask other providers"
+        elif target.surface != LISTED and provider.plays_worlds and not provider.is_openclaw:
+            where = f"--openclaw-surface={target.surface}"
+            why = "runs tools by a request of its own; ask it on listed, in a run of its own"
+        elif target.surface != LISTED and not provider.takes_tools:
+            where = f"--openclaw-surface={target.surface}"
+            why = "sends no tools; ask it on listed, in a run of its own"
+        else:
+            continue
+        raise pytest.UsageError(f"{where}: {target.provider} {why}")
 
 
-def _why_not_on(surface: SurfaceName, provider: Provider) -> str:
-    """Return why a provider cannot ask on a surface, and what can; empty if it can."""
-    if surface == LISTED:
-        return ""
-    if provider.plays_worlds and not provider.is_openclaw:
-        return "runs tools by a request of its own; ask it on listed, in a run of its own"
-    return "" if provider.takes_tools else "sends no tools; ask it on listed, in a run of its own"
+def check_budget(settings: Settings, providers: Mapping[str, Provider]) -> None:
+    """Reject a budget that cannot be enforced: a target's price must be known before its first call."""
+    from pytest_openclaw.providers.prices import Prices, has_list, install_list
+    from pytest_openclaw.suites import is_wildcard
+
+    if settings.budget_usd is None:
+        return
+    prices = Prices(providers, settings)
+    named = [target for target in settings.targets if not is_wildcard(target)]
+    unknown = [target for target in named if not prices.is_known(target)]
+    if not unknown:
+        return
+    if any(map(prices.needs_list, unknown)) and not has_list():
+        hint = f"Install the list of prices ({install_list()}), or give"
+    else:
+        hint = "Name a model as the list of prices names it, or give"
+    labels = ", ".join(target.label for target in unknown)
+    raise pytest.UsageError(
+        f"--openclaw-budget-usd={settings.budget_usd:g}: what {labels} costs is "
+        f"not known, so the budget could not be kept. {hint} its price in the ini file, in USD per million "
+        f"tokens: openclaw_prices = {unknown[0].label} = INPUT OUTPUT"
+    )
 
 
 def load_surface(settings: Settings, resumed: Path | None, *, may_capture: bool) -> Surface | None:
@@ -108,8 +119,8 @@ def load_surface(settings: Settings, resumed: Path | None, *, may_capture: bool)
             return recorded
         if source == SUBSTITUTE:
             return substitute_surface()
-        if source not in ("", INSTALLED):
-            return captured_surface(read_catalogue(Path(source)))
+        if file := settings.catalogue_file:
+            return captured_surface(read_catalogue(file))
         catalogue = installed_catalogue(os.environ, may_capture=may_capture, required=source == INSTALLED)
         return substitute_surface() if catalogue is None else captured_surface(catalogue)
     except NotCaptured as error:
@@ -120,58 +131,22 @@ def load_surface(settings: Settings, resumed: Path | None, *, may_capture: bool)
 
 def load_baseline(settings: Settings, resumed: Path | None) -> Measured | None:
     """Read the run to compare with, before any call; reject a gate that needs one if there is none."""
-    name = settings.baseline
-    if not name:
-        if compared := _compared(settings):
-            why = f"the run {resumed.name} was started with it; " if resumed else ""
-            what = f"{why}name the run to compare with: --openclaw-baseline=RUN"
-            raise pytest.UsageError(f"--openclaw-fail-on={compared[0]}: {what}")
-        return None
     from pytest_openclaw.runs.baseline import read_baseline
-    from pytest_openclaw.values.settings import LAST
 
+    name = settings.baseline
+    compared = [gates.fail_on for gates in settings.gates.all_there_are if gates.fail_on]
+    if not name and compared:
+        why = f"the run {resumed.name} was started with it; " if resumed else ""
+        what = f"{why}name the run to compare with: --openclaw-baseline=RUN"
+        raise pytest.UsageError(f"--openclaw-fail-on={compared[0]}: {what}")
+    if not name:
+        return None
     try:
         return read_baseline(name, settings.runs_dir, besides=resumed, targets=settings.targets)
     except (OpenClawError, OSError) as error:
-        first = "--openclaw-baseline=off" + (" --openclaw-fail-on=off" if _compared(settings) else "")
+        first = "--openclaw-baseline=off" + (" --openclaw-fail-on=off" if compared else "")
         hint = f"; a first run is measured with {first}" if name.partition(":")[0] == LAST else ""
         raise pytest.UsageError(f"--openclaw-baseline={name}: {error}{hint}") from None
-
-
-def _compared(settings: Settings) -> list[str]:
-    return [gates.fail_on for gates in settings.gates.all_there_are if gates.fail_on]
-
-
-def check_plugins(config: pytest.Config) -> None:
-    """Reject a wrong validator or report of the root conftest or of a plugin; others are read later."""
-    from pytest_openclaw.session.registries import reports_of, validator_registry
-
-    validator_registry(config)
-    reports_of(config)
-
-
-def check_prompt_ids(settings: Settings, suites: SuiteFiles) -> None:
-    """Reject an id that no suite has.
-
-    Python benchmarks are read only at collection; where there may be some, an unknown id may be theirs.
-    """
-    from pytest_openclaw.suites import unmatched
-
-    patterns = settings.prompts
-    if not patterns or suites.may_include_python:
-        return
-    ids: list[str] = []
-    for path in suites.paths():
-        try:
-            suite = suites.load(path)
-            if suites.is_selected(path, suite):
-                ids += [prompt.id for prompt in suite.prompts]
-        except SuiteError:
-            return  # collection reports the error
-    lost = unmatched(patterns, ids)
-    if lost:
-        hint = closest(lost[0], ids) or f" There are {', '.join(ids[:20]) or 'no prompts'}."
-        raise pytest.UsageError(f"--openclaw-prompts: no prompt has the id {', '.join(lost)}.{hint}")
 
 
 def resolve_wildcards(settings: Settings, providers: Mapping[str, Provider]) -> tuple[Target, ...]:
@@ -188,36 +163,32 @@ def resolve_wildcards(settings: Settings, providers: Mapping[str, Provider]) -> 
         try:
             targets = asyncio.run(_resolve_all(settings, providers))
         except pytest.UsageError as error:
-            raise pytest.UsageError(redactor.text(str(error))) from None
+            raise pytest.UsageError(printable(redactor.text(str(error)))) from None
     return tuple(dict.fromkeys(targets))
 
 
 async def _resolve_all(settings: Settings, providers: Mapping[str, Provider]) -> list[Target]:
-    try:
-        return [
-            served
-            for target in settings.targets
-            for served in await _resolve(target, providers[target.provider], settings.timeout_s)
-        ]
-    finally:
-        for provider in providers.values():
-            await provider.aclose()
-
-
-async def _resolve(target: Target, provider: Provider, timeout_s: float) -> tuple[Target, ...]:
     from pytest_openclaw.asking.attempt import within
     from pytest_openclaw.suites import expand, is_wildcard
 
-    if not is_wildcard(target):
-        return (target,)
+    targets: list[Target] = []
     try:
-        found = expand(target, await within(timeout_s, provider.models()))
-    except (CallFailed, TimeoutError) as failed:
-        why = str(failed) or f"{target.provider} has not listed its models within {timeout_s:g} s."
-        text = f"{target.label}: {why} Name the models, or start the server."
-        raise pytest.UsageError(printable(text)) from None
+        for target in settings.targets:
+            found: tuple[Target, ...] = (target,)
+            if is_wildcard(target):
+                models = await within(settings.timeout_s, providers[target.provider].models())
+                found = expand(target, models)
+            if not found:
+                raise pytest.UsageError(f"{target.label}: no model that is served fits. Name the models.")
+            targets += found
+    except CallFailed as failed:
+        raise pytest.UsageError(f"{target.label}: {failed} Name the models, or start the server.") from None
+    except TimeoutError:
+        what = f"it has not listed its models within {settings.timeout_s:g} s. Name the models"
+        raise pytest.UsageError(f"{target.label}: {what}.") from None
     except TargetError as error:
-        raise pytest.UsageError(printable(str(error))) from None
-    if not found:
-        raise pytest.UsageError(f"{target.label}: no model that is served fits. Name the models.")
-    return found
+        raise pytest.UsageError(str(error)) from None
+    finally:
+        for provider in providers.values():
+            await provider.aclose()
+    return targets

@@ -1,10 +1,4 @@
-"""The line that shows how far a run is, where pytest writes on a terminal.
-
-The progress of a run: cells done, cells awaited, time left, cost.
-
-Only values; `live_line.py` shows them on a terminal.
-
-A progress line below pytest's own, redrawn while replies are awaited; only on a terminal.
+"""A line below pytest's own that shows how far a run is; only on a terminal.
 
 pytest keeps writing to its unfinished row of dots, so this line is one row below: the cursor moves there and
 back, and the line is erased before pytest writes.
@@ -19,8 +13,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 import pytest
 
@@ -29,42 +22,29 @@ from pytest_openclaw.reports.numbers import one_line, render_duration, render_us
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 
-    from pytest_openclaw.values.protocols import Provider
-    from pytest_openclaw.values.requests import Target
-
-
 LONGEST_NAME = 32
 FEWEST_FOR_A_RATE = 3
 SMOOTHING = 0.2
 """The weight of the newest estimate of the end, so that one slow or quick cell does not move it much."""
+EVERY_S = 0.5
+FIRST_AFTER_S = 2.0
+# ECMA-48 and the VT100: index (a row down, scrolling at the bottom, in the same column), cursor up, save the
+# cursor, cursor down, first column … erase to the end of the row, restore the cursor.
+_GO_BELOW = "\x1bD\x1b[A\x1b7\x1b[B\r"
+_COME_BACK = "\x1b[K\x1b8"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Wait:
+class Wait(NamedTuple):
     """A cell is sent again later.
 
     Attributes:
         why: the fault of its last attempt, as a sentence.
-        seconds: until then, from now.
+        until: seconds of the monotonic clock.
 
     """
 
     why: str
-    seconds: float
-
-
-@dataclass(frozen=True, kw_only=True)
-class Awaited:
-    """The cell of an endpoint that has been awaited longest.
-
-    Attributes:
-        wait: why its request is delayed; None if it is in flight.
-
-    """
-
-    nodeid: str
-    seconds: float
-    wait: Wait | None = None
+    until: float
 
 
 class Progress:
@@ -78,7 +58,10 @@ class Progress:
     """
 
     def __init__(
-        self, n_selected: Mapping[str, int], endpoints: Mapping[str, str], now: Callable[[], float]
+        self,
+        n_selected: Mapping[str, int],
+        endpoints: Mapping[str, str],
+        now: Callable[[], float] = time.monotonic,
     ) -> None:
         self._endpoints = endpoints
         self._now = now
@@ -88,18 +71,14 @@ class Progress:
         self._done: Counter[str] = Counter()
         self._n_kept = 0
         self._usd: float | None = None
-        self._awaited: dict[str, float] = {}
+        self._waits: dict[str, Wait] = {}
         self._began = now()
         self._received = dict.fromkeys(self._n_left, self._began)
         self._end: float | None = None
 
-    def started(self, nodeid: str) -> None:
-        """Note that an item is awaited from now on."""
-        self._awaited[nodeid] = self._now()
-
-    def ended(self, nodeid: str) -> None:
-        """Note that an item is no longer awaited."""
-        self._awaited.pop(nodeid, None)
+    def note_wait(self, nodeid: str, why: str, seconds: float) -> None:
+        """Show that a cell waits before it is sent again; any thread may call it."""
+        self._waits[nodeid] = Wait(why=why, until=self._now() + seconds)
 
     def count(self, target: str, usd: float | None) -> None:
         """Count a cell that has a row."""
@@ -121,154 +100,68 @@ class Progress:
         end = now + max(n * (now - self._began) / self._done[endpoint] for endpoint, n in n_left.items())
         self._end = end if self._end is None else self._end + SMOOTHING * (end - self._end)
 
-    def count_kept(self, target: str) -> None:
-        """Count a cell whose row is from an earlier session."""
+    def leave_out(self, target: str, *, is_kept: bool = False) -> None:
+        """Remove a cell from the count; `is_kept` if an earlier session has its row."""
         self._n_left[self._endpoints[target]] -= 1
-        self._n_kept += 1
+        self._n_kept += is_kept
 
-    def leave_out(self, target: str) -> None:
-        """Remove a cell from the count."""
-        self._n_left[self._endpoints[target]] -= 1
-
-    def line(self, width: int, asked: Mapping[str, str] | None, why: Callable[[str], Wait | None]) -> str:
+    def line(self, width: int, awaited: Mapping[str, str]) -> str:
         """Return the state of the run as one line.
 
         Args:
             width: columns that it may take.
-            asked: endpoint → its longest pending cell, where this process knows it; None shows the running
-                items, one per xdist worker.
-            why: returns the wait of an item, if it has one.
+            awaited: endpoint → its cell that has been in flight longest.
 
         """
+        now = self._now()
         done = sum(self._done.values()) + self._n_kept
-        parts = [f"openclaw {done}/{done + sum(self._n_left.values())}", *self._pace()]
+        parts = [f"openclaw {done}/{done + sum(self._n_left.values())}", *self._pace(now)]
         if self._usd:
             parts.append(render_usd(self._usd))
-        awaited = ", ".join(_render_awaited(one) for one in self._longest(asked, why))
-        return one_line(f"{', '.join(parts)}; {awaited}" if awaited else ", ".join(parts), width)
+        since = {nodeid: self._received.get(endpoint, self._began) for endpoint, nodeid in awaited.items()}
+        longest_first = sorted(since.items(), key=lambda one: one[1])
+        cells = ", ".join(self._render(nodeid, now - began, now) for nodeid, began in longest_first)
+        return one_line("; ".join(filter(None, (", ".join(parts), cells))), width)
 
-    def _pace(self) -> Iterable[str]:
-        n, seconds = sum(self._done.values()), self._now() - self._began
+    def _pace(self, now: float) -> Iterable[str]:
+        n, seconds = sum(self._done.values()), now - self._began
         if n < FEWEST_FOR_A_RATE or seconds <= 0:
             return
         per_s = n / seconds
         yield f"{per_s:.1f}/s" if per_s >= 1 else f"{per_s * 60:.1f}/min"
         # Nothing is known while the cells take longer than estimated.
-        if self._end is not None and any(self._n_left.values()) and (left_s := self._end - self._now()) > 0:
-            yield f"{render_duration(left_s)} left"
+        if self._end is not None and any(self._n_left.values()) and self._end > now:
+            yield f"{render_duration(self._end - now)} left"
 
-    def _longest(
-        self, asked: Mapping[str, str] | None, why: Callable[[str], Wait | None]
-    ) -> Iterable[Awaited]:
-        now = self._now()
-        if asked is None:
-            found = [(nodeid, now - since) for nodeid, since in dict(self._awaited).items()]
-        else:
-            found = [
-                (nodeid, now - self._received.get(endpoint, self._began))
-                for endpoint, nodeid in asked.items()
-            ]
-        for nodeid, seconds in sorted(found, key=lambda one: -one[1]):
-            yield Awaited(nodeid=nodeid, seconds=seconds, wait=why(nodeid))
+    def _render(self, nodeid: str, seconds: float, now: float) -> str:
+        name = one_line(nodeid.rpartition("::")[2], LONGEST_NAME)
+        wait = self._waits.get(nodeid)
+        if wait is None or wait.until <= now:
+            return f"{name} {render_duration(seconds)}"
+        why = one_line(wait.why.rstrip("."), 2 * LONGEST_NAME)
+        return f"{name} again in {render_duration(wait.until - now)}: {why}"
 
 
-def _render_awaited(awaited: Awaited) -> str:
-    name = one_line(awaited.nodeid.rpartition("::")[2], LONGEST_NAME)
-    if awaited.wait is None:
-        return f"{name} {render_duration(awaited.seconds)}"
-    why = one_line(awaited.wait.why.rstrip("."), 2 * LONGEST_NAME)
-    return f"{name} again in {render_duration(awaited.wait.seconds)}: {why}"
-
-
-class ProgressDisplay:
-    """Shows nothing until a run starts on a terminal; no other session has its hooks.
-
-    Attributes:
-        progress: what the line shows; None where there is none.
-
-    Args:
-        config: pytest's.
-        providers: of the run's targets.
-        awaited: returns, by endpoint, the item whose request has been in flight longest.
-
-    """
+class ProgressLine:
+    """Keeps the line off the terminal while pytest writes there; registered while it is shown."""
 
     def __init__(
-        self,
-        config: pytest.Config,
-        providers: Mapping[str, Provider],
-        awaited: Callable[[], Mapping[str, str]],
+        self, terminal: TextIO, progress: Progress, awaited: Callable[[], Mapping[str, str]]
     ) -> None:
-        self.progress: Progress | None = None
-        self._config = config
-        self._providers = providers
-        self._awaited = awaited
-        self._waits: dict[str, tuple[str, float]] = {}
-        self._line: LiveLine | None = None
-
-    def start(self, n_selected: Mapping[Target, int]) -> None:
-        """Show the line, if pytest writes on a terminal."""
-        if (terminal := terminal_of(self._config)) is None:
-            return
-        endpoints = {target.label: self._providers[target.provider].endpoint for target in n_selected}
-        n_by_label = {target.label: n for target, n in n_selected.items()}
-        self.progress = progress = Progress(n_by_label, endpoints, time.monotonic)
-        self._line = LiveLine(
-            terminal,
-            lambda width: progress.line(width, self._awaited(), self.wait_of),
-        )
-        self._config.pluginmanager.register(_LineHooks(progress, self._line), "openclaw-progress")
-
-    def note_wait(self, nodeid: str, why: str, seconds: float) -> None:
-        """Show that a cell waits before it is sent again; any thread may call it."""
-        self._waits[nodeid] = (why, time.monotonic() + seconds)
-
-    def wait_of(self, nodeid: str) -> Wait | None:
-        """Return the wait of a cell, while it lasts."""
-        why, until = self._waits.get(nodeid, ("", 0.0))
-        left_s = until - time.monotonic()
-        return Wait(why=why, seconds=left_s) if left_s > 0 else None
-
-    def stop(self) -> None:
-        """Remove the line for good."""
-        if self._line:
-            self._line.stop()
-
-
-class _LineHooks:
-    """Keeps the line off the terminal while pytest writes there, and up to date."""
-
-    def __init__(self, progress: Progress, line: LiveLine) -> None:
-        self._progress = progress
-        self._line = line
+        self._line = LiveLine(terminal, lambda width: progress.line(width, awaited()))
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_runtest_logstart(self, nodeid: str) -> Generator[None, None, None]:
-        """Note that an item is awaited."""
-        self._progress.started(nodeid)
+    def pytest_runtest_logstart(self) -> Generator[None, None, None]:
+        """Erase the line meanwhile."""
         with self._line.away():
             return (yield)
 
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_runtest_logfinish(self, nodeid: str) -> Generator[None, None, None]:
-        """Note that an item is no longer awaited."""
-        self._progress.ended(nodeid)
-        with self._line.away():
-            return (yield)
+    pytest_runtest_logfinish = pytest_runtest_logreport = pytest_runtest_logstart
 
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_runtest_logreport(self) -> Generator[None, None, None]:
-        """Do nothing else."""
-        with self._line.away():
-            return (yield)
-
-
-EVERY_S = 0.5
-FIRST_AFTER_S = 2.0
-# ECMA-48 and the VT100: index (a row down, scrolling at the bottom, in the same column), cursor up, save the
-# cursor, cursor down, first column … erase to the end of the row, restore the cursor.
-_GO_BELOW = "\x1bD\x1b[A\x1b7\x1b[B\r"
-_COME_BACK = "\x1b[K\x1b8"
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self) -> None:
+        """Erase the line for good."""
+        self._line.stop()
 
 
 def terminal_of(config: pytest.Config) -> TextIO | None:

@@ -3,44 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import pytest
 
-from pytest_openclaw.session.cell_runs import CellRun, run_of
-from pytest_openclaw.session.items import cells_of, suite_name
+from pytest_openclaw.session.cells import HELD, CellRun, KeptCell, run_of
 from pytest_openclaw.session.repeat_threshold import expectation_of
 from pytest_openclaw.suites.load import pictures_beside
 from pytest_openclaw.suites.prompt import check_id, read_prompt
 from pytest_openclaw.values.replies import Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from pytest_openclaw.judging.judge import CellResult
+    from pytest_openclaw.session.cells import CellParts
     from pytest_openclaw.session.items import SuiteFiles
     from pytest_openclaw.values.prompts import Cell, Prompt
     from pytest_openclaw.values.replies import Reply
     from pytest_openclaw.values.rows import Record
-    from pytest_openclaw.values.settings import Settings
 
 KEYS = (
-    "id",
-    "prompt",
-    "name",
-    "expected_tools",
-    "category",
-    "tags",
-    "system",
-    "images",
-    "messages",
-    "turns",
-    "max_output_tokens",
-    "timeout_s",
-    "repeat",
-    "pass_",
-    "tools",
-    "world",
+    *("id", "prompt", "name", "expected_tools", "category", "tags", "system", "images", "messages", "turns"),
+    *("max_output_tokens", "timeout_s", "repeat", "pass_", "tools", "world"),
 )
 
 
@@ -71,59 +54,80 @@ def prompt_of(marker: pytest.Mark, definition: pytest.Function, suites: SuiteFil
         raise collector.CollectError(
             f"{where} does not know {', '.join(unknown)}. It knows {', '.join(KEYS)}."
         )
-    raw = _as_in_a_suite(marker.kwargs, definition.originalname)
+    # As in a suite, with lists for tuples.
+    raw = {key: list(value) if isinstance(value, tuple) else value for key, value in marker.kwargs.items()}
+    for keyword, key in (("expected_tools", "expected_tool_calls"), ("pass_", "pass")):
+        if keyword in raw:
+            raw[key] = raw.pop(keyword)
+    raw = {"name": definition.originalname, **raw}
     try:
         prompt_id = check_id(raw)
     except ValueError as error:
         raise collector.CollectError(f"{where}: {error}") from None
-    suite = suite_name(definition.config, definition.path)
-    pictures = pictures_beside(definition.path.parent)
     prompt, complaints = read_prompt(
-        raw, prompt_id, suite=suite, registry=suites.registry, read_file=pictures
+        raw,
+        prompt_id,
+        suite=suites.name_of(definition.path),
+        registry=suites.registry,
+        read_file=pictures_beside(definition.path.parent),
     )
     if prompt is None:
         raise collector.CollectError("\n".join(f"{where}: {complaint}" for complaint in complaints))
     prompt = replace(prompt, validator=JudgedByTest(), validator_spec={"type": JudgedByTest.type})
     if (other := suites.claim_id(prompt, definition.nodeid)) != definition.nodeid:
-        raise collector.CollectError(f"{where}: id {prompt_id!r} is that of {other} too. Give each its own.")
+        raise collector.CollectError(f"{where}: {other} has the id {prompt_id!r} too. Give each its own.")
     return prompt
 
 
-def _as_in_a_suite(keywords: Mapping[str, Any], function: str) -> dict[str, Any]:
-    """Return the mark's keywords as in a suite, with lists for tuples."""
-    raw = {key: list(value) if isinstance(value, tuple) else value for key, value in keywords.items()}
-    for keyword, key in (("expected_tools", "expected_tool_calls"), ("pass_", "pass")):
-        if keyword in raw:
-            raw[key] = raw.pop(keyword)
-    return {"name": function, **raw}
-
-
-def parametrize_reply(metafunc: pytest.Metafunc, suites: SuiteFiles, settings: Settings) -> bool:
-    """Make one item per target and repeat from a function that is marked as a benchmark and takes `reply`.
-
-    Returns:
-        Whether the function is such a benchmark, and selected.
-
-    """
+def parametrize_reply(metafunc: pytest.Metafunc, suites: SuiteFiles) -> None:
+    """Make one item per target and repeat from a function that is marked as a benchmark and takes `reply`."""
     marker = metafunc.definition.get_closest_marker("openclaw")
     if marker is None or "reply" not in metafunc.fixturenames:
-        return False
-    cells = cells_of([prompt_of(marker, metafunc.definition, suites)], settings)
-    if cells:
+        return
+    if cells := suites.cells_of([prompt_of(marker, metafunc.definition, suites)]):
         ids = [f"{cell.target.label}{cell.repeat_suffix}" for cell in cells]
         metafunc.parametrize("reply", cells, indirect=True, ids=ids)
-    return bool(cells)
 
 
-def benchmark_cell(item: pytest.Item) -> Cell | None:
-    """Return the cell of a Python benchmark's item; None for other items."""
+def with_cell(item: pytest.Item, parts: CellParts) -> pytest.Item:
+    """Give a benchmark's item its cell; one that is kept becomes an item that repeats the verdict."""
     from pytest_openclaw.values.prompts import Cell
 
     callspec = getattr(item, "callspec", None)
-    if callspec is None or item.get_closest_marker("openclaw") is None:
-        return None
+    if not isinstance(item, pytest.Function) or callspec is None or not item.get_closest_marker("openclaw"):
+        return item
     parameter = callspec.params.get("reply")
-    return _with_parameters(parameter, callspec.id) if isinstance(parameter, Cell) else None
+    if isinstance(parameter, Cell):
+        held = parts.held(_with_parameters(parameter, callspec.id), BenchmarkRun)
+        if isinstance(held, KeptCell):
+            item = KeptFunction.of(item)
+        item.stash[HELD] = held
+    return item
+
+
+class KeptFunction(pytest.Function):
+    """A benchmark whose cell a resumed run keeps: neither its fixtures nor its test run again."""
+
+    @classmethod
+    def of(cls, function: pytest.Function) -> KeptFunction:
+        """Return the item that takes the place of a benchmark's function."""
+        item: KeptFunction = cls.from_parent(
+            function.parent,
+            name=function.name,
+            callspec=function.callspec,
+            keywords={function.callspec.id: True},
+            originalname=function.originalname,
+        )
+        item.own_markers[:] = function.own_markers
+        item.extra_keyword_matches.update(function.extra_keyword_matches)
+        return item
+
+    def setup(self) -> None:
+        """Set up nothing."""
+
+    def runtest(self) -> None:
+        """Fail as the cell did before."""
+        self.stash[HELD].test(self)
 
 
 def fetch_reply(request: pytest.FixtureRequest) -> Reply:
@@ -132,7 +136,7 @@ def fetch_reply(request: pytest.FixtureRequest) -> Reply:
     if not hasattr(request, "param"):
         pytest.fail("`reply` needs @pytest.mark.openclaw(id=…, prompt=…) on the test", pytrace=False)
     run = run_of(item)
-    assert run, "the item has got its cell"
+    assert run, "the item has its cell"
     return run.call(item.nodeid).prepared
 
 

@@ -5,6 +5,7 @@ Every value is checked here, so that a mistake ends the session before the first
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from datetime import datetime
 from functools import partial
@@ -54,23 +55,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_PLAIN = (
-    "repeat",
-    "until-conclusive",
-    "retries",
-    "stream",
-    "temperature",
-    "seed",
-    "run-id",
-    "resume",
-    "shard",
-    "budget-usd",
-    "dry-run",
-    "diagnose",
-    "verdict",
-    "fail-unavailable",
-)
-"""Options whose value is a field of `Settings` of the same name."""
 _GATE_FORM = "Write for example `ollama_openai/*: min-pass-rate=0.9 require-tier=off`."
 
 
@@ -100,27 +84,25 @@ def load_settings(
             )
     # Local time, as on the user's clock; tests set the id instead.
     time = datetime.now().astimezone().strftime("%Y%m%d_%H%M%S")
-    fields = {name.replace("-", "_"): given[name] for name in _PLAIN if name in given}
-    if "timeout" in given:
-        fields["timeout_s"] = given["timeout"]
-    if "concurrency" in given:
-        fields["concurrency"] = _concurrency(config, names)
-    return Settings(
-        **{"run_id": time, **fields},
-        targets=_targets(config, names, given, targets),
-        suite_dirs=suite_dirs(config),
-        prompts=given.get("prompts", ()),
-        across=frozenset(given.get("across", ())),
-        catalogue=_catalogue(config),
-        request_fields=_request_fields(config, names),
-        runs_dir=_runs_dir(config, is_worker=targets is not None),
-        run_id_given="run-id" in given,
-        gates=_gates(config, given),
-        baseline=_baseline(config),
-        endpoints=endpoints,
-        provider_options={"num_ctx": given["num_ctx"]} if "num_ctx" in given else {},
-        prices=tuple(_lines(config, "prices", _own_price)),
-    )
+    fields = {field.name for field in dataclasses.fields(Settings)}
+    values = {"run_id": time, **{name.replace("-", "_"): value for name, value in given.items()}}
+    values |= {
+        "targets": _targets(config, names, given, targets),
+        "suite_dirs": suite_dirs(config),
+        "timeout_s": given.get("timeout", Settings.timeout_s),
+        "concurrency": _concurrency(config, names),
+        "across": frozenset(given.get("across", ())),
+        "catalogue": _catalogue(config),
+        "request_fields": _request_fields(config, names),
+        "runs_dir": _runs_dir(config, is_worker=targets is not None),
+        "run_id_given": "run-id" in given,
+        "gates": _gates(config, given),
+        "baseline": _baseline(config),
+        "endpoints": endpoints,
+        "provider_options": {"num_ctx": given["num_ctx"]} if "num_ctx" in given else {},
+        "prices": tuple(_lines(config, "prices", _own_price)),
+    }
+    return Settings(**{name: value for name, value in values.items() if name in fields})
 
 
 # --- values ---------------------------------------------------------------------------------------
@@ -186,7 +168,7 @@ def _concurrency(config: pytest.Config, providers: Collection[str]) -> Concurren
         return Concurrency(everywhere=everywhere, by_provider=by_provider)
 
     value, where = lookup(config, "concurrency")
-    return _parsed(where, value, parse)
+    return _parsed(where, value or "", parse)
 
 
 def _request_fields(config: pytest.Config, providers: Collection[str]) -> dict[str, dict[str, Any]]:

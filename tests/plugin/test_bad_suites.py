@@ -186,33 +186,6 @@ def test_what_is_no_file_is_no_suite(plain_project: Any, kind: str, chosen: list
     assert [row["prompt_id"] for row in session.rows] == ["G1"]
 
 
-@pytest.mark.skipif(os.name == "nt", reason="symbolic links as POSIX has them")
-@pytest.mark.parametrize("kind", ["broken-link", "link-to-itself"])
-def test_a_named_link_to_nowhere(plain_project: Any, kind: str) -> None:
-    """A named suite that does not exist is pytest's own usage error."""
-    lay_out(plain_project, {})
-    make_odd(plain_project.folder / "benchmarks" / "prompts_odd.toml", kind)
-
-    session = plain_project.run(target="benchmarks/prompts_odd.toml")
-
-    assert session.status == pytest.ExitCode.USAGE_ERROR
-    assert "prompts_odd.toml" in session.text
-    assert "Traceback" not in session.text
-    assert not session.has_run
-
-
-def test_a_folder_named_like_a_suite_is_a_folder(plain_project: Any) -> None:
-    """The files in such a folder are collected."""
-    folder = plain_project.folder / "benchmarks" / "prompts_odd.toml"
-    folder.mkdir(parents=True)
-    (folder / "prompts_in.json").write_text(with_id("P1"))
-
-    session = plain_project.run(target="benchmarks/prompts_odd.toml")
-
-    session.outcomes(passed=1)
-    assert session.row("P1")["suite"] == "benchmarks/prompts_odd.toml/prompts_in.json"
-
-
 @pytest.mark.skipif(os.name == "nt", reason="file modes as POSIX has them")
 def test_a_file_that_may_not_be_read(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A suite without read permission is reported with the system's reason."""

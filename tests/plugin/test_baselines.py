@@ -151,27 +151,6 @@ def test_show_prints_the_runs_comparison(
     assert "compared with     before" in shown
 
 
-@pytest.mark.nightly
-@pytest.mark.newest
-def test_the_page_has_the_runs_comparison(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The page has it too, although it is written without the baseline."""
-    _suite(plain_project, n_bad=0)
-    _run(plain_project, "before")
-    _run(plain_project, "after", "--openclaw-baseline=before", *GATE)
-    monkeypatch.chdir(plain_project.folder)
-
-    assert main(["report", "after"]) == 0
-
-    assert "there is no baseline" not in (plain_project.folder / "runs" / "after" / "report.html").read_text()
-
-
-def test_listing_reads_no_baseline(plain_project: Any) -> None:
-    """`--collect-only` needs none."""
-    _suite(plain_project, n_bad=0)
-
-    assert plain_project.run("--collect-only", "--openclaw-baseline=lost").status == 0
-
-
 def test_a_resumed_run_is_compared_if_its_command_says_so(plain_project: Any) -> None:
     """The baseline is not part of the run: the gate needs it again, and it is never the run itself."""
     _suite(plain_project, n_bad=0)

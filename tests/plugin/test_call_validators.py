@@ -87,21 +87,3 @@ def test_outcomes(
 
     assert (row["objective_pass"], row["tool_outcome"], row["tools_tested"]) == (passed, outcome, tested)
     assert (row["tool_demand"], row["tool_use_success"]) == ("call", passed)
-
-
-def test_a_tool_is_proven(plain_project: Any) -> None:
-    """The recommendation names the tool that distinct prompts have proven."""
-    session = run(plain_project, suite_of({f"C{n}": (f"read notes/{n}.md", READS) for n in range(24)}))
-
-    (group,) = session.summary["groups"]
-    assert group["tool_use"]["n_success"] == group["tool_use"]["n"] == 24
-    assert group["recommendation"]["tools"] == ["read"]
-
-
-def test_it_needs_tools(plain_project: Any) -> None:
-    """Without tools no model could pass, so the suite is malformed."""
-    session = run(plain_project, [{"id": "C1", "prompt": "hi", "validator": READS}])
-
-    assert session.status != 0
-    assert not session.has_run
-    assert "reads_only" in session.text

@@ -131,17 +131,6 @@ def test_every_end_of_a_call(project: Any) -> None:
     }
 
 
-def test_a_line_of_megabytes(project: Any) -> None:
-    """A reply of 3 MiB is read; it fails and is stored truncated."""
-    write(project, {"P1": "long_line"}, rule={"type": "regex_fullmatch", "pattern": "a+"})
-
-    session = project.run(models="claude_code_cli/m1")
-
-    session.outcomes(failed=1)
-    assert session.row("P1")["truncated"] is True
-    assert "bytes too long: 256 KiB of an answer" in session.row("P1")["violation"]
-
-
 def test_faults_that_end_a_target(project: Any) -> None:
     """After such a fault the target's next cell is recorded without a call; other targets are asked."""
     write(project, {key: text for key, (text, _) in LOST_TARGETS.items()} | {"next": "hello"})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from typing import Any
 
@@ -140,55 +139,6 @@ def test_a_local_server_has_one_request_at_a_time(
     assert len(session.rows) == len({cell_of(row) for row in session.rows}) == 24
 
 
-@pytest.mark.nightly
-@pytest.mark.parametrize("dist", ["loadfile", "worksteal"])
-def test_a_limit_holds_whichever_worker_gets_a_cell(
-    plain_project: Any, monkeypatch: pytest.MonkeyPatch, dist: str
-) -> None:
-    """If xdist's own scheduler assigns cells to any worker, two workers still share a limit of three."""
-    prompts = write_suites(plain_project, 10)
-
-    with CountingServer({"m": answers}, pause_s=0.1, meet=2) as server:
-        point_at(monkeypatch, server)
-        session = plain_project.run(
-            "-n", "4", f"--dist={dist}", "--openclaw-concurrency=3", models=MODEL
-        )  # fmt: skip
-
-    session.outcomes(passed=20)
-    assert 2 <= server.most_paused_at_once <= 3
-    assert server.by_cell == {(MODEL, prompt): 1 for prompt in prompts}
-
-
-OWN_SCHEDULER = """
-import pytest
-
-class Mine:
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_xdist_make_scheduler(self, config, log):
-        from xdist.scheduler import WorkStealingScheduling
-        return WorkStealingScheduling(config, log)
-
-def pytest_configure(config):
-    if not hasattr(config, "workerinput"):
-        config.pluginmanager.register(Mine(), "mine")
-"""
-
-
-@pytest.mark.nightly
-def test_a_scheduler_of_the_projects_own(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever another plugin's scheduler does with cells, they are asked once and within the limit."""
-    prompts = write_suites(plain_project, 8)
-    plain_project.extend_conftest(OWN_SCHEDULER)
-
-    with CountingServer({"m": answers}, pause_s=0.02) as server:
-        point_at(monkeypatch, server)
-        session = plain_project.run("-n", "2", models="m")
-
-    session.outcomes(passed=16)
-    assert server.most_paused_at_once == 1
-    assert server.by_cell == {("ollama_openai/m", prompt): 1 for prompt in prompts}
-
-
 @pytest.mark.parametrize(
     ("workers", "limit"),
     [
@@ -267,29 +217,6 @@ def test_an_end_at_the_first_failure_ends_the_asking(
     assert len(server.asked) < 40
     assert server.most_paused_at_once <= 3
     assert len({cell_of(row) for row in session.rows}) == len(session.rows) <= len(server.asked)
-
-
-@pytest.mark.nightly
-def test_a_resumed_runs_cells_are_assigned_to_every_worker(
-    plain_project: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """If all cells of one worker are kept, the others are assigned to both, which use the whole limit."""
-    plain_project.suite({f"P{k}": (f"a {k}", NOOP) for k in range(16)}, name="prompts_a.json")
-    words = ("-n", "2", "--openclaw-concurrency=2")
-
-    with CountingServer({"m": answers}, pause_s=0.1) as server:
-        point_at(monkeypatch, server)
-        results = plain_project.run(*words, models=MODEL).run_dir / "results.jsonl"
-        rows = results.read_text("utf-8").splitlines(keepends=True)
-        results.write_text("".join(row for row in rows if int(json.loads(row)["prompt_id"][1:]) % 2), "utf-8")
-        server.asked.clear()
-        server.most_paused_at_once = 0
-        server.meet = 2
-        session = plain_project.run(*words, "--openclaw-resume=last", models=None)
-
-    session.outcomes(passed=16)
-    assert server.by_cell == {(MODEL, f"a {k}"): 1 for k in range(0, 16, 2)}
-    assert server.most_paused_at_once == 2
 
 
 @pytest.mark.nightly

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from base64 import b64encode
 from typing import Any
 
@@ -101,18 +100,6 @@ def test_a_changed_picture_is_another_prompt(gallery: Any, monkeypatch: pytest.M
     same.outcomes(passed=2)
     assert other.status == 4
     assert "benchmarks/prompts_a.toml: prompt I1: its images_sha256 has changed" in other.text
-
-
-def test_a_changed_picture_is_not_compared(gallery: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A comparison sets the cells of a changed picture aside and names the prompt."""
-    run(gallery, monkeypatch, "--openclaw-run-id=before")
-    (gallery.folder / "benchmarks" / "charts" / "a.png").write_bytes(png(width=64, height=64, gray=11))
-
-    run(gallery, monkeypatch, "--openclaw-run-id=after", "--openclaw-baseline=before")
-
-    summary = gallery.folder / "runs" / "after" / "summary.json"
-    (apart,) = json.loads(summary.read_text("utf-8"))["comparison"]["set_aside"]
-    assert (apart["prompts"], "prompt" in str(apart)) == (["I1"], True)
 
 
 def test_a_picture_that_is_missing_is_a_collection_error(

@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.plugin.conftest import WORKERS
-from tests.plugin.killing import BEGIN, CELLS, HoldingServer, Lab, all_gone
+from tests.plugin.killing import BEGIN, CELLS, HoldingServer, Lab
 
 pytestmark = [
     pytest.mark.newest,
@@ -21,15 +20,6 @@ pytestmark = [
 
 # All that may be in flight at once, so that a killed process always loses some.
 HELD = ("ask 4", "ask 5", "ask 6", "ask 7")
-# execnet would end a worker without a controller after five seconds, in which it might continue asking.
-PATIENT = """
-import execnet.gateway_base as base
-
-def waitall(self, timeout=None, real=base.WorkerPool.waitall):
-    return real(self, None)
-
-base.WorkerPool.waitall = waitall
-"""
 TWO = "--openclaw-concurrency=2"
 
 
@@ -40,50 +30,6 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
         server.unwell = {"ask 2"}
         server.hold(*HELD)
         yield Lab.create(tmp_path / "project", server)
-
-
-@pytest.mark.parametrize(
-    "mode",
-    [
-        pytest.param((), id="plain", marks=pytest.mark.nightly),
-        pytest.param(WORKERS, id="workers", marks=pytest.mark.workers),
-    ],
-)
-def test_kill_9_of_the_session(lab: Lab, whole: Any, mode: tuple[str, ...]) -> None:
-    """Workers end with it, whatever they wait for; its rows stay, and the run resumes."""
-    (lab.folder / "conftest.py").write_text(PATIENT)
-    with lab.started(*BEGIN, TWO, *mode) as session:
-        session.wait_for_rows(3)
-        session.wait_until(lambda: lab.server.n_waiting == 2)
-        started = session.processes()
-        session.process.kill()
-        assert all_gone(started)
-
-    assert "Traceback" not in lab.text
-    assert not (lab.folder / "runs" / "r" / "summary.json").exists()
-    (lab.folder / "conftest.py").unlink()
-    lab.goes_on(whole, mode)
-
-
-@pytest.mark.nightly
-@pytest.mark.workers
-@pytest.mark.parametrize("dist", ["load", pytest.param("loadgroup", marks=pytest.mark.nightly)])
-def test_kill_9_of_a_worker(lab: Lab, whole: Any, dist: str) -> None:
-    """Its cells, in progress or only assigned, are asked by the worker that replaces it."""
-    with lab.started(*BEGIN, TWO, "-n", "2", f"--dist={dist}") as session:
-        # Which worker gets a slot first is open: one may have both for delayed prompts, with one row on disk.
-        session.wait_for_rows(1)
-        session.wait_until(lambda: lab.server.n_waiting == 2 and len(session.workers()) == 2)
-        os.kill(min(session.workers()), signal.SIGKILL)
-        session.wait_until(lambda: "node down" in lab.text)
-        lab.server.let_go()
-        assert session.end() == 1
-
-    assert set(lab.server.calls().values()) == {1}
-    assert "crashed while running" in lab.text
-    assert sorted(lab.rows()) == CELLS
-    assert lab.summary()["state"] == "finished"
-    lab.goes_on(whole)
 
 
 @pytest.mark.nightly

@@ -35,28 +35,6 @@ def test_a_known_failure_is_no_failure(project: Any) -> None:
     assert 'message="too small for this"' in (project.folder / "junit.xml").read_text()
 
 
-def test_without_a_target_it_is_all_of_them(project: Any) -> None:
-    """A single table is allowed, and it applies to every target unless it says otherwise."""
-    write(project, {"prompt": "say no", "xfail": {"reason": "too hard"}}, {"prompt": "say yes"})
-
-    session = project.run(models="scripted/a,scripted/b")
-
-    session.outcomes(xfailed=2, passed=2)
-    assert session.status == 0
-    assert session.summary["missed_by_all"] == []
-    assert "known failures    2 as expected" in session.text
-
-
-def test_the_first_entry_that_fits_counts(plain_project: Any) -> None:
-    """Entries are tried in their order."""
-    both = [{"target": "*/a", "reason": "first"}, {"reason": "second", "strict": True}]
-    write(plain_project, {"prompt": "say no", "xfail": both})
-
-    session = plain_project.run(models="scripted/a,scripted/b")
-
-    assert [row["known_failure"] for row in session.rows] == ["first", "second"]
-
-
 def test_an_unexpected_pass_is_reported(project: Any) -> None:
     """To pytest it is an unexpected pass, and it is in the summary and on the terminal."""
     write(
@@ -147,24 +125,6 @@ def test_no_usable_answer_is_a_miss(plain_project: Any, prompt: str) -> None:
 
     session.outcomes(xfailed=1)
     assert "1 as expected" in session.text
-
-
-def test_gates_count_it(plain_project: Any) -> None:
-    """Rates are not adjusted: a known failure is a failure."""
-    write(plain_project, {"prompt": "say no", "xfail": {"reason": "too hard"}})
-
-    session = plain_project.run("--openclaw-min-pass-rate=0.5")
-
-    session.outcomes(xfailed=1)
-    assert session.status == 1
-    assert session.summary["verdict"] == "failed"
-
-
-def test_runxfail_shows_it_as_it_is(plain_project: Any) -> None:
-    """`--runxfail` is pytest's own."""
-    write(plain_project, {"prompt": "say no", "xfail": {"reason": "too hard"}})
-
-    plain_project.run("--runxfail").outcomes(failed=1)
 
 
 def test_a_kept_failure_is_reported_again(project: Any) -> None:

@@ -9,7 +9,6 @@ import pytest
 pytestmark = pytest.mark.newest
 
 NOOP = {"type": "noop"}
-YES = {"type": "exact", "value": "yes"}
 
 
 FULL_DISK = """
@@ -82,28 +81,6 @@ def test_a_provider_that_cannot_close_costs_no_summary(project: Any, body: str) 
 
     assert session.status == 0
     assert session.summary["n_rows"] == 1
-
-
-@pytest.mark.parametrize(
-    "body",
-    ["raise RuntimeError('shy')", "return {'a': object()}", "return None"],
-    ids=["raises", "no-json", "none"],
-)
-def test_a_server_that_does_not_say_what_it_is_costs_no_answer(project: Any, body: str) -> None:
-    """The request comes after a reply; whatever becomes of it, the reply counts."""
-    conftest = project.folder / "conftest.py"
-    conftest.write_text(
-        conftest.read_text().replace(
-            "    async def models(self):",
-            f"    async def fingerprint(self, model):\n        {body}\n\n    async def models(self):",
-        )
-    )
-    project.suite({"P1": ("say yes", YES)})
-
-    session = project.run()
-
-    session.outcomes(passed=1)
-    assert session.row("P1")["objective_pass"] is True
 
 
 @pytest.mark.nightly

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from tests.plugin.bad_servers import point_at
-from tests.providers.servers.apis import APIS, CHAT, Api, tools_in
+from tests.providers.servers.apis import APIS, Api, tools_in
 from tests.providers.servers.counting import cuts_at
-from tests.providers.servers.misbehaving import MisbehavingServer, Request, Script
+from tests.providers.servers.misbehaving import MisbehavingServer, Script
 
 pytestmark = pytest.mark.newest
 
@@ -154,112 +154,3 @@ def test_a_prompt_that_the_server_cuts_is_no_answer(
     (group,) = session.summary["groups"]
     assert (group["n_error"], group["n_success"], group["objective_pass_rate"]) == (1, 1, 1.0)
     assert session.status == 1
-
-
-def test_a_longer_context_fixes_it(plain_project: Any, server: MisbehavingServer) -> None:
-    """The same prompt passes if the server reads all of it."""
-    plain_project.suite({"P1": (LONG, ENDS)})
-    server.on(CHAT.path, cuts_at(1024))
-
-    session = plain_project.run(models="ollama_openai/m")
-
-    session.outcomes(passed=1)
-    assert session.row("P1")["input_tokens"] == 801
-
-
-def test_a_server_that_does_not_count_is_not_judged(plain_project: Any, server: MisbehavingServer) -> None:
-    """Without its count a truncation cannot be detected, and none is reported."""
-    plain_project.suite({"P1": (LONG, ENDS)})
-
-    def without_usage(request: Request) -> Script:
-        return Script.answer({**CHAT.whole("The end"), "usage": None})
-
-    server.on(CHAT.path, without_usage)
-
-    session = plain_project.run(models="ollama_openai/m")
-
-    session.outcomes(passed=1)
-    assert session.row("P1")["input_tokens"] is None
-
-
-WRITTEN = """
-[[prompts]]
-id = "N1"
-prompt = "How much space is free?"
-tools = ["exec", "read"]
-validator = { type = "tool_call", calls = [{ name = "exec" }] }
-
-[[prompts]]
-id = "N2"
-prompt = "What does df show? Call nothing."
-tools = ["exec"]
-validator = { type = "all_of", validators = [{ type = "tool_call", calls = [] }, { type = "contains", value = "df" }] }
-
-[[prompts]]
-id = "N3"
-prompt = "Say df."
-tools = ["exec"]
-validator = { type = "contains", value = "df" }
-
-[[prompts]]
-id = "N4"
-prompt = "Which command shows free space? Reply in JSON with the keys name and arguments."
-tools = ["exec"]
-validator = { type = "contains", value = "df" }
-
-[[prompts]]
-id = "N5"
-prompt = "Read notes.md."
-tools = ["exec", "read"]
-validator = { type = "tool_call", calls = [{ name = "read" }] }
-"""
-WRITTEN_ROWS = {
-    "N1": ("leaked_as_text", False, True),
-    "N2": ("called_needlessly", False, None),
-    "N3": (None, False, None),
-    "N4": (None, True, None),
-    "N5": ("leaked_as_text", False, False),
-}
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        pytest.param('{"name": "exec", "arguments": {"command": "df -h"}}', {}, id="json"),
-        pytest.param(
-            '{"name": "show_disks", "arguments": {"command": "df -h"}}',
-            {"N1": ("leaked_as_text", False, False)},
-            id="unknown",
-        ),
-        pytest.param(
-            '```json\n{"name": "exec", "arguments": {"command": "df',
-            {"N1": ("leaked_as_text", False, False)},
-            id="cut-off",
-        ),
-        pytest.param(
-            "<longcat_tool_call>exec\n<longcat_arg_key>command</longcat_arg_key>\n"
-            "<longcat_arg_value>df -h</longcat_arg_value>\n</longcat_tool_call>",
-            {"N4": (None, False, None)},
-            id="longcat",
-        ),
-    ],
-)
-def test_rows_of_calls_written_as_text(
-    plain_project: Any, server: MisbehavingServer, text: str, expected: dict[str, Any]
-) -> None:
-    """A written call passes nowhere but where its JSON was asked for; rows and summary say what it was worth."""
-    plain_project.suite(WRITTEN)
-    server.on("*", Script.answer(CHAT.whole(text)))
-
-    session = plain_project.run("--openclaw-stream=off", models="ollama_openai/m")
-
-    rows = {name: session.row(name) for name in WRITTEN_ROWS}
-    fields = ("tool_outcome", "objective_pass", "leaked_valid")
-    assert {name: tuple(row[field] for field in fields) for name, row in rows.items()} == {
-        **WRITTEN_ROWS,
-        **expected,
-    }
-    use = session.summary["groups"][0]["tool_use"]
-    right = [row["leaked_valid"] for row in rows.values()].count(True)
-    assert (use["n"], use["n_success"], use["n_leaked"], use["n_leaked_valid"]) == (2, 0, 2, right)
-    assert f"{right} of 2 written calls are right" in session.text

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.providers.servers.misbehaving import MisbehavingServer, Pause, Script, unused_port
+from tests.providers.servers.misbehaving import MisbehavingServer, Pause, Script
 from tests.providers.servers.ollama import SPEED, OllamaServer, answer, calling, done, lines, said
 
 pytestmark = pytest.mark.newest
@@ -205,28 +205,6 @@ def test_both_apis_of_one_server_never_have_two_requests(
     }
     assert server.most_paused_at_once == 1
     assert sum(request.path == "/api/chat" for request in server.requests) == 7
-
-
-def test_endpoints_of_this_kind(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An ini line names an Ollama elsewhere, with its key; an unreachable one is skipped by its own name."""
-    plain_project.suite({"P1": ("Say hi.", NOOP)})
-    monkeypatch.setenv("LAB_KEY", "lab-key-123456")
-
-    with OllamaServer() as server, unused_port() as port:
-        url = f"http://127.0.0.1:{port}"
-        plain_project.pytester.makeini(
-            "[pytest]\nopenclaw_endpoints =\n"
-            f"    lab = ollama_native {server.origin} LAB_KEY\n"
-            f"    gone = ollama_native {url}\n"
-        )
-        session = plain_project.run(models="lab/m,gone/m")
-
-    session.outcomes(passed=1, skipped=1)
-    assert {request.headers.get("authorization") for request in server.requests} == {"Bearer lab-key-123456"}
-    assert {row["provider"]: row["fault_message"] for row in session.rows} == {
-        "lab": None,
-        "gone": f"gone: nothing answers at {url} (connection refused).",
-    }
 
 
 class SlowServer(OllamaServer):

@@ -90,11 +90,6 @@ def short(suite: str) -> str:
     return Path(suite).stem.removeprefix("prompts_")
 
 
-def asked(session: Any) -> list[tuple[str, str]]:
-    """Return suite and id of every row, sorted."""
-    return sorted((short(row["suite"]), row["prompt_id"]) for row in session.rows)
-
-
 def test_three_files_run_together(originals: Any) -> None:
     """Every prompt of every file has its own row, although some ids are in two of them."""
     session = originals.run(models="canned/m")
@@ -153,54 +148,6 @@ def test_unknown_keys_are_kept_with_the_definition(originals: Any) -> None:
     assert prompts["tools", "P3"]["expected_tool_calls"] == ["ping"]
 
 
-@pytest.mark.parametrize(
-    ("keyword", "expected"),
-    [
-        pytest.param("P1", [("answers", "P1"), ("tools", "P1")], id="an-id-in-both-files"),
-        pytest.param("P10", [("answers", "P10")], id="an-id-that-begins-with-another"),
-        pytest.param("E0", [("variants", "E0")], id="an-id-of-one-file"),
-        pytest.param("3B_P1_SHORT", [("variants", "3B_P1_SHORT")], id="a-long-id"),
-        pytest.param("3b", [("variants", "3B_P1_LONG"), ("variants", "3B_P1_SHORT")], id="the-start-of-ids"),
-        pytest.param("P1 and tools", [("tools", "P1")], id="an-id-in-one-file"),
-        pytest.param("variants and not (E0 or 3B_P1_LONG)", [("variants", "3B_P1_SHORT"), ("variants", "E1")], id="without"),
-        pytest.param("memory", [("tools", "P0"), ("variants", "E0")], id="a-part-of-names"),
-    ],
-)  # fmt: skip
-def test_keywords_over_all_files(plain_project: Any, keyword: str, expected: list[tuple[str, str]]) -> None:
-    """An id in `-k` means that prompt in every file and no other; all else is a substring."""
-    lay_out(plain_project)
-
-    session = plain_project.run("-k", keyword, models="canned/m")
-
-    assert asked(session) == expected
-
-
-def test_an_id_in_two_files_under_workers(originals: Any) -> None:
-    """`-k P1` is P1 of both files, never P10 nor 3B_P1_SHORT, on every target."""
-    session = originals.run("-k", "P1", models="canned/m,canned/n")
-
-    cells = sorted((short(row["suite"]), row["prompt_id"], row["model"]) for row in session.rows)
-    assert cells == [(suite, "P1", model) for suite in ("answers", "tools") for model in ("m", "n")]
-    assert len(session.load("config.json")["prompts"]) == 2
-
-
-@pytest.mark.parametrize("pattern", ["P1", "3B_P1_*", "E[01]"])
-def test_chosen_prompts_over_all_files(plain_project: Any, pattern: str) -> None:
-    """`--openclaw-prompts` takes exact ids and globs, in every file."""
-    lay_out(plain_project)
-
-    session = plain_project.run(f"--openclaw-prompts={pattern}", models="canned/m")
-
-    assert (
-        asked(session)
-        == {
-            "P1": [("answers", "P1"), ("tools", "P1")],
-            "3B_P1_*": [("variants", "3B_P1_LONG"), ("variants", "3B_P1_SHORT")],
-            "E[01]": [("variants", "E0"), ("variants", "E1")],
-        }[pattern]
-    )
-
-
 def test_a_file_elsewhere_runs_when_it_is_named(project: Any) -> None:
     """The files need not be moved: a named one runs where it is, and no other file beside it does."""
     lay_out(project, folder="old")
@@ -208,16 +155,3 @@ def test_a_file_elsewhere_runs_when_it_is_named(project: Any) -> None:
     session = project.run(models="canned/m", target="old/prompts_variants.json")
 
     assert [row["suite"] for row in session.rows] == ["old/prompts_variants.json"] * 4
-
-
-def test_last_failed_distinguishes_the_files(plain_project: Any) -> None:
-    """`--lf` asks P1 of the file in which it failed, and not the P1 of the other file."""
-    lay_out(plain_project)
-    plain_project.run("-k", "P1", "--openclaw-run-id=first", models="canned/m")
-
-    session = plain_project.run(
-        "--lf", "--openclaw-runs-dir=again", "--collect-only", "-q", models="canned/m"
-    )
-
-    assert "benchmarks/prompts_tools.json::P1[canned/m]" in session.text
-    assert "prompts_answers" not in session.text

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import socket
@@ -113,28 +112,3 @@ def test_a_worker_elsewhere_judges(plain_project: Any, server: ModelServer, far:
     rows = session.rows
     assert sorted(row["prompt_id"] for row in rows) == sorted([*PROMPTS, "R1"])
     assert all(row["objective_pass"] for row in rows)
-
-
-def test_every_machine_has_the_same_suite(plain_project: Any, server: ModelServer, far: Path) -> None:
-    """A copy with another text is refused."""
-    changed = {**PROMPTS, "P0": ("another", PROMPTS["P0"][1])}
-    text = [{"id": key, "prompt": text, "validator": check} for key, (text, check) in changed.items()]
-    (far / "benchmarks" / "prompts_words.json").write_text(json.dumps(text), "utf-8")
-
-    session = plain_project.run(
-        "-d", "--tx", "popen", "--tx", f"popen//chdir={far}", models=MODEL, target="", apart=True
-    )
-
-    assert session.status == pytest.ExitCode.USAGE_ERROR
-    assert "prompts_words.json is not the same on gw0 and gw1" in session.text
-
-
-@pytest.mark.parametrize("words", [("-n", "2"), ()], ids=["with-n", "without-d"])
-def test_a_machine_that_would_not_be_used_is_refused(plain_project: Any, words: tuple[str, ...]) -> None:
-    """Where xdist ignores `--tx`, tests would run here instead of on the named machine."""
-    plain_project.suite(PROMPTS)
-
-    session = plain_project.run(*words, "--tx", "socket=127.0.0.1:9", models=MODEL)
-
-    assert session.status == pytest.ExitCode.USAGE_ERROR
-    assert "write `-d --tx=…`, without -n" in session.text

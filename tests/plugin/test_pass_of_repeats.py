@@ -130,25 +130,6 @@ def test_ids_and_seeds_are_a_prompts_own(plain_project: Any) -> None:
     assert asked(plain_project) == Counter(["a say one 1", "a say one 2", "a say two None"])
 
 
-@pytest.mark.parametrize(
-    ("args", "target", "wanted"),
-    [
-        pytest.param(["-k", "P1"], "benchmarks", {("P1", 1), ("P1", 2)}, id="k"),
-        pytest.param(["--openclaw-prompts=P1"], "benchmarks", {("P1", 1), ("P1", 2)}, id="prompts"),
-        pytest.param([], "benchmarks/prompts_a.json::P1[dice/a]-r2", {("P1", 2)}, id="cell"),
-        pytest.param(["-k", "]-r2"], "benchmarks", {("P1", 2)}, id="one-repeat"),
-    ],
-)
-def test_selection_knows_them(project: Any, args: list[str], target: str, wanted: set[Any]) -> None:
-    """A prompt's id means all its repeats, a cell's whole id only that one."""
-    write(project, {"prompt": "say yes", "repeat": 2}, {"prompt": "say yes"})
-
-    session = project.run(*args, models="dice/a", target=target)
-
-    assert cells(session.rows) == Counter(wanted)
-    assert session.summary["state"] == "finished"
-
-
 def test_a_benchmark_in_python_says_it_too(project: Any) -> None:
     """Its mark takes `repeat` and `pass_`; a parameter or a model name that ends like a repeat is not one."""
     (project.folder / "benchmarks").mkdir()
@@ -357,22 +338,6 @@ def test_a_resumed_run_may_ask_the_others_more_often(project: Any) -> None:
     assert len(session.rows) == session.summary["n_cells"] == 5
 
 
-def test_shards_of_repeats_are_merged(plain_project: Any) -> None:
-    """A merged run knows how many cells each prompt has: an unfinished part lacks those, and no others."""
-    write(plain_project, {"prompt": "say yes"}, {"prompt": "say yes", "repeat": 3})
-    run(plain_project, "--openclaw-run-id=s", "-k", "P1")
-    run(plain_project, "--openclaw-run-id=r")
-    cut(plain_project, 2)
-
-    done = plain_project.pytester.run(
-        "python", "-m", "pytest_openclaw", "merge", "r", "s", "--into", "whole", timeout=600
-    )
-
-    assert done.ret == 0
-    summary = json.loads((plain_project.folder / "runs/whole/summary.json").read_text())
-    assert (summary["n_cells"], summary["n_rows"]) == (4, 2)  # P1 is answered, P2 lacks two repeats
-
-
 # --- until it is settled ------------------------------------------------------------------------
 
 DF = {"type": "tool_invocation", "expected_tools": ["df"]}
@@ -403,24 +368,3 @@ def test_a_conclusive_tier_ends_no_fixed_repeats(project: Any, concurrency: int)
     assert per_prompt == {**{f"T{n}": 1 for n in range(10)}, "F1": 4, "F2": 2, "F3": 1}
     assert (session.summary["n_cells"], session.summary["state"]) == (17, "finished")
     session.outcomes(failed=10, passed=6, xfailed=1, skipped=20)
-
-
-def test_a_killed_run_lacks_fixed_repeats(plain_project: Any) -> None:
-    """Of a target with a conclusive tier only fixed repeats can be missing."""
-    write_with_tools(plain_project)
-    run(plain_project, "--openclaw-until-conclusive", "--openclaw-run-id=r")
-    cut(plain_project, 1)
-
-    done = plain_project.pytester.run(
-        "python", "-m", "pytest_openclaw", "merge", "r", "--into", "whole", timeout=600
-    )
-    asked(plain_project)
-    resumed = plain_project.run("--openclaw-resume=r", models=None)
-
-    assert done.ret == 0
-    summary = json.loads((plain_project.folder / "runs/whole/summary.json").read_text())
-    assert (summary["n_cells"], summary["n_rows"], summary["state"]) == (17, 13, "interrupted")
-    assert asked(plain_project) == Counter(["a miss 3 2", "a miss 3 3", "a miss 3 4", "a say `df` 2"])
-    rows = (plain_project.folder / "runs/r/results.jsonl").read_text().splitlines()
-    assert len(rows) == 17
-    resumed.outcomes(failed=10, passed=6, xfailed=1, skipped=90)

@@ -88,21 +88,6 @@ def test_the_example_of_a_row_hook(project: Any, monkeypatch: pytest.MonkeyPatch
     assert [row["x_lab"] for row in session.rows] == [{"team": "night", "too_late": False}] * 2
 
 
-@pytest.mark.parametrize("name", sorted(path.stem for path in EXAMPLES.glob("*.py")))
-def test_an_example_may_be_in_a_conftest(plain_project: Any, name: str) -> None:
-    """Pasted into the root conftest it is loaded, and the session is unchanged."""
-    conftest = plain_project.folder / "conftest.py"
-    text = conftest.read_text("utf-8")
-    if name == "parrot_provider":  # the scripted one has the same hook
-        text = ""
-    conftest.write_text(example(name) + text, "utf-8")
-    plain_project.suite({"P1": ("say yes", {"type": "contains", "value": "yes"})})
-
-    session = plain_project.run(models="parrot/any" if name == "parrot_provider" else "scripted/m")
-
-    session.outcomes(passed=1)
-
-
 # --- row hooks ----------------------------------------------------------------------------------
 
 
@@ -160,31 +145,6 @@ def test_a_broken_row_hook_loses_only_its_keys(plain_project: Any, body: str, me
     assert "conftest.py:pytest_openclaw_record:" in words
     assert "(2times)" in words
     assert "INTERNALERROR" not in words
-
-
-def test_two_row_hooks_may_not_add_the_same_key(plain_project: Any) -> None:
-    """The first keeps it, in pytest's order of hooks, and the other is reported."""
-    plain_project.extend_conftest(LOOK.replace("{}", "{'x_a': 'root'}"))
-    (plain_project.folder / "benchmarks").mkdir()
-    (plain_project.folder / "benchmarks/conftest.py").write_text(LOOK.replace("{}", "{'x_a': 'near'}"))
-    plain_project.suite({"P1": ("say yes", YES)})
-
-    session = plain_project.run()
-
-    assert session.row("P1")["x_a"] == "near"
-    assert "x_a is added by benchmarks/conftest.py already" in " ".join(session.text.split())
-
-
-def test_a_row_hook_with_unknown_arguments_is_a_usage_error(plain_project: Any) -> None:
-    """The message is pytest's own, and names the argument that does not exist."""
-    plain_project.extend_conftest("\ndef pytest_openclaw_record(rows):\n    return None\n")
-    plain_project.suite({"P1": ("say yes", YES)})
-
-    session = plain_project.run()
-
-    assert session.status != 0
-    assert "rows" in session.text
-    assert not session.has_run
 
 
 def test_a_secret_is_taken_out_of_what_plugins_add(plain_project: Any) -> None:

@@ -124,7 +124,7 @@ def test_a_duplicate_id_is_a_collection_error(plain_project: Any) -> None:
 
     session = plain_project.run()
 
-    assert "id 'R1' is that of benchmarks/test_bench.py::test_x too. Give each its own." in session.text
+    assert "benchmarks/test_bench.py::test_x has the id 'R1' too. Give each its own." in session.text
     assert session.status == pytest.ExitCode.INTERRUPTED
 
 

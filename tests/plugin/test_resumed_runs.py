@@ -384,21 +384,6 @@ def test_what_may_change(plain_school: Any, args: list[str]) -> None:
     assert len(session.rows) == 2
 
 
-def test_tags_and_time_outs_of_prompts_may_change(plain_school: Any) -> None:
-    """Fields that affect neither request nor verdict may change, and `config.json` has the current ones."""
-    text = '[[prompts]]\nid = "P1"\nprompt = "say yes"\n[prompts.validator]\ntype = "noop"\n'
-    plain_school.suite(text)
-    begin(plain_school)
-    plain_school.suite(
-        text.replace("[prompts.validator]", 'tags = ["x"]\ntimeout_s = 9\n[prompts.validator]')
-    )
-
-    session = resume(plain_school)
-
-    assert session.status == 0
-    assert session.load("config.json")["prompts"][0]["tags"] == ["x"]
-
-
 # --- refusals -----------------------------------------------------------------------------------------
 
 CHANGES = [
@@ -503,17 +488,6 @@ def test_a_run_that_is_not_there_is_refused(plain_school: Any, args: list[str], 
     assert "Traceback" not in session.text
 
 
-def test_without_any_run_there_is_no_last_one(plain_school: Any) -> None:
-    """`last` needs an earlier run, and creates no folder."""
-    plain_school.suite({"P1": ("say yes", YES)})
-
-    session = resume(plain_school, name="last")
-
-    assert session.status == pytest.ExitCode.USAGE_ERROR
-    assert "there is no run in" in session.text
-    assert not session.has_run
-
-
 def test_a_living_run_is_refused(school: Any) -> None:
     """While a session holds the run, no other resumes it; starting it anew is refused too."""
     school.suite({"P1": ("say yes", YES)})
@@ -574,20 +548,6 @@ def test_listing_a_resumed_run_touches_nothing(plain_school: Any) -> None:
     assert lines(plain_school) == before
 
 
-def test_what_a_killed_run_left_unfinished_is_swept(plain_school: Any) -> None:
-    """A temporary file of a killed session is removed when the run is resumed."""
-    plain_school.suite({"P1": ("say yes", YES)})
-    run = begin(plain_school).run_dir
-    for name in ("config.json", "results.jsonl"):
-        (run / f".{name}.tmp").write_text("{")
-    (run / ".lock").touch()
-
-    session = resume(plain_school)
-
-    assert session.status == 0
-    assert [path.name for path in run.iterdir() if path.name.startswith(".")] == []
-
-
 def test_a_run_killed_before_its_inventory_goes_on(plain_school: Any) -> None:
     """A kill between the first two files of a run is possible, too."""
     plain_school.suite({"P1": ("say yes", YES)})
@@ -613,19 +573,6 @@ def test_a_run_killed_before_its_first_file_is_started_again(plain_school: Any) 
 
     assert (resumed.status, restarted.status) == (4, 0)
     assert len(restarted.rows) == 1
-
-
-def test_the_first_snapshot_stays(plain_school: Any) -> None:
-    """A target's first snapshot is not taken a second time."""
-    plain_school.suite(SUITE)
-    run = begin(plain_school).run_dir
-    cut(plain_school, 2)
-    before = (run / "resources_teacher__a_before.txt").read_text()
-
-    (group,) = resume(plain_school).summary["groups"]
-
-    assert (run / "resources_teacher__a_before.txt").read_text() == before
-    assert str(group["resources_before"]["taken_at_ms"]) in before
 
 
 def test_a_cell_that_is_skipped_now_keeps_its_row(school: Any) -> None:
@@ -659,19 +606,6 @@ def test_the_next_command_is_the_one_to_paste(plain_school: Any) -> None:
     assert session.summary["state"] == "interrupted"
     (plain_school.folder / "hang.txt").unlink()
     resume(plain_school, "-k", "P1 or P2 or P3").outcomes(passed=2, failed=1, deselected=2)
-
-
-def test_an_ini_key_does_the_same(plain_school: Any) -> None:
-    """`openclaw_resume` is the option's ini key."""
-    plain_school.suite(SUITE)
-    begin(plain_school)
-    asked(plain_school)
-    plain_school.pytester.makeini("[pytest]\nopenclaw_resume = last\n")
-
-    session = plain_school.run(models=None)
-
-    session.outcomes(passed=2, failed=3)
-    assert asked(plain_school) == Counter()
 
 
 def test_an_interrupted_run_can_be_resumed(plain_school: Any) -> None:

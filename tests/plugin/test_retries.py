@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
-import threading
 import time
 from email.utils import formatdate
 from typing import Any
 
 import pytest
 
-from tests.e2e.processes import wait_until
 from tests.plugin.bad_servers import Behavior, ModelServer, point_at
-from tests.providers.servers.apis import APIS, CHAT, RESPONSES, Api
-from tests.providers.servers.misbehaving import Close, Hang, Pause, Reset, Script, Wait, sse, unused_port
+from tests.providers.servers.apis import APIS, CHAT, Api
+from tests.providers.servers.misbehaving import Close, Hang, Pause, Reset, Script, sse
 
 pytestmark = pytest.mark.newest
 
@@ -151,25 +148,6 @@ def test_the_server_says_how_long_to_wait(project: Any, monkeypatch: pytest.Monk
     assert [asked.at_s for asked in server.asked if asked.model == "date"][1] >= date - 0.05
 
 
-def test_a_wait_beyond_the_timeout_is_not_waited(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server that requests a wait beyond the cell's time is not asked again; waits add up."""
-    behaviors = {
-        "an-hour": refuses(429, retry_after="3600"),
-        "bit-by-bit": refuses(503, retry_after_ms="2100"),
-    }
-    project.suite({"P1": ("Hi", NOOP)})
-
-    with ModelServer(behaviors) as server:
-        point_at(monkeypatch, server)
-        session = project.run("--openclaw-timeout=6", "--openclaw-retries=9", models=",".join(behaviors))
-
-    hour, bits = row_of(session, "an-hour"), row_of(session, "bit-by-bit")
-    assert (hour["attempts"], hour["retry_wait_ms"], hour["availability_status"]) == (1, 0, "rate_limited")
-    assert (bits["attempts"], bits["availability_status"]) == (3, "error")
-    assert 4200 <= bits["retry_wait_ms"] <= 6000
-    assert [server.times(model) for model in ("an-hour", "bit-by-bit")] == [1, 3]
-
-
 def test_a_retry_does_not_pollute_a_latency(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Times describe the attempt that counted: it began after the earlier one had ended, and the wait too."""
     slow_s = 0.8
@@ -197,77 +175,6 @@ def _busy(wait_ms: int) -> bytes:
 
 
 # --- what stops the asking ------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("refusal", "status", "failure_type"),
-    [
-        pytest.param(refuses(404, {"message": "model 'bad' not found"}), "skipped_unavailable", "model_not_found", id="model"),
-        pytest.param(refuses(429, {"message": "no", "code": "insufficient_quota"}), "rate_limited", "quota_exhausted", id="quota"),
-        pytest.param(refuses(401, {"message": "Incorrect API key"}), "auth_error", "http_401", id="key"),
-    ],
-)  # fmt: skip
-def test_a_target_that_cannot_be_asked_is_asked_once(
-    project: Any, monkeypatch: pytest.MonkeyPatch, refusal: Behavior, status: str, failure_type: str
-) -> None:
-    """Its other cells are recorded without a call, and the other target on the endpoint is still asked."""
-    project.suite({f"P{n}": ("Hi", NOOP) for n in range(4)})
-
-    with ModelServer({"bad": refusal, "good": answers}) as server:
-        point_at(monkeypatch, server)
-        session = project.run(models="openai_responses/bad,openai_responses/good")
-
-    assert server.times("bad", RESPONSES) == 1
-    assert server.times("good", RESPONSES) == 4
-    bad = [row for row in session.rows if row["model"] == "bad"]
-    assert [(row["availability_status"], row["failure_type"]) for row in bad] == [(status, failure_type)] * 4
-    assert sorted(row["attempts"] for row in bad) == [0, 0, 0, 1]
-    for row in bad:
-        if not row["attempts"]:
-            assert (row["e2e_ms"], row["ttft_ms"], row["retry_wait_ms"]) == (0, None, 0)
-            assert row["started_at_ms"] == row["ended_at_ms"]
-            assert row["fault_message"].startswith("not asked: ")
-
-
-def test_forbidden_and_broken_cells_stop_nothing(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A 403, a 500 or a lost stream may depend on the prompt, so the next cell is asked."""
-    behaviors = {
-        "forbidden": refuses(403),
-        "broken": refuses(500),
-        "lost": lambda api: Script.stream(api.text("Hi"), Close()),
-    }
-    plain_project.suite({f"P{n}": ("Hi", NOOP) for n in range(3)})
-
-    with ModelServer(behaviors) as server:
-        point_at(monkeypatch, server)
-        plain_project.run("--openclaw-retries=0", models=",".join(behaviors))
-
-    assert [server.times(model) for model in behaviors] == [3, 3, 3]
-
-
-@pytest.mark.parametrize("where", ["refused-port", "unknown-host"])
-def test_a_server_that_is_not_there_is_tried_once(
-    project: Any, monkeypatch: pytest.MonkeyPatch, where: str
-) -> None:
-    """Every model at that base URL is skipped after one attempt; the other server is still asked."""
-    project.suite({f"P{n}": ("Hi", NOOP) for n in range(3)})
-
-    with unused_port() as port, ModelServer({"good": answers}) as server:
-        url = f"http://127.0.0.1:{port}/v1" if where == "refused-port" else "http://gone.invalid/v1"
-        project.pytester.makeini(f"[pytest]\nopenclaw_endpoints = gone = openai_responses {url} GONE_KEY")
-        point_at(monkeypatch, server, GONE_KEY="dummy-gone-key")
-        session = project.run(
-            "--openclaw-concurrency=1", models="gone/a,gone/b,openai_responses/good", target="benchmarks"
-        )
-
-    session.outcomes(passed=3, skipped=6)
-    rows = [row for row in session.rows if row["provider"] == "gone"]
-    skipped = ("skipped_unavailable", "connect_error", 0)
-    assert [(row["availability_status"], row["failure_type"], row["retry_wait_ms"]) for row in rows] == [
-        skipped
-    ] * 6
-    assert sorted(row["attempts"] for row in rows) == [0, 0, 0, 0, 0, 1]
-    assert session.status == 0
 
 
 # --- warm-ups and endpoints ---------------------------------------------------------------------------
@@ -318,51 +225,3 @@ def test_a_warm_up_that_fails(project: Any, monkeypatch: pytest.MonkeyPatch, war
     assert warm_up["ok"] is False
     assert warm_up["message"].startswith("ollama_openai: ")
     assert session.status == 0
-
-
-def test_a_local_endpoint_has_one_request_at_a_time(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither two models nor two APIs at one address, nor two workers, cause a second concurrent request."""
-    project.suite({f"P{n}": ("Hi", NOOP) for n in range(4)})
-
-    def slowly(api: Api) -> Script:
-        return Script.stream(api.text("Hi"), Pause(0.05), api.end())
-
-    with ModelServer({"a": slowly, "b": slowly, "c": slowly}) as server:
-        server.warm_up = Script((Pause(0.05), *Script.answer(CHAT.whole()).steps))
-        point_at(monkeypatch, server)
-        session = project.run(models="a,b,openai_responses/c")
-
-    session.outcomes(passed=12)
-    assert server.most_paused_at_once == 1
-    assert {row["in_flight"] for row in session.rows} == {1}
-    rows = sorted(session.rows, key=lambda row: row["started_at_ms"])
-    # A row's end is its rounded start plus its rounded time.
-    assert all(later["started_at_ms"] >= row["ended_at_ms"] - 2 for row, later in itertools.pairwise(rows))
-
-
-@pytest.mark.nightly
-@pytest.mark.workers
-def test_a_limit_of_two_holds_over_both_workers(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With two requests allowed on an endpoint, both workers ask, and never more than two at once."""
-    plain_project.suite({f"P{n}": ("Hi", NOOP) for n in range(8)})
-
-    both_ask = threading.Event()
-
-    def held(api: Api) -> Script:
-        return Script.stream(api.text("Hi"), Wait(both_ask), api.end())
-
-    with ModelServer({"m": held}) as server:
-
-        def let_go() -> None:
-            wait_until(lambda: server.in_flight == 2)
-            time.sleep(0.5)  # a third one would arrive in this time
-            both_ask.set()
-
-        point_at(monkeypatch, server)
-        waiting = threading.Thread(target=let_go)
-        waiting.start()
-        session = plain_project.run("-n", "2", "--openclaw-concurrency=2", models="openai_responses/m")
-        waiting.join()
-
-    session.outcomes(passed=8)
-    assert server.most_in_flight == 2

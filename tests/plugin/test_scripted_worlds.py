@@ -179,31 +179,6 @@ def rescored(project: Any, session: Any, name: str) -> list[dict[str, Any]]:
     return [{**json.loads(line), "run_id": session.rows[0]["run_id"]} for line in lines]
 
 
-def test_a_kept_exchange_is_reported_again(plain_project: Any) -> None:
-    """A resumed run sends no request, and a failure shows the last text, not the whole exchange."""
-    write(plain_project, "success", "claims")
-    first = plain_project.run(models="player/m")
-
-    again = plain_project.run("--openclaw-resume=last", "-v", models="player/m")
-
-    again.outcomes(passed=1, failed=1)
-    assert again.rows == first.rows
-    assert "Done! I have added tea to the list." in again.text
-
-
-def test_a_resumed_run_refuses_another_world(plain_project: Any) -> None:
-    """A row of another world does not apply to this one."""
-    write(plain_project, "success")
-    plain_project.run(models="player/m")
-    path = plain_project.folder / "benchmarks" / "prompts_world.json"
-    path.write_text(path.read_text().replace("milk", "cheese"))
-
-    again = plain_project.run("--openclaw-resume=last", models="player/m")
-
-    assert again.status == 4
-    assert "prompt success: its world has changed" in again.text
-
-
 BENCHMARK = """
 import pytest
 

@@ -90,16 +90,6 @@ def test_impossible_shards_are_usage_errors(plain_project: Any, args: list[str],
     assert message in session.result.stderr.str()
 
 
-def test_other_tests_run_in_each_shard(plain_project: Any) -> None:
-    """A test that is no cell belongs to no shard."""
-    plain_project.suite(SUITE)
-    (plain_project.folder / "benchmarks" / "test_other.py").write_text("def test_other():\n    pass\n")
-
-    session = _run_shard(plain_project, "1/2")
-
-    session.result.assert_outcomes(passed=11, deselected=10)
-
-
 def test_merge_refuses_missing_shards(plain_project: Any, capsys: pytest.CaptureFixture[str]) -> None:
     """Missing shards are named; `--allow-missing` merges the others with a note."""
     plain_project.suite(SUITE)
@@ -128,15 +118,3 @@ def test_merge_refuses_shards_of_different_selections(
     assert main(["merge", "s*", "--into", "whole"]) == pytest.ExitCode.USAGE_ERROR
 
     assert "only if they divide the same selection" in capsys.readouterr().err
-
-
-def test_a_glob_without_runs_is_an_error(plain_project: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    """The message shows where was searched."""
-    plain_project.suite(SUITE)
-
-    assert main(["merge", "nightly-*", "--into", "whole"]) == pytest.ExitCode.USAGE_ERROR
-    assert main(["merge", "elsewhere/*", "--into", "whole"]) == pytest.ExitCode.USAGE_ERROR
-
-    lines = capsys.readouterr().err.splitlines()
-    assert "no run matches runs/nightly-*" in lines[0]
-    assert "no run matches elsewhere/*" in lines[1]

@@ -13,15 +13,14 @@ def _cells(n_repeats: int, model: str = "m") -> list[Cell]:
     return [replace(cell(model=model), repeat=n, n_repeats=n_repeats) for n in range(1, n_repeats + 1)]
 
 
-def test_without_a_plan_all_may_be_asked() -> None:
-    """A run with a fixed number of repeats never waits."""
-    assert [RepeatPermits().permit(one) for one in _cells(3)] == ["ask"] * 3
+def test_a_fixed_number_of_repeats_never_waits() -> None:
+    """All may be asked at once."""
+    assert [RepeatPermits(waits=False).permit(one) for one in _cells(3)] == ["ask"] * 3
 
 
 def test_a_repeat_waits_for_the_one_before() -> None:
     """Each decision permits one more repeat, of its own target alone."""
-    repeats, (first, second, third), others = RepeatPermits(), _cells(3), _cells(2, model="other")
-    repeats.plan([first, second, third, *others])
+    repeats, (first, second, third), others = RepeatPermits(waits=True), _cells(3), _cells(2, model="other")
 
     assert [repeats.permit(one) for one in (first, second, third)] == ["ask", "wait", "wait"]
 
@@ -33,8 +32,7 @@ def test_a_repeat_waits_for_the_one_before() -> None:
 
 def test_what_has_ended_is_left_out() -> None:
     """The repeats after the last one are not asked, with the reason; a repeated decision changes nothing."""
-    repeats, (first, second, third) = RepeatPermits(), _cells(3)
-    repeats.plan([first, second, third])
+    repeats, (first, second, third) = RepeatPermits(waits=True), _cells(3)
     for repeat, ends in ((1, None), (2, "it is settled"), (1, None)):
         repeats.receive("fake/m", repeat, ends)
 
@@ -42,22 +40,9 @@ def test_what_has_ended_is_left_out() -> None:
     assert [repeats.why_left_out(one) for one in (second, third)] == [None, "it is settled"]
 
 
-def test_where_repeats_are_mixed_none_waits() -> None:
-    """A cell does not wait for a later one; an end is received regardless."""
-    repeats, (first, second, third) = RepeatPermits(), _cells(3)
-    repeats.plan([second, first, third])
-
-    assert [repeats.permit(one) for one in (first, second, third)] == ["ask", "ask", "ask"]
-
-    repeats.receive("fake/m", 1, "it is settled")
-
-    assert repeats.permit(third) == "leave_out"
-
-
 def test_what_cannot_wait_goes_on() -> None:
     """A repeat whose test is running is asked, and the rest of that repeat too."""
-    repeats, (first, second, third) = RepeatPermits(), _cells(3)
-    repeats.plan([first, second, third])
+    repeats, (_, second, third) = RepeatPermits(waits=True), _cells(3)
 
     repeats.allow(second)
 
@@ -66,9 +51,8 @@ def test_what_cannot_wait_goes_on() -> None:
 
 def test_fixed_repeats_never_wait() -> None:
     """A prompt's own number is neither ended by a conclusive tier nor delayed, and changes no order."""
-    repeats, (first, second, third) = RepeatPermits(), _cells(3)
+    repeats, (first, second, third) = RepeatPermits(waits=True), _cells(3)
     own = [replace(one, prompt=replace(one.prompt, repeat=3)) for one in (third, first, second)]
-    repeats.plan([*own, first, second, third])
 
     repeats.receive("fake/m", 1, "it is settled")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_openclaw.session.owner import resume_command
+from pytest_openclaw.session.resuming import resume_command
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ def test_a_cloud_cost_without_the_extra(
     [
         pytest.param(0, False, "4.50 USD of 5.00 USD spent", id="enough"),
         pytest.param(1, False, "4.50 USD of 5.00 USD spent; 1 cell not asked", id="one-left"),
-        pytest.param(7, True, "4.50 USD of 5.00 USD spent by this session alone; 7 cells not asked", id="resumed"),
+        pytest.param(7, True, "4.50 USD of 5.00 USD spent by this session; 7 cells not asked", id="resumed"),
     ],
 )  # fmt: skip
 def test_a_budget_is_reported(n_not_asked: int, resumed: bool, text: str) -> None:
@@ -67,13 +67,12 @@ def test_a_budget_is_reported(n_not_asked: int, resumed: bool, text: str) -> Non
 
 
 def test_cost_and_budget_agree_on_one_screen() -> None:
-    """What the budget has paid for beside the cells, such as a warm-up, is named, so that both lines add up."""
+    """What else the budget has paid for is named, so that nobody compares it with the cost of the cells."""
     summary = summary_of([record(TARGET, cost_usd=4.5)], n_selected={TARGET: 1})
     budget = Budget(budget_usd=5.0, spent_usd=4.75, n_not_asked=0)
 
     ((_, text),) = notes(replace(summary, budget=budget))
 
     assert text == (
-        "4.75 USD of 5.00 USD spent, 0.25 USD of it beside the cost of the cells: warm-up requests, and the most "
-        "that requests without counts can have cost"
+        "4.75 USD of 5.00 USD spent, with warm-ups and the most that requests without counts can have cost"
     )

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import pytest
 
-from pytest_openclaw.session.progress import Progress, ProgressDisplay, Wait
+from pytest_openclaw.session.progress import Progress
 
 
 class Clock:
@@ -19,10 +17,6 @@ class Clock:
         return self.now
 
 
-def _no_wait(nodeid: str) -> None:
-    return None
-
-
 def test_a_run_that_has_just_started() -> None:
     """Before three cells have ended there is no rate."""
     clock = Clock()
@@ -30,7 +24,7 @@ def test_a_run_that_has_just_started() -> None:
 
     clock.now += 12.4
 
-    line = progress.line(79, {"http://one": "s.toml::P4[p/m]"}, _no_wait)
+    line = progress.line(79, {"http://one": "s.toml::P4[p/m]"})
     assert line == "openclaw 0/36; P4[p/m] 12 s"
 
 
@@ -45,7 +39,7 @@ def test_endpoints_side_by_side() -> None:
     progress.count("q/n", 0.25)
     clock.now += 10
 
-    line = progress.line(120, {"one": "s.toml::P51[p/m]", "two": "s.toml::P2[q/n]"}, _no_wait)
+    line = progress.line(120, {"one": "s.toml::P51[p/m]", "two": "s.toml::P2[q/n]"})
     assert line == "openclaw 51/120, 51.0/min, 16 min left, 0.25 USD; P51[p/m] 10 s, P2[q/n] 10 s"
 
 
@@ -57,7 +51,7 @@ def test_no_time_left_is_shown_for_an_endpoint_without_a_reply() -> None:
         clock.now += 0.1
         progress.count("p/m", None)
 
-    assert progress.line(79, {}, _no_wait) == "openclaw 10/15, 10.0/s"
+    assert progress.line(79, {}) == "openclaw 10/15, 10.0/s"
 
 
 def test_kept_and_left_out_cells_do_not_count_for_the_rate() -> None:
@@ -65,36 +59,27 @@ def test_kept_and_left_out_cells_do_not_count_for_the_rate() -> None:
     clock = Clock()
     progress = Progress({"p/m": 10}, {"p/m": "one"}, clock)
     for _ in range(4):
-        progress.count_kept("p/m")
+        progress.leave_out("p/m", is_kept=True)
     progress.leave_out("p/m")
     for _ in range(3):
         clock.now += 2
         progress.count("p/m", None)
 
-    assert progress.line(79, {}, _no_wait) == "openclaw 7/9, 30.0/min, 4 s left"
-
-
-def test_workers_have_an_item_each() -> None:
-    """If another process asks, the running items are named."""
-    clock = Clock()
-    progress = Progress({"p/m": 10}, {"p/m": "one"}, clock)
-    progress.started("s.toml::P1[p/m]")
-    clock.now += 3
-    progress.started("s.toml::P2[p/m]")
-    progress.started("s.toml::P3[p/m]")
-    progress.ended("s.toml::P3[p/m]")
-
-    assert progress.line(79, None, _no_wait) == "openclaw 0/10; P1[p/m] 3 s, P2[p/m] 0 s"
+    assert progress.line(79, {}) == "openclaw 7/9, 30.0/min, 4 s left"
 
 
 def test_a_cell_that_is_asked_again_later() -> None:
-    """It shows time and reason, without characters that control a terminal."""
-    progress = Progress({"p/m": 10}, {"p/m": "one"}, Clock())
-    wait = Wait(why="openai_responses: HTTP 429: slow down\x1b[2J.", seconds=7.6)
+    """It shows time and reason as long as it waits, without characters that control a terminal."""
+    clock = Clock()
+    progress = Progress({"p/m": 10}, {"p/m": "one"}, clock)
+    progress.note_wait("s.toml::P4[p/m]", "openai_responses: HTTP 429: slow down\x1b[2J.", 7.6)
 
-    line = progress.line(100, {"one": "s.toml::P4[p/m]"}, lambda nodeid: wait)
+    during = progress.line(100, {"one": "s.toml::P4[p/m]"})
+    clock.now += 8
+    over = progress.line(100, {"one": "s.toml::P4[p/m]"})
 
-    assert line == "openclaw 0/10; P4[p/m] again in 8 s: openai_responses: HTTP 429: slow down\\x1b[2J"
+    assert during == "openclaw 0/10; P4[p/m] again in 8 s: openai_responses: HTTP 429: slow down\\x1b[2J"
+    assert over == "openclaw 0/10; P4[p/m] 8 s"
 
 
 @pytest.mark.parametrize("width", [20, 40, 79])
@@ -103,25 +88,9 @@ def test_it_fits_the_terminal(width: int) -> None:
     labels = {f"p{n}/{'long' * 20}": 1 for n in range(9)}
     progress = Progress(labels, {label: label for label in labels}, Clock())
 
-    line = progress.line(width, {label: f"s.toml::P1[{label}]" for label in labels}, _no_wait)
+    line = progress.line(width, {label: f"s.toml::P1[{label}]" for label in labels})
 
     assert len(line) <= width
-
-
-def test_a_wait_is_looked_up_when_it_is_shown() -> None:
-    """A wait published by any process of the run is in the line, for as long as it lasts."""
-    progress = Progress({"p/m": 9}, {"p/m": "one"}, Clock())
-    asked = {"one": "s.toml::P1[p/m]"}
-    display = ProgressDisplay(SimpleNamespace(), {}, lambda: asked)  # type: ignore[arg-type]
-
-    display.note_wait("s.toml::P1[p/m]", "busy", 60)
-    during = progress.line(79, asked, display.wait_of)
-    display.note_wait("s.toml::P1[p/m]", "busy", -1)
-    over = progress.line(79, asked, display.wait_of)
-
-    assert "again in 60 s: busy" in during
-    assert "busy" not in over
-    assert display.wait_of("s.toml::P2[p/m]") is None
 
 
 def test_the_time_left_is_stable() -> None:
@@ -132,10 +101,10 @@ def test_the_time_left_is_stable() -> None:
         clock.now += 1
         progress.count("p/m", None)
 
-    before = progress.line(120, {}, _no_wait)
+    before = progress.line(120, {})
     clock.now += 20
-    waiting = progress.line(120, {}, _no_wait)
+    waiting = progress.line(120, {})
     progress.count("p/m", None)
-    after = progress.line(120, {}, _no_wait)
+    after = progress.line(120, {})
 
     assert [one.split(", ")[2] for one in (before, waiting, after)] == ["80 s left", "60 s left", "78 s left"]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.session.forecasting import Line, PastAnswers, Sum, Typical, total
+from pytest_openclaw.features.dry_run import Line, PastAnswers, Sum, Typical, total
 from pytest_openclaw.values.requests import CellKey, Target
 from pytest_openclaw.values.rows import Record
 

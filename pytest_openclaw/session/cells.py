@@ -1,7 +1,4 @@
-"""What an item does for its cell: sends it and judges the reply, or repeats an earlier verdict.
-
-How the process that runs tests reaches the process that owns the run; in a plain session they are one.
-"""
+"""What an item does for its cell: it sends it and judges the reply, or repeats an earlier verdict."""
 
 from __future__ import annotations
 
@@ -12,26 +9,22 @@ import pytest
 
 from pytest_openclaw.util.errors import AskerFailed, CellNotSent
 from pytest_openclaw.util.text import printable
-from pytest_openclaw.values.rows import KeptVerdict
+from pytest_openclaw.values.rows import KeptVerdict, LeftOut
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping
 
-    from pytest_openclaw.asking.asker import Asker, PlannedCell
     from pytest_openclaw.judging.judge import CellResult
     from pytest_openclaw.runs.resume import Replay
     from pytest_openclaw.util.redact import Redactor
-    from pytest_openclaw.values.faults import Outcome
     from pytest_openclaw.values.prompts import Cell
     from pytest_openclaw.values.replies import CallResult, Fault
+    from pytest_openclaw.values.requests import CellKey
     from pytest_openclaw.values.rows import Payload, Record, Rerun
     from pytest_openclaw.values.settings import Settings
 
-
 HELD = pytest.StashKey["CellRun | KeptCell"]()
 """In an item of pytest's own, a Python benchmark: what it does for its cell."""
-DIVIDED = pytest.StashKey[str]()
-"""In pytest's config: the digest of the cells that the shards divide."""
 
 
 class Missed(pytest.fail.Exception, AssertionError):  # type: ignore[name-defined,misc]  # no type to mypy
@@ -46,12 +39,25 @@ class Missed(pytest.fail.Exception, AssertionError):  # type: ignore[name-define
         super().__init__(text, pytrace=False)  # type: ignore[call-arg]
 
 
+class Link(Protocol):
+    """The way to the owner of the run: its `Asker` in the same process, or an xdist worker's channel."""
+
+    def ask(self, token: str, cell: Cell, *, again: bool = False) -> CallResult:
+        """Wait for the result of a cell's call; see `Asker.ask`."""
+        ...
+
+    def done(self, token: str) -> None:
+        """Forget the reply of a cell whose test has ended or was interrupted."""
+        ...
+
+
 @dataclass(frozen=True, kw_only=True)
 class CellParts:
     """What the cells of a session share.
 
     Attributes:
         sends: False in a session that only lists or explains something.
+        kept: the verdicts that a resumed run keeps.
 
     """
 
@@ -59,6 +65,13 @@ class CellParts:
     link: Link
     redactor: Redactor
     sends: bool
+    kept: Mapping[CellKey, Replay]
+
+    def held(self, cell: Cell, kind: type[CellRun]) -> CellRun | KeptCell:
+        """Return what the item of a cell does."""
+        if replay := self.kept.get(cell.key):
+            return KeptCell(cell=cell, replay=replay, parts=self)
+        return kind(cell, self)
 
 
 class CellRun:
@@ -84,6 +97,13 @@ class CellRun:
         self.first: Record | None = None
         self.reruns: tuple[Rerun, ...] = ()
 
+    # --- the phases of a test ---
+
+    def set_up(self, token: str) -> None:
+        """Send the cell and judge its reply; skip or fail the item if there is none."""
+        self.call(token)
+        self.judge()
+
     def call(self, token: str) -> CellResult:
         """Return how the cell's call ended; skip or fail the item if there is no reply.
 
@@ -97,7 +117,9 @@ class CellRun:
         if not parts.sends:
             pytest.skip("no model is asked here")
         try:
-            self.result = CellResult(cell=cell, call=parts.link.ask(token, cell))
+            self.result = CellResult(
+                cell=cell, call=parts.link.ask(token, cell, again=self.first is not None)
+            )
         except CellNotSent as why:
             raise pytest.skip.Exception(str(why), _use_item_location=True) from None
         except AskerFailed as error:  # no traceback of ours would show more
@@ -109,8 +131,19 @@ class CellRun:
             raise
         if self.result.fault and self.result.outcome.pytest != "failed":
             self.judge()
-            self._end_without_reply(self.result.fault, self.result.outcome)
+            self._end_without_reply(self.result.fault)
         return self.result
+
+    def _end_without_reply(self, fault: Fault) -> NoReturn:
+        from pytest_openclaw.values.faults import BUDGET_SPENT
+
+        message = printable(self.parts.redactor.text(fault.message))
+        is_spent = fault.failure_type == BUDGET_SPENT  # the user's own wish, and no server's lack
+        is_skipped = fault.status == "skipped_unavailable"
+        if is_skipped and (is_spent or not self.parts.settings.fail_unavailable):
+            # At the item's place, so that pytest's summary counts them by suite and not by this line.
+            raise pytest.skip.Exception(message, _use_item_location=True)
+        pytest.fail(message, pytrace=False)
 
     def judge(self) -> None:
         """Add the verdict of the suite's validator, or the harm that was done before a fault."""
@@ -118,47 +151,21 @@ class CellRun:
         assert result is not None, "the call has ended"
         try:
             self.result = result.judged(self.parts.settings.timeout_s)
-        except (Exception, pytest.fail.Exception) as error:
-            self.result = result.broken(error)
-            raise
         except pytest.skip.Exception as error:
             wrong = TypeError("a validator returns a Verdict; it cannot skip")
             self.result = result.broken(wrong)
             raise wrong from error
+        except (Exception, pytest.fail.Exception) as error:
+            self.result = result.broken(error)
+            raise
 
     def before_test(self) -> None:
         """Fail what the test itself does not check."""
 
-    def result_after(self, call: pytest.CallInfo[None]) -> CellResult | None:
-        """Return how the cell has ended after a phase; None if it was skipped before it was sent."""
-        from pytest_openclaw.judging.judge import CellResult
-
-        if self.result is not None:
-            return self.result
-        error = call.excinfo.value if call.excinfo else None
-        if error is None or isinstance(error, pytest.skip.Exception):
-            return None
-        return CellResult.never_sent(self.cell, error)
-
-    @property
-    def is_being_judged(self) -> bool:
-        """Whether a reply is here and no verdict on it."""
-        return self.result is not None and not (self.result.judgment or self.result.fault)
-
-    def record(self, result: CellResult, report: pytest.TestReport) -> Record:  # noqa: ARG002 - for benchmarks
-        """Return the cell's row."""
-        from pytest_openclaw.runs.rows import record_of
-
-        run_id, redactor = self.parts.settings.run_id, self.parts.redactor
-        return record_of(run_id, self.cell, result.call, result.judgment or result.done, redactor)
-
-    def counted(self, record: Record) -> Record:
-        """Return the row of the first try, with how all later ones have ended."""
-        if self.first is None:
-            self.first = record
-            return record
-        self.reruns += (record.as_rerun(),)
-        return replace(self.first, reruns=self.reruns)
+    def test(self, item: pytest.Item) -> None:  # noqa: ARG002 - for kept cells
+        """Fail with the verdict's reasons unless the reply passed."""
+        assert self.result is not None, "set-up has sent the cell"
+        self.assert_passed(self.result)
 
     def assert_passed(self, result: CellResult) -> None:
         """Fail the item if the model gave no usable answer, or the verdict is against it."""
@@ -181,15 +188,43 @@ class CellRun:
         )
         raise Missed(self.parts.redactor.text(text))
 
-    def _end_without_reply(self, fault: Fault, outcome: Outcome) -> NoReturn:
-        from pytest_openclaw.values.faults import BUDGET_SPENT
+    # --- the report ---
 
-        message = printable(self.parts.redactor.text(fault.message))
-        is_spent = outcome.failure_type == BUDGET_SPENT  # the user's own wish, and no server's lack
-        if outcome.pytest == "skipped" and (is_spent or not self.parts.settings.fail_unavailable):
-            # At the item's place, so that pytest's summary counts them by suite and not by this line.
-            raise pytest.skip.Exception(message, _use_item_location=True)
-        pytest.fail(message, pytrace=False)
+    @property
+    def is_being_judged(self) -> bool:
+        """Whether a reply is here and no verdict on it."""
+        return self.result is not None and not (self.result.judgment or self.result.fault)
+
+    def payload(self, call: pytest.CallInfo[None], report: pytest.TestReport) -> Payload:
+        """Return what the report carries: the row of the first try, or that the cell was left out."""
+        result = self.result_after(call)
+        if result is None:
+            cell = self.cell
+            return LeftOut(target=cell.target.label, repeat=cell.repeat, is_fixed=cell.is_fixed_repeat)
+        record = self.record(result, report)
+        if self.first is None:
+            self.first = record
+            return record
+        self.reruns += (record.as_rerun(),)
+        return replace(self.first, reruns=self.reruns)
+
+    def result_after(self, call: pytest.CallInfo[None]) -> CellResult | None:
+        """Return how the cell has ended after a phase; None if it was skipped before it was sent."""
+        from pytest_openclaw.judging.judge import CellResult
+
+        if self.result is not None:
+            return self.result
+        error = call.excinfo.value if call.excinfo else None
+        if error is None or isinstance(error, pytest.skip.Exception):
+            return None
+        return CellResult.never_sent(self.cell, error)
+
+    def record(self, result: CellResult, report: pytest.TestReport) -> Record:  # noqa: ARG002 - for benchmarks
+        """Return the cell's row."""
+        from pytest_openclaw.runs.rows import record_of
+
+        run_id, redactor = self.parts.settings.run_id, self.parts.redactor
+        return record_of(run_id, self.cell, result.call, result.judgment or result.done, redactor)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -202,12 +237,14 @@ class KeptCell:
     replay: Replay
     parts: CellParts
 
-    @property
-    def payload(self) -> KeptVerdict:
-        """What the item's report carries: the row has been written before."""
+    def set_up(self, token: str) -> None:
+        """Send nothing."""
+
+    def payload(self, call: object, report: object) -> KeptVerdict:  # noqa: ARG002 - see `CellRun.payload`
+        """Return what the item's report carries: the row has been written before."""
         return KeptVerdict(target=self.cell.target.label, passed=self.replay.passed)
 
-    def assert_passed(self, item: pytest.Item) -> None:
+    def test(self, item: pytest.Item) -> None:
         """Fail the item as its test did before."""
         from pytest_openclaw.reports.cells import render_failure
         from pytest_openclaw.values.replies import Reply, Timing
@@ -245,70 +282,3 @@ def cell_of(item: pytest.Item) -> Cell | None:
     """Return the item's cell, kept or not; None for everything that is no cell."""
     held = held_by(item)
     return held.cell if held else None
-
-
-class Link(Protocol):
-    """What tests need from the owner of the run; `xdist.WorkerLink` is the other implementation."""
-
-    def collected(self, cells: Sequence[PlannedCell | None], divided: str | None) -> None:
-        """Take what was collected, before any item runs.
-
-        Args:
-            cells: of each item, in order; None for an item that is not a cell.
-            divided: the digest of the cells of all shards; None if the session runs all that it selects.
-
-        """
-        ...
-
-    def ask(self, token: str, cell: Cell) -> CallResult:
-        """Return how the cell's call ended; see `Asker.ask`."""
-        ...
-
-    def release(self, token: str) -> None:
-        """Forget the reply of a cell whose test has ended or was interrupted."""
-        ...
-
-    def carried(self, payload: Payload) -> object:
-        """Return the payload as the report of a cell carries it to the owner."""
-        ...
-
-    def reported(self) -> None:
-        """Note that a report with a payload is on its way; another plugin may leave one out."""
-        ...
-
-
-class OwnLink:
-    """The link of a plain session, which owns its run.
-
-    Attributes:
-        cells, divided: see `Link.collected`.
-
-    """
-
-    def __init__(self, asker: Asker) -> None:
-        self.cells: Sequence[PlannedCell | None] = ()
-        self.divided: str | None = None
-        self._asker = asker
-        self._used: set[str] = set()
-
-    def collected(self, cells: Sequence[PlannedCell | None], divided: str | None) -> None:
-        """Keep it until the run begins."""
-        self.cells, self.divided = cells, divided
-
-    def ask(self, token: str, cell: Cell) -> CallResult:
-        """Return how the cell's call ended; see `Asker.ask`."""
-        again = token in self._used
-        self._used.add(token)
-        return self._asker.ask(token, cell, again=again)
-
-    def release(self, token: str) -> None:
-        """Forget the cell's reply."""
-        self._used.discard(token)
-        self._asker.done(token)
-
-    def carried(self, payload: Payload) -> Payload:
-        """Return the payload itself."""
-        return payload
-
-    def reported(self) -> None:
-        """Do nothing: a report is recorded before the next test begins."""

@@ -1,10 +1,6 @@
-"""The forecast of a run, from its cells, earlier runs of them, endpoint limits and prices.
+"""`--openclaw-dry-run`: shows the cells of a run, and estimates tokens, time and cost; no request is sent.
 
-`--openclaw-dry-run`: shows the cells of a run and their cost; no call is made, nothing is written.
-
-A forecast as lines for a terminal.
-
-Times and tokens of earlier cells → a forecast for the same cells.
+The estimate rests on earlier runs of the same cells, endpoint limits and prices. Nothing is written.
 """
 
 from __future__ import annotations
@@ -18,10 +14,20 @@ import pytest
 
 from pytest_openclaw.asking.sending import endpoint_limits
 from pytest_openclaw.providers.prices import Prices, has_list, install_list
-from pytest_openclaw.reports.numbers import WIDTH, columns, labeled, lines_of, one_line, padded, render_usd
+from pytest_openclaw.reports.numbers import (
+    WIDTH,
+    columns,
+    labeled,
+    lines_of,
+    one_line,
+    padded,
+    render_duration,
+    render_usd,
+)
 from pytest_openclaw.runs.directory import RESULTS
 from pytest_openclaw.runs.reading import StoredRow, read_rows, runs_by_age
-from pytest_openclaw.session.cell_runs import run_of
+from pytest_openclaw.session.cells import run_of
+from pytest_openclaw.session.execution import Collected
 from pytest_openclaw.session.spending import how_to_price
 from pytest_openclaw.suites import is_wildcard
 from pytest_openclaw.util.errors import OpenClawError
@@ -39,6 +45,13 @@ if TYPE_CHECKING:
     from pytest_openclaw.values.rows import Record
     from pytest_openclaw.values.settings import Settings
 
+TITLE = "openclaw: what would be asked (no request was sent)"
+HEADERS = ("target", "cells", "calls", "tokens in", "out", "time", "cost")
+LABEL_WIDTH = 18
+LEAST_WIDTH = 12
+MOST_RUNS = 10
+"""So many of the newest runs are read."""
+
 
 class DryRun:
     """Registered in a session that only shows what a run would do."""
@@ -53,6 +66,8 @@ class DryRun:
         """Run no test; forecast the run."""
         if session.testsfailed:  # a suite that cannot be read; pytest reports it
             return True
+        if unknown := Collected.of(session).unknown_ids:
+            raise pytest.UsageError(unknown)
         selected = (run_of(item) for item in session.items if item.get_closest_marker("skip") is None)
         cells = [run.cell for run in selected if run is not None]
         self._lines = ["nothing: no cell is selected, or each has its answer"]
@@ -69,11 +84,7 @@ class DryRun:
             terminalreporter.write_line(line)
 
 
-def lead_no_workers(config: pytest.Config) -> None:
-    """Undo the options for xdist's workers, which would be started for nothing."""
-    option = config.option
-    if hasattr(option, "numprocesses"):
-        option.numprocesses, option.distload, option.dist, option.tx = 0, False, "no", []
+# --- earlier runs -------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,18 +105,6 @@ class Typical:
     run_id: str | None = None
 
 
-@dataclass
-class _Before:
-    """The rows of something, all of the newest run that has any."""
-
-    run_id: str
-    records: list[Record] = field(default_factory=list)
-
-    def middle(self, name: str) -> float | None:
-        values = [value for record in self.records if (value := getattr(record, name)) is not None]
-        return median(values) if values else None
-
-
 class PastAnswers:
     """The answered rows of earlier runs.
 
@@ -118,44 +117,59 @@ class PastAnswers:
     """
 
     def __init__(self, runs: Iterable[tuple[str, Sequence[Record]]]) -> None:
-        # By cell without its repeat, by target, and by prompt.
-        self._known: dict[object, _Before] = {}
+        # By cell without its repeat, by target, and by prompt: the newest run that has rows, and those.
+        self._known: dict[object, tuple[str, list[Record]]] = {}
         for run_id, records in runs:
             for record in records:
-                if record.availability_status == "ok":
-                    for key in _keys(record.key):
-                        before = self._known.setdefault(key, _Before(run_id))
-                        if before.run_id == run_id:
-                            before.records.append(record)
+                for key in _keys(record.key) if record.availability_status == "ok" else ():
+                    newest, rows = self._known.setdefault(key, (run_id, []))
+                    if newest == run_id:
+                        rows.append(record)
 
     def typical(self, key: CellKey) -> Typical:
         """Return what a cell may be expected to take."""
-        cell, target, prompt = map(self._known.get, _keys(key))
-        known = [before for before in (cell, target, prompt) if before is not None]
+        cell, target, prompt = keys = _keys(key)
         return Typical(
-            e2e_ms=_first("e2e_ms", cell, target),
-            input_tokens=_whole(_first("input_tokens", cell, prompt, target)),
-            cached_tokens=_whole(_first("cached_tokens", cell)),
-            output_tokens=_whole(_first("output_tokens", cell, target, prompt)),
-            run_id=known[0].run_id if known else None,
+            e2e_ms=self._median("e2e_ms", cell, target),
+            input_tokens=_whole(self._median("input_tokens", cell, prompt, target)),
+            cached_tokens=_whole(self._median("cached_tokens", cell)),
+            output_tokens=_whole(self._median("output_tokens", cell, target, prompt)),
+            run_id=next((self._known[one][0] for one in keys if one in self._known), None),
         )
 
+    def _median(self, name: str, *keys: object) -> float | None:
+        """Return the median of the first key that has any value."""
+        for key in keys:
+            _, rows = self._known.get(key, ("", []))
+            if values := [value for row in rows if (value := getattr(row, name)) is not None]:
+                return float(median(values))
+        return None
 
-def _keys(key: CellKey) -> tuple[object, ...]:
+
+def _keys(key: CellKey) -> tuple[object, object, object]:
     prompt = (key.suite, key.prompt_id)
     return (*prompt, key.target), key.target, prompt
 
 
-def _first(name: str, *befores: _Before | None) -> float | None:
-    """Return the middle of the first that knows any."""
-    for before in befores:
-        if before is not None and (middle := before.middle(name)) is not None:
-            return middle
-    return None
-
-
 def _whole(value: float | None) -> int | None:
     return None if value is None else round(value)
+
+
+def newest_runs(runs_dir: Path, notes: list[str]) -> Iterator[tuple[str, list[Record]]]:
+    """Yield the newest runs, newest first, each with its rows without the models' replies.
+
+    Args:
+        runs_dir: where they are.
+        notes: receives a sentence about each run that cannot be read.
+
+    """
+    for path in runs_by_age(runs_dir)[:MOST_RUNS]:
+        try:
+            rows = [row.record for row in read_rows(path / RESULTS) if isinstance(row, StoredRow)]
+        except OpenClawError as error:
+            notes.append(f"left out: {error}")
+            continue
+        yield path.name, [replace(row, raw_output="", tool_call_details=(), turns=None) for row in rows]
 
 
 # --- the forecast -------------------------------------------------------------------------------
@@ -181,10 +195,26 @@ class Sum:
         known = [value for value in given if value is not None]
         return cls(value=sum(known), n_known=len(known), n=len(given))
 
+    @classmethod
+    def joined(cls, sums: Iterable[Sum]) -> Sum:
+        """Add up sums."""
+        parts = [*sums]
+        return cls(
+            value=sum(part.value for part in parts),
+            n_known=sum(part.n_known for part in parts),
+            n=sum(part.n for part in parts),
+        )
+
     @property
     def is_whole(self) -> bool:
         """Whether every cell's part is known."""
         return self.n_known == self.n
+
+    def shown(self, text: str) -> str:
+        """Return the text, `>text` for a partial sum, and `?` for an unknown one."""
+        if not self.n_known or not (self.is_whole or self.value):
+            return "?"
+        return text if self.is_whole else f">{text}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -209,33 +239,34 @@ class Line:
     usd: Sum
     endpoint: str = ""
 
+    @property
+    def cells(self) -> list[str]:
+        """The cells of the table."""
+        return [
+            self.label,
+            f"{self.n_cells}",
+            f"{self.n_calls}",
+            self.input_tokens.shown(f"{self.input_tokens.value:.0f}"),
+            self.output_tokens.shown(f"{self.output_tokens.value:.0f}"),
+            self.seconds.shown(render_duration(self.seconds.value)),
+            self.usd.shown(render_usd(self.usd.value)),
+        ]
+
 
 def total(lines: Sequence[Line]) -> Line:
-    """Return the sum of all targets; endpoints go on side by side."""
-    by_endpoint: dict[str, list[Line]] = {}
+    """Return the sum of all targets; endpoints work in parallel."""
+    by_endpoint: Counter[str] = Counter()
     for line in lines:
-        by_endpoint.setdefault(line.endpoint, []).append(line)
-    seconds = _joined(line.seconds for line in lines)
-    longest = max(
-        (sum(line.seconds.value for line in endpoint) for endpoint in by_endpoint.values()), default=0.0
-    )
+        by_endpoint[line.endpoint] += line.seconds.value  # type: ignore[assignment]  # seconds, not a count
+    seconds = Sum.joined(line.seconds for line in lines)
     return Line(
         label="all",
         n_cells=sum(line.n_cells for line in lines),
         n_calls=sum(line.n_calls for line in lines),
-        input_tokens=_joined(line.input_tokens for line in lines),
-        output_tokens=_joined(line.output_tokens for line in lines),
-        seconds=Sum(value=longest, n_known=seconds.n_known, n=seconds.n),
-        usd=_joined(line.usd for line in lines),
-    )
-
-
-def _joined(sums: Iterable[Sum]) -> Sum:
-    parts = [*sums]
-    return Sum(
-        value=sum(part.value for part in parts),
-        n_known=sum(part.n_known for part in parts),
-        n=sum(part.n for part in parts),
+        input_tokens=Sum.joined(line.input_tokens for line in lines),
+        output_tokens=Sum.joined(line.output_tokens for line in lines),
+        seconds=replace(seconds, value=max(by_endpoint.values(), default=0.0)),
+        usd=Sum.joined(line.usd for line in lines),
     )
 
 
@@ -245,7 +276,7 @@ class Forecast:
 
     Attributes:
         lines: one a target, in their order.
-        based_on: cells by the run that has rows of them, runs in their order; the others are in none.
+        based_on: cells by the run that has rows of them; the others are in none.
         budget_usd: at which it would stop.
         notes: what else is to be known of it.
         next_command: what to run so that more is known; empty if nothing helps.
@@ -259,12 +290,6 @@ class Forecast:
     next_command: str = ""
 
 
-MOST_RUNS = 10
-_BY_SERVED = "{label} means every model served there; each of them takes as much"
-_NO_PRICE = "what {label} costs is not known; in the ini file: openclaw_prices = {label} = INPUT OUTPUT"
-_AT_MOST = "tool prompts are asked at most so often: repeats end once a tier is settled"
-
-
 def forecast(cells: Sequence[Cell], providers: Mapping[str, Provider], settings: Settings) -> Forecast:
     """Return the calls, tokens, time and cost that these cells would take.
 
@@ -276,15 +301,18 @@ def forecast(cells: Sequence[Cell], providers: Mapping[str, Provider], settings:
     """
     notes: list[str] = []
     history = PastAnswers(newest_runs(settings.runs_dir, notes))
-    typical = {cell.key: history.typical(cell.key) for cell in cells}
     by_target: dict[Target, list[Cell]] = {}
     for cell in cells:
         by_target.setdefault(cell.target, []).append(cell)
     limits, prices = endpoint_limits(providers, settings), Prices(providers, settings)
     lines = []
+    based_on: Counter[str] = Counter()
     for target, its in by_target.items():
-        typicals = [typical[cell.key] for cell in its]
+        typicals = [history.typical(cell.key) for cell in its]
+        based_on.update(one.run_id for one in typicals if one.run_id is not None)
         endpoint = providers[target.provider].endpoint
+        ms = Sum.of(one.e2e_ms for one in typicals)
+        longest_ms = max((one.e2e_ms or 0.0 for one in typicals), default=0.0)
         lines.append(
             Line(
                 label=target.label,
@@ -293,19 +321,23 @@ def forecast(cells: Sequence[Cell], providers: Mapping[str, Provider], settings:
                 n_calls=sum(most_turns(cell.prompt.world, 1 + len(cell.prompt.turns)) for cell in its),
                 input_tokens=Sum.of(one.input_tokens for one in typicals),
                 output_tokens=Sum.of(one.output_tokens for one in typicals),
-                seconds=_seconds(typicals, limits[endpoint]),
+                seconds=replace(ms, value=max(ms.value / limits[endpoint], longest_ms) / 1000),
                 usd=Sum.of(_usd(prices, target, one) for one in typicals),
             )
         )
-    based_on = Counter(one.run_id for one in typical.values() if one.run_id is not None)
-    notes += _notes(by_target, settings)
+        if is_wildcard(target):
+            notes.append(f"{target.label} means every model served there; each of them takes as much")
+    if settings.until_conclusive:
+        notes.append("tool prompts are asked at most so often: repeats end once a tier is settled")
     unpriced = [target for target in by_target if not prices.is_known(target)]
     by_list = [target.label for target in unpriced if prices.needs_list(target)]
     needs_extra = bool(by_list) and not has_list()
     if needs_extra:
         notes.append(how_to_price(by_list))
     elif unpriced:
-        notes.append(_NO_PRICE.format(label=unpriced[0].label))
+        label = unpriced[0].label
+        hint = f"in the ini file: openclaw_prices = {label} = INPUT OUTPUT"
+        notes.append(f"the cost of {label} is not known; {hint}")
     return Forecast(
         lines=lines,
         based_on=based_on,
@@ -313,34 +345,6 @@ def forecast(cells: Sequence[Cell], providers: Mapping[str, Provider], settings:
         notes=notes,
         next_command=install_list() if needs_extra else "",
     )
-
-
-def newest_runs(runs_dir: Path, notes: list[str]) -> Iterator[tuple[str, list[Record]]]:
-    """Yield the newest runs, newest first, each with its rows without the models' replies.
-
-    Args:
-        runs_dir: where they are.
-        notes: receives a sentence about each run that cannot be read.
-
-    """
-    for path in runs_by_age(runs_dir)[:MOST_RUNS]:
-        try:
-            yield path.name, [*_bare_rows(path / RESULTS)]
-        except OpenClawError as error:
-            notes.append(f"left out: {error}")
-
-
-def _bare_rows(results: Path) -> Iterator[Record]:
-    for row in read_rows(results):
-        if isinstance(row, StoredRow):
-            yield replace(row.record, raw_output="", parsed_output=None, tool_call_details=(), turns=None)
-
-
-def _seconds(typicals: Sequence[Typical], limit: int) -> Sum:
-    """Return the time of these cells with `limit` at a time; at least that of the longest."""
-    alone = Sum.of(one.e2e_ms for one in typicals)
-    longest_ms = max((one.e2e_ms or 0.0 for one in typicals), default=0.0)
-    return replace(alone, value=max(alone.value / limit, longest_ms) / 1000)
 
 
 def _usd(prices: Prices, target: Target, one: Typical) -> float | None:
@@ -352,20 +356,7 @@ def _usd(prices: Prices, target: Target, one: Typical) -> float | None:
     return prices.estimate_usd(target, usage)
 
 
-def _notes(by_target: Mapping[Target, Sequence[Cell]], settings: Settings) -> Iterator[str]:
-    for target in by_target:
-        if is_wildcard(target):
-            yield _BY_SERVED.format(label=target.label)
-    if settings.until_conclusive:
-        yield _AT_MOST
-
-
-TITLE = "openclaw: what would be asked (no request was sent)"
-LABEL_WIDTH = 18
-LEAST_WIDTH = 12
-HEADERS = ("target", "cells", "calls", "tokens in", "out", "time", "cost")
-UNKNOWN = "?"
-_MINUTE_S, _HOUR_S, _DAY_S = 60, 3600, 86400
+# --- its lines ----------------------------------------------------------------------------------
 
 
 def render_forecast(forecast: Forecast, width: int = WIDTH) -> list[str]:
@@ -379,53 +370,27 @@ def render_forecast(forecast: Forecast, width: int = WIDTH) -> list[str]:
     lines = [*forecast.lines]
     if len(lines) > 1:
         lines.append(total(lines))
-    rows = _fitted([list(HEADERS), *([*_row(line)] for line in lines)], width)
-    widths = [max(columns(row[n]) for row in rows) for n in range(len(HEADERS))]
-    table = (
-        "  ".join(padded(text, widths[n], left=n == 0) for n, text in enumerate(row)).rstrip() for row in rows
-    )
+    rows = [[*HEADERS], *(line.cells for line in lines)]
+    widths = [max(map(columns, column)) for column in zip(*rows, strict=True)]
+    # A long name loses its middle, so that the table fits.
+    widths[0] = min(widths[0], max(LEAST_WIDTH, width - sum(2 + figure for figure in widths[1:])))
+    table = [
+        "  ".join(
+            padded(one_line(text, width), width, left=n == 0)
+            for n, (text, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
     return [*table, "", *_remarks(forecast, width - LABEL_WIDTH)]
 
 
-def render_duration(seconds: float) -> str:
-    """Return `8 s`, `12 min`, `3.5 h` or `2.1 days`."""
-    if seconds < 2 * _MINUTE_S:
-        return f"{seconds:.0f} s" if seconds >= 1 else f"{seconds:.1f} s"
-    if seconds < 2 * _HOUR_S:
-        return f"{seconds / _MINUTE_S:.0f} min"
-    if seconds < 2 * _DAY_S:
-        return f"{seconds / _HOUR_S:.1f} h"
-    return f"{seconds / _DAY_S:.1f} days"
-
-
-def _fitted(rows: list[list[str]], width: int) -> list[list[str]]:
-    """Shorten the targets, so that the table fits the width."""
-    figures = sum(2 + max(map(columns, column)) for column in [*zip(*rows, strict=True)][1:])
-    return [[one_line(target, max(LEAST_WIDTH, width - figures)), *others] for target, *others in rows]
-
-
-def _row(line: Line) -> Iterator[str]:
-    yield line.label
-    yield f"{line.n_cells}"
-    yield f"{line.n_calls}"
-    for tokens in (line.input_tokens, line.output_tokens):
-        yield _known(tokens, f"{tokens.value:.0f}")
-    yield _known(line.seconds, render_duration(line.seconds.value))
-    yield _known(line.usd, render_usd(line.usd.value))
-
-
-def _known(value: Sum, text: str) -> str:
-    """A sum of which parts are not known is more than what is known."""
-    if not value.n_known or not (value.is_whole or value.value):
-        return UNKNOWN
-    return text if value.is_whole else f">{text}"
-
-
 def _remarks(forecast: Forecast, width: int) -> Iterator[str]:
-    remarks = [("based on", _basis(forecast))]
-    remarks += [("note", note) for note in forecast.notes]
+    n_cells = sum(line.n_cells for line in forecast.lines)
+    runs = [f"{run_id} ({n} of {n_cells} cells)" for run_id, n in forecast.based_on.items()]
+    basis = f"medians of {', '.join(runs)}" if runs else "nothing: no earlier run asked this"
+    remarks = [("based on", basis), *(("note", note) for note in forecast.notes)]
     if forecast.budget_usd is not None:
-        remarks.append(("budget", _budget(forecast, forecast.budget_usd)))
+        remarks.append(("budget", _budget(total(forecast.lines).usd, forecast.budget_usd)))
     for remark, text in remarks:
         for label, line in labeled(remark, lines_of(text, width)):
             yield f"{label:<{LABEL_WIDTH}}{line}"
@@ -433,14 +398,7 @@ def _remarks(forecast: Forecast, width: int) -> Iterator[str]:
         yield f"{'next':<{LABEL_WIDTH}}{printable(forecast.next_command)}"
 
 
-def _basis(forecast: Forecast) -> str:
-    n_cells = sum(line.n_cells for line in forecast.lines)
-    runs = [f"{run_id} ({n} of {n_cells} cells)" for run_id, n in forecast.based_on.items()]
-    return "medians of " + ", ".join(runs) if runs else "nothing: no earlier run asked this"
-
-
-def _budget(forecast: Forecast, budget_usd: float) -> str:
-    usd = total(forecast.lines).usd
+def _budget(usd: Sum, budget_usd: float) -> str:
     if usd.value > budget_usd:
         return f"{render_usd(budget_usd)} is less than the estimate; the rest would not be asked"
     if not usd.is_whole:

@@ -1,0 +1,151 @@
+"""A run that is resumed: found, locked and read, and the command that continues it."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_openclaw.options import options_given
+from pytest_openclaw.util.errors import OpenClawError
+from pytest_openclaw.values.settings import SAMPLING
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+    from contextlib import ExitStack
+    from pathlib import Path
+
+    from pytest_openclaw.runs.directory import RunDirectory
+    from pytest_openclaw.runs.resume import Plan, Replay
+    from pytest_openclaw.runs.session import EarlierSessions
+    from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.values.requests import CellKey
+    from pytest_openclaw.values.settings import Settings
+
+# Options that a resumed run keeps itself, and those that would end it at the first replayed verdict.
+DROPPED = ("--openclaw-models", "--openclaw-providers", "--openclaw-thinking", "--openclaw-run-id",
+           "--openclaw-resume", "--maxfail")  # fmt: skip
+STOPPING = {"-x", "--exitfirst", "--sw", "--stepwise", "--stepwise-skip", "--sw-skip"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResumedRun:
+    """The run that this session continues, as earlier sessions left it.
+
+    Attributes:
+        path: the run's directory.
+        earlier: the content of that directory.
+        directory: the directory, locked; None in a session that writes nothing.
+
+    """
+
+    path: Path
+    earlier: EarlierSessions
+    directory: RunDirectory | None = None
+
+    @property
+    def kept(self) -> Mapping[CellKey, Replay]:
+        """The kept verdicts, by cell."""
+        return self.earlier.kept.replays
+
+    def refuse_changes(self, plan: Plan, settings: Settings) -> None:
+        """Reject a session that would change the definition of the run.
+
+        Raises:
+            pytest.UsageError: something differs; the message lists it.
+
+        """
+        from pytest_openclaw.runs.resume import find_changes, refusal
+
+        if changes := find_changes(self.earlier.config, plan, settings, self.earlier.kept):
+            raise pytest.UsageError(refusal(self.path.name, changes))
+
+    def for_workers(self, settings: Settings) -> JsonObject:
+        """Return the settings that workers need of a resumed run."""
+        chosen = ("run_id", "stream", "fail_unavailable", "repeat", "until_conclusive", "shard", *SAMPLING)
+        return {name: getattr(settings, name) for name in chosen}
+
+
+def read_resumed(path: Path, stack: ExitStack, *, writes: bool) -> ResumedRun:
+    """Read the rows that a run keeps; if the session writes, lock the run until the stack is closed.
+
+    Raises:
+        pytest.UsageError: it is running in another session, or cannot be read.
+
+    """
+    from pytest_openclaw.runs.directory import RESULTS, RunDirectory
+    from pytest_openclaw.runs.reading import load_config, load_inventory
+    from pytest_openclaw.runs.resume import read_kept
+    from pytest_openclaw.runs.session import EarlierSessions
+
+    try:
+        directory = stack.enter_context(RunDirectory.reopen(path)) if writes else None
+        earlier = EarlierSessions(
+            config=load_config(path),
+            inventory=load_inventory(path),
+            kept=read_kept(path / RESULTS),
+        )
+    except (OpenClawError, OSError) as error:
+        raise pytest.UsageError(f"--openclaw-resume={path.name}: {error}") from None
+    return ResumedRun(path=path, earlier=earlier, directory=directory)
+
+
+def find_resumed(
+    config: pytest.Config, settings: Settings, providers: Collection[str]
+) -> tuple[Path, Settings]:
+    """Return the directory of the run to resume, and its settings.
+
+    Args:
+        config: pytest's.
+        settings: from options and ini file; the targets are those of the command line.
+        providers: names of the existing ones.
+
+    Raises:
+        pytest.UsageError: there is no such run, or the command line selects another one.
+
+    """
+    from pytest_openclaw.runs.reading import find_run, load_config
+    from pytest_openclaw.runs.resume import other_targets, refusal, settings_of, targets_of
+
+    try:
+        path = find_run(settings.runs_dir, settings.resume)
+        earlier = load_config(path)
+        if settings.run_id_given and settings.run_id != path.name:
+            wanted = f"--openclaw-run-id={settings.run_id}"
+            raise OpenClawError(f"the run is {path.name}, and {wanted} another one; leave that out")
+        for target in targets_of(earlier):
+            if target.provider not in providers:
+                there_are = ", ".join(sorted(providers))
+                what = f"the run asked {target.label}, and there is no such provider now"
+                raise OpenClawError(f"{what}; there are {there_are}")
+        if settings.targets and (changes := other_targets(earlier, settings.targets)):
+            shown = [f"--openclaw-models: {change}" for change in changes]
+            raise pytest.UsageError(refusal(path.name, shown))
+        return path, replace(settings_of(earlier, settings, options_given(config)), run_id=path.name)
+    except OpenClawError as error:
+        raise pytest.UsageError(f"--openclaw-resume={settings.resume}: {error}.") from None
+
+
+def resume_command(args: Sequence[str], run_id: str) -> str:
+    """Return the command that continues a run: this session's own, for the same cells.
+
+    Args:
+        args: the command line of this session, without the program.
+        run_id: the run's.
+
+    """
+    kept: list[str] = []
+    words = iter(args)
+    for word in words:
+        name, has_value, _ = word.partition("=")
+        if name in DROPPED:
+            if not has_value:
+                next(words, None)
+        elif word not in STOPPING:
+            # Combined switches of pytest, such as -xq.
+            bundle = re.fullmatch(r"-[xvqsl]+", word)
+            kept += [word.replace("x", "")] if bundle else [word]
+    return shlex.join(["pytest", *kept, f"--openclaw-resume={run_id}"])
