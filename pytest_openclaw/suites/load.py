@@ -1,23 +1,27 @@
-"""Loads a suite file and its pictures; the only module of this folder that opens files.
-
-Parses the text of a suite file into a `Suite`; reports all errors at once.
-"""
+"""Reads a suite file and its pictures, and reports all errors at once."""
 
 from __future__ import annotations
 
+import json
+import math
+import re
+import tomllib
 from dataclasses import replace
-from functools import cache
-from typing import TYPE_CHECKING, Any
+from datetime import date, time
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any, Literal
+
+from msgspec import Struct
 
 from pytest_openclaw.suites.conversation import MOST_BYTES
-from pytest_openclaw.suites.document import read_document
 from pytest_openclaw.suites.offered import of_catalogue
 from pytest_openclaw.suites.pressure_forms import under_pressure
 from pytest_openclaw.suites.prompt import check_id, read_prompt
-from pytest_openclaw.suites.wording import kind_of, shown
+from pytest_openclaw.suites.wording import closest, shown
 from pytest_openclaw.util.errors import SuiteError
-from pytest_openclaw.util.text import listed
-from pytest_openclaw.values.prompts import Suite
+from pytest_openclaw.util.text import listed, valid_text
+from pytest_openclaw.util.typed import converted
+from pytest_openclaw.values.prompts import ModelRole, Suite
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -25,9 +29,136 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.judging.registry import Registry
     from pytest_openclaw.openclaw.catalog import Catalogue
-    from pytest_openclaw.suites.document import SuiteFormat
     from pytest_openclaw.suites.prompt import ReadFile
+    from pytest_openclaw.util.json_types import JsonObject
     from pytest_openclaw.values.prompts import Prompt
+
+SuiteFormat = Literal["toml", "json"]
+
+_TOML_PLACE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)\Z")
+_EXAMPLE: dict[SuiteFormat, str] = {
+    "toml": "Write each prompt below a line [[prompts]], with id, prompt and validator.",
+    "json": 'Write a list of prompts: [{"id": "P1", "prompt": "…", "validator": {…}}].',
+}
+_DEEPEST = 40
+# The range of a float; Python also refuses to print whole numbers of many thousand digits.
+_LARGEST_BITS = 1024
+
+
+class Document(Struct):
+    """A suite file as it was written; see `parse_suite`."""
+
+    prompts: list[Any] = []
+    named_only: bool = False
+    role: ModelRole | None = None
+
+
+def read_document(text: str | bytes, *, format: SuiteFormat, name: str) -> Document:  # noqa: A002 (the public name)
+    """Parse a suite file, without its prompts.
+
+    Args:
+        text: the file; bytes must be UTF-8, with or without a byte order mark.
+        format: of the file.
+        name: of the file in errors.
+
+    Raises:
+        SuiteError: it is not text, TOML or JSON, has no list of prompts, or a wrong `named_only` or `role`.
+
+    """
+    content = _parsed(_decoded(text, name), format, name)
+    if format == "json" and isinstance(content, list):
+        content = {"prompts": content}
+    keys = Document.__struct_fields__
+    for key in content if isinstance(content, dict) else ():
+        if key not in keys and (near := closest(key, keys, slip=True)):
+            # A misspelled heading would silently drop its prompts.
+            raise SuiteError(f"{name}: has a key {shown(key)}.{near}")
+    try:
+        document: Document = converted(content, Document)
+    except ValueError as error:
+        raise SuiteError(f"{name}: {error}. {_EXAMPLE[format]}") from None
+    if not document.prompts:
+        raise SuiteError(f"{name}: has no prompts. {_EXAMPLE[format]}")
+    return document
+
+
+def _decoded(text: str | bytes, name: str) -> str:
+    if isinstance(text, str):
+        return text.removeprefix("\ufeff")
+    try:
+        return text.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = text.count(b"\n", 0, error.start) + 1
+        raise SuiteError(f"{name}: line {line} is not UTF-8. Save the file as UTF-8.") from None
+
+
+def _parsed(text: str, form: SuiteFormat, name: str) -> Any:
+    if not text.strip():
+        return {}
+    try:
+        if form == "toml":
+            return tomllib.loads(text)
+        return json.loads(text, object_pairs_hook=partial(_unique, name))
+    except tomllib.TOMLDecodeError as error:
+        hint = "Fix the TOML there: write texts in quotes, and each key once."
+        raise SuiteError(f"{name}: {_toml_place(error)}. {hint}") from None
+    except json.JSONDecodeError as error:
+        hint = "Fix the JSON there: no comments, and no comma after the last entry."
+        raise SuiteError(f"{name}: line {error.lineno}, column {error.colno}: {error.msg}. {hint}") from None
+    except RecursionError:
+        raise SuiteError(f"{name}: is nested too deeply to be read. Flatten it.") from None
+    except ValueError:  # from Python, which does not say where
+        raise SuiteError(f"{name}: has a number of thousands of digits. Shorten it.") from None
+
+
+def _unique(name: str, pairs: list[tuple[str, Any]]) -> JsonObject:
+    plain = dict(pairs)
+    if len(plain) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in plain if keys.count(key) > 1)
+        owner = f"prompt {shown(plain['id'])}" if "id" in plain else "an object"
+        raise SuiteError(f"{name}: {owner} has the key {shown(twice)} twice. Keep one of them.")
+    return plain
+
+
+def _toml_place(error: ValueError) -> str:
+    text = str(error)
+    found = _TOML_PLACE.search(text)
+    if found is None:
+        return text
+    what = text[: found.start()]
+    return f"line {found[1]}, column {found[2]}: {what}" if found[1] else f"at its end: {what}"
+
+
+def _flaws(value: Any, place: str = "", depth: int = 0) -> Iterator[str]:
+    """Yield an error for each value below `value` that a row or `config.json` cannot represent.
+
+    Args:
+        value: a prompt as it was written, or a part of it.
+        place: the keys that lead to it, such as `validator.values[0]`.
+        depth: how many objects and lists contain it.
+
+    """
+    if depth > _DEEPEST:
+        yield f"{place} is nested more than {_DEEPEST} deep. Flatten it."
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            word = key if key.isidentifier() else shown(key)
+            below = f"{place}.{word}" if place else word
+            if valid_text(key) != key:
+                yield f"the key {below} contains half of a surrogate pair. Write the whole character."
+            yield from _flaws(inner, below, depth + 1)
+    elif isinstance(value, list):
+        for position, inner in enumerate(value):
+            yield from _flaws(inner, f"{place}[{position}]", depth + 1)
+    elif isinstance(value, str) and valid_text(value) != value:
+        yield f"{place} contains half of a surrogate pair. Write the whole character."
+    elif isinstance(value, float) and not math.isfinite(value):
+        yield f"{place} is NaN or infinite. Write a finite number."
+    elif isinstance(value, int) and value.bit_length() > _LARGEST_BITS:
+        yield f"{place} is a number of more than 300 digits. Shorten it."
+    elif isinstance(value, date | time):
+        yield f"{place} is a date or time. Put it in quotes."
 
 
 MOST_ERRORS = 20
@@ -64,7 +195,7 @@ def parse_suite(
 
     """
     document = read_document(text, format=format, name=name)
-    entries = under_pressure(document.entries, catalogue)
+    entries = under_pressure(document.prompts, catalogue)
     if catalogue is not None:
         entries = [_with_tools_of(catalogue, entry) for entry in entries]
     prompts: list[Prompt] = []
@@ -102,7 +233,7 @@ def _read_entry(
     label = f"prompt no. {position}"
     if not isinstance(raw, dict):
         hint = "Write an object with id, prompt and validator."
-        return None, [f"{label}: is {kind_of(raw)}, not an object. {hint}"]
+        return None, [f"{label}: is {shown(raw)}, not an object. {hint}"]
     prompt_id, complaints = "", []
     try:
         prompt_id = check_id(raw)
@@ -114,7 +245,10 @@ def _read_entry(
             label = f"prompt {prompt_id}"
     except ValueError as error:
         complaints.append(str(error))
-    prompt, found = read_prompt(raw, prompt_id, suite=suite, registry=registry, read_file=read_file)
+    found = [*_flaws(raw)]
+    prompt = None
+    if not found:
+        prompt, found = read_prompt(raw, prompt_id, suite=suite, registry=registry, read_file=read_file)
     complaints += found
     return prompt, [f"{label}: {complaint}" for complaint in complaints]
 
@@ -125,14 +259,14 @@ def _unpaired(prompts: Sequence[Prompt]) -> Iterator[str]:
     for prompt in prompts:
         if prompt.twin_of is not None and prompt.twin_of not in probes:
             known = f"Probes: {listed(sorted(probes))}." if probes else "It has no prompt with probe."
-            yield f"prompt {prompt.id}: twin_of {shown(prompt.twin_of)} is no probe of this suite. {known}"
+            yield f"prompt {prompt.id}: twin_of {shown(prompt.twin_of)} is not a probe of this suite. {known}"
     ids = {f"{prompt.suite}::{prompt.id}": prompt for prompt in prompts}
     for prompt in prompts:
         own, _, of = (prompt.variant_of or "").rpartition("::")
         if own != prompt.suite:  # another file, which may not be part of the session
             continue
         if of == prompt.id or f"{own}::{of}" not in ids:
-            yield f"prompt {prompt.id}: variant_of {shown(of)} is no other prompt of this suite."
+            yield f"prompt {prompt.id}: variant_of {shown(of)} is not another prompt of this suite."
         elif ids[f"{own}::{of}"].variant_of:
             hint = "Write the prompt that both ask in other words."
             yield f"prompt {prompt.id}: variant_of {shown(of)} is a variant itself. {hint}"

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from dataclasses import replace
 from difflib import get_close_matches
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from pytest_openclaw.openclaw.bridge import BRIDGE
 from pytest_openclaw.openclaw.catalog import (
@@ -23,7 +24,8 @@ from pytest_openclaw.openclaw.catalog import (
     read_catalogue,
     said_tools,
 )
-from pytest_openclaw.suites.wording import kind_of, shown
+from pytest_openclaw.suites.wording import Key, read_key, shown
+from pytest_openclaw.util.typed import Filled
 from pytest_openclaw.values.tool_calls import LOOKUP_TURNS, Tool
 
 if TYPE_CHECKING:
@@ -31,9 +33,6 @@ if TYPE_CHECKING:
     from pytest_openclaw.util.json_types import JsonObject
     from pytest_openclaw.values.prompts import Prompt
     from pytest_openclaw.values.tool_calls import Surface
-
-
-_OWN_KEYS = ("name", "description", "parameters")
 
 
 def of_catalogue(catalogue: Catalogue, tools: Any) -> JsonObject:
@@ -56,38 +55,74 @@ def catalogue_of(tools: Any) -> Catalogue | None:
     return _captured(str(tools["catalogue"]), str(tools["sha256"]))
 
 
-def read_tools(value: Any) -> tuple[Tool, ...]:
-    """Return the tools of a surface, or those of a list of catalogue names and own tools.
+class ToolSpec(Struct, forbid_unknown_fields=True):
+    """A tool of the suite's own; see `Tool`."""
 
-    Raises:
-        ValueError: a name is unknown, is repeated, or an own tool has no usable schema, or a captured
-            catalogue has changed; the message has a hint.
+    name: Filled
+    description: str = ""
+    parameters: dict[str, Any] = {}
 
-    """
-    catalogue, value = catalogue_of(value) or load_catalogue(), said_tools(value)
+    def __post_init__(self) -> None:
+        self.parameters = self.parameters or {"type": "object", "properties": {}}
+        if self.parameters.get("type") != "object":
+            raise ValueError(
+                'has parameters that are not the schema of an object. Write { type = "object", … }.'
+            )
+        if flaw := _flaw_of(json.dumps(self.parameters)):
+            raise ValueError(f"has parameters with a schema that {flaw}")
+
+
+def _tools_of(value: str | list[str | ToolSpec], catalogue: Catalogue | None = None) -> tuple[Tool, ...]:
+    """Return the tools of a surface, or of a list of catalogue names and own tools."""
+    catalogue = catalogue or load_catalogue()
     if isinstance(value, str):
         if value not in catalogue.surfaces:
             known = ", ".join(sorted(catalogue.surfaces))
-            raise ValueError(
-                f"names the surface {shown(value)}, which {catalogue.source} has not. Surfaces: {known}."
-            )
-        return _usable(catalogue, catalogue.surface(value))
-    if not isinstance(value, list):
-        raise ValueError(f'is {kind_of(value)}. Write a surface such as "direct", or a list of tools.')
-    tools = tuple(_tool(entry, catalogue) for entry in value)
+            raise ValueError(f"names the surface {shown(value)}, not one of {catalogue.source}: {known}.")
+        tools = catalogue.surface(value)
+    else:
+        tools = tuple(
+            _named(entry, catalogue)
+            if isinstance(entry, str)
+            else Tool(name=entry.name, description=entry.description, parameters=flattened(entry.parameters))
+            for entry in value
+        )
     names = [tool.name for tool in tools]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise ValueError(f"offers {shown(twice)} twice. Keep one of them.")
-    return _usable(catalogue, tools)
-
-
-def _usable(catalogue: Catalogue, tools: tuple[Tool, ...]) -> tuple[Tool, ...]:
-    """Return the tools; a schema of another release by which no call can be judged is reported now."""
-    if catalogue.file is not None:
+    if catalogue.file is not None:  # a schema of another release by which no call can be judged
         reached = (one for tool in tools if isinstance(tool, Bridge) for one in tool.reaches)
         for tool in (*tools, *reached):
             if flaw := _flaw_of(json.dumps(tool.parameters)):
                 raise ValueError(f"are those of {catalogue.source}, whose {tool.name} {flaw}")
+    return tools
+
+
+def _named(name: str, catalogue: Catalogue) -> Tool:
+    if name in catalogue.tools:
+        return catalogue.tool(name)
+    near = get_close_matches(name, list(catalogue.tools), n=1)
+    hint = f"Did you mean {shown(near[0])}?" if near else "Describe it: name, description, parameters."
+    raise ValueError(f"names {shown(name)}, which {catalogue.source} does not have. {hint}")
+
+
+_LIST = Key(str | list[str | ToolSpec], '"direct" or tools = ["read", { name = "get_weather" }]', _tools_of)
+
+
+def read_tools(value: Any) -> tuple[Tool, ...]:
+    """Return the tools of a prompt: of a surface, or of a list of catalogue names and own tools.
+
+    Raises:
+        ValueError: a name is unknown, is repeated, or an own tool has no usable schema, or a captured
+            catalogue has changed; the message names the key and has a hint.
+
+    """
+    try:
+        catalogue = catalogue_of(value)
+    except ValueError as error:
+        raise ValueError(f"tools {error}") from None
+    build = partial(_tools_of, catalogue=catalogue)
+    tools: tuple[Tool, ...] = read_key("tools", said_tools(value), _LIST._replace(build=build))
     return tools
 
 
@@ -111,43 +146,6 @@ def _captured(file: str, sha256: str) -> Catalogue:
     if found.sha256 != sha256:
         raise ValueError(f"are those of {file}, which has changed since.")
     return found
-
-
-def _tool(entry: Any, catalogue: Catalogue) -> Tool:
-    if isinstance(entry, str):
-        return _named(entry, catalogue)
-    if not isinstance(entry, Mapping):
-        raise ValueError(f'holds {shown(entry)}, which is {kind_of(entry)}. Write a name such as "read".')
-    name = entry.get("name")
-    if not isinstance(name, str) or not name.strip():
-        raise ValueError("holds a tool without a name. Give it one.")
-    if unknown := [key for key in entry if key not in _OWN_KEYS]:
-        raise ValueError(f"tool {name} has {shown(unknown[0])}. Its keys are {', '.join(_OWN_KEYS)}.")
-    description = entry.get("description", "")
-    if not isinstance(description, str):
-        raise ValueError(f"tool {name}: description is {kind_of(description)}, not a string. Write a text.")
-    parameters = entry.get("parameters", {"type": "object", "properties": {}})
-    _check_schema(name, parameters)
-    return Tool(name=name, description=description, parameters=flattened(parameters))
-
-
-def _named(name: str, catalogue: Catalogue) -> Tool:
-    if name in catalogue.tools:
-        return catalogue.tool(name)
-    near = get_close_matches(name, list(catalogue.tools), n=1)
-    hint = f"Did you mean {shown(near[0])}?" if near else "Describe it: name, description, parameters."
-    raise ValueError(f"names {shown(name)}, which {catalogue.source} has not. {hint}")
-
-
-def _check_schema(name: str, parameters: Any) -> None:
-    from pytest_openclaw.util.json_schema import BoundedSchema
-
-    if not isinstance(parameters, Mapping) or parameters.get("type") != "object":
-        raise ValueError(f'tool {name}: parameters is no schema of an object. Write {{type = "object", …}}.')
-    try:
-        BoundedSchema(parameters)
-    except ValueError as error:
-        raise ValueError(f"tool {name}: parameters {error}") from error
 
 
 _INSTRUCTIONS = re.compile(r"(^## \S*AGENTS\.md\n)\[MISSING\][^\n]*", re.MULTILINE)

@@ -6,10 +6,12 @@ Text that asks nothing and says nothing of use: the padding before a question un
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+
+from msgspec import Meta, Struct
 
 from pytest_openclaw.openclaw.catalog import load_catalogue
-from pytest_openclaw.suites.wording import is_whole, kind_of, shown
+from pytest_openclaw.suites.wording import Key, read_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,7 +74,20 @@ def _sentence(number: int) -> str:
 #: number of tools → the surface with that number; 1 is the entry's own tools
 SURFACES = {1: None, 11: "direct", 54: "full"}
 MOST_PADDING_TOKENS = 200_000
-_KEYS = ("tools", "padding_tokens")
+
+
+class PressureSpec(Struct, forbid_unknown_fields=True):
+    """The value of `pressure` in an entry."""
+
+    tools: list[Literal[1, 11, 54]] = []
+    padding_tokens: list[Annotated[int, Meta(ge=1, le=MOST_PADDING_TOKENS)]] = []
+
+    def __post_init__(self) -> None:
+        if not (self.tools or self.padding_tokens):
+            raise ValueError("is empty. Write for example { tools = [1, 11, 54], padding_tokens = [2000] }.")
+
+
+PRESSURE = Key(PressureSpec, "{ tools = [1, 11, 54], padding_tokens = [2000] }")
 
 
 class Form(NamedTuple):
@@ -91,36 +106,25 @@ def under_pressure(entries: list[Any], catalogue: Catalogue | None = None) -> li
     """
     found: list[Any] = []
     for entry in entries:
-        if isinstance(entry, dict) and "pressure" in entry and not any(flaws_of(entry)):
+        if isinstance(entry, dict) and "pressure" in entry and not flaws_of(entry):
             found += _forms(entry, catalogue or load_catalogue())
         else:
             found.append(entry)
     return found
 
 
-def flaws_of(entry: dict[str, Any]) -> Iterator[str]:
-    """Yield what is wrong with an entry's `pressure`, with the hint."""
-    pressure = entry["pressure"]
-    if not isinstance(pressure, dict) or not pressure:
-        yield f"is {kind_of(pressure)}. Write {{ tools = [1, 11, 54], padding_tokens = [2000] }}."
-        return
-    if not isinstance(entry.get("tools"), list) or not entry["tools"]:
-        yield 'needs "tools" of its own, a list. Write for example tools = ["read"].'
-    elif 1 in _listed(pressure.get("tools")) and len(entry["tools"]) != 1:
-        yield f"asks for 1 tool, but {len(entry['tools'])} are offered. Offer the one that is wanted."
-    for key, values in pressure.items():
-        if key not in _KEYS:
-            yield f"has {shown(key)}. Its keys are {', '.join(_KEYS)}."
-        elif not isinstance(values, list) or not all(map(is_whole, values)):
-            yield f"has {key} {shown(values)}. Write whole numbers in brackets."
-        elif key == "tools" and (odd := [value for value in values if value not in SURFACES]):
-            yield f"asks for {odd[0]} tools. There are surfaces of {', '.join(map(str, SURFACES))}."
-        elif key == "padding_tokens" and any(not 0 < value <= MOST_PADDING_TOKENS for value in values):
-            yield f"has {key} {shown(values)}. Write numbers from 1 to {MOST_PADDING_TOKENS}."
-
-
-def _listed(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
+def flaws_of(entry: dict[str, Any]) -> list[str]:
+    """Return the errors of an entry's `pressure`, with hints."""
+    try:
+        pressure: PressureSpec = read_key("pressure", entry["pressure"], PRESSURE)
+    except ValueError as error:
+        return [str(error)]
+    tools = entry.get("tools")
+    if not isinstance(tools, list) or not tools:
+        return ['pressure needs "tools" of the prompt itself, a list. Write for example tools = ["read"].']
+    if 1 in pressure.tools and len(tools) != 1:
+        return [f"pressure has 1 tool, but {len(tools)} are offered. Offer only the one that the task needs."]
+    return []
 
 
 def _forms(entry: dict[str, Any], catalogue: Catalogue) -> Iterator[dict[str, Any]]:
@@ -133,7 +137,8 @@ def _forms(entry: dict[str, Any], catalogue: Catalogue) -> Iterator[dict[str, An
         yield {**entry, "id": f"{own}-{many}t", "tools": tools, "pressure": Form(own, 0)}
     for n in dict.fromkeys(pressure.get("padding_tokens", [])):
         text = f"{neutral_text(n)}\n\n{entry.get('prompt')}"
-        yield {**entry, "id": f"{own}-{_short(n)}", "prompt": text, "pressure": Form(own, n)}
+        short = f"{n // 1000}k" if n % 1000 == 0 else str(n)
+        yield {**entry, "id": f"{own}-{short}", "prompt": text, "pressure": Form(own, n)}
 
 
 def _with(own: list[Any], n: int, catalogue: Catalogue) -> tuple[Any, int]:
@@ -149,7 +154,3 @@ def _with(own: list[Any], n: int, catalogue: Catalogue) -> tuple[Any, int]:
     if len(others) + len(own) == len(whole) or not whole:
         return surface, len(whole) or n
     return [*own, *others[: len(whole) - len(own)]], len(whole)
-
-
-def _short(n: int) -> str:
-    return f"{n // 1000}k" if n % 1000 == 0 else str(n)

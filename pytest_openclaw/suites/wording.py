@@ -1,47 +1,77 @@
-"""Renders users' texts for error messages: on one line, short, and safe to print."""
+"""Keys of a suite: read by their types, with an example in each error."""
 
 from __future__ import annotations
 
-import json
 import re
+from collections.abc import Callable
 from difflib import get_close_matches
-from math import inf
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_openclaw.util.text import UNSEEN
+from pytest_openclaw.util.typed import converted, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
 
-_LONGEST = 60
+__all__ = ["Key", "closest", "is_plain", "read_key", "read_keys", "shown"]
+
 _LEAST_BEGINNING = 3
 # The similarity of `difflib`, 0 to 1.
 _LIKE, _SLIP = 0.6, 0.8
 _BLANK = re.compile(rf"[\s{UNSEEN}]")
 
 
-def shown(value: Any) -> str:
-    """Return a value of a suite or an option as JSON, in ASCII, cut after 60 characters.
+class Key(NamedTuple):
+    """A key of a suite.
 
-    Lone surrogates and control characters are escaped, so that any terminal can print it.
+    Attributes:
+        kind: the type of its value.
+        example: its value in TOML, for messages.
+        build: makes the value of a prompt; its errors continue a sentence that begins with the key.
+
     """
-    text = json.dumps(value, default=str)
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
+
+    kind: Any
+    example: str
+    build: Callable[[Any], Any] | None = None
 
 
-def kind_of(value: Any) -> str:
-    """Return what a value is, in the words of a suite's author."""
-    if value is None:
-        return "null"
-    kinds: dict[type, str] = {bool: "a boolean", int: "a number", float: "a number"}
-    kinds |= {str: "a string", dict: "an object", list: "a list"}
-    # A mark in Python can contain anything.
-    return kinds.get(type(value), f"of type {type(value).__name__}")
+def read_key(name: str, value: Any, key: Key) -> Any:
+    """Return the value of a key.
+
+    Raises:
+        ValueError: the message names the key, says what was expected and gives an example.
+
+    """
+    try:
+        found = converted(value, key.kind, name)
+    except ValueError as error:
+        text = str(error)
+        raise ValueError(text if text.endswith(".") else f"{text}. {_example(name, key)}") from None
+    if key.build is None:
+        return found
+    try:
+        return key.build(found)
+    except ValueError as error:
+        text = str(error)
+        raise ValueError(f"{name}{'' if text.startswith('[') else ' '}{text}") from None
 
 
-def is_whole(value: Any, least: float = -inf, most: float = inf) -> TypeGuard[int]:
-    """Whether a value is a whole number within these limits; true and false are none."""
-    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
+def _example(name: str, key: Key) -> str:
+    return f"Write for example {name} = {key.example}."
+
+
+def read_keys(values: Mapping[str, Any], keys: Mapping[str, Key]) -> tuple[dict[str, Any], list[str]]:
+    """Return the values of the keys that there are, and an error for each malformed one; null is absent."""
+    found: dict[str, Any] = {}
+    errors: list[str] = []
+    for name, key in keys.items():
+        if values.get(name) is not None:
+            try:
+                found[name] = read_key(name, values[name], key)
+            except ValueError as error:
+                errors.append(str(error))
+    return found, errors
 
 
 def closest(word: str, known: Collection[str], *, slip: bool = False) -> str:

@@ -2,56 +2,115 @@
 
 from __future__ import annotations
 
+import json
 import re
-import reprlib
-from typing import Annotated, Any, TypeVar
+from difflib import get_close_matches
+from typing import Annotated, Any
 
 import msgspec
-from msgspec import Meta
-
-T = TypeVar("T")
+from msgspec import Meta, inspect
 
 LARGEST = 2**53
 """Up to this number all programs count exactly."""
 Count = Annotated[int, Meta(ge=0, le=LARGEST)]
 Positive = Annotated[int, Meta(ge=1, le=LARGEST)]
-Number = Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
 Amount = Annotated[float, Meta(ge=0, le=LARGEST)]
 PositiveAmount = Annotated[float, Meta(gt=0, le=LARGEST)]
+Filled = Annotated[str, Meta(pattern=r"\S")]
+"""A text that is not blank."""
 
-_ERROR = re.compile(r"(?P<what>.*?)(?: - at `\$\.?(?P<path>.*)`)?", re.DOTALL)
-_MISSING = re.compile(r"Object missing required field `(.*)`")
-_STEP = re.compile(r"\[(?P<index>\d+)\]|\.?(?P<key>[^.\[]+)")
+_LONGEST = 60
+_ERROR = re.compile(r"(?P<what>.*?)(?: - at `\$(?P<path>.*)`)?", re.DOTALL)
+_KEY = re.compile(r"Object (?P<what>missing required|contains unknown) field `(?P<key>.*)`")
+_EXPECTED = re.compile(r"Expected `(?P<kinds>[^`]*)`(?P<bound>.*?)(?:, got .*)?", re.DOTALL)
+_STEP = re.compile(r"\[(?P<index>\d+)\]|\.(?P<key>[^.\[]+)")
+_KINDS = {
+    "str": "a text", "int": "a whole number", "float": "a number", "bool": "true or false", "array": "a list",
+    "object": "a table",
+}  # fmt: skip
 
 
 def shown(value: Any) -> str:
-    """Return a value of a file, shortened for a message."""
-    return reprlib.repr(value)
+    """Return a value of a file or an option as JSON, in ASCII, cut after 60 characters.
+
+    Lone surrogates and control characters are escaped, so that any terminal can print it.
+    """
+    text = json.dumps(value, default=str)
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
 
 
-def converted(value: Any, kind: type[T]) -> T:
+def converted(value: Any, kind: Any, name: str = "") -> Any:
     """Return a JSON value as a value of a type.
 
+    Args:
+        value: as JSON, TOML or a mark in Python has it.
+        kind: any type that msgspec knows. An error of its `__post_init__` is a sentence with a hint, without
+            its subject.
+        name: of the value in messages.
+
     Raises:
-        ValueError: it does not fit; the message names the key, its value and what was expected.
+        ValueError: it does not fit. The message names the key, its value and what was expected; it ends with
+            a full stop only if it has a hint.
 
     """
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
-        raise ValueError(_in_our_words(str(error), value)) from None
+        raise ValueError(_in_our_words(str(error), value, kind, name)) from None
 
 
-def _in_our_words(text: str, value: Any) -> str:
+def _in_our_words(text: str, value: Any, kind: Any, name: str) -> str:
     found = _ERROR.fullmatch(text)
     assert found is not None, "every text matches"
     what, path = found["what"], found["path"] or ""
-    if missing := _MISSING.fullmatch(what):
-        return f"{path}{'.' if path else ''}{missing[1]} is missing"
-    what = what[:1].lower() + what[1:].partition(", got ")[0]
+    place = (name + path).removeprefix(".")
+    if key := _KEY.fullmatch(what):
+        inner = f"{place}.{key['key']}" if place else key["key"]
+        if key["what"].startswith("missing"):
+            return f"{inner} is missing"
+        types = _types_at(kind, path)
+        known = [*dict.fromkeys(field.encode_name for one in types for field in getattr(one, "fields", ()))]
+        near = get_close_matches(key["key"], known, n=1)
+        hint = f"Did you mean {near[0]}? " if near else ""
+        return f"{inner} is an unknown key. {hint}Its keys are {', '.join(known)}."
     try:
         for step in _STEP.finditer(path):
             value = value[int(step["index"])] if step["index"] else value[step["key"]]
-    except (KeyError, TypeError):  # a key of a table, which msgspec does not name
-        return f"{path}: {what}"
-    return f"{path or 'it'} is {shown(value)}; {what}"
+        subject = f"{place or 'it'} is {shown(value)}"
+    except (KeyError, TypeError, IndexError):  # a key of a table, which msgspec does not name
+        subject = f"a value in {place.removesuffix('[...]')} is wrong"
+    if what.startswith("Invalid"):
+        return f"{subject}, not one of {', '.join(map(str, _values_at(kind, path)))}"
+    if not (expected := _EXPECTED.fullmatch(what)):
+        return f"{place} {what}"
+    if expected["bound"].startswith(" matching"):
+        return subject if str(value).strip() else f"{place} is blank"
+    kinds = " or ".join(_KINDS.get(kind, kind) for kind in expected["kinds"].split(" | "))
+    return f"{subject}, not {kinds}{expected['bound'].replace('.0', '')}"
+
+
+def _types_at(kind: Any, path: str) -> list[Any]:
+    """Return the types that a value at a path of msgspec's may have."""
+    types = _alternatives(inspect.type_info(kind))
+    for step in _STEP.finditer(path):
+        inner = [
+            field.type
+            for one in types
+            for field in getattr(one, "fields", ())
+            if field.encode_name == step["key"]
+        ]
+        inner += [one.item_type for one in types if step["index"] and hasattr(one, "item_type")]
+        types = [alternative for one in inner for alternative in _alternatives(one)]
+    return types
+
+
+def _values_at(kind: Any, path: str) -> list[Any]:
+    """Return the values of a closed set, or the tags of the tables of a list."""
+    holder, _, key = path.rpartition(".")
+    values = [value for one in _types_at(kind, path) for value in getattr(one, "values", ())]
+    tags = [one.tag for one in _types_at(kind, holder) if getattr(one, "tag_field", None) == key]
+    return values or tags
+
+
+def _alternatives(info: Any) -> list[Any]:
+    return [*info.types] if isinstance(info, inspect.UnionType) else [info]

@@ -328,7 +328,7 @@ def from_row(row: Mapping[str, Any]) -> Record:
     for name in ROW_KEYS:
         if name not in row:
             raise ValueError(f"{name} is missing")
-    record = converted(row, Record)
+    record: Record = converted(row, Record)
     if len(row) == len(ROW_KEYS):
         return record
     return replace(record, extra={key: value for key, value in row.items() if key not in ROW_KEYS})

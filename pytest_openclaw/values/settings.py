@@ -267,7 +267,8 @@ def gates_of(values: Mapping[str, Any]) -> Gates:
             converted(each, Gates)
         except ValueError as error:
             raise OpenClawError(f"gates: {error}") from None
-    return converted(values, Gates)
+    made: Gates = converted(values, Gates)
+    return made
 
 
 @dataclass(frozen=True, kw_only=True)

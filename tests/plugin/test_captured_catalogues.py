@@ -117,11 +117,10 @@ def test_a_missing_surface_is_reported(plain_project: Any) -> None:
 
     session = plain_project.run("--openclaw-catalogue=mine.json")
 
-    assert (
-        "tools names the surface 'coding', which mine.json has not. Surfaces: configured,"
-        in session.text.replace('"', "'")
+    assert "tools names the surface 'coding', not one of mine.json: configured," in session.text.replace(
+        '"', "'"
     )
-    assert "tools names 'exec', which mine.json has not" in session.text.replace('"', "'")
+    assert "tools names 'exec', which mine.json does not have" in session.text.replace('"', "'")
 
 
 def test_an_unusable_schema_is_reported_before_the_first_request(plain_project: Any) -> None:

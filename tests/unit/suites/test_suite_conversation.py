@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -39,108 +38,6 @@ def test_messages_become_turns() -> None:
             results=("8080", ""),
         ),
     )
-
-
-_TO_ADD = 'Write { role = "tool", content = "…" } after it.'
-
-
-@pytest.mark.parametrize(
-    ("messages", "complaint"),
-    [
-        ("Hi", "messages are a string, not a list. Write tables with role and content."),
-        ([], "messages are an empty list. Leave the key out, or write tables with role and content."),
-        ([USER, "Hi"], "messages no. 2 is a string, not a table. Write role and content."),
-        ([{"content": "Hi"}], "messages no. 1 has no role. Roles are user, assistant, tool."),
-        (
-            [{"role": "model", "content": "Hi"}],
-            'messages no. 1 has the role "model". Roles are user, assistant, tool.',
-        ),
-        (
-            [{"role": "system", "content": "Hi"}],
-            "messages no. 1 has the role system. Write its text under the prompt's key system.",
-        ),
-        (
-            [USER, {**SAYS, "tool_calls": []}],
-            'messages no. 2 has "tool_calls". The keys of assistant are role, content, calls.',
-        ),
-        ([{"role": "user"}], "messages no. 1 has no content. Write a text in quotes."),
-        ([{**USER, "content": 3}], "messages no. 1 has content that is a number. Write a text in quotes."),
-        ([{**USER, "content": " \n"}], "messages no. 1 has a blank content. Write what was said."),
-        ([USER, {**SAYS, "content": ""}], "messages no. 2 has a blank content. Write what was said."),
-        ([SAYS], "messages no. 1 is the assistant's. Begin with a message of the user."),
-        (
-            [USER, SAYS, SAYS],
-            "messages no. 3 is the assistant's, as the one before. Join them, or write the user's between.",
-        ),
-        (
-            [USER, RESULT],
-            "messages no. 2 is a tool's result, and no call before it lacks one. Write the call, or remove it.",
-        ),
-        (
-            [USER, CALLS, RESULT, RESULT],
-            "messages no. 4 is a tool's result, and no call before it lacks one. Write the call, or remove it.",
-        ),
-        (
-            [USER, CALLS, RESULT, USER, RESULT],
-            "messages no. 5 is a tool's result, and no call before it lacks one. Write the call, or remove it.",
-        ),
-        (
-            [USER, TWO_CALLS, OF_EXEC],
-            'messages no. 3 is a result of "exec", and the call that lacks one is of read.'
-            " Write results in the order of the calls.",
-        ),
-        (
-            [USER, CALLS, USER],
-            f"messages no. 3 has the role user, and the call of read before it has no result. {_TO_ADD}",
-        ),
-        (
-            [USER, TWO_CALLS, RESULT, SAYS],
-            f"messages no. 4 has the role assistant, and the call of exec before it has no result. {_TO_ADD}",
-        ),
-        ([USER, CALLS], f"messages end with a call of read that has no result. {_TO_ADD}"),
-        (
-            [USER, {**CALLS, "calls": {"name": "read"}}],
-            "messages no. 2 has calls that are an object, not a list. Write tables with name, arguments.",
-        ),
-        (
-            [USER, {**CALLS, "calls": [{"arguments": {}}]}],
-            'messages no. 2 has the call {"arguments": {}}, which names no tool. Write a table with name.',
-        ),
-        (
-            [USER, {**CALLS, "calls": [{"name": "read", "result": "x"}]}],
-            'messages no. 2 has a call with "result". Its keys are name, arguments.',
-        ),
-        (
-            [USER, {**CALLS, "calls": [{"name": "read", "arguments": "{}"}]}],
-            "messages no. 2 has a call whose arguments are a string. Write a table.",
-        ),
-    ],
-)
-def test_refused_messages(messages: Any, complaint: str, registry: Any) -> None:
-    """A complaint names the message, what is wrong with it, and what to write."""
-    prompt, complaints = read_prompt(
-        {"prompt": "And now?", "tools": ["read"], "messages": messages}, "M1", suite="s", registry=registry
-    )
-
-    assert prompt is None
-    assert complaints == [complaint]
-
-
-@pytest.mark.parametrize(
-    ("turns", "complaint"),
-    [
-        ("Hi", 'turns are a string, not a list. Write texts in brackets, such as ["And now?"].'),
-        ([], 'turns are an empty list. Leave the key out. Write texts in brackets, such as ["And now?"].'),
-        (["Hi", {}], 'turns no. 2 is an object, not a text. Write texts in brackets, such as ["And now?"].'),
-        (["Hi", " \n"], "turns no. 2 is blank. Write what the user says."),
-        (["Hi"] * 51, "turns are 51 messages. Write at most 50."),
-    ],
-)
-def test_refused_turns(turns: Any, complaint: str, registry: Any) -> None:
-    """A complaint names the text, what is wrong with it, and what to write."""
-    _, complaints = read_prompt({"prompt": "Hi", "turns": turns}, "M1", suite="s", registry=registry)
-
-    assert complaints == [complaint]
 
 
 def test_turns_with_tools_need_a_world(registry: Any) -> None:

@@ -52,27 +52,6 @@ def test_tools_of_a_suite_are_among_those_of_the_surface():
     assert len(set(names)) == 11
 
 
-@pytest.mark.parametrize(
-    ("pressure", "tools", "complaint"),
-    [
-        pytest.param("3", '["ls"]', "is a number. Write", id="no-table"),
-        pytest.param("{}", '["ls"]', "is an object. Write", id="empty"),
-        pytest.param("{ tools = [1] }", '"direct"', 'needs "tools" of its own, a list.', id="surface"),
-        pytest.param("{ tools = [1] }", '["ls", "read"]', "asks for 1 tool, but 2 are offered.", id="two-tools"),
-        pytest.param("{ tools = [2] }", '["ls"]', "asks for 2 tools. There are surfaces of 1, 11, 54.", id="no-surface"),
-        pytest.param("{ words = [2] }", '["ls"]', 'has "words". Its keys are tools, padding_tokens.', id="key"),
-        pytest.param("{ padding_tokens = [0] }", '["ls"]', "Write numbers from 1 to 200000.", id="zero"),
-        pytest.param("{ padding_tokens = 5 }", '["ls"]', "Write whole numbers in brackets.", id="no-list"),
-    ],
-)  # fmt: skip
-def test_a_pressure_that_cannot_be_used(pressure, tools, complaint):
-    """A wrong `pressure` is an error of the suite that names prompt, key and hint."""
-    with pytest.raises(SuiteError, match="prompt X1: pressure ") as caught:
-        _suite(pressure, tools)
-
-    assert complaint in str(caught.value)
-
-
 @given(st.integers(1, 20_000))
 def test_neutral_text_is_about_as_long_as_asked_for(tokens):
     """The text is at least as long as asked for, and at most two sentences longer."""

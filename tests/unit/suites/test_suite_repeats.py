@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_openclaw.suites import definition, known_failure_of, parse_suite
-from pytest_openclaw.util.errors import SuiteError
 from pytest_openclaw.values.prompts import KnownFailure
 from pytest_openclaw.values.requests import Target
 
@@ -59,40 +58,6 @@ def test_known_failures(registry, written, expected):
     found = parse(registry, xfail=written).known_failures
 
     assert found == tuple(KnownFailure(target=t, reason=r, strict=s) for t, r, s in expected)
-
-
-@pytest.mark.parametrize(
-    ("keys", "message"),
-    [
-        pytest.param({"repeat": 0}, "repeat is 0. Write a whole number from 1 to 9999, such as 5.", id="zero"),
-        pytest.param({"repeat": True}, "repeat is true. Write a whole number", id="boolean"),
-        pytest.param({"repeat": 2.5}, "repeat is 2.5. Write a whole number", id="fraction"),
-        pytest.param({"repeat": "5"}, 'repeat is "5". Write a whole number', id="text"),
-        pytest.param({"repeat": 10_000}, "repeat is 10000. Write a whole number", id="too-many"),
-        pytest.param({"pass": 4}, 'pass is a number, not a string. Write for example "4 of 5".', id="pass-number"),
-        pytest.param({"pass": "4/5"}, 'pass is "4/5". Write how many repeats of how many must pass, at least 1', id="pass-slash"),
-        pytest.param({"pass": "0 of 5"}, 'pass is "0 of 5". Write how many', id="pass-none"),
-        pytest.param({"pass": "6 of 5"}, 'pass is "6 of 5". Write how many', id="pass-more-than-all"),
-        pytest.param({"pass": "-1 of 5"}, 'pass is "-1 of 5". Write how many', id="pass-negative"),
-        pytest.param({"pass": "4 of 99999"}, 'pass is "4 of 99999". Write how many', id="pass-too-many"),
-        pytest.param({"pass": "4 of 5", "repeat": 3}, 'repeat is 3, but pass is "4 of 5". Leave repeat out, or write 5.', id="disagreement"),
-        pytest.param({"xfail": True}, 'xfail is a boolean, not a table. Write [{ target = "*smollm*", reason =', id="xfail-boolean"),
-        pytest.param({"xfail": ["*smollm*"]}, 'xfail holds "*smollm*", which is a string. Write [{', id="xfail-text"),
-        pytest.param({"xfail": [{**SMALL, "targets": "x"}]}, 'xfail has "targets". Did you mean target? Its keys are', id="xfail-key"),
-        pytest.param({"xfail": {"target": "*"}}, "xfail has no reason. Say why it is expected", id="no-reason"),
-        pytest.param({"xfail": {"reason": " "}}, 'xfail has a reason " ". Say in words why', id="blank-reason"),
-        pytest.param({"xfail": {"reason": 5}}, "xfail has a reason 5. Say in words why", id="reason-number"),
-        pytest.param({"xfail": {**SMALL, "target": ""}}, 'xfail has a target "". Write a target or a glob', id="blank-target"),
-        pytest.param({"xfail": {**SMALL, "target": ["a"]}}, 'xfail has a target ["a"]. Write a target', id="target-list"),
-        pytest.param({"xfail": {**SMALL, "strict": "yes"}}, 'xfail has strict "yes". Write true or false.', id="strict-text"),
-    ],
-)  # fmt: skip
-def test_an_invalid_setting_is_reported(registry, keys, message):
-    """The message has file, prompt, key and hint."""
-    with pytest.raises(SuiteError) as caught:
-        parse(registry, **keys)
-
-    assert str(caught.value).startswith(f"{NAME}: prompt P1: {message}")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,69 @@
+"""The errors for keys of a prompt that cannot be used: the most common mistakes of each kind.
+
+errors.txt has the keys and what is said about them; `python -m tests.unit.suites.test_suite_errors` writes it anew.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pytest_openclaw.judging.registry import build_registry
+from pytest_openclaw.suites import load_suite
+from pytest_openclaw.suites.conversation import MOST_BYTES
+from pytest_openclaw.suites.prompt import read_prompt
+from pytest_openclaw.util.errors import SuiteError
+from tests.images import JPEG, png
+from tests.unit.suites.conftest import Says
+
+GOLDEN = Path(__file__).with_name("errors.txt")
+CASES = dict(block.rsplit("\n=> ", 1) for block in GOLDEN.read_text("utf-8").strip().split("\n\n"))
+
+
+def said(keys: str, folder: Path) -> str:
+    """Return the error of a suite whose prompt has these keys, without file, prompt and the path of its folder."""
+    suite = folder / "suite"
+    (suite / "charts").mkdir(parents=True)
+    for path, data in {
+        "suite/chart.png": png(),
+        "suite/charts/other.dat": JPEG,
+        "suite/notes.png": b"Monday: nothing\n",
+        "suite/pointer.png": b"version https://git-lfs.github.com/spec/v1\noid sha256:ab\n",
+        "suite/large.png": png() + bytes(MOST_BYTES),
+        "secret.png": png(),
+    }.items():
+        (folder / path).write_bytes(data)
+    (suite / "link.png").symlink_to(folder / "secret.png")
+    file = suite / "prompts_x.toml"
+    file.write_text(f'[[prompts]]\nid = "P1"\nprompt = "Hi"\n{keys}\n', "utf-8")
+    with pytest.raises(SuiteError) as caught:
+        load_suite(file, name="x.toml", registry=build_registry([("the tests", Says)]))
+    text = str(caught.value)
+    assert text.startswith("x.toml: prompt P1: ")
+    return text.removeprefix("x.toml: prompt P1: ").replace(str(suite), "FOLDER")
+
+
+@pytest.mark.parametrize("keys", CASES)
+def test_a_key_that_cannot_be_used(keys: str, tmp_path: Path) -> None:
+    """The error names file, prompt and key, says what was expected, and gives an example or a hint."""
+    assert said(keys, tmp_path) == CASES[keys]
+
+
+@pytest.mark.parametrize(
+    ("tags", "error"), [({"a": 1}, 'tags is {"a": 1}, not a list.'), (2.5, "tags is 2.5, not a list.")]
+)
+def test_a_mark_in_python_is_read_alike(tags: object, error: str) -> None:
+    """The keys of a benchmark in Python have the same errors."""
+    prompt, errors = read_prompt({"prompt": "Hi", "tags": tags}, "P1", suite="x.py", registry={})
+
+    assert prompt is None
+    assert errors == [f'{error} Write for example tags = ["router"].']
+
+
+if __name__ == "__main__":
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        blocks = [f"{keys}\n=> {said(keys, Path(folder, str(n)))}\n" for n, keys in enumerate(CASES)]
+    GOLDEN.write_text("\n".join(blocks), "utf-8")
