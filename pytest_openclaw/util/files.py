@@ -200,8 +200,7 @@ def parse_json(data: bytes | str) -> Any:
         raise ValueError(_TOO_DEEP) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ValueError(str(error)) from None
-    may_be_deep = isinstance(value, dict | list) and raw.count(b"[") + raw.count(b"{") > DEEPEST
-    if may_be_deep and _is_too_deep(value):
+    if raw.count(b"[") + raw.count(b"{") > DEEPEST and is_deeper(value, DEEPEST):
         raise ValueError(_TOO_DEEP)
     return value
 
@@ -209,12 +208,13 @@ def parse_json(data: bytes | str) -> Any:
 _TOO_DEEP = f"it is nested more than {DEEPEST} levels deep"
 
 
-def _is_too_deep(value: Any) -> bool:
+def is_deeper(value: Any, levels: int) -> bool:
+    """Whether objects and lists are nested in more than this many levels."""
     level = [value]
-    for _ in range(DEEPEST):
-        holders = (one.values() if isinstance(one, dict) else one for one in level)
-        level = [inner for holder in holders for inner in holder if isinstance(inner, dict | list)]
-    return bool(level)
+    for _ in range(levels):
+        containers = (one for one in level if isinstance(one, dict | list))
+        level = [inner for one in containers for inner in (one.values() if isinstance(one, dict) else one)]
+    return any(isinstance(one, dict | list) for one in level)
 
 
 FILE_MODE = 0o600

@@ -1,12 +1,8 @@
-"""Reading the one JSON object, or array, of an answer.
-
-Finds JSON in a text, in one linear pass.
+"""Finds the one JSON object, or array, of an answer; compares and writes JSON values.
 
 Objects and arrays are recognized bare, in a fence or in prose. A brace or bracket that does not continue
-as JSON is prose, such as `{name}` or `[link](…)`; one that continues as an object, with a key and
-a colon, and is malformed later, is broken JSON.
-
-Values as lines of `results.jsonl`.
+as JSON is prose, such as `{name}` or `[link](…)`; one that continues with a key and a colon, and is malformed
+later, is broken JSON.
 """
 
 from __future__ import annotations
@@ -17,11 +13,11 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from pytest_openclaw.util.files import is_deeper
 from pytest_openclaw.util.text import valid_value
 
 if TYPE_CHECKING:
     from pytest_openclaw.util.json_types import JsonObject
-
 
 LONGEST_NUMBER = 308
 """Digits; every whole number up to this length is also a finite double."""
@@ -29,102 +25,9 @@ MAX_DEPTH = 64
 """Deeper nesting is rejected: rows, reports and recursive schemas cannot handle it."""
 
 _START = re.compile(r"""\{(?=[ \t\r\n]*+["}])|\[(?=[ \t\r\n]*+["{}\[\]\-0-9tfn])""")
-_TOKEN = re.compile(
-    r"""[ \t\r\n]*+(?:
-        (?P<open> [{\[] ) | (?P<close> [}\]] ) | (?P<comma> , ) | (?P<colon> : )
-        | (?P<string> " [^"\\\x00-\x1f]*+ (?: \\(?: ["\\/bfnrt] | u[0-9a-fA-F]{4} ) [^"\\\x00-\x1f]*+ )* " )
-        | (?P<scalar> -?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)? | true | false | null )
-    )""",
-    re.VERBOSE,
-)
-_VALUE = frozenset({"open", "string", "scalar"})
-_EXPECTED = {
-    "value": _VALUE,
-    "first value": _VALUE | {"close"},
-    "first key": frozenset({"string", "close"}),
-    "key": frozenset({"string"}),
-    "colon": frozenset({"colon"}),
-    "next": frozenset({"comma", "close"}),
-}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Span:
-    """JSON found in a text.
-
-    Attributes:
-        kind: a whole `object` or `array`; or `broken` JSON, malformed at `end`; or `deep`, nested more than
-            64 levels.
-        holds_object: whether it contains or is an object, even a broken one.
-
-    """
-
-    kind: Literal["object", "array", "broken", "deep"]
-    start: int
-    end: int
-    holds_object: bool = True
-
-
-def find_spans(text: str) -> list[Span]:
-    """Return all outermost JSON objects and arrays in order; the first broken one ends the list."""
-    spans: list[Span] = []
-    position = 0
-    while start := _START.search(text, position):
-        walk = _Walk(text, start.start())
-        kind = walk.go()
-        position = max(walk.position, start.end())
-        if kind is None:
-            continue
-        ended = kind in ("broken", "deep")
-        spans.append(Span(kind=kind, start=start.start(), end=position, holds_object=walk.objects or ended))
-        if ended:
-            break
-    return spans
-
-
-class _Walk:
-    """One walk from an opening bracket to its closing one, or to where JSON stops."""
-
-    def __init__(self, text: str, start: int) -> None:
-        self.text = text
-        self.position = start
-        self.stack: list[str] = []
-        self.objects = False
-        self.keyed = False
-        self.state = "value"
-
-    def go(self) -> Literal["object", "array", "broken", "deep"] | None:
-        """Walk; return None if the text is prose."""
-        outer = self.text[self.position]
-        while token := _TOKEN.match(self.text, self.position):
-            name = str(token.lastgroup)
-            if name not in _EXPECTED[self.state] or not self._take(name, token.group(name)):
-                break
-            self.position = token.end()
-            if not self.stack:
-                return "object" if outer == "{" else "array"
-            if len(self.stack) > MAX_DEPTH:
-                return "deep" if self.keyed else None
-        return "broken" if self.keyed else None
-
-    def _take(self, name: str, bracket: str) -> bool:
-        """Advance to the state after this token; return False if a bracket does not match."""
-        if name == "open":
-            self.stack.append(bracket)
-            self.state = "first key" if bracket == "{" else "first value"
-        elif name == "close":
-            if self.stack.pop() + bracket not in ("{}", "[]"):
-                return False
-            self.objects = self.objects or bracket == "}"
-            self.state = "next"
-        elif name == "comma":
-            self.state = "key" if self.stack[-1] == "{" else "value"
-        elif name == "colon":
-            self.keyed = True
-            self.state = "value"
-        else:
-            self.state = "colon" if self.state in ("key", "first key") else "next"
-        return True
+_KEYED = re.compile(r'"(?:[^"\\]|\\.)*+"[ \t\r\n]*+:', re.DOTALL)
+_MOST_TRIED = 1000
+"""Brackets of prose, after which the rest is prose, too: each costs as much as counting the lines so far."""
 
 
 class HugeNumber(float):
@@ -158,7 +61,7 @@ class Found:
 
 
 def find_json(text: str, *, kind: Literal["object", "array"] = "object", strict: bool = False) -> Found:
-    """Find the one JSON object, or array, in an answer without surrounding blanks.
+    """Find the one JSON object, or array, in an answer without surrounding blanks, in one linear pass.
 
     Args:
         text: the answer.
@@ -166,16 +69,48 @@ def find_json(text: str, *, kind: Literal["object", "array"] = "object", strict:
         strict: it must be the whole answer, without a fence and without prose.
 
     """
-    spans = [span for span in find_spans(text) if kind == "array" or span.holds_object]
-    if problem := _problem(text, spans, kind):
+    values: list[Any] = []
+    is_whole, position, n_prose = False, 0, 0
+    while n_prose < _MOST_TRIED and (start := _START.search(text, position)):
+        try:
+            value, position = _DECODER.raw_decode(text, start.start())
+        except RecursionError:
+            return _TOO_DEEP
+        except ValueError as error:
+            # NaN and Infinity have no position.
+            stop = getattr(error, "pos", None) or text.index(str(error), start.end())
+            if _KEYED.search(text, start.end(), stop):
+                return Found(problem=f"the JSON is broken {_place(text, stop)}")
+            position, n_prose = max(stop, start.end()), n_prose + 1
+            continue
+        if is_deeper(value, MAX_DEPTH):
+            return _TOO_DEEP
+        if kind == "array" or _has_object(value):
+            values.append(value)
+            is_whole = (start.start(), position) == (0, len(text))
+    if problem := _problem(values, kind):
         return Found(problem=problem)
-    span = spans[0]
-    if strict and (span.start, span.end) != (0, len(text)):
+    if strict and not is_whole:
         return Found(problem=f"text or a fence around the JSON {kind}, which must be alone")
-    value = valid_value(
-        json.loads(text[span.start : span.end], parse_int=_number, parse_float=_number, strict=True)
-    )
-    return Found(value=value, parsed=_keep(value))
+    value = valid_value(values[0])
+    plain = _plain(value)
+    return Found(value=value, parsed=plain if isinstance(plain, dict) else {"array": plain})
+
+
+_TOO_DEEP = Found(problem=f"the JSON is nested more than {MAX_DEPTH} levels deep")
+
+
+def _problem(values: list[Any], kind: str) -> str | None:
+    if not values:
+        return f"no JSON {kind} found, exactly 1 expected"
+    if len(values) > 1:
+        return f"{len(values)} JSON values found, exactly 1 {kind} expected"
+    found = "object" if isinstance(values[0], dict) else "array"
+    return None if found == kind else f"the JSON is an {found}, an {kind} expected"
+
+
+def _has_object(value: Any) -> bool:
+    return isinstance(value, dict) or (isinstance(value, list) and any(map(_has_object, value)))
 
 
 def same(left: Any, right: Any) -> bool:
@@ -199,21 +134,6 @@ def to_text(value: Any) -> str:
     if isinstance(value, HugeNumber):
         return value.written
     return json.dumps(_plain(value), ensure_ascii=False)
-
-
-def _problem(text: str, spans: list[Span], kind: str) -> str | None:
-    for span in spans:
-        if span.kind == "deep":
-            return f"the JSON is nested more than {MAX_DEPTH} levels deep"
-        if span.kind == "broken":
-            return f"the JSON is broken {_place(text, span.end)}"
-    if not spans:
-        return f"no JSON {kind} found, exactly 1 expected"
-    if len(spans) > 1:
-        return f"{len(spans)} JSON values found, exactly 1 {kind} expected"
-    if spans[0].kind != kind:
-        return f"the JSON is an {spans[0].kind}, an {kind} expected"
-    return None
 
 
 def _place(text: str, position: int) -> str:
@@ -245,11 +165,11 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _keep(value: Any) -> JsonObject:
-    plain = _plain(value)
-    return plain if isinstance(plain, dict) else {"array": plain}
+def _no_constant(name: str) -> Any:
+    raise ValueError(name)
 
 
+_DECODER = json.JSONDecoder(parse_int=_number, parse_float=_number, parse_constant=_no_constant)
 _JSON = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 # JSON may hold them as they are, but readers such as `str.splitlines` end a line there.
 _OTHER_LINE_ENDS = {ord(character): f"\\u{ord(character):04x}" for character in "\x85\u2028\u2029"}
