@@ -14,6 +14,9 @@ KINDS = ("ollama_openai", "openai_responses")
 FORM = "Write name = kind base_url KEY_ENV_NAME, the last only if it needs a key."
 NAME_RULE = "A name has up to 40 letters, digits, _ . or -, and starts with a letter."
 URL_HINT = "Write for example http://127.0.0.1:8000/v1."
+NO_NAME = f"a line has no name of an endpoint before an =. {FORM} {NAME_RULE}"
+NO_URL = f"vllm: its address is not an http:// or https:// URL. {URL_HINT}"
+KINDS_THERE_ARE = "its kind is unknown; there are: ollama_openai, openai_responses."
 SECRET = "sk-proj-4f9a81c2d7e64b30"
 KEY_HINT = (
     "vllm: its last word is not the name of an environment variable in capitals; it may be a key. "
@@ -53,102 +56,32 @@ def test_a_line(line, expected):
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        pytest.param("", f"a line has no name before an =. {FORM} {NAME_RULE}", id="empty"),
-        pytest.param(
-            "vllm ollama_openai http://h/v1",
-            f"a line has no name before an =. {FORM} {NAME_RULE}",
-            id="no-equals",
-        ),
-        pytest.param(
-            "= ollama_openai http://h/v1", f"a line has no name before an =. {FORM} {NAME_RULE}", id="no-name"
-        ),
-        pytest.param(
-            "my/vllm = ollama_openai http://h/v1",
-            f'"my/vllm" is no name for an endpoint. {FORM} {NAME_RULE}',
-            id="slash-in-the-name",
-        ),
-        pytest.param(
-            "my vllm = ollama_openai http://h/v1",
-            f'"my vllm" is no name for an endpoint. {FORM} {NAME_RULE}',
-            id="blank-in-the-name",
-        ),
-        pytest.param(
-            f"{'v' * 41} = ollama_openai http://h/v1",
-            f"a line has no name before an =. {FORM} {NAME_RULE}",
-            id="long-name",
-        ),
-        pytest.param(
-            f"{SECRET} = ollama_openai http://h/v1",
-            f"a line has no name before an =. {FORM} {NAME_RULE}",
-            id="key-for-a-name",
-        ),
-        pytest.param(
-            "vllm =", f"vllm: has 0 words after the =, not two or three. {FORM}", id="nothing-after"
-        ),
-        pytest.param(
-            "vllm = ollama_openai",
-            f"vllm: has 1 words after the =, not two or three. {FORM}",
-            id="no-address",
-        ),
-        pytest.param(
-            f"vllm = ollama_openai http://h/v1 KEY {SECRET}",
-            f"vllm: has 4 words after the =, not two or three. {FORM}",
-            id="too-many-words",
-        ),
-        pytest.param(
-            "vllm = ollama_opnai http://h/v1",
-            'vllm: there is no kind "ollama_opnai"; there are: ollama_openai, openai_responses. '
-            "Did you mean ollama_openai?",
-            id="unknown-kind",
-        ),
-        pytest.param(
-            f"vllm = {SECRET} http://h/v1",
-            "vllm: there is no such kind; there are: ollama_openai, openai_responses.",
-            id="key-for-a-kind",
-        ),
-        pytest.param(
-            "vllm = ollama_openai 127.0.0.1:8000",
-            f"vllm: its address is no http:// or https:// URL. {URL_HINT}",
-            id="no-scheme",
-        ),
-        pytest.param(
-            "vllm = ollama_openai ftp://h/v1",
-            f"vllm: its address is no http:// or https:// URL. {URL_HINT}",
-            id="ftp",
-        ),
-        pytest.param(
-            "vllm = ollama_openai http:///v1",
-            f"vllm: its address is no http:// or https:// URL. {URL_HINT}",
-            id="no-host",
-        ),
-        pytest.param(
-            "vllm = ollama_openai http://h:99999/v1",
-            f"vllm: its address is no http:// or https:// URL. {URL_HINT}",
-            id="no-such-port",
-        ),
-        pytest.param(
-            "vllm = ollama_openai http://[h/v1",
-            f"vllm: its address is no http:// or https:// URL. {URL_HINT}",
-            id="half-a-bracket",
-        ),
-        pytest.param(
-            "vllm = ollama_openai http://h/v1\u200b",
-            f"vllm: its address is no http:// or https:// URL. {URL_HINT}",
-            id="invisible-character",
-        ),
-        pytest.param(
-            f"vllm = ollama_openai http://h/v1?key={SECRET}",
-            f"vllm: its address goes on after the path, with ? or #. {URL_HINT}",
-            id="key-in-the-query",
-        ),
-        pytest.param(f"vllm = ollama_openai http://h/v1 {SECRET}", KEY_HINT, id="openai-key"),
-        pytest.param(
-            "vllm = ollama_openai http://h/v1 gsk_4f9a81c2d7e6", KEY_HINT, id="key-with-an-underscore"
-        ),
-        pytest.param("vllm = ollama_openai http://h/v1 AKIA4F9A81C2D7E64B30", KEY_HINT, id="key-in-capitals"),
-        pytest.param("vllm = ollama_openai http://h/v1 $VLLM_KEY", KEY_HINT, id="dollar"),
+        ("", NO_NAME),
+        ("vllm ollama_openai http://h/v1", NO_NAME),
+        ("= ollama_openai http://h/v1", NO_NAME),
+        ("my/vllm = ollama_openai http://h/v1", NO_NAME),
+        ("my vllm = ollama_openai http://h/v1", NO_NAME),
+        (f"{'v' * 41} = ollama_openai http://h/v1", NO_NAME),
+        (f"{SECRET} = ollama_openai http://h/v1", NO_NAME),
+        ("vllm =", f"vllm: has 0 words after the =, not two or three. {FORM}"),
+        ("vllm = ollama_openai", f"vllm: has 1 words after the =, not two or three. {FORM}"),
+        (f"vllm = ollama_openai http://h/v1 KEY {SECRET}", f"vllm: has 4 words after the =, not two or three. {FORM}"),
+        ("vllm = ollama_opnai http://h/v1", f"vllm: {KINDS_THERE_ARE} Did you mean ollama_openai?"),
+        (f"vllm = {SECRET} http://h/v1", f"vllm: {KINDS_THERE_ARE}"),
+        ("vllm = ollama_openai 127.0.0.1:8000", NO_URL),
+        ("vllm = ollama_openai ftp://h/v1", NO_URL),
+        ("vllm = ollama_openai http:///v1", NO_URL),
+        ("vllm = ollama_openai http://h:99999/v1", NO_URL),
+        ("vllm = ollama_openai http://[h/v1", NO_URL),
+        ("vllm = ollama_openai http://h/v1\u200b", NO_URL),
+        (f"vllm = ollama_openai http://h/v1?key={SECRET}", f"vllm: its address continues after the path, with ? or #. {URL_HINT}"),
+        (f"vllm = ollama_openai http://h/v1 {SECRET}", KEY_HINT),
+        ("vllm = ollama_openai http://h/v1 gsk_4f9a81c2d7e6", KEY_HINT),
+        ("vllm = ollama_openai http://h/v1 AKIA4F9A81C2D7E64B30", KEY_HINT),
+        ("vllm = ollama_openai http://h/v1 $VLLM_KEY", KEY_HINT),
     ],
-)
+    ids=repr,
+)  # fmt: skip
 def test_a_line_that_cannot_be_used(line, expected):
     """The error names the endpoint and a hint, and repeats no key."""
     with pytest.raises(TargetError) as caught:
