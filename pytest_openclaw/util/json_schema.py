@@ -46,7 +46,7 @@ class BoundedSchema:
         import referencing
 
         _check_form(schema)
-        _check_parts(schema)
+        _check_references(schema)
         own = {key: value for key, value in schema.items() if key != "$schema"}
         self._validator = _bounded_validator()(own, registry=referencing.Registry())
         try:
@@ -100,46 +100,25 @@ def _check_form(schema: Mapping[str, Any]) -> None:
         raise ValueError(f"is no JSON Schema that can be judged: {error}.") from error
 
 
-def _check_parts(schema: Mapping[str, Any]) -> None:
-    """Check every subschema for parts that `check_schema` accepts although they could take forever."""
+def _check_references(schema: Mapping[str, Any]) -> None:
+    """Reject a reference to another document or to nothing, which would fail with the first reply only."""
     import referencing
+    from referencing.exceptions import Unresolvable
     from referencing.jsonschema import DRAFT202012
 
+    if schema.get("$schema", _DIALECT) not in (_DIALECT, f"{_DIALECT}#"):
+        raise ValueError(f"has another dialect, {shown(str(schema['$schema']))}. Write it in Draft 2020-12.")
     root: Any = DRAFT202012.create_resource(schema)
     todo = [(root, referencing.Registry().resolver_with_root(root))]
-    keywords: set[str] = set()
     while todo:
         part, resolver = todo.pop()
-        contents = part.contents
-        if isinstance(contents, Mapping):
-            keywords |= contents.keys()
-            _check_dialect(contents, is_root=contents is schema)
-            _check_references(contents, resolver)
-        todo += [(sub, resolver.in_subresource(sub)) for sub in part.subresources()]
-    if {"unevaluatedProperties", "patternProperties"} <= keywords:
-        raise ValueError(
-            "has unevaluatedProperties beside patternProperties, which cannot be judged in bounded time."
-            " Use additionalProperties."
-        )
-
-
-def _check_dialect(part: Mapping[str, Any], *, is_root: bool) -> None:
-    if part.get("$schema", _DIALECT) not in (_DIALECT, f"{_DIALECT}#"):
-        raise ValueError(f"names another dialect, {shown(str(part['$schema']))}. Write it in Draft 2020-12.")
-    if "$schema" in part and not is_root:
-        # jsonschema would check this part with its own, unbounded validator
-        raise ValueError("names its dialect below its root. Leave that $schema out.")
-
-
-def _check_references(part: Mapping[str, Any], resolver: Any) -> None:
-    from referencing.exceptions import Unresolvable
-
-    for keyword in ("$ref", "$dynamicRef"):
-        if keyword in part:
+        todo += [(inner, resolver.in_subresource(inner)) for inner in part.subresources()]
+        reference = part.contents.get("$ref") if isinstance(part.contents, Mapping) else None
+        if reference is not None:
             try:
-                resolver.lookup(part[keyword])
+                resolver.lookup(reference)
             except Unresolvable as error:
-                why = f"has a {keyword} to {shown(part[keyword])}, which is not in the schema."
+                why = f"has a $ref to {shown(reference)}, which is not in the schema."
                 raise ValueError(f"{why} Put it under $defs; nothing is fetched.") from error
 
 
