@@ -341,8 +341,8 @@ def load_surface(path: Path) -> Surface | None:
         return None
     try:
         return surface_from_json(load_object(file))
-    except (KeyError, TypeError) as error:
-        raise OpenClawError(f"{file} is no surface ({type(error).__name__}: {error})") from None
+    except ValueError as error:
+        raise OpenClawError(f"{file} is not a surface: {error}") from None
 
 
 def target_of(entry: Mapping[str, Any]) -> Target:

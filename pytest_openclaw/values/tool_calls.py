@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from pytest_openclaw.util.typed import converted
 
+if TYPE_CHECKING:
     from pytest_openclaw.util.json_types import JsonObject
 
 
@@ -161,11 +162,11 @@ def surface_from_json(data: Mapping[str, Any]) -> Surface:
     """Return the surface of which `surface_to_json` made this.
 
     Raises:
-        KeyError, TypeError: it is none.
+        ValueError: it is malformed; the message names the key.
 
     """
-    tools = {key: tuple(Tool(**tool) for tool in data[key]) for key in ("tools", "deferred")}
-    return Surface(**{**data, **tools})
+    surface: Surface = converted(data, Surface)
+    return surface
 
 
 def surface_facts(surface: Surface | None) -> JsonObject | None:
