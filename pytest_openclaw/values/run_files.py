@@ -10,6 +10,7 @@ import json
 import re
 from functools import cache
 from importlib import resources
+from inspect import cleandoc
 from typing import TYPE_CHECKING, Any, NotRequired, TypedDict, cast
 
 import msgspec
@@ -291,9 +292,10 @@ def _inlined(rule: Any, parts: dict[str, Any]) -> Any:
 def _describe(rule: dict[str, Any]) -> None:
     """Move the descriptions of keys from a class's docstring to the keys."""
     del rule["title"]
-    summary, _, attributes = rule.pop("description", "").partition("\n\nAttributes:\n")
+    text = cleandoc(rule.pop("description", ""))  # Python 3.13 does this itself
+    summary, _, attributes = text.partition("\n\nAttributes:\n")
     rule["description"] = summary.partition("\n\n")[0]
-    for names, text in _ATTRIBUTE.findall(attributes):
+    for names, meaning in _ATTRIBUTE.findall(attributes):
         for name in names.split(", "):
             if name in rule["properties"]:
-                rule["properties"][name]["description"] = " ".join(text.split())
+                rule["properties"][name]["description"] = " ".join(meaning.split())
