@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any
 from pytest_openclaw import __version__
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.text import valid_value
+from pytest_openclaw.util.typed import converted
 from pytest_openclaw.values.tool_calls import Tool, ToolCall
-from pytest_openclaw.values.worlds import Answer, Command, World
+from pytest_openclaw.values.worlds import World
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -52,12 +53,7 @@ def dump_offer(tools: Sequence[Tool], world: World | None) -> str:
 def load_offer(text: str) -> tuple[tuple[Tool, ...], World | None]:
     """Return the tools and the world of such a file."""
     data = json.loads(text)
-    tools = tuple(Tool(**tool) for tool in data["tools"])
-    if data["world"] is None:
-        return tools, None
-    commands = tuple(Command(**command) for command in data["world"]["commands"])
-    answers = tuple(Answer(**answer) for answer in data["world"]["answers"])
-    return tools, World(**{**data["world"], "commands": commands, "answers": answers})
+    return converted(data["tools"], tuple[Tool, ...]), converted(data["world"], World | None)
 
 
 def write_error(offer: Path, error: Exception) -> None:

@@ -5,11 +5,9 @@ Nothing in it is real: no file, command, message or page outside these values is
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from typing import Any, Literal
 
 DEFAULT_STEPS = 8
 
