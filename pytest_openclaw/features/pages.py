@@ -22,8 +22,10 @@ Example:
 
 from __future__ import annotations
 
+import hashlib
 import os
 from dataclasses import replace
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -45,16 +47,17 @@ from pytest_openclaw.runs.baseline import read_measured
 from pytest_openclaw.runs.reading import read_part
 from pytest_openclaw.runs.summaries import stored_summary, summary_of
 from pytest_openclaw.stats.run_comparison import compare_runs, parse_across
-from pytest_openclaw.stats.significance import sample_of
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.signals import epoch_ms
 from pytest_openclaw.util.text import counted
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Sequence
 
     from pytest_openclaw.runs.reading import IndexedRow, Part
     from pytest_openclaw.stats.comparison import ComparedRuns
+    from pytest_openclaw.values.rows import Record
 
 FILE, INDEX = "report.html", "index.html"
 MOST_CELLS = 20_000
@@ -201,3 +204,39 @@ def show_run(
 
 
 COMMANDS = (Command(name="report", help=__doc__, add_arguments=_add_arguments, run=_run),)
+
+
+PER_KIND = 20
+"""Cells of each target that ended in one way, which are shown at least if there are so many."""
+_kind_of = attrgetter(
+    "target", "availability_status", "failure_type", "success", "objective_pass", "tool_outcome"
+)
+
+
+def sample_of(records: Sequence[Record], most: int) -> list[int]:
+    """Return the places of at most `most` records, in their order; of all if there are no more.
+
+    Each way to end (unavailable, a kind of failure, a tool outcome, a verdict) is represented for each
+    target by `PER_KIND` cells, or by fewer if they would not fit. Repeats of prompts fill the rest, each
+    for all targets.
+    """
+    if len(records) <= most:
+        return [*range(len(records))]
+    ranks = [_rank(record) for record in records]
+    kinds: dict[tuple[object, ...], list[int]] = {}
+    in_order = sorted(range(len(records)), key=ranks.__getitem__)
+    for place in in_order:
+        kinds.setdefault(_kind_of(records[place]), []).append(place)
+    per_kind = max(1, min(PER_KIND, most // 2 // len(kinds)))
+    chosen = {place for places in kinds.values() for place in places[:per_kind]}
+    for place in in_order:
+        if len(chosen) >= most:
+            break
+        chosen.add(place)
+    return sorted(sorted(chosen)[:most])
+
+
+def _rank(record: Record) -> bytes:
+    """Return a number that looks random, and does not depend on the target."""
+    cell = f"{record.suite}\0{record.prompt_id}\0{record.repeat}"
+    return hashlib.blake2b(cell.encode(), digest_size=8).digest()

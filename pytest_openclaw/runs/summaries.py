@@ -9,12 +9,14 @@ import shutil
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from pytest_openclaw.asking.resources import render_snapshot
 from pytest_openclaw.runs.directory import RESULTS, SURFACE, RunDirectory
 from pytest_openclaw.runs.environment import file_names
 from pytest_openclaw.runs.reading import in_planned_order
 from pytest_openclaw.runs.report_files import Plugins
-from pytest_openclaw.stats.comparison import comparison_from_json
+from pytest_openclaw.stats.comparison import ComparedRuns
 from pytest_openclaw.stats.gates import GateResult
 from pytest_openclaw.stats.groups import Snapshots, group_records, group_to_json, summarize_group
 from pytest_openclaw.stats.summary import SUMMARY_VERSION, Budget, Summary, summarize_run, summary_to_json
@@ -100,7 +102,7 @@ def _as_written(summary: Summary, path: Path) -> Summary:
         summary,
         gates=tuple(GateResult(**gate) for gate in written["gates"]),
         verdict=written["verdict"],
-        comparison=written["comparison"] and comparison_from_json(written["comparison"]),
+        comparison=msgspec.convert(written["comparison"], ComparedRuns | None),
         budget=written["budget"] and Budget(**written["budget"]),
     )
 

@@ -18,19 +18,19 @@ from collections import Counter
 from dataclasses import dataclass, field
 from math import exp, log
 from statistics import fmean, median
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from pytest_openclaw.stats.intervals import Interval, cluster_of, is_judged, mean_difference_95
 from pytest_openclaw.stats.percentiles import percentile_interval
 from pytest_openclaw.stats.significance import LEVEL, Difference, adjusted, exchange, sign_flip, sign_test
 from pytest_openclaw.stats.tool_use import OUTCOMES
+from pytest_openclaw.values.tool_calls import ToolOutcome  # noqa: TC001 - msgspec reads annotations
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from pytest_openclaw.values.requests import Target
     from pytest_openclaw.values.rows import Record
-    from pytest_openclaw.values.tool_calls import ToolOutcome
 
 
 Reason = Literal[
@@ -647,37 +647,6 @@ def compare_records(
         set_aside=tuple(apart),
         notes=tuple(notes),
     )
-
-
-def comparison_from_json(data: Mapping[str, Any]) -> ComparedRuns:
-    """Parse the comparison in `summary.json`.
-
-    Raises:
-        KeyError, TypeError: it is not as a run writes it.
-
-    """
-    return ComparedRuns(
-        baseline=data["baseline"],
-        targets=tuple(_target_from_json(one) for one in data["targets"]),
-        set_aside=tuple(SetAside(**{**one, "prompts": tuple(one["prompts"])}) for one in data["set_aside"]),
-        notes=tuple(data["notes"]),
-    )
-
-
-def _target_from_json(data: Mapping[str, Any]) -> Comparison:
-    ratios = {name: data[name] and RatioChange(**_with_intervals(data[name])) for name in MEASURES}
-    values = {
-        **ratios,
-        "verdicts": VerdictChange(**_with_intervals(data["verdicts"])),
-        "outcomes": tuple(OutcomeChange(**one) for one in data["outcomes"]),
-        "notes": tuple(data["notes"]),
-    }
-    return Comparison(**{**data, **values})
-
-
-def _with_intervals(data: Mapping[str, Any]) -> dict[str, Any]:
-    names = ("interval_95", "range_95", "range_if_well", "range_if_ill")
-    return {**data, **{name: data[name] and Interval(**data[name]) for name in names if name in data}}
 
 
 def _conditions(pairs: Sequence[Pair]) -> Iterator[str]:

@@ -38,20 +38,20 @@ from pytest_openclaw.features.routing.patch import (
     render_fit,
     render_patch,
 )
+from pytest_openclaw.features.routing.routes import Candidate, plan_routes
 from pytest_openclaw.providers.address import is_loopback
 from pytest_openclaw.reports.facts import ABLE, render_best
 from pytest_openclaw.runs.summaries import summary_of
 from pytest_openclaw.stats.groups import group_records
-from pytest_openclaw.stats.routing import Candidate, plan_routes
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.values.requests import OPENCLAW_ITSELF, most_realistic
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from pytest_openclaw.features.routing.routes import PlaceChoice, Route, Routing
     from pytest_openclaw.runs.reading import Part
     from pytest_openclaw.stats.groups import Group
-    from pytest_openclaw.stats.routing import PlaceChoice, Route, Routing
     from pytest_openclaw.util.json_types import JsonObject
     from pytest_openclaw.values.requests import Target
 

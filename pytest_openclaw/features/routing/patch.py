@@ -36,8 +36,8 @@ from pytest_openclaw.util.text import counted, printable
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from pytest_openclaw.features.routing.routes import Candidate, PlaceChoice, Route, Routing
     from pytest_openclaw.stats.groups import Group
-    from pytest_openclaw.stats.routing import Candidate, PlaceChoice, Route, Routing
     from pytest_openclaw.util.json_types import JsonObject
 
 

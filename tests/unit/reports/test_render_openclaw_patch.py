@@ -20,7 +20,7 @@ from pytest_openclaw.features.routing.patch import (
     render_object,
     render_patch,
 )
-from pytest_openclaw.stats.routing import Candidate, plan_routes
+from pytest_openclaw.features.routing.routes import Candidate, plan_routes
 from pytest_openclaw.values.prompts import ModelRole
 from tests.searching import examples
 from tests.unit.reports.summaries import record

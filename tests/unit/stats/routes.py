@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from pytest_openclaw.features.routing.routes import Candidate
 from pytest_openclaw.stats.groups import Snapshots, summarize_group
-from pytest_openclaw.stats.routing import Candidate
 from pytest_openclaw.values.prompts import ModelRole
 from pytest_openclaw.values.requests import Target
 from pytest_openclaw.values.rows import Record

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from pytest_openclaw.features.pages import PER_KIND, sample_of
 from pytest_openclaw.runs.reading import LEFT_OUT, LightRecords, without_texts
-from pytest_openclaw.stats.significance import PER_KIND, sample_of
 from pytest_openclaw.values.rows import Record
 from tests.unit.runs.stored_runs import A, B, row
 

@@ -7,7 +7,7 @@ from typing import get_args
 
 import pytest
 
-from pytest_openclaw.stats.routing import PLACES, SUITES, Candidate, PlaceChoice, plan_routes
+from pytest_openclaw.features.routing.routes import PLACES, SUITES, Candidate, PlaceChoice, plan_routes
 from pytest_openclaw.values.prompts import ModelRole
 from tests.unit.stats.routes import Share, settled, unsafe, unsettled
 

@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_openclaw.features.routing.patch import patch_of
+from pytest_openclaw.features.routing.routes import Candidate, plan_routes
 from pytest_openclaw.reports import facts
 from pytest_openclaw.reports.pages import render_comment, render_markdown
 from pytest_openclaw.reports.terminal import render_terminal
 from pytest_openclaw.stats.groups import Group
 from pytest_openclaw.stats.pressure import Load
 from pytest_openclaw.stats.recommendation import Need, Recommendation
-from pytest_openclaw.stats.routing import Candidate, plan_routes
 from pytest_openclaw.stats.summary import summary_to_json
 from pytest_openclaw.values.requests import Target
 from pytest_openclaw.values.rows import Record

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_openclaw.stats.routing import Candidate, plan_routes
+from pytest_openclaw.features.routing.routes import Candidate, plan_routes
 from tests.unit.reports.summaries import cell, fault, restraint_cells
 from tests.unit.stats.routes import NATIVE, as_text, candidate, capped, settled, target, unsafe, unsettled
 
