@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from pytest_openclaw.reports.history_text import Kind, State
     from pytest_openclaw.util.json_types import JsonObject
     from pytest_openclaw.values.requests import Target
-    from pytest_openclaw.values.rows import Record
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -133,8 +132,6 @@ def read_history(
     runs_dir: Path,
     wants_target: Callable[[str], bool],
     wants_suite: Callable[[str], bool] | None = None,
-    *,
-    by_suite: bool = False,
 ) -> History:
     """Read every run of a folder.
 
@@ -142,7 +139,6 @@ def read_history(
         runs_dir: the folder.
         wants_target: selects targets by label.
         wants_suite: selects suites by their names in rows; figures then come from rows, which is slower.
-        by_suite: also has the figures of each suite alone.
 
     Raises:
         OSError: the folder cannot be read.
@@ -155,7 +151,7 @@ def read_history(
         try:
             if not _looks_like_run(path):
                 continue
-            found = _entries(path, wants_suite, by_suite=by_suite)
+            found = _entries(path, wants_suite)
             entries += (one for one in found if wants_target(one.target.label))
             n_runs += 1
         except OpenClawError as error:
@@ -179,13 +175,13 @@ def _by_target(entries: Iterable[Entry]) -> dict[Target, tuple[Entry, ...]]:
     return {target: tuple(runs) for target, runs in found.items()}
 
 
-def _entries(path: Path, wants_suite: Callable[[str], bool] | None, *, by_suite: bool) -> list[Entry]:
+def _entries(path: Path, wants_suite: Callable[[str], bool] | None) -> list[Entry]:
     config = load_config(path)
     prompts = _fingerprint(config, wants_suite)
     kind: Kind = "rescored" if "rescored" in config else "merged" if "parts" in config else "measured"
     lives = is_active(path)
     summary = None if lives or wants_suite else stored_summary(path)
-    rows = light_rows(path) if by_suite or summary is None else []
+    rows = light_rows(path) if summary is None else []
     if summary is not None:
         state: State = "finished" if summary["state"] == "finished" else "interrupted"
         ended_at_ms, groups = summary["generated_at_ms"], summary["groups"]
@@ -195,7 +191,6 @@ def _entries(path: Path, wants_suite: Callable[[str], bool] | None, *, by_suite:
         ended_at_ms = max((row.ended_at_ms for row in rows), default=0)
         is_whole = is_finished(path, len(rows)) or _is_whole(config, Counter(row.target for row in rows))
         state = "under way" if lives else "finished" if is_whole else "interrupted"
-    suites = _of_suites(rows, looks_of(config)) if by_suite else {}
     selected = {target_of(entry): entry["n_cells"] for entry in config["targets"]}
     return [
         Entry(
@@ -207,23 +202,10 @@ def _entries(path: Path, wants_suite: Callable[[str], bool] | None, *, by_suite:
             group=group,
             n_cells=None if wants_suite else selected.get(target_of(group)),
             prompts=prompts,
-            suites=suites.get(target_of(group), {}),
         )
         for group in groups
         if group["n_total"]
     ]
-
-
-def _of_suites(rows: Iterable[Record], looks: tuple[int, ...]) -> dict[Target, dict[str, JsonObject]]:
-    """Return the figures by target and suite."""
-    by_suite: dict[str, list[Record]] = {}
-    for row in rows:
-        by_suite.setdefault(row.suite, []).append(row)
-    found: dict[Target, dict[str, JsonObject]] = {}
-    for suite, own in by_suite.items():
-        for group in groups_of(own, looks):
-            found.setdefault(target_of(group), {})[suite] = group
-    return found
 
 
 _ASKED = ("suite", "id", "prompt", "system", "messages", "turns", "validator", "tools_sha256")

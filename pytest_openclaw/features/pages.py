@@ -11,7 +11,7 @@ may read those.
 
 With --all and no RUN, the page is of all runs in the folder: the rates of each
 target over time with their intervals, changes of its tier, and a link to each
-run. It can be filtered by target, suite, surface and number of cells.
+run.
 
 Example:
   pytest-openclaw report last
@@ -90,7 +90,7 @@ def _all(arguments: argparse.Namespace) -> CommandResult:
         raise OpenClawError("--baseline is for the page of one run")
     if not folder.is_dir():
         raise OpenClawError(f"there is no folder of runs {folder}")
-    history = read_history(folder, lambda _: True, by_suite=True)
+    history = read_history(folder, lambda _: True)
     if not history.n_runs:
         raise OpenClawError(f"there is no run in {folder}")
     into = Path(arguments.into) if arguments.into else folder / INDEX

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from pytest_openclaw.reports.blocks import Table, table_lines
@@ -42,7 +42,6 @@ class Entry:
         ended_at_ms: when the run ended, or wrote its last row.
         kind: the origin of its rows.
         group: the figures, as in `summary.json`.
-        suites: the same figures of each suite alone, if they were asked for.
         n_cells: cells of the target that were selected; None if the run does not say.
         prompts: distinguishes two selections of prompts.
         has_other_prompts: whether they are others than in the target's run before; None in its first.
@@ -58,7 +57,6 @@ class Entry:
     n_cells: int | None
     prompts: str
     has_other_prompts: bool | None = None
-    suites: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
     def notes(self) -> list[str]:
@@ -89,17 +87,22 @@ def render_history(entries: Mapping[Target, Sequence[Entry]], width: int = WIDTH
         bars = sparkline([run.group["passed"]["rate"] for run in runs[-MOST_BARS:]])
         trend = f"  passed {bars}" if len(runs) > 1 else ""
         yield f"{one_line(target.label, width - len(trend))}{trend}"
-        table = Table(
-            head=HEADERS,
-            rows=[_row(run) for run in runs],
-            words=("ended", "tier", "note"),
-            drop=LEFT_OUT_FIRST,
-            below=[_intervals(run) for run in runs],
-        )
-        yield from table_lines(table, width)
+        yield from table_lines(history_table(runs), width)
     if any(run.has_other_prompts for runs in entries.values() for run in runs):
         yield ""
         yield OTHER_PROMPTS
+
+
+def history_table(runs: Sequence[Entry]) -> Table:
+    """Return the figures of a target in some runs."""
+    return Table(
+        head=HEADERS,
+        rows=[_row(run) for run in runs],
+        words=("ended", "tier", "note"),
+        drop=LEFT_OUT_FIRST,
+        caption="Runs",
+        below=[_intervals(run) for run in runs],
+    )
 
 
 def _row(run: Entry) -> tuple[str, ...]:

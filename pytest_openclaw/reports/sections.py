@@ -539,25 +539,32 @@ def _known_failures(summary: Summary) -> Section:
 # --- charts -----------------------------------------------------------------------------------------
 
 
-def rates_chart(groups: Sequence[Group]) -> Chart:
-    """Return the rates of right tool calls between the tiers' limits, else of passed cells."""
+def targets_chart(groups: Sequence[Group]) -> Chart:
+    """Return the rates of right tool calls, or without any of passed cells."""
     is_of_tools = any(group.tool_use.n for group in groups)
-    title = "Right tool calls, and where the tiers begin" if is_of_tools else "Passed"
     rates = [(group.target.label, group.tool_use if is_of_tools else group.passed) for group in groups]
     points = [
-        _point(
-            label, rate.rate or 0.0, rate.interval_95,
-            f"{rate.n_success} of {rate.n}, {render_interval(rate.interval_95)}",
-        )
-        for label, rate in rates
-        if rate.n
-    ]  # fmt: skip
+        rate_point(label, one.rate or 0.0, one.interval_95, one.n_success, one.n)
+        for label, one in rates
+        if one.n
+    ]
+    return rates_chart(points, is_of_tools=is_of_tools)
+
+
+def rate_point(name: str, rate: float, interval: Interval | None, n_success: int, n: int) -> ChartPoint:
+    """Return a rate of a target, or of a run."""
+    return _point(name, rate, interval, f"{n_success} of {n}, {render_interval(interval)}")
+
+
+def rates_chart(points: Sequence[ChartPoint], *, is_of_tools: bool) -> Chart:
+    """Return rates of right tool calls between the tiers' limits, or of passed cells."""
+    title = "Right tool calls, and where the tiers begin" if is_of_tools else "Passed"
     limits = [TIER_FLOORS[2], TIER_FLOORS[1]] if is_of_tools else []
     ticks = [0.0, *limits, 1.0] if is_of_tools else [0.0, 0.25, 0.5, 0.75, 1.0]
     zones = [(TIER_FLOORS[2] / 2, "Tier 3"), (0.65, "Tier 2"), (0.9, "Tier 1")]
     return Chart(
         title=title,
-        description=f"{title}: a point with its 95 % interval for each target.",
+        description=f"{title}: a point with its 95 % interval for each row.",
         points=points,
         ticks=[(at, f"{100 * at:.0f} %") for at in ticks],
         marks=limits,

@@ -134,7 +134,7 @@ def test_a_click_opens_a_cell_in_full(open_page: Opener, made_run: Path) -> None
         assert row["prompt_name"] in shown
         assert panel.get_by_role("region", name="Answer").inner_text() == row["raw_output"]
         assert (row["violation"] or "passed") in shown
-        assert f"{row['output_tokens']} out" in shown
+        assert f"output tokens\n{row['output_tokens']}" in shown
     definition = json.loads((made_run / "config.json").read_text("utf-8"))["prompts"][0]
     assert panel.get_by_role("region", name="Prompt", exact=True).inner_text() == definition["prompt"].rstrip(
         "\n"

@@ -101,7 +101,6 @@ def test_the_answer_is_on_the_first_screen(open_page: Opener, made_run: Path, wi
     assert chart is not None
     assert last is not None
     assert last["y"] + last["height"] < chart["y"]
-    assert page.locator("#targets .hint").is_visible()
 
 
 def test_a_telephone_is_wide_enough(open_page: Opener, made_run: Path) -> None:
@@ -130,13 +129,12 @@ def test_a_telephone_is_wide_enough(open_page: Opener, made_run: Path) -> None:
 def test_many_cells_stay_quick(
     open_page: Opener, tmp_path: Path, n_prompts: int, n_targets: int, n_repeats: int
 ) -> None:
-    """Few are in the document at once, and a search ends before a reader notices."""
+    """A search ends before a reader notices."""
     n = n_prompts * n_targets * n_repeats
     run = reported(make_run(tmp_path / "one", prompts=n_prompts, targets=n_targets, repeats=n_repeats))
     page = open_page(run / "report.html")
 
     assert page.locator("#found").inner_text() == f"{n:,} cells, {n_prompts:,} prompts"
-    assert page.evaluate("document.querySelectorAll('#grid *').length") < 6000
     took = page.evaluate(SEARCH)
     assert took["found"].endswith(" prompts")
     assert max(took["ms"]) < 3000  # about 70 on an idle machine, which a test on a busy one cannot rely on

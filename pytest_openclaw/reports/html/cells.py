@@ -13,17 +13,14 @@ from pytest_openclaw.reports.numbers import one_line
 from pytest_openclaw.values.rows import call_of, to_row
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from pytest_openclaw.util.json_types import JsonObject
     from pytest_openclaw.values.requests import Target
     from pytest_openclaw.values.rows import Record
     from pytest_openclaw.values.tool_calls import Tool
 
-DETAILS_PER_CHUNK = 100
 REASON_WIDTH = 80
-CHUNK_CHARS = 250_000
-"""A browser parses so much in a few milliseconds, when it is first needed."""
 PADDING_CHARS = 1000
 """Shown of each end of a prompt that was padded."""
 PASSED, MISSED, UNJUDGED, SILENT, FAULT, UNAVAILABLE = range(6)
@@ -48,16 +45,10 @@ class TextPool:
         """Return the text's number."""
         return self._numbers.setdefault(text, len(self._numbers))
 
-    def chunks(self) -> Iterator[tuple[int, list[str]]]:
-        """Yield the texts in parts that are parsed one by one, each with its first number."""
-        first, size, part = 0, 0, list[str]()
-        for number, text in enumerate(self._numbers):
-            if part and size + len(text) > CHUNK_CHARS:
-                yield first, part
-                first, size, part = number, 0, []
-            part.append(text)
-            size += len(text)
-        yield first, part
+    @property
+    def texts(self) -> list[str]:
+        """The texts in the order of their numbers."""
+        return [*self._numbers]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,11 +86,6 @@ class CellData:
     prompts: list[JsonObject]
     fields: list[str]
     details: list[JsonObject]
-
-    def detail_chunks(self) -> Iterator[tuple[int, list[JsonObject]]]:
-        """Yield the details in parts that are parsed one by one, each with its first cell's number."""
-        for first in range(0, max(len(self.details), 1), DETAILS_PER_CHUNK):
-            yield first, self.details[first : first + DETAILS_PER_CHUNK]
 
 
 def cell_data(

@@ -7,18 +7,20 @@ import hashlib
 import html
 import json
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib import resources
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.reports.blocks import Details, Findings, Section, Table, section_data
+from pytest_openclaw.reports.blocks import Details, Finding, Findings, Section, Table, section_data
 from pytest_openclaw.reports.facts import answers, findings, targets_table
+from pytest_openclaw.reports.history_text import OTHER_PROMPTS, history_table
 from pytest_openclaw.reports.html.cells import TextPool, cell_data, change_of
-from pytest_openclaw.reports.numbers import DASH, one_line, render_ms, render_time
-from pytest_openclaw.reports.sections import rates_chart, sections_of
+from pytest_openclaw.reports.numbers import DASH, one_line, render_ms, render_tier
+from pytest_openclaw.reports.sections import rate_point, rates_chart, sections_of, targets_chart
+from pytest_openclaw.stats.intervals import stored_interval
 from pytest_openclaw.stats.percentiles import percentile
-from pytest_openclaw.stats.tiers import TIER_FLOORS
 from pytest_openclaw.util.text import counted, valid_text
 
 if TYPE_CHECKING:
@@ -33,9 +35,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.values.rows import Record
 
 FIRST_WORDS = '<!doctype html>\n<html lang="en" data-made-by="pytest-openclaw">'
-SCRIPTS = ("base.js", "cells.js", "panel.js", "main.js")
-INDEX_SCRIPTS = ("base.js", "index.js")
-ALL_SUITES = ""
+SCRIPTS = {"page.html": ("base.js", "cells.js", "panel.js", "main.js"), "index.html": ("base.js", "main.js")}
 NAME_WIDTH = 64
 _RULINGS = {
     "passed": "all gates passed",
@@ -97,23 +97,29 @@ def render_page(run: ShownRun) -> str:
     page = {
         "header": _header(run),
         "sections": [section_data(section) for section in _sections(run) if section.filled],
-        "targets": [
-            {"label": one.label, "provider": one.provider, "model": one.model, "level": one.thinking_level}
-            for one in targets
-        ],
-        "reasons": cells.reasons,
-        "prompts": cells.prompts,
-        "fields": cells.fields,
-        "columns": cells.columns,
-        "baseline": run.earlier.run_id if run.earlier else None,
+        "cells": {
+            "targets": [
+                {
+                    "label": one.label,
+                    "provider": one.provider,
+                    "model": one.model,
+                    "level": one.thinking_level,
+                }
+                for one in targets
+            ],
+            "reasons": cells.reasons,
+            "prompts": cells.prompts,
+            "fields": cells.fields,
+            "columns": cells.columns,
+            "baseline": run.earlier.run_id if run.earlier else None,
+        },
     }
     islands = [
         element("page", page),
-        *(element("details", part, first=first) for first, part in cells.detail_chunks()),
-        *(element("texts", part, first=first) for first, part in pool.chunks()),
+        element("details", cells.details),
+        element("texts", pool.texts),
     ]
-    title = f"{one_line(run.summary.run_id, 80)} · OpenClaw benchmark"
-    return _framed(title, _asset("page.html"), SCRIPTS, islands)
+    return _framed(f"{one_line(run.summary.run_id, 80)} · OpenClaw benchmark", "page.html", islands)
 
 
 def _header(run: ShownRun) -> JsonObject:
@@ -132,8 +138,8 @@ def _header(run: ShownRun) -> JsonObject:
     asked = datetime.fromtimestamp(began / 1000, UTC).strftime("%Y-%m-%d %H:%M")
     n_targets = counted(len(summary.groups), "target")
     return {
-        "run_id": one_line(summary.run_id, 80),
-        "ruling": summary.verdict,
+        "title": one_line(summary.run_id, 80),
+        "ruling": summary.verdict if summary.gates else "",
         "said": _RULINGS[summary.verdict],
         "facts": [
             ("asked", f"{asked} UTC, for {_duration(ended - began)}"),
@@ -161,7 +167,7 @@ def _sections(run: ShownRun) -> list[Section]:
             blocks=[
                 answers(summary),
                 Details(title="Why", block=why.blocks[0]),
-                rates_chart(summary.groups),
+                targets_chart(summary.groups),
                 targets_table(summary.groups),
             ],
         ),
@@ -266,56 +272,57 @@ def render_index(history: Mapping[Target, Sequence[Entry]], links: Mapping[Path,
     """Return the page of all runs of a folder.
 
     Args:
-        history: by target, oldest first, with the figures of each suite.
+        history: by target, oldest first.
         links: of each run's directory, the address that the page has for it.
 
     """
-    suites = dict.fromkeys(suite for runs in history.values() for run in runs for suite in run.suites)
-    data = {
-        "n_runs": len({run.path for runs in history.values() for run in runs}),
-        "floors": [TIER_FLOORS[2], TIER_FLOORS[1]],
-        "suites": list(suites),
-        "surfaces": list(dict.fromkeys(target.surface for target in history)),
-        "targets": [
-            {
-                "label": one_line(target.label, NAME_WIDTH),
-                "surface": target.surface,
-                "runs": [_run(run, links[run.path]) for run in runs],
-            }
-            for target, runs in history.items()
-        ],
-    }
-    return _framed(
-        "All runs · OpenClaw benchmark", _asset("index.html"), INDEX_SCRIPTS, [element("page", data)]
-    )
-
-
-def _run(run: Entry, link: str) -> JsonObject:
-    """Return a run of a target: its figures by suite; those of all suites together have the empty name."""
-    return {
-        "name": one_line(run.path.name, 80),
-        "link": link,
-        "day": render_time(run.ended_at_ms, "%Y-%m-%d %H:%M") if run.ended_at_ms else DASH,
-        "note": ", ".join(run.notes),
-        "is_other": bool(run.has_other_prompts),
-        "figures": {
-            suite: {
-                "n": group["n_total"],
-                "passed": _rate(group["passed"]),
-                "tools": {
-                    **_rate(group["tool_use"]),
-                    "tier": group["tool_use"]["tier"],
-                    "conclusive": group["tool_use"]["conclusive"],
-                },
-            }
-            for suite, group in {ALL_SUITES: run.group, **run.suites}.items()
+    n_runs = len({run.path for runs in history.values() for run in runs})
+    sections = [
+        _history_section(number, target, runs, links)
+        for number, (target, runs) in enumerate(history.items(), 1)
+    ]
+    page = {
+        "header": {
+            "title": "All runs",
+            "facts": [("runs", f"{n_runs}"), ("targets", f"{len(history)}")],
+            "notes": [OTHER_PROMPTS]
+            if any(run.has_other_prompts for runs in history.values() for run in runs)
+            else [],
         },
+        "sections": [*map(section_data, sections)],
     }
+    return _framed("All runs · OpenClaw benchmark", "index.html", [element("page", page)])
 
 
-def _rate(rate: Mapping[str, Any]) -> JsonObject:
-    interval = rate["interval_95"] or {"low": rate["rate"], "high": rate["rate"]}
-    return {"n": rate["n"], "right": rate["n_success"], "rate": rate["rate"], **interval}
+def _history_section(
+    number: int, target: Target, runs: Sequence[Entry], links: Mapping[Path, str]
+) -> Section:
+    """Return a target's rates over time, the changes of its tier, and its runs, the newest one first."""
+    name = "tool_use" if any(run.group["tool_use"]["n"] for run in runs) else "passed"
+    points = [
+        rate_point(
+            run.path.name, rate["rate"], stored_interval(rate["interval_95"]), rate["n_success"], rate["n"]
+        )
+        for run in runs
+        if (rate := run.group[name])["n"]
+    ]
+    tiers = [
+        (run, render_tier(use["tier"], use["conclusive"]))
+        for run in runs
+        if (use := run.group["tool_use"])["tier"]
+    ]
+    changes = [
+        Finding(label="tier", text=f"{before} → {after} in {run.path.name}")
+        for (_, before), (run, after) in pairwise(tiers)
+        if before[0] != after[0]
+    ]
+    newest_first = [*reversed(runs)]
+    table = replace(history_table(newest_first), links=[links[run.path] for run in newest_first])
+    return Section(
+        id=f"target-{number}",
+        title=one_line(target.label, NAME_WIDTH),
+        blocks=[rates_chart(points, is_of_tools=name == "tool_use"), Findings(entries=changes), table],
+    )
 
 
 # --- the file ---------------------------------------------------------------------------------------
@@ -327,18 +334,10 @@ _UNSAFE = re.compile(
 _JSON = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
-def element(name: str, value: Any, **data: int) -> str:
-    """Return the `<script>` that holds a value as JSON; nothing in it ends the element.
-
-    Args:
-        name: its class.
-        value: plain JSON.
-        data: numbers for its `data-` attributes.
-
-    """
-    attributes = "".join(f' data-{key}="{number:d}"' for key, number in data.items())
+def element(name: str, value: Any) -> str:
+    """Return the `<script>` of a class that holds a value as JSON; nothing in it ends the element."""
     text = _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", valid_text(_JSON.encode(value)))
-    return f'<script type="application/json" class="{name}"{attributes}>{text}</script>'
+    return f'<script type="application/json" class="{name}">{text}</script>'
 
 
 def fill(values: Mapping[str, str], template: str) -> str:
@@ -351,8 +350,8 @@ def fill(values: Mapping[str, str], template: str) -> str:
     return re.sub(r"\{\{(\w+)\}\}", lambda found: values[found[1]], template)
 
 
-def _framed(title: str, body: str, scripts: Sequence[str], islands: Sequence[str]) -> str:
-    script = "(() => {\n'use strict';\n" + "\n".join(map(_asset, scripts)) + "})();"
+def _framed(title: str, body: str, islands: Sequence[str]) -> str:
+    script = "(() => {\n'use strict';\n" + "\n".join(map(_asset, SCRIPTS[body])) + "})();"
     style = _asset("page.css")
     # Nothing is loaded, sent or framed; only script and style of the page are used.
     policy = (
@@ -365,7 +364,7 @@ def _framed(title: str, body: str, scripts: Sequence[str], islands: Sequence[str
             "policy": policy,
             "title": html.escape(title),
             "style": style,
-            "body": body,
+            "body": _asset(body),
             "islands": "\n".join(islands),
             "script": script,
         },

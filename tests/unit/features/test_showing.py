@@ -30,12 +30,8 @@ def test_dispatch_says_what_becomes_of_a_call() -> None:
     pool = TextPool()
     [turn] = cell_data([cell], [], [cell.record.target], pool).details[0]["turns"]
 
-    problems = [(call["problem"], _texts(pool)[call["message"]]) for call in turn["calls"]]
+    problems = [(call["problem"], pool.texts[call["message"]]) for call in turn["calls"]]
     assert problems == [(None, ""), ("unknown_tool", "Tool nope not found")]
-
-
-def _texts(pool: TextPool) -> list[str]:
-    return [text for _, chunk in pool.chunks() for text in chunk]
 
 
 def _hash_of(spec: Any) -> str:
@@ -65,7 +61,7 @@ def test_the_baseline_is_beside_the_same_cells(tmp_path: Path) -> None:
     assert [cell.before is not None for cell in shown.cells] == [True, False]
     pool = TextPool()
     details = cell_data(shown.cells, shown.prompts, [A], pool).details
-    assert _texts(pool)[details[0]["before"]["text"]] == "b"
+    assert pool.texts[details[0]["before"]["text"]] == "b"
     assert shown.earlier is not None
     assert [key.target for key in shown.earlier.gone] == [B]
 

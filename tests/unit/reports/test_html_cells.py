@@ -69,10 +69,6 @@ def _data(*shown: Shown, pool: TextPool | None = None) -> Any:
     )
 
 
-def _texts(pool: TextPool) -> list[str]:
-    return [text for _, chunk in pool.chunks() for text in chunk]
-
-
 def test_all_texts_can_be_searched() -> None:
     """Reply, thinking, violation, names, arguments and results of calls; each kept once."""
     pool = TextPool()
@@ -83,9 +79,9 @@ def test_all_texts_can_be_searched() -> None:
     )
     data = _data(Shown(record=missed(turns=turns)), pool=pool)
 
-    said = {_texts(pool)[number] for number in data.columns["texts"][0]}
+    said = {pool.texts[number] for number in data.columns["texts"][0]}
     assert said == {"too long", "the answer", "a thought", "read", '{"path": "a"}', "not there"}
-    assert _texts(pool).count("the answer") == 1
+    assert pool.texts.count("the answer") == 1
 
 
 def test_an_undefined_prompt_is_shown_by_its_rows() -> None:
@@ -124,8 +120,8 @@ def test_converted_arguments_are_shown(
     row = record(tool_call_details=({"name": "read", "arguments": arguments},))
     cell = _data(Shown(record=row, tools=()), pool=pool).details[0]["turns"][0]["calls"][0]
 
-    assert (cell["given"] and _texts(pool)[cell["given"]]) == shown
-    assert (cell["tool"], cell["notes"], _texts(pool)[cell["message"]]) == ("read", ["forgiven"], "done")
+    assert (cell["given"] and pool.texts[cell["given"]]) == shown
+    assert (cell["tool"], cell["notes"], pool.texts[cell["message"]]) == ("read", ["forgiven"], "done")
 
 
 def test_a_conversation_is_part_of_the_page() -> None:
@@ -140,7 +136,7 @@ def test_a_conversation_is_part_of_the_page() -> None:
     defined = definition("P1", suite="s", prompt="the question", messages=messages)
     data = cell_data([Shown(record=missed(turns=turns))], [defined], [TARGET], pool)
 
-    texts = _texts(pool)
+    texts = pool.texts
     assert [(label, texts[number]) for label, number in data.prompts[0]["messages"]] == [
         ("user", "Is it up?"),
         ("call exec", '{"command": "ping"}'),
@@ -158,7 +154,7 @@ def test_padding_is_left_out(padding: int | None, is_whole: bool) -> None:
 
     cell_data([Shown(record=record(prompt_id="P1", suite="s"))], [prompt], [TARGET], pool)
 
-    texts = [one for _, part in pool.chunks() for one in part]
+    texts = pool.texts
     assert (text in texts) is is_whole
     if not is_whole:
         (cut,) = (one for one in texts if one.startswith("begin "))
@@ -172,7 +168,7 @@ def test_pictures_are_named_below_the_prompt() -> None:
 
     cell_data([Shown(record=record(prompt_id="P1", suite="s"))], [prompt], [TARGET], pool)
 
-    assert "How many?\n\n[with a.png, b.png]" in {one for _, part in pool.chunks() for one in part}
+    assert "How many?\n\n[with a.png, b.png]" in set(pool.texts)
 
 
 @pytest.mark.parametrize(

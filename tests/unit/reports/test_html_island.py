@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.reports.html.cells import CHUNK_CHARS, TextPool
+from pytest_openclaw.reports.html.cells import TextPool
 from pytest_openclaw.reports.html.page import element, fill
 from pytest_openclaw.util.text import valid_value
 
@@ -34,33 +34,21 @@ def test_an_island_is_the_value_and_no_markup(value: object) -> None:
 )
 def test_an_element_ends_where_it_should(text: str) -> None:
     """Its own end tag is the only one in it."""
-    written = element("page", [text], first=3)
+    written = element("page", [text])
 
-    assert written.startswith('<script type="application/json" class="page" data-first="3">[')
+    assert written.startswith('<script type="application/json" class="page">[')
     assert written.count("</script>") == 1
     assert written.count("<") == 2
 
 
 @given(texts=st.lists(st.text(max_size=20), max_size=30))
 def test_a_text_has_one_number(texts: list[str]) -> None:
-    """Equal texts share it, and the chunks give each text back under its number."""
+    """Equal texts share it, and the pool gives each text back under its number."""
     pool = TextPool()
     numbers = [pool.add(text) for text in texts]
-    kept = {first + n: text for first, chunk in pool.chunks() for n, text in enumerate(chunk)}
 
-    assert [kept[number] for number in numbers] == texts
-    assert len(kept) == len({"", *texts})
-
-
-def test_chunks_are_small() -> None:
-    """A reader waits for one of them, not for all texts."""
-    pool = TextPool()
-    for n in range(10):
-        pool.add(f"{n}" * (CHUNK_CHARS // 3))
-
-    chunks = list(pool.chunks())
-    assert len(chunks) > 3
-    assert all(sum(map(len, texts)) <= CHUNK_CHARS for _, texts in chunks)
+    assert [pool.texts[number] for number in numbers] == texts
+    assert len(pool.texts) == len({"", *texts})
 
 
 def test_what_fills_a_template_is_not_filled_itself() -> None:

@@ -48,29 +48,16 @@ function make(tag, attributes, ...children) {
 
 const badge = (text, look) => make('span', { class: 'badge ' + (look || '') }, text);
 
-// A box that scrolls can be reached by the keyboard, but is no stop where nothing is hidden.
-const scrolling = new ResizeObserver((entries) => {
-  for (const { target } of entries) {
-    const hides = target.scrollWidth > target.clientWidth + 1 || target.scrollHeight > target.clientHeight + 1;
-    if (hides) target.setAttribute('tabindex', '0');
-    else target.removeAttribute('tabindex');
-    if (target.hint) target.hint.hidden = target.scrollWidth <= target.clientWidth + 1;
-  }
-});
+// What scrolls can be reached by the keyboard.
+const scroller = (name, content) => make('div', { class: 'scroll', role: 'region', tabindex: 0, 'aria-label': name }, content);
 
-function scroller(name, content) {
-  const box = make('div', { class: 'scroll', role: 'region', 'aria-label': name }, content);
-  box.hint = make('p', { class: 'hint', hidden: true }, 'More columns: scroll sideways →');
-  scrolling.observe(box);
-  return make('div', null, box.hint, box);
-}
-
-function table({ caption, head, left, kept, rows, fills }) {
+function table({ caption, head, left, kept, rows, fills, links }) {
   const look = (column) => (left[column] ? null : 'figure');
   const body = rows.map((row, n) => make('tr', null, row.length < head.length
     ? [make('th', { scope: 'row' }, row[0]), make('td', { colspan: kept.length - 1 }, row[1])]
     : kept.map((column) => {
-      const cell = make(column ? 'td' : 'th', { scope: column ? null : 'row', class: look(column) }, row[column]);
+      const content = links.length && !column ? make('a', { href: links[n] }, row[column]) : row[column];
+      const cell = make(column ? 'td' : 'th', { scope: column ? null : 'row', class: look(column) }, content);
       const share = fills.length ? fills[n][column] : null;
       if (share) {
         cell.classList.add(share > 0 ? 'good' : 'bad');
@@ -109,22 +96,6 @@ function chart({ title, description, points, ticks, marks, zones }) {
     make('div', { class: 'chart', role: 'img', 'aria-label': plain(description) },
       zones.length ? [blank(), strip('zones', labels(zones)), blank()] : [],
       rows, blank(), strip('axis', labels(ticks)), blank()));
-}
-
-function addFacts(facts) {
-  byId('facts').append(...facts.map(([name, value]) => make('div', null, make('dt', null, name), make('dd', null, value))));
-}
-
-// Light, dark, or as the system has it.
-function setTheme(name) {
-  if (name === 'auto') delete document.documentElement.dataset.theme;
-  else document.documentElement.dataset.theme = name;
-  for (const button of document.querySelectorAll('[data-theme-is]')) button.setAttribute('aria-pressed', String(button.dataset.themeIs === name));
-}
-
-function buildTheme() {
-  setTheme('auto');
-  for (const button of document.querySelectorAll('[data-theme-is]')) button.addEventListener('click', () => setTheme(button.dataset.themeIs));
 }
 
 function options(entries) {

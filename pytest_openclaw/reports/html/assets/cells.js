@@ -1,7 +1,7 @@
 // The cells of the run: what is chosen in the form, and a matrix of prompts by targets that shows it.
 // Small columns are parsed at once; texts and details when they are first needed.
 
-const { columns, prompts, targets } = page;
+const { columns, prompts, targets } = page.cells;
 const N = columns.prompt.length;
 const PASSED = 0;
 const JUDGED = [0, 1, 3];
@@ -9,18 +9,16 @@ const VERDICTS = [['passed', '✓'], ['missed', '✗'], ['not judged', '•'], [
 const wordOf = (cell) => VERDICTS[columns.verdict[cell]][0];
 const glyphOf = (cell) => VERDICTS[columns.verdict[cell]][1];
 
-function chunked(name) {
-  const elements = [...document.querySelectorAll('script.' + name)].reverse();
-  const parsed = new Map();
+function lazy(name) {
+  let list = null;
   return (number) => {
-    const element = elements.find((one) => Number(one.dataset.first) <= number);
-    if (!parsed.has(element)) parsed.set(element, JSON.parse(element.textContent));
-    return parsed.get(element)[number - Number(element.dataset.first)];
+    list = list || JSON.parse(document.querySelector('script.' + name).textContent);
+    return list[number];
   };
 }
 
-const textOf = chunked('texts');
-const detailOf = chunked('details');
+const textOf = lazy('texts');
+const detailOf = lazy('details');
 
 function time(ms) {
   if (ms === null || ms === undefined) return '–';
@@ -56,9 +54,7 @@ function choice() {
 }
 
 function select(name, label, entries) {
-  if (entries.length < 3 && name !== 'view') return null;
-  if (entries.length < 2) return null;
-  return make('label', null, make('span', null, label), make('select', { name }, options(entries)));
+  return entries.length < 2 ? null : make('label', null, make('span', null, label), make('select', { name }, options(entries)));
 }
 
 function boxes(name, entries) {
@@ -76,12 +72,11 @@ function buildFilter() {
       make('input', { type: 'search', name: 'text', placeholder: 'prompt, answer, call, violation', autocomplete: 'off', spellcheck: 'false' })),
     targets.length < 2 ? null : make('details', { class: 'choose' }, make('summary', null, 'Targets'),
       make('div', { class: 'boxes' }, boxes('target', targets.map(({ label }) => [label, null, ' ' + label])))),
-    select('view', 'Show', views.filter(([view]) => !view || (view === 'changed' ? page.baseline !== null : targets.length > 1))),
+    select('view', 'Show', views.filter(([view]) => !view || (view === 'changed' ? page.cells.baseline !== null : targets.length > 1))),
     select('suite', 'Suite', all('all suites', prompts.map(({ suite }) => suite), (suite) => suiteOf({ suite }))),
     select('category', 'Category', all('all categories', prompts.map(({ category }) => category), String)),
     select('outcome', 'Tool outcome', all('any', columns.outcome, worded)),
     select('order', 'Order', [['', 'as in the suites'], ['missed', 'most missed first'], ['slow', 'slowest first'], ['split', 'targets disagree most']]),
-    select('tell', 'Cells tell', [['', 'why it failed'], ['outcome', 'tool outcome'], ['e2e', 'time'], ['ttft', 'first token']]),
     make('button', { type: 'reset' }, 'Reset'),
     make('div', { class: 'verdicts', role: 'group', 'aria-label': 'Verdict' }, boxes('verdict', verdicts.filter((_, code) => counts[code]))),
   ].filter(Boolean));
@@ -150,7 +145,7 @@ function writeAddress() {
 
 function readAddress() {
   const words = new URLSearchParams(location.hash.slice(1));
-  if (!location.hash.includes('=') && matrix.items.length) return;
+  if (!location.hash.includes('=') && matrix.prompts.length) return;
   form.reset();
   for (const field of form.elements) {
     if (field.type === 'checkbox') field.checked = words.getAll(field.name).includes(field.value);
@@ -164,12 +159,10 @@ function readAddress() {
   showCell(cell, { focus: true });
 }
 
-// --- the matrix: only the rows in view, and the one that has the focus, are in the document ---
+// --- the matrix ---
 
-const ROW = 30;
-const SPARE = 8;
-const matrix = { items: [], shown: [], rows: new Map(), active: { prompt: 0, target: 0 }, tell: '' };
-const placeOf = (prompt) => matrix.items.findIndex((item) => item.prompt === prompt);
+const matrix = { prompts: [], shown: [], active: { prompt: 0, target: 0 }, box: byId('grid') };
+const elementOf = (prompt, target) => matrix.box.querySelector('[data-prompt="' + prompt + '"][data-target="' + target + '"]');
 
 const ORDERS = {
   missed: share,
@@ -177,7 +170,7 @@ const ORDERS = {
   split: (cells) => (share(cells) > 1 ? 2 : Math.abs(share(cells) - 0.5)),
 };
 
-// Rows of the matrix: prompts, and headings of suites where they are in the suites' order.
+// Prompts in their order, with the headings of suites where that is the suites' order.
 function rowsOf(order) {
   const cellsOf = (prompt) => targets.flatMap((_, target) => slotOf(prompt, target)).filter((cell) => found[cell]);
   const list = prompts.map((_, prompt) => ({ prompt, cells: cellsOf(prompt) })).filter(({ cells }) => cells.length);
@@ -191,74 +184,48 @@ function rowsOf(order) {
 function refresh() {
   const wanted = choice();
   applyFilter(wanted);
-  matrix.items = rowsOf(wanted.order);
-  matrix.tell = wanted.tell;
+  const rows = rowsOf(wanted.order);
+  matrix.prompts = rows.map(({ prompt }) => prompt).filter((prompt) => prompt !== undefined);
   matrix.shown = targets.map((_, number) => number).filter((number) => !wanted.targets.size || wanted.targets.has(targets[number].label));
-  const places = matrix.items.filter((item) => item.prompt !== undefined);
+  const { prompt, target } = matrix.active;
+  matrix.active = { prompt: matrix.prompts.includes(prompt) ? prompt : matrix.prompts[0], target: matrix.shown.includes(target) ? target : matrix.shown[0] };
   const n = found.reduce((sum, one) => sum + one, 0);
-  byId('found').textContent = (n === N ? '' : n.toLocaleString('en') + ' of ') + counted(N, 'cell') + ', ' + counted(places.length, 'prompt');
-  if (places.length && placeOf(matrix.active.prompt) < 0) matrix.active.prompt = places[0].prompt;
-  if (!matrix.shown.includes(matrix.active.target)) matrix.active.target = matrix.shown[0] || 0;
-  drawAll();
-  writeAddress();
-}
-
-function drawAll() {
-  matrix.rows.clear();
-  matrix.body.textContent = '';
-  matrix.head.textContent = '';
+  byId('found').textContent = (n === N ? '' : n.toLocaleString('en') + ' of ') + counted(N, 'cell') + ', ' + counted(matrix.prompts.length, 'prompt');
   matrix.box.style.setProperty('--columns', String(matrix.shown.length));
-  matrix.box.setAttribute('aria-rowcount', String(matrix.items.length + 1));
+  matrix.box.setAttribute('aria-rowcount', String(rows.length + 1));
   matrix.box.setAttribute('aria-colcount', String(matrix.shown.length + 1));
-  matrix.box.classList.toggle('nothing', !matrix.items.length);
-  matrix.body.style.height = matrix.items.length * ROW + 'px';
-  matrix.head.append(make('div', { role: 'columnheader', class: 'corner', 'aria-colindex': 1 }, 'prompt'), ...matrix.shown.map(columnHead));
-  drawVisible();
+  matrix.box.replaceChildren(
+    make('div', { role: 'rowgroup', class: 'heads' }, make('div', { role: 'row', class: 'head', 'aria-rowindex': 1 },
+      make('div', { role: 'columnheader', class: 'corner', 'aria-colindex': 1 }, 'prompt'), matrix.shown.map(columnHead))),
+    make('div', { role: 'rowgroup', class: 'rows' }, rows.map((row, number) => drawRow(row, number + 2, wanted.order))));
+  writeAddress();
 }
 
 function columnHead(target, place) {
   const { provider, model, level, label } = targets[target];
-  const judged = columns.target.map((one, cell) => cell).filter((cell) => columns.target[cell] === target && found[cell] && JUDGED.includes(columns.verdict[cell]));
+  const judged = matrix.prompts.flatMap((prompt) => slotOf(prompt, target)).filter((cell) => found[cell] && JUDGED.includes(columns.verdict[cell]));
   const passed = judged.filter((cell) => columns.verdict[cell] === PASSED).length;
   return make('div', { role: 'columnheader', 'aria-colindex': place + 2, title: plain(label) },
     make('span', { class: 'provider' }, provider + '/'), make('span', { class: 'model' }, model + (level ? '@' + level : '')),
     make('span', { class: 'passed' }, judged.length ? passed + '/' + judged.length + ' passed' : 'nothing judged'));
 }
 
-function drawVisible() {
-  const first = Math.max(0, Math.floor(matrix.box.scrollTop / ROW) - SPARE);
-  const last = Math.ceil((matrix.box.scrollTop + matrix.box.clientHeight) / ROW) + SPARE;
-  const isWanted = (number) => (number >= first && number < last) || number === placeOf(matrix.active.prompt);
-  for (const [number, row] of matrix.rows) {
-    if (!isWanted(number)) { row.remove(); matrix.rows.delete(number); }
-  }
-  for (const number of [...matrix.items.keys()].filter((one) => isWanted(one) && !matrix.rows.has(one))) {
-    matrix.rows.set(number, drawRow(number));
-    matrix.body.append(matrix.rows.get(number));
-  }
-}
-
-function drawRow(number) {
-  const { prompt, suite, n } = matrix.items[number];
-  const row = make('div', { role: 'row', 'aria-rowindex': number + 2, class: suite ? 'row suite' : 'row' });
-  row.style.top = number * ROW + 'px';
+function drawRow({ prompt, suite, n }, index, order) {
   if (suite) {
-    row.append(make('div', { role: 'rowheader', 'aria-colindex': 1, 'aria-colspan': matrix.shown.length + 1 },
-      make('span', null, suite, make('span', null, ' ' + counted(n, 'prompt')))));
-    return row;
+    return make('div', { role: 'row', 'aria-rowindex': index, class: 'row suite' },
+      make('div', { role: 'rowheader', 'aria-colindex': 1, 'aria-colspan': matrix.shown.length + 1 }, make('span', null, suite, make('span', null, ' ' + counted(n, 'prompt')))));
   }
   const { id, name } = prompts[prompt];
-  row.append(make('div', { role: 'rowheader', 'aria-colindex': 1, title: plain(nameOf(prompts[prompt])) },
-    make('b', null, id), name && name !== id ? make('span', null, ' ' + name) : null),
-  ...matrix.shown.map((target, place) => drawCell(prompt, target, place)));
-  return row;
+  return make('div', { role: 'row', 'aria-rowindex': index, class: 'row' },
+    make('div', { role: 'rowheader', 'aria-colindex': 1, title: plain(nameOf(prompts[prompt])) }, make('b', null, id), name && name !== id ? make('span', null, ' ' + name) : null),
+    matrix.shown.map((target, place) => drawCell(prompt, target, place, order)));
 }
 
-function drawCell(prompt, target, place) {
+function drawCell(prompt, target, place, order) {
   const all = slotOf(prompt, target);
   const cells = all.filter((cell) => found[cell]);
   const { word, glyph, look } = summaryOf(cells, all);
-  const value = valueOf(cells);
+  const value = valueOf(cells, order);
   const change = cells.reduce((sum, cell) => sum + (columns.change[cell] || 0), 0);
   const said = [word, value, change ? (change > 0 ? 'better' : 'worse') + ' than the baseline' : ''].filter(Boolean).join(', ');
   const isActive = prompt === matrix.active.prompt && target === matrix.active.target;
@@ -279,24 +246,15 @@ function summaryOf(cells, all) {
   return { word: passed + ' of ' + n + ' passed', glyph: passed + '/' + n, look: passed ? 'mixed' : 'v1' };
 }
 
-function valueOf(cells) {
-  if (!matrix.tell) return unique(cells.map((cell) => page.reasons[columns.why[cell]])).filter(Boolean).join('; ');
-  if (matrix.tell === 'outcome') return unique(cells.map((cell) => worded(columns.outcome[cell]))).filter(Boolean).join(', ');
-  const times = cells.map((cell) => columns[matrix.tell][cell]).filter((ms) => ms !== null).sort((a, b) => a - b);
+function valueOf(cells, order) {
+  if (order !== 'slow') return unique(cells.map((cell) => page.cells.reasons[columns.why[cell]])).filter(Boolean).join('; ');
+  const times = cells.map((cell) => columns.e2e[cell]).filter((ms) => ms !== null).sort((a, b) => a - b);
   return times.length ? time(times[Math.floor((times.length - 1) / 2)]) : '';
-}
-
-function elementOf(prompt, target) {
-  return matrix.rows.get(placeOf(prompt))?.querySelector('[data-target="' + target + '"]');
 }
 
 function activate(prompt, target, { focus }) {
   elementOf(matrix.active.prompt, matrix.active.target)?.setAttribute('tabindex', '-1');
   matrix.active = { prompt, target };
-  const top = placeOf(prompt) * ROW;
-  const room = matrix.box.clientHeight - matrix.head.offsetHeight - ROW;
-  matrix.box.scrollTop = Math.max(Math.min(matrix.box.scrollTop, top), top - room);
-  drawVisible();
   const element = elementOf(prompt, target);
   element.setAttribute('tabindex', '0');
   if (focus) element.focus({ preventScroll: true });
@@ -308,19 +266,13 @@ const STEPS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRi
 // Go so many rows and columns further; an open cell follows.
 function walk(rows, cols, how) {
   const within = (list, value, by) => list[Math.min(list.length - 1, Math.max(0, list.indexOf(value) + by))];
-  const prompt = within(matrix.items.map((item) => item.prompt).filter((one) => one !== undefined), matrix.active.prompt, rows);
+  const prompt = within(matrix.prompts, matrix.active.prompt, rows);
   const target = within(matrix.shown, matrix.active.target, cols);
   activate(prompt, target, how);
   if (open.cell !== null) openSlot(prompt, target, { focus: !how.focus });
 }
 
 function buildMatrix() {
-  matrix.box = byId('grid');
-  matrix.head = make('div', { role: 'row', class: 'head', 'aria-rowindex': 1 });
-  matrix.body = make('div', { role: 'rowgroup', class: 'rows' });
-  matrix.box.append(make('div', { role: 'rowgroup', class: 'heads' }, matrix.head), matrix.body);
-  matrix.box.addEventListener('scroll', () => requestAnimationFrame(drawVisible), { passive: true });
-  new ResizeObserver(drawVisible).observe(matrix.box);
   matrix.box.addEventListener('keydown', (event) => {
     if (!event.target.dataset.prompt || event.altKey) return;
     const by = STEPS[event.key];
@@ -337,4 +289,12 @@ function buildMatrix() {
     activate(prompt, target, { focus: true });
     openSlot(prompt, target, { focus: false });
   });
+}
+
+function buildCells() {
+  buildFilter();
+  buildMatrix();
+  buildPanel();
+  readAddress();
+  addEventListener('hashchange', readAddress);
 }

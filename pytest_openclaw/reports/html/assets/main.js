@@ -1,4 +1,4 @@
-// The page from top to bottom: sections of blocks, the matrix between them.
+// The page from top to bottom: its header and its sections of blocks.
 
 const SHOWN = 5;
 const EARLY = new Set(['targets', 'findings', 'changes']);
@@ -43,20 +43,28 @@ function sectionOf({ id, title, intro, blocks }) {
     blocks.filter(({ kind }) => kind !== 'answers' && kind !== 'chart').map((block) => SHOW[block.kind](block)));
 }
 
-const { run_id, ruling, said, facts: known, notes } = page.header;
-byId('run-id').append(plain(run_id));
-if (ruling === 'not_gated') byId('ruling').remove();
-else byId('ruling').replaceWith(badge(said, { passed: 'v0', failed: 'v1', no_verdict: 'v4' }[ruling]));
-addFacts(known);
-byId('run-notes').append(...notes.map((note) => make('p', null, note)));
-const isEarly = ({ id }) => EARLY.has(id);
-byId('before').append(...page.sections.filter(isEarly).map(sectionOf));
-byId('after').append(...page.sections.filter((one) => !isEarly(one)).map(sectionOf));
-byId('nav').append(...[...page.sections.filter(isEarly), { id: 'cells', title: 'Cells' }, ...page.sections.filter((one) => !isEarly(one))].map(({ id, title }) => make('a', { href: '#' + id }, title)));
-buildTheme();
-buildFilter();
-buildMatrix();
-buildPanel();
-readAddress();
-addEventListener('hashchange', readAddress);
+// Light, dark, or as the system has it.
+function setTheme(name) {
+  document.documentElement.dataset.theme = name;
+  for (const button of document.querySelectorAll('[data-theme-is]')) button.setAttribute('aria-pressed', String(button.dataset.themeIs === name));
+}
+
+function buildSections() {
+  const { title, ruling, said, facts, notes } = page.header;
+  byId('title').append(plain(title));
+  if (ruling) byId('ruling').append(badge(said, { passed: 'v0', failed: 'v1', no_verdict: 'v4' }[ruling]));
+  byId('facts').append(...facts.map(([name, value]) => make('div', null, make('dt', null, name), make('dd', null, value))));
+  byId('run-notes').append(...notes.map((note) => make('p', null, note)));
+  const early = page.sections.filter(({ id }) => EARLY.has(id));
+  const late = page.sections.filter(({ id }) => !EARLY.has(id));
+  const cells = byId('cells') ? [{ id: 'cells', title: 'Cells' }] : [];
+  byId('before').append(...early.map(sectionOf));
+  byId('after').append(...late.map(sectionOf));
+  byId('nav').append(...[...early, ...cells, ...late].map((one) => make('a', { href: '#' + one.id }, one.title)));
+  for (const button of document.querySelectorAll('[data-theme-is]')) button.addEventListener('click', () => setTheme(button.dataset.themeIs));
+  setTheme('auto');
+}
+
+buildSections();
+if (byId('cells')) buildCells();
 document.body.dataset.ready = 'yes';

@@ -8,9 +8,7 @@ const verdictBadge = (code) => make('span', { class: 'badge v' + code }, make('s
 // A text as it came. Its own direction is found line by line and stays inside.
 function quoted(name, text, look) {
   if (!text) return make('p', { class: 'empty' }, '(nothing)');
-  const box = make('pre', { class: 'quoted ' + (look || ''), dir: 'auto', role: 'region', 'aria-label': name });
-  scrolling.observe(box);
-  return setText(box, text);
+  return setText(make('pre', { class: 'quoted ' + (look || ''), dir: 'auto', role: 'region', tabindex: 0, 'aria-label': name }), text);
 }
 
 function unfolding(title, contentOf) {
@@ -66,7 +64,7 @@ function turnBlock(turn, number, all) {
   return make('section', { class: 'turn' }, make('h4', null, 'Turn ' + number, make('span', { class: 'facts' }, facts)), ...content);
 }
 
-const fieldOf = (row, name) => row[page.fields.indexOf(name)] ?? null;
+const fieldOf = (row, name) => row[page.cells.fields.indexOf(name)] ?? null;
 const NAMES = { e2e_ms: 'whole answer', ttft_ms: 'first token', ttfo_ms: 'first of the answer' };
 const ELSEWHERE = new Set(['availability_status', 'parsed_output', 'tool_calls', 'tool_call_count', 'tool_use_success', 'tool_notes', 'ended_at_ms', 'reported']);
 
@@ -78,14 +76,8 @@ function facts(row) {
     return typeof value === 'object' ? JSON.stringify(value) : String(value);
   };
   const says = (value) => value !== null && value !== undefined && value !== false && !(Array.isArray(value) && !value.length);
-  return make('dl', { class: 'facts' }, page.fields.flatMap((name, n) => (ELSEWHERE.has(name) || !says(row[n]) ? []
+  return make('dl', { class: 'facts' }, page.cells.fields.flatMap((name, n) => (ELSEWHERE.has(name) || !says(row[n]) ? []
     : [make('div', null, make('dt', null, NAMES[name] || worded(name.replace(/_(at_)?ms$/, ''))), make('dd', null, show(name, row[n])))])));
-}
-
-function gist(row) {
-  const known = (name, say) => (fieldOf(row, name) === null ? '' : say(fieldOf(row, name)));
-  return [known('e2e_ms', time), known('ttft_ms', (ms) => 'first token ' + time(ms)), known('tokens_per_s', (speed) => speed.toFixed(0) + ' tokens/s'),
-    known('input_tokens', (n) => n.toLocaleString('en') + ' tokens in'), known('output_tokens', (n) => n.toLocaleString('en') + ' out')].filter(Boolean).join(' · ');
 }
 
 function repeats(cell) {
@@ -115,7 +107,6 @@ function panelOf(cell) {
       make('p', { class: 'badges' }, verdictBadge(columns.verdict[cell]), detail.failure ? badge(worded(detail.failure)) : null,
         columns.outcome[cell] ? badge(worded(columns.outcome[cell])) : null, change ? badge(change > 0 ? '▲ better than before' : '▼ worse than before') : null),
       detail.why ? quoted('Why', textOf(detail.why), 'why') : null,
-      make('p', { class: 'gist' }, gist(detail.row)),
       part('Prompt', prompt.messages.length ? unfolding('Before the prompt: ' + counted(prompt.messages.length, 'message'), () => prompt.messages.flatMap(([label, text], n) =>
         [make('h5', null, label), quoted('Earlier ' + (n + 1) + ', ' + plain(label), textOf(text))])) : null, prompt.prompt ? quoted('Prompt', textOf(prompt.prompt)) : unknown),
       prompt.system ? part('System', quoted('System prompt', textOf(prompt.system))) : null,
@@ -133,34 +124,23 @@ const narrow = matchMedia('(max-width: 900px)');
 
 function showCell(cell, { focus }) {
   const panel = byId('panel');
-  const was = open.cell;
   open.cell = cell;
   panel.replaceChildren(...panelOf(cell));
-  if (!panel.open) {
-    if (narrow.matches) panel.showModal();
-    else panel.show();
-    inPlace(() => document.body.classList.add('with-panel'));
-  }
+  if (!panel.open && narrow.matches) panel.showModal();
+  else if (!panel.open) panel.show();
   writeAddress();
-  for (const one of unique([was, cell])) redraw(one);
+  mark(cell);
   if (focus || narrow.matches) byId('panel-title').focus({ preventScroll: true });
   else elementOf(columns.prompt[cell], columns.target[cell])?.focus({ preventScroll: true });
 }
 
-// The cells stay where they are on the screen, whatever becomes of what is above them.
-function inPlace(change) {
+// Mark the open cell, and make room for the panel; the cells stay where they are on the screen.
+function mark(cell) {
   const was = matrix.box.getBoundingClientRect().top;
-  change();
+  matrix.box.querySelector('.open')?.classList.remove('open');
+  if (cell !== null) elementOf(columns.prompt[cell], columns.target[cell])?.classList.add('open');
+  document.body.classList.toggle('with-panel', cell !== null);
   scrollBy({ top: matrix.box.getBoundingClientRect().top - was, behavior: 'instant' });
-}
-
-function redraw(cell) {
-  const old = cell === null ? null : elementOf(columns.prompt[cell], columns.target[cell]);
-  if (!old) return;
-  const fresh = drawCell(columns.prompt[cell], columns.target[cell], matrix.shown.indexOf(columns.target[cell]));
-  const had = old === document.activeElement;
-  old.replaceWith(fresh);
-  if (had) fresh.focus({ preventScroll: true });
 }
 
 function openSlot(prompt, target, how) {
@@ -172,13 +152,10 @@ function openSlot(prompt, target, how) {
 
 function closePanel() {
   if (open.cell === null) return;
-  const was = open.cell;
   open.cell = null;
   byId('panel').close();
   writeAddress();
-  inPlace(() => document.body.classList.remove('with-panel'));
-  redraw(was);
-  drawVisible();
+  mark(null);
   elementOf(matrix.active.prompt, matrix.active.target)?.focus({ preventScroll: true });
 }
 
