@@ -154,5 +154,5 @@ def _answer_lines(found: Answers, names: dict[str, str], width: int) -> Iterator
 def _finding_line(label: str, text: str) -> Line:
     shown = f"{label:<{LABEL_WIDTH}}"
     if label in COLORS:
-        return Line(shown, text, COLORS[label])
+        return Line(label, f"{shown.removeprefix(label)}{text}", COLORS[label])
     return Line(f"{shown}{text}".rstrip())
