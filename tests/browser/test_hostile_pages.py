@@ -130,17 +130,6 @@ def test_a_line_of_64_kib_is_all_there(open_page: Opener, tmp_path: Path) -> Non
     assert page.evaluate("document.scrollingElement.scrollWidth <= innerWidth")
 
 
-@pytest.mark.nightly
-def test_the_same_text_is_kept_once(tmp_path: Path, chromium: str) -> None:
-    """Thousands of equal replies make the page no larger than one does."""
-    answer = "the same words " * 400
-    rows = [record(prompt_id=f"P{n}", suite="s", raw_output=answer) for n in range(300)]
-    run = store(tmp_path / "one", rows, prompts=[])
-    page = (reported(run) / "report.html").read_text("utf-8")
-
-    assert page.count(answer) == 1
-
-
 def test_the_policy_lets_nothing_else_run(context: BrowserContext, tmp_path: Path) -> None:
     """Even markup that got into the page could run no script, load nothing and send nothing."""
     run = store(tmp_path / "one", [record(prompt_id="P1", suite="s")], prompts=[])

@@ -1,4 +1,4 @@
-"""Cells → the page's columns (small, read at once), details (read when a cell is opened) and texts."""
+"""Cells → the page's columns (small, read at once) and details (read when a cell is opened)."""
 
 from __future__ import annotations
 
@@ -35,22 +35,6 @@ _SHOWN_ELSEWHERE = frozenset(
 )  # fmt: skip
 
 
-class TextPool:
-    """Texts by number, each kept once; the first is the empty one."""
-
-    def __init__(self) -> None:
-        self._numbers: dict[str, int] = {"": 0}
-
-    def add(self, text: str) -> int:
-        """Return the text's number."""
-        return self._numbers.setdefault(text, len(self._numbers))
-
-    @property
-    def texts(self) -> list[str]:
-        """The texts in the order of their numbers."""
-        return [*self._numbers]
-
-
 @dataclass(frozen=True, kw_only=True)
 class Shown:
     """A cell.
@@ -71,71 +55,55 @@ class CellData:
     """What the page gets of its cells.
 
     Attributes:
-        columns: of all cells, value by value: `prompt`, `target`, `repeat`, `verdict`, `outcome`, `e2e`,
-            `ttft`, `why` (a number of `reasons`), `texts` (numbers in the pool, for the search), `change` (1
-            better, -1 worse, 0 the same, null without a baseline's row).
-        reasons: why cells did not pass, on one short line each; the first is empty.
-        prompts: as the columns number them, with the numbers of their texts.
+        columns: of all cells, value by value: `prompt` and `target` (their numbers), `repeat`, `verdict`,
+            `outcome`, `e2e`, `why` (on one short line), `change` (see `change_of`).
+        prompts: as the columns number them.
         fields: names of the row's fields in each detail's `row`.
         details: of each cell.
 
     """
 
     columns: JsonObject
-    reasons: list[str]
     prompts: list[JsonObject]
     fields: list[str]
     details: list[JsonObject]
 
 
-def cell_data(
-    cells: Sequence[Shown], prompts: Iterable[JsonObject], targets: Sequence[Target], pool: TextPool
-) -> CellData:
+def cell_data(cells: Sequence[Shown], prompts: Iterable[JsonObject], targets: Sequence[Target]) -> CellData:
     """Return the cells as the page takes them.
 
     Args:
         cells: in the order of the file.
         prompts: definitions; a prompt that is not among them is made of its rows.
         targets: in the order in which they are shown.
-        pool: takes the texts.
 
     """
-    entries = {(one["suite"], one["id"]): _prompt(one, pool) for one in prompts}
-    for cell in cells:
-        key = (cell.record.suite, cell.record.prompt_id)
-        if key not in entries:
-            entries[key] = _unknown_prompt(cell.record)
+    entries = {(one["suite"], one["id"]): _prompt(one) for one in prompts}
+    records = [cell.record for cell in cells]
+    for record in records:
+        known = {"suite": record.suite, "id": record.prompt_id, "name": record.prompt_name}
+        entries.setdefault((record.suite, record.prompt_id), _prompt({**known, "category": record.category}))
     prompt_numbers = {key: number for number, key in enumerate(entries)}
     target_numbers = {target: number for number, target in enumerate(targets)}
-    rows = [to_row(cell.record) for cell in cells]
+    rows = [to_row(record) for record in records]
     fields = list(dict.fromkeys(name for row in rows for name in row if name not in _SHOWN_ELSEWHERE))
-    columns = {name: [] for name in _COLUMNS}  # type: JsonObject
-    reasons = {"": 0}
-    details = []
-    for cell, row in zip(cells, rows, strict=True):
-        record = cell.record
-        detail, texts = _detail(cell, row, fields, pool)
-        values = (
-            prompt_numbers[record.suite, record.prompt_id],
-            target_numbers[record.target],
-            record.repeat,
-            verdict_of(record),
-            record.tool_outcome,
-            record.e2e_ms if record.attempts or record.e2e_ms else None,
-            record.ttft_ms,
-            reasons.setdefault(reason_of(record), len(reasons)),
-            texts,
-            _change(cell),
-        )
-        for name, value in zip(_COLUMNS, values, strict=True):
-            columns[name].append(value)
-        details.append(detail)
     return CellData(
-        columns=columns, reasons=list(reasons), prompts=list(entries.values()), fields=fields, details=details
+        columns={
+            "prompt": [prompt_numbers[record.suite, record.prompt_id] for record in records],
+            "target": [target_numbers[record.target] for record in records],
+            "repeat": [record.repeat for record in records],
+            "verdict": [verdict_of(record) for record in records],
+            "outcome": [record.tool_outcome for record in records],
+            "e2e": [record.e2e_ms if record.attempts or record.e2e_ms else None for record in records],
+            "why": [reason_of(record) for record in records],
+            "change": [change_of(cell.before, cell.record) if cell.before else None for cell in cells],
+        },
+        prompts=[*entries.values()],
+        fields=fields,
+        details=[
+            _detail(cell, [row.get(name) for name in fields]) for cell, row in zip(cells, rows, strict=True)
+        ],
     )
-
-
-_COLUMNS = ("prompt", "target", "repeat", "verdict", "outcome", "e2e", "ttft", "why", "texts", "change")
 
 
 def verdict_of(record: Record) -> int:
@@ -173,11 +141,7 @@ def _counts_as(record: Record) -> bool | None:
     return False if not record.success else record.objective_pass
 
 
-def _change(cell: Shown) -> int | None:
-    return change_of(cell.before, cell.record) if cell.before else None
-
-
-def _prompt(definition: Mapping[str, Any], pool: TextPool) -> JsonObject:
+def _prompt(definition: Mapping[str, Any]) -> JsonObject:
     tools = definition.get("tools")
     if isinstance(tools, dict):  # of a captured catalogue
         tools = tools.get("tools")
@@ -186,12 +150,12 @@ def _prompt(definition: Mapping[str, Any], pool: TextPool) -> JsonObject:
         "id": definition["id"],
         "name": definition.get("name") or "",
         "category": definition.get("category"),
-        "prompt": pool.add(_asked(definition)),
-        "system": pool.add(_text(definition.get("system"))),
-        "messages": [[label, pool.add(text)] for label, text in message_texts(definition.get("messages"))],
-        "rule": pool.add(_json(definition.get("validator"))),
-        "tools": pool.add(tools if isinstance(tools, str) else _tool_names(tools)),
-        "world": pool.add(_json(definition["world"]) if definition.get("world") else ""),
+        "prompt": _asked(definition),
+        "system": _text(definition.get("system")),
+        "messages": [[label, text] for label, text in message_texts(definition.get("messages"))],
+        "rule": _json(definition.get("validator")),
+        "tools": tools if isinstance(tools, str) else _tool_names(tools),
+        "world": _json(definition["world"]) if definition.get("world") else "",
     }
 
 
@@ -207,51 +171,28 @@ def _asked(definition: Mapping[str, Any]) -> str:
     return f"{text[:PADDING_CHARS]}\n\n{note}\n\n{text[-PADDING_CHARS:]}"
 
 
-def _unknown_prompt(record: Record) -> JsonObject:
-    return {
-        "suite": record.suite,
-        "id": record.prompt_id,
-        "name": record.prompt_name,
-        "category": record.category,
-        **dict.fromkeys(("prompt", "system", "rule", "tools", "world"), 0),
-        "messages": [],
-    }
-
-
 def _tool_names(tools: object) -> str:
     if not isinstance(tools, list):
         return ""
     return ", ".join(_text(one.get("name") if isinstance(one, dict) else one) for one in tools)
 
 
-def _detail(
-    cell: Shown, row: Mapping[str, Any], fields: Sequence[str], pool: TextPool
-) -> tuple[JsonObject, list[int]]:
-    record = cell.record
-    searched: list[int] = []
-
-    def keep(text: str | None) -> int | None:
-        if text is None:
-            return None
-        number = pool.add(text)
-        if number:
-            searched.append(number)
-        return number
-
+def _detail(cell: Shown, row: Sequence[Any]) -> JsonObject:
+    record, before = cell.record, cell.before
     detail: JsonObject = {
-        "why": keep(record.violation or record.fault_message),
+        "why": record.violation or record.fault_message,
         "failure": record.failure_type,
-        "turns": [_turn(turn, cell.tools, keep) for turn in _turns_of(record)],
-        "row": [row.get(name) for name in fields],
+        "turns": [_turn(turn, cell.tools) for turn in _turns_of(record)],
+        "row": row,
     }
-    if cell.before:
+    if before:
         detail["before"] = {
-            "verdict": verdict_of(cell.before),
-            "why": pool.add(cell.before.violation or cell.before.fault_message or ""),
-            "e2e": cell.before.e2e_ms,
-            "text": pool.add(_turns_of(cell.before)[-1]["text"]),
+            "verdict": verdict_of(before),
+            "why": before.violation or before.fault_message or "",
+            "e2e": before.e2e_ms,
+            "text": _turns_of(before)[-1]["text"],
         }
-    return detail, sorted(set(searched))
+    return detail
 
 
 def _turns_of(record: Record) -> Sequence[Mapping[str, Any]]:
@@ -262,12 +203,12 @@ def _turns_of(record: Record) -> Sequence[Mapping[str, Any]]:
     return [{"text": answer, "reasoning": thinking, "calls": record.tool_call_details}]
 
 
-def _turn(turn: Mapping[str, Any], tools: Sequence[Tool] | None, keep: Any) -> JsonObject:
+def _turn(turn: Mapping[str, Any], tools: Sequence[Tool] | None) -> JsonObject:
     return {
-        "user": keep(turn.get("user")),
-        "text": keep(turn["text"]),
-        "thinking": keep(turn.get("reasoning") or ""),
-        "calls": [_call(call, tools, keep) for call in turn["calls"]],
+        "user": turn.get("user"),
+        "text": turn["text"],
+        "thinking": turn.get("reasoning") or "",
+        "calls": [_call(call, tools) for call in turn["calls"]],
         "e2e": turn.get("e2e_ms"),
         "ttft": turn.get("ttft_ms"),
         "in": turn.get("input_tokens"),
@@ -276,19 +217,19 @@ def _turn(turn: Mapping[str, Any], tools: Sequence[Tool] | None, keep: Any) -> J
     }
 
 
-def _call(call: Mapping[str, Any], tools: Sequence[Tool] | None, keep: Any) -> JsonObject:
+def _call(call: Mapping[str, Any], tools: Sequence[Tool] | None) -> JsonObject:
     """Return a call as it was on the wire, and what OpenClaw makes of it if its tools are known."""
     made = None if tools is None else dispatch(call_of(call), tools)
     given = _json(made.arguments) if made and made.arguments is not None else None
     return {
-        "name": keep(call["name"]),
-        "arguments": keep(call["arguments"]),
-        "result": keep(call.get("result")),
+        "name": call["name"],
+        "arguments": call["arguments"],
+        "result": call.get("result"),
         "problem": made.problem if made else call.get("problem"),
         "known": made is not None,
         "tool": made.tool if made else None,
-        "given": keep(given) if given is not None and not _says_the_same(call["arguments"], given) else None,
-        "message": keep(made.message) if made else None,
+        "given": given if given is not None and not _says_the_same(call["arguments"], given) else None,
+        "message": made.message if made else None,
         "notes": list(made.notes) if made else [],
     }
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_openclaw.reports.blocks import Details, Finding, Findings, Section, Table, section_data
 from pytest_openclaw.reports.facts import answers, findings, targets_table
 from pytest_openclaw.reports.history_text import OTHER_PROMPTS, history_table
-from pytest_openclaw.reports.html.cells import TextPool, cell_data, change_of
+from pytest_openclaw.reports.html.cells import cell_data, change_of
 from pytest_openclaw.reports.numbers import DASH, one_line, render_ms, render_tier
 from pytest_openclaw.reports.sections import rate_point, rates_chart, sections_of, targets_chart
 from pytest_openclaw.stats.intervals import stored_interval
@@ -91,9 +91,8 @@ class ShownRun:
 
 def render_page(run: ShownRun) -> str:
     """Return the page of a run."""
-    pool = TextPool()
     targets = [group.target for group in run.summary.groups]
-    cells = cell_data(run.cells, run.prompts, targets, pool)
+    cells = cell_data(run.cells, run.prompts, targets)
     page = {
         "header": _header(run),
         "sections": [section_data(section) for section in _sections(run) if section.filled],
@@ -107,7 +106,6 @@ def render_page(run: ShownRun) -> str:
                 }
                 for one in targets
             ],
-            "reasons": cells.reasons,
             "prompts": cells.prompts,
             "fields": cells.fields,
             "columns": cells.columns,
@@ -117,7 +115,6 @@ def render_page(run: ShownRun) -> str:
     islands = [
         element("page", page),
         element("details", cells.details),
-        element("texts", pool.texts),
     ]
     return _framed(f"{one_line(run.summary.run_id, 80)} · OpenClaw benchmark", "page.html", islands)
 

@@ -11,7 +11,7 @@ import pytest
 from pytest_openclaw.cli.show import offered_tools
 from pytest_openclaw.features.gates import apply_gates
 from pytest_openclaw.features.pages import show_run
-from pytest_openclaw.reports.html.cells import Shown, TextPool, cell_data
+from pytest_openclaw.reports.html.cells import Shown, cell_data
 from pytest_openclaw.runs.baseline import read_measured
 from pytest_openclaw.runs.reading import read_part
 from pytest_openclaw.stats.summary import summary_to_json
@@ -27,10 +27,9 @@ def test_dispatch_says_what_becomes_of_a_call() -> None:
     tools = offered_tools(definition("P1", tools=["read"], tools_sha256=_hash_of(["read"])))
     calls = tuple({"id": None, "name": name, "arguments": '{"path": "a"}'} for name in ("read", "nope"))
     cell = Shown(record=record(tool_call_details=calls), tools=tools)
-    pool = TextPool()
-    [turn] = cell_data([cell], [], [cell.record.target], pool).details[0]["turns"]
+    [turn] = cell_data([cell], [], [cell.record.target]).details[0]["turns"]
 
-    problems = [(call["problem"], pool.texts[call["message"]]) for call in turn["calls"]]
+    problems = [(call["problem"], call["message"] or "") for call in turn["calls"]]
     assert problems == [(None, ""), ("unknown_tool", "Tool nope not found")]
 
 
@@ -59,9 +58,8 @@ def test_the_baseline_is_beside_the_same_cells(tmp_path: Path) -> None:
     shown = show_run(read_part(run), read_part(older), now_ms=0)
 
     assert [cell.before is not None for cell in shown.cells] == [True, False]
-    pool = TextPool()
-    details = cell_data(shown.cells, shown.prompts, [A], pool).details
-    assert pool.texts[details[0]["before"]["text"]] == "b"
+    details = cell_data(shown.cells, shown.prompts, [A]).details
+    assert details[0]["before"]["text"] == "b"
     assert shown.earlier is not None
     assert [key.target for key in shown.earlier.gone] == [B]
 

@@ -15,7 +15,6 @@ from pytest_openclaw.reports.html.cells import (
     UNAVAILABLE,
     UNJUDGED,
     Shown,
-    TextPool,
     cell_data,
     change_of,
     verdict_of,
@@ -63,25 +62,8 @@ def test_a_cell_changes(before: Record, after: Record, change: int | None) -> No
     assert change_of(before, after) == change
 
 
-def _data(*shown: Shown, pool: TextPool | None = None) -> Any:
-    return cell_data(
-        shown, [definition("P1", suite="s", prompt="the question")], [TARGET], pool or TextPool()
-    )
-
-
-def test_all_texts_can_be_searched() -> None:
-    """Reply, thinking, violation, names, arguments and results of calls; each kept once."""
-    pool = TextPool()
-    call = {"name": "read", "arguments": '{"path": "a"}', "result": "not there"}
-    turns = (
-        {"text": "the answer", "reasoning": "a thought", "calls": [call]},
-        {"text": "the answer", "calls": []},
-    )
-    data = _data(Shown(record=missed(turns=turns)), pool=pool)
-
-    said = {pool.texts[number] for number in data.columns["texts"][0]}
-    assert said == {"too long", "the answer", "a thought", "read", '{"path": "a"}', "not there"}
-    assert pool.texts.count("the answer") == 1
+def _data(*shown: Shown) -> Any:
+    return cell_data(shown, [definition("P1", suite="s", prompt="the question")], [TARGET])
 
 
 def test_an_undefined_prompt_is_shown_by_its_rows() -> None:
@@ -113,20 +95,18 @@ def test_converted_arguments_are_shown(
     monkeypatch: pytest.MonkeyPatch, arguments: str, given: Any, shown: str | None
 ) -> None:
     """The arguments that the tool gets are beside those that were sent, if they differ."""
-    pool = TextPool()
     call = ToolCall(name="read", arguments=arguments)
     made = Dispatched(call=call, tool="read", arguments=given, message="done", notes=("forgiven",))
     monkeypatch.setattr(cells, "dispatch", lambda one, tools: made if (one, tools) == (call, ()) else None)
     row = record(tool_call_details=({"name": "read", "arguments": arguments},))
-    cell = _data(Shown(record=row, tools=()), pool=pool).details[0]["turns"][0]["calls"][0]
+    cell = _data(Shown(record=row, tools=())).details[0]["turns"][0]["calls"][0]
 
-    assert (cell["given"] and pool.texts[cell["given"]]) == shown
-    assert (cell["tool"], cell["notes"], pool.texts[cell["message"]]) == ("read", ["forgiven"], "done")
+    assert cell["given"] == shown
+    assert (cell["tool"], cell["notes"], cell["message"]) == ("read", ["forgiven"], "done")
 
 
 def test_a_conversation_is_part_of_the_page() -> None:
-    """The messages before a prompt, labeled, and the user's between the turns, which can be searched for."""
-    pool = TextPool()
+    """The messages before a prompt, labeled, and the user's between the turns."""
     messages = [
         {"role": "user", "content": "Is it up?"},
         {"role": "assistant", "content": "", "calls": [{"name": "exec", "arguments": {"command": "ping"}}]},
@@ -134,41 +114,37 @@ def test_a_conversation_is_part_of_the_page() -> None:
     ]
     turns = ({"text": "Yes.", "calls": []}, {"user": "And now?", "text": "No.", "calls": []})
     defined = definition("P1", suite="s", prompt="the question", messages=messages)
-    data = cell_data([Shown(record=missed(turns=turns))], [defined], [TARGET], pool)
+    data = cell_data([Shown(record=missed(turns=turns))], [defined], [TARGET])
 
-    texts = pool.texts
-    assert [(label, texts[number]) for label, number in data.prompts[0]["messages"]] == [
-        ("user", "Is it up?"),
-        ("call exec", '{"command": "ping"}'),
-        ("result", ""),
+    assert data.prompts[0]["messages"] == [
+        ["user", "Is it up?"],
+        ["call exec", '{"command": "ping"}'],
+        ["result", ""],
     ]
-    assert [turn["user"] and texts[turn["user"]] for turn in data.details[0]["turns"]] == [None, "And now?"]
-    assert "And now?" in {texts[number] for number in data.columns["texts"][0]}
+    assert [turn["user"] for turn in data.details[0]["turns"]] == [None, "And now?"]
 
 
 @pytest.mark.parametrize(("padding", "is_whole"), [(None, True), (16_000, False)], ids=["long", "padded"])
 def test_padding_is_left_out(padding: int | None, is_whole: bool) -> None:
     """A page needs no 60 KB of filler; a long prompt without padding stays whole."""
-    pool, text = TextPool(), f"begin {'filler ' * 9000} end"
+    text = f"begin {'filler ' * 9000} end"
     prompt = definition("P1", suite="s", prompt=text, padding_tokens=padding)
 
-    cell_data([Shown(record=record(prompt_id="P1", suite="s"))], [prompt], [TARGET], pool)
+    shown = cell_data([Shown(record=record())], [prompt], [TARGET]).prompts[0]["prompt"]
 
-    texts = pool.texts
-    assert (text in texts) is is_whole
+    assert (shown == text) is is_whole
     if not is_whole:
-        (cut,) = (one for one in texts if one.startswith("begin "))
-        assert "61,010 characters of padding, which config.json has" in cut
-        assert cut.endswith(" end")
+        assert "61,010 characters of padding, which config.json has" in shown
+        assert shown.endswith(" end")
 
 
 def test_pictures_are_named_below_the_prompt() -> None:
     """A page has no pictures; it says which were sent."""
-    pool, prompt = TextPool(), definition("P1", suite="s", prompt="How many?", images=["a.png", "b.png"])
+    prompt = definition("P1", suite="s", prompt="How many?", images=["a.png", "b.png"])
 
-    cell_data([Shown(record=record(prompt_id="P1", suite="s"))], [prompt], [TARGET], pool)
+    data = cell_data([Shown(record=record())], [prompt], [TARGET])
 
-    assert "How many?\n\n[with a.png, b.png]" in set(pool.texts)
+    assert data.prompts[0]["prompt"] == "How many?\n\n[with a.png, b.png]"
 
 
 @pytest.mark.parametrize(
@@ -185,6 +161,4 @@ def test_pictures_are_named_below_the_prompt() -> None:
 )
 def test_a_cell_has_its_reason_on_a_line(row: Record, reason: str) -> None:
     """The matrix shows why a cell did not pass, in place of how long it took."""
-    data = cell_data([Shown(record=row)], [], [TARGET], TextPool())
-
-    assert data.reasons[data.columns["why"][0]] == reason
+    assert cell_data([Shown(record=row)], [], [TARGET]).columns["why"] == [reason]

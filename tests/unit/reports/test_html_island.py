@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.reports.html.cells import TextPool
 from pytest_openclaw.reports.html.page import element, fill
 from pytest_openclaw.util.text import valid_value
 
@@ -39,16 +38,6 @@ def test_an_element_ends_where_it_should(text: str) -> None:
     assert written.startswith('<script type="application/json" class="page">[')
     assert written.count("</script>") == 1
     assert written.count("<") == 2
-
-
-@given(texts=st.lists(st.text(max_size=20), max_size=30))
-def test_a_text_has_one_number(texts: list[str]) -> None:
-    """Equal texts share it, and the pool gives each text back under its number."""
-    pool = TextPool()
-    numbers = [pool.add(text) for text in texts]
-
-    assert [pool.texts[number] for number in numbers] == texts
-    assert len(pool.texts) == len({"", *texts})
 
 
 def test_what_fills_a_template_is_not_filled_itself() -> None:

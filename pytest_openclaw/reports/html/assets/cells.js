@@ -1,5 +1,5 @@
 // The cells of the run: what is chosen in the form, and a matrix of prompts by targets that shows it.
-// Small columns are parsed at once; texts and details when they are first needed.
+// Small columns are parsed at once; the details of cells when they are first needed.
 
 const { columns, prompts, targets } = page.cells;
 const N = columns.prompt.length;
@@ -9,16 +9,11 @@ const VERDICTS = [['passed', '✓'], ['missed', '✗'], ['not judged', '•'], [
 const wordOf = (cell) => VERDICTS[columns.verdict[cell]][0];
 const glyphOf = (cell) => VERDICTS[columns.verdict[cell]][1];
 
-function lazy(name) {
-  let list = null;
-  return (number) => {
-    list = list || JSON.parse(document.querySelector('script.' + name).textContent);
-    return list[number];
-  };
+let details = null;
+function detailOf(cell) {
+  details = details || JSON.parse(document.querySelector('script.details').textContent);
+  return details[cell];
 }
-
-const textOf = lazy('texts');
-const detailOf = lazy('details');
 
 function time(ms) {
   if (ms === null || ms === undefined) return '–';
@@ -96,24 +91,23 @@ function buildFilter() {
   });
 }
 
-// A text of many cells is searched once.
-function searcher(query) {
-  const hits = new Map([[0, false]]);
-  return (number) => {
-    if (!hits.has(number)) hits.set(number, textOf(number).toLowerCase().includes(query));
-    return hits.get(number);
-  };
+const textsIn = (value) => (typeof value === 'string' ? [value] : value && typeof value === 'object' ? Object.values(value).flatMap(textsIn) : []);
+const lowered = (value) => textsIn(value).join('\n').toLowerCase();
+const searched = new Map();
+
+// The texts of a cell, for the search.
+function saidIn(cell) {
+  if (!searched.has(cell)) searched.set(cell, lowered([detailOf(cell).why, detailOf(cell).turns]));
+  return searched.get(cell);
 }
 
 function applyFilter(wanted) {
   const query = wanted.text.toLowerCase();
-  const has = searcher(query);
   const fitting = prompts.map((prompt, number) => (!wanted.suite || prompt.suite === wanted.suite)
     && (!wanted.category || prompt.category === wanted.category)
     // Prompts of which the targets passed different shares.
     && (wanted.view !== 'differs' || unique(targets.map((_, target) => share(slotOf(number, target))).filter((one) => one <= 1)).length > 1));
-  const asked = prompts.map((prompt) => !query || nameOf(prompt).toLowerCase().includes(query)
-    || [prompt.prompt, prompt.system, ...prompt.messages.map(([, text]) => text)].some(has));
+  const asked = prompts.map(({ id, name, prompt, system, messages }) => !query || lowered([id + ' ' + name, prompt, system, messages]).includes(query));
   for (let cell = 0; cell < N; cell += 1) {
     const prompt = columns.prompt[cell];
     found[cell] = Number(fitting[prompt]
@@ -121,7 +115,7 @@ function applyFilter(wanted) {
       && (!wanted.targets.size || wanted.targets.has(targets[columns.target[cell]].label))
       && (!wanted.outcome || columns.outcome[cell] === wanted.outcome)
       && (wanted.view !== 'changed' || Boolean(columns.change[cell]))
-      && (asked[prompt] || columns.texts[cell].some(has)));
+      && (asked[prompt] || saidIn(cell).includes(query)));
   }
 }
 
@@ -247,7 +241,7 @@ function summaryOf(cells, all) {
 }
 
 function valueOf(cells, order) {
-  if (order !== 'slow') return unique(cells.map((cell) => page.cells.reasons[columns.why[cell]])).filter(Boolean).join('; ');
+  if (order !== 'slow') return unique(cells.map((cell) => columns.why[cell])).filter(Boolean).join('; ');
   const times = cells.map((cell) => columns.e2e[cell]).filter((ms) => ms !== null).sort((a, b) => a - b);
   return times.length ? time(times[Math.floor((times.length - 1) / 2)]) : '';
 }

@@ -17,8 +17,7 @@ function unfolding(title, contentOf) {
   return details;
 }
 
-function folded(title, number, look) {
-  const text = textOf(number);
+function folded(title, text, look) {
   return unfolding(title + (text.length > LONG ? ', ' + counted(text.length, 'character') : ''), () => [quoted(title, text, look)]);
 }
 
@@ -38,12 +37,11 @@ function callBadge(call) {
 }
 
 function callBlock(call, place) {
-  const [name, result] = [textOf(call.name), call.result === null ? null : textOf(call.result)];
-  const message = call.message ? textOf(call.message) : '';
+  const { name, result, message } = call;
   const notes = unique([...(call.tool && call.tool !== name ? ['taken for ' + call.tool] : []), ...call.notes]);
   return make('div', { class: 'call' },
     make('h5', null, make('span', { class: 'count' }, 'call ' + (place + 1) + ' '), make('code', null, name), ' ', callBadge(call)),
-    quoted('Arguments of ' + plain(name), pretty(textOf(call.arguments)), 'arguments'),
+    quoted('Arguments of ' + plain(name), pretty(call.arguments), 'arguments'),
     notes.map((note) => make('p', { class: 'note' }, note)),
     call.given === null ? null : folded('As the tool gets them', call.given, 'arguments'),
     message && message !== result ? [make('h6', null, 'What the model receives'), quoted('Received', message, 'result')] : [],
@@ -51,9 +49,9 @@ function callBlock(call, place) {
 }
 
 function turnBlock(turn, number, all) {
-  const text = textOf(turn.text);
+  const { text } = turn;
   const content = [
-    turn.user === null ? [] : [make('h5', null, 'The user'), quoted('Message before turn ' + number, textOf(turn.user))],
+    turn.user === null ? [] : [make('h5', null, 'The user'), quoted('Message before turn ' + number, turn.user)],
     turn.thinking ? folded('Thinking', turn.thinking, 'thinking') : [],
     text || !turn.calls.length ? quoted(all > 1 ? 'Text of turn ' + number : 'Answer', text) : [],
     turn.calls.map(callBlock),
@@ -89,7 +87,7 @@ function repeats(cell) {
 }
 
 function inTheBaseline({ verdict, why, e2e, text }) {
-  return part('In the baseline', make('p', null, verdictBadge(verdict), ' ' + time(e2e)), why ? quoted('Why', textOf(why), 'why') : null, quoted('Answer in the baseline', textOf(text)));
+  return part('In the baseline', make('p', null, verdictBadge(verdict), ' ' + time(e2e)), why ? quoted('Why', why, 'why') : null, quoted('Answer in the baseline', text));
 }
 
 function panelOf(cell) {
@@ -106,14 +104,14 @@ function panelOf(cell) {
       repeats(cell),
       make('p', { class: 'badges' }, verdictBadge(columns.verdict[cell]), detail.failure ? badge(worded(detail.failure)) : null,
         columns.outcome[cell] ? badge(worded(columns.outcome[cell])) : null, change ? badge(change > 0 ? '▲ better than before' : '▼ worse than before') : null),
-      detail.why ? quoted('Why', textOf(detail.why), 'why') : null,
+      detail.why ? quoted('Why', detail.why, 'why') : null,
       part('Prompt', prompt.messages.length ? unfolding('Before the prompt: ' + counted(prompt.messages.length, 'message'), () => prompt.messages.flatMap(([label, text], n) =>
-        [make('h5', null, label), quoted('Earlier ' + (n + 1) + ', ' + plain(label), textOf(text))])) : null, prompt.prompt ? quoted('Prompt', textOf(prompt.prompt)) : unknown),
-      prompt.system ? part('System', quoted('System prompt', textOf(prompt.system))) : null,
-      prompt.tools ? part('Tools offered', make('p', { class: 'names' }, textOf(prompt.tools))) : null,
+        [make('h5', null, label), quoted('Earlier ' + (n + 1) + ', ' + plain(label), text)])) : null, prompt.prompt ? quoted('Prompt', prompt.prompt) : unknown),
+      prompt.system ? part('System', quoted('System prompt', prompt.system)) : null,
+      prompt.tools ? part('Tools offered', make('p', { class: 'names' }, prompt.tools)) : null,
       ...detail.turns.map((turn, n) => turnBlock(turn, n + 1, detail.turns.length)),
       detail.before ? inTheBaseline(detail.before) : null,
-      part('Rule', prompt.rule ? quoted('Validator', textOf(prompt.rule), 'arguments') : null,
+      part('Rule', prompt.rule ? quoted('Validator', prompt.rule, 'arguments') : null,
         parsed ? [make('h4', null, 'What it found'), quoted('Found', JSON.stringify(parsed, null, 2), 'arguments')] : [],
         prompt.world ? folded('The world of the exchange', prompt.world, 'arguments') : null),
       part('Measured', facts(detail.row))),
