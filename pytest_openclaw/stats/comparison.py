@@ -20,8 +20,13 @@ from math import exp, log
 from statistics import fmean, median
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from pytest_openclaw.stats.intervals import Interval, cluster_of, is_judged, mean_difference_95
-from pytest_openclaw.stats.percentiles import percentile_interval
+from pytest_openclaw.stats.intervals import (
+    Interval,
+    cluster_of,
+    is_judged,
+    mean_difference_95,
+    percentile_interval,
+)
 from pytest_openclaw.stats.significance import LEVEL, Difference, adjusted, exchange, sign_flip, sign_test
 from pytest_openclaw.stats.tool_use import OUTCOMES
 from pytest_openclaw.values.tool_calls import ToolOutcome  # noqa: TC001 - msgspec reads annotations

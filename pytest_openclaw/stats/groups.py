@@ -14,20 +14,20 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.stats.diagnosis import Diagnosis, diagnosis_of, evidence_in
-from pytest_openclaw.stats.intervals import Rate, has_passed, is_judged, rate_of
-from pytest_openclaw.stats.percentiles import distribution_of
+from pytest_openclaw.stats.intervals import Rate, distribution_of, has_passed, is_judged, rate_of
 from pytest_openclaw.stats.pressure import Load, PressureLevel, pressure_levels, strain_of
 from pytest_openclaw.stats.recommendation import (
     OverRefusal,
     ProbeResult,
     Recommendation,
+    RoleResult,
     count_open_probes,
     over_refusal_of,
     probe_results,
     recommend,
+    role_results,
 )
 from pytest_openclaw.stats.repeats import repeats_of
-from pytest_openclaw.stats.roles import RoleResult, role_results
 from pytest_openclaw.stats.tool_use import (
     Proof,
     ToolUse,
@@ -52,8 +52,7 @@ from pytest_openclaw.values.requests import most_realistic
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from pytest_openclaw.stats.intervals import Interval
-    from pytest_openclaw.stats.percentiles import Distribution
+    from pytest_openclaw.stats.intervals import Distribution, Interval
     from pytest_openclaw.stats.repeats import Repeats
     from pytest_openclaw.util.json_types import JsonObject
     from pytest_openclaw.values.requests import Target

@@ -10,8 +10,7 @@ import numpy as np
 from scipy import stats
 
 from pytest_openclaw.stats.groups import Group, Snapshots, summarize_group
-from pytest_openclaw.stats.intervals import Cluster, Interval, clustered_95
-from pytest_openclaw.stats.percentiles import PERCENTILES, percentile_interval
+from pytest_openclaw.stats.intervals import PERCENTILES, Cluster, Interval, clustered_95, percentile_interval
 from pytest_openclaw.values.rows import Record
 from pytest_openclaw.values.tool_calls import ToolOutcome
 from tests.simulation.models import Design, Generator, Latencies, draw_counts

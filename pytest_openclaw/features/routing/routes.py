@@ -12,7 +12,7 @@ The recommendations of a run → the place of each model in OpenClaw.
 | `unsafe` | hold none, because other tools reach what those that did harm reach, and answer nothing |
 | `not_enough_evidence` | nothing is said of it |
 
-For heartbeats, titles and the like `roles.py` says which models fit.
+For heartbeats, titles and the like `recommendation.py` says which models fit.
 """
 
 from __future__ import annotations
@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pytest_openclaw.stats.groups import Group
-    from pytest_openclaw.stats.recommendation import Kind, Recommendation
-    from pytest_openclaw.stats.roles import RoleResult
+    from pytest_openclaw.stats.recommendation import Kind, Recommendation, RoleResult
     from pytest_openclaw.stats.summary import Best
     from pytest_openclaw.values.prompts import ModelRole
     from pytest_openclaw.values.rows import Record

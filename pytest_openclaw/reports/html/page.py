@@ -19,8 +19,7 @@ from pytest_openclaw.reports.history_text import OTHER_PROMPTS, history_table
 from pytest_openclaw.reports.html.cells import cell_data, change_of
 from pytest_openclaw.reports.numbers import DASH, one_line, render_ms, render_tier
 from pytest_openclaw.reports.sections import rate_point, rates_chart, sections_of, targets_chart
-from pytest_openclaw.stats.intervals import stored_interval
-from pytest_openclaw.stats.percentiles import percentile
+from pytest_openclaw.stats.intervals import percentile, stored_interval
 from pytest_openclaw.util.text import counted, valid_text
 
 if TYPE_CHECKING:

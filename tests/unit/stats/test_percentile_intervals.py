@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from pytest_openclaw.stats.intervals import student_t
-from pytest_openclaw.stats.percentiles import fewest_values, percentile, percentile_interval
+from pytest_openclaw.stats.intervals import fewest_values, percentile, percentile_interval, student_t
 
 QS = (50, 95, 99)
 prompts = st.lists(st.lists(st.integers(0, 50), min_size=1, max_size=6), min_size=1, max_size=80)

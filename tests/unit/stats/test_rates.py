@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
 from pytest_openclaw.stats import tiers
-from pytest_openclaw.stats.intervals import Interval, cells_behind, wilson_95
-from pytest_openclaw.stats.percentiles import percentile
+from pytest_openclaw.stats.intervals import Interval, cells_behind, percentile, wilson_95
 from pytest_openclaw.stats.tiers import cells_to_settle, classify_tier, excludes_worse, is_conclusive, joint_z
 
 counts = st.integers(1, 400).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))

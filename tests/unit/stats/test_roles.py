@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_openclaw.stats.groups import Snapshots, summarize_group
-from pytest_openclaw.stats.roles import role_results
+from pytest_openclaw.stats.recommendation import role_results
 from pytest_openclaw.stats.tool_use import is_apart, tool_use_of
 from pytest_openclaw.values.rows import Record
 from tests.unit.reports.summaries import cell, fault, record
