@@ -1,9 +1,4 @@
-"""Cells of a stored run as text: a list of them, and one in full.
-
-A failed cell as text, to be read like a good assertion.
-
-The conversation before a prompt as labeled texts, for every report that shows it.
-"""
+"""A cell as text: a failed one, to be read like a good assertion, and those of a stored run."""
 
 from __future__ import annotations
 

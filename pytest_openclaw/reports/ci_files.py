@@ -1,8 +1,6 @@
-"""What GitHub shows of a run beside its log: annotations at the prompts that were missed, and at the gates.
+"""What CI systems show of a run: annotations on GitHub, and properties in JUnit's XML.
 
 Workflow commands: https://docs.github.com/actions/reference/workflow-commands-for-github-actions
-
-What JUnit's XML carries of cells and of the run: properties, which CI systems list and search.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Two runs compared, in words: a few lines for the end of a run, and all of it.
-
-What OpenClaw's own request costs each model, in words: its cells there and on `listed`, paired.
-"""
+"""Two runs compared, in words, and what OpenClaw's own request costs each model."""
 
 from __future__ import annotations
 

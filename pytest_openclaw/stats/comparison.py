@@ -1,12 +1,4 @@
-"""Two runs → pairs of cells that may be compared, and those that may not, with the reason.
-
-Whether a target has become better or worse: its verdicts in two runs, prompt by prompt.
-
-Which ways in which tool use ended have become more or less frequent.
-
-How times, tokens and money have changed: ratios of two runs, prompt by prompt.
-
-Two runs → the changes from baseline to candidate, prompt by prompt.
+"""Two runs → the changes from baseline to candidate: of verdicts, outcomes, times, tokens and money.
 
 A baseline and a candidate are compared by the cells that both have answered. Prompts are taken as a sample of
 what a user asks, so a prompt counts once, however often it was repeated.

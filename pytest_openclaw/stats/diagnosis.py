@@ -1,6 +1,6 @@
 """Which part is at fault where a local server's tool cells end without a call.
 
-`asking/diagnosing.py` repeats one cell in other ways. The first row that applies names the cause:
+`features/diagnosing.py` repeats one cell in other ways. The first row that applies names the cause:
 
 | cause | if |
 | --- | --- |
@@ -10,7 +10,7 @@
 | `parser` | the answer has a call as text, or only tokens; and no other cell has a real call |
 | `model` | the answer is one in words, or its calls are parsed in other cells |
 
-What to change for each way in which tool use fails: the template, the API, the schemas or the model.
+`advice.toml` says what to change for each way in which tool use fails.
 """
 
 from __future__ import annotations

@@ -1,10 +1,4 @@
-"""The figures of one target, from its rows.
-
-Classifies violations, so that equal ones can be counted.
-
-A violation quotes the answer, so hardly two are equal. Their kind is the text without quotations and
-numbers.
-"""
+"""The figures of one target, from its rows."""
 
 from __future__ import annotations
 

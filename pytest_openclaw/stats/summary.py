@@ -1,10 +1,6 @@
-"""Rows → groups → the summary of a run; every number here can be recomputed from `results.jsonl`.
+"""The figures of a run, from its rows, for live, merged and rescored runs alike.
 
-A run's rows → its summary, for live, merged and rescored runs alike.
-
-The most useful things to know of a run, found in its rows.
-
-Which targets of a run may be the best with tools, as far as its evidence shows.
+They also say what is most useful to know of it, and which targets may be the best with tools.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The tier that a target's tool use earns, and whether the evidence settles it.
 
-Confidence limits for tiers where several targets are rated or repeats end early.
-
-The rate after `r` repeats of `k` prompts has the variance `between / k + within / (k r)`, and its covariance
+Where several targets are rated or repeats end early, a tier's limits hold for all of them together. The rate
+after `r` repeats of `k` prompts has the variance `between / k + within / (k r)`, and its covariance
 with a later rate is the variance of the later one. This is the canonical form of group-sequential tests
 (Jennison & Turnbull 2000, "Group Sequential Methods", chapter 3), so their limits hold. The more repeats
 resemble each other, the more two looks see the same, and the less often any of them is wrong: the limits

@@ -1,9 +1,7 @@
-"""Rates a target's tool use: the tier, its evidence, and the cells that would settle it.
+"""A target's tool use: the tier, its evidence, the cells that would settle it, and which tools it has proven.
 
 OpenClaw depends on calls on the wire, so a tier rests on them where there are any; results of the text
 detector have another name. The two are never added up.
-
-Proofs of a target's abilities, such as calling one tool: by distinct prompts, never by repeats of one.
 """
 
 from __future__ import annotations
