@@ -17,6 +17,8 @@ from contextlib import suppress
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Self
 
+from bashkit import Bash, BuiltinResult, FileSystem
+
 from pytest_openclaw.openclaw.paths import HOME, ROOT, SCRATCH, absolute, is_inside, place_of
 from pytest_openclaw.util.bounded_regex import fullmatches, within
 from pytest_openclaw.util.errors import OpenClawError
@@ -26,7 +28,7 @@ from pytest_openclaw.worlds.shell import find_answer
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from bashkit import Bash, BuiltinContext, BuiltinResult, ExecResult, FileSystem
+    from bashkit import BuiltinContext, ExecResult
 
     Program = Callable[[BuiltinContext], BuiltinResult]
 
@@ -181,8 +183,6 @@ class _Run:
     # --- the sandbox ---
 
     def _new_bash(self, folder: str, env: Mapping[str, str]) -> Bash:
-        from bashkit import Bash
-
         bash = Bash(
             username=_USER,
             hostname=_USER,
@@ -282,7 +282,7 @@ class _Run:
             "curl": _no_host,
             "date": _date,
             "mktemp": self._mktemp,
-            "sleep": lambda _: _result(),
+            "sleep": lambda _: BuiltinResult(),
             "wget": _no_host,
         }
         for name in self._named:
@@ -319,7 +319,7 @@ class _Run:
         return _in_another_thread(run)
 
     def _find_pipeline(self, context: BuiltinContext) -> BuiltinResult:
-        return _result(code=0 if self._find(context.argv[0], context.fs) else 1)
+        return BuiltinResult(exit_code=0 if self._find(context.argv[0], context.fs) else 1)
 
     def _find(self, source: str, fs: FileSystem) -> bool:
         """Look for the suite's answer to a command at this moment."""
@@ -341,7 +341,7 @@ class _Run:
         """Give the answer that was found last."""
         command = self._found
         if command is None:
-            return _result(code=NOT_FOUND)
+            return BuiltinResult(exit_code=NOT_FOUND)
         for path, text in command.writes.items():
             full = absolute(place_of(path))
             if text is not None:
@@ -350,7 +350,7 @@ class _Run:
             elif context.fs.exists(full):
                 context.fs.remove(full)
         output = command.output.rstrip("\n")
-        return _result(f"{output}\n" if output else "", code=command.exit_code)
+        return BuiltinResult(f"{output}\n" if output else "", exit_code=command.exit_code)
 
     def _mktemp(self, context: BuiltinContext) -> BuiltinResult:
         """Make a file or folder with the next number for a name."""
@@ -366,28 +366,22 @@ class _Run:
             context.fs.mkdir(path, recursive=True)
         else:
             context.fs.write_file(path, b"")
-        return _result(f"{filled}\n")
+        return BuiltinResult(f"{filled}\n")
 
 
 # --- programs and files of every world ------------------------------------------------------------
 
 
-def _result(output: str = "", error: str = "", code: int = 0) -> BuiltinResult:
-    from bashkit import BuiltinResult
-
-    return BuiltinResult(output, error, code)
-
-
 def _not_found(context: BuiltinContext) -> BuiltinResult:
-    return _result(error=f"sh: {context.name}: command not found\n", code=NOT_FOUND)
+    return BuiltinResult("", f"sh: {context.name}: command not found\n", NOT_FOUND)
 
 
 def _no_host(context: BuiltinContext) -> BuiltinResult:
     urls = [word for word in context.argv if "." in word and not word.startswith("-")] or ["?"]
     host = re.sub(r"^\w+://", "", urls[-1]).partition("/")[0]
     if context.name == "curl":
-        return _result(error=f"curl: (6) Could not resolve host: {host}\n", code=6)
-    return _result(error=f"wget: unable to resolve host address '{host}'\n", code=4)
+        return BuiltinResult("", f"curl: (6) Could not resolve host: {host}\n", 6)
+    return BuiltinResult("", f"wget: unable to resolve host address '{host}'\n", 4)
 
 
 def _date(context: BuiltinContext) -> BuiltinResult:
@@ -411,7 +405,7 @@ def _relative(words: str) -> str:
 
 
 def _as_result(done: ExecResult) -> BuiltinResult:
-    return _result(done.stdout, done.stderr or done.error or "", done.exit_code)
+    return BuiltinResult(done.stdout, done.stderr or done.error or "", done.exit_code)
 
 
 def _in_another_thread(run: Callable[[], BuiltinResult]) -> BuiltinResult:
@@ -423,8 +417,6 @@ def _in_another_thread(run: Callable[[], BuiltinResult]) -> BuiltinResult:
 @cache
 def _plain_bash() -> Bash:
     """Return a sandbox without files, for reading scripts and for plain programs."""
-    from bashkit import Bash
-
     return Bash()
 
 
@@ -442,8 +434,6 @@ def _of_the_shell() -> frozenset[str]:
 
 def _system_files() -> FileSystem:
     """Return the files of an empty system: programs and devices."""
-    from bashkit import Bash
-
     fs = Bash(username=_USER, files={f"{SCRATCH}/none": ""}).fs()  # without files it keeps its own
     own = [path for path, is_folder in _walk(fs, "/") if not is_folder]
     for path in (*own, *(f"/usr/bin/{name}" for name in _HIDDEN)):
@@ -453,8 +443,6 @@ def _system_files() -> FileSystem:
 
 
 def _empty() -> FileSystem:
-    from bashkit import FileSystem
-
     fs = FileSystem()
     for entry in fs.read_dir("/"):
         fs.remove(f"/{entry['name']}", recursive=True)
