@@ -546,7 +546,11 @@ class _Call:
         """Add a piece of the arguments, or replace the pieces by all of them."""
         if not arguments or (not whole and self.is_repeated_by(arguments)):
             return
-        if whole or self._is_placeholder_before(arguments) or self._is_begun_by(arguments):
+        so_far = ""
+        if arguments.lstrip()[:1] == "{" and self.length <= max(len("{ }"), len(arguments)):
+            so_far = self.arguments()
+        # They begin anew: after a placeholder, or with all that has arrived, as JSON itself never does.
+        if whole or (so_far and (load_object(so_far) == {} or arguments.startswith(so_far))):
             self.pieces, self.length = [], 0
         self.pieces.append(arguments)
         self.length += len(arguments)
@@ -557,16 +561,6 @@ class _Call:
             return False
         again = load_object(arguments)
         return again is not None and again == load_object(self.arguments())
-
-    def _is_placeholder_before(self, arguments: str) -> bool:
-        """Whether the arguments so far are an empty object, a placeholder for those that start now."""
-        return self.length < 4 and load_object(self.arguments()) == {} and arguments.lstrip()[:1] == "{"
-
-    def _is_begun_by(self, arguments: str) -> bool:
-        """Whether a piece has all pieces before it; JSON never continues with its own beginning."""
-        if arguments[:1] != "{" or not 0 < self.length <= len(arguments):
-            return False
-        return arguments.startswith(self.arguments())
 
     def ends_before(self, id: str | None, name: str, arguments: str, *, whole: bool) -> bool:  # noqa: A002
         """Whether a fragment with a tool's name, and this call's key or id, starts another call."""

@@ -21,6 +21,7 @@ from pytest_openclaw.providers.wire import (
     object_in,
     objects_in,
     text_in,
+    texts_in,
 )
 from pytest_openclaw.values.settings import THINKING_ROOM_TOKENS
 from pytest_openclaw.values.tool_calls import ToolCall
@@ -139,23 +140,17 @@ def read_gemini(payload: JsonObject, answer: Answer) -> WireError | None:
         calls = [_call_of(part) for part in parts if "functionCall" in part]
         repeats = len(calls) > 1 and answer.repeats_calls(calls, at_end=bool(reason))
         for part in parts:
-            if not (repeats and "functionCall" in part):
-                _read_part(part, answer, choice=place, at_end=bool(reason))
+            channel: Channel = "reasoning" if part.get("thought") else "text"
+            answer.receive_text(text_in(part.get("text")), channel, choice=place, at_end=bool(reason))
+            answer.receive_block(part)
+        for call in [] if repeats else calls:
+            answer.receive_tool_call(id=call.id, name=call.name or None, arguments=call.arguments, whole=True)
         if reason == "STOP" and answer.has_tool_calls:
             reason = "tool_calls"
         said = text_in(candidate.get("finishMessage"))
         if reason and (error := answer.receive_finish_word(reason, said=said)):
             return error
     return None
-
-
-def _read_part(part: JsonObject, answer: Answer, *, choice: int, at_end: bool) -> None:
-    channel: Channel = "reasoning" if part.get("thought") else "text"
-    answer.receive_text(text_in(part.get("text")), channel, choice=choice, at_end=at_end)
-    if "functionCall" in part:
-        call = _call_of(part)
-        answer.receive_tool_call(id=call.id, name=call.name or None, arguments=call.arguments, whole=True)
-    answer.receive_block(part)
 
 
 def _call_of(part: JsonObject) -> ToolCall:
@@ -248,14 +243,11 @@ class Gemini(VendorApi):
 
     async def models(self) -> tuple[str, ...]:
         """Names of the models that generate text."""
+        method = "generateContent"
         return tuple(
             name.removeprefix("models/")
             for entry in await self.listed_models()
-            if (name := text_in(entry.get("name"))) and _generates(entry)
+            # A gateway may not say what its models do.
+            if method in (texts_in(entry.get("supportedGenerationMethods")) or [method])
+            and (name := text_in(entry.get("name")))
         )
-
-
-def _generates(entry: JsonObject) -> bool:
-    """Whether a model generates text; a gateway may not say."""
-    methods = entry.get("supportedGenerationMethods")
-    return not isinstance(methods, list) or "generateContent" in methods

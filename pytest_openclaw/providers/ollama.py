@@ -26,12 +26,13 @@ from pytest_openclaw.providers.wire import (
     objects_in,
     positive_in,
     text_in,
+    texts_in,
 )
 from pytest_openclaw.values.faults import CallFailed
 from pytest_openclaw.values.tool_calls import ToolCall
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from pytest_openclaw.providers.answer import Answer
     from pytest_openclaw.util.json_types import JsonObject
@@ -104,8 +105,7 @@ class Ollama(OverHttp):
                 shown = await self.fetch(url, {"model": model}, timeout_s=MODELS_TIMEOUT_S)
             except CallFailed:  # no Ollama, or without this model, which the request will say
                 return True
-            capabilities = shown.get("capabilities")
-            self._sees[model] = not isinstance(capabilities, list) or "vision" in capabilities
+            self._sees[model] = "vision" in (texts_in(shown.get("capabilities")) or ["vision"])
         return self._sees[model]
 
     async def fingerprint(self, model: str) -> JsonObject:
@@ -126,7 +126,7 @@ class Ollama(OverHttp):
         )
         found: JsonObject = {}
         for path, answer in zip(self.facts, answers, strict=True):
-            facts = _FACTS[path](answer, model)
+            facts = _facts_in(path, answer, model)
             found |= {name: value for name, value in facts.items() if value not in (None, "")}
         return found
 
@@ -312,13 +312,9 @@ class OllamaNative(Ollama):
         """Names of the server's models, without those that cannot chat."""
         names = await super().models()
         shown = await self.fetch_all((f"{self.address.base_url}/api/show", {"model": name}) for name in names)
-        return tuple(name for name, show in zip(names, shown, strict=True) if _may_chat(show))
-
-
-def _may_chat(show: JsonObject) -> bool:
-    """Whether a model may chat; an older server reports no capabilities."""
-    capabilities = show.get("capabilities")
-    return not (isinstance(capabilities, list) and capabilities and "completion" not in capabilities)
+        # An older server reports no capabilities.
+        known = [texts_in(show.get("capabilities")) or ["completion"] for show in shown]
+        return tuple(name for name, words in zip(names, known, strict=True) if "completion" in words)
 
 
 # --- facts about a model ------------------------------------------------------------------------
@@ -328,6 +324,28 @@ _SERVERS = {"llamacpp": "llama.cpp", "vllm": "vllm", "sglang": "sglang"}
 # An expression or a statement of a Jinja template, or an action of Ollama's Go template.
 _TEMPLATE_CODE = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
 _TOOLS_IN_CODE = re.compile(r"(?<![\w'\"])tools\b|\.Tools\b")
+
+
+def _facts_in(path: str, answer: JsonObject, model: str) -> JsonObject:
+    """Return what the answer of a route says about the model and its server."""
+    match path:
+        case "/models":
+            return _of_models(answer, model)
+        case "/props":
+            return _of_props(answer)
+        case "/api/version":
+            version = answer.get("version")
+            return {"server": "ollama", "server_version": version} if isinstance(version, str) else {}
+        case "/api/show":
+            return _of_show(answer)
+        case "/api/tags":
+            return {"digest": _entry(answer, model).get("digest")}
+    loaded = _entry(answer, model)  # of /api/ps; older versions of Ollama do not report the context
+    return {
+        "context_length": count_in(loaded.get("context_length")),
+        "size_bytes": count_in(loaded.get("size")),
+        "vram_bytes": count_in(loaded.get("size_vram")),
+    }
 
 
 def _of_models(answer: JsonObject, model: str) -> JsonObject:
@@ -346,7 +364,7 @@ def _of_models(answer: JsonObject, model: str) -> JsonObject:
     return {}
 
 
-def _of_props(answer: JsonObject, _model: str) -> JsonObject:
+def _of_props(answer: JsonObject) -> JsonObject:
     template = answer.get("chat_template")
     supported = object_in(answer.get("chat_template_caps")).get("supports_tools")
     return {
@@ -358,58 +376,26 @@ def _of_props(answer: JsonObject, _model: str) -> JsonObject:
     }
 
 
-def _of_version(answer: JsonObject, _model: str) -> JsonObject:
-    version = answer.get("version")
-    return {"server": "ollama", "server_version": version} if isinstance(version, str) else {}
-
-
-def _of_show(answer: JsonObject, _model: str) -> JsonObject:
+def _of_show(answer: JsonObject) -> JsonObject:
     """Read Ollama's `/api/show`; its `model_info` has keys such as `llama.context_length`.
 
-    Its `capabilities` are words such as `completion`, `tools`, `thinking` and `vision`. They
-    count before the template: newer models are rendered by Ollama's own code.
+    Its `capabilities` are words such as `completion`, `tools`, `thinking` and `vision`. They count before
+    the template: newer models are rendered by Ollama's own code.
     """
-    details = object_in(answer.get("details"))
+    details, template = object_in(answer.get("details")), answer.get("template")
     info = object_in(answer.get("model_info"))
     trained = [value for key, value in info.items() if key.endswith(".context_length")]
-    listed = answer.get("capabilities")
-    capabilities = sorted(one for one in listed if isinstance(one, str)) if isinstance(listed, list) else []
+    capabilities = sorted(texts_in(answer.get("capabilities")))
     return {
         "quantisation": details.get("quantization_level"),
         "parameter_size": details.get("parameter_size"),
         "family": details.get("family"),
         "capabilities": capabilities or None,
         "context_length_trained": trained[0] if trained else None,
-        "template_sha256": _sha256(answer.get("template")),
-        "template_shows_tools": "tools" in capabilities
-        if capabilities
-        else shows_tools(answer.get("template")),
+        "template_sha256": _sha256(template),
+        "template_shows_tools": "tools" in capabilities if capabilities else shows_tools(template),
         "parameters": answer.get("parameters"),
     }
-
-
-def _of_tags(answer: JsonObject, model: str) -> JsonObject:
-    return {"digest": _entry(answer, model).get("digest")}
-
-
-def _of_ps(answer: JsonObject, model: str) -> JsonObject:
-    """Read how a model is loaded; older versions of Ollama do not report the context."""
-    entry = _entry(answer, model)
-    return {
-        "context_length": count_in(entry.get("context_length")),
-        "size_bytes": count_in(entry.get("size")),
-        "vram_bytes": count_in(entry.get("size_vram")),
-    }
-
-
-_FACTS: Mapping[str, Callable[[JsonObject, str], JsonObject]] = {
-    "/models": _of_models,
-    "/props": _of_props,
-    "/api/version": _of_version,
-    "/api/show": _of_show,
-    "/api/tags": _of_tags,
-    "/api/ps": _of_ps,
-}
 
 
 def shows_tools(template: Any) -> bool | None:

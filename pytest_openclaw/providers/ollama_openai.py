@@ -84,9 +84,13 @@ def chat_body(request: Request, refused: Collection[str] = ()) -> JsonObject:
 
 def _messages_of(turn: Turn, *, with_reasoning: bool) -> list[JsonObject]:
     """Return a turn's messages: the user's, the model's, then one for each result."""
+
+    def picture(image: Image) -> JsonObject:
+        return {"type": "image_url", "image_url": {"url": image.data_uri}}
+
     messages: list[JsonObject] = []
     if turn.user is not None:
-        messages.append({"role": "user", "content": users_content(turn, _picture)})
+        messages.append({"role": "user", "content": users_content(turn, picture)})
     if turn.is_users_alone:
         return messages
     # Without text the APIs require null next to calls, and a string if there are no calls.
@@ -105,10 +109,6 @@ def _messages_of(turn: Turn, *, with_reasoning: bool) -> list[JsonObject]:
     answered = zip(turn.calls, turn.results, strict=False)
     results = [{"role": "tool", "tool_call_id": call.id, "content": result} for call, result in answered]
     return [*messages, said, *results]
-
-
-def _picture(image: Image) -> JsonObject:
-    return {"type": "image_url", "image_url": {"url": image.data_uri}}
 
 
 # --- answers ------------------------------------------------------------------------------------

@@ -75,6 +75,11 @@ def objects_in(value: Any) -> list[JsonObject]:
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
+def texts_in(value: Any) -> list[str]:
+    """Return the strings of an array, none for another type."""
+    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
+
+
 def json_text(value: Any) -> str:
     """Return a string as it is, and another value as JSON; None and false are empty."""
     if value is None or value is False:
