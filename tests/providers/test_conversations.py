@@ -9,8 +9,7 @@ import pytest
 
 from pytest_openclaw.providers.anthropic_messages import messages_body
 from pytest_openclaw.providers.gemini import gemini_body
-from pytest_openclaw.providers.llama_cpp.provider import LlamaCpp
-from pytest_openclaw.providers.ollama import OllamaNative, ollama_body
+from pytest_openclaw.providers.ollama import ollama_body
 from pytest_openclaw.providers.ollama_openai import OllamaOpenAI, chat_body
 from pytest_openclaw.providers.openai_responses import responses_body
 from pytest_openclaw.suites.conversation import read_messages
@@ -18,7 +17,7 @@ from pytest_openclaw.values.protocols import ProviderSetup
 from pytest_openclaw.values.replies import Turn
 from pytest_openclaw.values.requests import Request
 from pytest_openclaw.values.tool_calls import Tool, ToolCall
-from tests.providers.servers.apis import APIS, Api, ask, texts_in
+from tests.providers.servers.apis import Api, ask, texts_in
 from tests.providers.servers.misbehaving import Script
 
 READ = Tool(name="read")
@@ -264,13 +263,6 @@ def test_every_route_sends_it(api: Api, stream: bool, server: Any) -> None:
     (request,) = server.requests
     order = (SUMMARY, WHICH, "port 8080", PORT, AND)
     assert tuple(text for text in texts_in(request.json) if text in order) == order
-
-
-@pytest.mark.parametrize("kind", [OllamaNative, LlamaCpp, *(api.kind for api in APIS)])
-def test_who_takes_messages(kind: Any) -> None:
-    """The HTTP providers and the engine declare that they send it, and tools."""
-    assert kind.takes_messages
-    assert kind.takes_tools
 
 
 def test_thinking_is_asked_back() -> None:

@@ -12,8 +12,15 @@ from pytest_openclaw.values.replies import Reply
 from pytest_openclaw.values.requests import Request
 from tests.providers.servers.apis import CHAT, ask
 from tests.providers.servers.misbehaving import Close, Hang, Reset, Script, Wait, head
+from tests.providers.servers.ollama import OLLAMA
 
 MANY = 64
+
+
+@pytest.fixture(params=(CHAT, OLLAMA), ids=["events", "lines"])
+def api(request):
+    """One API of each form of streams: all are asked by the same client."""
+    return request.param
 
 
 def together(provider, work):

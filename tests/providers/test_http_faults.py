@@ -10,7 +10,7 @@ import time
 import pytest
 
 from pytest_openclaw.providers import http
-from tests.providers.servers.apis import ask, described
+from tests.providers.servers.apis import CHAT, ask, described
 from tests.providers.servers.misbehaving import (
     Close,
     Hang,
@@ -22,6 +22,13 @@ from tests.providers.servers.misbehaving import (
     head,
     unused_port,
 )
+from tests.providers.servers.ollama import OLLAMA
+
+
+@pytest.fixture(params=(CHAT, OLLAMA), ids=["events", "lines"])
+def api(request):
+    """One API of each form of streams: all are asked by the same client."""
+    return request.param
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,7 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.providers import BUILTIN
 from pytest_openclaw.providers.bodies import IMAGE_TOKENS, fewest_tokens, most_tokens
-from pytest_openclaw.providers.llama_cpp.provider import LlamaCpp
 from pytest_openclaw.providers.ollama_openai import OllamaOpenAI
 from pytest_openclaw.values.protocols import ProviderSetup
 from pytest_openclaw.values.replies import Image, Reply, Turn
@@ -124,13 +122,6 @@ def test_a_server_that_is_no_ollama_refuses_pictures_itself(server):
     assert described(fault)[:2] == ("no_image_input", "skipped_unavailable")
     assert described(fault)[2] == f"lab: m cannot be shown pictures there: {error['message']}"
     assert [request.path for request in server.requests] == ["/api/show", "/v1/chat/completions"]
-
-
-def test_who_sends_pictures():
-    """One table says it; the embedded engine has weights without vision."""
-    takes = {kind.name for kind in BUILTIN if "images" in kind.load().takes}
-
-    assert takes == {kind.name for kind in BUILTIN} - {LlamaCpp.name}
 
 
 def test_bounds_of_tokens():

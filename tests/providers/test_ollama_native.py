@@ -14,10 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_openclaw.providers.answer import Answer
-from pytest_openclaw.providers.ollama import OllamaNative, ollama_body, read_ollama
-from pytest_openclaw.providers.ollama_openai import OllamaOpenAI
+from pytest_openclaw.providers.ollama import ollama_body, read_ollama
 from pytest_openclaw.providers.stream import EventReader
-from pytest_openclaw.values.protocols import ProviderSetup
 from pytest_openclaw.values.requests import Request
 from pytest_openclaw.values.tool_calls import Tool, ToolCall
 from tests.providers.servers.apis import ask, reading
@@ -313,33 +311,6 @@ def test_the_first_token_is_a_thought(server, monkeypatch):
 
 
 # --- where it is --------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("host", "base"),
-    [
-        pytest.param("", "", id="defaults"),
-        pytest.param("box:1234", "", id="ollama-host"),
-        pytest.param("", "http://localhost:11434/v1", id="localhost"),
-        pytest.param("https://box/ollama", "https://box/ollama/v1", id="with-a-path"),
-    ],
-)
-def test_both_ways_to_one_server_share_its_endpoint(host, base):
-    """A server gets one request at a time, whichever of its APIs is used."""
-    environ = {"OLLAMA_HOST": host, "OLLAMA_OPENAI_BASE": base}
-    one = OllamaNative(ProviderSetup(name="ollama_native", environ=environ))
-    other = OllamaOpenAI(ProviderSetup(name="ollama_openai", environ=environ))
-
-    assert one.endpoint == other.endpoint
-
-
-@pytest.mark.parametrize("base", ["http://127.0.0.1:8000/v1", "http://127.0.0.2:11434/v1"])
-def test_other_servers_have_their_own_endpoints(base):
-    """Another port or host is another server."""
-    one = OllamaNative(ProviderSetup(name="ollama_native"))
-    other = OllamaOpenAI(ProviderSetup(name="ollama_openai", environ={"OLLAMA_OPENAI_BASE": base}))
-
-    assert one.endpoint != other.endpoint
 
 
 def test_what_it_says_of_itself(server):

@@ -81,17 +81,6 @@ def test_requests_in_flight_are_each_repeated_without_it():
     assert not provider.adapt(request, provider.body(request), fault)
 
 
-def test_a_refusal_of_what_was_not_sent_changes_nothing():
-    """Later requests of the model have their temperature."""
-    provider = RESPONSES.provider("http://127.0.0.1:9")
-    without = Request(model="m", prompt="Say hi.", temperature=None)
-    error = WireError(status=400, message="'temperature' is not supported with this model.")
-    fault = refused_by_server("openai_responses", "m", error)
-
-    assert not provider.adapt(without, provider.body(without), fault)
-    assert "temperature" in provider.body(Request(model="m", prompt="Say hi.", temperature=0.0))
-
-
 # --- how answers are read -----------------------------------------------------------------------
 
 

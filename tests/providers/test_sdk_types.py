@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -19,8 +17,7 @@ from pytest_openclaw.values.requests import Request
 from pytest_openclaw.values.tool_calls import Tool
 from tests.images import png
 from tests.providers import test_gemini as gemini
-from tests.providers.servers.apis import GEMINI, MESSAGES
-from tests.providers.test_anthropic_messages import CARRIED, LISTS, READ, READS, THINKS_AND_CALLS
+from tests.providers.test_anthropic_messages import CARRIED, LISTS, READ, READS
 
 pytestmark = pytest.mark.newest
 pydantic = pytest.importorskip("pydantic")
@@ -57,13 +54,6 @@ def read_lazily(value: Any) -> Any:
     return [read_lazily(part) for part in value]
 
 
-def events_in(stream: bytes) -> Iterator[Any]:
-    """What the events of a stream hold."""
-    for line in stream.decode().splitlines():
-        if line.startswith("data: "):
-            yield json.loads(line.removeprefix("data: "))
-
-
 # --- anthropic ----------------------------------------------------------------------------------
 
 
@@ -79,40 +69,6 @@ def test_bodies_of_messages(request_: Request, refused: tuple[str, ...]) -> None
     fits = read_lazily(adapter.validate_python(body))
 
     assert fits == {name: value for name, value in body.items() if name != "temperature"}
-
-
-@pytest.mark.parametrize(
-    "payload",
-    [
-        *(payload for payload in THINKS_AND_CALLS if payload["type"] != "ping"),
-        *events_in(MESSAGES.text("Hi.") + MESSAGES.reasoning("Hm.") + MESSAGES.end()),
-        *events_in(MESSAGES.end("length")),
-    ],
-    ids=lambda payload: payload["type"],
-)
-def test_events_of_messages(payload: dict[str, Any]) -> None:
-    """The events that our tests send are such as the client reads."""
-    types = pytest.importorskip("anthropic.types")
-
-    event = pydantic.TypeAdapter(types.RawMessageStreamEvent).validate_python(payload)
-
-    assert event.type == payload["type"]
-
-
-@pytest.mark.parametrize(
-    "whole",
-    [
-        MESSAGES.whole(),
-        MESSAGES.whole(reasoning="Hm.", reason="length"),
-        MESSAGES.whole(None, "tool_calls", calls=(("read", '{"path": "a.md"}'),)),
-    ],
-    ids=["text", "thoughts", "calls"],
-)
-def test_whole_messages(whole: dict[str, Any]) -> None:
-    """So are the whole messages."""
-    types = pytest.importorskip("anthropic.types")
-
-    assert pydantic.TypeAdapter(types.Message).validate_python(whole).stop_reason == whole["stop_reason"]
 
 
 @pytest.mark.parametrize(
@@ -163,25 +119,6 @@ def test_bodies_of_gemini(request_: Request, refused: tuple[str, ...]) -> None:
         fits = adapter.validate_python(value)
         again = adapter.dump_python(fits, mode="json", by_alias=True, exclude_none=True)
         assert again == value
-
-
-@pytest.mark.parametrize(
-    "payload",
-    [
-        *gemini.THINKS_AND_CALLS,
-        *events_in(GEMINI.text("Hi.") + GEMINI.reasoning("Hm.") + GEMINI.end()),
-        *events_in(
-            GEMINI.end("length") + GEMINI.end("content_filter") + GEMINI.end("MALFORMED_FUNCTION_CALL")
-        ),
-        GEMINI.whole(None, "tool_calls", calls=(("read", '{"path": "a.md"}'),)),
-        {"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}, "usageMetadata": {"promptTokenCount": 11}},
-    ],
-)
-def test_answers_of_gemini(payload: dict[str, Any]) -> None:
-    """The chunks and answers that our tests send are such as the client reads."""
-    types = pytest.importorskip("google.genai.types")
-
-    assert types.GenerateContentResponse.model_validate(payload)
 
 
 def test_finish_reasons_of_gemini() -> None:

@@ -10,12 +10,10 @@ from hypothesis import strategies as st
 
 from pytest_openclaw.providers.bodies import with_ids
 from pytest_openclaw.providers.ollama_openai import chat_body
-from pytest_openclaw.providers.openai_responses import OpenAIResponses, responses_body
+from pytest_openclaw.providers.openai_responses import responses_body
 from pytest_openclaw.values.replies import Turn
 from pytest_openclaw.values.requests import Request
 from pytest_openclaw.values.tool_calls import Tool, ToolCall
-from tests.providers.servers.apis import APIS, ask, tools_in
-from tests.providers.servers.misbehaving import Script
 
 PARAMETERS = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
 READ = Tool(name="read", description="Reads a file.", parameters=PARAMETERS)
@@ -145,22 +143,3 @@ def test_no_id_occurs_twice(ids: list[list[str | None]]) -> None:
 
     assert len(set(found)) == len(found)
     assert all(found)
-
-
-@pytest.mark.parametrize("api", APIS, ids=lambda api: api.kind.name)
-def test_the_conversation_on_the_wire(api: Any, server: Any, stream: bool) -> None:
-    """Tools and conversation reach the server, and its next call is read with its id."""
-    server.on(
-        "*",
-        Script.stream(api.end("stop", calls=(("read", '{"path": "c.md"}'),)))
-        if stream and api.kind is OpenAIResponses
-        else Script.answer(api.whole(None, "tool_calls", calls=(("read", '{"path": "c.md"}'),))),
-    )
-
-    reply = ask(api.provider(server.url), stream=stream, tools=(READ,), history=(READS,))
-
-    (asked,) = server.requests
-    assert tools_in(asked.json) == ["read"]
-    assert "alpha" in asked.body.decode()
-    assert "I should read it." not in asked.body.decode()
-    assert reply.tool_calls == (ToolCall(name="read", arguments='{"path": "c.md"}', id="c0"),)

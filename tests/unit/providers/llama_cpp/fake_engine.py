@@ -28,11 +28,6 @@ NEVER_READY = engine_of(
 )
 
 
-def dying(signal_name):
-    """A command that is killed by a signal at once."""
-    return engine_of(f"import os, signal; os.kill(os.getpid(), signal.{signal_name})")
-
-
 def failing(words, status=1):
     """A command that writes this text to its standard error and ends."""
     return engine_of(f"import sys; print({words!r}, file=sys.stderr); sys.exit({status})")

@@ -16,7 +16,7 @@ import pytest
 from pytest_openclaw.providers.llama_cpp.engine import Engines, EngineSpec, child_environ, start_engine
 from pytest_openclaw.util.errors import EngineCrashError, EngineError
 from tests.e2e.processes import BOUND_S, is_gone, wait_until
-from tests.unit.providers.llama_cpp.fake_engine import FAKE, NEVER_READY, dying, engine_of, failing
+from tests.unit.providers.llama_cpp.fake_engine import FAKE, NEVER_READY, engine_of, failing
 
 pytestmark = pytest.mark.usefixtures("any_machine")
 
@@ -84,22 +84,6 @@ def test_a_ready_engine_is_described(tmp_path):
 @pytest.mark.parametrize(
     ("command", "sentence"),
     [
-        pytest.param(
-            dying("SIGILL"),
-            "the embedded engine needs a CPU with AVX2, and this one has none. Use a machine that has it, "
-            "or a server of your own: --openclaw-models=ollama_openai/MODEL",
-            id="no-avx2",
-        ),
-        pytest.param(
-            dying("SIGKILL"),
-            "there is not enough memory to load a.gguf. Free some, or use a smaller model.",
-            id="killed",
-        ),
-        pytest.param(
-            failing("ImportError: libgomp.so.1: cannot open shared object file: No such file or directory"),
-            "libgomp.so.1 is missing on this system. Install libgomp1, for example: apt-get install libgomp1",
-            id="no-libgomp",
-        ),
         pytest.param(
             failing("first\nlast", status=7),
             "the embedded engine ended with exit status 7 before it was ready. Last words: last",
