@@ -12,6 +12,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 from pytest_openclaw.util.errors import TargetError
 
 OLLAMA_PORT = 11434
+_VERSION = re.compile(r"/v1(beta|alpha)?\Z")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 # The path of a request, which providers add to the address.
 _ROUTE = re.compile(
@@ -48,8 +49,8 @@ class Address:
 
     @cached_property
     def root_url(self) -> str:
-        """The base URL without its `/v1`, the root of a server's own routes."""
-        return self.base_url.removesuffix("/v1")
+        """The base URL without its version, such as `/v1`: the root of a server's own routes."""
+        return _VERSION.sub("", self.base_url)
 
     @cached_property
     def server(self) -> str:

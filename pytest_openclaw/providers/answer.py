@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 Channel = Literal["text", "reasoning", "refusal"]
 CHANNELS: tuple[Channel, ...] = ("reasoning", "text", "refusal")
+_ALL = "all"
+"""The key of all blocks of a channel."""
 # Different characters of a text that a model does not repeat by chance: "ha ha " has 3.
 _DISTINCT = 6
 # Longer arguments are not compared; a repetition may differ from the original in its escapes.
@@ -123,17 +125,11 @@ class Answer:
             self._texts[channel].announce(text, key=key)
             self._stamp(output=channel != "reasoning")
 
-    def receive_block_text(self, channel: Channel, text: str, *, key: Hashable) -> None:
-        """Add the whole text of a block; pieces that have arrived are not read again."""
+    def receive_whole(self, channel: Channel, text: str, *, key: Hashable = _ALL, choice: int = 0) -> None:
+        """Add the whole text of a block, or of a channel; any part of it may have arrived already."""
         if text:
             self._touch()
-            self._texts[channel].complete(text, key=key)
-
-    def receive_whole(self, channel: Channel, text: str, *, choice: int = 0) -> None:
-        """Add the whole text of a channel, of which any part may have arrived."""
-        if text:
-            self._touch()
-            self._texts[channel].complete_all(text, choice=choice)
+            self._texts[channel].complete(text, key=key, choice=choice)
 
     def receive_note(self, text: str) -> None:
         """Keep what the server says about the end of the answer, which no model wrote, for `raw` only."""
@@ -452,14 +448,13 @@ class _Text:
         elif block is not None or not self._is_copy(text):
             self._blocks.setdefault(key, _Block()).start = text
 
-    def complete(self, text: str, *, key: Hashable) -> None:
-        if key in self._blocks or not self._is_copy(text):
+    def complete(self, text: str, *, key: Hashable, choice: int = 0) -> None:
+        if key == _ALL:
+            if self._is_read(choice):
+                self._message = max(self._message, text, key=len)
+        elif key in self._blocks or not self._is_copy(text):
             block = self._blocks.setdefault(key, _Block())
             block.whole = max(block.whole, text, key=len)
-
-    def complete_all(self, text: str, *, choice: int) -> None:
-        if self._is_read(choice):
-            self._message = max(self._message, text, key=len)
 
     def text(self) -> str:
         """Return the text so far, without repetitions by the server."""

@@ -224,12 +224,6 @@ class Gemini(VendorApi):
             return address
         return replace(address, base_url=f"{address.root_url}/v1beta")
 
-    @property
-    def endpoint(self) -> str:
-        """The server, by whichever of its APIs it is asked."""
-        root = self.address.base_url.rpartition("/")[0]
-        return replace(self.address, base_url=root).server
-
     def key_headers(self, key: str) -> Mapping[str, str]:
         """Return the headers that show the key."""
         is_google = self.is_vendors or self.address.base_url == self.vendor_url

@@ -88,8 +88,8 @@ class HttpClient:
                         if response.is_success:
                             await self._read(response, body, client.headers["accept-encoding"])
                             return
-                        target = _followed(response, url) if n_redirects < MOST_REDIRECTS else None
-                        if target is None:
+                        target = _target(response, url) if n_redirects < MOST_REDIRECTS else None
+                        if target is None or not _may_follow(response, url, target):
                             raise CallFailed(await self._refusal(call, response, url))
                     url, n_redirects = target, n_redirects + 1
         except TimeoutError:
@@ -235,7 +235,8 @@ def _is_loss(error: Exception) -> bool:
 
 def _target(response: httpx2.Response, url: str) -> str | None:
     """Return the target of a redirect of `url`; None if it has none."""
-    if response.status_code not in _REDIRECTS or not (location := response.headers.get("location")):
+    location = response.headers.get("location")
+    if response.status_code not in _REDIRECTS or not location:
         return None
     try:
         target = urljoin(url, location)
@@ -245,19 +246,16 @@ def _target(response: httpx2.Response, url: str) -> str | None:
     return target
 
 
-def _followed(response: httpx2.Response, url: str) -> str | None:
-    """Return the target of a redirect that keeps method, body and origin; None for another one."""
-    target = _target(response, url)
-    is_kept = response.status_code in (307, 308) and target and origin_of(target) == origin_of(url)
-    return target if is_kept else None
+def _may_follow(response: httpx2.Response, url: str, target: str) -> bool:
+    """Whether a redirect keeps method, body and origin."""
+    return response.status_code in (307, 308) and origin_of(target) == origin_of(url)
 
 
 def _redirect_text(response: httpx2.Response, url: str) -> str:
-    target = _target(response, url)
-    if target is None:
+    if (target := _target(response, url)) is None:
         return "redirected without saying where"
     where = shortened(_shown(target))
-    if _followed(response, url):
+    if _may_follow(response, url, target):
         return f"redirected more than {MOST_REDIRECTS} times, at last to {where}"
     return f"redirected to {where}, and no prompt or key is sent there. If it is right, name that address."
 

@@ -136,7 +136,7 @@ def _read_text(name: str, event: JsonObject, answer: Answer) -> None:
     if name.endswith(".delta"):
         answer.receive_text(text_in(event.get("delta")), channel, key=key)
     elif name.endswith(".done"):
-        answer.receive_block_text(channel, _text_of(part or event), key=key)
+        answer.receive_whole(channel, _text_of(part or event), key=key)
     elif name.endswith(".added"):
         answer.receive_start(channel, _text_of(part), key=key)
 
@@ -152,7 +152,7 @@ def _read_item(event: JsonObject, answer: Answer, *, is_whole: bool) -> None:
     for channel, kind, place, text in _texts_of(item):
         key = _block_key({"item_id": item.get("id"), **event}, kind, place)
         if is_whole:
-            answer.receive_block_text(channel, text, key=key)
+            answer.receive_whole(channel, text, key=key)
         else:
             answer.receive_start(channel, text, key=key)
 
