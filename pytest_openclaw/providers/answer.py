@@ -50,6 +50,7 @@ class Answer:
         streaming: whether the pieces arrive as they are generated. If the answer arrives whole, the time
             of its first token is not known, and `ttft_ms` stays None.
         is_over: whether the end mark has arrived.
+        has_usage: whether the server has sent token counts.
     """
 
     def __init__(
@@ -61,7 +62,7 @@ class Answer:
     ) -> None:
         """Start the clock `monotonic`, by which all moments are; `wall_ms` returns their time of day."""
         self.streaming = streaming
-        self.is_over = False
+        self.is_over = self.has_usage = False
         self._monotonic, self._wall_ms = monotonic, wall_ms
         self._started = monotonic()
         self._arrived: float | None = None
@@ -75,9 +76,7 @@ class Answer:
         self._blocks: dict[Hashable, dict[str, list[Any]]] = {}
         self._notes: list[str] = []
         self._model: str | None = None
-        self._usage: Usage | None = None
-        self._uncached_tokens: int | None = None
-        self._reasoning_tokens: int | None = None
+        self._counts: dict[str, int] = {}
         self._tokens_per_s: float | None = None
         self._prompt_tokens_per_s: float | None = None
 
@@ -185,46 +184,32 @@ class Answer:
 
     # --- counts -------------------------------------------------------------------------------
 
-    def receive_usage(
-        self,
-        *,
-        input_tokens: int | None = None,
-        uncached_tokens: int | None = None,
-        output_tokens: int | None = None,
-        total_tokens: int | None = None,
-        reasoning_tokens: int | None = None,
-        cached_tokens: int | None = None,
-        cache_write_tokens: int | None = None,
-        cache_write_1h_tokens: int | None = None,
-    ) -> None:
+    def receive_usage(self, *, total_tokens: int | None = None, **counts: int | None) -> None:
         """Set the server's own counts; of each, the last one above 0 counts: some gateways end with zeros.
 
-        `uncached_tokens` is the input without what came from a cache or went into one, in place of
-        `input_tokens`. The others are as in `Usage`, or will be (see `settled`).
+        Args:
+            total_tokens: shows which of the counts are parts of each other; see `settled`.
+            counts: as in `Usage`; also `reasoning_tokens`, and in place of `input_tokens` perhaps
+                `uncached_tokens`, those that neither came from a cache nor went into one.
         """
-        input_tokens, output_tokens, reasoning_tokens = settled(
-            input_tokens,
-            output_tokens,
-            total=total_tokens,
-            reasoning=reasoning_tokens,
-            cached=cached_tokens,
-            cache_write=cache_write_tokens,
-        )
-        before = self._usage or Usage()
-        self._reasoning_tokens = _latest(reasoning_tokens, self._reasoning_tokens)
-        self._uncached_tokens = _latest(uncached_tokens, self._uncached_tokens)
-        cached_tokens = _latest(cached_tokens, before.cached_tokens)
-        cache_write_tokens = _latest(cache_write_tokens, before.cache_write_tokens)
-        if self._uncached_tokens is not None:
-            input_tokens = self._uncached_tokens + (cached_tokens or 0) + (cache_write_tokens or 0)
         self._touch()
-        self._usage = Usage(
-            input_tokens=input_tokens or before.input_tokens,  # no prompt has 0 tokens
-            output_tokens=_latest(output_tokens, before.output_tokens),
-            cached_tokens=cached_tokens,
-            cache_write_tokens=cache_write_tokens,
-            cache_write_1h_tokens=_latest(cache_write_1h_tokens, before.cache_write_1h_tokens),
+        self.has_usage = True
+        found = settled(
+            counts.get("input_tokens"),
+            counts.get("output_tokens"),
+            total=total_tokens,
+            reasoning=counts.get("reasoning_tokens"),
+            cached=counts.get("cached_tokens"),
+            cache_write=counts.get("cache_write_tokens"),
         )
+        counts |= {
+            "input_tokens": found.input,
+            "output_tokens": found.output,
+            "reasoning_tokens": found.reasoning,
+        }
+        for name, count in counts.items():
+            if count is not None and (count or not self._counts.get(name)):
+                self._counts[name] = count
 
     def receive_speeds(self, tokens_per_s: float | None, prompt_tokens_per_s: float | None) -> None:
         """Set the speeds as measured by the server: of generation, and of reading what no cache had."""
@@ -296,11 +281,6 @@ class Answer:
         return self.is_over or (self._is_finished and not self._has_resumed and self.has_tokens)
 
     @property
-    def has_usage(self) -> bool:
-        """Whether the server has sent token counts."""
-        return self._usage is not None
-
-    @property
     def has_tokens(self) -> bool:
         """Whether a token has arrived on any channel."""
         return self.has_output or bool(self._texts["reasoning"])
@@ -342,12 +322,24 @@ class Answer:
 
     def usage(self) -> tuple[Usage, ...]:
         """Return the counts with the model's name; empty if the server has sent none."""
-        model = valid_text(self._model) if self._model else None
-        return (replace(self._usage, model=model),) if self._usage else ()
+        n_cached, n_written = self._counts.get("cached_tokens"), self._counts.get("cache_write_tokens")
+        n_input, n_uncached = self._counts.get("input_tokens"), self._counts.get("uncached_tokens")
+        if n_uncached is not None:
+            n_input = n_uncached + (n_cached or 0) + (n_written or 0)
+        usage = Usage(
+            model=valid_text(self._model) if self._model else None,
+            input_tokens=n_input or None,  # no prompt has 0 tokens
+            output_tokens=self._counts.get("output_tokens"),
+            cached_tokens=n_cached,
+            cache_write_tokens=n_written,
+            cache_write_1h_tokens=self._counts.get("cache_write_1h_tokens"),
+        )
+        return (usage,) if self.has_usage else ()
 
     def reply(self) -> Reply:
         """Return the reply received so far, in valid UTF-8; a call without a name is ignored."""
-        usage = self._usage or Usage()
+        usages = self.usage()
+        usage = usages[0] if usages else Usage()
         return Reply(
             text=self._texts["text"].text(),
             reasoning=self._texts["reasoning"].text(),
@@ -361,9 +353,9 @@ class Answer:
             prompt_tokens_per_s=self._prompt_tokens_per_s,
             input_tokens=usage.input_tokens,
             output_tokens=usage.output_tokens,
-            reasoning_tokens=self._reasoning_tokens,
+            reasoning_tokens=self._counts.get("reasoning_tokens"),
             cached_tokens=usage.cached_tokens,
-            usage=self.usage(),
+            usage=usages,
             carried=tuple(
                 {name: _joined_values(name, values) for name, values in block.items()}
                 for block in self._blocks.values()
@@ -393,10 +385,6 @@ class Answer:
 
     def _since_start(self, moment: float) -> float:
         return (moment - self._started) * 1000
-
-
-def _latest(count: int | None, before: int | None) -> int | None:
-    return before if count is None or (count == 0 and before) else count
 
 
 # --- texts --------------------------------------------------------------------------------------
