@@ -102,10 +102,12 @@ def parse_address(text: str, *, source: str) -> Address:
         or " " in written
     ):
         raise TargetError(
-            f"{source}: this is no http:// or https:// address. Write for example http://127.0.0.1:8000/v1."
+            f"{source}: this is not an http:// or https:// address. Write for example http://127.0.0.1:8000/v1."
         )
     if "?" in written or "#" in written:
-        raise TargetError(f"{source}: the address goes on after its path, with ? or #. Leave that part out.")
+        raise TargetError(
+            f"{source}: the address continues after its path, with ? or #. Leave that part out."
+        )
     if route := _ROUTE.search(parts.path):
         base = _base_url(parts._replace(path=parts.path[: route.start()]), host, port)
         raise TargetError(

@@ -300,7 +300,7 @@ def _absence(reason: OSError | None) -> str | None:
     if isinstance(reason, ConnectionRefusedError):
         return "connection refused"
     if reason is not None and reason.errno in _NO_WAY:
-        return "there is no way to that host"
+        return "no route to that host"
     return None
 
 

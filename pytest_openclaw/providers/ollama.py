@@ -54,7 +54,7 @@ class Ollama(OverHttp):
     """Ollama through one of its APIs; as an endpoint of the user's, any server with that API.
 
     The address is the one in `base_env`, else `OLLAMA_HOST`, else the ini's, else Ollama's default; an
-    endpoint of the user's has the one of its ini line. A key is sent if `OLLAMA_API_KEY`, or the variable
+    endpoint of the user's has the address of its ini line. A key is sent if `OLLAMA_API_KEY`, or the variable
     that the line names, is set.
 
     Attributes:

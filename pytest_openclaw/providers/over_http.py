@@ -77,7 +77,7 @@ class OverHttp(Provider):
     # --- for subclasses to override -----------------------------------------------------------
 
     def find_address(self) -> Address:
-        """Return the server's address: for an endpoint of the user's, the one of its line."""
+        """Return the server's address: for an endpoint of the user's, the address of its line."""
         if self.setup.base_url is None:
             raise TargetError(
                 f"{self.setup.name}: has no address. Give it one in its line of openclaw_endpoints."

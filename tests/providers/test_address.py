@@ -58,7 +58,7 @@ def test_no_address(text):
         parse_address(text, source="OPENAI_BASE_URL")
 
     assert str(raised.value) == (
-        "OPENAI_BASE_URL: this is no http:// or https:// address. Write for example http://127.0.0.1:8000/v1."
+        "OPENAI_BASE_URL: this is not an http:// or https:// address. Write for example http://127.0.0.1:8000/v1."
     )
 
 
@@ -90,7 +90,9 @@ def test_an_address_ends_with_its_path(text):
     with pytest.raises(TargetError) as raised:
         parse_address(text, source="vllm")
 
-    assert str(raised.value) == "vllm: the address goes on after its path, with ? or #. Leave that part out."
+    assert (
+        str(raised.value) == "vllm: the address continues after its path, with ? or #. Leave that part out."
+    )
 
 
 @pytest.mark.parametrize(
@@ -122,7 +124,7 @@ def test_parse_ollama_host(text, base_url):
 
 def test_a_bad_ollama_host():
     """An unreadable port is an error, not guessed."""
-    with pytest.raises(TargetError, match=r"\AOLLAMA_HOST: this is no http:// or https:// address\."):
+    with pytest.raises(TargetError, match=r"\AOLLAMA_HOST: this is not an http:// or https:// address\."):
         parse_ollama_host("box:port")
 
 

@@ -321,7 +321,7 @@ def test_an_invalid_address_is_refused(environ, setup, source):
         provider_of(environ, **setup)
 
     assert str(refused.value) == (
-        f"{source}: this is no http:// or https:// address. Write for example http://127.0.0.1:8000/v1."
+        f"{source}: this is not an http:// or https:// address. Write for example http://127.0.0.1:8000/v1."
     )
 
 

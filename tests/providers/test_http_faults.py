@@ -72,7 +72,7 @@ def look_up(monkeypatch, work):
     ("error", "status", "why"),
     [
         pytest.param(socket.gaierror(socket.EAI_NONAME, "Name or service not known"), "skipped_unavailable", "nothing answers at BASE (unknown host).", id="unknown-host"),
-        pytest.param(OSError(errno.EHOSTUNREACH, "No route to host"), "skipped_unavailable", "nothing answers at BASE (there is no way to that host).", id="no-route"),
+        pytest.param(OSError(errno.EHOSTUNREACH, "No route to host"), "skipped_unavailable", "nothing answers at BASE (no route to that host).", id="no-route"),
         pytest.param(OSError(errno.EMFILE, "Too many open files"), "error", "the connection was lost before any answer (Too many open files).", id="our-own-machine"),
     ],
 )  # fmt: skip
