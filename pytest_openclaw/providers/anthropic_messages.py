@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
 from pytest_openclaw.providers.bodies import chosen, function_of, users_content, with_ids
-from pytest_openclaw.providers.over_http import VendorApi
+from pytest_openclaw.providers.over_http import OverHttp
 from pytest_openclaw.providers.stream import Dialect
 from pytest_openclaw.providers.wire import (
     count_in,
@@ -243,19 +243,19 @@ def _read_usage(usage: JsonObject, answer: Answer, *, at_start: bool = False) ->
 # --- the provider -------------------------------------------------------------------------------
 
 
-class AnthropicMessages(VendorApi):
+class AnthropicMessages(OverHttp):
     """Anthropic through its Messages API; as an endpoint of the user's, any server with that API.
 
-    The address is `ANTHROPIC_BASE_URL`, else the ini's, else Anthropic's; an endpoint of the user's has the
-    one of its ini line. The key is in `ANTHROPIC_API_KEY`, which is sent as `x-api-key`, else in
+    The key is in `ANTHROPIC_API_KEY`, which is sent as `x-api-key`, else in
     `ANTHROPIC_AUTH_TOKEN`, which is sent as a bearer token, as Anthropic's own client does. An endpoint's key
     is sent both ways, since gateways differ in which one they read.
     """
 
     name: ClassVar[str] = "anthropic_messages"
-    takes: ClassVar[frozenset[str]] = VendorApi.takes - {"seed"}
-    vendor_url: ClassVar[str] = "https://api.anthropic.com/v1"
-    base_env: ClassVar[str] = "ANTHROPIC_BASE_URL"
+    takes: ClassVar[frozenset[str]] = OverHttp.takes - {"seed"}
+    needs_key: ClassVar[bool] = True
+    own_url: ClassVar[str | None] = "https://api.anthropic.com/v1"
+    base_env: ClassVar[str | None] = "ANTHROPIC_BASE_URL"
     key_envs: ClassVar[tuple[str, ...]] = ("ANTHROPIC_API_KEY", _BEARER_ENV)
     path: ClassVar[str] = "/messages"
     # The most that one page of the list may have; without it there are 20.
@@ -285,4 +285,4 @@ class AnthropicMessages(VendorApi):
         own, bearer = {"x-api-key": key}, dict(super().key_headers(key))
         if self.key_env == _BEARER_ENV:
             return bearer
-        return own if self.is_vendors or self.address.base_url == self.vendor_url else own | bearer
+        return own if self.is_own or self.address.base_url == self.own_url else own | bearer

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from pytest_openclaw.openclaw.thinking import strip_thinking
 from pytest_openclaw.providers.bodies import chosen, function_of
-from pytest_openclaw.providers.over_http import VendorApi
+from pytest_openclaw.providers.over_http import OverHttp
 from pytest_openclaw.providers.stream import Dialect
 from pytest_openclaw.providers.wire import (
     count_in,
@@ -193,17 +193,16 @@ def _sum(*counts: int | None) -> int | None:
 # --- the provider -------------------------------------------------------------------------------
 
 
-class Gemini(VendorApi):
+class Gemini(OverHttp):
     """Gemini models through Google's own API; as an endpoint of the user's, any server with that API.
 
-    The address is `GOOGLE_GEMINI_BASE_URL`, else the ini's, else Google's; an endpoint of the user's has the
-    one of its ini line. The key is in `GEMINI_API_KEY`, else in `GOOGLE_API_KEY`, or in the variable that the
-    line names; an endpoint's key is sent as a bearer token too, since gateways differ in what they read.
+    An endpoint's key is sent as a bearer token too, since gateways differ in what they read.
     """
 
     name: ClassVar[str] = "gemini"
-    vendor_url: ClassVar[str] = "https://generativelanguage.googleapis.com/v1beta"
-    base_env: ClassVar[str] = "GOOGLE_GEMINI_BASE_URL"
+    needs_key: ClassVar[bool] = True
+    own_url: ClassVar[str | None] = "https://generativelanguage.googleapis.com/v1beta"
+    base_env: ClassVar[str | None] = "GOOGLE_GEMINI_BASE_URL"
     key_envs: ClassVar[tuple[str, ...]] = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
     path: ClassVar[str] = "/models/MODEL:streamGenerateContent"
     # The most that one page of the list may have; without it there are 50.
@@ -226,7 +225,7 @@ class Gemini(VendorApi):
 
     def key_headers(self, key: str) -> Mapping[str, str]:
         """Return the headers that show the key."""
-        is_google = self.is_vendors or self.address.base_url == self.vendor_url
+        is_google = self.is_own or self.address.base_url == self.own_url
         return {"x-goog-api-key": key} | ({} if is_google else dict(super().key_headers(key)))
 
     def route(self, request: Request) -> str:

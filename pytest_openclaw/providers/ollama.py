@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pytest_openclaw.openclaw.thinking import strip_thinking
-from pytest_openclaw.providers.address import Address, parse_address, parse_ollama_host
+from pytest_openclaw.providers.address import Address, parse_ollama_host
 from pytest_openclaw.providers.bodies import chosen, function_of
 from pytest_openclaw.providers.over_http import MODELS_TIMEOUT_S, OverHttp
 from pytest_openclaw.providers.stream import Dialect
@@ -41,9 +41,6 @@ if TYPE_CHECKING:
     from pytest_openclaw.values.replies import Turn
     from pytest_openclaw.values.requests import Request, ThinkingLevel
 
-DEFAULT_BASE_URL = "http://127.0.0.1:11434/v1"
-NAMES = frozenset({"ollama_openai", "ollama_native"})
-"""The providers of Ollama itself; any other name is an endpoint of the user's."""
 QUESTION_TIMEOUT_S = 2.0
 # OpenClaw's mapping of its levels. Many versions of Ollama reject the API's highest, `max`.
 THINK: dict[ThinkingLevel, str] = {"low": "low", "medium": "medium", "high": "high", "xhigh": "high"}
@@ -53,17 +50,15 @@ _NS_IN_S = 1e9
 class Ollama(OverHttp):
     """Ollama through one of its APIs; as an endpoint of the user's, any server with that API.
 
-    The address is the one in `base_env`, else `OLLAMA_HOST`, else the ini's, else Ollama's default; an
-    endpoint of the user's has the address of its ini line. A key is sent if `OLLAMA_API_KEY`, or the variable
-    that the line names, is set.
+    `OLLAMA_HOST` gives its address where `base_env` is not set.
 
     Attributes:
-        base_env: the variable with precedence over `OLLAMA_HOST`.
         facts: routes that report facts about a model; of a fact that several report, the last one counts.
     """
 
+    own_url: ClassVar[str | None] = "http://127.0.0.1:11434/v1"
+    key_envs: ClassVar[tuple[str, ...]] = ("OLLAMA_API_KEY",)
     warms_up: ClassVar[bool] = True
-    base_env: ClassVar[str | None] = None
     facts: ClassVar[tuple[str, ...]]
 
     def __init__(self, setup: ProviderSetup) -> None:
@@ -72,24 +67,14 @@ class Ollama(OverHttp):
 
     def find_address(self) -> Address:
         """Return the server's address."""
-        if self.setup.name not in NAMES:
-            return super().find_address()
         environ = self.setup.environ
-        if self.base_env and (base := environ.get(self.base_env, "").strip()):
-            return parse_address(base, source=self.base_env)
-        if host := environ.get("OLLAMA_HOST", "").strip():
-            return parse_ollama_host(host)
-        return parse_address(self.setup.base_url or DEFAULT_BASE_URL, source=self.setup.name)
-
-    @property
-    def key_env(self) -> str | None:
-        """The variable of the key; Ollama on this machine needs none."""
-        return self.setup.key_env or ("OLLAMA_API_KEY" if self.setup.name in NAMES else None)
+        host, base = environ.get("OLLAMA_HOST", "").strip(), environ.get(self.base_env or "", "").strip()
+        return parse_ollama_host(host) if self.is_own and host and not base else super().find_address()
 
     @property
     def is_local(self) -> bool:
         """Whether the endpoint is on this machine; Ollama itself always counts as local."""
-        return self.setup.name in NAMES or super().is_local
+        return self.is_own or super().is_local
 
     async def may_see(self, model: str) -> bool:
         """Whether a model takes pictures, as far as Ollama says.
@@ -97,7 +82,7 @@ class Ollama(OverHttp):
         It leaves out the pictures for many a model without vision, and has it answer nevertheless:
         https://github.com/ollama/ollama/pull/9741 is only for its own engine.
         """
-        if self.address.is_public and self.setup.name not in NAMES:
+        if self.address.is_public and not self.is_own:
             return True
         if model not in self._sees:
             url = f"{self.address.root_url.removesuffix('/api')}/api/show"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pytest_openclaw.providers.answer import CHANNELS
 from pytest_openclaw.providers.bodies import chosen, function_of, users_content, with_ids
-from pytest_openclaw.providers.over_http import VendorApi
+from pytest_openclaw.providers.over_http import OverHttp
 from pytest_openclaw.providers.stream import Dialect
 from pytest_openclaw.providers.wire import (
     count_in,
@@ -244,19 +244,15 @@ def _block_key(event: JsonObject, kind: str, place: int) -> Hashable:
 # --- the provider -------------------------------------------------------------------------------
 
 
-class OpenAIResponses(VendorApi):
-    """OpenAI through its Responses API; as an endpoint of the user's, any server with that API.
-
-    The address is `OPENAI_BASE_URL`, else the ini's, else OpenAI's; an endpoint of the user's has the one
-    of its ini line. The key is in `OPENAI_API_KEY`, or in the variable that the line names; without one,
-    only a server on this machine is used.
-    """
+class OpenAIResponses(OverHttp):
+    """OpenAI through its Responses API; as an endpoint of the user's, any server with that API."""
 
     name: ClassVar[str] = "openai_responses"
     api: ClassVar[str] = "openai-responses"
-    takes: ClassVar[frozenset[str]] = VendorApi.takes - {"seed"}
-    vendor_url: ClassVar[str] = "https://api.openai.com/v1"
-    base_env: ClassVar[str] = "OPENAI_BASE_URL"
+    takes: ClassVar[frozenset[str]] = OverHttp.takes - {"seed"}
+    needs_key: ClassVar[bool] = True
+    own_url: ClassVar[str | None] = "https://api.openai.com/v1"
+    base_env: ClassVar[str | None] = "OPENAI_BASE_URL"
     key_envs: ClassVar[tuple[str, ...]] = ("OPENAI_API_KEY",)
     path: ClassVar[str] = "/responses"
     refusable: ClassVar[Mapping[str, str]] = {"temperature": "(?=.*temperature).*support"}

@@ -1,4 +1,4 @@
-"""The base classes of providers over HTTP: address, key, and one path from a request to its reply."""
+"""The base class of providers over HTTP: address, key, and one path from a request to its reply."""
 
 from __future__ import annotations
 
@@ -36,7 +36,15 @@ REFUSALS = frozenset({"http_400", "http_422"})
 class OverHttp(Provider):
     """A server at a base URL; a subclass defines paths, bodies and answers of its API.
 
+    Under the class's own name it is a vendor's or program's own server. Its address is the one in `base_env`,
+    else the ini's, else `own_url`. Under a name of the user's it is any server with that API, at the address
+    of its ini line.
+
     Attributes:
+        own_url: its own server's address.
+        base_env: the variable of another address.
+        key_envs: variables of its key; the first that is set counts. Ini lines name their own.
+        needs_key: whether a server elsewhere than on this machine is never asked without a key.
         path: of the route for prompts, under the base URL.
         models_path: of the route that lists the models.
         dialect: makes the bodies of its requests, and parses its answers.
@@ -46,6 +54,10 @@ class OverHttp(Provider):
         address: of the server; a subclass that starts its own server sets it before a request.
     """
 
+    own_url: ClassVar[str | None] = None
+    base_env: ClassVar[str | None] = None
+    key_envs: ClassVar[tuple[str, ...]] = ()
+    needs_key: ClassVar[bool] = False
     takes_tools: ClassVar[bool] = True
     takes_messages: ClassVar[bool] = True
     takes: ClassVar[frozenset[str]] = frozenset(
@@ -76,27 +88,33 @@ class OverHttp(Provider):
 
     # --- for subclasses to override -----------------------------------------------------------
 
+    @property
+    def is_own(self) -> bool:
+        """Whether it is not an endpoint of the user's."""
+        return self.setup.name == self.name
+
     def find_address(self) -> Address:
-        """Return the server's address: for an endpoint of the user's, the address of its line."""
-        if self.setup.base_url is None:
-            raise TargetError(
-                f"{self.setup.name}: has no address. Give it one in its line of openclaw_endpoints."
-            )
-        return parse_address(self.setup.base_url, source=self.setup.name)
+        """Return the server's address."""
+        name, base_url = self.setup.name, self.setup.base_url
+        if self.is_own and self.base_env and (base := self.setup.environ.get(self.base_env, "").strip()):
+            return parse_address(base, source=self.base_env)
+        if self.is_own:
+            base_url = base_url or self.own_url
+        if base_url is None:
+            raise TargetError(f"{name}: has no address. Give it one in its line of openclaw_endpoints.")
+        return parse_address(base_url, source=name)
 
     @property
     def key_env(self) -> str | None:
         """The environment variable with the key: for an endpoint of the user's, the one it names."""
-        return self.setup.key_env
+        if self.setup.key_env or not self.is_own:
+            return self.setup.key_env
+        given = [name for name in self.key_envs if self.setup.environ.get(name, "").strip()]
+        return next(iter([*given, *self.key_envs]), None)
 
     def key(self) -> str | None:
         """Return the key, read each time, so that no attribute contains it."""
         return self.setup.environ.get(self.key_env, "").strip() or None if self.key_env else None
-
-    @property
-    def needs_key(self) -> bool:
-        """Whether a remote server must have a key, because the user named a variable for it."""
-        return self.setup.key_env is not None
 
     def key_headers(self, key: str) -> Mapping[str, str]:
         """Return the headers that show the key."""
@@ -256,7 +274,7 @@ class OverHttp(Provider):
             raise CallFailed(faults.auth_missing(name, f"{env} holds characters that no key has."))
         if basic := self.address.basic_authorization():
             return {"authorization": basic}
-        if self.needs_key and not self.address.is_loopback:
+        if (self.needs_key or self.setup.key_env) and not self.address.is_loopback:
             hint = (
                 f"Set {env}."
                 if env
@@ -275,42 +293,3 @@ def _unread(fault: Fault) -> Reply:
         timing=fault.timing,
         usage=fault.usage,
     )
-
-
-class VendorApi(OverHttp):
-    """A vendor's API at its own address; under a name of the user's, any server with that API.
-
-    The address is the one in `base_env`, else the ini's, else the vendor's. A server elsewhere than on this
-    machine is never asked without a key.
-
-    Attributes:
-        vendor_url: the vendor's base URL.
-        base_env: the variable of another one.
-        key_envs: the variables of the vendor's key; the first that is set counts.
-    """
-
-    vendor_url: ClassVar[str]
-    base_env: ClassVar[str]
-    key_envs: ClassVar[tuple[str, ...]]
-    needs_key = True
-
-    @property
-    def is_vendors(self) -> bool:
-        """Whether it is not an endpoint of the user's."""
-        return self.setup.name == self.name
-
-    def find_address(self) -> Address:
-        """Return where the server is."""
-        if not self.is_vendors:
-            return super().find_address()
-        if base := self.setup.environ.get(self.base_env, "").strip():
-            return parse_address(base, source=self.base_env)
-        return parse_address(self.setup.base_url or self.vendor_url, source=self.setup.name)
-
-    @property
-    def key_env(self) -> str | None:
-        """The key's variable."""
-        if self.setup.key_env or not self.is_vendors:
-            return self.setup.key_env
-        given = (name for name in self.key_envs if self.setup.environ.get(name, "").strip())
-        return next(given, self.key_envs[0])

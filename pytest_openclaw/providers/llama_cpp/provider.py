@@ -48,6 +48,7 @@ class LlamaCpp(OllamaOpenAI):
     """
 
     name: ClassVar[str] = "llama_cpp"
+    key_envs: ClassVar[tuple[str, ...]] = ()
     # Its weights are one file, and vision would be in a second one.
     takes: ClassVar[frozenset[str]] = OllamaOpenAI.takes - {"images"}
 
