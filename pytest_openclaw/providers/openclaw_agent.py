@@ -238,9 +238,7 @@ class OpenClawAgent(Provider):
         if run.fault is not None:  # models of another server may still be available
             return replace(run.fault, scope="target" if run.fault.scope == "endpoint" else run.fault.scope)
         if printed.timed_out:
-            return faults.timed_out(
-                name, request.timeout_s, run.steps[-1].exchange.raw() if run.steps else ""
-            )
+            return faults.timed_out(name, request.timeout_s, run.steps[-1].answer.raw() if run.steps else "")
         wanted = request.tools if request.surface == LISTED else ()
         lacking = [tool.name for tool in wanted if tool.name not in run.offered]
         if run.steps and lacking:

@@ -254,7 +254,7 @@ def test_a_refused_request_in_a_later_turn_is_its_own_fault():
         *message("a", "t1"), answered("t1"), REQUESTING, synthetic("API Error", error="rate_limit"), error
     )
 
-    assert (stream.error, stream.exchange.has_tokens, stream.raw()) == ("rate_limit", False, "a")
+    assert (stream.error, stream.answer.has_tokens, stream.raw()) == ("rate_limit", False, "a")
 
 
 # --- several messages of the user ---------------------------------------------------------------

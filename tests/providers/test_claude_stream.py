@@ -55,8 +55,8 @@ def end(stop_reason="end_turn", **usage):
 def read(*lines, offered=None):
     """Read the lines with a clock that advances by one second at each reading."""
     ticks = count()
-    exchange = Answer(monotonic=lambda: float(next(ticks)), wall_ms=lambda moment: 0)
-    stream = Stream(lambda: exchange, offered=offered)
+    answer = Answer(monotonic=lambda: float(next(ticks)), wall_ms=lambda moment: 0)
+    stream = Stream(lambda: answer, offered=offered)
     for line in lines:
         stream.receive_line(json.dumps(line).encode())
     return stream
@@ -147,7 +147,7 @@ def test_tools_that_are_not_offered_end_the_stream(init, lacking):
     stream = read({"type": "system", "subtype": "init", **init}, START, text("Hi"), offered=offered)
 
     assert (stream.lacking, stream.over) == (lacking, bool(lacking))
-    assert stream.exchange.has_tokens == (not lacking)
+    assert stream.answer.has_tokens == (not lacking)
 
 
 @pytest.mark.parametrize(
@@ -188,7 +188,7 @@ def test_a_synthetic_line_is_not_the_models():
     """Text that the CLI writes in the model's place is no answer, and its error word is kept."""
     stream = read(synthetic("Credit balance is too low", error="billing_error"), result(is_error=True))
 
-    assert (stream.exchange.has_tokens, stream.by_itself, stream.error) == (False, True, "billing_error")
+    assert (stream.answer.has_tokens, stream.by_itself, stream.error) == (False, True, "billing_error")
 
 
 def test_a_surrogate_pair_cut_between_two_pieces_is_one_character():

@@ -47,12 +47,12 @@ class Stream:
     """The state of the stream after the lines so far.
 
     Args:
-        begin: makes the exchange of a turn, and starts its clock.
+        begin: makes the answer of a turn, and starts its clock.
         offered: the tools' names on the wire → their own.
         is_exchange: whether the answer may have several turns.
 
     Attributes:
-        exchange: the current turn.
+        answer: the current turn.
         lacking: the tools that the CLI does not offer, by their own names; then the stream is over.
         servers: the CLI's status of each of its servers, in its words.
         messages: number of complete messages of the model before the current one.
@@ -73,7 +73,7 @@ class Stream:
         offered: Mapping[str, str] | None = None,
         is_exchange: bool = False,
     ) -> None:
-        self.exchange = begin()
+        self.answer = begin()
         self.offered = offered or {}
         self.lacking: tuple[str, ...] = ()
         self.servers = ""
@@ -115,11 +115,11 @@ class Stream:
 
     def timing(self) -> Timing:
         """Return the times from the first turn on, up to now or to the end."""
-        return self.exchange.timing_since(self._ended[0][0] if self._ended else self.exchange)
+        return self.answer.timing_since(self._ended[0][0] if self._ended else self.answer)
 
     def raw(self) -> str:
         """Return the texts of all turns, separated by blank lines."""
-        texts = [exchange.raw() for exchange, _, _ in self._ended] + [self.exchange.raw()]
+        texts = [answer.raw() for answer, _, _ in self._ended] + [self.answer.raw()]
         return "\n\n".join(filter(None, texts))
 
     @property
@@ -141,7 +141,7 @@ class Stream:
 
     def _reply(self) -> Reply:
         """Return the current turn's reply, with the tools' own names."""
-        reply = self.exchange.reply()
+        reply = self.answer.reply()
         return replace(
             reply,
             tool_calls=tuple(
@@ -160,8 +160,8 @@ class Stream:
         return reply.as_turn(user=self._user, results=tuple(results))
 
     def _begin_turn(self, user: str | None = None) -> None:
-        self._ended.append((self.exchange, self._reply(), self._turn()))
-        self.exchange = self._begin()
+        self._ended.append((self.answer, self._reply(), self._turn()))
+        self.answer = self._begin()
         self.messages += 1
         self.message_done, self.stop_reason = False, None
         self._user, self._results = user, {}
@@ -198,7 +198,7 @@ class Stream:
         """Read the results of calls; for a single prompt the call is the answer."""
         for block in objects_in(object_in(line.get("message")).get("content")):
             call_id, content = text_in(block.get("tool_use_id")), block.get("content")
-            is_ours = any(call.id == call_id for call in self.exchange.reply().tool_calls)
+            is_ours = any(call.id == call_id for call in self.answer.reply().tool_calls)
             if self._is_exchange and is_ours and block.get("type") == "tool_result":
                 texts = [text_in(part.get("text")) for part in objects_in(content)] or [text_in(content)]
                 self._results[call_id] = valid_text("\n".join(texts))
@@ -220,7 +220,7 @@ class Stream:
             case "message_stop":
                 self._end_message()
                 return
-        read_messages(event, self.exchange)
+        read_messages(event, self.answer)
 
     def _read_assistant(self, line: JsonObject) -> None:
         message = object_in(line.get("message"))
@@ -228,14 +228,14 @@ class Stream:
         if self.error or message.get("model") == SYNTHETIC:
             self.by_itself = True
         elif not self._is_partial:
-            self.exchange.receive_at_once()
-            read_messages({**message, "type": "message", "stop_reason": None}, self.exchange)
+            self.answer.receive_at_once()
+            read_messages({**message, "type": "message", "stop_reason": None}, self.answer)
 
     def _read_result(self, line: JsonObject) -> None:
         self.result = line
-        if not (line.get("is_error") or self.by_itself or self.exchange.has_tokens):
-            self.exchange.receive_at_once()
-            self.exchange.receive_text(text_in(line.get("result")))
+        if not (line.get("is_error") or self.by_itself or self.answer.has_tokens):
+            self.answer.receive_at_once()
+            self.answer.receive_text(text_in(line.get("result")))
         self._end(self.stop_reason or text_in(line.get("stop_reason")))
 
     # --- what they mean ---------------------------------------------------------------------
@@ -246,8 +246,8 @@ class Stream:
         As in OpenClaw, a malformed call ends an exchange.
         """
         self.message_done = True
-        self.exchange.receive_end(_finish_reason(self.stop_reason))
-        calls = self.exchange.reply().tool_calls if self._is_exchange else ()
+        self.answer.receive_end(_finish_reason(self.stop_reason))
+        calls = self.answer.reply().tool_calls if self._is_exchange else ()
         # The tool does not matter here; checking its arguments would take too long.
         if any(dispatch(call, ()).problem == "malformed_json" for call in calls):
             self._results, self._stopped, self.over = {}, "malformed_call", True
@@ -261,7 +261,7 @@ class Stream:
 
     def _end(self, stop_reason: str | None) -> None:
         self.over = True
-        self.exchange.receive_end(_finish_reason(stop_reason))
+        self.answer.receive_end(_finish_reason(stop_reason))
 
 
 _READERS: Mapping[str, Callable[[Stream, JsonObject], None]] = {
@@ -317,7 +317,7 @@ class Ending:
             return faults.cli_failed(self.name, f"{why} (its server is {stream.servers or 'missing'}).")
         if stream.result is None:  # ended by us, after the model's message
             return stream.reply()
-        result, has_tokens = stream.result, stream.exchange.has_tokens
+        result, has_tokens = stream.result, stream.answer.has_tokens
         if "refusal" in (stream.stop_reason, result.get("stop_reason")):
             return replace(stream.reply(), finish_reason="refusal", refusal=self._plain)
         if stream.error == "max_output_tokens":
@@ -363,12 +363,12 @@ class Ending:
 
     def _error(self, result: JsonObject) -> Reply | Fault:
         stream, is_success = self.stream, result.get("subtype") == "success"
-        if result.get("subtype") == "error_max_turns" and stream.exchange.has_output and stream.message_done:
+        if result.get("subtype") == "error_max_turns" and stream.answer.has_output and stream.message_done:
             # For a single prompt the call is the answer; in an exchange the turns are used up.
             return stream.reply(at_limit=True)
         if not (is_success or stream.error) and result.get("api_error_status") is None:
             return self._failed()
-        if stream.exchange.has_tokens:
+        if stream.answer.has_tokens:
             return faults.stream_broken(self.name, self._said, stream.raw())
         status = self._status(result)
         if status is None and (fault := self._without_status()):

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from pytest_openclaw.providers.openclaw.loopback import Incoming
     from pytest_openclaw.providers.openclaw.workspace import Scratch
     from pytest_openclaw.providers.over_http import OverHttp
-    from pytest_openclaw.providers.stream import Call, Dialect
     from pytest_openclaw.util.json_types import JsonObject
     from pytest_openclaw.values.replies import EndedBy, Fault, Reply, Timing, Turn
     from pytest_openclaw.values.requests import Request
@@ -54,7 +53,7 @@ class Step:
         results: of the answer's calls, as the next request has them; None without one.
     """
 
-    exchange: Answer
+    answer: Answer
     offers_tools: bool
     results: tuple[str, ...] | None = None
 
@@ -173,11 +172,11 @@ class Relay:
             run.over.set()
             await refuse(writer, 502)
             return
-        exchange = Answer(streaming=True)
-        run.steps.append(Step(exchange, offers_tools=bool(body.get("tools"))))
+        answer = Answer(streaming=True)
+        run.steps.append(Step(answer, offers_tools=bool(body.get("tools"))))
         server = self._server
         call = server.call(server.path, body, model=self._model)
-        held = _Held(self._client.name, call, server.dialect, exchange)
+        held = _Held(self._client.name, call, server.dialect, answer)
         try:
             await self._client.send(call, held, timeout_s=request.timeout_s)
         except CallFailed as failed:
@@ -185,7 +184,7 @@ class Relay:
             run.end(failed.fault)
             await refuse(writer, 502)
             return
-        if request.world is not None or all(map(is_lookup, exchange.reply().tool_calls)):
+        if request.world is not None or all(map(is_lookup, answer.reply().tool_calls)):
             await send(writer, 200, held.kind, b"".join(held.pieces))
         else:
             run.over.set()
@@ -194,15 +193,10 @@ class Relay:
 class _Held(AnswerBody):
     """Reads an answer and keeps its bytes."""
 
-    kind = ""
-
-    def __init__(self, name: str, call: Call, dialect: Dialect, answer: Answer) -> None:
-        super().__init__(name, call, dialect, answer)
-        self.pieces: list[bytes] = []
-
     def begin(self, headers: Mapping[str, str]) -> None:
         super().begin(headers)
         self.kind = headers.get("content-type", "")
+        self.pieces: list[bytes] = []
 
     def feed(self, piece: bytes) -> None:
         super().feed(piece)
@@ -259,13 +253,13 @@ def reply_of(run: RecordedRun, result: Reply | None, request: Request, *, began:
     replies = [
         reply if step.offers_tools or not request.tools else _without_tools(reply)
         for step in run.steps
-        for reply in [step.exchange.reply()]
+        for reply in [step.answer.reply()]
     ]
     whole = replace(
         summed(replies),
         # The model's text has precedence over OpenClaw's version of it.
         text=replies[-1].text or (result.text if result else ""),
-        timing=_together([step.exchange.timing() for step in run.steps]),
+        timing=_together([step.answer.timing() for step in run.steps]),
         start_up_ms=(run.first_at - began) * 1000,
     )
     if not request.is_exchange:
