@@ -31,18 +31,11 @@ NAME = "openclaw"
 VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
 NOT_PLAYED = "Nothing is executed here: one question was asked, and the call is its answer."
 
-_PARSE_ERROR = -32700
-_INVALID_REQUEST = -32600
-_NO_METHOD = -32601
-_INVALID_PARAMS = -32602
+_NO_METHOD, _INVALID_PARAMS = -32601, -32602
 
 
 class _Refused(Exception):
-    """A message that cannot be served, with the protocol's error number and the reason."""
-
-    def __init__(self, code: int, why: str) -> None:
-        super().__init__(why)
-        self.code = code
+    """A request for what is not offered."""
 
 
 def dump_offer(tools: Sequence[Tool], world: World | None) -> str:
@@ -85,25 +78,16 @@ class Server:
         self._play = play
 
     def answer(self, line: bytes) -> Mapping[str, Any] | None:
-        """Return the answer to one line; None for a notification, which needs none."""
-        number = None
+        """Return the answer to a line of the client; None for a notification, which needs none."""
+        message = json.loads(line)
+        if "id" not in message:
+            return None
+        answer = {"jsonrpc": "2.0", "id": message["id"]}
         try:
-            try:
-                message = json.loads(line)
-            except (ValueError, RecursionError):
-                raise _Refused(_PARSE_ERROR, "this is not JSON") from None
-            if not isinstance(message, dict) or not isinstance(message.get("method"), str):
-                raise _Refused(_INVALID_REQUEST, "this is not a request")
-            if "id" not in message:
-                return None
-            number = message["id"]
-            params = message.get("params", {})
-            if not isinstance(params, dict):
-                raise _Refused(_INVALID_PARAMS, "params is not an object")
-            result = self._result(message["method"], params)
+            return answer | {"result": self._result(message["method"], message.get("params", {}))}
         except _Refused as refused:
-            return {"jsonrpc": "2.0", "id": number, "error": {"code": refused.code, "message": str(refused)}}
-        return {"jsonrpc": "2.0", "id": number, "result": result}
+            code = _INVALID_PARAMS if message["method"] == "tools/call" else _NO_METHOD
+            return answer | {"error": {"code": code, "message": str(refused)}}
 
     def _result(self, method: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
         match method:
@@ -124,14 +108,12 @@ class Server:
                     ]
                 }
             case "tools/call":
-                return self._called(params.get("name"), params.get("arguments", {}))
-        raise _Refused(_NO_METHOD, f"there is no method {method[:100]}")
+                return self._called(params["name"], params.get("arguments") or {})
+        raise _Refused(f"there is no method {method}")
 
-    def _called(self, name: Any, arguments: Any) -> Mapping[str, Any]:
-        if not isinstance(name, str) or name not in self._tools:
-            raise _Refused(_INVALID_PARAMS, f"Unknown tool: {str(name)[:100]}")
-        if not isinstance(arguments, dict):
-            raise _Refused(_INVALID_PARAMS, "arguments is not an object")
+    def _called(self, name: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        if name not in self._tools:
+            raise _Refused(f"Unknown tool: {name}")
         if self._play is None:
             return {"content": [{"type": "text", "text": NOT_PLAYED}], "isError": True}
         # OpenClaw returns its errors as ordinary text, so none is marked as an error.

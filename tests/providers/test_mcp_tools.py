@@ -7,10 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from pytest_openclaw.openclaw.catalog import load_catalogue
 from pytest_openclaw.providers.mcp_tools import (
     NOT_PLAYED,
     VERSIONS,
@@ -102,14 +99,6 @@ def test_the_version_is_the_clients_where_it_is_known(asked, spoken):
     assert answer["result"]["protocolVersion"] == spoken
 
 
-def test_a_whole_catalogue_is_offered(talk):
-    """However many tools there are, all are listed, in their order."""
-    tools = tuple(load_catalogue().tools.values()) + tuple(Tool(name=f"own_{n}") for n in range(100))
-    (listed,) = talk(request("tools/list"), tools=tools)
-
-    assert [tool["name"] for tool in listed["result"]["tools"]] == [tool.name for tool in tools]
-
-
 def test_without_a_world_a_call_is_refused(talk):
     """A single question's call is its answer: nothing is executed, and the client receives the reason."""
     (answered,) = talk(request("tools/call", name="read", arguments={"path": "/etc/passwd"}))
@@ -118,32 +107,17 @@ def test_without_a_world_a_call_is_refused(talk):
 
 
 @pytest.mark.parametrize(
-    ("line", "number", "code"),
+    ("line", "code"),
     [
-        pytest.param(b"npm warn", None, -32700, id="no-json"),
-        pytest.param(b"\xff\xfe{}", None, -32700, id="no-text"),
-        pytest.param(b"[" * 100_000, None, -32700, id="too-deep"),
-        pytest.param(b'{"id": ' + b"9" * 10_000 + b"}", None, -32700, id="a-huge-number"),
-        pytest.param([], None, -32600, id="an-array"),
-        pytest.param(7, None, -32600, id="a-number"),
-        pytest.param({"id": 1}, None, -32600, id="no-method"),
-        pytest.param({"id": 1, "method": 7}, None, -32600, id="method-is-a-number"),
-        pytest.param({"id": 1, "method": "ping", "params": 7}, 1, -32602, id="params-is-a-number"),
-        pytest.param(request("frobnicate" * 1000), 1, -32601, id="unknown-method"),
-        pytest.param(request("resources/list"), 1, -32601, id="resources"),
-        pytest.param(request("tools/call"), 1, -32602, id="call-without-a-name"),
-        pytest.param(request("tools/call", name="exec"), 1, -32602, id="call-of-another-tool"),
-        pytest.param(request("tools/call", name=["read"]), 1, -32602, id="name-is-a-list"),
-        pytest.param(request("tools/call", name="read", arguments=[1]), 1, -32602, id="arguments-is-a-list"),
-        pytest.param(request("tools/call", name="read", arguments=None), 1, -32602, id="arguments-is-null"),
+        pytest.param(request("resources/list"), -32601, id="another-method"),
+        pytest.param(request("tools/call", name="exec"), -32602, id="a-call-of-another-tool"),
     ],
 )
-def test_a_bad_message_is_refused_and_the_next_line_is_read(talk, line, number, code):
-    """An invalid message gets an error with the protocol's number; the server continues."""
+def test_what_is_not_served_is_refused_and_the_next_line_is_read(talk, line, code):
+    """It gets an error with the protocol's number; the server continues."""
     refused, pinged = talk(line, request("ping", 99))
 
-    assert (refused["id"], refused["error"]["code"]) == (number, code)
-    assert len(refused["error"]["message"]) < 200
+    assert (refused["id"], refused["error"]["code"]) == (1, code)
     assert (pinged["id"], pinged["result"]) == (99, {})
 
 
@@ -185,31 +159,3 @@ def test_what_breaks_is_written_down(tmp_path):
 
     assert done.returncode == 1
     assert what_broke(offer) == "KeyError: 'tools'"
-
-
-VALUES = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers(-1, 2)
-    | st.sampled_from([0.5, float("nan"), "", "read", "\ud800"]),
-    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from("ab"), inner, max_size=2),
-    max_leaves=4,
-)
-MESSAGES = st.fixed_dictionaries(
-    {},
-    optional={
-        "jsonrpc": VALUES,
-        "id": VALUES,
-        "method": st.sampled_from(["initialize", "ping", "tools/list", "tools/call"]) | VALUES,
-        "params": st.fixed_dictionaries(
-            {}, optional={"name": st.just("read") | VALUES, "arguments": VALUES, "protocolVersion": VALUES}
-        )
-        | VALUES,
-    },
-)
-
-
-@given(line=st.binary(max_size=30) | MESSAGES.map(lambda message: json.dumps(message).encode()))
-def test_no_line_ends_the_server(line):
-    """Whatever a client sends, it gets an answer that is JSON, or none."""
-    json.dumps(Server((READ,), lambda call: call.arguments).answer(line))
