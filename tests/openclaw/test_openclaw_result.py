@@ -115,8 +115,8 @@ def test_the_object_is_found_at_any_position(stdout, stderr):
 
 @pytest.mark.parametrize(
     "stdout",
-    ["", "killed", CLEAN[:-30], '{"ok": true}', "{" * 100_000, '{"ok":' * 20_000],
-    ids=["nothing", "words", "cut", "not-of-this-form", "braces", "nested"],
+    ["", "killed", CLEAN[:-30], '{"ok": true}', "{" * 100_000],
+    ids=["nothing", "words", "cut", "not-of-this-form", "braces"],
 )
 def test_other_output_gives_no_object(stdout):
     """Output without a complete object gives none, and is parsed quickly."""

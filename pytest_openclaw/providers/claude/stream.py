@@ -86,7 +86,6 @@ class Stream:
         self.skipped: list[str] = []
         self._begin = begin
         self._is_exchange = is_exchange
-        self._is_partial = False
         self._ended: list[tuple[Answer, Reply, Turn]] = []
         self._results: dict[str, str] = {}
         self._user: str | None = None
@@ -169,15 +168,12 @@ class Stream:
     # --- lines ------------------------------------------------------------------------------
 
     def receive_line(self, raw: bytes) -> None:
-        """Read one line of output; other lines than those of the format are skipped.
-
-        Lines of a subagent, and those after the end, are ignored.
-        """
+        """Read one line of output; other lines than those of the format are skipped."""
         text = raw.decode("utf-8", "replace").strip()
         line = (load_object(text) if text else None) or {}
         if kind := text_in(line.get("type")):
             self.is_received = True
-            if kind in _READERS and not (self.over or line.get("parent_tool_use_id")):
+            if kind in _READERS and not self.over:
                 _READERS[kind](self, line)
         elif text:
             self.skipped.append(text)
@@ -205,7 +201,6 @@ class Stream:
 
     def _read_event(self, line: JsonObject) -> None:
         """Read an event of the Messages API, whose stop reason is kept as it is."""
-        self._is_partial = True
         event = object_in(line.get("event"))
         match event.get("type"):
             case "message_start" if self.message_done:
@@ -227,9 +222,6 @@ class Stream:
         self.error = text_in(line.get("error")) or self.error
         if self.error or message.get("model") == SYNTHETIC:
             self.by_itself = True
-        elif not self._is_partial:
-            self.answer.receive_at_once()
-            read_messages({**message, "type": "message", "stop_reason": None}, self.answer)
 
     def _read_result(self, line: JsonObject) -> None:
         self.result = line

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.providers.processes import fault_of_words
@@ -28,15 +27,12 @@ _AUTH = re.compile(r"no (api key|credentials|auth)|missing (api key|auth)|not au
 _NO_ANSWER = re.compile(r"couldn't generate a response|incomplete or malformed tool call", re.IGNORECASE)
 # The first key of every answer in all known releases; inside a JSON string the quotes would be escaped.
 _BEGINNING = re.compile(r'\{\s*"(?:ok|payloads)"\s*:')
-# Each start without an object costs a scan of the text; releases print only a few.
-_MOST_BEGINNINGS = 200
 
 
 def find_envelope(stdout: str, stderr: str = "") -> JsonObject | None:
     """Return the last complete object of the command on stdout, else on stderr, as `agent exec` prints it.
 
-    Other text may precede and follow it, also on its own first and last line. Only the first 200 places
-    where an object could begin are tried. Returns None if there is none.
+    Other text may precede and follow it, also on its own first and last line. Returns None if there is none.
     """
     found = _last_envelope(stdout) or _last_envelope(stderr)  # some releases print it there
     return _of_session(found) if found and "meta" in found else found
@@ -44,7 +40,7 @@ def find_envelope(stdout: str, stderr: str = "") -> JsonObject | None:
 
 def _last_envelope(text: str) -> JsonObject | None:
     decoder, found, end = json.JSONDecoder(), None, 0
-    for match in islice(_BEGINNING.finditer(text), _MOST_BEGINNINGS):
+    for match in _BEGINNING.finditer(text):
         if match.start() < end:
             continue  # it is part of the previous one
         try:
