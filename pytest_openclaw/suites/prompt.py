@@ -18,7 +18,7 @@ from pytest_openclaw.suites.conversation import MESSAGES, TURNS, images_key
 from pytest_openclaw.suites.offered import read_tools
 from pytest_openclaw.suites.pressure_forms import Form, flaws_of
 from pytest_openclaw.suites.wording import Key, is_plain, read_key, read_keys, shown
-from pytest_openclaw.suites.world import read_world
+from pytest_openclaw.suites.world import WORLD
 from pytest_openclaw.util.typed import Filled
 from pytest_openclaw.values.prompts import KnownFailure, Probe, Prompt
 from pytest_openclaw.values.requests import label_fits
@@ -87,6 +87,7 @@ _KEYS: Mapping[str, Key] = {
     "expected_tool_calls": Key(list[Filled | ToolName], '["free"]', _names),
     "timeout_s": Key(Annotated[float, Meta(gt=0)], "60"),
     "max_output_tokens": Key(Annotated[int, Meta(ge=1)], "256"),
+    "world": WORLD,
     "probe": Key(Probe, '"injection"'),
     "twin_of": Key(Filled, '"S1", the id of the probe whose harmless twin this is'),
     "variant_of": Key(
@@ -101,8 +102,7 @@ _KEYS: Mapping[str, Key] = {
         _known_failures,
     ),
 }
-_READERS = {"tools": read_tools, "world": read_world}
-KNOWN = frozenset({"id", "validator", "pressure", "images", *_READERS, *_KEYS})
+KNOWN = frozenset({"id", "validator", "pressure", "images", "tools", *_KEYS})
 _NO_EXTRA: JsonObject = {}  # one for all prompts; nothing changes it
 
 
@@ -156,12 +156,11 @@ def read_prompt(
     values, errors = read_keys(
         raw, _KEYS if read_file is None else {**_KEYS, "images": images_key(read_file)}
     )
-    for name, read in _READERS.items():
-        if raw.get(name) is not None:
-            try:
-                values[name] = read(raw[name])
-            except ValueError as error:
-                errors.append(str(error))
+    if raw.get("tools") is not None:
+        try:
+            values["tools"] = read_tools(raw["tools"])
+        except ValueError as error:
+            errors.append(str(error))
     if raw.get("prompt") is None:
         errors.insert(0, 'has no "prompt". Write the text that the model is asked.')
     try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,7 +11,7 @@ from pytest_openclaw.util.text import UNSEEN
 from pytest_openclaw.util.typed import converted, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection
 
 __all__ = ["Key", "closest", "is_plain", "read_key", "read_keys", "shown"]
 
@@ -26,13 +26,13 @@ class Key(NamedTuple):
 
     Attributes:
         kind: the type of its value.
-        example: its value in TOML, for messages.
+        example: its value in TOML, for messages; of a table of many keys, one for each key.
         build: makes the value of a prompt; its errors continue a sentence that begins with the key.
 
     """
 
     kind: Any
-    example: str
+    example: str | Mapping[str, str]
     build: Callable[[Any], Any] | None = None
 
 
@@ -47,7 +47,7 @@ def read_key(name: str, value: Any, key: Key) -> Any:
         found = converted(value, key.kind, name)
     except ValueError as error:
         text = str(error)
-        raise ValueError(text if text.endswith(".") else f"{text}. {_example(name, key)}") from None
+        raise ValueError(text if text.endswith(".") else f"{text}. {_example(name, key, text)}") from None
     if key.build is None:
         return found
     try:
@@ -57,8 +57,12 @@ def read_key(name: str, value: Any, key: Key) -> Any:
         raise ValueError(f"{name}{'' if text.startswith('[') else ' '}{text}") from None
 
 
-def _example(name: str, key: Key) -> str:
-    return f"Write for example {name} = {key.example}."
+def _example(name: str, key: Key, text: str) -> str:
+    example = key.example
+    if not isinstance(example, str):
+        inner = next((one for one in example if f"{name}.{one}" in text), next(iter(example)))
+        name, example = inner, example[inner]
+    return f"Write for example {name} = {example}."
 
 
 def read_keys(values: Mapping[str, Any], keys: Mapping[str, Key]) -> tuple[dict[str, Any], list[str]]:

@@ -8,9 +8,10 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 
 from pytest_openclaw.openclaw.paths import place_of
+from pytest_openclaw.suites.wording import Key
 from pytest_openclaw.util.bounded_regex import compile_pattern
 from pytest_openclaw.util.json_schema import BoundedSchema
-from pytest_openclaw.util.typed import Count, Positive, converted, shown
+from pytest_openclaw.util.typed import Count, Positive, shown
 from pytest_openclaw.values.worlds import DEFAULT_STEPS, Answer, Command, Failure, World
 
 MOST_STEPS = 50
@@ -126,31 +127,17 @@ class WorldSpec(Struct, forbid_unknown_fields=True):
         )
 
 
-_EXAMPLES = {
-    "files": '{ "notes/a.txt" = "text" }',
-    "memory": '{ "memory/2026-11-20.md" = "text" }',
-    "pages": '{ "https://example.org" = "text" }',
-    "env": '{ LANG = "C" }',
-    "commands": '[{ pattern = "df.*", output = "90 %", exit_code = 0 }]',
-    "answers": '[{ tool = "web_search", result = "nothing found" }]',
-    "steps": "8",
-    "python": "true",
-}
-
-
-def read_world(value: Any) -> World:
-    """Return the world in a suite.
-
-    Raises:
-        ValueError: a key is malformed; the message names it and has a hint.
-
-    """
-    try:
-        spec: WorldSpec = converted(value, WorldSpec, "world")
-    except ValueError as error:
-        text = str(error)
-        if not text.endswith("."):
-            key = next((key for key in _EXAMPLES if f"world.{key}" in text), "files")
-            text = f"{text}. Write for example {key} = {_EXAMPLES[key]}."
-        raise ValueError(text) from None
-    return spec.built()
+WORLD = Key(
+    WorldSpec,
+    {
+        "files": '{ "notes/a.txt" = "text" }',
+        "memory": '{ "memory/2026-11-20.md" = "text" }',
+        "pages": '{ "https://example.org" = "text" }',
+        "env": '{ LANG = "C" }',
+        "commands": '[{ pattern = "df.*", output = "90 %", exit_code = 0 }]',
+        "answers": '[{ tool = "web_search", result = "nothing found" }]',
+        "steps": "8",
+        "python": "true",
+    },
+    WorldSpec.built,
+)

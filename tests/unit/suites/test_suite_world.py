@@ -8,7 +8,8 @@ from typing import Any
 
 from pytest_openclaw.suites import definition
 from pytest_openclaw.suites.prompt import read_prompt
-from pytest_openclaw.suites.world import read_world
+from pytest_openclaw.suites.wording import read_key
+from pytest_openclaw.suites.world import WORLD
 from pytest_openclaw.values.prompts import Prompt
 from pytest_openclaw.values.worlds import Answer, Command, World
 
@@ -34,7 +35,7 @@ FULL: dict[str, Any] = {
 
 def test_a_world_is_read() -> None:
     """Every key, with `removes` and null for a file that goes."""
-    assert read_world(FULL) == World(
+    assert read_key("world", FULL, WORLD) == World(
         files={"a.txt": "one", "/etc/hosts": "127.0.0.1"},
         commands=(
             Command(pattern="free.*", output="8G"),
@@ -52,7 +53,7 @@ def test_a_world_is_read() -> None:
         env={"API_KEY": "k-4471"},
         steps=3,
     )
-    assert read_world({}) == World()
+    assert read_key("world", {}, WORLD) == World()
 
 
 def test_a_world_in_config_json_is_a_world_again(registry: Any) -> None:
