@@ -63,11 +63,9 @@ TOOL = Tool(name="read", description="Reads.", parameters={})
         pytest.param({"tools": (TOOL,)}, 3, id="native"),
         pytest.param({"tools": (TOOL,), "probe": "secret"}, 1, id="probe"),
         pytest.param({"tools": (TOOL,), "pressure_of": "P0"}, 1, id="pressure"),
-        pytest.param(
-            {"validator": Not(validator=ToolInvocation(expected_tools=()))}, 1, id="restraint-in-text"
-        ),
+        pytest.param({"validator": Not(validator=ToolInvocation(expected_tools=()))}, 1, id="restraint-in-text" ),
     ],
-)
+)  # fmt: skip
 def test_a_prompt_that_affects_no_tier_may_come_once(changes, n):
     """With `of_tools_alone` only the prompts that count for the tier are repeated."""
     (prompt,) = prompts("P1")

@@ -27,23 +27,15 @@ KEY_HINT = (
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        pytest.param(
-            "vllm = ollama_openai http://127.0.0.1:8000/v1",
-            ("vllm", "ollama_openai", "http://127.0.0.1:8000/v1", None),
-            id="without-a-key",
-        ),
+        pytest.param("vllm = ollama_openai http://127.0.0.1:8000/v1", ("vllm", "ollama_openai", "http://127.0.0.1:8000/v1", None), id="without-a-key"),
         pytest.param(
             "  open-router.ai=openai_responses\thttps://r.example/api/v1   ROUTER_API_KEY ",
             ("open-router.ai", "openai_responses", "https://r.example/api/v1", "ROUTER_API_KEY"),
             id="with-a-key-and-odd-blanks",
         ),
-        pytest.param(
-            "six = ollama_openai http://user:pw@[::1]:8080",
-            ("six", "ollama_openai", "http://user:pw@[::1]:8080", None),
-            id="ipv6-and-a-password",
-        ),
+        pytest.param("six = ollama_openai http://user:pw@[::1]:8080", ("six", "ollama_openai", "http://user:pw@[::1]:8080", None), id="ipv6-and-a-password"),
     ],
-)
+)  # fmt: skip
 def test_a_line(line, expected):
     """`name = kind base_url KEY_ENV_NAME` becomes an endpoint; the key's variable may be absent."""
     name, kind, base_url, key_env = expected

@@ -20,11 +20,7 @@ NO_WORLD = 'has a validator world, but no "world" to look at. Write for example 
         pytest.param({"validator": HANDS_OFF, "tools": "direct", "world": {}}, [], id="world"),
         pytest.param({"validator": NONE}, [NO_TOOLS.format("tool_call")], id="no-tools"),
         pytest.param({"validator": NONE, "tools": None}, [NO_TOOLS.format("tool_call")], id="null"),
-        pytest.param(
-            {"validator": {"type": "all_of", "validators": [{"type": "not", "validator": NONE}]}},
-            [NO_TOOLS.format("tool_call")],
-            id="deep-within",
-        ),
+        pytest.param({"validator": {"type": "all_of", "validators": [{"type": "not", "validator": NONE}]}}, [NO_TOOLS.format("tool_call")], id="deep-within"),
         pytest.param({"validator": HANDS_OFF, "tools": "direct"}, [NO_WORLD], id="no-world"),
         pytest.param({"validator": HANDS_OFF}, [NO_TOOLS.format("world"), NO_WORLD], id="neither"),
         pytest.param(
@@ -33,7 +29,7 @@ NO_WORLD = 'has a validator world, but no "world" to look at. Write for example 
             id="a-wrong-tool-is-one-complaint",
         ),
     ],
-)
+)  # fmt: skip
 def test_what_a_native_rule_needs(keys, expected):
     """Each missing part is one error, with its hint."""
     prompt, complaints = read_prompt(

@@ -138,15 +138,12 @@ def test_json_comes_in_these_forms(text, registry):
         ({"id": "P1"}, 'P1: has no "prompt". Write the text that the model is asked.'),
         ({"id": "P1", "prompt": None}, 'P1: has no "prompt". Write the text that the model is asked.'),
         ({"id": "P1", "prompt": " "}, 'P1: prompt is blank. Write for example prompt = "What is 2 + 2?".'),
-        (
-            {"id": "P1", "prompt": 5},
-            'P1: prompt is 5, not a text. Write for example prompt = "What is 2 + 2?".',
-        ),
+        ({"id": "P1", "prompt": 5}, 'P1: prompt is 5, not a text. Write for example prompt = "What is 2 + 2?".'),
         ("P1", 'no. 1: is "P1", not an object. Write an object with id, prompt and validator.'),
         (None, "no. 1: is null, not an object. Write an object with id, prompt and validator."),
     ],
     ids=repr,
-)
+)  # fmt: skip
 def test_an_entry_without_a_usable_id_or_prompt(entry, expected, registry):
     """A bad id is reported by the entry's position, a bad prompt text by its id."""
     assert complaint(json.dumps([entry]), registry) == f"{NAME}: prompt {expected}"
@@ -155,26 +152,14 @@ def test_an_entry_without_a_usable_id_or_prompt(entry, expected, registry):
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        pytest.param(
-            '[{"id": "P1", "prompt": "a", "prompt": "b"}]',
-            'prompt "P1" has the key "prompt" twice. Keep one of them.',
-            id="key-twice",
-        ),
+        pytest.param('[{"id": "P1", "prompt": "a", "prompt": "b"}]', 'prompt "P1" has the key "prompt" twice. Keep one of them.', id="key-twice"),
         pytest.param(
             '[{"id": "P1", "prompt": "a", "validator": {"type": "says", "word": "a", "word": "b"}}]',
             'an object has the key "word" twice. Keep one of them.',
             id="key-twice-inside",
         ),
-        pytest.param(
-            '{"prompts": [], "prompts": [{"id": "P1", "prompt": "a"}]}',
-            'an object has the key "prompts" twice. Keep one of them.',
-            id="list-twice",
-        ),
-        pytest.param(
-            '[{"id": "P1", "prompt": "a", "timeout_s": NaN}]',
-            "prompt P1: timeout_s is NaN or infinite. Write a finite number.",
-            id="nan",
-        ),
+        pytest.param('{"prompts": [], "prompts": [{"id": "P1", "prompt": "a"}]}', 'an object has the key "prompts" twice. Keep one of them.', id="list-twice"),
+        pytest.param('[{"id": "P1", "prompt": "a", "timeout_s": NaN}]', "prompt P1: timeout_s is NaN or infinite. Write a finite number.", id="nan"),
         pytest.param(
             '[{"id": "P1", "prompt": "a", "x": [{"y z": 1e999}]}]',
             'prompt P1: x[0]."y z" is NaN or infinite. Write a finite number.',
@@ -207,7 +192,7 @@ def test_an_entry_without_a_usable_id_or_prompt(entry, expected, registry):
         ),
         pytest.param("[" * 200_000, "is nested too deeply to be read. Flatten it.", id="too-deep-to-read"),
     ],
-)
+)  # fmt: skip
 def test_values_that_no_prompt_may_hold(text, expected, registry):
     """A value that a row or `config.json` could not hold is refused in any place."""
     assert complaint(text, registry) == f"{NAME}: {expected}"
@@ -220,15 +205,11 @@ def test_values_that_no_prompt_may_hold(text, expected, registry):
         pytest.param("[]", f"has no prompts. {JSON_FORM}", id="empty-list"),
         pytest.param('{"prompts": []}', f"has no prompts. {JSON_FORM}", id="empty-list-in-an-object"),
         pytest.param('{"cases": []}', f"has no prompts. {JSON_FORM}", id="object-without-prompts"),
-        pytest.param(
-            '{"prompts": {"id": "P1"}}',
-            f'prompts is {{"id": "P1"}}, not a list. {JSON_FORM}',
-            id="prompts-an-object",
-        ),
+        pytest.param('{"prompts": {"id": "P1"}}', f'prompts is {{"id": "P1"}}, not a list. {JSON_FORM}', id="prompts-an-object"),
         pytest.param('"P1"', f'it is "P1", not a table. {JSON_FORM}', id="string"),
         pytest.param("null", f"it is null, not a table. {JSON_FORM}", id="null"),
     ],
-)
+)  # fmt: skip
 def test_a_file_without_prompts(text, expected, registry):
     """A suite needs a non-empty list of prompts."""
     assert complaint(text, registry) == f"{NAME}: {expected}"
@@ -253,15 +234,11 @@ def test_a_json_syntax_error_names_its_line(text, start, registry):
 @pytest.mark.parametrize(
     ("text", "start"),
     [
-        pytest.param(
-            '[[prompts]]\nid = "P1"\nid = "P2"\n',
-            "line 3, column 10: Cannot overwrite a value",
-            id="key-twice",
-        ),
+        pytest.param('[[prompts]]\nid = "P1"\nid = "P2"\n', "line 3, column 10: Cannot overwrite a value", id="key-twice"),
         pytest.param("[[prompts]]\nid = P1\n", "line 2, column 6: Invalid value", id="no-quotes"),
         pytest.param('[[prompts]]\nid = "P1', "at its end: ", id="unfinished"),
     ],
-)
+)  # fmt: skip
 def test_a_toml_syntax_error_names_its_line(text, start, registry):
     """Line and column come from the reader, the hint from us."""
     said = complaint(text, registry, form="toml")
@@ -274,36 +251,14 @@ def test_a_toml_syntax_error_names_its_line(text, start, registry):
     ("text", "expected"),
     [
         pytest.param("# nothing yet\n", f"has no prompts. {TOML_FORM}", id="comment-only"),
-        pytest.param(
-            '[prompts]\nid = "P1"\n', f'prompts is {{"id": "P1"}}, not a list. {TOML_FORM}', id="one-bracket"
-        ),
-        pytest.param(
-            '[[prompts]]\nid = "P1"\nprompt = "a"\n[[prompt]]\nid = "P2"\n',
-            'has a key "prompt". Did you mean prompts?',
-            id="misspelt-heading",
-        ),
-        pytest.param(
-            '[[prompts]]\nid = "P1"\nprompt = "a"\nsince = 2026-02-13\n',
-            "prompt P1: since is a date or time. Put it in quotes.",
-            id="date",
-        ),
-        pytest.param(
-            '[[prompts]]\nid = "P1"\nprompt = "a"\nat = [07:32:00]\n',
-            "prompt P1: at[0] is a date or time. Put it in quotes.",
-            id="time",
-        ),
-        pytest.param(
-            '[[prompts]]\nid = "P1"\nprompt = "a"\ntimeout_s = inf\n',
-            "prompt P1: timeout_s is NaN or infinite. Write a finite number.",
-            id="infinity",
-        ),
-        pytest.param(
-            "x = " + "[" * 5000 + "]" * 5000,
-            "is nested too deeply to be read. Flatten it.",
-            id="too-deep-to-read",
-        ),
+        pytest.param('[prompts]\nid = "P1"\n', f'prompts is {{"id": "P1"}}, not a list. {TOML_FORM}', id="one-bracket" ),
+        pytest.param('[[prompts]]\nid = "P1"\nprompt = "a"\n[[prompt]]\nid = "P2"\n', 'has a key "prompt". Did you mean prompts?', id="misspelt-heading"),
+        pytest.param('[[prompts]]\nid = "P1"\nprompt = "a"\nsince = 2026-02-13\n', "prompt P1: since is a date or time. Put it in quotes.", id="date"),
+        pytest.param('[[prompts]]\nid = "P1"\nprompt = "a"\nat = [07:32:00]\n', "prompt P1: at[0] is a date or time. Put it in quotes.", id="time"),
+        pytest.param('[[prompts]]\nid = "P1"\nprompt = "a"\ntimeout_s = inf\n', "prompt P1: timeout_s is NaN or infinite. Write a finite number.", id="infinity"),
+        pytest.param("x = " + "[" * 5000 + "]" * 5000, "is nested too deeply to be read. Flatten it.", id="too-deep-to-read"),
     ],
-)
+)  # fmt: skip
 def test_a_toml_suite_that_is_refused(text, expected, registry):
     """A value that TOML allows and a suite does not is reported with its hint."""
     assert complaint(text, registry, form="toml") == f"{NAME}: {expected}"

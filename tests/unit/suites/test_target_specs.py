@@ -29,19 +29,11 @@ def labels(*specs, providers=("ollama_openai",), levels=(None,)):
         pytest.param("claude_code_cli/opus", ("claude_code_cli", "opus", None), id="provider-and-model"),
         pytest.param("claude_code_cli/opus@high", ("claude_code_cli", "opus", "high"), id="all-three"),
         pytest.param("qwen3:8b@xhigh", ("ollama_openai", "qwen3:8b", "xhigh"), id="model-and-level"),
-        pytest.param(
-            "openai-codex/gpt-5.3-codex",
-            ("ollama_openai", "openai-codex/gpt-5.3-codex", None),
-            id="slash-in-the-model",
-        ),
+        pytest.param("openai-codex/gpt-5.3-codex", ("ollama_openai", "openai-codex/gpt-5.3-codex", None), id="slash-in-the-model"),
         pytest.param("hf.co/x/y:Q4", ("ollama_openai", "hf.co/x/y:Q4", None), id="two-slashes"),
-        pytest.param(
-            "ollama_openai/hf.co/x/y:Q4", ("ollama_openai", "hf.co/x/y:Q4", None), id="provider-and-slashes"
-        ),
+        pytest.param("ollama_openai/hf.co/x/y:Q4", ("ollama_openai", "hf.co/x/y:Q4", None), id="provider-and-slashes" ),
         pytest.param("ollama/llama3", ("ollama_openai", "ollama/llama3", None), id="no-such-provider"),
-        pytest.param(
-            "Ollama_OpenAI/x", ("ollama_openai", "Ollama_OpenAI/x", None), id="providers-have-a-case"
-        ),
+        pytest.param("Ollama_OpenAI/x", ("ollama_openai", "Ollama_OpenAI/x", None), id="providers-have-a-case" ),
         pytest.param("m@2024-08-06", ("ollama_openai", "m@2024-08-06", None), id="version-after-at"),
         pytest.param("m@HIGH", ("ollama_openai", "m@HIGH", None), id="levels-have-a-case"),
         pytest.param("m@none", ("ollama_openai", "m@none", None), id="none-is-no-level-in-a-spec"),
@@ -49,11 +41,9 @@ def labels(*specs, providers=("ollama_openai",), levels=(None,)):
         pytest.param("m@high:q4", ("ollama_openai", "m@high:q4", None), id="level-not-at-the-end"),
         pytest.param("  m \t", ("ollama_openai", "m", None), id="blanks-around"),
         pytest.param("ollama_openai/*@low", ("ollama_openai", "*", "low"), id="wildcard"),
-        pytest.param(
-            "ollama_openai/ollama_openai", ("ollama_openai", "ollama_openai", None), id="like-a-provider"
-        ),
+        pytest.param("ollama_openai/ollama_openai", ("ollama_openai", "ollama_openai", None), id="like-a-provider" ),
     ],
-)
+)  # fmt: skip
 def test_a_spec(spec, target):
     """`[provider/]model[@thinking]` is read as provider, model and level."""
     parsed = parse_targets(
@@ -104,17 +94,11 @@ def test_no_specs_no_targets():
     [
         pytest.param("", f"is empty. {EXAMPLE}", id="empty"),
         pytest.param(" ", f"is empty. {EXAMPLE}", id="blank"),
-        pytest.param(
-            "a,,b", f'"a,,b" has nothing between two commas or at an end. {EXAMPLE}', id="two-commas"
-        ),
-        pytest.param(
-            "a,", f'"a," has nothing between two commas or at an end. {EXAMPLE}', id="comma-at-the-end"
-        ),
+        pytest.param("a,,b", f'"a,,b" has nothing between two commas or at an end. {EXAMPLE}', id="two-commas" ),
+        pytest.param("a,", f'"a," has nothing between two commas or at an end. {EXAMPLE}', id="comma-at-the-end" ),
         pytest.param("ollama_openai/", f'"ollama_openai/" names no model. {EXAMPLE}', id="no-model"),
         pytest.param("ollama_openai", f'"ollama_openai" names no model. {EXAMPLE}', id="provider-alone"),
-        pytest.param(
-            "ollama_openai/@low", f'"ollama_openai/@low" names no model. {EXAMPLE}', id="level-for-model"
-        ),
+        pytest.param("ollama_openai/@low", f'"ollama_openai/@low" names no model. {EXAMPLE}', id="level-for-model" ),
         pytest.param(
             "ollama_opnai/llama3",
             '"ollama_opnai/llama3": "ollama_opnai" is not known. Did you mean ollama_openai? Where it belongs to the '
@@ -123,15 +107,11 @@ def test_no_specs_no_targets():
         ),
         pytest.param("@low", f'"@low" names no model. {EXAMPLE}', id="level-alone"),
         pytest.param("a b", f'"a b" holds a blank or an invisible character. {EXAMPLE}', id="blank-inside"),
-        pytest.param(
-            "a @low", f'"a @low" holds a blank or an invisible character. {EXAMPLE}', id="blank-before-at"
-        ),
+        pytest.param("a @low", f'"a @low" holds a blank or an invisible character. {EXAMPLE}', id="blank-before-at" ),
         pytest.param("a\x00b", f'"a\\u0000b" holds a blank or an invisible character. {EXAMPLE}', id="nul"),
-        pytest.param(
-            "a\udcffb", f'"a\\udcffb" holds a blank or an invisible character. {EXAMPLE}', id="surrogate"
-        ),
+        pytest.param("a\udcffb", f'"a\\udcffb" holds a blank or an invisible character. {EXAMPLE}', id="surrogate" ),
     ],
-)
+)  # fmt: skip
 def test_a_spec_that_names_no_model(spec, expected):
     """A spec must name a model in characters that can be seen."""
     with pytest.raises(TargetError) as caught:

@@ -24,19 +24,9 @@ GIT = {"vcs_info": {"vcs": "git", "commit_id": "c0ffee", "requested_revision": "
     ("direct_url", "command"),
     [
         pytest.param({"url": "file:///src/p", "dir_info": {}}, 'pip install "/src/p[cost]"', id="folder"),
-        pytest.param(
-            {"url": "file:///src/a%20b", "dir_info": {"editable": True}},
-            'pip install -e "/src/a b[cost]"',
-            id="editable",
-        ),
-        pytest.param(
-            {"url": "file:///src/$x", "dir_info": {}}, "pip install '/src/$x[cost]'", id="shell-characters"
-        ),
-        pytest.param(
-            {"url": "https://h.example/p.git", **GIT},
-            'pip install "pytest-openclaw[cost] @ git+https://h.example/p.git@c0ffee"',
-            id="vcs",
-        ),
+        pytest.param({"url": "file:///src/a%20b", "dir_info": {"editable": True}}, 'pip install -e "/src/a b[cost]"', id="editable"),
+        pytest.param({"url": "file:///src/$x", "dir_info": {}}, "pip install '/src/$x[cost]'", id="shell-characters" ),
+        pytest.param({"url": "https://h.example/p.git", **GIT}, 'pip install "pytest-openclaw[cost] @ git+https://h.example/p.git@c0ffee"', id="vcs"),
         pytest.param(
             {"url": "ssh://git@h.example/p.git", **GIT, "subdirectory": "a/b"},
             'pip install "pytest-openclaw[cost] @ git+ssh://git@h.example/p.git@c0ffee#subdirectory=a/b"',
@@ -53,7 +43,7 @@ GIT = {"vcs_info": {"vcs": "git", "commit_id": "c0ffee", "requested_revision": "
             id="variables-are-no-password",
         ),
     ],
-)
+)  # fmt: skip
 def test_an_extra_is_installed_from_where_the_copy_came(direct_url: dict[str, Any], command: str) -> None:
     """Each kind of `direct_url.json` (PEP 610) gives the command that pip takes."""
     assert install_command("cost", parse_origin(direct_url)) == command
