@@ -80,7 +80,8 @@ def _in_our_words(text: str, value: Any, kind: Any, name: str) -> str:
     except (KeyError, TypeError, IndexError):  # a key of a table, which msgspec does not name
         subject = f"a value in {place.removesuffix('[...]')} is wrong"
     if what.startswith("Invalid"):
-        return f"{subject}, not one of {', '.join(map(str, _values_at(kind, path)))}"
+        known = ["null" if one is None else str(one) for one in _values_at(kind, path)]
+        return f"{subject}, not one of {', '.join(known)}"
     if not (expected := _EXPECTED.fullmatch(what)):
         return f"{place} {what}"
     if expected["bound"].startswith(" matching"):
