@@ -247,16 +247,6 @@ def test_a_world_of_notes_is_played(environ):
     assert (reply.world.files, reply.world.changed) == (memory, ())
 
 
-@pytest.mark.nightly
-def test_the_last_step_ends_a_world(environ):
-    """A model that only calls is stopped at the step limit."""
-    with ScriptedModel([("ls", "{}")]) as model:
-        reply = _ask(environ, model, tools=_tools("ls", "read"), world=World(files={"a": "1"}, steps=2))
-
-    assert reply.ended_by == "step_limit"
-    assert len(reply.turns) == 2
-
-
 SUITE = """
 [[prompts]]
 id = "W0"

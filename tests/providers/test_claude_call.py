@@ -16,7 +16,6 @@ from pytest_openclaw.values.faults import CallFailed
 from pytest_openclaw.values.replies import Reply, Turn
 from pytest_openclaw.values.requests import Request
 from pytest_openclaw.values.tool_calls import Tool
-from pytest_openclaw.values.worlds import World
 from tests.providers.fake_claude import DUMMY_KEY, ask, command, environ_of, provider_of
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the fake is named in POSIX quoting")
@@ -199,18 +198,6 @@ def test_the_server_of_tools_gets_no_secret(report, key, tmp_path):
 
     assert {name for name, value in passed.items() if value} - {"LC_CTYPE"} == {"PATH", "PYTHONPATH"}
     assert DUMMY_KEY not in json.dumps(call["mcp_servers"])
-
-
-def test_a_world_goes_in_with_the_tools(report):
-    """A scripted exchange has its turns, and our tools may be called without permission."""
-    world = World(files={"notes.md": "buy milk"}, steps=5)
-    call = report(environ_of("report"), tools=TOOLS, world=world)
-    argv = call["argv"]
-
-    assert call["offer"] == json.loads(dump_offer(TOOLS, world))
-    assert argv[argv.index("--max-turns") + 1] == "5"
-    assert argv[argv.index("--allowedTools") + 1] == "mcp__openclaw"
-    assert argv[argv.index("--tools") + 1] == ""
 
 
 def test_tools_that_the_cli_does_not_offer_are_no_answer():

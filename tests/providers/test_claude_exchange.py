@@ -235,18 +235,6 @@ def test_what_the_cli_asks_after_an_answer_is_no_turn():
     assert [turn.text for turn in stream.reply().turns] == ["a", "b"]
 
 
-def test_sums_of_unknown_counts_are_unknown():
-    """A turn without token counts leaves the total unknown; the result line's totals are not a turn's."""
-    usage = {"input_tokens": 99, "output_tokens": 99}
-    stream = read(
-        *message("a", "t1"), answered("t1"), REQUESTING, *message("b", usage={}), result(usage=usage)
-    )
-    reply = stream.reply()
-
-    assert [(turn.input_tokens, turn.output_tokens) for turn in reply.turns] == [(10, 2), (None, None)]
-    assert (reply.input_tokens, reply.output_tokens) == (None, None)
-
-
 def test_a_refused_request_in_a_later_turn_is_its_own_fault():
     """An API error between two turns keeps its class; earlier text is no token of the refused request."""
     error = result(is_error=True, api_error_status=429, result="API Error: Request rejected (429)")

@@ -269,24 +269,6 @@ def test_what_the_cli_asks_by_itself_is_no_turn(environ, mode, text, finish_reas
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize(
-    ("mode", "failure_type", "retryable", "raw"),
-    [
-        pytest.param("429", "http_429", True, "Look.", id="429"),
-        pytest.param("overflow", "context_overflow", False, "Look.", id="overflow"),
-        pytest.param("cut", "stream_error", False, "Look.\n\nHello", id="cut"),
-        pytest.param("silent", "timeout", False, "Look.", id="silent"),
-    ],
-)
-def test_an_error_in_a_later_turn(environ, mode, failure_type, retryable, raw):
-    """An error of a later turn is that of the exchange, with the text so far."""
-    fault, _ = play(environ, [Text("Look."), use("read", path="notes.md")], mode, timeout_s=20.0)
-
-    assert (fault.failure_type, fault.retryable) == (failure_type, retryable)
-    assert fault.raw.startswith(raw)
-
-
-@pytest.mark.nightly
 def test_several_messages_of_the_user(environ):
     """The CLI sends the whole conversation with each, and the world goes on."""
     write = '{"path": "a.txt", "content": "one"}'
