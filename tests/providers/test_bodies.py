@@ -1,4 +1,4 @@
-"""Request bodies with tools, and with the history of a conversation."""
+"""What the bodies of all APIs share: fields, tools, turns sent again, and bounds of a request's tokens."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.providers.bodies import with_ids
+from pytest_openclaw.providers.anthropic_messages import messages_body
+from pytest_openclaw.providers.bodies import TEMPLATE_BYTES, fewest_tokens, most_tokens, with_fields, with_ids
+from pytest_openclaw.providers.gemini import gemini_body
+from pytest_openclaw.providers.ollama import ollama_body
 from pytest_openclaw.providers.ollama_openai import chat_body
 from pytest_openclaw.providers.openai_responses import responses_body
 from pytest_openclaw.values.replies import Turn
@@ -143,3 +146,103 @@ def test_no_id_occurs_twice(ids: list[list[str | None]]) -> None:
 
     assert len(set(found)) == len(found)
     assert all(found)
+
+
+# --- fields -------------------------------------------------------------------------------------
+
+BODIES: dict[str, Any] = {
+    "chat": chat_body,
+    "responses": responses_body,
+    "anthropic": messages_body,
+    "gemini": lambda request: gemini_body(request)["generationConfig"],
+    "ollama": lambda request: ollama_body(request)["options"],
+}
+
+
+@pytest.mark.parametrize("api", BODIES)
+def test_without_a_choice_the_server_decides(api: str) -> None:
+    """No temperature and no top_p are sent where none was chosen; both are, where they were."""
+    none = BODIES[api](Request(model="m", prompt="p", temperature=None))
+    both = BODIES[api](Request(model="m", prompt="p", temperature=0.5, top_p=0.9))
+
+    assert not {"temperature", "top_p", "topP", "seed"} & none.keys()
+    assert both["temperature"] == 0.5
+    assert both.get("top_p", both.get("topP")) == 0.9
+
+
+def test_a_call_can_be_required() -> None:
+    """Each API has its own word for it."""
+    request = Request(model="m", prompt="p", tools=(READ,), tool_choice="required")
+
+    assert chat_body(request)["tool_choice"] == responses_body(request)["tool_choice"] == "required"
+    assert messages_body(request)["tool_choice"] == {"type": "any"}
+    assert gemini_body(request)["toolConfig"] == {"functionCallingConfig": {"mode": "ANY"}}
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({}, {"a": 1, "options": {"n": 1}}),
+        ({"b": 2}, {"a": 1, "b": 2, "options": {"n": 1}}),
+        ({"options": {"k": 2}}, {"a": 1, "options": {"n": 1, "k": 2}}),
+        ({"a": None, "options": {"n": None}}, {"options": {}}),
+    ],
+)
+def test_further_fields_are_merged(fields: dict[str, Any], expected: dict[str, Any]) -> None:
+    """Objects key by key; null removes a field; the body itself is not changed."""
+    body = {"a": 1, "options": {"n": 1}}
+
+    assert with_fields(body, fields) == expected
+    assert body == {"a": 1, "options": {"n": 1}}
+
+
+# --- lengths ------------------------------------------------------------------------------------
+
+CALL = ToolCall(name="read", arguments='{"path": "a b c"}')
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        pytest.param({"prompt": ""}, 0, id="nothing"),
+        pytest.param({"prompt": "is\tit\nup  now"}, 4, id="prompt"),
+        pytest.param({"prompt": "a b", "system": "c d e"}, 5, id="system"),
+        pytest.param({"history": (Turn(calls=(CALL,), results=("c d e",)),)}, 3, id="results"),
+        pytest.param({"history": (Turn(text="a b"),)}, 2, id="what-was-said"),
+        pytest.param({"messages": (Turn(user="a b"), Turn(text="c"))}, 3, id="messages"),
+        pytest.param({"history": (Turn(text="a b", calls=(CALL,), results=("c",)),)}, 1, id="said-beside-a-call"),
+        pytest.param({"history": (Turn(text="<think>a b</think>c", reasoning="d e"),)}, 1, id="thinking"),
+        pytest.param({"tools": (Tool(name="read", description="a b c"),)}, 0, id="tools"),
+    ],
+)  # fmt: skip
+def test_fewest_tokens_are_the_words_that_a_model_is_sure_to_see(more: dict[str, Any], words: int) -> None:
+    """Text that a template may omit is no evidence of a truncation."""
+    assert fewest_tokens(Request(**{"model": "m", "prompt": "", **more})) == words
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        pytest.param({"prompt": "x" * 100}, id="prompt"),
+        pytest.param({"system": "ü" * 50}, id="system"),
+        pytest.param({"tools": (Tool(name="read", description="x" * 100),)}, id="tools"),
+        pytest.param({"history": (Turn(text="x" * 100),)}, id="what-was-said"),
+        pytest.param({"messages": (Turn(user="x" * 100),)}, id="messages"),
+        pytest.param({"history": (Turn(calls=(CALL,), results=("x" * 100,)),)}, id="results"),
+        pytest.param({"history": (Turn(calls=(ToolCall(name="ls", arguments="x" * 100),)),)}, id="calls"),
+        pytest.param({"prompt": "\ud800" * 100}, id="half-characters"),
+    ],
+)
+def test_most_tokens_count_every_byte(more: dict[str, Any]) -> None:
+    """Every byte may be a token, and the template's own words are added."""
+    assert most_tokens(Request(**{"model": "m", "prompt": "", **more})) >= TEMPLATE_BYTES + 100
+
+
+@given(prompt=st.text(), system=st.text(), result=st.text())
+def test_the_bounds_are_in_order(prompt: str, system: str, result: str) -> None:
+    """No request has more words than bytes."""
+    request = Request(
+        model="m", prompt=prompt, system=system, history=(Turn(calls=(CALL,), results=(result,)),)
+    )
+
+    assert fewest_tokens(request) <= most_tokens(request) - TEMPLATE_BYTES
