@@ -125,6 +125,7 @@ class _Run:
         self._root, self._mounts = self._file_systems()
         self._inputs = _empty()
         self._idle: dict[tuple[object, ...], list[Bash]] = {}
+        self._known = _known_names(python=asked["python"])
         self._named = self._names()
         self._bash = self._new_bash(absolute(asked["folder"]), {**_ENV, **asked["env"]})
 
@@ -214,7 +215,7 @@ class _Run:
             for folder in sorted(folders)
             if not any(folder.startswith(f"{other}/") for other in folders)
         }
-        root = _system_files()
+        root = _system_files(python=asked["python"])
 
         def located(place: str) -> tuple[FileSystem, str]:
             path = absolute(place)
@@ -272,7 +273,7 @@ class _Run:
         named = {*_WORD.findall(" ".join(patterns))} - _of_the_shell()
         with suppress(Exception):  # it does not parse, and will fail for that reason
             written = _plain_bash().analyze(self._asked["command"]).command_names
-            named |= {*filter(_WORD.fullmatch, written)} - _known_names()
+            named |= {*filter(_WORD.fullmatch, written)} - self._known
         return named - {*_SHELLS}
 
     def _programs(self) -> dict[str, Program]:
@@ -286,7 +287,7 @@ class _Run:
             "wget": _no_host,
         }
         for name in self._named:
-            is_there = "/" in name or name in _known_names()
+            is_there = "/" in name or name in self._known
             own = programs.get(name, self._run_bashkits if is_there else _not_found)
             programs[name] = partial(self._answer_or, own)
         if self._commands:
@@ -421,8 +422,8 @@ def _plain_bash() -> Bash:
 
 
 @cache
-def _known_names() -> frozenset[str]:
-    return frozenset(_plain_bash().execute_sync("compgen -c").stdout.split())
+def _known_names(*, python: bool = False) -> frozenset[str]:
+    return frozenset(Bash(python=python).execute_sync("compgen -c").stdout.split())
 
 
 @cache
@@ -432,9 +433,10 @@ def _of_the_shell() -> frozenset[str]:
     return frozenset(builtins) - {"echo", "printf", "pwd", "test", "true", "false", "kill"}
 
 
-def _system_files() -> FileSystem:
+def _system_files(*, python: bool) -> FileSystem:
     """Return the files of an empty system: programs and devices."""
-    fs = Bash(username=_USER, files={f"{SCRATCH}/none": ""}).fs()  # without files it keeps its own
+    # Without files it keeps its own.
+    fs = Bash(username=_USER, python=python, files={f"{SCRATCH}/none": ""}).fs()
     own = [path for path, is_folder in _walk(fs, "/") if not is_folder]
     for path in (*own, *(f"/usr/bin/{name}" for name in _HIDDEN)):
         with suppress(OSError, RuntimeError):

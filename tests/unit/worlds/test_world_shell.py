@@ -199,9 +199,10 @@ def test_a_huge_world_is_not_given_to_a_command(calls_in: Any, monkeypatch: pyte
 
 def test_python_where_a_world_has_it(calls_in: Any) -> None:
     """`python = true` gives commands an embedded Python that reads the world's files."""
-    call = calls_in(World(files={"n": "41"}, python=True))
+    commands = (Command(pattern="git status", output="clean"), Command(pattern="python3 x.py", output="done"))
+    call = calls_in(World(files={"n": "41"}, python=True, commands=commands))
 
-    assert call.sh("python3 -c 'print(int(open(\"n\").read()) + 1)'") == "42"
+    assert call.sh("python3 -c 'print(int(open(\"n\").read()) + 1)'; python3 x.py") == "42\ndone"
     assert call.sh("python3 -c 'while True: pass'").startswith("Command timed out")
 
 
