@@ -20,9 +20,9 @@ from pytest_openclaw.providers import BUILTIN as PROVIDERS
 from pytest_openclaw.session.python_benchmarks import KEYS as MARK_KEYS
 from pytest_openclaw.suites import prompt
 from pytest_openclaw.suites.load import Document
-from tests.docs.pages import Command, File, commands_of, cut, read_page
+from tests.docs.pages import Command, File, commands_of, read_page
 from tests.docs.reference import DOCS, SUITES_PAGE, load_reference
-from tests.docs.terminal import Terminal, follow, masked
+from tests.docs.terminal import Terminal, follow
 
 # Collected once for all pages, shared by the tests of one worker.
 pytestmark = [pytest.mark.newest, pytest.mark.xdist_group("pages")]
@@ -251,49 +251,6 @@ def test_links_to_files_lead_somewhere(page: Path) -> None:
     places = [(page.parent / link).resolve() for link in links]
     assert [str(place) for place in places if not place.exists() and place not in made] == []
     assert page.name != "README.md" or not set(places) & made
-
-
-@pytest.mark.parametrize(
-    ("shown", "came", "same"),
-    [
-        pytest.param("p50 1.0 s  12 %", "p50   437 ms 9 %", True, id="figures-and-spacing"),
-        pytest.param("1/2  437 ms?  22  3?  0/1", "1/2  1.2 s?  9.5  3?  0/1", True, id="a-row-of-the-table"),
-        pytest.param("1/2  437 ms?  22  –", "1/2  1.2 s?  129  –", True, id="a-row-without-a-tier"),
-        pytest.param("= 1 passed in 3.86s =", "== 1 passed in 70.55s (0:01:10) ==", True, id="a-long-one"),
-        pytest.param("7/8 -> 0/8, p 0.02; 1.4x faster; 4x", "7/8 -> 0/8, p 0.03; 4x", True, id="speed"),
-        pytest.param("= 1 failed, 7 passed in 2s", "= 2 failed, 6 passed in 2s", False, id="counts"),
-        pytest.param("pass 7/8", "pass 8/8", False, id="counts-of-a-target"),
-        pytest.param("3 more tool cells", "4 more tool cells", False, id="counts-in-words"),
-        pytest.param("wrote runs/20260101_000000/x", "wrote runs/20261122_101112/x", True, id="run-ids"),
-        pytest.param("rootdir: /home/you/a", "rootdir: /tmp/b-c_1", True, id="paths"),
-        pytest.param("settle\ntier 3", "settle tier 3", True, id="line-breaks"),
-        pytest.param("a.toml .F", "a.toml FF", False, id="verdicts"),
-        pytest.param("tier 3?", "tier 3", False, id="question-mark"),
-        pytest.param("gate passed", "gate FAILED", False, id="words"),
-        pytest.param("  reply   one\n  outcome a", "  reply   two\n  outcome a", True, id="long-replies"),
-        pytest.param("  reply   one\n  outcome a", "  reply   two\n  outcome b", False, id="behind-a-reply"),
-    ],
-)
-def test_what_varies_is_masked_and_nothing_else(shown: str, came: str, same: bool) -> None:
-    """Figures, run ids, paths and spacing differ from run to run; words do not."""
-    assert (masked(shown.split("\n")) == masked(came.split("\n"))) is same
-
-
-def test_a_page_is_read_in_its_order() -> None:
-    """Files, commands over several lines, outputs, and a comment's exception for a block."""
-    page = (
-        '```ini title="a.ini"\n[x]\n```\n<!-- elsewhere: far away -->\n```console\n$ one \\\n      two\n```\n'
-        "1. Then:\n\n    <!-- from: b -->\n    ```console\n    $ three\n    …\n    b\n    ```\n"
-    )
-
-    file, first, second = read_page(page)
-
-    assert file == File(path="a.ini", text="[x]\n")
-    assert isinstance(first, Command)
-    assert isinstance(second, Command)
-    assert (first.line, first.elsewhere, first.shown) == ("one two", "far away", ())
-    assert (second.line, second.begins_at, second.shown) == ("three", "b", ("    …", "    b"))
-    assert cut("a\nb\nc\n", "b") == ["…", "b", "c"]
 
 
 def test_a_different_output_is_reported(tmp_path: Path) -> None:

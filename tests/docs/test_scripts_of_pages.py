@@ -1,0 +1,131 @@
+"""The scripts of the how-tos on nightly runs and on shards run, with a predictable model."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.docs.pages import File, read_page
+from tests.docs.reference import DOCS
+from tests.docs.terminal import Terminal
+from tests.docs.test_pages import CONFTEST
+
+pytestmark = pytest.mark.newest
+
+N_PROMPTS = 12
+PROMPT = (
+    '[[prompts]]\nid = "P{}"\nprompt = "Say hello."\nvalidator = {{ type = "contains", value = "hello" }}\n'
+)
+
+
+def _files(page: str) -> dict[str, str]:
+    blocks = read_page((DOCS / "how-to" / page).read_text("utf-8"))
+    return {block.path: block.text for block in blocks if isinstance(block, File)}
+
+
+NIGHTLY, SHARDS = _files("nightly.md"), _files("shards.md")
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Terminal:
+    """A project with a predictable model and enough prompts to see a great loss."""
+    terminal = Terminal(tmp_path)
+    terminal.write(
+        File(path="pytest.ini", text="[pytest]\nopenclaw_models = parrot/any\nopenclaw_verdict = gate\n")
+    )
+    terminal.write(File(path="conftest.py", text=CONFTEST))
+    suite = "".join(PROMPT.format(number) for number in range(N_PROMPTS))
+    terminal.write(File(path="benchmarks/prompts_a.toml", text=suite))
+    terminal.write(File(path="nightly.sh", text=NIGHTLY["nightly.sh"]))
+    return terminal
+
+
+def _run(lab: Terminal, script: str, **environ: object) -> str:
+    given = " ".join(f"{name}={value}" for name, value in environ.items())
+    done = lab.run(f"env {given} bash -c {shlex.quote(script)}")
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+def _n_rows_of_whole(lab: Terminal) -> int:
+    return int(json.loads((lab.folder / "runs/whole/summary.json").read_text("utf-8"))["n_rows"])
+
+
+def test_five_models_are_named() -> None:
+    """The ini file has as many models as the title says."""
+    (named,) = re.findall(r"openclaw_models =\n((?: +\S+\n)+)", NIGHTLY["pytest.ini"])
+
+    assert len(named.split()) == 5
+
+
+def test_the_script_night_by_night(lab: Terminal) -> None:
+    """The first night has no baseline, the next ones have; a mute model fails; pages and history are there."""
+    first, second = (lab.run("sh nightly.sh") for _ in range(2))
+    lab.write(File(path="conftest.py", text=CONFTEST.replace("text=request.prompt", 'text="No."')))
+    third = lab.run("sh nightly.sh")
+
+    assert (first.returncode, "compared with" in first.stdout) == (0, False), first.stdout
+    assert (second.returncode, "no difference" in second.stdout) == (0, True), second.stdout
+    assert third.returncode == 1, third.stdout
+    assert "verdicts are compared with 2 runs" in third.stdout
+    assert (lab.folder / "runs/index.html").exists()
+    assert len(list(lab.folder.glob("runs/*/report.html"))) == len((first, second, third))
+
+
+def test_the_nightly_step_on_github(lab: Terminal) -> None:
+    """The runs are in the runner's home, so that a fresh checkout finds them."""
+    (step,) = yaml.safe_load(NIGHTLY["nightly.yml"])["jobs"]["night"]["steps"]
+    home = lab.folder / "home"
+    home.mkdir()
+
+    _run(lab, f"set -e; {step['run']}", HOME=home)
+    (lab.folder / "runs").unlink()
+
+    assert "no difference" in _run(lab, f"set -e; {step['run']}", HOME=home)
+
+
+def test_the_steps_of_the_matrix(lab: Terminal) -> None:
+    """Each job of the matrix runs its shard, and the last job merges them."""
+    jobs = yaml.safe_load(SHARDS["shards.yml"])["jobs"]
+    (ask,), (merge,) = (jobs[name]["steps"] for name in ("shard", "whole"))
+
+    for number in jobs["shard"]["strategy"]["matrix"]["shard"]:
+        _run(lab, ask["run"], SHARD=number)
+    _run(lab, merge["run"])
+
+    assert _n_rows_of_whole(lab) == N_PROMPTS
+
+
+def test_the_slurm_array(lab: Terminal) -> None:
+    """Each task runs its shard; a task that is started again continues it."""
+    script = SHARDS["ask.sbatch"]
+    array = {"SLURM_ARRAY_JOB_ID": 77, "SLURM_ARRAY_TASK_COUNT": 4}
+
+    for number in range(1, 5):
+        _run(lab, script, SLURM_ARRAY_TASK_ID=number, **array)
+    again = _run(lab, script, SLURM_ARRAY_TASK_ID=3, **array)
+    _run(lab, 'pytest-openclaw merge "77-*" --into whole')
+
+    assert "77-3" in again
+    assert "3 cells kept" in again
+    assert _n_rows_of_whole(lab) == N_PROMPTS
+
+
+def test_the_kubernetes_job(lab: Terminal) -> None:
+    """Each index runs its shard, counted from 0, in as many pods as there are shards."""
+    spec = yaml.safe_load(SHARDS["job.yaml"])["spec"]
+    (container,) = spec["template"]["spec"]["containers"]
+    shell, _, script = container["command"]
+    n_shards = int(container["env"][0]["value"])
+    assert (shell, spec["completions"]) == ("sh", n_shards)
+
+    for index in range(n_shards):
+        _run(lab, script, JOB_COMPLETION_INDEX=index, SHARDS=n_shards)
+    _run(lab, 'pytest-openclaw merge "shard-*" --into whole')
+
+    assert _n_rows_of_whole(lab) == N_PROMPTS
