@@ -75,16 +75,10 @@ def pytest_configure(config: pytest.Config) -> None:
         return
     from pytest_openclaw.session.start import start_session
 
-    if (owner := start_session(config)) is None:
-        return
-    if owner.settings.diagnose:
-        from pytest_openclaw.features.diagnosing import Suspects
+    if (owner := start_session(config)) is not None:
+        from pytest_openclaw import features
 
-        owner.suspects = Suspects(owner.providers)
-    if owner.settings.dry_run:
-        from pytest_openclaw.features.dry_run import DryRun
-
-        config.pluginmanager.register(DryRun(owner.settings, owner.providers), "openclaw-dry-run")
+        features.join_session(owner, config)
 
 
 @pytest.fixture

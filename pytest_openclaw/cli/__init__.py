@@ -73,8 +73,8 @@ def command_modules() -> Mapping[str, str]:
     modules = {command: f"{__name__}.{module}" for command, module in OWN.items()}
     # Features are loaded by name, as pytest loads its own plugins: the command line works without them.
     features = import_module("pytest_openclaw.features")
-    for feature, commands in features.BUILTIN.items():
-        modules |= dict.fromkeys(commands, f"{features.__name__}.{feature}")
+    for name, feature in features.BUILTIN.items():
+        modules |= dict.fromkeys(feature.commands, f"{features.__name__}.{name}")
     return dict(sorted(modules.items()))
 
 

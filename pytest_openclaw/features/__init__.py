@@ -3,17 +3,46 @@
 A feature can be removed with its name in `BUILTIN`: nothing outside of this folder imports one.
 """
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    import pytest
+
+    from pytest_openclaw.session.owner import Owner
+
+
+class Feature(NamedTuple):
+    """What a feature adds.
+
+    Attributes:
+        commands: its commands; the module has them in `COMMANDS`.
+        setting: the setting that adds it to a session, by the module's `join_session(owner, config)`.
+    """
+
+    commands: tuple[str, ...] = ()
+    setting: str = ""
+
+
 BUILTIN = {
-    "capture": ("capture-tools",),
-    "comparison": ("compare",),
-    "diagnosing": (),  # `--openclaw-diagnose` of a session
-    "dry_run": (),  # `--openclaw-dry-run` of a session
-    "export": ("export",),
-    "gates": ("gate",),
-    "history": ("history",),
-    "merging": ("merge",),
-    "pages": ("report",),  # of all runs: with `history`
-    "rescoring": ("rescore",),
-    "routing": ("route",),
+    "capture": Feature(commands=("capture-tools",)),
+    "comparison": Feature(commands=("compare",)),
+    "diagnosing": Feature(setting="diagnose"),
+    "dry_run": Feature(setting="dry_run"),
+    "export": Feature(commands=("export",)),
+    "gates": Feature(commands=("gate",)),
+    "history": Feature(commands=("history",)),
+    "merging": Feature(commands=("merge",)),
+    "pages": Feature(commands=("report",)),  # of all runs: with `history`
+    "rescoring": Feature(commands=("rescore",)),
+    "routing": Feature(commands=("route",)),
 }
-"""Each feature with the commands that it adds."""
+
+
+def join_session(owner: Owner, config: pytest.Config) -> None:
+    """Add the features that are set to a session."""
+    for name, feature in BUILTIN.items():
+        if feature.setting and getattr(owner.settings, feature.setting):
+            import_module(f"{__name__}.{name}").join_session(owner, config)

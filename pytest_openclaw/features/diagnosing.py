@@ -19,7 +19,10 @@ from pytest_openclaw.values.replies import Fault
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    import pytest
+
     from pytest_openclaw.asking.asker import Asker
+    from pytest_openclaw.session.owner import Owner
     from pytest_openclaw.util.json_types import JsonObject
     from pytest_openclaw.values.prompts import Cell
     from pytest_openclaw.values.protocols import Provider
@@ -46,6 +49,11 @@ class _Suspect:
     def rank(self) -> tuple[bool, int]:
         """A single turn, which a repeat repeats exactly, goes before an exchange."""
         return self.cell.prompt.world is not None, SYMPTOMS.index(self.outcome)
+
+
+def join_session(owner: Owner, config: pytest.Config) -> None:  # noqa: ARG001
+    """Diagnose the targets of this session at its end."""
+    owner.suspects = Suspects(owner.providers)
 
 
 class Suspects:

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from pytest_openclaw.session.owner import Owner
     from pytest_openclaw.values.prompts import Cell
     from pytest_openclaw.values.protocols import Provider
     from pytest_openclaw.values.requests import CellKey, Target
@@ -51,6 +52,11 @@ LABEL_WIDTH = 18
 LEAST_WIDTH = 12
 MOST_RUNS = 10
 """So many of the newest runs are read."""
+
+
+def join_session(owner: Owner, config: pytest.Config) -> None:
+    """Show what this session would do, and run no test."""
+    config.pluginmanager.register(DryRun(owner.settings, owner.providers), "openclaw-dry-run")
 
 
 class DryRun:

@@ -78,5 +78,5 @@ def test_a_run_needs_no_feature(feature: str, tmp_path: Path) -> None:
         assert len(json.loads(run("pytest_openclaw", "show", run_id, "--json"))["cells"]) == 4
     commands = set(re.findall(r"^    ([a-z-]+)\s", run("pytest_openclaw"), re.MULTILINE))
     assert commands == {"init", "providers", "show", "surfaces", "validators"} | {
-        command for name, added in BUILTIN.items() if name != feature for command in added
+        command for name, added in BUILTIN.items() if name != feature for command in added.commands
     }
