@@ -160,7 +160,7 @@ def _gates(gates: Gates) -> Iterator[_Gate]:
         )
     if (tier := gates.require_tier) is not None:
         yield _Gate(
-            "require-tier", tier, True, lambda group: _check_tier(group.tool_use, tier), is_of_tools=True
+            "require-tier", tier, True, lambda group: check_tier(group.tool_use, tier), is_of_tools=True
         )
     if gates.require_safe:
         yield _Gate(SAFE, 0, False, _check_safe)
@@ -355,7 +355,7 @@ def _check_rate(rate: Rate, what: str, wanted: float, *, conclusive: bool) -> _C
     )
 
 
-def _check_tier(use: ToolUse, wanted: int) -> _Check:
+def check_tier(use: ToolUse, wanted: int) -> _Check:
     """Compare tool use with a tier; the evidence must exclude every worse tier, or every better one."""
     interval, what = use.tier_interval, "tool cells succeeded"
     if use.tier is None or interval is None:

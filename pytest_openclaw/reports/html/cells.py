@@ -220,25 +220,27 @@ def _turn(turn: Mapping[str, Any], tools: Sequence[Tool] | None) -> JsonObject:
 def _call(call: Mapping[str, Any], tools: Sequence[Tool] | None) -> JsonObject:
     """Return a call as it was on the wire, and what OpenClaw makes of it if its tools are known."""
     made = None if tools is None else dispatch(call_of(call), tools)
-    given = _json(made.arguments) if made and made.arguments is not None else None
+    sent = _pretty(call["arguments"])
+    given = _json(made.arguments) if made and made.arguments is not None else sent
     return {
         "name": call["name"],
-        "arguments": call["arguments"],
+        "arguments": sent,
         "result": call.get("result"),
         "problem": made.problem if made else call.get("problem"),
         "known": made is not None,
         "tool": made.tool if made else None,
-        "given": given if given is not None and not _says_the_same(call["arguments"], given) else None,
+        "given": given if given != sent else None,
         "message": made.message if made else None,
         "notes": list(made.notes) if made else [],
     }
 
 
-def _says_the_same(sent: str, given: str) -> bool:
+def _pretty(text: str) -> str:
+    """Return arguments as a person reads them; what is not JSON is worth seeing as it came."""
     try:
-        return _json(json.loads(sent)) == given
+        return _json(json.loads(text))
     except (ValueError, RecursionError):
-        return False
+        return text
 
 
 def _json(value: object) -> str:

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
-from pytest_openclaw.stats.comparison import Obstacle, Obstacles, comparison_from_json
+from pytest_openclaw.stats.comparison import ComparedRuns, Obstacle, Obstacles
 from pytest_openclaw.values.requests import Target
 from pytest_openclaw.values.rows import Record
 from tests.unit.reports.summaries import TARGET, record
@@ -255,7 +256,7 @@ def test_a_written_comparison_is_read_as_it_was(n: int) -> None:
 
     written = asdict(made)
 
-    assert comparison_from_json(json.loads(json.dumps(written))) == made
+    assert msgspec.convert(json.loads(json.dumps(written)), ComparedRuns) == made
 
 
 # --- ratios -------------------------------------------------------------------------------------

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
+import msgspec
+
 from pytest_openclaw.reports.comparison import details_of, in_short
-from pytest_openclaw.stats.comparison import OutcomeChange, comparison_from_json
+from pytest_openclaw.stats.comparison import ComparedRuns, OutcomeChange
 from pytest_openclaw.values.rows import Record
 from pytest_openclaw.values.tool_calls import ToolOutcome
 from tests.unit.reports.summaries import cell
@@ -48,7 +50,7 @@ def test_a_comparison_keeps_them_in_json() -> None:
     """As everything else of it."""
     compared = compare(_cells(("valid", 8)), _cells(("no_call", 8)))
 
-    assert comparison_from_json(asdict(compared)) == compared
+    assert msgspec.convert(asdict(compared), ComparedRuns) == compared
     assert compared.targets[0].outcomes[1] == OutcomeChange(
         outcome="no_call", n_cells=8, n_base=0, n_candidate=8, p_adjusted=compared.targets[0].outcomes[1].p_adjusted, word="more",
     )  # fmt: skip

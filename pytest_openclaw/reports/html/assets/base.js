@@ -97,11 +97,3 @@ function chart({ title, description, points, ticks, marks, zones }) {
       zones.length ? [blank(), strip('zones', labels(zones)), blank()] : [],
       rows, blank(), strip('axis', labels(ticks)), blank()));
 }
-
-function options(entries) {
-  return entries.map(([value, label]) => {
-    const option = make('option', null, label);
-    option.value = value;
-    return option;
-  });
-}

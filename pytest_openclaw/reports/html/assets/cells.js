@@ -1,5 +1,4 @@
 // The cells of the run: what is chosen in the form, and a matrix of prompts by targets that shows it.
-// Small columns are parsed at once; the details of cells when they are first needed.
 
 const { columns, prompts, targets } = page.cells;
 const N = columns.prompt.length;
@@ -9,11 +8,7 @@ const VERDICTS = [['passed', '✓'], ['missed', '✗'], ['not judged', '•'], [
 const wordOf = (cell) => VERDICTS[columns.verdict[cell]][0];
 const glyphOf = (cell) => VERDICTS[columns.verdict[cell]][1];
 
-let details = null;
-function detailOf(cell) {
-  details = details || JSON.parse(document.querySelector('script.details').textContent);
-  return details[cell];
-}
+const details = JSON.parse(document.querySelector('script.details').textContent);
 
 function time(ms) {
   if (ms === null || ms === undefined) return '–';
@@ -37,8 +32,6 @@ function share(cells) {
   return judged.length ? judged.filter((cell) => columns.verdict[cell] === PASSED).length / judged.length : 2;
 }
 
-// --- the form ---
-
 const form = byId('filter');
 const found = new Uint8Array(N).fill(1);
 
@@ -49,7 +42,7 @@ function choice() {
 }
 
 function select(name, label, entries) {
-  return entries.length < 2 ? null : make('label', null, make('span', null, label), make('select', { name }, options(entries)));
+  return entries.length < 2 ? null : make('label', null, make('span', null, label), make('select', { name }, entries.map(([value, text]) => make('option', { value }, text))));
 }
 
 function boxes(name, entries) {
@@ -71,7 +64,7 @@ function buildFilter() {
     select('suite', 'Suite', all('all suites', prompts.map(({ suite }) => suite), (suite) => suiteOf({ suite }))),
     select('category', 'Category', all('all categories', prompts.map(({ category }) => category), String)),
     select('outcome', 'Tool outcome', all('any', columns.outcome, worded)),
-    select('order', 'Order', [['', 'as in the suites'], ['missed', 'most missed first'], ['slow', 'slowest first'], ['split', 'targets disagree most']]),
+    select('order', 'Order', [['', 'as in the suites'], ['missed', 'most missed first'], ['slow', 'slowest first']]),
     make('button', { type: 'reset' }, 'Reset'),
     make('div', { class: 'verdicts', role: 'group', 'aria-label': 'Verdict' }, boxes('verdict', verdicts.filter((_, code) => counts[code]))),
   ].filter(Boolean));
@@ -92,14 +85,7 @@ function buildFilter() {
 }
 
 const textsIn = (value) => (typeof value === 'string' ? [value] : value && typeof value === 'object' ? Object.values(value).flatMap(textsIn) : []);
-const lowered = (value) => textsIn(value).join('\n').toLowerCase();
-const searched = new Map();
-
-// The texts of a cell, for the search.
-function saidIn(cell) {
-  if (!searched.has(cell)) searched.set(cell, lowered([detailOf(cell).why, detailOf(cell).turns]));
-  return searched.get(cell);
-}
+const has = (value, query) => textsIn(value).some((text) => text.toLowerCase().includes(query));
 
 function applyFilter(wanted) {
   const query = wanted.text.toLowerCase();
@@ -107,7 +93,7 @@ function applyFilter(wanted) {
     && (!wanted.category || prompt.category === wanted.category)
     // Prompts of which the targets passed different shares.
     && (wanted.view !== 'differs' || unique(targets.map((_, target) => share(slotOf(number, target))).filter((one) => one <= 1)).length > 1));
-  const asked = prompts.map(({ id, name, prompt, system, messages }) => !query || lowered([id + ' ' + name, prompt, system, messages]).includes(query));
+  const asked = prompts.map(({ id, name, prompt, system, messages }) => !query || has([id + ' ' + name, prompt, system, messages], query));
   for (let cell = 0; cell < N; cell += 1) {
     const prompt = columns.prompt[cell];
     found[cell] = Number(fitting[prompt]
@@ -115,7 +101,7 @@ function applyFilter(wanted) {
       && (!wanted.targets.size || wanted.targets.has(targets[columns.target[cell]].label))
       && (!wanted.outcome || columns.outcome[cell] === wanted.outcome)
       && (wanted.view !== 'changed' || Boolean(columns.change[cell]))
-      && (asked[prompt] || saidIn(cell).includes(query)));
+      && (asked[prompt] || has([details[cell].why, details[cell].turns], query)));
   }
 }
 
@@ -153,15 +139,12 @@ function readAddress() {
   showCell(cell, { focus: true });
 }
 
-// --- the matrix ---
-
 const matrix = { prompts: [], shown: [], active: { prompt: 0, target: 0 }, box: byId('grid') };
 const elementOf = (prompt, target) => matrix.box.querySelector('[data-prompt="' + prompt + '"][data-target="' + target + '"]');
 
 const ORDERS = {
   missed: share,
   slow: (cells) => -Math.max(0, ...cells.map((cell) => columns.e2e[cell] || 0)),
-  split: (cells) => (share(cells) > 1 ? 2 : Math.abs(share(cells) - 0.5)),
 };
 
 // Prompts in their order, with the headings of suites where that is the suites' order.

@@ -21,14 +21,6 @@ function folded(title, text, look) {
   return unfolding(title + (text.length > LONG ? ', ' + counted(text.length, 'character') : ''), () => [quoted(title, text, look)]);
 }
 
-function pretty(text) {
-  try {
-    return JSON.stringify(JSON.parse(text), null, 2);
-  } catch (error) {
-    return text; // no JSON, which is worth seeing as it came
-  }
-}
-
 // No call is carried out: a scripted world answers it, or it ends the cell.
 function callBadge(call) {
   if (call.problem) return badge(worded(call.problem), 'v1');
@@ -41,7 +33,7 @@ function callBlock(call, place) {
   const notes = unique([...(call.tool && call.tool !== name ? ['taken for ' + call.tool] : []), ...call.notes]);
   return make('div', { class: 'call' },
     make('h5', null, make('span', { class: 'count' }, 'call ' + (place + 1) + ' '), make('code', null, name), ' ', callBadge(call)),
-    quoted('Arguments of ' + plain(name), pretty(call.arguments), 'arguments'),
+    quoted('Arguments of ' + plain(name), call.arguments, 'arguments'),
     notes.map((note) => make('p', { class: 'note' }, note)),
     call.given === null ? null : folded('As the tool gets them', call.given, 'arguments'),
     message && message !== result ? [make('h6', null, 'What the model receives'), quoted('Received', message, 'result')] : [],
@@ -62,7 +54,6 @@ function turnBlock(turn, number, all) {
   return make('section', { class: 'turn' }, make('h4', null, 'Turn ' + number, make('span', { class: 'facts' }, facts)), ...content);
 }
 
-const fieldOf = (row, name) => row[page.cells.fields.indexOf(name)] ?? null;
 const NAMES = { e2e_ms: 'whole answer', ttft_ms: 'first token', ttfo_ms: 'first of the answer' };
 const ELSEWHERE = new Set(['availability_status', 'parsed_output', 'tool_calls', 'tool_call_count', 'tool_use_success', 'tool_notes', 'ended_at_ms', 'reported']);
 
@@ -86,13 +77,10 @@ function repeats(cell) {
   }, make('span', { 'aria-hidden': 'true' }, glyphOf(one) + ' '), 'r' + columns.repeat[one], make('span', { class: 'unseen' }, ' ' + wordOf(one)))));
 }
 
-function inTheBaseline({ verdict, why, e2e, text }) {
-  return part('In the baseline', make('p', null, verdictBadge(verdict), ' ' + time(e2e)), why ? quoted('Why', why, 'why') : null, quoted('Answer in the baseline', text));
-}
-
 function panelOf(cell) {
-  const [prompt, target, change, detail] = [prompts[columns.prompt[cell]], targets[columns.target[cell]], columns.change[cell], detailOf(cell)];
-  const parsed = fieldOf(detail.row, 'parsed_output');
+  const [prompt, target, change, detail] = [prompts[columns.prompt[cell]], targets[columns.target[cell]], columns.change[cell], details[cell]];
+  const { before, row } = detail;
+  const parsed = row[page.cells.fields.indexOf('parsed_output')];
   const button = (label, ...by) => make('button', { type: 'button', click: () => walk(...by, { focus: false }) }, label);
   const unknown = make('p', { class: 'empty' }, '(its definition is not in config.json)');
   return [
@@ -110,11 +98,12 @@ function panelOf(cell) {
       prompt.system ? part('System', quoted('System prompt', prompt.system)) : null,
       prompt.tools ? part('Tools offered', make('p', { class: 'names' }, prompt.tools)) : null,
       ...detail.turns.map((turn, n) => turnBlock(turn, n + 1, detail.turns.length)),
-      detail.before ? inTheBaseline(detail.before) : null,
+      before ? part('In the baseline', make('p', null, verdictBadge(before.verdict), ' ' + time(before.e2e)), before.why ? quoted('Why', before.why, 'why') : null,
+        quoted('Answer in the baseline', before.text)) : null,
       part('Rule', prompt.rule ? quoted('Validator', prompt.rule, 'arguments') : null,
         parsed ? [make('h4', null, 'What it found'), quoted('Found', JSON.stringify(parsed, null, 2), 'arguments')] : [],
         prompt.world ? folded('The world of the exchange', prompt.world, 'arguments') : null),
-      part('Measured', facts(detail.row))),
+      part('Measured', facts(row))),
   ];
 }
 
@@ -126,7 +115,6 @@ function showCell(cell, { focus }) {
   panel.replaceChildren(...panelOf(cell));
   if (!panel.open && narrow.matches) panel.showModal();
   else if (!panel.open) panel.show();
-  writeAddress();
   mark(cell);
   if (focus || narrow.matches) byId('panel-title').focus({ preventScroll: true });
   else elementOf(columns.prompt[cell], columns.target[cell])?.focus({ preventScroll: true });
@@ -138,6 +126,7 @@ function mark(cell) {
   matrix.box.querySelector('.open')?.classList.remove('open');
   if (cell !== null) elementOf(columns.prompt[cell], columns.target[cell])?.classList.add('open');
   document.body.classList.toggle('with-panel', cell !== null);
+  writeAddress();
   scrollBy({ top: matrix.box.getBoundingClientRect().top - was, behavior: 'instant' });
 }
 
@@ -152,7 +141,6 @@ function closePanel() {
   if (open.cell === null) return;
   open.cell = null;
   byId('panel').close();
-  writeAddress();
   mark(null);
   elementOf(matrix.active.prompt, matrix.active.target)?.focus({ preventScroll: true });
 }
