@@ -250,10 +250,10 @@ def test_which_targets_were_not_asked_to_the_end(
     ("file", "content", "message"),
     [
         pytest.param("results.jsonl", b"{}\n", "line 1 is no row of this format", id="no-row"),
-        pytest.param("config.json", b"[]", "holds no JSON object", id="no-config"),
+        pytest.param("config.json", b"[]", "is not a JSON object", id="no-config"),
         pytest.param("config.json", b'{"schema_version": 1, "run_id": "r", "targets": 3, "prompts": [], "providers": {}, "gates": null}', "config.json is not as a run writes it: targets is 3", id="odd-config"),
-        pytest.param("inventory.json", b'{"run_id": "r", "targets": {"lab/a": 3}}', "inventory.json is not as a run writes it: targets.lab/a is 3", id="odd-inventory"),
-        pytest.param("summary.json", b"{", "is no JSON", id="odd-summary"),
+        pytest.param("inventory.json", b'{"run_id": "r", "targets": {"lab/a": 3}}', "inventory.json is not as a run writes it: a value in targets is wrong", id="odd-inventory"),
+        pytest.param("summary.json", b"{", "is not JSON", id="odd-summary"),
     ],
 )  # fmt: skip
 def test_an_unreadable_file_is_reported(tmp_path: Path, file: str, content: bytes, message: str) -> None:
