@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from pytest_openclaw.values.replies import EndedBy, Turn
     from pytest_openclaw.values.tool_calls import Dispatched, ToolCall
 
-
-if TYPE_CHECKING:
     Dispatch = Callable[[ToolCall], Dispatched]
     """Returns what OpenClaw would make of a call."""
 
@@ -62,7 +60,6 @@ class Nudge:
     Attributes:
         words: sent as the user's.
         with_tools: whether it may still call one.
-
     """
 
     words: str

@@ -72,7 +72,7 @@ class World:
 
     Attributes:
         files: path in the workspace → text.
-        commands: the first with a matching pattern answers; any other command is not found.
+        commands: the first with a matching pattern answers; other commands run in a sandboxed bash.
         memory: note → text, such as `memory/2026-11-20.md`; also files, as in OpenClaw, which the memory
             tools search and read.
         pages: URL → text, for the web tools.
@@ -107,7 +107,7 @@ class WorldState:
     Attributes:
         files: path → text; in the workspace relative to it.
         sent: the arguments of every message, with the tool under `tool`.
-        ran: every command, found or not.
+        ran: every command.
         parts: for each of them the simple commands that ran in it, with their words after expansion.
         changed: paths whose text has changed since the start, or that were removed.
         timed_out: indices of the answered calls that exceeded their limits of time and memory, from 0.
