@@ -30,7 +30,7 @@ from pytest_openclaw.values.faults import CallFailed
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pytest_openclaw.providers.stream import Body, Call
+    from pytest_openclaw.providers.stream import AnswerBody, Call
     from pytest_openclaw.values.replies import Fault
 
 CONNECT_TIMEOUT_S = 30.0
@@ -57,7 +57,7 @@ class HttpClient:
         self.name = name
         self._clients: dict[bool, httpx2.AsyncClient] = {}
 
-    async def send(self, call: Call, body: Body, *, timeout_s: float) -> None:
+    async def send(self, call: Call, body: AnswerBody, *, timeout_s: float) -> None:
         """Send a call and read the body of its answer to the end.
 
         Args:
@@ -121,7 +121,7 @@ class HttpClient:
             )
         return self._clients[trust_env]
 
-    async def _read(self, response: httpx2.Response, body: Body, decodable: str) -> None:
+    async def _read(self, response: httpx2.Response, body: AnswerBody, decodable: str) -> None:
         if why := _why_unreadable(response, decodable):
             raise CallFailed(faults.malformed(self.name, f"its compression is broken: {why}"))
         body.begin(response.headers)
@@ -196,7 +196,7 @@ class HttpClient:
 class _Trace:
     """Follows httpx2's steps of sending a request."""
 
-    def __init__(self, body: Body) -> None:
+    def __init__(self, body: AnswerBody) -> None:
         self.has_connected = False
         self._body = body
 

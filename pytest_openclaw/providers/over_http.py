@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 from pytest_openclaw.providers.address import Address, parse_address
 from pytest_openclaw.providers.answer import Answer
 from pytest_openclaw.providers.bodies import with_fields
-from pytest_openclaw.providers.stream import AnswerBody, Body, Call, Dialect
+from pytest_openclaw.providers.stream import AnswerBody, Call, Dialect
 from pytest_openclaw.providers.wire import object_in, objects_in, text_in
 from pytest_openclaw.util.errors import TargetError
 from pytest_openclaw.values import faults
@@ -237,10 +237,16 @@ class OverHttp(Provider):
         Raises:
             CallFailed: there is no answer, or it is not an object.
         """
+        found: JsonObject = {}
+
+        def read(payload: JsonObject, _: Answer) -> None:
+            found.update(payload)
+
         call = self.call(path, body)
-        answer = Body(self.setup.name, call)
-        await self.http.send(call, answer, timeout_s=timeout_s)
-        return answer.payload or {}
+        dialect = replace(self.dialect, read=read, is_whole=lambda _: True)
+        reader = AnswerBody(self.setup.name, call, dialect, Answer(streaming=False))
+        await self.http.send(call, reader, timeout_s=timeout_s)
+        return found
 
     def call(self, path: str, body: JsonObject | None, *, model: str = "") -> Call:
         """Return a request to a path under the base URL, or to a whole URL, with the key.

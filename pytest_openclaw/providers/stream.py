@@ -100,58 +100,13 @@ class Dialect:
     by_lines: bool = False
 
 
-class Body:
-    """Reads the body of a response; this one takes a JSON object.
+class AnswerBody:
+    """Reads the body of one answer, chunk by chunk.
 
     Its methods raise `CallFailed` for a body that is an error, malformed or too long.
 
     Attributes:
-        most_bytes: of the whole body.
-    """
-
-    most_bytes = MOST_EVENT_BYTES
-
-    def __init__(self, name: str, call: Call) -> None:
-        """Prepare for the answer to a call; `name` is the provider, for messages."""
-        self.name, self.call = name, call
-        self.payload: JsonObject | None = None
-        self._pieces = bytearray()
-
-    def sent(self, moment: float) -> None:
-        """Note that the request was sent at this moment of `time.perf_counter`."""
-
-    def begin(self, headers: Mapping[str, str]) -> None:
-        """Receive the headers, with names in lower case."""
-
-    @property
-    def patience_s(self) -> float | None:
-        """How long to wait for the next bytes; after that the body counts as ended."""
-        return None
-
-    def feed(self, piece: bytes) -> None:
-        """Read the next bytes."""
-        self._pieces += piece
-
-    def close(self) -> None:
-        """Read the rest, at the end of the body or at a silence that ends it."""
-        text = self._pieces.decode("utf-8-sig", "replace")
-        self.payload = load_object(text)
-        if self.payload is None:
-            raise CallFailed(self.no_object(text))
-
-    def lost(self, fault: Fault) -> Fault | None:
-        """Return the fault with all that has arrived; None if the answer is complete nevertheless."""
-        return fault
-
-    def no_object(self, text: str) -> Fault:
-        """Return the fault of a body, or an event of it, that is not a JSON object."""
-        said = f"no JSON object: {shortened(text)}" if text.strip() else "it is empty"
-        why = self.call.hide(page_title(text.strip()) or said)
-        return faults.malformed(self.name, why, raw=valid_text(text))
-
-
-class AnswerBody(Body):
-    """Reads one answer, chunk by chunk.
+        most_bytes: of the whole body; set by `begin`.
 
     Args:
         name: of the provider, for messages.
@@ -161,14 +116,16 @@ class AnswerBody(Body):
     """
 
     def __init__(self, name: str, call: Call, dialect: Dialect, answer: Answer) -> None:
-        super().__init__(name, call)
+        self.name, self.call = name, call
         self._dialect, self._answer = dialect, answer
         self._events = EventReader()
+        self._payload: JsonObject | None = None
         self._ignored = self._kind = ""
         self._is_buffered = False
+        self.most_bytes = MOST_BYTES
 
     def sent(self, moment: float) -> None:
-        """Start the answer's clock."""
+        """Start the clock: the request was sent at this moment of `time.perf_counter`."""
         self._answer.receive_sent(moment)
 
     def begin(self, headers: Mapping[str, str]) -> None:
@@ -180,7 +137,7 @@ class AnswerBody(Body):
 
     @property
     def patience_s(self) -> float | None:
-        """How long to wait for the next bytes."""
+        """How long to wait for the next bytes; after that the body counts as ended."""
         return LINGER_S if self._answer.is_over else SILENCE_S if self._answer.ended else None
 
     def feed(self, piece: bytes) -> None:
@@ -214,7 +171,7 @@ class AnswerBody(Body):
             error = error_of_object(payloads[0] if payloads else data)
         elif not payloads and data.startswith("{"):
             if not answer.is_complete:
-                raise CallFailed(self.no_object(data))
+                raise CallFailed(self._no_object(data))
         elif not payloads:
             self._ignored = data
         else:
@@ -225,7 +182,7 @@ class AnswerBody(Body):
     def _read(self, payloads: list[JsonObject]) -> faults.WireError | None:
         error = None
         for payload in payloads:
-            self.payload = payload
+            self._payload = payload
             error = error or self._dialect.read(payload, self._answer)
         return error
 
@@ -250,18 +207,23 @@ class AnswerBody(Body):
         is_stream = self._kind in _STREAM_TYPES or (
             self._answer.streaming and "json" not in self._kind and self._kind != "text/html"
         )
-        if self.payload is None:
+        if self._payload is None:
             for payload in _objects_of(text):
                 self._take_all([Event("message", json.dumps(payload))])
         self._answer.receive_at_once()
         is_cut = not text.strip() or text.lstrip().startswith("{")
-        if self.payload is not None and self._dialect.is_whole(self.payload):
+        if self._payload is not None and self._dialect.is_whole(self._payload):
             self._answer.receive_end()
         elif not self._answer.ended and not (is_stream and is_cut):
-            if self.payload is None:
-                raise CallFailed(self.no_object(text))
+            if self._payload is None:
+                raise CallFailed(self._no_object(text))
             why = f"this holds no answer: {self.call.hide(shortened(text))}"
             raise CallFailed(faults.malformed(self.name, why, raw=valid_text(text)))
+
+    def _no_object(self, text: str) -> Fault:
+        said = f"no JSON object: {shortened(text)}" if text.strip() else "it is empty"
+        why = self.call.hide(page_title(text.strip()) or said)
+        return faults.malformed(self.name, why, raw=valid_text(text))
 
     def _fault(self, error: faults.WireError) -> Fault:
         error = self.call.hide_in(error)
