@@ -331,7 +331,7 @@ def test_targets_and_stream_come_from_the_run(school: Any) -> None:
     session = resume(school, name="last")
 
     session.outcomes(passed=2)
-    assert "openclaw: teacher/b, teacher/a; r goes on, 1 cell kept" in session.text
+    assert "openclaw: teacher/b, teacher/a; r continues, 1 cell kept" in session.text
     assert asked(school) == Counter(
         [f"{word} {missing}" for word in ("warm-up", "fingerprint")] + [f"{missing} say yes"]
     )

@@ -351,7 +351,7 @@ def test_tools_are_gone_after_a_cut_off_turn(opened: Open, cut: Reply) -> None:
 
     assert [bool(request.tools) for request in provider.asked] == [True, True, False]
     read, asked = provider.asked[-1].history
-    assert (read.results, asked.calls, "in words alone" in (asked.user or "")) == (("one\n",), (), True)
+    assert (read.results, asked.calls, "as plain text" in (asked.user or "")) == (("one\n",), (), True)
     assert (reply.text, reply.ended_by, len(reply.turns), reply.turns[1].results) == ("one", "answer", 3, ())
 
 
