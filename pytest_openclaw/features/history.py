@@ -22,8 +22,9 @@ import json
 from collections import Counter
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 from pytest_openclaw.cli.result import (
     Command,
@@ -34,21 +35,196 @@ from pytest_openclaw.cli.result import (
     suite_fits,
     terminal_width,
 )
-from pytest_openclaw.reports.history_text import Entry, render_history
+from pytest_openclaw.reports.blocks import Finding, Findings, Section, Table, section_data, table_lines
+from pytest_openclaw.reports.facts import Figure, render_intervals
+from pytest_openclaw.reports.html.page import element, render_file
+from pytest_openclaw.reports.numbers import (
+    DASH,
+    WIDTH,
+    one_line,
+    render_count,
+    render_interval,
+    render_tier,
+    render_time,
+)
+from pytest_openclaw.reports.sections import rate_point, rates_chart
 from pytest_openclaw.runs.directory import RESULTS, is_active, is_unbegun
 from pytest_openclaw.runs.reading import CONFIG, is_finished, light_rows, load_config, target_of
 from pytest_openclaw.runs.summaries import groups_of, stored_summary
+from pytest_openclaw.stats.intervals import stored_interval
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.files import is_there
 from pytest_openclaw.values.settings import looks_of
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from pytest_openclaw.reports.history_text import Kind, State
     from pytest_openclaw.util.json_types import JsonObject
     from pytest_openclaw.values.requests import Target
+
+State = Literal["finished", "interrupted", "under way"]
+Kind = Literal["measured", "merged", "rescored"]
+
+MOST_BARS = 30
+LABEL_WIDTH = 64
+HEADERS = ("run", "ended", "passed", "95% CI", "p50", "tok/s", "tier", "tools", "note")
+LEFT_OUT_FIRST = ("tok/s", "p50", "95% CI", "ended")
+OTHER_PROMPTS = "* other prompts or validators than in the run before it"
+BARS = "▁▂▃▄▅▆▇█"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """A target in a run.
+
+    Attributes:
+        ended_at_ms: when the run ended, or wrote its last row.
+        kind: the origin of its rows.
+        group: the figures, as in `summary.json`.
+        n_cells: cells of the target that were selected; None if the run does not say.
+        prompts: distinguishes two selections of prompts.
+        has_other_prompts: whether they are others than in the target's run before; None in its first.
+
+    """
+
+    path: Path
+    ended_at_ms: int
+    state: State
+    kind: Kind
+    target: Target
+    group: Mapping[str, Any]
+    n_cells: int | None
+    prompts: str
+    has_other_prompts: bool | None = None
+
+    @property
+    def notes(self) -> list[str]:
+        """What is not ordinary about the run, in words: `rescored`, `partial: 12 of 36 cells`."""
+        found: list[str] = [] if self.kind == "measured" else [self.kind]
+        if not self.group["n_ok"]:
+            found.append("no cell answered")
+        if self.state != "finished":
+            n_rows = self.group["n_total"]
+            count = f": {n_rows} of {self.n_cells} cells" if self.n_cells else ""
+            found.append(f"{'partial' if self.state == 'interrupted' else self.state}{count}")
+        return found
+
+
+def sparkline(rates: Sequence[float | None]) -> str:
+    """Return a bar for each rate of 0 to 1, the full height for 1; a blank without a rate."""
+    top = len(BARS) - 1
+    return "".join(" " if rate is None else BARS[round(rate * top)] for rate in rates)
+
+
+def render_history(entries: Mapping[Target, Sequence[Entry]], width: int = WIDTH) -> Iterator[str]:
+    """Yield a block a target, a line a run."""
+    if not entries:
+        yield "no run has such a target"
+    for n, (target, runs) in enumerate(entries.items()):
+        if n:
+            yield ""
+        bars = sparkline([run.group["passed"]["rate"] for run in runs[-MOST_BARS:]])
+        trend = f"  passed {bars}" if len(runs) > 1 else ""
+        yield f"{one_line(target.label, width - len(trend))}{trend}"
+        yield from table_lines(history_table(runs), width)
+    if any(run.has_other_prompts for runs in entries.values() for run in runs):
+        yield ""
+        yield OTHER_PROMPTS
+
+
+def history_table(runs: Sequence[Entry]) -> Table:
+    """Return the figures of a target in some runs."""
+    return Table(
+        head=HEADERS,
+        rows=[_row(run) for run in runs],
+        words=("ended", "tier", "note"),
+        drop=LEFT_OUT_FIRST,
+        caption="Runs",
+        below=[_intervals(run) for run in runs],
+    )
+
+
+def _row(run: Entry) -> tuple[str, ...]:
+    group = run.group
+    passed, use = group["passed"], group["tool_use"]
+    return (
+        run.path.name,
+        render_time(run.ended_at_ms, "%Y-%m-%d") if run.ended_at_ms else DASH,
+        f"{passed['n_success']}/{passed['n']}{'*' if run.has_other_prompts else ''}" if passed["n"] else DASH,
+        render_interval(stored_interval(passed["interval_95"])),
+        *(figure.short for figure in _figures(group).values()),
+        render_tier(use["tier"], use["conclusive"]),
+        f"{use['n_success']}/{use['n']}" if use["n"] else "",
+        ", ".join(run.notes),
+    )
+
+
+def _intervals(run: Entry) -> str:
+    return render_intervals(stored_interval(run.group["tool_use"]["interval_95"]), _figures(run.group))
+
+
+def _figures(group: Mapping[str, Any]) -> dict[str, Figure]:
+    speed = Figure(group["tokens_per_s"], stored_interval(group["tokens_per_s_interval_95"]), render_count)
+    latency = Figure(group["latency_ms"]["p50"], stored_interval(group["latency_intervals_95"]["p50"]))
+    return {"p50": latency, "tok/s": speed}
+
+
+def render_index(history: Mapping[Target, Sequence[Entry]], links: Mapping[Path, str]) -> str:
+    """Return the page of all runs of a folder.
+
+    Args:
+        history: by target, oldest first.
+        links: of each run's directory, the address that the page has for it.
+
+    """
+    n_runs = len({run.path for runs in history.values() for run in runs})
+    sections = [
+        _history_section(number, target, runs, links)
+        for number, (target, runs) in enumerate(history.items(), 1)
+    ]
+    page = {
+        "header": {
+            "title": "All runs",
+            "facts": [("runs", f"{n_runs}"), ("targets", f"{len(history)}")],
+            "notes": [OTHER_PROMPTS]
+            if any(run.has_other_prompts for runs in history.values() for run in runs)
+            else [],
+        },
+        "sections": [*map(section_data, sections)],
+    }
+    return render_file("All runs · OpenClaw benchmark", "index.html", [element("page", page)])
+
+
+def _history_section(
+    number: int, target: Target, runs: Sequence[Entry], links: Mapping[Path, str]
+) -> Section:
+    """Return a target's rates over time, the changes of its tier, and its runs, the newest one first."""
+    name = "tool_use" if any(run.group["tool_use"]["n"] for run in runs) else "passed"
+    points = [
+        rate_point(
+            run.path.name, rate["rate"], stored_interval(rate["interval_95"]), rate["n_success"], rate["n"]
+        )
+        for run in runs
+        if (rate := run.group[name])["n"]
+    ]
+    tiers = [
+        (run, render_tier(use["tier"], use["conclusive"]))
+        for run in runs
+        if (use := run.group["tool_use"])["tier"]
+    ]
+    changes = [
+        Finding(label="tier", text=f"{before} → {after} in {run.path.name}")
+        for (_, before), (run, after) in pairwise(tiers)
+        if before[0] != after[0]
+    ]
+    newest_first = [*reversed(runs)]
+    table = replace(history_table(newest_first), links=[links[run.path] for run in newest_first])
+    return Section(
+        id=f"target-{number}",
+        title=one_line(target.label, LABEL_WIDTH),
+        blocks=[rates_chart(points, is_of_tools=name == "tool_use"), Findings(entries=changes), table],
+    )
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:

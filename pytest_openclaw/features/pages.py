@@ -40,7 +40,7 @@ from pytest_openclaw.cli.result import (
     write_over_ours,
 )
 from pytest_openclaw.cli.show import offered_tools
-from pytest_openclaw.reports.html import render_index, render_page
+from pytest_openclaw.reports.html import render_page
 from pytest_openclaw.reports.html.cells import Shown
 from pytest_openclaw.reports.html.page import FIRST_WORDS, ShownBaseline, ShownRun
 from pytest_openclaw.runs.baseline import read_measured
@@ -83,7 +83,7 @@ def _run(arguments: argparse.Namespace) -> CommandResult:
 
 
 def _all(arguments: argparse.Namespace) -> CommandResult:
-    from pytest_openclaw.features.history import read_history
+    from pytest_openclaw.features.history import read_history, render_index
 
     folder = arguments.runs_dir
     if arguments.baseline:

@@ -7,30 +7,26 @@ import hashlib
 import html
 import json
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib import resources
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.reports.blocks import Details, Finding, Findings, Section, Table, section_data
+from pytest_openclaw.reports.blocks import Details, Findings, Section, Table, section_data
 from pytest_openclaw.reports.facts import answers, findings, targets_table
-from pytest_openclaw.reports.history_text import OTHER_PROMPTS, history_table
 from pytest_openclaw.reports.html.cells import cell_data, change_of
-from pytest_openclaw.reports.numbers import DASH, one_line, render_ms, render_tier
-from pytest_openclaw.reports.sections import rate_point, rates_chart, sections_of, targets_chart
-from pytest_openclaw.stats.intervals import percentile, stored_interval
+from pytest_openclaw.reports.numbers import DASH, one_line, render_ms
+from pytest_openclaw.reports.sections import sections_of, targets_chart
+from pytest_openclaw.stats.intervals import percentile
 from pytest_openclaw.util.text import counted, valid_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
 
-    from pytest_openclaw.reports.history_text import Entry
     from pytest_openclaw.reports.html.cells import Shown
     from pytest_openclaw.stats.summary import Summary
     from pytest_openclaw.util.json_types import JsonObject
-    from pytest_openclaw.values.requests import CellKey, Target
+    from pytest_openclaw.values.requests import CellKey
     from pytest_openclaw.values.rows import Record
 
 FIRST_WORDS = '<!doctype html>\n<html lang="en" data-made-by="pytest-openclaw">'
@@ -115,7 +111,7 @@ def render_page(run: ShownRun) -> str:
         element("page", page),
         element("details", cells.details),
     ]
-    return _framed(f"{one_line(run.summary.run_id, 80)} · OpenClaw benchmark", "page.html", islands)
+    return render_file(f"{one_line(run.summary.run_id, 80)} · OpenClaw benchmark", "page.html", islands)
 
 
 def _header(run: ShownRun) -> JsonObject:
@@ -261,66 +257,6 @@ def _object(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-# --- all runs of a folder ---------------------------------------------------------------------------
-
-
-def render_index(history: Mapping[Target, Sequence[Entry]], links: Mapping[Path, str]) -> str:
-    """Return the page of all runs of a folder.
-
-    Args:
-        history: by target, oldest first.
-        links: of each run's directory, the address that the page has for it.
-
-    """
-    n_runs = len({run.path for runs in history.values() for run in runs})
-    sections = [
-        _history_section(number, target, runs, links)
-        for number, (target, runs) in enumerate(history.items(), 1)
-    ]
-    page = {
-        "header": {
-            "title": "All runs",
-            "facts": [("runs", f"{n_runs}"), ("targets", f"{len(history)}")],
-            "notes": [OTHER_PROMPTS]
-            if any(run.has_other_prompts for runs in history.values() for run in runs)
-            else [],
-        },
-        "sections": [*map(section_data, sections)],
-    }
-    return _framed("All runs · OpenClaw benchmark", "index.html", [element("page", page)])
-
-
-def _history_section(
-    number: int, target: Target, runs: Sequence[Entry], links: Mapping[Path, str]
-) -> Section:
-    """Return a target's rates over time, the changes of its tier, and its runs, the newest one first."""
-    name = "tool_use" if any(run.group["tool_use"]["n"] for run in runs) else "passed"
-    points = [
-        rate_point(
-            run.path.name, rate["rate"], stored_interval(rate["interval_95"]), rate["n_success"], rate["n"]
-        )
-        for run in runs
-        if (rate := run.group[name])["n"]
-    ]
-    tiers = [
-        (run, render_tier(use["tier"], use["conclusive"]))
-        for run in runs
-        if (use := run.group["tool_use"])["tier"]
-    ]
-    changes = [
-        Finding(label="tier", text=f"{before} → {after} in {run.path.name}")
-        for (_, before), (run, after) in pairwise(tiers)
-        if before[0] != after[0]
-    ]
-    newest_first = [*reversed(runs)]
-    table = replace(history_table(newest_first), links=[links[run.path] for run in newest_first])
-    return Section(
-        id=f"target-{number}",
-        title=one_line(target.label, NAME_WIDTH),
-        blocks=[rates_chart(points, is_of_tools=name == "tool_use"), Findings(entries=changes), table],
-    )
-
-
 # --- the file ---------------------------------------------------------------------------------------
 
 # `<` alone opens tags, comments and `</script>`; the others hide or reverse text in the file.
@@ -346,7 +282,8 @@ def fill(values: Mapping[str, str], template: str) -> str:
     return re.sub(r"\{\{(\w+)\}\}", lambda found: values[found[1]], template)
 
 
-def _framed(title: str, body: str, islands: Sequence[str]) -> str:
+def render_file(title: str, body: str, islands: Sequence[str]) -> str:
+    """Return the file of a page: a body of `assets/` with its script and style, and its data in islands."""
     script = "(() => {\n'use strict';\n" + "\n".join(map(_asset, SCRIPTS[body])) + "})();"
     style = _asset("page.css")
     # Nothing is loaded, sent or framed; only script and style of the page are used.
