@@ -239,4 +239,4 @@ def test_another_model_that_answers_is_said(project: Any) -> None:
 
     assert session.row("P1")["effective_model"] == "llama9:1b"
     assert session.summary["groups"][0]["effective_models"] == ["llama9:1b"]
-    assert "llama9:1b instead of scripted/m" in session.text
+    assert "llama9:1b instead of it" in session.text
