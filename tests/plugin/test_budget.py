@@ -130,7 +130,7 @@ def test_a_resumed_run_spends_anew(project: Any) -> None:
     assert n_asked(project) == 4
     assert kinds(again) == {"answered": 9, "budget_spent": 3}
     assert again.summary["budget"] == {"budget_usd": 4.0, "spent_usd": 4.0, "n_not_asked": 3}
-    assert "4.00 USD of 4.00 USD spent by this session alone; 3 cells" in again.text
+    assert "4.00 USD of 4.00 USD spent by this session; 3 cells" in again.text
     assert first.run_dir == again.run_dir
 
     last = project.run("--openclaw-resume=last", models=None)

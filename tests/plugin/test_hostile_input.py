@@ -67,7 +67,7 @@ def assert_sound_page(session: Any, rows: int = 1) -> str:
     assert "<" not in re.sub("</?code>", "", page)
     assert [line for line in page.split("\n") if not line.isprintable() or re.search(HIDDEN, line)] == []
     # No foreign text starts a heading, a fence or a list.
-    start = r"# OpenClaw benchmark |## [A-Z]|\||(?:  )?- |\d+ cells\.|Each figure is followed |$"
+    start = r"# OpenClaw benchmark |## [A-Z]|\||(?:  )?- |\d+ cells? on |Successful cells\. |\d+ cells\.|$"
     assert [line for line in page.split("\n") if not re.match(start, line)] == []
     return page
 
@@ -302,50 +302,6 @@ def test_an_odd_model_is_chosen_by_its_node_id(plain_project: Any, model: str) -
     assert [row["model"] for row in session.rows] == [model]
 
 
-@pytest.mark.parametrize(
-    "model",
-    [
-        pytest.param("a\nb", id="newline"),
-        pytest.param("a b", id="blank"),
-        pytest.param("\x1b[31mm", id="ansi"),
-        pytest.param("m\u202e", id="bidi"),
-        pytest.param("m\u200b", id="invisible"),
-        pytest.param("m\u3164", id="invisible-letter"),
-        pytest.param("m\ufe0f", id="variation-selector"),
-        pytest.param("\ud800", id="half-a-character"),
-        pytest.param("m\0", id="nul"),
-    ],
-)
-def test_names_that_no_model_has(plain_project: Any, model: str) -> None:
-    """A name with a space or a hidden character is a usage error, before the first request."""
-    write(plain_project, [{"id": "P1", "prompt": "say yes", "validator": NOOP}])
-
-    session = plain_project.run(models=f"scripted/{model}")
-
-    assert session.status == pytest.ExitCode.USAGE_ERROR
-    assert (
-        "holds a blank or an invisible character. Write for example ollama_native/llama3.2:3b."
-        in session.text
-    )
-    assert_harmless(session)
-    assert not session.has_run
-
-
-@pytest.mark.parametrize("served", ["a\nb", "\x1b[31mm", "m\u202e", "a,b", "m@low", "##[error]m"])
-def test_names_that_a_server_makes_up(plain_project: Any, served: str) -> None:
-    """The names behind a `*` come from the server, and follow the same rule."""
-    conftest = plain_project.folder / "conftest.py"
-    conftest.write_text(conftest.read_text().replace('"gamma:1b"', repr(served)))
-    write(plain_project, [{"id": "P1", "prompt": "say yes", "validator": NOOP}])
-
-    session = plain_project.run(models="scripted/*")
-
-    assert session.status == pytest.ExitCode.USAGE_ERROR
-    assert "which no spec can name" in session.text
-    assert_harmless(session)
-    assert not session.has_run
-
-
 def test_what_a_server_says_of_itself(project: Any) -> None:
     """The model's name, the finish reason and a fault's message are foreign texts too."""
     hostile = "\x1b[31m<b>|x\u202e\n# y"
@@ -422,20 +378,6 @@ def test_half_a_character_in_a_traceback_under_workers(project: Any) -> None:
     assert session.row("P1")["failure_type"] == "harness_error"
     assert "RuntimeError: broken: " in session.text
     assert_harmless(session)
-
-
-def test_a_folder_with_brackets(project: Any) -> None:
-    """A suite in a folder that looks like a parameter has its rows and its definitions."""
-    folder = project.folder / "bench[m]"
-    folder.mkdir()
-    (folder / "prompts_a.json").write_text(json.dumps([{"id": "P1", "prompt": "say yes"}]))
-    project.pytester.makeini("[pytest]\nopenclaw_suites = bench[m]\n")
-
-    session = project.run(target="")
-
-    session.outcomes(passed=1)
-    assert session.row("P1")["suite"] == "bench[m]/prompts_a.json"
-    assert [prompt["id"] for prompt in session.load("config.json")["prompts"]] == ["P1"]
 
 
 def test_a_terminal_that_knows_ascii_alone(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> None:

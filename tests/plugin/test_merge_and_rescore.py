@@ -109,35 +109,6 @@ def test_two_shards_are_the_whole_run(project: Any) -> None:
     assert set((project.folder / "runs/merged/results.jsonl").read_bytes().splitlines()) == lines
 
 
-def test_an_interrupted_run_is_completed_by_another(plain_project: Any) -> None:
-    """The cells that `-x` left out are reported, and another session's rows supply them."""
-    plain_project.suite({f"P{n}": ("say no" if n == 3 else "say yes", YES) for n in range(20)})
-    plain_project.run("--openclaw-run-id=stopped", "--openclaw-concurrency=1", "-x")
-    rows = (plain_project.folder / "runs" / "stopped" / "results.jsonl").read_text().splitlines()
-    left = {f"P{n}" for n in range(20)} - {json.loads(row)["prompt_id"] for row in rows}
-    assert left
-    plain_project.run("--openclaw-run-id=rest", "-k", " or ".join(left))
-
-    printed = _done(plain_project, "merge", "stopped", "rest", "--into", "merged")
-
-    assert f"note: runs/stopped is not finished: {len(left)} of its 20 cells have no row\n" in printed
-    summary = _load(plain_project, "merged", "summary.json")
-    assert (summary["n_rows"], summary["n_cells"], summary["state"]) == (20, 20, "finished")
-
-
-def test_cells_that_a_mark_left_out_are_not_missing(plain_project: Any) -> None:
-    """A run whose cells were skipped by another mark is complete without them."""
-    plain_project.suite({"P1": ("say yes", YES), "P2": ("say yes", YES)})
-    conftest = plain_project.folder / "conftest.py"
-    skip = "\nimport pytest\ndef pytest_collection_modifyitems(items):\n    items[0].add_marker(pytest.mark.skip)\n"
-    conftest.write_text(conftest.read_text() + skip)
-    plain_project.run("--openclaw-run-id=one")
-
-    printed = _done(plain_project, "merge", "one", "--into", "two")
-
-    assert printed.startswith("merged 1 run: 1 of 1 cell, 1 target\n\n")
-
-
 def test_unchanged_validators_change_nothing(project: Any) -> None:
     """Rows of a real session are the same bytes after a rescore, and so are all figures."""
     _write(project)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.providers.servers.misbehaving import MisbehavingServer, Pause, Script
-from tests.providers.servers.ollama import SPEED, OllamaServer, answer, calling, done, lines, said
+from tests.providers.servers.ollama import SPEED, OllamaServer, answer, done, lines, said
 
 pytestmark = pytest.mark.newest
 
@@ -85,42 +85,6 @@ def test_rows(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-def test_models_are_discovered(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`*` is every model that can answer, one after the other."""
-    models = {"a:1b": ["completion"], "embed:latest": ["embedding"], "b:latest": ["completion", "tools"]}
-    project.suite({"P1": ("Say hi.", NOOP)})
-
-    with OllamaServer(models=models) as server:
-        point_at(monkeypatch, server)
-        session = project.run(models="ollama_native/*")
-
-    session.outcomes(passed=2)
-    assert sorted(row["model"] for row in session.rows) == ["a:1b", "b:latest"]
-    assert {row["output_tokens"] for row in session.rows} == {7}
-
-
-def test_tools_are_offered_and_called(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A call with its arguments as an object is the row's native call."""
-    project.suite(TOOLS)
-
-    def chat(body: dict[str, Any]) -> Script:
-        if is_warm_up(body):
-            return Script.answer(done(content="H"))
-        call = said(tool_calls=calling(("read", {"path": "notes.md"})))
-        return answer(lines(call, done())) if body.get("tools") else answer(lines(said("Hi."), done()))
-
-    with OllamaServer(chat) as server:
-        point_at(monkeypatch, server)
-        session = project.run(models="ollama_native/m")
-
-    [offered] = [body["tools"] for body in server.chats if "tools" in body]
-    assert [tool["function"]["name"] for tool in offered] == ["read"]
-    row = session.row("N1")
-    assert (row["tool_calls"], row["tool_call_count"]) == (["read"], 1)
-    assert row["ttfo_ms"] is not None
-    assert session.row("P1")["raw_output"] == "Hi."
-
-
 def test_a_model_without_tools_is_skipped_where_they_are_needed(
     project: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -164,22 +128,6 @@ def test_a_model_without_thinking_is_asked_once(project: Any, monkeypatch: pytes
 
     session.outcomes(passed=4, skipped=4)
     assert len([body for body in server.chats if body["think"]]) == 1
-
-
-def test_a_prompt_that_is_too_long(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The server's refusal is a fault of the configuration, with both figures, and no wrong reply."""
-    why = "request (8889 tokens) exceeds the available context size (4096 tokens), try increasing it"
-    inner = f'{{"error":{{"code":400,"message":"{why}","type":"exceed_context_size_error"}}}}'
-    project.suite({"P1": ("Say hi.", {"type": "exact", "value": "Hi."})})
-
-    with OllamaServer(lambda body: Script.answer({"error": inner}, status=400)) as server:
-        point_at(monkeypatch, server)
-        session = project.run(models="ollama_native/m")
-
-    session.outcomes(errors=1)
-    row = session.row("P1")
-    assert (row["failure_type"], row["objective_pass"], row["attempts"]) == ("context_overflow", None, 1)
-    assert row["fault_message"] == f"ollama_native: the prompt is longer than m's context: {why}"
 
 
 @pytest.mark.parametrize("base", ["", "localhost"], ids=["one-variable", "by-another-name"])

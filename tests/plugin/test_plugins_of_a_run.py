@@ -243,19 +243,6 @@ def test_a_broken_report_is_left_out(project: Any, body: str, message: str) -> N
     assert "INTERNALERROR" not in words
 
 
-def test_a_report_may_be_an_object_and_hold_any_text(plain_project: Any) -> None:
-    """An instance is accepted, and half a surrogate pair is replaced instead of an error."""
-    plain_project.extend_conftest(
-        REPORT.format("mine.txt", "self.words").replace("[Mine]", "[mine]")
-        + "\nmine = Mine()\nmine.words = 'one \\ud800 \\u2028 two'\n"
-    )
-    plain_project.suite({"P1": ("say yes", YES)})
-
-    session = plain_project.run()
-
-    assert (session.run_dir / "mine.txt").read_text("utf-8") == "one \ufffd \u2028 two"
-
-
 # --- merge and rescore --------------------------------------------------------------------------
 
 
@@ -313,18 +300,6 @@ def test_a_rescore_shows_plugins_the_rows_that_it_changes(stored: Any) -> None:
     assert new[0] == old[0]
     assert json.loads(new[1])["x_a"] is True
     assert (runs / "two/rows.txt").read_text() == "2 rows"
-
-
-def test_a_row_hook_of_a_rescore_has_the_projects_config(stored: Any) -> None:
-    """Options and ini keys are loaded there, as in a session."""
-    stored.extend_conftest(f"\n{example('lab_record')}")
-    (stored.folder / "pytest.ini").write_text("[pytest]\nteam = night\n")
-    stored.suite({**SUITE, "P2": ("say no", {"type": "exact", "value": "no"})})
-
-    assert main(["rescore", "one", "--into", "two"]) == 0
-
-    rows = (stored.folder / "runs/two/results.jsonl").read_bytes().splitlines()
-    assert json.loads(rows[1])["x_lab"]["team"] == "night"
 
 
 def test_a_broken_plugin_does_not_stop_a_rescore(stored: Any, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from typing import Any
 
@@ -203,27 +202,6 @@ def test_a_repeat_is_shown_by_its_id(project: Any) -> None:
     assert "FAILED benchmarks/prompts_a.json::T0[pupil/bad]-r2 - " in session.text
 
 
-def test_passed_once_is_not_missed(project: Any) -> None:
-    """A prompt that failed in one repeat and passed in another is not listed as failed by all."""
-    project.suite(tools(6))
-
-    session = project.run("--openclaw-repeat=2", models="pupil/shaky")
-
-    assert sorted(missed["prompt_id"] for missed in session.summary["missed_by_all"]) == ["T4", "T5"]
-
-
-@pytest.mark.parametrize("value", ["0", "-1", "x", "1.5"])
-def test_an_impossible_number_is_refused(plain_project: Any, value: str) -> None:
-    """An invalid number of repeats is a usage error, and no request is sent."""
-    plain_project.suite({"P1": ("say one", NOOP)})
-
-    session = plain_project.run(f"--openclaw-repeat={value}", models="pupil/a")
-
-    assert session.status == pytest.ExitCode.USAGE_ERROR
-    assert f"--openclaw-repeat={value}: give a number from 1 to 9999" in session.text
-    assert not asked(plain_project)
-
-
 # --- until it is settled ------------------------------------------------------------------------
 
 
@@ -279,20 +257,6 @@ def test_each_target_is_repeated_until_it_is_conclusive(project: Any, concurrenc
     }
     assert targets == {"bad": 1, "shaky": 3, "fair": 3, "same": 2}
     assert session.load("config.json")["looks"] == [1, 3, 4]
-
-
-def test_a_conclusive_target_has_ended(plain_project: Any) -> None:
-    """Its second snapshot is taken when that is known, and not at the session's end."""
-    plain_project.suite(tools(10))
-    plain_project.extend_conftest(
-        "\n\ndef pytest_runtest_setup(item):\n"
-        "    taken = FOLDER.glob('runs/*/resources_*_after.txt')\n"
-        "    (FOLDER / 'taken.txt').write_text(' '.join(path.name for path in taken))\n"
-    )
-
-    plain_project.run("--openclaw-until-conclusive", "--openclaw-repeat=2", models="pupil/bad,pupil/fair")
-
-    assert (plain_project.folder / "taken.txt").read_text() == "resources_pupil__bad_after.txt"
 
 
 @pytest.mark.workers
@@ -424,24 +388,6 @@ def test_a_resumed_run_keeps_repeats(project: Any) -> None:
     }
 
 
-def test_a_resumed_run_may_ask_more_often(project: Any) -> None:
-    """A run of one repeat can be resumed with more of them, and then not with fewer."""
-    project.suite({"P1": ("say one", NOOP), "P2": ("say two", NOOP)})
-    project.run("--openclaw-run-id=r", models="pupil/a")
-    asked(project)
-
-    more = project.run("--openclaw-resume=r", "--openclaw-repeat=3", models=None)
-
-    assert asked(project) == Counter(f"a say {word} {seed}" for word in ("one", "two") for seed in (2, 3))
-    assert (more.summary["n_cells"], len(more.rows)) == (6, 6)
-
-    fewer = project.run("--openclaw-resume=r", "--openclaw-repeat=2", models=None)
-
-    assert fewer.status == pytest.ExitCode.USAGE_ERROR
-    assert "config.json: repeat was 3, and is 2" in fewer.text
-    assert not asked(project)
-
-
 def test_a_resumed_run_continues_until_it_is_conclusive(project: Any) -> None:
     """A run of one repeat continues until the tiers are conclusive; kept rows count."""
     project.suite(tools(10))
@@ -459,54 +405,3 @@ def test_a_resumed_run_continues_until_it_is_conclusive(project: Any) -> None:
 
     assert not asked(project)
     assert again.summary["n_cells"] == more.summary["n_cells"] == 30
-
-
-def test_repeats_do_not_become_conditional(plain_project: Any) -> None:
-    """A run with unconditional repeats cannot be resumed with conditional ones."""
-    plain_project.suite(tools(2))
-    plain_project.run("--openclaw-run-id=r", "--openclaw-repeat=2", models="pupil/bad")
-
-    session = plain_project.run("--openclaw-resume=r", "--openclaw-until-conclusive", models=None)
-
-    assert session.status == pytest.ExitCode.USAGE_ERROR
-    assert "until_conclusive was off while each prompt was asked 2 times, and is on" in session.text
-
-
-def test_an_interrupted_conclusive_target_lacks_nothing(plain_project: Any) -> None:
-    """In a run that was killed, a conclusive target's further repeats are not missing."""
-    plain_project.suite(tools(10))
-    plain_project.run("--openclaw-until-conclusive", "--openclaw-run-id=r", models="pupil/bad,pupil/fair")
-    cut(plain_project, 25)
-
-    merged = plain_project.pytester.run(
-        "python", "-m", "pytest_openclaw", "merge", "r", "--into", "whole", timeout=600
-    )
-
-    assert merged.ret == 0
-    summary = json.loads((plain_project.folder / "runs/whole/summary.json").read_text())
-    assert summary["n_cells"] == 10 + 100
-    assert [group["n_total"] for group in summary["groups"]] == [10, 15]
-
-
-def test_merged_repeats_are_different_cells(project: Any) -> None:
-    """Runs with different repeats together equal one run."""
-    project.suite(tools(3))
-    for run, words in {"r1": ("-k", "]-r1"), "r2": ("-k", "]-r2"), "whole": ()}.items():
-        project.run("--openclaw-repeat=2", f"--openclaw-run-id={run}", *words, models="pupil/shaky")
-
-    done = project.pytester.run(
-        "python", "-m", "pytest_openclaw", "merge", "r1", "r2", "--into", "merged", timeout=600
-    )
-
-    assert done.ret == 0
-    merged, whole = (
-        json.loads((project.folder / "runs" / name / "summary.json").read_text())
-        for name in ("merged", "whole")
-    )
-    for name in ("n_cells", "n_rows", "state", "missed_by_all"):
-        assert merged[name] == whole[name]
-    assert merged["groups"][0]["tool_use"] == whole["groups"][0]["tool_use"]
-    rows = (project.folder / "runs/merged/results.jsonl").read_text().splitlines()
-    assert [(row["repeat"], row["prompt_id"]) for row in map(json.loads, rows)] == [
-        (repeat, prompt) for repeat in (1, 2) for prompt in ("T0", "T1", "T2")
-    ]

@@ -120,37 +120,6 @@ def test_what_was_not_answered_is_asked_again(school: Any) -> None:
     assert str(session.summary["groups"][0]["resources_after"]["taken_at_ms"]) in after.read_text()
 
 
-def test_the_order_of_rows_does_not_show(school: Any) -> None:
-    """A cell that is asked again has its row at the end, and the summary equals that of a run in order."""
-    school.suite({f"P{n}": (f"say {n}", YES) for n in range(12)})
-    expected = timeless(begin(school).summary)
-    (school.folder / "down.txt").write_text("0\n5\n7")
-    school.run("--openclaw-run-id=s", "--openclaw-retries=0", models="teacher/a")
-    (school.folder / "down.txt").unlink()
-
-    school.run("--openclaw-resume=s", models=None)
-
-    summary = json.loads((school.folder / "runs" / "s" / "summary.json").read_text())
-    assert timeless(summary) == expected
-
-
-def test_a_cell_with_two_rows_keeps_the_last_answer(plain_school: Any) -> None:
-    """Of two replies the later one stays; a fault after a reply does not replace it."""
-    plain_school.suite({"P1": ("say yes", YES), "P2": ("say no", YES)})
-    run = begin(plain_school).run_dir
-    one, two = lines(plain_school)
-    fault = {**json.loads(one), "availability_status": "error", "success": False}
-    later = {**json.loads(one), "raw_output": "later"}
-    written = [json.dumps(row).encode() + b"\n" for row in (later, fault)]
-    (run / "results.jsonl").write_bytes(b"".join([one, two, *written]))
-    asked(plain_school)
-
-    resume(plain_school).outcomes(passed=1, failed=1)
-
-    assert lines(plain_school) == [two, written[0]]
-    assert asked(plain_school) == Counter()
-
-
 def test_a_kept_failure_is_reported_in_full(school: Any) -> None:
     """Violation, target, times, prompt and reply are reported again, and that no request was sent."""
     school.suite({"P1": ("say no", YES), "P2": ("say ", NOOP)})
@@ -301,20 +270,6 @@ def test_a_changed_python_benchmark_is_refused(school: Any) -> None:
     assert asked(school) == Counter()
 
 
-def test_a_python_benchmark_that_is_gone_is_refused(school: Any) -> None:
-    """Its row would belong to no selected cell."""
-    python_school(school)
-    begin(school)
-    asked(school)
-    python_school(school, PYTHON.partition('@pytest.mark.openclaw(id="R3"')[0])
-
-    session = resume(school)
-
-    assert session.status == pytest.ExitCode.USAGE_ERROR
-    assert "benchmarks/test_python.py: prompt R3 is not selected now, or was removed" in session.text
-    assert asked(school) == Counter()
-
-
 # --- what a resumed run takes over, and what may change -----------------------------------------------
 
 
@@ -360,30 +315,6 @@ def test_the_gates_of_the_run_still_count(school: Any) -> None:
     assert asked(school) == Counter()
 
 
-@pytest.mark.parametrize(
-    "args",
-    [
-        pytest.param(["--openclaw-timeout=7"], id="timeout"),
-        pytest.param(["--openclaw-retries=1"], id="retries"),
-        pytest.param(["--openclaw-concurrency=2"], id="concurrency"),
-        pytest.param(["--openclaw-models=teacher/a"], id="the-same-models"),
-        pytest.param(["--openclaw-models=teacher/*"], id="a-pattern-of-them"),
-        pytest.param(["--openclaw-run-id=r"], id="the-same-run-id"),
-        pytest.param(["--openclaw-stream=on"], id="the-same-stream"),
-    ],
-)
-def test_what_may_change(plain_school: Any, args: list[str]) -> None:
-    """Time limits and retries may change, and repeating an option is no change."""
-    plain_school.suite({"P1": ("say yes", YES), "P2": ("say yes", YES)})
-    begin(plain_school)
-    cut(plain_school, 1)
-
-    session = resume(plain_school, *args)
-
-    assert session.status == 0
-    assert len(session.rows) == 2
-
-
 # --- refusals -----------------------------------------------------------------------------------------
 
 CHANGES = [
@@ -418,44 +349,6 @@ def test_another_run_is_refused(school: Any, changes: dict[str, Any], args: list
     assert {path.name: path.read_bytes() for path in run.iterdir()} == before
 
 
-def test_a_moved_server_is_refused_where_rows_of_it_are_kept(
-    school: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Another address is another target; a key of another name is not."""
-    school.suite(SUITE)
-    begin(school)
-    cut(school, 2)
-    asked(school)
-    monkeypatch.setenv("TEACHER_KEY", "OTHER_KEY")
-    monkeypatch.setenv("TEACHER_URL", "http://two")
-
-    refused = resume(school)
-    calls = asked(school)
-    monkeypatch.setenv("TEACHER_URL", "http://one")
-    allowed = resume(school)
-
-    assert refused.status == pytest.ExitCode.USAGE_ERROR
-    assert "provider teacher: its base_url was http://one, and is http://two" in refused.text
-    assert calls == Counter()
-    assert len(allowed.rows) == 5
-
-
-def test_a_server_that_never_answered_may_have_moved(
-    plain_school: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The wrong address of a server without rows may be corrected, and `config.json` has the new one."""
-    plain_school.suite({"P1": ("say yes", YES)})
-    (plain_school.folder / "down.txt").write_text("yes")
-    begin(plain_school, "--openclaw-retries=0")
-    (plain_school.folder / "down.txt").unlink()
-    monkeypatch.setenv("TEACHER_URL", "http://two")
-
-    session = resume(plain_school)
-
-    assert session.status == 0
-    assert session.load("config.json")["providers"]["teacher"]["base_url"] == "http://two"
-
-
 def test_another_model_behind_the_same_name_is_noted(plain_school: Any) -> None:
     """A server's own description may differ when the run is resumed: the inventory keeps both."""
     plain_school.suite({"P1": ("say yes", YES), "P2": ("say yes", YES)})
@@ -468,42 +361,6 @@ def test_another_model_behind_the_same_name_is_noted(plain_school: Any) -> None:
     assert (serving["server"], serving["server_when_resumed"]) == ({"version": "1"}, {"version": "2"})
 
 
-@pytest.mark.parametrize(
-    ("args", "message"),
-    [
-        pytest.param(["--openclaw-resume=other"], "there is no run other in", id="unknown"),
-        pytest.param(["--openclaw-resume=../r"], "--openclaw-resume=../r: give up to 128 letters", id="path"),
-        pytest.param(["--openclaw-resume=r", "--openclaw-run-id=s"], "--openclaw-run-id=s another one", id="run-id"),
-    ],
-)  # fmt: skip
-def test_a_run_that_is_not_there_is_refused(plain_school: Any, args: list[str], message: str) -> None:
-    """A wrong name is a usage error that names the last run."""
-    plain_school.suite({"P1": ("say yes", YES)})
-    begin(plain_school)
-
-    session = plain_school.run(*args, models=None)
-
-    assert session.status == pytest.ExitCode.USAGE_ERROR
-    assert message in session.text
-    assert "Traceback" not in session.text
-
-
-def test_a_living_run_is_refused(school: Any) -> None:
-    """While a session holds the run, no other resumes it; starting it anew is refused too."""
-    school.suite({"P1": ("say yes", YES)})
-    run = begin(school).run_dir
-    before = lines(school)
-
-    with RunDirectory.reopen(run):
-        resumed, restarted = resume(school), begin(school)
-
-    assert (resumed.status, restarted.status) == (4, 4)
-    assert "the run r in" in resumed.text
-    assert "is still under way in another session" in resumed.text
-    assert "--openclaw-resume=r" in restarted.text
-    assert lines(school) == before
-
-
 def test_a_provider_that_is_gone_is_named(plain_school: Any) -> None:
     """A run of a plugin's provider cannot be resumed without the plugin."""
     plain_school.suite({"P1": ("say yes", YES)})
@@ -514,20 +371,6 @@ def test_a_provider_that_is_gone_is_named(plain_school: Any) -> None:
 
     assert session.status == pytest.ExitCode.USAGE_ERROR
     assert "the run asked teacher/a, and there is no such provider now" in session.text
-
-
-def test_a_broken_row_in_the_middle_is_named(plain_school: Any) -> None:
-    """Only a last line may be torn; any other is reported with its number, and nothing is lost."""
-    plain_school.suite({"P1": ("say yes", YES), "P2": ("say yes", YES)})
-    run = begin(plain_school).run_dir
-    broken = b"{]\n" + b"".join(lines(plain_school))
-    (run / "results.jsonl").write_bytes(broken)
-
-    session = resume(plain_school)
-
-    assert session.status == pytest.ExitCode.USAGE_ERROR
-    assert "line 1 is no row of this format" in session.text
-    assert (run / "results.jsonl").read_bytes() == broken
 
 
 # --- around it ----------------------------------------------------------------------------------------
@@ -546,19 +389,6 @@ def test_listing_a_resumed_run_touches_nothing(plain_school: Any) -> None:
     assert session.status == 0
     assert "P5[teacher/a]" in session.text
     assert lines(plain_school) == before
-
-
-def test_a_run_killed_before_its_inventory_goes_on(plain_school: Any) -> None:
-    """A kill between the first two files of a run is possible, too."""
-    plain_school.suite({"P1": ("say yes", YES)})
-    run = begin(plain_school).run_dir
-    cut(plain_school, 0)
-    (run / "inventory.json").unlink()
-
-    session = resume(plain_school)
-
-    assert session.status == 0
-    assert session.load("inventory.json")["packages"]["pytest"]
 
 
 def test_a_run_killed_before_its_first_file_is_started_again(plain_school: Any) -> None:

@@ -100,7 +100,7 @@ def test_two_runs_at_once_in_one_folder(lab: Lab, whole: Any) -> None:
     resumed = lab.run("--openclaw-resume=last")
 
     assert resumed.returncode == 1
-    assert f"{last} goes on, {len(CELLS)} cells kept" in resumed.stdout
+    assert f"{last} continues, {len(CELLS)} cells kept" in resumed.stdout
     assert lab.server.calls() == Counter()
     assert {path: path.read_bytes() for path in before} == before
     assert lab.result(last) == whole
