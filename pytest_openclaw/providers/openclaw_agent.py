@@ -138,7 +138,8 @@ class OpenClawAgent(Provider):
             call = Call(request, scratch, provider, model, _api_of(server))
             if why := call.why_no_shell:
                 raise CallFailed(faults.cannot_play(name, why))
-            async with Relay(server, model, name=name, request=request) as relay:
+            relay = Relay(server, model, name=name, request=request)
+            async with relay.running():
                 call.write_files(relay.url, relay.token)
                 program = Program(
                     argv=(*command, *call.arguments()),

@@ -54,7 +54,8 @@ async def send(server: MisbehavingServer, data: bytes, cuts: Iterable[int], n_im
     setup = ProviderSetup(name="local", base_url=server.url)
     images = (Image(path="a.png", media_type="image/png", data=b""),) * n_images
     asked = Request(model="tiny", prompt="Hi", timeout_s=60.0, images=images)
-    async with Relay(OllamaOpenAI(setup), "tiny", name="local", request=asked) as one:
+    one = Relay(OllamaOpenAI(setup), "tiny", name="local", request=asked)
+    async with one.running():
         host, port = one.url.removeprefix("http://").split(":")
         reader, writer = await asyncio.open_connection(host, int(port))
         data = data.replace(b"TOKEN", one.token.encode())

@@ -11,7 +11,7 @@ import hmac
 import json
 import secrets
 import time
-from contextlib import AsyncExitStack
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -33,7 +33,7 @@ from pytest_openclaw.values import faults
 from pytest_openclaw.values.faults import CallFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import AsyncIterator, Mapping, Sequence
 
     from pytest_openclaw.providers.openclaw.loopback import Incoming
     from pytest_openclaw.providers.openclaw.workspace import Scratch
@@ -84,7 +84,7 @@ class RecordedRun:
 
 
 class Relay:
-    """The server, running while it is entered.
+    """The server.
 
     OpenClaw continues without a picture that it cannot load, and without a tool of the suite that it does not
     take. The first request must have them.
@@ -106,21 +106,19 @@ class Relay:
         self._missing_images, self._missing_tools = len(request.images), own_tools(request)
         self._client = HttpClient(name)
         self._n_known_messages = 0
-        self._closing = AsyncExitStack()
 
     def begin_run(self) -> None:
         """Record another run of OpenClaw; the one before has ended."""
         self.run = RecordedRun()
 
-    async def __aenter__(self) -> Relay:
-        """Start listening."""
-        self.url = await self._closing.enter_async_context(listening(self._answer))
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        """Close everything."""
-        await self._closing.aclose()
-        await self._client.aclose()
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Listen at `url`."""
+        async with listening(self._answer) as self.url:
+            try:
+                yield
+            finally:
+                await self._client.aclose()
 
     async def _answer(self, incoming: Incoming, writer: asyncio.StreamWriter) -> None:
         try:
