@@ -17,7 +17,7 @@ from pytest_openclaw.values.settings import parse_run_id
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from pytest_openclaw.runs.reading import Part
+    from pytest_openclaw.runs.reading import StoredRun
     from pytest_openclaw.util.json_types import JsonObject
     from pytest_openclaw.values.rows import Record
 
@@ -147,11 +147,11 @@ def _matches(pattern: Path) -> list[Path]:
     return sorted(start.glob(str(pattern.relative_to(start))))
 
 
-def read_run(arguments: argparse.Namespace, *, even_active: bool = False) -> Part:
-    """Return the run of `add_run`; raises as `run_path` and `read_part` do."""
-    from pytest_openclaw.runs.reading import read_part
+def read_run(arguments: argparse.Namespace, *, even_active: bool = False) -> StoredRun:
+    """Return the run of `add_run`; raises as `run_path` and `load_run` do."""
+    from pytest_openclaw.runs.reading import load_run
 
-    return read_part(run_path(arguments.run, arguments.runs_dir), even_active=even_active)
+    return load_run(run_path(arguments.run, arguments.runs_dir), even_active=even_active)
 
 
 def new_run_path(name: str, runs_dir: Path) -> Path:

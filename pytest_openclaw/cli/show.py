@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator, Mapping, Sequence
 
-    from pytest_openclaw.runs.reading import Part
+    from pytest_openclaw.runs.reading import StoredRun
     from pytest_openclaw.util.json_types import JsonObject
     from pytest_openclaw.values.requests import CellKey
     from pytest_openclaw.values.rows import Record
@@ -61,19 +61,19 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> CommandResult:
-    part = read_run(arguments, even_active=True)
-    chosen = [record for record in part.records if is_chosen(record, arguments)]
+    run = read_run(arguments, even_active=True)
+    chosen = [record for record in run.records if is_chosen(record, arguments)]
     if arguments.cell is not None:
-        return _show_cell(part, part.rows[find_cell(chosen, arguments.cell, part.name).key].whole)
-    return _show_run(part, chosen)
+        return _show_cell(run, run.rows[find_cell(chosen, arguments.cell, run.name).key].whole)
+    return _show_run(run, chosen)
 
 
-def _show_run(part: Part, chosen: list[Record]) -> CommandResult:
-    summary = summary_of(part)
+def _show_run(run: StoredRun, chosen: list[Record]) -> CommandResult:
+    summary = summary_of(run)
     width = terminal_width()
-    page = part.run.path / "summary.md"
-    where = str(page if page.exists() else part.run.path)
-    names = full_names(part.records)
+    page = run.path / "summary.md"
+    where = str(page if page.exists() else run.path)
+    names = full_names(run.records)
     return CommandResult(
         lines=[
             *render_terminal(summary, where, width=width),
@@ -81,22 +81,22 @@ def _show_run(part: Part, chosen: list[Record]) -> CommandResult:
             *render_cells({names[one.key]: one for one in chosen}, width),
         ],
         data={
-            "run": part.name,
-            "summary": stored_summary(part.run.path) or summary_to_json(summary),
+            "run": run.name,
+            "summary": stored_summary(run.path) or summary_to_json(summary),
             "cells": [_as_json(record, names[record.key]) for record in chosen],
         },
-        warnings=part.shortcomings,
+        warnings=run.shortcomings,
     )
 
 
-def _show_cell(part: Part, record: Record) -> CommandResult:
-    definition = dict(part.prompts.get((record.suite, record.prompt_id), {}))
+def _show_cell(run: StoredRun, record: Record) -> CommandResult:
+    definition = dict(run.prompts.get((record.suite, record.prompt_id), {}))
     opened = open_record(record, definition)
-    name = full_names(part.records)[record.key]
+    name = full_names(run.records)[record.key]
     return CommandResult(
         lines=render_cell(name, record, definition, opened, terminal_width()),
         data={
-            "run": part.name,
+            "run": run.name,
             "cell": _as_json(record, name),
             "prompt": definition or None,
             "thinking": opened.thinking,

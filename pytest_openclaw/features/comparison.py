@@ -33,7 +33,7 @@ from pytest_openclaw.cli.result import (
 )
 from pytest_openclaw.options import parse_fail_on
 from pytest_openclaw.reports.comparison import render_comparison
-from pytest_openclaw.runs.baseline import POOL, read_baseline, read_measured
+from pytest_openclaw.runs.reading import POOL, load_run, read_baseline
 from pytest_openclaw.stats.gates import overall
 from pytest_openclaw.stats.run_comparison import compare_runs, named_targets, parse_across
 from pytest_openclaw.stats.summary import summarize_run
@@ -69,11 +69,11 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 def _run(arguments: argparse.Namespace) -> CommandResult:
     across = parse_across(arguments.across)
     candidate_path = run_path(arguments.candidate, arguments.runs_dir)
-    candidate = read_measured(candidate_path)
+    candidate = load_run(candidate_path, even_active=True).measured
     base = (
         read_baseline(arguments.base, arguments.runs_dir, besides=candidate_path)
         if arguments.base.startswith(POOL)
-        else read_measured(run_path(arguments.base, arguments.runs_dir))
+        else load_run(run_path(arguments.base, arguments.runs_dir), even_active=True).measured
     )
     targets = named_targets(base, candidate, arguments.target) if arguments.target else None
     compared = compare_runs(base, candidate, across=across, targets=targets)

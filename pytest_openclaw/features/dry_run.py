@@ -25,7 +25,7 @@ from pytest_openclaw.reports.numbers import (
     render_usd,
 )
 from pytest_openclaw.runs.directory import RESULTS
-from pytest_openclaw.runs.reading import StoredRow, read_rows, runs_by_age
+from pytest_openclaw.runs.reading import read_rows, runs_by_age
 from pytest_openclaw.session.cells import run_of
 from pytest_openclaw.session.execution import Collected
 from pytest_openclaw.session.spending import how_to_price
@@ -171,7 +171,7 @@ def newest_runs(runs_dir: Path, notes: list[str]) -> Iterator[tuple[str, list[Re
     """
     for path in runs_by_age(runs_dir)[:MOST_RUNS]:
         try:
-            rows = [row.record for row in read_rows(path / RESULTS) if isinstance(row, StoredRow)]
+            rows = [record for _, record in read_rows(path / RESULTS)]
         except OpenClawError as error:
             notes.append(f"left out: {error}")
             continue

@@ -50,10 +50,10 @@ def _run(arguments: argparse.Namespace) -> CommandResult:
     into: Path | None = arguments.into
     if into and is_there(into):
         raise OpenClawError(f"{into} exists already; name a file that does not")
-    part = read_run(arguments, even_active=True)
-    torn = f"{part.name}: the last line was torn when the run was killed, and is left out"
-    warnings = [torn] if part.run.torn else []
-    chosen = [row for row in part.rows_in_order if is_chosen(row.record, arguments)]
+    run = read_run(arguments, even_active=True)
+    torn = f"{run.name}: the last line was torn when the run was killed, and is left out"
+    warnings = [torn] if run.is_torn else []
+    chosen = [row for row in run.rows.values() if is_chosen(row.record, arguments)]
     columns: dict[str, None] = {}
     extra: set[str] = set()
     for row in chosen:
@@ -64,11 +64,11 @@ def _run(arguments: argparse.Namespace) -> CommandResult:
     # Read line by line: the texts of a large run do not fit into memory.
     rows: Iterator[JsonObject] = (parse_json(row.line) for row in chosen)
     text = render_csv(rows, names, guarded=not arguments.exact)
-    data: JsonObject = {"run": part.name, "into": None, "n_rows": len(chosen), "columns": names}
+    data: JsonObject = {"run": run.name, "into": None, "n_rows": len(chosen), "columns": names}
     if into:
         with replacing(into) as file:
             file.writelines(line.encode() for line in text)
-        line = f"wrote {counted(len(chosen), 'row')} of {part.name} into {into}"
+        line = f"wrote {counted(len(chosen), 'row')} of {run.name} into {into}"
         return CommandResult(lines=[line], data={**data, "into": str(into)}, warnings=warnings)
     if arguments.json:
         return CommandResult(lines=[], data={**data, "rows": [*rows]}, warnings=warnings)

@@ -37,21 +37,21 @@ from pytest_openclaw.cli.result import (
 )
 from pytest_openclaw.options import OPTIONS
 from pytest_openclaw.reports.comparison import in_short, name_of, reasons_in_short
-from pytest_openclaw.runs.baseline import read_baseline
 from pytest_openclaw.runs.directory import RunDirectory
-from pytest_openclaw.runs.summaries import snapshots_of, stored_summary
+from pytest_openclaw.runs.reading import SUMMARY, read_baseline
+from pytest_openclaw.runs.summaries import gated_summary
 from pytest_openclaw.session.settings import parse_gate_line
-from pytest_openclaw.stats.run_comparison import Measured, compare_runs, parse_across
-from pytest_openclaw.stats.summary import Budget, summarize_run, summary_to_json
+from pytest_openclaw.stats.run_comparison import parse_across
+from pytest_openclaw.stats.summary import summary_to_json
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.signals import epoch_ms
-from pytest_openclaw.values.settings import GATE_OPTIONS, GATE_SWITCHES, Gates, firm_gates, looks_of
+from pytest_openclaw.values.settings import GATE_OPTIONS, GATE_SWITCHES, Gates, firm_gates
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
-    from pytest_openclaw.runs.reading import Part
+    from pytest_openclaw.runs.reading import StoredRun
     from pytest_openclaw.stats.summary import Summary
 
 STATUS = {"passed": 0, "failed": 1, "no_verdict": 10}
@@ -91,32 +91,32 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _run(arguments: argparse.Namespace) -> CommandResult:
     across = parse_across(arguments.across)
-    part = read_run(arguments)
-    gates = _gates(arguments, part)
+    run = read_run(arguments)
+    gates = _gates(arguments, run)
     named = arguments.baseline
-    baseline = read_baseline(named, arguments.runs_dir, besides=part.run.path) if named else None
-    summary = apply_gates(part, gates, baseline, across, now_ms=epoch_ms())
+    baseline = read_baseline(named, arguments.runs_dir, besides=run.path) if named else None
+    summary = replace(gated_summary(run, gates, baseline, across), generated_at_ms=epoch_ms())
     if not summary.gates:
         globs = ", ".join(summary.unmatched_gates)
-        raise OpenClawError(f"{part.name}: no gate holds for any of its targets ({globs}); {_FOR_EXAMPLE}")
-    warnings = _write(part, summary, arguments.rootdir) if arguments.write else []
+        raise OpenClawError(f"{run.name}: no gate holds for any of its targets ({globs}); {_FOR_EXAMPLE}")
+    warnings = _write(run, summary, arguments.rootdir) if arguments.write else []
     return CommandResult(
-        lines=[*_gate_lines(summary, part.run.path if arguments.write else None)],
+        lines=[*_gate_lines(summary, run.path if arguments.write else None)],
         data={
-            "run": part.name,
+            "run": run.name,
             "verdict": summary.verdict,
             "gates": [asdict(gate) for gate in summary.gates],
             "unmatched_gates": list(summary.unmatched_gates),
             "comparison": summary.comparison and asdict(summary.comparison),
             "wrote": arguments.write,
-            "notes": part.shortcomings,
+            "notes": run.shortcomings,
         },
         status=STATUS[summary.verdict],
-        warnings=[*part.shortcomings, *warnings],
+        warnings=[*run.shortcomings, *warnings],
     )
 
 
-def _gates(arguments: argparse.Namespace, part: Part) -> Gates:
+def _gates(arguments: argparse.Namespace, run: StoredRun) -> Gates:
     """Return the run's own gates, changed by the options.
 
     Raises:
@@ -124,69 +124,26 @@ def _gates(arguments: argparse.Namespace, part: Part) -> Gates:
 
     """
     given = {name: getattr(arguments, name) for name in GATE_OPTIONS if hasattr(arguments, name)}
-    own = part.gates or Gates()
+    own = run.gates or Gates()
     own = replace(own, by_target=(*own.by_target, *arguments.gates))
     gates = firm_gates(own, Gates(**given), {GATE_OPTIONS[name] for name in given})
     unset = Gates()
     is_set = any(replace(one, conclusive=False, by_target=()) != unset for one in gates.all_there_are)
-    if not is_set and part.gates is None:
-        raise OpenClawError(f"{part.name}: its parts had different gates; name what counts, {_FOR_EXAMPLE}")
+    if not is_set and run.gates is None:
+        raise OpenClawError(f"{run.name}: its parts had different gates; name what counts, {_FOR_EXAMPLE}")
     if not is_set:
-        raise OpenClawError(f"{part.name}: it has no gate of its own; name one, {_FOR_EXAMPLE}")
+        raise OpenClawError(f"{run.name}: it has no gate of its own; name one, {_FOR_EXAMPLE}")
     compared = [one.fail_on for one in gates.all_there_are if one.fail_on]
     if compared and not arguments.baseline:
         raise OpenClawError(f"--fail-on {compared[0]} needs the run to compare with: --baseline RUN, or last")
     return gates
 
 
-def apply_gates(
-    part: Part,
-    gates: Gates,
-    baseline: Measured | None,
-    across: Collection[str],
-    *,
-    now_ms: int,
-) -> Summary:
-    """Return the run's summary with the results of gates and comparison.
-
-    Args:
-        part: the run.
-        gates: to apply.
-        baseline: the run to compare with.
-        across: differences from the baseline to ignore.
-        now_ms: for the summary's `generated_at_ms`.
-
-    """
-    written = stored_summary(part.run.path) or {}
-    records = part.records
-    candidate = Measured(
-        run_id=part.run.run_id,
-        records=tuple(records),
-        config=part.run.config,
-        inventory=part.run.inventory,
-        n_selected=part.n_selected,
-    )
-    summary = summarize_run(
-        records,
-        part.n_selected,
-        gates,
-        {target: snapshots_of(part.snapshots, target) for target in part.n_selected},
-        run_id=part.run.run_id,
-        generated_at_ms=now_ms,
-        looks=looks_of(part.run.config),
-        surface=part.run.config.get("surface"),
-        n_unrecorded_calls=written.get("n_unrecorded_calls", 0),
-        comparison=compare_runs(baseline, candidate, across=across) if baseline else None,
-    )
-    # Only the old summary knows what the sessions spent.
-    return replace(summary, budget=Budget(**written["budget"])) if written.get("budget") else summary
-
-
-def _write(part: Part, summary: Summary, root: Path) -> list[str]:
+def _write(run: StoredRun, summary: Summary, root: Path) -> list[str]:
     """Rewrite summary and reports of a run, not its rows and its config; return warnings about plugins."""
     plugins, warnings = plugins_of(root)
-    with RunDirectory.reopen(part.run.path) as directory:
-        directory.write_json("summary.json", summary_to_json(summary))
+    with RunDirectory.reopen(run.path) as directory:
+        directory.write_json(SUMMARY, summary_to_json(summary))
         plugins.write_reports(directory, summary)
     return [*warnings, *plugins.complaints]
 

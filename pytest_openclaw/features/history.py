@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
@@ -48,8 +47,8 @@ from pytest_openclaw.reports.numbers import (
     render_time,
 )
 from pytest_openclaw.reports.sections import rate_point, rates_chart
-from pytest_openclaw.runs.directory import RESULTS, is_active, is_unbegun
-from pytest_openclaw.runs.reading import CONFIG, is_finished, light_rows, load_config, target_of
+from pytest_openclaw.runs.directory import CONFIG, RESULTS, is_active, is_unbegun
+from pytest_openclaw.runs.reading import load_config, load_run, target_of
 from pytest_openclaw.runs.summaries import groups_of, stored_summary
 from pytest_openclaw.stats.intervals import stored_interval
 from pytest_openclaw.util.errors import OpenClawError
@@ -357,15 +356,16 @@ def _entries(path: Path, wants_suite: Callable[[str], bool] | None) -> list[Entr
     kind: Kind = "rescored" if "rescored" in config else "merged" if "parts" in config else "measured"
     lives = is_active(path)
     summary = None if lives or wants_suite else stored_summary(path)
-    rows = light_rows(path) if summary is None else []
+    run = load_run(path, even_active=True) if summary is None else None
+    records = [row.record for row in run.rows.values()] if run else []
     if summary is not None:
         state: State = "finished" if summary["state"] == "finished" else "interrupted"
         ended_at_ms, groups = summary["generated_at_ms"], summary["groups"]
     else:
-        of_suites = [row for row in rows if wants_suite is None or wants_suite(row.suite)]
+        of_suites = [one for one in records if wants_suite is None or wants_suite(one.suite)]
         groups = groups_of(of_suites, looks_of(config))
-        ended_at_ms = max((row.ended_at_ms for row in rows), default=0)
-        is_whole = is_finished(path, len(rows)) or _is_whole(config, Counter(row.target for row in rows))
+        ended_at_ms = max((one.ended_at_ms for one in records), default=0)
+        is_whole = run is not None and run.n_rows >= run.n_cells
         state = "under way" if lives else "finished" if is_whole else "interrupted"
     selected = {target_of(entry): entry["n_cells"] for entry in config["targets"]}
     return [
@@ -387,21 +387,10 @@ def _entries(path: Path, wants_suite: Callable[[str], bool] | None) -> list[Entr
 _ASKED = ("suite", "id", "prompt", "system", "messages", "turns", "validator", "tools_sha256")
 
 
-def _is_whole(config: JsonObject, n_rows: Mapping[Target, int]) -> bool:
-    """Whether every selected cell has a row."""
-    return all(
-        "settled_after" in entry or n_rows.get(target_of(entry), 0) >= entry["n_cells"]
-        for entry in config["targets"]
-    )
-
-
 def _fingerprint(config: JsonObject, wants_suite: Callable[[str], bool] | None) -> str:
     """Return a hash of the prompts and their rules."""
     asked = sorted(
-        json.dumps(
-            [prompt.get(key) for key in _ASKED],
-            sort_keys=True,
-        )
+        json.dumps([prompt.get(key) for key in _ASKED], sort_keys=True)
         for prompt in config["prompts"]
         if wants_suite is None or wants_suite(prompt["suite"])
     )

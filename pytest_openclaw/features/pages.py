@@ -43,19 +43,17 @@ from pytest_openclaw.cli.show import offered_tools
 from pytest_openclaw.reports.html import render_page
 from pytest_openclaw.reports.html.cells import Shown
 from pytest_openclaw.reports.html.page import FIRST_WORDS, ShownBaseline, ShownRun
-from pytest_openclaw.runs.baseline import read_measured
-from pytest_openclaw.runs.reading import read_part
-from pytest_openclaw.runs.summaries import stored_summary, summary_of
+from pytest_openclaw.runs.reading import load_run
+from pytest_openclaw.runs.summaries import summary_of
 from pytest_openclaw.stats.run_comparison import compare_runs, parse_across
 from pytest_openclaw.util.errors import OpenClawError
-from pytest_openclaw.util.signals import epoch_ms
 from pytest_openclaw.util.text import counted
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
-    from pytest_openclaw.runs.reading import IndexedRow, Part
+    from pytest_openclaw.runs.reading import StoredRow, StoredRun
     from pytest_openclaw.stats.comparison import ComparedRuns
     from pytest_openclaw.values.rows import Record
 
@@ -121,14 +119,14 @@ def _link(run: Path, index: Path) -> str:
 
 
 def _one(arguments: argparse.Namespace) -> CommandResult:
-    part = read_run(arguments)
-    baseline = read_part(run_path(arguments.baseline, arguments.runs_dir)) if arguments.baseline else None
-    into = Path(arguments.into) if arguments.into else part.run.path / FILE
+    run = read_run(arguments)
+    baseline = load_run(run_path(arguments.baseline, arguments.runs_dir)) if arguments.baseline else None
+    into = Path(arguments.into) if arguments.into else run.path / FILE
     comparison = None
     if baseline:
-        runs = (read_measured(one.run.path) for one in (baseline, part))
-        comparison = compare_runs(*runs, across=parse_across(arguments.across))
-    shown = show_run(part, baseline, now_ms=epoch_ms(), comparison=comparison)
+        across = parse_across(arguments.across)
+        comparison = compare_runs(baseline.measured, run.measured, across=across)
+    shown = show_run(run, baseline, comparison)
     page = render_page(shown)
     write_over_ours(into, page, FIRST_WORDS, "page")
     n_bytes = into.stat().st_size
@@ -138,47 +136,43 @@ def _one(arguments: argparse.Namespace) -> CommandResult:
     return CommandResult(
         lines=[f"{cells} on {targets}, {sample}{n_bytes / 1e6:.1f} MB", f"wrote {into}"],
         data={
-            "run": part.name,
+            "run": run.name,
             "baseline": baseline.name if baseline else None,
             "into": str(into),
             "n_cells": n_cells,
             "n_shown": len(shown.cells),
             "n_targets": len(shown.summary.groups),
             "n_bytes": n_bytes,
-            "notes": part.shortcomings,
+            "notes": run.shortcomings,
         },
-        warnings=part.shortcomings,
+        warnings=run.shortcomings,
     )
 
 
-def show_run(
-    part: Part, baseline: Part | None, *, now_ms: int, comparison: ComparedRuns | None = None
-) -> ShownRun:
+def show_run(run: StoredRun, baseline: StoredRun | None, comparison: ComparedRuns | None = None) -> ShownRun:
     """Return the run with its cells, and its figures computed from its rows.
 
     Of a run with more than `MOST_CELLS` a sample is shown; all figures are those of the whole run.
 
     Args:
-        part: the run.
+        run: the run.
         baseline: an older run, whose rows are shown next to those of the same cells.
         comparison: with that baseline; None shows the one in the run's summary, if any.
-        now_ms: for a run that was killed before it wrote its summary.
 
     """
-    rows = part.rows_in_order
+    rows = [*run.rows.values()]
     records = [row.record for row in rows]
-    written = stored_summary(part.run.path) or {}
-    summary = replace(summary_of(part, records), generated_at_ms=written.get("generated_at_ms", now_ms))
+    summary = summary_of(run)
     if comparison:
         summary = replace(summary, comparison=comparison)
     before = baseline.rows if baseline else {}
     places = dict.fromkeys(sample_of(records, MOST_CELLS))
     is_sample = len(places) < len(rows)
     prompts = {(records[place].suite, records[place].prompt_id) for place in places}
-    definitions = {key: one for key, one in part.prompts.items() if key in prompts or not is_sample}
+    definitions = {key: one for key, one in run.prompts.items() if key in prompts or not is_sample}
     tools = {key: offered_tools(definition) for key, definition in definitions.items()}
 
-    def cell(row: IndexedRow) -> Shown:
+    def cell(row: StoredRow) -> Shown:
         record, older = row.whole, before.get(row.record.key)
         known = tools.get((record.suite, record.prompt_id))
         return Shown(record=record, tools=known, before=older.whole if older else None)
@@ -192,14 +186,12 @@ def show_run(
             if place not in places
         ],
         prompts=[*definitions.values()],
-        config=part.run.config,
-        inventory=part.run.inventory,
-        earlier=ShownBaseline(
-            run_id=baseline.run.run_id, gone=[key for key in before if key not in part.rows]
-        )
+        config=run.config,
+        inventory=run.inventory,
+        earlier=ShownBaseline(run_id=baseline.run_id, gone=[key for key in before if key not in run.rows])
         if baseline
         else None,
-        notes=[TORN] if part.run.torn else [],
+        notes=[TORN] if run.is_torn else [],
     )
 
 

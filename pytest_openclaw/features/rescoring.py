@@ -43,10 +43,10 @@ from pytest_openclaw.judging.tool_outcomes import tool_demand_of
 from pytest_openclaw.reports.cells import verdict_of
 from pytest_openclaw.reports.terminal import render_terminal
 from pytest_openclaw.runs.directory import SURFACE
-from pytest_openclaw.runs.reading import StoredRow, is_python
+from pytest_openclaw.runs.reading import is_python
 from pytest_openclaw.runs.report_files import Plugins
 from pytest_openclaw.runs.rows import of_judgment
-from pytest_openclaw.runs.summaries import NewRun, write_run
+from pytest_openclaw.runs.summaries import NewRow, NewRun, write_run
 from pytest_openclaw.stats.summary import summary_to_json
 from pytest_openclaw.suites import definition as definition_of
 from pytest_openclaw.suites import known_failure_of, load_suite
@@ -70,7 +70,7 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.judging.registry import Registry
     from pytest_openclaw.openclaw.catalog import Catalogue
-    from pytest_openclaw.runs.reading import IndexedRow, Part, PromptKey
+    from pytest_openclaw.runs.reading import PromptKey, StoredRow, StoredRun
     from pytest_openclaw.util.json_types import JsonObject
     from pytest_openclaw.values.prompts import Prompt, Suite
     from pytest_openclaw.values.rows import Record
@@ -103,31 +103,30 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _run(arguments: argparse.Namespace) -> CommandResult:
     into = new_run_path(arguments.into, arguments.runs_dir) if arguments.into else None
-    part = read_run(arguments)
+    run = read_run(arguments)
     root = arguments.rootdir.resolve(strict=True)
-    project = load_project(root, suite_files(part, root))
-    rules, plugins = todays_rules(part, root, project.validators), project.plugins
-    rescored = rescore_part(part, rules, version=__version__, plugins=plugins)
-    beside = into or part.run.path.with_name(f"{part.run.run_id}-rescored")
-    now_ms = epoch_ms()
-    written = write_run(
-        rescored.new, beside.parent, beside.name, exactly=into is not None, now_ms=now_ms, plugins=plugins
+    project = load_project(root, suite_files(run, root))
+    rules, plugins = todays_rules(run, root, project.validators), project.plugins
+    rescored = rescore_part(run, rules, version=__version__, plugins=plugins)
+    beside = into or run.path.with_name(f"{run.run_id}-rescored")
+    path, summary = write_run(
+        rescored.new, beside, exactly=into is not None, now_ms=epoch_ms(), plugins=plugins
     )
     return CommandResult(
         lines=[
-            *_change_lines(part.name, rescored),
+            *_change_lines(run.name, rescored),
             "",
-            *render_terminal(written.summary, str(written.path / "summary.md"), width=terminal_width()),
+            *render_terminal(summary, str(path / "summary.md"), width=terminal_width()),
         ],
         data={
-            "into": str(written.path),
-            "run": part.name,
+            "into": str(path),
+            "run": run.name,
             "n_rows": len(rescored.new.rows),
             "changed": [_as_json(change) for change in rescored.changes],
             "kept": dict(rescored.kept),
             "n_faults": rescored.n_faults,
             "notes": list(rescored.notes),
-            "summary": summary_to_json(written.summary),
+            "summary": summary_to_json(summary),
         },
         warnings=plugins.complaints,
     )
@@ -208,24 +207,24 @@ class Rescored:
     notes: tuple[str, ...]
 
 
-def rescore_part(part: Part, rules: Rules, *, version: str, plugins: Plugins | None = None) -> Rescored:
+def rescore_part(run: StoredRun, rules: Rules, *, version: str, plugins: Plugins | None = None) -> Rescored:
     """Return the run with every reply judged again.
 
     Args:
-        part: the run.
+        run: the run.
         rules: the current ones, for its prompts.
         version: of this plugin, for `config.json`.
         plugins: their row hooks see the rows that change.
 
     """
     plugins = plugins or Plugins()
-    rows: list[StoredRow | IndexedRow] = []
+    rows: list[StoredRow | NewRow] = []
     changes: list[Change] = []
     kept: Counter[Kept] = Counter()
     n_faults = 0
-    for row in part.rows_in_order:
+    for row in run.rows.values():
         old = row.whole
-        result = rescore_record(old, _prompt_of(old, part, rules))
+        result = rescore_record(old, _prompt_of(old, run, rules))
         if isinstance(result, str):
             kept[result] += 1
             rows.append(row)
@@ -235,22 +234,22 @@ def rescore_part(part: Part, rules: Rules, *, version: str, plugins: Plugins | N
             rows.append(row)
         else:
             new = to_row(result)
-            rows.append(StoredRow(line=line_of(new | plugins.added_keys(new)), record=result))
+            rows.append(NewRow(line=line_of(new | plugins.added_keys(new)), record=result))
             changes.append(Change(before=old, after=result))
     return Rescored(
         new=NewRun(
-            n_selected=part.n_selected,
+            n_selected=run.n_selected,
             rows=rows,
-            config=_config(part, rules, version),
-            inventory={key: value for key, value in part.run.inventory.items() if key != "run_id"},
-            snapshots=part.snapshots,
-            gates=part.gates or Gates(),
-            surface=part.surface,
+            config=_config(run, rules, version),
+            inventory={key: value for key, value in run.inventory.items() if key != "run_id"},
+            snapshots=run.snapshots,
+            gates=run.gates or Gates(),
+            surface=run.surface,
         ),
         changes=tuple(changes),
         kept=kept,
         n_faults=n_faults,
-        notes=(*part.shortcomings, *rules.notes),
+        notes=(*run.shortcomings, *rules.notes),
     )
 
 
@@ -327,14 +326,14 @@ def readings(record: Record) -> Iterator[Reply]:
         end = raw.find(ANSWER, end + 1)
 
 
-def _prompt_of(record: Record, part: Part, rules: Rules) -> Prompt | Kept:
+def _prompt_of(record: Record, run: StoredRun, rules: Rules) -> Prompt | Kept:
     key = (record.suite, record.prompt_id)
     if key in rules.prompts:
-        return _as_asked(rules.prompts[key], record, part)
-    return "python" if is_python(part.prompts.get(key, {})) else "unknown"
+        return _as_asked(rules.prompts[key], record, run)
+    return "python" if is_python(run.prompts.get(key, {})) else "unknown"
 
 
-def _as_asked(prompt: Prompt, record: Record, part: Part) -> Prompt:
+def _as_asked(prompt: Prompt, record: Record, run: StoredRun) -> Prompt:
     """Return the prompt on the surface of a row.
 
     Raises:
@@ -343,11 +342,11 @@ def _as_asked(prompt: Prompt, record: Record, part: Part) -> Prompt:
     """
     if record.surface == LISTED or prompt.tools is None:
         return prompt
-    if part.surface is None:
+    if run.surface is None:
         raise OpenClawError(
-            f"{part.name}: {SURFACE} is missing, with which {prompt.id} was asked; bring it back"
+            f"{run.name}: {SURFACE} is missing, with which {prompt.id} was asked; bring it back"
         )
-    return on_surface(prompt, part.surface)
+    return on_surface(prompt, run.surface)
 
 
 def _reply(record: Record, text: str) -> Reply:
@@ -428,10 +427,10 @@ def _broken(record: Record, prompt: Prompt, error: BaseException) -> Record:
     return replace(record, **valid_value(unjudged))
 
 
-def _config(part: Part, rules: Rules, version: str) -> JsonObject:
+def _config(run: StoredRun, rules: Rules, version: str) -> JsonObject:
     """Return the old config with the current rules, and a note of the run that was rescored."""
     definitions = []
-    for key, definition in part.prompts.items():
+    for key, definition in run.prompts.items():
         if prompt := rules.prompts.get(key):
             tools = prompt.expected_tool_calls
             definition = {  # noqa: PLW2901 - the old one with three keys replaced
@@ -441,12 +440,12 @@ def _config(part: Part, rules: Rules, version: str) -> JsonObject:
                 "xfail": definition_of(prompt)["xfail"],
             }
         definitions.append(definition)
-    config = {key: value for key, value in part.run.config.items() if key not in ("schema_version", "run_id")}
+    config = {key: value for key, value in run.config.items() if key not in ("schema_version", "run_id")}
     return {
         **config,
-        "targets": [{**asdict(target), "n_cells": n} for target, n in part.n_selected.items()],
+        "targets": [{**asdict(target), "n_cells": n} for target, n in run.n_selected.items()],
         "prompts": definitions,
-        "rescored": {"run_id": part.run.run_id, "pytest_openclaw": version},
+        "rescored": {"run_id": run.run_id, "pytest_openclaw": version},
     }
 
 
@@ -468,19 +467,19 @@ class Rules:
     notes: tuple[str, ...]
 
 
-def suite_files(part: Part, root: Path) -> list[Path]:
+def suite_files(run: StoredRun, root: Path) -> list[Path]:
     """Return the suite files of a run that are still in the project.
 
     pytest loads the `conftest.py` beside each of them. A foreign run can name any file, so only the project's
     own files count: none outside `root`, and none below the folder of runs.
 
     Args:
-        part: the run.
+        run: the run.
         root: the project's resolved root folder, which the suites are relative to.
 
     """
-    suites = dict.fromkeys(suite for (suite, _), entry in part.prompts.items() if not is_python(entry))
-    foreign = _folder_of_runs(part.run.path.resolve(), root)
+    suites = dict.fromkeys(suite for (suite, _), entry in run.prompts.items() if not is_python(entry))
+    foreign = _folder_of_runs(run.path.resolve(), root)
     return [
         path
         for suite in suites
@@ -495,7 +494,7 @@ def _folder_of_runs(run: Path, root: Path) -> Path:
     return run if root.is_relative_to(run.parent) else run.parent
 
 
-def todays_rules(part: Part, root: Path, registry: Registry) -> Rules:
+def todays_rules(run: StoredRun, root: Path, registry: Registry) -> Rules:
     """Return the current rules in the suites below `root`.
 
     For a suite or prompt that was removed or asks something else now, the definition in `config.json` is
@@ -505,20 +504,20 @@ def todays_rules(part: Part, root: Path, registry: Registry) -> Rules:
         OpenClawError: a suite is malformed, or the current validators cannot read an old definition.
 
     """
-    files = suite_files(part, root)
+    files = suite_files(run, root)
     suites: dict[str, Suite] = {}
     prompts: dict[PromptKey, Prompt] = {}
     old: dict[str, list[str]] = {}
-    for (name, prompt_id), definition in part.prompts.items():
+    for (name, prompt_id), definition in run.prompts.items():
         if is_python(definition):
             continue
         if name not in suites and (path := root / name) in files:
-            catalogue = _catalogue_of(part, name)
+            catalogue = _catalogue_of(run, name)
             suites[name] = load_suite(path, name=name, registry=registry, catalogue=catalogue)
         found = _todays(suites.get(name), definition)
         if isinstance(found, str):
             old.setdefault(f"{name} {found}", []).append(prompt_id)
-            found = _as_defined_then(part, definition, registry)
+            found = _as_defined_then(run, definition, registry)
         prompts[name, prompt_id] = found
     notes = tuple(
         f"{what}: {', '.join(prompt_ids)}; judged as config.json defines" for what, prompt_ids in old.items()
@@ -526,13 +525,13 @@ def todays_rules(part: Part, root: Path, registry: Registry) -> Rules:
     return Rules(prompts=prompts, notes=notes)
 
 
-def _catalogue_of(part: Part, suite: str) -> Catalogue | None:
+def _catalogue_of(run: StoredRun, suite: str) -> Catalogue | None:
     """Return the captured catalog of a suite's tools, found through any of its prompts with tools."""
-    offered = (one.get("tools") for (name, _), one in part.prompts.items() if name == suite)
+    offered = (one.get("tools") for (name, _), one in run.prompts.items() if name == suite)
     try:
         return catalogue_of(next((tools for tools in offered if tools is not None), None))
     except ValueError as error:
-        raise OpenClawError(f"{part.name}: its tools {error} Bring that file back.") from None
+        raise OpenClawError(f"{run.name}: its tools {error} Bring that file back.") from None
 
 
 def _todays(suite: Suite | None, definition: JsonObject) -> Prompt | str:
@@ -554,11 +553,11 @@ def _todays(suite: Suite | None, definition: JsonObject) -> Prompt | str:
     return now
 
 
-def _as_defined_then(part: Part, definition: JsonObject, registry: Registry) -> Prompt:
+def _as_defined_then(run: StoredRun, definition: JsonObject, registry: Registry) -> Prompt:
     raw = {key: value for key, value in definition.items() if key not in ("suite", "extra")}
     prompt, complaints = read_prompt(raw, definition["id"], suite=definition["suite"], registry=registry)
     if prompt is None:
-        where = f"{part.run.path / 'config.json'}: prompt {definition['id']}"
+        where = f"{run.path / 'config.json'}: prompt {definition['id']}"
         raise OpenClawError("\n".join(f"{where}: {complaint}" for complaint in complaints))
     return prompt
 

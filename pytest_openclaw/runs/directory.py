@@ -10,11 +10,11 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.util.errors import OpenClawError
-from pytest_openclaw.util.files import LockFile, check_regular, is_there, open_regular, read_lines, replacing
+from pytest_openclaw.util.files import LockFile, check_regular, is_there, open_regular, replacing
 from pytest_openclaw.util.json_text import line_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable
+    from collections.abc import Iterable
     from pathlib import Path
     from types import TracebackType
 
@@ -24,7 +24,6 @@ RESULTS = "results.jsonl"
 SURFACE = "surface.json"
 CONFIG = "config.json"
 LOCK = ".lock"
-_WRITTEN_AT_ONCE_BYTES = 2**20
 _PIECES_AT_ONCE = 10_000
 
 
@@ -87,7 +86,8 @@ class RunDirectory:
             raise OpenClawError(taken(self.path) if self._is_new else living(self.path)) from None
         try:
             if not self._is_new:
-                self._sweep()
+                for unfinished in self.path.glob(".*.tmp"):  # of a killed run
+                    unfinished.unlink()
             self._results = self._open_results()
         except BaseException:
             self._unlock()
@@ -100,7 +100,8 @@ class RunDirectory:
         results, self._results = self._results, None
         try:
             if results is not None:
-                _close(results)
+                with os.fdopen(results, "ab") as file:
+                    os.fsync(file.fileno())
         finally:
             self._unlock()
 
@@ -111,40 +112,17 @@ class RunDirectory:
             OSError: it cannot be written; the rows before it are there.
 
         """
-        self.append_line(line_of(row))
-
-    def append_line(self, line: bytes) -> None:
-        """Append a row from another file byte for byte, otherwise as `append` does.
-
-        Args:
-            line: the row, without its line feed.
-
-        """
         assert self._results is not None, "the directory is open"
-        line += b"\n"
+        line = line_of(row) + b"\n"
         opened = os.fstat(self._results)
         self._check_place(opened)
-        end = opened.st_size
         try:
             written = os.write(self._results, line)
             while written < len(line):
                 written += os.write(self._results, line[written:])
         except OSError:
-            os.ftruncate(self._results, end)
+            os.ftruncate(self._results, opened.st_size)
             raise
-
-    def append_lines(self, lines: Iterable[bytes]) -> None:
-        """Append rows from another file as `append_line` does, about a megabyte of them at a time."""
-        together: list[bytes] = []
-        n_bytes = 0
-        for line in lines:
-            together.append(line)
-            n_bytes += len(line) + 1
-            if n_bytes >= _WRITTEN_AT_ONCE_BYTES:
-                self.append_line(b"\n".join(together))
-                together, n_bytes = [], 0
-        if together:
-            self.append_line(b"\n".join(together))
 
     def _check_place(self, opened: os.stat_result) -> None:
         """Refuse to write into a file that is no longer in the run folder.
@@ -162,38 +140,21 @@ class RunDirectory:
             errno.ENOENT, f"{RESULTS} was removed or moved during the run", self._results_path
         )
 
-    def keep_rows(self, numbers: Container[int]) -> None:
-        """Keep only these lines of `results.jsonl`, byte for byte and in their order.
+    def replace_rows(self, lines: Iterable[bytes]) -> None:
+        """Replace all rows; the old file exists until the new one is complete and on disk.
 
         Args:
-            numbers: of the lines, from 1.
-
-        Raises:
-            OSError: it cannot be written; the old file is untouched.
-
-        """
-        self.rewrite_rows(lambda number, line: line if number in numbers else None)
-
-    def rewrite_rows(self, changed: Callable[[int, bytes], bytes | None]) -> None:
-        """Replace each line of `results.jsonl`, or leave it out.
-
-        The old file exists until the new one is complete and on disk, so a crash loses no kept row.
-
-        Args:
-            changed: returns the line to write, without its line feed or with it, or None; is called with the
-                line's number, from 1, and the line.
+            lines: the new content, row by row, each with or without its line feed.
 
         Raises:
             OSError: it cannot be written; the old file is untouched.
 
         """
         assert self._results is not None, "the directory is open"
-        results = self.path / RESULTS
         try:
-            with replacing(results) as kept:
-                for number, line in enumerate(read_lines(results), 1):
-                    if (new := changed(number, line)) is not None:
-                        kept.write(new if new.endswith(b"\n") else new + b"\n")
+            with replacing(self.path / RESULTS) as file:
+                for line in lines:
+                    file.write(line if line.endswith(b"\n") else line + b"\n")
                 # Windows cannot replace an open file, and later rows must go to the new one.
                 os.close(self._results)
                 self._results = None
@@ -234,11 +195,6 @@ class RunDirectory:
     def _open_results(self) -> int:
         return open_regular(self.path / RESULTS, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 
-    def _sweep(self) -> None:
-        """Remove unfinished files of a killed run; this process has the lock, so no other writes there."""
-        for unfinished in self.path.glob(".*.tmp"):
-            unfinished.unlink()
-
     def _unlock(self) -> None:
         # Removed while locked: a process that waits for it notices, and cannot share it with a third.
         with contextlib.suppress(OSError):  # Windows cannot remove an open file
@@ -247,13 +203,6 @@ class RunDirectory:
         with contextlib.suppress(OSError):
             if os.name == "nt":
                 (self.path / LOCK).unlink()
-
-
-def _close(descriptor: int) -> None:
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _sync_folder(path: Path) -> None:

@@ -1,8 +1,6 @@
-"""The environment of a run: machines, their resources before and after, the targets' servers.
+"""The environment of a run: the machine, its resources before and after, the targets' servers.
 
-Writes `inventory.json`, `resources_<target>[_<host>]_<before|after>.txt`, and the requests of a diagnosis.
-
-What a run was measured with: plugin, Python, pytest, host, CPU, memory, GPU.
+Writes `inventory.json`, `resources_<target>_<before|after>.txt`, and the requests of a diagnosis.
 """
 
 from __future__ import annotations
@@ -14,7 +12,7 @@ import shutil
 import subprocess
 from dataclasses import replace
 from importlib import metadata
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import psutil
 
@@ -25,7 +23,8 @@ from pytest_openclaw.util.files import is_there, read_file
 from pytest_openclaw.values.requests import LISTED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
 
     from pytest_openclaw.runs.directory import RunDirectory
     from pytest_openclaw.util.json_types import JsonObject
@@ -53,7 +52,7 @@ def collect_inventory() -> JsonObject:
     uname = platform.uname()
     return {
         "python": {"version": platform.python_version(), "implementation": platform.python_implementation()},
-        "packages": {name: version for name in DISTRIBUTIONS if (version := installed_version(name))},
+        "packages": {name: version for name in DISTRIBUTIONS if (version := _installed_version(name))},
         "host": {
             "name": uname.node,
             "system": uname.system,
@@ -71,8 +70,7 @@ def collect_inventory() -> JsonObject:
     }
 
 
-def installed_version(distribution: str) -> str | None:
-    """Return the version of a distribution that is installed here; None if there is none."""
+def _installed_version(distribution: str) -> str | None:
     try:
         # `metadata.version` parses all of it as an email, which takes 0.8 ms.
         about = metadata.distribution(distribution).read_text("METADATA") or ""
@@ -91,16 +89,13 @@ def _cpu_model() -> str | None:
     """Only Linux has the marketing name in a file; elsewhere `platform` returns what there is."""
     try:
         with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:  # noqa: PTH123 - a kernel file
-            for line in file:
-                if line.startswith("model name"):
-                    return line.partition(":")[2].strip()
+            names = [line.partition(":")[2].strip() for line in file if line.startswith("model name")]
     except OSError:
-        return platform.processor() or None
-    return platform.processor() or None
+        names = []
+    return next(iter(names), platform.processor()) or None
 
 
 def _gpus() -> list[JsonObject]:
-    """Ask nvidia-smi, where there is one; a machine without it reports no GPU."""
     command = shutil.which("nvidia-smi")
     if command is None:
         return []
@@ -116,60 +111,53 @@ def _gpus() -> list[JsonObject]:
     return [dict(zip(("name", "memory_mib", "driver"), row, strict=True)) for row in rows if len(row) == 3]
 
 
-Moment = Literal["before", "after"]
-MOMENTS: tuple[Moment, ...] = ("before", "after")
-
-
-class EnvironmentSnapshots:
+class Environment:
     """Collects snapshots and server facts as the rows arrive.
-
-    Attributes:
-        host: the name of this machine in rows.
 
     Args:
         directory: of the run.
         targets: all targets of the run, in their order.
         release: of OpenClaw, whose tools suites offer.
+        earlier: the inventory of the earlier sessions, if the run is resumed.
+
+    Attributes:
+        host: the name of this machine in rows.
+
+    Raises:
+        OpenClawError: a snapshot file of an earlier session is malformed.
 
     """
 
-    def __init__(self, directory: RunDirectory, targets: Iterable[Target], release: str) -> None:
+    def __init__(
+        self,
+        directory: RunDirectory,
+        targets: Iterable[Target],
+        release: str,
+        earlier: JsonObject | None = None,
+    ) -> None:
         self._directory = directory
-        self._release = release
         self._names = file_names(targets)
-        self._here = collect_inventory()
-        self.host: str = self._here["host"]["name"]
-        self._serving: dict[str, JsonObject] = {}
-        self._served_before: dict[str, JsonObject] = {}
-        self._snapshots: dict[Target, Snapshots] = {}
-
-    def take_over(self, inventory: JsonObject) -> None:
-        """Continue from the inventory and snapshots that earlier sessions of a resumed run wrote.
-
-        Raises:
-            OpenClawError: a snapshot file is malformed.
-
-        """
-        apart = {"run_id", "targets", "openclaw_release"}
-        there = {key: value for key, value in inventory.items() if key not in apart}
-        self._serving = dict(inventory.get("targets", {}))
-        for label, serving in self._serving.items():
-            if "server" in serving:
-                self._served_before[label] = serving["server"]
-        self._snapshots = {target: self._read_snapshots(target) for target in self._names}
-        if there:
-            others = there.pop("resumed_on", [])
-            if self._here not in [there, *others]:
-                others = [*others, self._here]
-            self._here = {**there, "resumed_on": others} if others else there
+        self._release = release
+        here = collect_inventory()
+        self.host: str = here["host"]["name"]
+        apart = {"run_id", "targets", "openclaw_release", "resumed_on"}
+        self._about = {key: value for key, value in (earlier or {}).items() if key not in apart} or here
+        others = (earlier or {}).get("resumed_on", [])
+        if here not in [self._about, *others]:
+            others = [*others, here]
+        if others:
+            self._about = {**self._about, "resumed_on": others}
+        self._serving: dict[str, JsonObject] = dict((earlier or {}).get("targets", {}))
+        self._snapshots = read_snapshots(directory.path, self._names)
 
     def take(self, target: Target, facts: JsonObject) -> None:
         """Add new facts about a target, see `Asker.facts`."""
         if before := facts.get("before"):
-            if taken := self._snapshots.get(target):
-                # The "after" snapshot of an earlier session now precedes cells of this session.
-                self._snapshots[target] = replace(taken, after=None)
-            self._take_snapshot(target, "before", before)
+            known = self._snapshots[target]
+            # The "after" snapshot of an earlier session now precedes cells of this session.
+            self._snapshots[target] = replace(known, before=known.before or before, after=None)
+            if not known.before:
+                self._write_snapshot(target, "before", before)
         if serving := facts.get("serving"):
             self._take_serving(target.label, serving)
 
@@ -178,7 +166,7 @@ class EnvironmentSnapshots:
 
         Args:
             target: whose cell it is.
-            evidence: of `diagnosing.Suspects`; one of an earlier session is replaced.
+            evidence: of `diagnosing.Suspects`; it replaces that of an earlier session.
 
         """
         tries = []
@@ -193,13 +181,17 @@ class EnvironmentSnapshots:
     def end(self, targets: Iterable[Target]) -> None:
         """Take the "after" snapshots that these targets still lack."""
         for target in targets:
-            taken = self._snapshots.get(target, Snapshots())
-            if taken.before and not taken.after:
-                self._take_snapshot(target, "after", collect_snapshot())
+            known = self._snapshots[target]
+            if known.before and not known.after:
+                after = collect_snapshot()
+                self._snapshots[target] = replace(known, after=after)
+                self._write_snapshot(target, "after", after)
 
-    def snapshots_of(self, target: Target) -> Snapshots:
-        """Return both snapshots of this machine, and the target's server."""
-        return self._snapshots.get(target, Snapshots()).with_server(self.inventory, target.label)
+    @property
+    def snapshots(self) -> Mapping[Target, Snapshots]:
+        """The snapshots of each target, with what is known of its server."""
+        inventory = self.inventory
+        return {target: one.with_server(inventory, target.label) for target, one in self._snapshots.items()}
 
     @property
     def inventory(self) -> JsonObject:
@@ -207,7 +199,7 @@ class EnvironmentSnapshots:
         return {
             "run_id": self._directory.run_id,
             "openclaw_release": self._release,
-            **self._here,
+            **self._about,
             "targets": self._serving,
         }
 
@@ -215,41 +207,59 @@ class EnvironmentSnapshots:
         """Write `inventory.json`."""
         self._directory.write_json("inventory.json", self.inventory)
 
-    def _take_snapshot(self, target: Target, moment: Moment, snapshot: JsonObject) -> None:
-        known = self._snapshots.get(target, Snapshots())
-        if moment == "before" and known.before:
-            return
-        self._snapshots[target] = (
-            replace(known, before=snapshot) if moment == "before" else replace(known, after=snapshot)
-        )
-        text = render_snapshot(target.label, moment, snapshot)
-        self._directory.write_text(self._file_of(target, moment), text)
-
     def _take_serving(self, label: str, serving: JsonObject) -> None:
         known = self._serving.get(label, {})
         # The warm-up arrives before the first cell, the server with a first reply.
         added = {key: value for key, value in serving.items() if key not in known}
-        before = self._served_before.get(label)
-        if before is not None and serving.get("server", before) != before:
+        if "server" not in added and serving.get("server", known.get("server")) != known.get("server"):
             added["server_when_resumed"] = serving["server"]
         if added:
             self._serving[label] = {**known, **added}
             self.write()
 
-    def _read_snapshots(self, target: Target) -> Snapshots:
-        found: dict[str, JsonObject] = {}
-        for moment in MOMENTS:
-            path = self._directory.path / self._file_of(target, moment)
-            if not is_there(path):
+    def _write_snapshot(self, target: Target, moment: str, values: JsonObject) -> None:
+        write_snapshot(self._directory, self._names[target], target, moment, values)
+
+
+# --- files of snapshots ---------------------------------------------------------------------------
+
+
+def read_snapshots(path: Path, targets: Iterable[Target]) -> dict[Target, Snapshots]:
+    """Return the snapshots in a run directory, by target.
+
+    Raises:
+        OpenClawError: a file is malformed.
+
+    """
+    found = {}
+    for target, name in file_names(targets).items():
+        values: dict[str, JsonObject] = {}
+        for moment in ("before", "after"):
+            file = path / f"resources_{name}_{moment}.txt"
+            if not is_there(file):
                 continue
             try:
-                found[moment] = parse_snapshot(read_file(path).decode())
+                values[moment] = parse_snapshot(read_file(file).decode())
             except ValueError as error:
-                raise OpenClawError(f"{path} is no snapshot ({error}); remove it") from None
-        return Snapshots(before=found.get("before"), after=found.get("after"))
+                raise OpenClawError(f"{file} is not a snapshot: {error}. Remove it, or restore it.") from None
+        found[target] = Snapshots(before=values.get("before"), after=values.get("after"))
+    return found
 
-    def _file_of(self, target: Target, moment: Moment) -> str:
-        return f"resources_{self._names[target]}_{moment}.txt"
+
+def write_snapshot(
+    directory: RunDirectory, name: str, target: Target, moment: str, values: JsonObject
+) -> None:
+    """Write a snapshot into a run directory.
+
+    Args:
+        directory: of the run.
+        name: of the target in `file_names`.
+        target: whose cells it precedes or follows.
+        moment: `before` or `after`.
+        values: of the snapshot.
+
+    """
+    directory.write_text(f"resources_{name}_{moment}.txt", render_snapshot(target.label, moment, values))
 
 
 def file_names(targets: Iterable[Target]) -> dict[Target, str]:

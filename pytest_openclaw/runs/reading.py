@@ -1,25 +1,26 @@
-"""Reads a run directory: its rows as they are on disk, its `config.json`, its `inventory.json`.
+"""Reads run directories: rows, `config.json`, `inventory.json`; finds runs, and the baseline of a comparison.
 
-Records without their texts: a run of a million cells fits into memory.
-
-Reads and checks a stored run to be merged or judged again; no process may be writing it.
+A row of a `StoredRun` has its figures in memory and its texts on disk, so a run of a million cells fits into
+memory.
 """
 
 from __future__ import annotations
 
-import weakref
-from array import array
+import mmap
 from collections import Counter
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from operator import attrgetter
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.asking.resources import parse_snapshot
-from pytest_openclaw.runs.directory import RESULTS, SURFACE, is_active
+from pytest_openclaw.runs.directory import CONFIG, RESULTS, SURFACE, is_active, living
+from pytest_openclaw.runs.environment import read_snapshots
+from pytest_openclaw.stats.run_comparison import Measured
 from pytest_openclaw.stats.tool_use import bare_turns
+from pytest_openclaw.suites import is_wildcard
 from pytest_openclaw.util.errors import OpenClawError
-from pytest_openclaw.util.files import is_there, load_object, open_file, parse_json, read_file, read_lines
+from pytest_openclaw.util.files import is_there, load_object, open_file, parse_json, read_lines
 from pytest_openclaw.util.typed import shown
 from pytest_openclaw.values.requests import Target
 from pytest_openclaw.values.rows import Record, from_row
@@ -28,84 +29,69 @@ from pytest_openclaw.values.settings import CONFIG_VERSION, LAST, gates_of
 from pytest_openclaw.values.tool_calls import surface_from_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-    from pathlib import Path
-    from typing import BinaryIO
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from pytest_openclaw.stats.groups import Snapshots
     from pytest_openclaw.util.json_types import JsonObject
     from pytest_openclaw.values.requests import CellKey
     from pytest_openclaw.values.settings import Gates
     from pytest_openclaw.values.tool_calls import Surface
 
+INVENTORY = "inventory.json"
+SUMMARY = "summary.json"
+
+PromptKey = tuple[str, str]
+"""Suite and prompt id."""
+
+
+# --- rows -----------------------------------------------------------------------------------------
 
 LEFT_OUT: dict[str, Any] = {
     "raw_output": "", "parsed_output": None, "tool_call_details": (), "tool_notes": (), "images": None,
     "extra": {},
 }  # fmt: skip
-"""The texts, with the values that they have here: no figure depends on them."""
+"""The texts of a record, with the values that replace them: no figure depends on them."""
 _APART = {*LEFT_OUT, "turns", "reruns"}
 _KEPT = tuple(one.name for one in fields(Record) if one.name not in _APART)
 _kept_of = attrgetter(*_KEPT)
 
 
-def without_texts(record: Record) -> Record:
-    """Return a record without what is `LEFT_OUT`; of turns it keeps what became of each call."""
-    return replace(record, **LEFT_OUT, turns=bare_turns(record.turns))
+def without_texts(record: Record, shared: dict[Any, Any]) -> Record:
+    """Return a record without what is `LEFT_OUT`; of turns it keeps what became of each call.
 
-
-class LightRecords:
-    """Makes records without texts that share equal values: each takes about a kilobyte."""
-
-    def __init__(self) -> None:
-        self._known: dict[Any, Any] = {}
-
-    def of(self, record: Record) -> Record:
-        """Return `without_texts(record)`."""
-        share, turns = self._known.setdefault, bare_turns(record.turns)
-        kept = [share(value, value) if type(value) in (str, tuple) else value for value in _kept_of(record)]
-        return Record(
-            **dict(zip(_KEPT, kept, strict=True)),
-            **LEFT_OUT,
-            turns=turns and share(repr(turns), turns),
-            reruns=record.reruns,
-        )
-
-
-CONFIG = "config.json"
-INVENTORY = "inventory.json"
-
-
-@dataclass(frozen=True, kw_only=True)
-class StoredRow:
-    """One line of `results.jsonl`, and its record.
-
-    Attributes:
-        line: its bytes, without the line feed; written again, they are the same row byte for byte.
+    Args:
+        record: as in its row.
+        shared: equal values of records are kept once in it, so that each record takes about a kilobyte.
 
     """
+    turns = bare_turns(record.turns)
+    kept = [
+        shared.setdefault(value, value) if type(value) in (str, tuple) else value
+        for value in _kept_of(record)
+    ]
+    return Record(
+        **dict(zip(_KEPT, kept, strict=True)),
+        **LEFT_OUT,
+        turns=turns and shared.setdefault(repr(turns), turns),
+        reruns=record.reruns,
+    )
 
-    line: bytes
-    record: Record
 
+class StoredRow:
+    """A row of a run: its record without texts, and its line in the mapped file."""
 
-class IndexedRow:
-    """A line of `results.jsonl` that stays in its file; `record` has its figures, without texts."""
+    __slots__ = ("_data", "_length", "_start", "record")
 
-    __slots__ = ("_index", "number")
-
-    def __init__(self, index: RowIndex, number: int) -> None:
-        self._index = index
-        self.number = number
-
-    @property
-    def record(self) -> Record:
-        """The record without what `light_records.LEFT_OUT` names."""
-        return self._index.records[self.number]
+    def __init__(self, record: Record, data: mmap.mmap, start: int, length: int) -> None:
+        self.record = record
+        self._data = data
+        self._start = start
+        self._length = length
 
     @property
     def line(self) -> bytes:
-        """Its bytes, without the line feed; raises OpenClawError if the file cannot be read any more."""
-        return self._index.line(self.number)
+        """Its bytes, without the line feed; written again, they are the same row byte for byte."""
+        return self._data[self._start : self._start + self._length]
 
     @property
     def whole(self) -> Record:
@@ -113,189 +99,233 @@ class IndexedRow:
         return from_row(parse_json(self.line))
 
 
-class RowIndex:
-    """The rows of runs that are read together: their records without texts, and where their lines are.
+def read_rows(results: Path) -> Iterator[tuple[bytes, Record]]:
+    """Yield the lines of a `results.jsonl` with their records, one in memory at a time.
 
-    Equal definitions of prompts, which each part of a run has, are kept once, too.
+    An incomplete last line, the last write of a killed run, is left out.
+
+    Raises:
+        OpenClawError: the file cannot be read, or a line is malformed; the message names the line.
+
     """
-
-    def __init__(self) -> None:
-        self.records: list[Record] = []
-        self._light = LightRecords()
-        self._files: list[Path] = []
-        self._file_numbers = array("I")
-        self._starts = array("q")
-        self._lengths = array("I")
-        self._opened: dict[int, BinaryIO] = {}
-        self._definitions: dict[tuple[str, str], JsonObject] = {}
-        weakref.finalize(self, _close_all, self._opened)
-
-    def read(self, results: Path) -> tuple[tuple[IndexedRow, ...], bytes]:
-        """Read a `results.jsonl`; return its rows, and the incomplete row of a killed run.
-
-        Raises:
-            OpenClawError: as `read_rows` does.
-
-        """
-        self._files.append(results)
-        first, start, torn = len(self.records), 0, b""
-        for found in read_rows(results):
-            if isinstance(found, StoredRow):
-                self.records.append(self._light.of(found.record))
-                self._file_numbers.append(len(self._files) - 1)
-                self._starts.append(start)
-                self._lengths.append(len(found.line))
-                start += len(found.line) + 1
-            else:
-                torn = found
-        return tuple(IndexedRow(self, number) for number in range(first, len(self.records))), torn
-
-    def line(self, number: int) -> bytes:
-        """Return the bytes of a row, without its line feed.
-
-        Raises:
-            OpenClawError: the file cannot be read any more.
-
-        """
-        file = self._open(self._file_numbers[number])
-        file.seek(self._starts[number])
-        return file.read(self._lengths[number])
-
-    def definition(self, entry: JsonObject) -> JsonObject:
-        """Return a prompt's definition, or the equal one of a run that was read before."""
-        key = (entry["suite"], entry["id"])
-        known = self._definitions.setdefault(key, entry)
-        # Their order is that of the file that is written.
-        return known if known == entry and [*known] == [*entry] else entry
-
-    def _open(self, number: int) -> BinaryIO:
-        if number not in self._opened:
-            if len(self._opened) >= MOST_OPEN:
-                self._opened.pop(next(iter(self._opened))).close()
-            self._opened[number] = open_file(self._files[number])
-        return self._opened[number]
+    for number, line in enumerate(read_lines(results), 1):
+        try:
+            yield line, parse_row(line)
+        except ValueError as error:
+            if not line.endswith(b"\n"):
+                return
+            raise OpenClawError(
+                f"{results}: line {number} is no row of this format: {error}. "
+                "To do without it, remove the line."
+            ) from None
 
 
-MOST_OPEN = 100
-"""Files that an index keeps open; a process may often have 256."""
+def parse_row(line: bytes) -> Record:
+    """Parse a line of `results.jsonl`.
+
+    Raises:
+        ValueError: it is not a row, or has values that no run writes.
+
+    """
+    row = parse_json(line)
+    if not isinstance(row, dict):
+        raise ValueError("it is not a JSON object")
+    return from_row(row)
 
 
-def _close_all(opened: dict[int, BinaryIO]) -> None:
-    for file in opened.values():
-        file.close()
+# --- a run ----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
 class StoredRun:
-    """A run as it is on disk.
+    """A run as it is on disk, with consistent files.
 
     Attributes:
-        rows: in the order of the file.
-        torn: an incomplete row after the last line feed, the last write of a killed run.
+        rows: the last row of each cell, in the order of the file.
+        n_selected: cells by target, in the order of its config; those that are known not to be needed, as
+            after a settled tier, do not count.
+        is_torn: whether the file ends with an incomplete row, the last write of a killed run.
 
     """
 
     path: Path
     config: JsonObject
     inventory: JsonObject
-    rows: tuple[IndexedRow, ...]
-    torn: bytes = b""
+    rows: Mapping[CellKey, StoredRow]
+    n_selected: Mapping[Target, int]
+    is_torn: bool
 
     @property
     def run_id(self) -> str:
         """The run's id, which is the directory's name."""
         return self.path.name
 
-    def latest(self) -> dict[CellKey, IndexedRow]:
-        """Return the last row of each cell."""
-        return {row.record.key: row for row in self.rows}
+    @property
+    def name(self) -> str:
+        """Its name in messages: the path as the user gave it."""
+        return str(self.path)
+
+    @cached_property
+    def prompts(self) -> Mapping[PromptKey, JsonObject]:
+        """The definitions by suite and id, in the order of its config."""
+        return {(entry["suite"], entry["id"]): entry for entry in self.config["prompts"]}
+
+    @property
+    def gates(self) -> Gates | None:
+        """Its gates; None if it is merged from runs with different ones."""
+        return None if (gates := self.config["gates"]) is None else gates_of(gates)
+
+    @cached_property
+    def surface(self) -> Surface | None:
+        """The surface on which its targets on `openclaw` were asked; None without any."""
+        return load_surface(self.path)
+
+    @cached_property
+    def snapshots(self) -> Mapping[Target, Snapshots]:
+        """The machine before and after each target, and what is known of the target's server."""
+        snapshots = read_snapshots(self.path, self.n_selected)
+        return {target: one.with_server(self.inventory, target.label) for target, one in snapshots.items()}
+
+    @property
+    def n_cells(self) -> int:
+        """Cells selected in all."""
+        return sum(self.n_selected.values())
+
+    @property
+    def n_rows(self) -> int:
+        """Number of cells with a row."""
+        return len(self.rows)
+
+    @cached_property
+    def n_rows_of(self) -> Counter[Target]:
+        """Number of cells with a row, by target."""
+        return Counter(key.target for key in self.rows)
+
+    @property
+    def records(self) -> list[Record]:
+        """The last row of each cell in planned order, by target, prompt and repeat, and without its texts."""
+        return in_planned_order((row.record for row in self.rows.values()), self.n_selected, self.prompts)
+
+    @property
+    def measured(self) -> Measured:
+        """The run as it is compared with another one."""
+        return Measured(
+            run_id=self.run_id,
+            # No comparison reads turns, and many runs of a baseline are in memory.
+            records=tuple(replace(one, turns=None) if one.turns else one for one in self.records),
+            config=self.config,
+            inventory=self.inventory,
+            n_selected=self.n_selected,
+        )
+
+    @property
+    def shortcomings(self) -> list[str]:
+        """Sentences about what is missing from the run."""
+        sentences = []
+        if self.n_rows < self.n_cells:
+            missing = f"{self.n_cells - self.n_rows} of its {self.n_cells} cells have no row"
+            sentences.append(f"{self.name} is not finished: {missing}")
+        if self.is_torn:
+            sentences.append(f"{self.name}: the last line was torn when the run was killed, and is left out")
+        return sentences
 
 
-def find_run(runs_dir: Path, name: str) -> Path:
-    """Return the directory of the run with that id, or with `last` of the newest one.
-
-    Raises:
-        OpenClawError: there is no such run.
-
-    """
-    newest = next(iter(runs_by_age(runs_dir)), None)
-    if newest is None:
-        raise OpenClawError(f"there is no run in {runs_dir}")
-    if name == LAST:
-        return newest
-    if not is_run(runs_dir / name):
-        raise OpenClawError(f"there is no run {name} in {runs_dir}; the last one is {newest.name}")
-    return runs_dir / name
-
-
-def is_run(path: Path) -> bool:
-    """Whether a folder is a run directory."""
-    return is_there(path / CONFIG)
-
-
-def runs_by_age(runs_dir: Path) -> list[Path]:
-    """Return the directories of runs, most recently written first."""
-    found = [
-        (results.lstat().st_mtime_ns, results.parent.name, results.parent)
-        for results in runs_dir.glob(f"*/{RESULTS}")
-        if is_run(results.parent)
-    ]
-    return [path for _, _, path in sorted(found, reverse=True)]
-
-
-def load_run(path: Path, index: RowIndex | None = None) -> StoredRun:
+def load_run(path: Path, *, even_active: bool = False, shared: dict[Any, Any] | None = None) -> StoredRun:
     """Read a run directory.
 
     Args:
         path: the directory.
-        index: of runs that are read together.
+        even_active: accept a run that is still active, with its rows so far.
+        shared: values of runs that are read together, see `without_texts`.
 
     Raises:
-        OpenClawError: it is not one, or a file in it cannot be read; the message names file and line.
+        OpenClawError: it is not one, a run is writing there now, or a file in it cannot be read; the message
+            names file and line.
 
     """
-    index = index or RowIndex()
-    rows, torn = index.read(path / RESULTS)
+    if is_active(path) and not even_active:
+        raise OpenClawError(f"{path}: a run is writing there now. Wait until it ends, or end it.")
+    rows, is_torn = _stored_rows(path / RESULTS, {} if shared is None else shared)
     config = load_config(path)
-    prompts = [index.definition(entry) for entry in config["prompts"]]
     return StoredRun(
         path=path,
-        config={**config, "prompts": prompts},
-        inventory=load_inventory(path),
+        config=config,
+        inventory=load_inventory(path) or {"run_id": path.name, "targets": {}},
         rows=rows,
-        torn=torn,
+        n_selected=_n_selected(path, config, rows),
+        is_torn=is_torn,
     )
 
 
-def read_rows(results: Path) -> Iterator[StoredRow | bytes]:
-    """Yield the rows of a `results.jsonl` one at a time, and last the incomplete row of a killed run.
+def _stored_rows(results: Path, shared: dict[Any, Any]) -> tuple[dict[CellKey, StoredRow], bool]:
+    with open_file(results) as file:
+        n_bytes = file.seek(0, 2)
+        data = mmap.mmap(file.fileno(), n_bytes, access=mmap.ACCESS_READ) if n_bytes else None
+    rows: dict[CellKey, StoredRow] = {}
+    start = 0
+    for line, record in read_rows(results) if data else ():
+        if start + len(line) > n_bytes:  # an active run has written it since
+            break
+        assert data is not None
+        rows.pop(record.key, None)
+        row = StoredRow(without_texts(record, shared), data, start, len(line.removesuffix(b"\n")))
+        rows[row.record.key] = row
+        start += len(line)
+    return rows, start < n_bytes
+
+
+def _n_selected(path: Path, config: JsonObject, rows: Iterable[CellKey]) -> dict[Target, int]:
+    """Count the cells of each target that are needed.
+
+    The config also counts cells that a mark skipped later; a finished run lacks none. A target with a settled
+    tier lacks only the repeats of prompts that set their own number, even if other targets continue.
+    """
+    keys = [*rows]
+    n_rows = Counter(key.target for key in keys)
+    is_whole = is_finished(path, len(keys))
+    own = {(one["suite"], one["id"]): one["repeat"] for one in config["prompts"] if one.get("repeat")}
+    n_selected = {}
+    for entry in config["targets"]:
+        target, n = target_of(entry), entry["n_cells"]
+        if is_whole:
+            n = n_rows[target]
+        elif "settled_after" in entry:
+            n_fixed = sum(key.target == target and (key.suite, key.prompt_id) in own for key in keys)
+            n = min(n, n_rows[target] + max(0, sum(own.values()) - n_fixed))
+        n_selected[target] = n
+    return {**n_rows, **n_selected} if n_rows.keys() - n_selected.keys() else n_selected
+
+
+def is_finished(path: Path, n_rows: int) -> bool:
+    """Whether a run with this number of rows is finished, so that no cell is missing.
 
     Raises:
-        OpenClawError: the file cannot be read, or a line before the last one is malformed; the message
-            names the line.
+        OpenClawError: its summary cannot be read.
 
     """
-    for number, line in enumerate(read_lines(results), 1):
-        if line.endswith(b"\n"):
-            yield _row(results, number, line[:-1])
-        else:
-            yield _complete(line) or line
+    file = path / SUMMARY
+    if not is_there(file):
+        return False
+    summary = load_object(file)
+    # A resumed run that was killed may have rows that are not in its old summary.
+    return (summary.get("state"), summary.get("n_rows")) == ("finished", n_rows)
 
 
-def light_rows(path: Path) -> list[Record]:
-    """Return the last row of each cell, without texts, so that a large run takes little memory.
+def in_planned_order(
+    records: Iterable[Record], targets: Iterable[Target], prompts: Iterable[PromptKey]
+) -> list[Record]:
+    """Sort rows by target, prompt and repeat; workers finish cells in any order."""
+    targets = {target: place for place, target in enumerate(targets)}
+    prompts = {key: place for place, key in enumerate(prompts)}
 
-    The incomplete last row of a killed run is left out.
+    def place(record: Record) -> tuple[int, int, int]:
+        prompt = prompts.get((record.suite, record.prompt_id), len(prompts))
+        return targets.get(record.target, len(targets)), prompt, record.repeat
 
-    Raises:
-        OpenClawError: a line is not a row.
+    return sorted(records, key=place)
 
-    """
-    latest: dict[CellKey, Record] = {}
-    for found in read_rows(path / RESULTS):
-        if isinstance(found, StoredRow):
-            latest[found.record.key] = without_texts(found.record)
-    return list(latest.values())
+
+# --- its files ------------------------------------------------------------------------------------
 
 
 def load_config(path: Path) -> JsonObject:
@@ -360,249 +390,102 @@ def repeats_of(config: JsonObject) -> int:
     return max(one.get("repeat") or 1 for one in (config, *config.get("parts", ())))
 
 
-def _row(path: Path, number: int, line: bytes) -> StoredRow:
-    try:
-        return parse_row(line)
-    except ValueError as error:
-        hint = "To do without it, remove the line."
-        raise OpenClawError(f"{path}: line {number} is no row of this format: {error}. {hint}") from None
-
-
-def parse_row(line: bytes) -> StoredRow:
-    """Parse a line of `results.jsonl`.
-
-    Raises:
-        ValueError: it is not a row, or has values that no run writes.
-
-    """
-    row = parse_json(line)
-    if not isinstance(row, dict):
-        raise ValueError("it is not a JSON object")
-    return StoredRow(line=line, record=from_row(row))
-
-
-def _complete(line: bytes) -> StoredRow | None:
-    """Return a last line that lacks only its line feed; None if it is incomplete."""
-    try:
-        return parse_row(line)
-    except ValueError:
-        return None
-
-
-PromptKey = tuple[str, str]
-"""Suite and prompt id."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Snapshot:
-    """A file with the machine's free resources.
-
-    Attributes:
-        target: its label.
-        moment: `before` or `after`.
-
-    """
-
-    target: str
-    moment: str
-    values: JsonObject
-
-
-@dataclass(frozen=True, kw_only=True)
-class Part:
-    """A stored run whose files are consistent, and that no process is writing.
-
-    Attributes:
-        n_selected: cells by target, in the order of its config.
-        prompts: definitions by suite and id, in the order of its config.
-        rows: the last row of each cell.
-        snapshots: of its targets, in no order.
-        gates: None if it is merged from runs with different ones.
-        surface: on which its targets on `openclaw` were asked; None without any.
-
-    """
-
-    run: StoredRun
-    n_selected: Mapping[Target, int]
-    prompts: Mapping[PromptKey, JsonObject]
-    rows: Mapping[CellKey, IndexedRow]
-    snapshots: tuple[Snapshot, ...]
-    gates: Gates | None
-    surface: Surface | None = None
-
-    @property
-    def name(self) -> str:
-        """Its name in messages: the path as the user gave it."""
-        return str(self.run.path)
-
-    @cached_property
-    def measured(self) -> list[JsonObject]:
-        """The settings of each run that it consists of: its own, unless it is merged."""
-        config = self.run.config
-        if "parts" in config:
-            rescored = {"rescored": config["rescored"]} if "rescored" in config else {}
-            return [{**entry, **rescored} for entry in config["parts"]]
-        own = {name: value for name, value in config.items() if name not in ("models", "prompts")}
-        counts = {"n_cells": self.n_cells, "n_rows": self.n_rows}
-        return [{"run_id": config["run_id"], **counts, **own, "prompts": [list(key) for key in self.prompts]}]
-
-    @property
-    def n_cells(self) -> int:
-        """Cells selected in all."""
-        return sum(self.n_selected.values())
-
-    @property
-    def rows_in_order(self) -> list[IndexedRow]:
-        """The last row of each cell, in the order of the file."""
-        return sorted(self.rows.values(), key=attrgetter("number"))
-
-    @property
-    def n_rows(self) -> int:
-        """Number of cells with a row."""
-        return len(self.rows)
-
-    @property
-    def n_repeats_by_prompt(self) -> Mapping[PromptKey, int]:
-        """The most repeats of each prompt: its own number, otherwise the run's."""
-        own = self.fixed_repeats
-        rows = (key.repeat for key in self.rows if (key.suite, key.prompt_id) not in own)
-        others = max(repeats_of(self.run.config), *rows, 1)
-        return {prompt: own.get(prompt, others) for prompt in self.prompts}
-
-    @property
-    def fixed_repeats(self) -> Mapping[PromptKey, int]:
-        """The prompts that set their own number of repeats, which early stopping leaves alone."""
-        repeats = ((prompt, entry.get("repeat")) for prompt, entry in self.prompts.items())
-        return {prompt: n for prompt, n in repeats if isinstance(n, int)}
-
-    def n_fixed_to_run(self, target: Target) -> int:
-        """Count the fixed repeats of a target that have no row."""
-        own = self.fixed_repeats
-        n_rows = sum(key.target == target and (key.suite, key.prompt_id) in own for key in self.rows)
-        return max(0, sum(own.values()) - n_rows)
-
-    @property
-    def records(self) -> list[Record]:
-        """The last row of each cell in planned order, by target, prompt and repeat, and without its texts."""
-        return in_planned_order((row.record for row in self.rows.values()), self.n_selected, self.prompts)
-
-    @cached_property
-    def n_rows_of(self) -> Counter[Target]:
-        """Number of cells with a row."""
-        return Counter(key.target for key in self.rows)
-
-    @property
-    def shortcomings(self) -> list[str]:
-        """Sentences about what is missing from the run."""
-        sentences = []
-        if self.n_rows < self.n_cells:
-            missing = f"{self.n_cells - self.n_rows} of its {self.n_cells} cells have no row"
-            sentences.append(f"{self.name} is not finished: {missing}")
-        if self.run.torn:
-            sentences.append(f"{self.name}: the last line was torn when the run was killed, and is left out")
-        return sentences
-
-
-def in_planned_order(
-    records: Iterable[Record], targets: Iterable[Target], prompts: Iterable[PromptKey]
-) -> list[Record]:
-    """Sort rows by target, prompt and repeat; workers finish cells in any order."""
-    targets = {target: place for place, target in enumerate(targets)}
-    prompts = {key: place for place, key in enumerate(prompts)}
-
-    def place(record: Record) -> tuple[int, int, int]:
-        prompt = prompts.get((record.suite, record.prompt_id), len(prompts))
-        return targets.get(record.target, len(targets)), prompt, record.repeat
-
-    return sorted(records, key=place)
-
-
-def read_part(path: Path, *, even_active: bool = False, index: RowIndex | None = None) -> Part:
-    """Read a run directory and check that it can be rewritten.
-
-    Args:
-        path: the directory.
-        index: of the runs that are read together; it saves memory.
-        even_active: accept a run that is still active, with its rows so far, for display.
-
-    Raises:
-        OpenClawError: it cannot be rewritten, or a run is writing there now; the message has the reason.
-
-    """
-    if is_active(path) and not even_active:
-        raise OpenClawError(f"{path}: a run is writing there now. Wait until it ends, or end it.")
-    run = load_run(path, index)
-    if not run.inventory:  # the run was killed before it wrote one
-        run = replace(run, inventory={"run_id": run.run_id, "targets": {}})
-    rows = run.latest()
-    n_selected = {target_of(entry): entry["n_cells"] for entry in run.config["targets"]}
-    for target, n in Counter(key.target for key in rows).items():
-        n_selected.setdefault(target, n)  # the target of a row that the config does not name
-    part = Part(
-        run=run,
-        n_selected=n_selected,
-        prompts={(entry["suite"], entry["id"]): entry for entry in run.config["prompts"]},
-        rows=rows,
-        snapshots=_snapshots(path, n_selected),
-        gates=None if (gates := run.config["gates"]) is None else gates_of(gates),
-        surface=load_surface(path),
-    )
-    if is_finished(path, part.n_rows):
-        # The config also counts cells that a mark skipped later; a finished run lacks none.
-        return replace(part, n_selected={target: part.n_rows_of[target] for target in n_selected})
-    # A target with a settled tier lacks only fixed repeats, even if other targets continue.
-    settled = {target_of(entry) for entry in run.config["targets"] if "settled_after" in entry}
-    counts = {
-        target: min(n, part.n_rows_of[target] + part.n_fixed_to_run(target)) if target in settled else n
-        for target, n in n_selected.items()
-    }
-    return replace(part, n_selected=counts)
-
-
-def is_finished(path: Path, n_rows: int) -> bool:
-    """Whether a run with this number of rows is finished, so that no cell is missing.
-
-    Raises:
-        OpenClawError: its summary cannot be read.
-
-    """
-    file = path / "summary.json"
-    if not is_there(file):
-        return False
-    summary = load_object(file)
-    # A resumed run that was killed may have rows that are not in its old summary.
-    return (summary.get("state"), summary.get("n_rows")) == ("finished", n_rows)
-
-
 def is_python(definition: Mapping[str, Any]) -> bool:
     """Whether a prompt is a benchmark written in Python, which its own test judges."""
     validator = definition.get("validator")
     return isinstance(validator, dict) and validator.get("type") == "python"
 
 
-def _snapshots(path: Path, n_selected: Mapping[Target, int]) -> tuple[Snapshot, ...]:
-    snapshots = []
-    labels = {target.label for target in n_selected}
-    for file in sorted(path.glob("resources_*.txt")):
-        try:
-            snapshot = read_snapshot(read_file(file).decode())
-        except ValueError as error:
-            raise OpenClawError(f"{file} is no snapshot of this format: {error}") from None
-        if snapshot.target not in labels:
-            raise OpenClawError(f"{file} is of {shown(snapshot.target)}, which is no target of this run")
-        snapshots.append(snapshot)
-    return tuple(snapshots)
+# --- finding runs ---------------------------------------------------------------------------------
+
+POOL = f"{LAST}:"
+"""How a baseline of several runs begins."""
+MOST_POOLED = 20
 
 
-def read_snapshot(text: str) -> Snapshot:
-    """Parse a snapshot file, including its heading.
+def is_run(path: Path) -> bool:
+    """Whether a folder is a run directory."""
+    return is_there(path / CONFIG)
+
+
+def runs_by_age(runs_dir: Path) -> list[Path]:
+    """Return the directories of runs, most recently written first."""
+    found = [
+        (results.lstat().st_mtime_ns, results.parent.name, results.parent)
+        for results in runs_dir.glob(f"*/{RESULTS}")
+        if is_run(results.parent)
+    ]
+    return [path for _, _, path in sorted(found, reverse=True)]
+
+
+def find_run(runs_dir: Path, name: str) -> Path:
+    """Return the directory of the run with that id, or with `last` of the newest one.
 
     Raises:
-        ValueError: it is not a snapshot.
+        OpenClawError: there is no such run.
 
     """
-    heading = text.partition("\n")[0]
-    target, comma, moment = heading.removeprefix("# ").rpartition(", ")
-    if not (heading.startswith("# ") and comma and moment in {"before", "after"}):
-        raise ValueError(f"its first line is no heading: {shown(heading)}")
-    return Snapshot(target=target, moment=moment, values=parse_snapshot(text))
+    newest = next(iter(runs_by_age(runs_dir)), None)
+    if newest is None:
+        raise OpenClawError(f"there is no run in {runs_dir}")
+    if name == LAST:
+        return newest
+    if not is_run(runs_dir / name):
+        raise OpenClawError(f"there is no run {name} in {runs_dir}; the last one is {newest.name}")
+    return runs_dir / name
+
+
+def read_baseline(
+    name: str, runs_dir: Path, *, besides: Path | None = None, targets: Sequence[Target] = ()
+) -> Measured:
+    """Read the run to compare with; for `last:N` the newest of N, with the others as its pool.
+
+    Args:
+        name: a path, an id in the folder of runs, `last` (the newest run that is not active), or `last:N`.
+        runs_dir: the folder of runs.
+        besides: a run to exclude: the one that continues.
+        targets: of the candidate; a pool has runs of any of them. Empty takes runs of any target.
+
+    Raises:
+        OpenClawError: there is no such run, or it cannot be read.
+
+    """
+    if name == LAST:
+        newest = next(_ended_runs(runs_dir, besides), None)
+        if newest is None:
+            raise OpenClawError(f"there is no other run in {runs_dir}")
+        return load_run(newest).measured
+    if not name.startswith(POOL):
+        return load_run(_named_baseline(name, runs_dir, besides)).measured
+    number = name.removeprefix(POOL)
+    if not (number.isascii() and number.isdecimal() and 1 <= int(number) <= MOST_POOLED):
+        raise OpenClawError(f"{name}: give a number of runs from 1 to {MOST_POOLED}, for example {POOL}5")
+    pool: list[Measured] = []
+    shared: dict[Any, Any] = {}
+    for path in _ended_runs(runs_dir, besides):
+        if len(pool) == int(number):
+            break
+        asked = {target_of(entry) for entry in load_config(path)["targets"]}
+        if not targets or any(is_wildcard(target) or target in asked for target in targets):
+            pool.append(load_run(path, shared=shared).measured)
+    if not pool:
+        raise OpenClawError(f"there is no other run of these targets in {runs_dir}")
+    return replace(pool[0], pool=tuple(pool[1:]))
+
+
+def _named_baseline(name: str, runs_dir: Path, besides: Path | None) -> Path:
+    path = next((place for place in (Path(name).expanduser(), runs_dir / name) if is_run(place)), None)
+    if path is None:
+        raise OpenClawError(f"there is no run {name}, neither here nor in {runs_dir}")
+    if besides and path.resolve() == besides.resolve():
+        raise OpenClawError(f"{path.name} is the run that goes on; name the one to compare it with")
+    if is_active(path):
+        raise OpenClawError(living(path))
+    return path
+
+
+def _ended_runs(runs_dir: Path, besides: Path | None) -> Iterator[Path]:
+    """Yield the runs that are not active, newest first."""
+    for path in runs_by_age(runs_dir):
+        if not (besides and path.resolve() == besides.resolve()) and not is_active(path):
+            yield path

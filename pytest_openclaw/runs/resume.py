@@ -1,27 +1,31 @@
-"""Find the cells still to run; check that the run is unchanged.
+"""What a resumed run keeps, the cells that it still runs, and the changes for which it is refused.
 
-`types/run_config.py` has the rules, key by key. In addition, targets and selected prompts must be equal. A
+`values/settings.py` has the rules, key by key. In addition, targets and selected prompts must be equal. A
 provider without a kept row may have another address, which `config.json` then records. A run with one repeat
 may continue until the tiers are settled. The ini file does not replace recorded settings, so
-`--openclaw-resume=last` alone judges as the run did before.
-
-The plan of a run: the cells that a session has selected.
-
-The cells that a resumed run keeps: their rows, and their verdicts.
+`--openclaw-resume=last` by itself judges as the run did before.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from fnmatch import fnmatchcase
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.openclaw.thinking import strip_thinking
 from pytest_openclaw.reports.numbers import shorten
-from pytest_openclaw.runs.reading import StoredRow, read_rows, repeats_of, target_of, without_texts
-from pytest_openclaw.suites import is_wildcard
-from pytest_openclaw.util.files import open_file
+from pytest_openclaw.runs.directory import RESULTS
+from pytest_openclaw.runs.reading import (
+    load_config,
+    load_inventory,
+    read_rows,
+    repeats_of,
+    target_of,
+    without_texts,
+)
+from pytest_openclaw.suites import definitions, is_wildcard
 from pytest_openclaw.values.settings import (
     PROMPTS,
     PROVIDERS,
@@ -36,11 +40,19 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from pytest_openclaw.runs.reading import PromptKey
     from pytest_openclaw.util.json_types import JsonObject
     from pytest_openclaw.values.prompts import Cell
     from pytest_openclaw.values.requests import CellKey, Target
     from pytest_openclaw.values.rows import Record
     from pytest_openclaw.values.settings import Settings
+
+MAX_SHOWN = 10
+REPLY_WIDTH = 400
+VIOLATION_WIDTH = 300
+
+
+# --- the cells of a session -----------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,23 +60,19 @@ class Plan:
     """The cells of a run.
 
     Attributes:
-        n_selected: cells by target, targets in their order.
+        cells: the selected ones; True if the cell's prompt sets its own number of repeats.
+        targets: with cells, in the session's order.
         prompts: the definition of every selected prompt.
         providers: what shapes a request, by provider.
-        cells: the selected ones.
-        by_repeat: cells by target and repeat; empty if each is its prompt's only one.
         divided: the digest of the cells of all shards; None if this run is not a shard.
-        fixed: those among `by_repeat` whose prompt sets its own number of repeats.
 
     """
 
-    n_selected: Mapping[Target, int]
-    prompts: tuple[JsonObject, ...]
+    cells: Mapping[CellKey, bool]
+    targets: tuple[Target, ...]
+    prompts: Mapping[PromptKey, JsonObject]
     providers: Mapping[str, JsonObject]
-    cells: frozenset[CellKey] = frozenset()
-    by_repeat: Mapping[tuple[Target, int], int] = field(default_factory=dict)
     divided: str | None = None
-    fixed: Mapping[tuple[Target, int], int] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -83,49 +91,36 @@ class Plan:
             divided: see above.
 
         """
-        from pytest_openclaw.suites import definitions
-
         prompts = {(cell.prompt.suite, cell.prompt.id): cell.prompt for cell in cells}
-        n_selected = Counter(cell.target for cell in cells)
+        asked = {cell.target for cell in cells}
         return cls(
-            n_selected={target: n_selected[target] for target in targets if target in n_selected},
-            prompts=tuple(definitions(prompts.values())),
+            cells={cell.key: cell.is_fixed_repeat for cell in cells},
+            targets=tuple(target for target in targets if target in asked),
+            prompts=dict(zip(prompts, definitions(prompts.values()), strict=True)),
             providers=providers,
-            cells=frozenset(cell.key for cell in cells),
-            by_repeat=Counter((cell.target, cell.repeat) for cell in cells),
             divided=divided,
-            fixed=Counter((cell.target, cell.repeat) for cell in cells if cell.prompt.repeat),
         )
+
+    @cached_property
+    def n_selected(self) -> Mapping[Target, int]:
+        """Cells by target, targets in their order."""
+        n_cells = Counter(key.target for key in self.cells)
+        return {target: n_cells[target] for target in self.targets}
 
     @property
     def n_cells(self) -> int:
         """Cells selected in all."""
-        return sum(self.n_selected.values())
+        return len(self.cells)
 
     def n_up_to(self, target: Target, repeat: int) -> int:
-        """Count a target's cells up to a repeat, and all of its fixed repeats.
-
-        Args:
-            target: a target of the run.
-            repeat: the last repeat that counts.
-
-        """
-        if not self.by_repeat:
-            return self.n_selected.get(target, 0)
+        """Count a target's cells up to a repeat, and all of its fixed repeats."""
         return sum(
-            n if of <= repeat else self.fixed.get((one, of), 0)
-            for (one, of), n in self.by_repeat.items()
-            if one == target
+            key.target == target and (key.repeat <= repeat or is_fixed)
+            for key, is_fixed in self.cells.items()
         )
 
-    def n_fixed(self, target: Target) -> int:
-        """Count the fixed repeats of a target, which are run whatever its tier is."""
-        return sum(n for (one, _), n in self.fixed.items() if one == target)
 
-
-KEPT_CELLS_MAX_SHOWN = 10
-REPLY_WIDTH = 400
-WHAT_WIDTH = 300
+# --- what earlier sessions have written -----------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,11 +155,11 @@ class Replay:
         what = record.violation or record.fault_message
         return cls(
             passed=False,
-            what=what and shorten(what, WHAT_WIDTH),
+            what=what and shorten(what, VIOLATION_WIDTH),
             failure_type=record.failure_type,
             reply=shorten(_answer(record), REPLY_WIDTH),
             finish_reason=record.finish_reason,
-            tool_names=record.tool_calls[:KEPT_CELLS_MAX_SHOWN],
+            tool_names=record.tool_calls[:MAX_SHOWN],
             e2e_ms=record.e2e_ms,
             ttft_ms=record.ttft_ms,
             known_failure=record.known_failure,
@@ -178,59 +173,47 @@ def _answer(record: Record) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kept:
-    """The rows that a resumed run keeps.
+class EarlierSessions:
+    """What earlier sessions of a resumed run have written.
 
     Attributes:
-        records: in the order of the file, without the models' replies.
+        config, inventory: the content of its files.
+        records: the last row with a reply of each cell, without texts; they are kept.
         lines: their lines in `results.jsonl`, from 1.
-        replays: by cell.
-        is_whole: whether the file has these rows and nothing else.
+        replays: their verdicts.
 
     """
 
+    config: JsonObject
+    inventory: JsonObject
     records: tuple[Record, ...]
     lines: frozenset[int]
     replays: Mapping[CellKey, Replay]
-    is_whole: bool
 
 
-IS_ANOTHER = "this differs from the recorded run"
-MAX_SHOWN = 10
-
-
-# --- kept rows ----------------------------------------------------------------------------------
-
-
-def read_kept(results: Path) -> Kept:
-    """Return the last row with a reply of each cell.
+def read_earlier(path: Path) -> EarlierSessions:
+    """Read what the sessions of a run have written.
 
     Raises:
-        OpenClawError: the file cannot be read.
+        OpenClawError: a file cannot be read.
 
     """
     found: dict[CellKey, tuple[int, Record, Replay]] = {}
-    number = 0
-    for number, row in enumerate(read_rows(results), 1):
-        if isinstance(row, StoredRow) and row.record.availability_status == "ok":
-            found[row.record.key] = (number, without_texts(row.record), Replay.of(row.record))
+    shared: dict[Any, Any] = {}
+    for number, (_, record) in enumerate(read_rows(path / RESULTS), 1):
+        if record.availability_status == "ok":
+            found[record.key] = (number, without_texts(record, shared), Replay.of(record))
     kept = sorted(found.values(), key=lambda entry: entry[0])
-    return Kept(
+    return EarlierSessions(
+        config=load_config(path),
+        inventory=load_inventory(path),
         records=tuple(record for _, record, _ in kept),
-        lines=frozenset(line for line, _, _ in kept),
+        lines=frozenset(number for number, _, _ in kept),
         replays={record.key: replay for _, record, replay in kept},
-        is_whole=len(kept) == number and _ends_whole(results),
     )
 
 
-def _ends_whole(results: Path) -> bool:
-    with open_file(results) as file:
-        size = file.seek(0, 2)
-        file.seek(max(0, size - 1))
-        return file.read() in {b"", b"\n"}
-
-
-# --- the recorded run ---------------------------------------------------------------------------
+# --- the settings of a resumed run ----------------------------------------------------------------
 
 
 def targets_of(config: JsonObject) -> tuple[Target, ...]:
@@ -285,36 +268,19 @@ def _means(given: Target, target: Target) -> bool:
 # --- changes ------------------------------------------------------------------------------------
 
 
-def find_changes(config: JsonObject, plan: Plan, settings: Settings, kept: Kept) -> list[str]:
+def find_changes(earlier: EarlierSessions, plan: Plan, settings: Settings) -> list[str]:
     """Return the changes that prevent resuming, a sentence each; empty if the run can continue.
 
     Args:
-        config: the run's `config.json`.
+        earlier: what the run has now.
         plan: the cells of this session.
         settings: this session's.
-        kept: the rows to keep.
 
     """
+    config = earlier.config
     changes = [*_changed_prompts(config, plan), *_changed_settings(config, settings)]
-    changes += _changed_providers(config, plan, {record.provider for record in kept.records})
-    return changes or [*_changed_cells(config, plan, kept)]
-
-
-def changed_keys(recorded: JsonObject, now: JsonObject) -> list[str]:
-    """Return the keys in which a prompt's definition differs from the recorded one."""
-    checked = keys_to(PROMPTS, "resume", "equal", PROMPTS)
-    return [key for key in checked if recorded.get(key) != now.get(key)]
-
-
-def describe_prompt(definition: JsonObject, what: str) -> str:
-    """Return a sentence about a prompt, by its file and its id."""
-    return f"{definition['suite']}: prompt {definition['id']}{what}"
-
-
-def describe_change(definition: JsonObject, keys: Sequence[str]) -> str:
-    """Return a sentence with the keys in which a prompt has changed."""
-    have = "has" if len(keys) == 1 else "have"
-    return describe_prompt(definition, f": its {', '.join(keys)} {have} changed")
+    changes += _changed_providers(config, plan, {record.provider for record in earlier.records})
+    return changes or [*_changed_cells(earlier, plan)]
 
 
 def refusal(run_id: str, changes: Sequence[str]) -> str:
@@ -322,7 +288,7 @@ def refusal(run_id: str, changes: Sequence[str]) -> str:
     more = [f"and {len(changes) - MAX_SHOWN} more"] if len(changes) > MAX_SHOWN else []
     return "\n".join(
         [
-            f"--openclaw-resume={run_id}: {IS_ANOTHER}:",
+            f"--openclaw-resume={run_id}: this differs from the recorded run:",
             *(f"  {change}" for change in [*changes[:MAX_SHOWN], *more]),
             "Undo that, or start a new run without --openclaw-resume. No request was sent.",
         ]
@@ -331,25 +297,29 @@ def refusal(run_id: str, changes: Sequence[str]) -> str:
 
 def _changed_prompts(config: JsonObject, plan: Plan) -> Iterator[str]:
     recorded = {(prompt["suite"], prompt["id"]): prompt for prompt in config.get("prompts", ())}
-    now = {(prompt["suite"], prompt["id"]): prompt for prompt in plan.prompts}
+    checked = keys_to(PROMPTS, "resume", "equal", PROMPTS)
     for key, prompt in recorded.items():
-        if key in now:
-            if keys := changed_keys(prompt, now[key]):
-                yield describe_change(prompt, keys)
-        else:
-            yield describe_prompt(prompt, " is not selected now, or was removed")
-    for key, prompt in now.items():
+        now = plan.prompts.get(key)
+        if now is None:
+            yield f"{_prompt_name(key)} is not selected now, or was removed"
+        elif keys := [name for name in checked if prompt.get(name) != now.get(name)]:
+            yield f"{_prompt_name(key)}: its {', '.join(keys)} {'has' if len(keys) == 1 else 'have'} changed"
+    for key in plan.prompts:
         if key not in recorded:
-            yield describe_prompt(prompt, " is selected now, and was not in the recorded run")
+            yield f"{_prompt_name(key)} is selected now, and was not in the recorded run"
+
+
+def _prompt_name(key: PromptKey) -> str:
+    suite, prompt_id = key
+    return f"{suite}: prompt {prompt_id}"
 
 
 def _changed_settings(config: JsonObject, settings: Settings) -> Iterator[str]:
     now = settings_to_json(settings)
-    for name in keys_to(SETTINGS, "resume", "equal", SETTINGS):
-        if name in config and config[name] != now[name]:
-            yield f"config.json: {name} was {_shown(config[name])}, and is {_shown(now[name])}"
-    for name in keys_to(SETTINGS, "resume", "once", SETTINGS):
-        if config.get(name) is not None and config[name] != now[name]:
+    equal = [name for name in keys_to(SETTINGS, "resume", "equal", SETTINGS) if name in config]
+    once = [name for name in keys_to(SETTINGS, "resume", "once", SETTINGS) if config.get(name) is not None]
+    for name in (*equal, *once):
+        if config[name] != now[name]:
             yield f"config.json: {name} was {_shown(config[name])}, and is {_shown(now[name])}"
     recorded = repeats_of(config)
     if settings.repeat < recorded:
@@ -367,12 +337,13 @@ def _changed_providers(config: JsonObject, plan: Plan, with_rows: Collection[str
                 yield f"config.json: provider {name}: its {key} was {was}, and is {is_now}"
 
 
-def _changed_cells(config: JsonObject, plan: Plan, kept: Kept) -> Iterator[str]:
-    for key in kept.replays:
+def _changed_cells(earlier: EarlierSessions, plan: Plan) -> Iterator[str]:
+    for key in earlier.replays:
         if key not in plan.cells:
             yield f"{key.suite}: {key.name} has a row, and is not selected now"
-    for entry, target in zip(config["targets"], targets_of(config), strict=True):
-        n_now = plan.n_up_to(target, repeats_of(config))
+    for entry in earlier.config["targets"]:
+        target = target_of(entry)
+        n_now = plan.n_up_to(target, repeats_of(earlier.config))
         if entry.get("n_cells", n_now) != n_now:
             yield f"{target.label}: {entry['n_cells']} cells were selected when the run began, {n_now} now"
 

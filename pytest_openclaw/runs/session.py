@@ -1,23 +1,22 @@
-"""One run, from its first cell to its summary, with all of its state.
-
-Decides after each repeat of a target whether further repeats can be left out.
-"""
+"""One run, from its first cell to its summary: its rows, and the decisions on its repeats."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter, deque
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.openclaw.catalog import release_of
-from pytest_openclaw.runs.directory import CONFIG, SURFACE
-from pytest_openclaw.runs.environment import EnvironmentSnapshots
-from pytest_openclaw.runs.reading import without_texts
+from pytest_openclaw.runs.directory import RESULTS, SURFACE
+from pytest_openclaw.runs.environment import Environment
+from pytest_openclaw.runs.reading import SUMMARY, without_texts
 from pytest_openclaw.runs.report_files import Plugins
 from pytest_openclaw.stats.repeats import always_alike
+from pytest_openclaw.stats.run_comparison import Measured, compare_runs
 from pytest_openclaw.stats.summary import Budget, Summary, summarize_run, summary_to_json
 from pytest_openclaw.stats.tool_use import is_futile, tool_use_of
+from pytest_openclaw.util.files import read_lines
 from pytest_openclaw.util.json_text import line_of
 from pytest_openclaw.util.signals import epoch_ms, held_signals
 from pytest_openclaw.util.text import counted
@@ -30,13 +29,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pytest_openclaw.runs.directory import RunDirectory
-    from pytest_openclaw.runs.resume import Kept, Plan
+    from pytest_openclaw.runs.resume import EarlierSessions, Plan
     from pytest_openclaw.stats.comparison import ComparedRuns
-    from pytest_openclaw.stats.run_comparison import Measured
     from pytest_openclaw.util.json_types import JsonObject
     from pytest_openclaw.values.requests import CellKey, Target
     from pytest_openclaw.values.rows import LeftOut, Record
     from pytest_openclaw.values.settings import Settings
+
+
+# --- early stopping -------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,45 +54,31 @@ class Decision:
     repeat: int
     ends: str | None
 
-    @property
-    def plain(self) -> JsonObject:
-        """The decision as plain values, which xdist can send."""
-        return {"target": self.target.label, "repeat": self.repeat, "ends": self.ends}
-
 
 class EarlyStopping:
     """Decides on each target's repeats, one after the other, as its rows arrive.
 
     Args:
-        n_selected: cells by target and repeat.
+        cells: the selected ones; True if a cell is run in any case. A decision waits for its row as for all
+            rows of its repeat, but a repeat that has only such cells needs no decision.
         looks: the repeats after which the tier is looked at; the last of them is the last repeat of all.
-        fixed: those among them that are run in any case. A decision waits for their rows as for all rows
-            of its repeat, but a repeat of fixed cells alone needs no decision.
+
+    Attributes:
+        ended: the targets whose further repeats are left out, each with its last repeat.
 
     """
 
-    def __init__(
-        self,
-        n_selected: Mapping[tuple[Target, int], int],
-        looks: tuple[int, ...],
-        fixed: Mapping[tuple[Target, int], int] | None = None,
-    ) -> None:
+    def __init__(self, cells: Mapping[CellKey, bool], looks: tuple[int, ...]) -> None:
+        self.ended: dict[Target, int] = {}
         self._looks = looks
         self._n_missing: dict[Target, Counter[int]] = {}
-        self._last: dict[Target, int] = {}
-        for (target, repeat), n in n_selected.items():
-            self._n_missing.setdefault(target, Counter())[repeat] += n
-            if n > (fixed or {}).get((target, repeat), 0):
-                self._last[target] = max(repeat, self._last.get(target, 0))
-        self._records: dict[Target, list[Record]] = {}
-        self._known: set[CellKey] = set()
+        self._last: Counter[Target] = Counter()
+        for key, is_fixed in cells.items():
+            self._n_missing.setdefault(key.target, Counter())[key.repeat] += 1
+            if not is_fixed:
+                self._last[key.target] = max(key.repeat, self._last[key.target])
+        self._records: dict[Target, list[Record]] = {target: [] for target in self._n_missing}
         self._through: Counter[Target] = Counter()
-        self._ended: dict[Target, int] = {}
-
-    @property
-    def ended(self) -> Mapping[Target, int]:
-        """The targets whose further repeats are left out, each with its last repeat."""
-        return self._ended
 
     def begin(self) -> Iterator[Decision]:
         """Decide on the repeats that have all their rows already, or that the session did not select."""
@@ -99,12 +86,10 @@ class EarlyStopping:
             yield from self._decide(target)
 
     def take(self, record: Record) -> Iterator[Decision]:
-        """Add a row. A second row of a cell, as from a plugin that reruns tests, changes nothing."""
-        target = record.target
-        if target in self._n_missing and record.key not in self._known:
-            self._known.add(record.key)
-            self._records.setdefault(target, []).append(record)
-            yield from self.leave_out(target, record.repeat)
+        """Add the row of a cell."""
+        if record.target in self._n_missing:
+            self._records[record.target].append(record)
+            yield from self.leave_out(record.target, record.repeat)
 
     def leave_out(self, target: Target, repeat: int) -> Iterator[Decision]:
         """Stop waiting for the row of one cell."""
@@ -113,21 +98,19 @@ class EarlyStopping:
             yield from self._decide(target)
 
     def _decide(self, target: Target) -> Iterator[Decision]:
-        n_missing = self._n_missing[target]
-        last = self._last.get(target, 0)
-        while target not in self._ended:
+        while target not in self.ended:
             repeat = self._through[target] + 1
-            if repeat >= last or n_missing[repeat] > 0:
+            if repeat >= self._last[target] or self._n_missing[target][repeat] > 0:
                 return
             self._through[target] = repeat
             ends = self._end(target, repeat)
             if ends:
-                self._ended[target] = repeat
+                self.ended[target] = repeat
             yield Decision(target=target, repeat=repeat, ends=ends)
 
     def _end(self, target: Target, repeat: int) -> str | None:
         # Rows of later repeats that arrived early are not counted: a decision must not depend on speed.
-        records = [record for record in self._records.get(target, ()) if record.repeat <= repeat]
+        records = [record for record in self._records[target] if record.repeat <= repeat]
         answered = [record for record in records if record.availability_status == "ok"]
         latest = [record for record in records if record.repeat == repeat]
         if latest and not any(record.repeat == repeat for record in answered):
@@ -144,19 +127,7 @@ class EarlyStopping:
         return None
 
 
-@dataclass(frozen=True, kw_only=True)
-class EarlierSessions:
-    """What earlier sessions of a resumed run have written.
-
-    Attributes:
-        config, inventory: the content of its files.
-        kept: the rows to keep.
-
-    """
-
-    config: JsonObject
-    inventory: JsonObject
-    kept: Kept
+# --- the run --------------------------------------------------------------------------------------
 
 
 class RunSession:
@@ -172,7 +143,7 @@ class RunSession:
 
     Attributes:
         records: the rows so far; ten thousand replies of 64 KiB are kept on disk, not in memory.
-        decisions: on the targets' repeats, oldest first; the run writer removes those it publishes.
+        decisions: on the targets' repeats, oldest first; the caller removes those it publishes.
 
     Raises:
         OSError: on creation, if the directory cannot be written; a resumed run has all its rows then.
@@ -189,47 +160,50 @@ class RunSession:
         plugins: Plugins | None = None,
     ) -> None:
         self.directory = directory
-        # The definitions of ten thousand prompts take 10 MB: from now on they are in `config.json` alone.
-        self.plan = replace(plan, prompts=(), cells=frozenset())
+        self.plan = plan
         self.records: list[Record] = []
         self.plugins = plugins or Plugins()
+        self.decisions: deque[Decision] = deque()
         self._settings = settings
         self._baseline = baseline
-        self._n_selected = plan.n_selected
-        prompts = {_identity(prompt): prompt for prompt in plan.prompts}
-        self._places: dict[str, dict[str, int]] = {}
-        for place, (suite, prompt_id) in enumerate(prompts):
-            self._places.setdefault(suite, {})[prompt_id] = place
-        self._snapshots = EnvironmentSnapshots(
-            directory, plan.n_selected, release_of(settings.catalogue_file)
-        )
-        self._early_stopping = EarlyStopping(
-            plan.by_repeat if settings.until_conclusive else {}, settings.looks, plan.fixed
-        )
-        self._n_open = Counter(plan.n_selected)
-        # By the hash of a cell's key, the number of its record; and of those that were run again.
-        self._numbers: dict[int, int] = {}
-        self._rerun: set[int] = set()
-        self.decisions: deque[Decision] = deque()
+        self._prompts = dict(plan.prompts)
         if earlier:
-            prompts = {_identity(prompt): prompt for prompt in earlier.config.get("prompts", ())} | prompts
+            recorded = {(one["suite"], one["id"]): one for one in earlier.config.get("prompts", ())}
+            self._prompts = recorded | self._prompts
+        self._environment = Environment(
+            directory,
+            plan.targets,
+            release_of(settings.catalogue_file),
+            earlier.inventory if earlier else None,
+        )
+        self._early_stopping = EarlyStopping(plan.cells if settings.until_conclusive else {}, settings.looks)
+        self._n_left_out: Counter[Target] = Counter()
+        self._n_open = Counter(plan.n_selected)
+        self._n_fixed_open = Counter(key.target for key, is_fixed in plan.cells.items() if is_fixed)
+        self._numbers: dict[CellKey, int] = {}
+        self._rerun: set[int] = set()
+        self._shared: dict[Any, Any] = {}
+        if earlier:
             self._take_over(earlier)
-        self._fixed_prompts = {key for key, prompt in prompts.items() if prompt.get("repeat")}
         self.decisions += self._early_stopping.begin()
         if (surface := settings.surface) and not surface.missing:
             directory.write_json(SURFACE, surface_to_json(surface))
-        self._write_config([*prompts.values()])
-        self._snapshots.write()
+        directory.write_config(self._config())
+        self._environment.write()
 
-    @property
-    def host(self) -> str:
-        """The name of this machine in rows."""
-        return self._snapshots.host
+    def _take_over(self, earlier: EarlierSessions) -> None:
+        """Continue a run: keep its rows on disk that have a reply."""
+        kept, results = earlier.lines, self.directory.path / RESULTS
+        self.directory.replace_rows(line for n, line in enumerate(read_lines(results), 1) if n in kept)
+        # They describe rows that may be replaced now.
+        self.directory.remove(SUMMARY, *(report.name for report in self.plugins.reports))
+        for record in earlier.records:
+            self._count(record)
 
     @property
     def suites(self) -> set[str]:
         """The names of the selected cells' suites."""
-        return set(self._places)
+        return {key.suite for key in self.plan.cells}
 
     def add(self, record: Record) -> bool:
         """Write a row to disk, then take it into the counts.
@@ -239,47 +213,54 @@ class RunSession:
             one's `reruns`.
 
         """
-        number = self._numbers.setdefault(hash(record.key), len(self.records))
-        if number < len(self.records):
+        if (number := self._numbers.get(record.key)) is not None:
             first = self.records[number]
             reruns = record.reruns or (*first.reruns, record.as_rerun())
             self.records[number] = replace(first, reruns=reruns)
             self._rerun.add(number)
             return False
-        record = replace(record, run_id=self.directory.run_id, host=self.host)
+        record = replace(record, run_id=self.directory.run_id, host=self._environment.host)
         row = to_row(record)
         row |= self.plugins.added_keys(row)
         with held_signals():  # otherwise an interrupt could leave a row out of the summary
             self.directory.append(row)
-            self.records.append(without_texts(record))
-        self._count_down(record.target)
-        self._decide(self._early_stopping.take(record))
+            self._count(record)
+        self._end_cell(record.target)
         return True
 
-    def take_facts(self, target: Target, facts: JsonObject) -> None:
-        """Add new facts about a target, see `Asker.facts`."""
-        self._snapshots.take(target, facts)
+    def _count(self, record: Record) -> None:
+        self._numbers[record.key] = len(self.records)
+        self.records.append(without_texts(record, self._shared))
+        self._n_fixed_open[record.target] -= bool(self._prompt_of(record).get("repeat"))
+        self._decide(self._early_stopping.take(record))
 
     def leave_out(self, cell: LeftOut) -> None:
         """Remove a cell that was skipped before it was sent."""
-        target = next(target for target in self.plan.n_selected if target.label == cell.target)
-        n_selected = {**self.plan.n_selected, target: self.plan.n_selected[target] - 1}
-        fixed = Counter(self.plan.fixed)
-        if cell.is_fixed:
-            fixed[target, cell.repeat] -= 1
-        self.plan = replace(self.plan, n_selected=n_selected, fixed=fixed)
-        self._count_down(target)
+        target = next(target for target in self.plan.targets if target.label == cell.target)
+        self._n_left_out[target] += 1
+        self._n_fixed_open[target] -= cell.is_fixed
+        self._end_cell(target)
         self._decide(self._early_stopping.leave_out(target, cell.repeat))
 
-    def _count_down(self, target: Target) -> None:
-        """Take the snapshot after a target's last cell."""
-        self._n_open[target] -= 1
-        if self._n_open[target] == 0:
-            self._snapshots.end([target])
+    def take_facts(self, target: Target, facts: JsonObject) -> None:
+        """Add new facts about a target, see `Asker.facts`."""
+        self._environment.take(target, facts)
 
     def take_diagnosis(self, target: Target, evidence: JsonObject) -> None:
         """Add what the repeats of a target's cell have shown."""
-        self._snapshots.take_diagnosis(target, evidence)
+        self._environment.take_diagnosis(target, evidence)
+
+    def _end_cell(self, target: Target) -> None:
+        """Take the snapshot after a target's last cell."""
+        self._n_open[target] -= 1
+        if self._n_open[target] == 0:
+            self._environment.end([target])
+
+    def _decide(self, decisions: Iterable[Decision]) -> None:
+        made = [*decisions]
+        self.decisions += made
+        if any(decision.ends for decision in made):
+            self.directory.write_config(self._config())
 
     def finish(self, n_unrecorded_calls: int = 0, *, spent_usd: float = 0.0) -> Summary:
         """Write the summary of the rows so far, and return it.
@@ -290,21 +271,15 @@ class RunSession:
 
         """
         if self._rerun:
-            self.directory.rewrite_rows(self._with_reruns)
+            self.directory.replace_rows(self._lines_with_reruns())
         records = self._in_order()
-        n_rows = Counter(record.target for record in records)
-        ended = self._early_stopping.ended
-        # A settled target lacks only fixed repeats, even if its further repeats were never collected.
-        n_selected = {
-            target: n_rows[target] + self._n_fixed_missing(target) if target in ended else n
-            for target, n in self.plan.n_selected.items()
-        }
-        self._snapshots.end(dict.fromkeys(record.target for record in records))
+        n_selected = self._n_selected()
+        self._environment.end(dict.fromkeys(record.target for record in records))
         summary = summarize_run(
             records,
             n_selected,
             self._settings.gates,
-            {target: self._snapshots.snapshots_of(target) for target in n_selected},
+            self._environment.snapshots,
             run_id=self.directory.run_id,
             generated_at_ms=epoch_ms(),
             looks=self._settings.looks,
@@ -316,97 +291,68 @@ class RunSession:
             n_not_asked = sum(record.failure_type == BUDGET_SPENT for record in records)
             budget = Budget(budget_usd=budget_usd, spent_usd=spent_usd, n_not_asked=n_not_asked)
             summary = replace(summary, budget=budget)
-        self.directory.write_json("summary.json", summary_to_json(summary))
+        self.directory.write_json(SUMMARY, summary_to_json(summary))
         self.plugins.write_reports(self.directory, summary)
         return summary
-
-    def _with_reruns(self, line_number: int, line: bytes) -> bytes:
-        if line_number - 1 not in self._rerun:
-            return line
-        return line_of({**json.loads(line), "reruns": [*self.records[line_number - 1].reruns]})
-
-    def _n_fixed_missing(self, target: Target) -> int:
-        """Count the fixed repeats of a target that have no row yet."""
-        fixed = self._fixed_prompts
-        n_rows = sum(one.target == target and (one.suite, one.prompt_id) in fixed for one in self.records)
-        return max(0, self.plan.n_fixed(target) - n_rows)
 
     def _compared(self, records: Sequence[Record], n_selected: Mapping[Target, int]) -> ComparedRuns | None:
         if self._baseline is None:
             return None
-        from pytest_openclaw.stats.run_comparison import Measured, compare_runs
-
         now = Measured(
             run_id=self.directory.run_id,
             records=tuple(records),
-            config=self._config(self._definitions()),
-            inventory=self._snapshots.inventory,
+            config=self._config(),
+            inventory=self._environment.inventory,
             n_selected=n_selected,
         )
         return compare_runs(self._baseline, now, across=self._settings.across)
 
-    def _take_over(self, earlier: EarlierSessions) -> None:
-        """Continue a run: keep its rows on disk, and the known facts of its targets."""
-        if not earlier.kept.is_whole:
-            self.directory.keep_rows(earlier.kept.lines)
-        # They describe rows that may be replaced now.
-        self.directory.remove("summary.json", *(report.name for report in self.plugins.reports))
-        for record in earlier.kept.records:
-            self._numbers[hash(record.key)] = len(self.records)
-            self.records.append(record)
-            self.decisions += self._early_stopping.take(record)
-        self._snapshots.take_over(earlier.inventory)
+    def _lines_with_reruns(self) -> Iterator[bytes]:
+        for number, line in enumerate(read_lines(self.directory.path / RESULTS)):
+            reruns = self.records[number].reruns
+            yield line_of({**json.loads(line), "reruns": [*reruns]}) if number in self._rerun else line
 
-    def _decide(self, decisions: Iterable[Decision]) -> None:
-        made = [*decisions]
-        self.decisions += made
-        if any(decision.ends for decision in made):
-            self._write_config(self._definitions())
+    def _n_selected(self) -> dict[Target, int]:
+        """Count the cells of each target that are needed."""
+        n_rows = Counter(record.target for record in self.records)
+        # A settled target lacks only fixed repeats, even if its further repeats were never collected.
+        return {
+            target: n_rows[target] + max(0, self._n_fixed_open[target])
+            if target in self._early_stopping.ended
+            else n - self._n_left_out[target]
+            for target, n in self.plan.n_selected.items()
+        }
 
     def _in_order(self) -> list[Record]:
         """Return the rows in planned order; workers and resumed runs finish cells in any order."""
-        n_prompts = sum(map(len, self._places.values()))
-        targets = {target: n for n, target in enumerate(self._n_selected)}
+        prompts = {key: n for n, key in enumerate(self.plan.prompts)}
+        targets = {target: n for n, target in enumerate(self.plan.targets)}
 
         def place(record: Record) -> tuple[int, int, int, str, str]:
-            suite, prompt_id = record.suite, record.prompt_id
-            planned = self._places.get(suite, {}).get(prompt_id, n_prompts)
-            return (
-                targets.get(record.target, len(targets)),
-                record.repeat,
-                planned,
-                suite,
-                prompt_id,
-            )
+            key = (record.suite, record.prompt_id)
+            target = targets.get(record.target, len(targets))
+            return target, record.repeat, prompts.get(key, len(prompts)), *key
 
         return sorted(self.records, key=place)
 
-    def _write_config(self, prompts: Sequence[JsonObject]) -> None:
-        self.directory.write_config(self._config(prompts))
+    def _prompt_of(self, record: Record) -> JsonObject:
+        return self._prompts.get((record.suite, record.prompt_id), {})
 
-    def _definitions(self) -> Sequence[JsonObject]:
-        prompts: list[JsonObject] = json.loads((self.directory.path / CONFIG).read_bytes())["prompts"]
-        return prompts
-
-    def _config(self, prompts: Sequence[JsonObject]) -> JsonObject:
+    def _config(self) -> JsonObject:
         # A settled target lacks no cells, whatever `n_cells` is.
         ended = {target: {"settled_after": repeat} for target, repeat in self._early_stopping.ended.items()}
         return {
             "schema_version": CONFIG_VERSION,
             "run_id": self.directory.run_id,
-            "models": list(dict.fromkeys(target.model for target in self._n_selected)),
+            "models": list(dict.fromkeys(target.model for target in self.plan.targets)),
             "targets": [
                 {**asdict(target), "n_cells": n, **ended.get(target, {})}
-                for target, n in self._n_selected.items()
+                for target, n in self.plan.n_selected.items()
             ],
             "providers": dict(self.plan.providers),
             **settings_to_json(self._settings),
             "divided_sha256": self.plan.divided,
             "baseline": self._baseline and self._baseline.run_id,
             "across": sorted(self._settings.across),
-            "prompts": prompts,
+            "prompts": [*self._prompts.values()],
         }
-
-
-def _identity(prompt: JsonObject) -> tuple[str, str]:
-    return prompt["suite"], prompt["id"]

@@ -131,7 +131,7 @@ def load_surface(settings: Settings, resumed: Path | None, *, may_capture: bool)
 
 def load_baseline(settings: Settings, resumed: Path | None) -> Measured | None:
     """Read the run to compare with, before any call; reject a gate that needs one if there is none."""
-    from pytest_openclaw.runs.baseline import read_baseline
+    from pytest_openclaw.runs.reading import read_baseline
 
     name = settings.baseline
     compared = [gates.fail_on for gates in settings.gates.all_there_are if gates.fail_on]

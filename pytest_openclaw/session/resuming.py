@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_openclaw.runs.directory import RunDirectory
-    from pytest_openclaw.runs.resume import Plan, Replay
-    from pytest_openclaw.runs.session import EarlierSessions
+    from pytest_openclaw.runs.resume import EarlierSessions, Plan, Replay
     from pytest_openclaw.util.json_types import JsonObject
     from pytest_openclaw.values.requests import CellKey
     from pytest_openclaw.values.settings import Settings
@@ -49,7 +48,7 @@ class ResumedRun:
     @property
     def kept(self) -> Mapping[CellKey, Replay]:
         """The kept verdicts, by cell."""
-        return self.earlier.kept.replays
+        return self.earlier.replays
 
     def refuse_changes(self, plan: Plan, settings: Settings) -> None:
         """Reject a session that would change the definition of the run.
@@ -60,7 +59,7 @@ class ResumedRun:
         """
         from pytest_openclaw.runs.resume import find_changes, refusal
 
-        if changes := find_changes(self.earlier.config, plan, settings, self.earlier.kept):
+        if changes := find_changes(self.earlier, plan, settings):
             raise pytest.UsageError(refusal(self.path.name, changes))
 
     def for_workers(self, settings: Settings) -> JsonObject:
@@ -76,18 +75,12 @@ def read_resumed(path: Path, stack: ExitStack, *, writes: bool) -> ResumedRun:
         pytest.UsageError: it is running in another session, or cannot be read.
 
     """
-    from pytest_openclaw.runs.directory import RESULTS, RunDirectory
-    from pytest_openclaw.runs.reading import load_config, load_inventory
-    from pytest_openclaw.runs.resume import read_kept
-    from pytest_openclaw.runs.session import EarlierSessions
+    from pytest_openclaw.runs.directory import RunDirectory
+    from pytest_openclaw.runs.resume import read_earlier
 
     try:
         directory = stack.enter_context(RunDirectory.reopen(path)) if writes else None
-        earlier = EarlierSessions(
-            config=load_config(path),
-            inventory=load_inventory(path),
-            kept=read_kept(path / RESULTS),
-        )
+        earlier = read_earlier(path)
     except (OpenClawError, OSError) as error:
         raise pytest.UsageError(f"--openclaw-resume={path.name}: {error}") from None
     return ResumedRun(path=path, earlier=earlier, directory=directory)

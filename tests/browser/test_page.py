@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_openclaw.runs.reading import read_part
+from pytest_openclaw.runs.reading import load_run
 from pytest_openclaw.runs.summaries import summary_of
 from pytest_openclaw.stats.summary import summary_to_json
 from pytest_openclaw.values.rows import Record
@@ -494,7 +494,7 @@ def test_a_comparison_that_the_run_has_made_is_shown(open_page: Opener, tmp_path
         "notes": ["host: a -> b"],
     }
     stored = {"baseline": "20260213_235930", "targets": [target], "set_aside": [apart], "notes": []}
-    summary = summary_to_json(summary_of(read_part(run)))
+    summary = summary_to_json(summary_of(load_run(run)))
     (run / "summary.json").write_text(json.dumps({**summary, "comparison": stored}))
     page = page_of(open_page, reported(run))
 

@@ -17,11 +17,11 @@ from random import Random
 from typing import Any, NamedTuple
 
 from pytest_openclaw.cli import main
-from pytest_openclaw.runs.directory import RESULTS, RunDirectory
-from pytest_openclaw.runs.reading import load_config, load_inventory
-from pytest_openclaw.runs.resume import Plan, find_changes, read_kept, settings_of
-from pytest_openclaw.runs.session import EarlierSessions, RunSession
+from pytest_openclaw.runs.directory import RunDirectory
+from pytest_openclaw.runs.resume import Plan, find_changes, read_earlier, settings_of
+from pytest_openclaw.runs.session import RunSession
 from pytest_openclaw.util.errors import OpenClawError
+from pytest_openclaw.values.requests import CellKey
 from pytest_openclaw.values.settings import Settings
 from tests.browser.made_runs import make_run
 
@@ -106,18 +106,16 @@ def resumed(folder: Path, run: str) -> Called:
     """Load a run as a resumed session does, up to its first call."""
     path = folder / "runs" / run
     try:
-        began = load_config(path)
-        settings = settings_of(began, Settings(), ())
-        plan = Plan(
-            n_selected=dict.fromkeys(settings.targets, 1),
-            prompts=tuple(began["prompts"]),
-            providers=began["providers"],
-        )
         with RunDirectory.reopen(path) as directory:
-            earlier = EarlierSessions(
-                config=load_config(path), inventory=load_inventory(path), kept=read_kept(path / RESULTS)
+            earlier = read_earlier(path)
+            settings = settings_of(earlier.config, Settings(), ())
+            plan = Plan(
+                cells={CellKey("s", "P1", target, 1): False for target in settings.targets},
+                targets=settings.targets,
+                prompts={(one["suite"], one["id"]): one for one in earlier.config["prompts"]},
+                providers=earlier.config["providers"],
             )
-            find_changes(earlier.config, plan, settings, earlier.kept)
+            find_changes(earlier, plan, settings)
             RunSession(directory, settings, plan, earlier).finish()
     except (OpenClawError, OSError) as error:
         return Called(4, "", f"{error}\n")

@@ -16,7 +16,7 @@ import pytest
 from pytest_openclaw.cli.project import Project
 from pytest_openclaw.features.rescoring import suite_files
 from pytest_openclaw.judging.registry import BUILTIN, build_registry
-from pytest_openclaw.runs.reading import read_part
+from pytest_openclaw.runs.reading import load_run
 from pytest_openclaw.runs.report_files import Plugins
 from tests.commands.foreign_runs import COMMANDS, SECRET, called, check_case, made, resumed
 
@@ -184,7 +184,7 @@ def test_a_suite_outside_of_the_project_is_not_loaded(folder: Path, bad: Path, s
     config = (bad / "config.json").read_text()
     named = suite.format(outside=folder / "outside")
     (bad / "config.json").write_text(config.replace("benchmarks/prompts_core.toml", named))
-    part = read_part(bad)
+    part = load_run(bad)
 
     assert named in {name for name, _ in part.prompts}
     assert suite_files(part, folder if suite.startswith("runs") else project) == []

@@ -30,11 +30,11 @@ def _at(day: int, target: Target, prompt_id: str, **changes: Any) -> Record:
 
 def _summarize(path: Path) -> Path:
     """Write the summary that a session would have written for a stored run."""
-    from pytest_openclaw.runs.reading import read_part
+    from pytest_openclaw.runs.reading import load_run
     from pytest_openclaw.runs.summaries import summary_of
     from pytest_openclaw.stats.summary import summary_to_json
 
-    (path / "summary.json").write_text(json.dumps(summary_to_json(summary_of(read_part(path)))))
+    (path / "summary.json").write_text(json.dumps(summary_to_json(summary_of(load_run(path)))))
     return path
 
 
@@ -220,7 +220,7 @@ def test_a_run_under_way_is_counted_so_far(runs: Path, capsys: pytest.CaptureFix
     path = _summarize(store(runs / "now", [_at(20030, A, "P1")], n_selected={A: 1}))
     os.utime(path / "summary.json", ns=(2**62, 2**62))
     with RunDirectory.reopen(path) as directory:
-        directory.append_line((path / "results.jsonl").read_bytes().replace(b'"P1"', b'"P2"').rstrip())
+        directory.append(json.loads((path / "results.jsonl").read_bytes()) | {"prompt_id": "P2"})
         run = _json(capsys)["targets"][0]["runs"][-1]
 
     assert (run["run_id"], run["state"], run["n_total"]) == ("now", "under way", 2)
@@ -259,7 +259,7 @@ def test_a_matching_summary_is_enough(
     """Hundreds of runs are read without opening their rows."""
     for number in range(300):
         shutil.copytree(runs / "later", runs / f"copy-{number}")
-    monkeypatch.setattr(reading, "light_rows", lambda path: pytest.fail(f"{path} was read row by row"))
+    monkeypatch.setattr(reading, "load_run", lambda path, **_: pytest.fail(f"{path} was read row by row"))
 
     assert _json(capsys)["n_runs"] == 303
 

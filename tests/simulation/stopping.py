@@ -16,6 +16,7 @@ import numpy as np
 from pytest_openclaw.runs.session import EarlyStopping
 from pytest_openclaw.stats.groups import Snapshots, summarize_group
 from pytest_openclaw.stats.tiers import TIER_FLOORS
+from pytest_openclaw.values.requests import CellKey
 from pytest_openclaw.values.rows import Record
 from pytest_openclaw.values.settings import Settings
 from tests.simulation.models import Generator
@@ -82,9 +83,12 @@ def simulate(
 
 def _run(passed: Sequence[Sequence[bool]], settings: Settings) -> tuple[list[Record], int]:
     """Return the rows of a run up to its end, and how many repeats it had."""
-    stopping = EarlyStopping(
-        {(TARGET, repeat): N_PROMPTS for repeat in range(1, settings.repeat + 1)}, settings.looks
+    keys = (
+        CellKey("s", f"P{prompt}", TARGET, repeat + 1)
+        for prompt in range(N_PROMPTS)
+        for repeat in range(settings.repeat)
     )
+    stopping = EarlyStopping(dict.fromkeys(keys, False), settings.looks)
     rows: list[Record] = []
     for repeat, of_repeat in enumerate(passed, 1):
         for prompt, has_passed in enumerate(of_repeat):

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from pytest_openclaw.features.routing.routes import PlaceChoice, Route, Routing
-    from pytest_openclaw.runs.reading import Part
+    from pytest_openclaw.runs.reading import StoredRun
     from pytest_openclaw.stats.groups import Group
     from pytest_openclaw.util.json_types import JsonObject
     from pytest_openclaw.values.requests import Target
@@ -75,17 +75,17 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> CommandResult:
-    part = read_run(arguments)
-    candidates = _candidates(part, dict(arguments.provider))
+    run = read_run(arguments)
+    candidates = _candidates(run, dict(arguments.provider))
     routing = plan_routes(candidates)
     origin = Origin(
-        run_id=part.run.run_id,
+        run_id=run.run_id,
         version=__version__,
-        shortcomings=tuple(part.shortcomings),
+        shortcomings=tuple(run.shortcomings),
     )
-    out = None if arguments.out == STDOUT else Path(arguments.out or part.run.path / FILE)
+    out = None if arguments.out == STDOUT else Path(arguments.out or run.path / FILE)
     patch = render_patch(routing, origin, out.name if out else FILE)
-    warnings = [*part.shortcomings]
+    warnings = [*run.shortcomings]
     check = check_command(str(out), stdin=out is None) if patch.value else None
     if check is None:
         warnings.append("nothing to apply: no model that OpenClaw has a name for has enough evidence")
@@ -95,7 +95,7 @@ def _run(arguments: argparse.Namespace) -> CommandResult:
     return CommandResult(
         lines=[*_entry_lines(routing, out), *check_lines] if out else patch.text.splitlines(),
         data={
-            "run": part.name,
+            "run": run.name,
             "release": RELEASE,
             "out": str(out) if out else None,
             "check": check,
@@ -108,20 +108,20 @@ def _run(arguments: argparse.Namespace) -> CommandResult:
     )
 
 
-def _candidates(part: Part, overrides: Mapping[str, str]) -> list[Candidate]:
-    check_overrides(overrides, part.n_selected)
-    groups = summary_of(part).groups
+def _candidates(run: StoredRun, overrides: Mapping[str, str]) -> list[Candidate]:
+    check_overrides(overrides, run.n_selected)
+    groups = summary_of(run).groups
     if not any(group.tool_use.evidence == "native" or group.roles for group in groups):
         raise OpenClawError(
-            f"{part.name} has no native tool evidence: no answered cell offered tools on the wire, and what "
+            f"{run.name} has no native tool evidence: no answered cell offered tools on the wire, and what "
             "is only written in a text grants none. Ask a suite whose prompts have `tools`, such as "
             "benchmarks/prompts_native.toml."
         )
-    rows = group_records(row.record for row in part.rows_in_order)
+    rows = group_records(row.record for row in run.rows.values())
     candidates = []
-    realistic = most_realistic(part.n_selected)
+    realistic = most_realistic(run.n_selected)
     for group in (group for group in groups if group.target in realistic):
-        ref = ref_of(group.target, part.run.config, overrides)
+        ref = ref_of(group.target, run.config, overrides)
         # Roles without tools are asked on `listed` alone, whatever the surface of the others.
         same = [group, *(one for one in groups if one is not group and _is_same(one, group))]
         roles = {result.role: (result, one) for one in reversed(same) for result in one.roles}
@@ -320,7 +320,7 @@ def _is_local(provider: str, config: JsonObject) -> bool:
 
 
 def _described(provider: str, config: JsonObject) -> Iterator[JsonObject]:
-    """Yield a run's settings of a provider; of a merged run, those of each part."""
+    """Yield a run's settings of a provider; of a merged run, those of each run."""
     for one in config.get("parts") or (config,):
         found = one["providers"].get(provider)
         if isinstance(found, dict):

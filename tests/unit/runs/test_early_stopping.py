@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pytest_openclaw.runs.session import Decision, EarlyStopping
 from pytest_openclaw.stats.tool_use import is_futile, tool_use_of
-from pytest_openclaw.values.requests import Target
+from pytest_openclaw.values.requests import CellKey, Target
 from pytest_openclaw.values.rows import Record
 from tests.unit.reports.summaries import cell, fault, record
 
@@ -33,13 +33,28 @@ def _repeat(repeat: int, *, n_used: int = 0, first: int = 0) -> list[Record]:
     return [_row(n, repeat, used=first <= n < first + n_used) for n in range(N)]
 
 
+def _stopping(
+    n_cells: Mapping[tuple[Target, int], int],
+    looks: tuple[int, ...],
+    n_fixed: Mapping[tuple[Target, int], int] | None = None,
+) -> EarlyStopping:
+    """The decisions for so many cells by target and repeat, of which some are run in any case."""
+    fixed = n_fixed or {}
+    cells = {
+        CellKey("s", f"T{n}", target, repeat): n < fixed.get((target, repeat), 0)
+        for (target, repeat), total in n_cells.items()
+        for n in range(total)
+    }
+    return EarlyStopping(cells, looks)
+
+
 def _decisions(early_stopping: EarlyStopping, rows: Iterable[Record]) -> list[tuple[int, str | None]]:
     return [(made.repeat, made.ends) for row in rows for made in early_stopping.take(row)]
 
 
 def test_a_conclusive_tier_ends_the_repeats() -> None:
     """It is decided with the last row of the conclusive repeat, not before."""
-    early_stopping = EarlyStopping({(A, n): N for n in (1, 2, 3)}, (1, 2, 3))
+    early_stopping = _stopping({(A, n): N for n in (1, 2, 3)}, (1, 2, 3))
     rows = _repeat(1)
 
     assert _decisions(early_stopping, rows[:-1]) == []
@@ -50,7 +65,7 @@ def test_a_conclusive_tier_ends_the_repeats() -> None:
 
 def test_an_inconclusive_target_continues() -> None:
     """Rows of all repeats so far count together."""
-    early_stopping = EarlyStopping({(A, n): N for n in (1, 2, 3)}, (1, 2, 3))
+    early_stopping = _stopping({(A, n): N for n in (1, 2, 3)}, (1, 2, 3))
 
     assert _decisions(early_stopping, _repeat(1, n_used=2)) == [(1, None)]
     assert _decisions(early_stopping, _repeat(2, n_used=2, first=2)) == [
@@ -60,7 +75,7 @@ def test_an_inconclusive_target_continues() -> None:
 
 def test_nothing_is_decided_on_the_last_repeat() -> None:
     """There is nothing to leave out after it."""
-    early_stopping = EarlyStopping({(A, 1): N, (A, 2): N}, (1, 2))
+    early_stopping = _stopping({(A, 1): N, (A, 2): N}, (1, 2))
 
     assert _decisions(early_stopping, [*_repeat(1, n_used=6), *_repeat(2, n_used=6)]) == [(1, None)]
     assert early_stopping.ended == {}
@@ -68,7 +83,7 @@ def test_nothing_is_decided_on_the_last_repeat() -> None:
 
 def test_between_two_looks_no_tier_ends_the_repeats() -> None:
     """Each further look would be one more chance of a wrong tier."""
-    early_stopping = EarlyStopping({(A, n): N for n in range(1, 11)}, (1, 3, 10))
+    early_stopping = _stopping({(A, n): N for n in range(1, 11)}, (1, 3, 10))
     rows = [row for n in (1, 2, 3) for row in _repeat(n, n_used=2, first=2 * n)]
 
     assert tool_use_of(rows[: 2 * N], 1, (1, 3, 10)).conclusive
@@ -81,7 +96,7 @@ def test_between_two_looks_no_tier_ends_the_repeats() -> None:
 
 def test_a_server_that_answers_the_same_each_time_is_not_asked_again() -> None:
     """Its second repeat shows it, between two looks as well; its tier would be that of the first one."""
-    early_stopping = EarlyStopping({(A, n): N for n in range(1, 11)}, (1, 3, 10))
+    early_stopping = _stopping({(A, n): N for n in range(1, 11)}, (1, 3, 10))
     ends = "all repeats are alike after 2 repeats: only new prompts can settle the tier"
 
     assert _decisions(early_stopping, [*_repeat(1, n_used=6), *_repeat(2, n_used=6)]) == [
@@ -93,7 +108,7 @@ def test_a_server_that_answers_the_same_each_time_is_not_asked_again() -> None:
 
 def test_other_words_are_another_answer() -> None:
     """Equal verdicts do not make a server deterministic."""
-    early_stopping = EarlyStopping({(A, n): N for n in (1, 2, 3)}, (1, 3))
+    early_stopping = _stopping({(A, n): N for n in (1, 2, 3)}, (1, 3))
     second = [replace(row, output_tokens=10) for row in _repeat(2, n_used=6)]
 
     assert _decisions(early_stopping, [*_repeat(1, n_used=6), *second]) == [(1, None), (2, None)]
@@ -101,7 +116,7 @@ def test_other_words_are_another_answer() -> None:
 
 def test_what_more_repeats_would_hardly_settle_is_given_up() -> None:
     """From the second look on: where prompts end alike but for one, more repeats say nothing new."""
-    early_stopping = EarlyStopping({(A, n): N for n in range(1, 11)}, (1, 3, 10))
+    early_stopping = _stopping({(A, n): N for n in range(1, 11)}, (1, 3, 10))
     rows = [row for n in (1, 2, 3) for row in _repeat(n, n_used=6 + (n == 2))]
     ends = "more repeats would hardly settle the tier after 3 repeats: new prompts can"
 
@@ -127,7 +142,7 @@ def test_needless_calls_are_never_futile() -> None:
 @given(order=st.permutations(range(3 * N)))
 def test_speed_decides_nothing(order: list[int]) -> None:
     """In whatever order the rows arrive, the decisions are the same, one after the other."""
-    early_stopping = EarlyStopping({(A, n): N for n in (1, 2, 3, 4)}, (1, 2, 4))
+    early_stopping = _stopping({(A, n): N for n in (1, 2, 3, 4)}, (1, 2, 4))
     rows = [*_repeat(1, n_used=2), *_repeat(2, n_used=2, first=2), *_repeat(3, n_used=N)]
 
     assert _decisions(early_stopping, [rows[n] for n in order]) == [
@@ -138,23 +153,15 @@ def test_speed_decides_nothing(order: list[int]) -> None:
 
 def test_cells_that_were_left_out_are_not_awaited() -> None:
     """A cell that a mark skips has no row, and the repeat ends without it."""
-    early_stopping = EarlyStopping({(A, 1): N + 1, (A, 2): N}, (1, 2))
+    early_stopping = _stopping({(A, 1): N + 1, (A, 2): N}, (1, 2))
 
     assert _decisions(early_stopping, _repeat(1, n_used=6)) == []
     assert [*early_stopping.leave_out(A, 1)] == [Decision(target=A, repeat=1, ends=None)]
 
 
-def test_a_cell_with_two_rows_counts_once() -> None:
-    """This happens under a plugin that runs failed tests again."""
-    early_stopping = EarlyStopping({(A, 1): N, (A, 2): N}, (1, 2))
-    rows = _repeat(1, n_used=6)
-
-    assert _decisions(early_stopping, [*rows[:-1], rows[0]]) == []
-
-
 def test_repeats_that_were_not_selected_block_nothing() -> None:
     """With node ids a session may have the third repeat alone."""
-    early_stopping = EarlyStopping({(A, 3): 2}, (1, 3))
+    early_stopping = _stopping({(A, 3): 2}, (1, 3))
 
     assert [made.repeat for made in early_stopping.begin()] == [1, 2]
 
@@ -168,7 +175,7 @@ def test_repeats_that_were_not_selected_block_nothing() -> None:
 )
 def test_a_target_without_a_reply_is_not_asked_again(n_answered: int, ends: str | None) -> None:
     """A target that is unavailable would be unavailable the next time."""
-    early_stopping = EarlyStopping({(A, 1): 4, (A, 2): 4}, (1, 2))
+    early_stopping = _stopping({(A, 1): 4, (A, 2): 4}, (1, 2))
     rows = [_row(n, 1, used=True) if n < n_answered else fault(A, prompt_id=f"T{n}") for n in range(4)]
 
     assert _decisions(early_stopping, rows) == [(1, ends)]
@@ -176,7 +183,7 @@ def test_a_target_without_a_reply_is_not_asked_again(n_answered: int, ends: str 
 
 def test_each_target_is_decided_on_for_itself() -> None:
     """The rows of one target do not affect another, nor does a target that is not repeated."""
-    early_stopping = EarlyStopping({(A, 1): 1, (A, 2): 1}, (1, 2))
+    early_stopping = _stopping({(A, 1): 1, (A, 2): 1}, (1, 2))
 
     assert _decisions(early_stopping, [_row(1, 1, used=True, target=B)]) == []
     assert _decisions(early_stopping, [_row(1, 1, used=True)]) == [(1, None)]
@@ -184,7 +191,7 @@ def test_each_target_is_decided_on_for_itself() -> None:
 
 def test_fixed_repeats_are_awaited_and_not_decided_on() -> None:
     """Their rows belong to their repeats; if nothing else would be left out there is nothing to decide."""
-    early_stopping = EarlyStopping(
+    early_stopping = _stopping(
         {(A, 1): N + 1, (A, 2): N + 1, (A, 3): 1}, (1, 2), {(A, n): 1 for n in (1, 2, 3)}
     )
     own = [record(A, prompt_id="F1", repeat=n) for n in (1, 2, 3)]
@@ -197,6 +204,6 @@ def test_fixed_repeats_are_awaited_and_not_decided_on() -> None:
 
 def test_a_target_with_nothing_but_numbers_of_its_own_is_never_ended() -> None:
     """All its cells are asked in any case."""
-    early_stopping = EarlyStopping({(A, 1): N, (A, 2): N}, (1, 2), {(A, 1): N, (A, 2): N})
+    early_stopping = _stopping({(A, 1): N, (A, 2): N}, (1, 2), {(A, 1): N, (A, 2): N})
 
     assert _decisions(early_stopping, [*_repeat(1), *_repeat(2)]) == []

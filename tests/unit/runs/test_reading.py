@@ -1,36 +1,36 @@
-"""Reading a run directory: which one, and its content."""
+"""Reading run directories: which one, its rows, and what is refused."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from pytest_openclaw.runs.reading import RowIndex, StoredRow, find_run, load_inventory, load_run, read_rows
+from pytest_openclaw.runs.directory import RunDirectory
+from pytest_openclaw.runs.reading import find_run, load_run, read_rows
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.values.rows import to_row
 from tests.unit.reports.summaries import fault, missed, record
-from tests.unit.runs.stored_runs import A, row, store
+from tests.unit.runs.stored_runs import A, B, files_of, row, store
 
 LINES = [
-    json.dumps(to_row(row)).encode() for row in (record(), missed(prompt_id="P2"), fault(prompt_id="P3"))
+    json.dumps(to_row(one)).encode() for one in (record(), missed(prompt_id="P2"), fault(prompt_id="P3"))
 ]
-
-CONFIG = {"schema_version": 1, "run_id": "r", "targets": [], "providers": {}, "gates": None, "prompts": []}
-INVENTORY = {"run_id": "r", "targets": {}}
 
 
 def run(folder: Path, name: str, *, content: bytes = b"", written_at: int = 0) -> Path:
-    """A run's directory."""
-    path = folder / name
-    path.mkdir(parents=True)
-    (path / "config.json").write_text(json.dumps(CONFIG))
-    (path / "inventory.json").write_text(json.dumps(INVENTORY))
+    """A run's directory with these rows."""
+    path = store(folder / name, [])
     (path / "results.jsonl").write_bytes(content)
     os.utime(path / "results.jsonl", (written_at, written_at))
     return path
+
+
+# --- which one ------------------------------------------------------------------------------------
 
 
 def test_the_last_run_is_the_one_written_to_last(tmp_path: Path) -> None:
@@ -46,106 +46,135 @@ def test_the_last_run_is_the_one_written_to_last(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "message"),
+    ("folder", "name", "message"),
     [
-        pytest.param("x", "there is no run x in .*; the last one is b", id="unknown"),
-        pytest.param("unborn", "there is no run unborn in", id="without-config"),
+        pytest.param("", "x", "there is no run x in .*; the last one is b", id="unknown"),
+        pytest.param("", "unborn", "there is no run unborn in", id="without-config"),
+        pytest.param("nowhere", "last", "there is no run in", id="no-folder"),
+        pytest.param("nowhere", "x", "there is no run in", id="no-folder-for-a-name"),
     ],
 )
-def test_a_missing_run_is_reported_with_the_last_one(tmp_path: Path, name: str, message: str) -> None:
+def test_a_missing_run_is_reported_with_the_last_one(
+    tmp_path: Path, folder: str, name: str, message: str
+) -> None:
     """The message names the run that was perhaps meant."""
     run(tmp_path, "b")
     (run(tmp_path, "unborn") / "config.json").unlink()
 
     with pytest.raises(OpenClawError, match=message):
-        find_run(tmp_path, name)
+        find_run(tmp_path / folder, name)
 
 
-@pytest.mark.parametrize("name", ["last", "x"])
-def test_in_a_folder_without_runs_there_is_none(tmp_path: Path, name: str) -> None:
-    """Also if the folder itself does not exist."""
-    with pytest.raises(OpenClawError, match="there is no run in"):
-        find_run(tmp_path / "nowhere", name)
+# --- its rows -------------------------------------------------------------------------------------
 
 
-def test_rows_come_back_with_their_bytes(tmp_path: Path) -> None:
-    """Each line is returned unchanged, beside its parsed row; of two rows of a cell the later one counts."""
-    again = LINES[0].replace(b'"attempts": 0', b'"attempts": 2')
-    path = run(tmp_path, "r", content=b"\n".join([*LINES, again, b""]))
+def test_the_last_row_of_a_cell_counts_with_its_bytes(tmp_path: Path) -> None:
+    """Each line is returned unchanged, in the order of the file; texts are only in the whole record."""
+    again = json.dumps(to_row(record(attempts=2, raw_output="text"))).encode()
+    stored = load_run(run(tmp_path, "r", content=b"\n".join([*LINES, again, b""])))
 
-    stored = load_run(path)
-
-    assert [row.line for row in stored.rows] == [*LINES, again]
-    assert (stored.run_id, stored.config, stored.inventory, stored.torn) == ("r", CONFIG, INVENTORY, b"")
-    assert {key.prompt_id: row.record.attempts for key, row in stored.latest().items()} == {
-        "P1": 2, "P2": 0, "P3": 0,
-    }  # fmt: skip
-
-
-@pytest.mark.parametrize("cut", [1, 40, len(LINES[2]) - 1])
-def test_a_torn_last_line_is_no_row(tmp_path: Path, cut: int) -> None:
-    """The partial row of a killed run is returned separately."""
-    path = run(tmp_path, "r", content=LINES[0] + b"\n" + LINES[2][:cut])
-
-    stored = load_run(path)
-
-    assert [row.line for row in stored.rows] == [LINES[0]]
-    assert stored.torn == LINES[2][:cut]
-
-
-def test_a_last_line_may_lack_its_end(tmp_path: Path) -> None:
-    """A row that lacks only its line feed counts."""
-    path = run(tmp_path, "r", content=LINES[0] + b"\n" + LINES[2])
-
-    stored = load_run(path)
-
-    assert [row.line for row in stored.rows] == [LINES[0], LINES[2]]
-    assert stored.torn == b""
+    rows = [*stored.rows.values()]
+    assert [one.line for one in rows] == [*LINES[1:], again]
+    assert (rows[-1].record.attempts, rows[-1].record.raw_output) == (2, "")
+    assert to_row(rows[-1].whole) == json.loads(again)
+    assert (stored.run_id, stored.is_torn) == ("r", False)
 
 
 @pytest.mark.parametrize(
-    "line",
-    [b"{", b"", b"[]", b"{}", b'{"record_type": "result", "schema_version": 99}', b"\x00\x00", b"\xff"],
-)
-def test_a_broken_line_in_the_middle_is_named(tmp_path: Path, line: bytes) -> None:
-    """Nothing is skipped silently: the text names the line, and what to do."""
-    path = run(tmp_path, "r", content=LINES[0] + b"\n" + line + b"\n" + LINES[1] + b"\n")
-
-    with pytest.raises(OpenClawError, match=r"results.jsonl: line 2 is no row .* remove the line"):
-        load_run(path)
-
-
-def test_one_row_at_a_time_is_read(tmp_path: Path) -> None:
-    """A broken line does not affect the lines before it."""
-    path = run(tmp_path, "r", content=LINES[0] + b"\n{\n")
-    rows = read_rows(path / "results.jsonl")
-
-    first = next(rows)
-
-    assert isinstance(first, StoredRow)
-    assert first.line == LINES[0]
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
+    ("tail", "n_rows", "is_torn"),
     [
-        pytest.param("config.json", None, "is .* a run directory", id="missing"),
-        pytest.param("results.jsonl", None, "is .* a run directory", id="no-rows-file"),
-        pytest.param("config.json", "{", "config.json is not JSON", id="broken"),
-        pytest.param("inventory.json", "[]", "inventory.json is not a JSON object", id="no-object"),
+        *((LINES[2][:cut], 1, True) for cut in (1, 40, len(LINES[2]) - 1)),
+        pytest.param(LINES[2], 2, False, id="lacks-only-its-line-feed"),
     ],
 )
-def test_a_file_that_cannot_be_read_is_named(
-    tmp_path: Path, name: str, content: str | None, message: str
-) -> None:
-    """The text names the file and the problem."""
-    path = run(tmp_path, "r")
-    (path / name).unlink()
-    if content is not None:
-        (path / name).write_text(content)
+def test_a_torn_last_line_is_no_row(tmp_path: Path, tail: bytes, n_rows: int, is_torn: bool) -> None:
+    """The partial row of a killed run is left out, and the run says so."""
+    stored = load_run(run(tmp_path, "r", content=LINES[0] + b"\n" + tail))
 
-    with pytest.raises(OpenClawError, match=message):
+    assert [one.line for one in stored.rows.values()] == [LINES[0], tail][:n_rows]
+    assert stored.is_torn is is_torn
+    assert any("torn" in text for text in stored.shortcomings) is is_torn
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        *((line, "") for line in (b"{", b"", b"[]", b"{}", b"\x00\x00", b"\xff")),
+        (b'{"record_type": "result", "schema_version": 99}', "schema_version is 99"),
+        (b'{"doc_id": 0, "acc": 1.0}', "not a result: record_type is missing"),
+        (b"id,score", "JSON is malformed"),
+    ],
+)
+def test_a_broken_line_in_the_middle_is_named(tmp_path: Path, line: bytes, message: str) -> None:
+    """The lines before it are read; the message names the line, and what to do."""
+    path = run(tmp_path, "r", content=LINES[0] + b"\n" + line + b"\n" + LINES[1] + b"\n")
+    rows = read_rows(path / "results.jsonl")
+
+    assert next(rows)[0] == LINES[0] + b"\n"
+    with pytest.raises(
+        OpenClawError, match=rf"results.jsonl: line 2 is no row .*{message}.* remove the line"
+    ):
+        next(rows)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        pytest.param("ended_at_ms", None, id="no-time"),
+        pytest.param("raw_output", 5, id="no-text"),
+        pytest.param("thinking_level", "deep", id="no-level"),
+        pytest.param("tool_calls", [1], id="no-tool"),
+        pytest.param("tool_call_details", [{"name": 1}], id="no-call"),
+        pytest.param("objective_pass", "yes", id="no-verdict"),
+        pytest.param("turns", ["x"], id="no-turn"),
+        pytest.param("turns", [{"text": "a"}], id="turn-without-calls"),
+        pytest.param("turns", [{"text": "a", "calls": [{"name": "read", "arguments": {}}]}], id="turns-call"),
+        pytest.param("turns", [{"text": "a", "reasoning": 3, "calls": []}], id="turns-reasoning"),
+    ],
+)
+def test_a_row_of_wrong_types_is_refused(tmp_path: Path, field: str, value: Any) -> None:
+    """A row that no run writes is named by its line, before anything is computed from it."""
+    damaged = {**to_row(row(A, "P2")), field: value}
+    path = run(tmp_path, "r", content=LINES[0] + b"\n" + json.dumps(damaged).encode() + b"\n")
+
+    with pytest.raises(OpenClawError, match=f"line 2 is no row of this format: {field}"):
         load_run(path)
+
+
+# --- the whole run --------------------------------------------------------------------------------
+
+
+def test_a_finished_run_lacks_nothing(tmp_path: Path) -> None:
+    """Cells that a mark skipped are in the config and not missing, if the summary says finished."""
+
+    def summarize(state: str, n_rows: int) -> None:
+        (path / "summary.json").write_text(json.dumps({"state": state, "n_rows": n_rows}))
+
+    path = store(tmp_path / "one", [row(A, "P1")], n_selected={A: 3, B: 1})
+    assert load_run(path).shortcomings == [f"{path} is not finished: 3 of its 4 cells have no row"]
+    summarize("interrupted", 1)
+    assert load_run(path).n_selected == {A: 3, B: 1}
+    summarize("finished", 2)
+    assert load_run(path).n_selected == {A: 3, B: 1}, "the summary is of other rows"
+
+    summarize("finished", 1)
+
+    assert load_run(path).n_selected == {A: 1, B: 0}
+    assert load_run(path).shortcomings == []
+
+
+def test_an_active_run_is_refused(tmp_path: Path) -> None:
+    """A directory that a run is writing to is refused; a lock without an owner does not count."""
+    path = store(tmp_path / "one", [row(A, "P1")])
+    before = files_of(path)
+    with RunDirectory(path):
+        assert load_run(path, even_active=True).n_rows == 1
+        with pytest.raises(OpenClawError, match="a run is writing there now"):
+            load_run(path)
+    (path / ".lock").touch()
+
+    assert load_run(path).n_rows == 1
+    assert files_of(path) == {**before, ".lock": b""}
 
 
 def test_a_run_killed_before_its_inventory_has_an_empty_one(tmp_path: Path) -> None:
@@ -153,44 +182,38 @@ def test_a_run_killed_before_its_inventory_has_an_empty_one(tmp_path: Path) -> N
     path = run(tmp_path, "r")
     (path / "inventory.json").unlink()
 
-    assert load_inventory(path) == {}
+    assert load_run(path).inventory == {"run_id": "r", "targets": {}}
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "said"),
+    ("name", "content", "message"),
     [
-        ("results.jsonl", '{"doc_id": 0, "acc": 1.0}\n', "line 1 is no row of this format: not a result: record_type is missing"),
-        ("results.jsonl", "id,score\n", "line 1 is no row of this format: JSON is malformed"),
-        ("config.json", '{"model": "hf", "tasks": ["arc"]}', "config.json has no schema_version, so it is not of a run of"),
-        ("config.json", "model: hf\n", "config.json is not JSON: JSON is malformed"),
+        pytest.param("config.json", None, "is {path} a run directory?", id="missing"),
+        pytest.param("results.jsonl", None, "is {path} a run directory?", id="no-rows-file"),
+        pytest.param("config.json", '{"schema_version": 2}', "its schema_version is 2", id="another-format"),
+        pytest.param("config.json", '{"schema_version": 1}', "run_id is missing", id="no-run-id"),
+        pytest.param("config.json", '{"model": "hf"}', "has no schema_version, so it is not of a run of", id="another-tool"),
+        pytest.param("config.json", "model: hf\n", "config.json is not JSON: JSON is malformed", id="yaml"),
+        pytest.param("config.json", "[]", "is not a JSON object", id="no-object"),
+        pytest.param("inventory.json", "[]", "inventory.json is not a JSON object", id="inventory-no-object"),
+        pytest.param("resources_lab__a_before.txt", "# lab/a, before\nload_1m high\n", "is not a snapshot", id="no-snapshot"),
+        pytest.param("surface.json", "{}", "is no surface", id="no-surface"),
     ],
 )  # fmt: skip
-def test_files_of_other_tools_are_refused_in_our_words(
-    tmp_path: Path, name: str, text: str, said: str
+def test_a_file_that_cannot_be_read_is_named(
+    tmp_path: Path, name: str, content: str | None, message: str
 ) -> None:
-    """The message names the file and what is wrong with it."""
-    path = run(tmp_path, "r")
-    (path / name).write_text(text, "utf-8")
+    """The message names the file and the problem."""
+    path = store(tmp_path / "r", [row(A, "P1")])
+    (path / name).unlink(missing_ok=True)
+    if content is not None:
+        (path / name).write_text(content)
 
-    with pytest.raises(OpenClawError) as caught:
-        [*read_rows(path / "results.jsonl"), load_run(path)]
+    def read_everything() -> None:
+        stored = load_run(path)
+        _ = (stored.snapshots, stored.surface)
 
-    assert said in str(caught.value)
+    with pytest.raises(OpenClawError, match=re.escape(message.format(path=path))) as refused:
+        read_everything()
 
-
-def test_rows_of_several_runs_are_read_with_few_open_files(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each row has its line and its whole record, in whatever order they are read; equal prompts are kept once."""
-    monkeypatch.setattr("pytest_openclaw.runs.reading.MOST_OPEN", 1)
-    index = RowIndex()
-    paths = [store(tmp_path / name, [row(A, "P1", raw_output=name), row(A, "P2")]) for name in "abc"]
-    runs = [load_run(path, index) for path in paths]
-
-    for place in (0, 1):
-        for path, run in zip(paths, runs, strict=True):
-            found, line = run.rows[place], (path / "results.jsonl").read_bytes().splitlines()[place]
-            assert found.line == line
-            assert to_row(found.whole) == json.loads(line)
-    assert runs[0].config["prompts"][0] is runs[2].config["prompts"][0]
-    assert [run.rows[0].record.raw_output for run in runs] == ["", "", ""]
+    assert str(path) in str(refused.value)

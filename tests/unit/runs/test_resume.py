@@ -11,27 +11,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_openclaw.judging.text import Noop
 from pytest_openclaw.runs.directory import RunDirectory
 from pytest_openclaw.runs.resume import (
-    Kept,
+    EarlierSessions,
     Plan,
     Replay,
-    changed_keys,
     find_changes,
     other_targets,
-    read_kept,
+    read_earlier,
     refusal,
     settings_of,
 )
+from pytest_openclaw.runs.session import RunSession
 from pytest_openclaw.session.settings import parse_gate_line
+from pytest_openclaw.values.prompts import Cell, Prompt
 from pytest_openclaw.values.requests import CellKey, Target
 from pytest_openclaw.values.rows import Record, to_row
 from pytest_openclaw.values.settings import THINKING_ROOM_TOKENS, Gates, Settings
 from tests.unit.reports.summaries import fault, missed, record
+from tests.unit.runs.stored_runs import store
 
 A = Target(provider="p", model="a")
 B = Target(provider="p", model="b", thinking_level="low")
-NOTHING = Kept(records=(), lines=frozenset(), replays={}, is_whole=True)
 
 
 def line(row: Record) -> bytes:
@@ -48,21 +50,22 @@ WHOLE = b"".join(map(line, ROWS))
 ENDS = [len(b"".join(map(line, ROWS[: n + 1]))) for n in range(len(ROWS))]
 
 
-def rewritten(folder: Path, content: bytes) -> tuple[Kept, bytes]:
-    """The kept rows of a file, and the file after all others were removed."""
-    folder.mkdir(exist_ok=True)
-    (folder / "results.jsonl").write_bytes(content)
-    kept = read_kept(folder / "results.jsonl")
-    with RunDirectory.reopen(folder) as run:
-        run.keep_rows(kept.lines)
-    return kept, (folder / "results.jsonl").read_bytes()
+def rewritten(folder: Path, content: bytes) -> tuple[EarlierSessions, bytes]:
+    """What is kept of a file, and the file after a session has begun to continue the run."""
+    path = store(folder / "r", [])
+    (path / "results.jsonl").write_bytes(content)
+    earlier = read_earlier(path)
+    nothing = Plan(cells={}, targets=(), prompts={}, providers={})
+    with RunDirectory.reopen(path) as directory:
+        RunSession(directory, Settings(), nothing, earlier)
+    return earlier, (path / "results.jsonl").read_bytes()
 
 
 @given(cut=st.integers(min_value=0, max_value=len(WHOLE)) | st.sampled_from([end - 1 for end in ENDS]))
 def test_wherever_a_file_is_cut_the_answered_rows_before_are_kept(
     tmp_path_factory: pytest.TempPathFactory, cut: int
 ) -> None:
-    """They are kept byte for byte, in order, and nothing else; a second pass changes nothing."""
+    """They are kept byte for byte, in order, and nothing else."""
     folder = tmp_path_factory.mktemp("cut")
     # A row may lack its line feed.
     expected = [row for row, end in zip(ROWS, ENDS, strict=True) if end - 1 <= cut and row.success]
@@ -71,8 +74,6 @@ def test_wherever_a_file_is_cut_the_answered_rows_before_are_kept(
 
     assert written == b"".join(map(line, expected))
     assert [row.prompt_id for row in kept.records] == [row.prompt_id for row in expected]
-    assert kept.is_whole is (written == WHOLE[:cut])
-    assert read_kept(folder / "results.jsonl").is_whole
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.booleans()), max_size=8))
@@ -101,9 +102,7 @@ def test_answers_are_not_held_in_memory(tmp_path: Path) -> None:
         record(raw_output="x" * 60_000, turns=turns),
         missed(prompt_id="P2", raw_output="y" * 60_000),
     ]
-    (tmp_path / "results.jsonl").write_bytes(b"".join(map(line, rows)))
-
-    kept = read_kept(tmp_path / "results.jsonl")
+    kept, _ = rewritten(tmp_path, b"".join(map(line, rows)))
 
     assert [row.raw_output for row in kept.records] == ["", ""]
     assert [row.turns for row in kept.records] == [
@@ -113,7 +112,7 @@ def test_answers_are_not_held_in_memory(tmp_path: Path) -> None:
     assert sum(len(replay.reply) for replay in kept.replays.values()) <= 400
 
 
-def test_keeping_rows_that_does_not_end_leaves_the_old_file(
+def test_replacing_rows_that_does_not_end_leaves_the_old_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On a full disk every row stays, nothing temporary is left, and rows can still be appended."""
@@ -125,7 +124,7 @@ def test_keeping_rows_that_does_not_end_leaves_the_old_file(
 
         monkeypatch.setattr("pytest_openclaw.runs.directory.os.fsync", full)
         with pytest.raises(OSError, match="No space left"):
-            run.keep_rows({1})
+            run.replace_rows([line(ROWS[0])])
         monkeypatch.undo()
 
         assert (tmp_path / "results.jsonl").read_bytes() == WHOLE
@@ -139,7 +138,7 @@ def test_rows_go_to_the_file_that_was_made(tmp_path: Path) -> None:
     """Rows appended after the removal come after the kept ones."""
     (tmp_path / "results.jsonl").write_bytes(b"1\n2\n3")
     with RunDirectory.reopen(tmp_path) as run:
-        run.keep_rows({1, 3})
+        run.replace_rows([b"1\n", b"3"])
         run.append({"n": 4})
 
     assert (tmp_path / "results.jsonl").read_bytes() == b'1\n3\n{"n": 4}\n'
@@ -319,20 +318,22 @@ def test_other_targets_are_named(given_targets: list[Target], expected: list[str
 
 def plan(**changes: Any) -> Plan:
     """The plan of a session that resumes `config()`."""
+    prompts = changes.pop("prompts", (definition("P1"), definition("P2")))
     values: dict[str, Any] = {
-        "n_selected": {A: 2},
-        "prompts": (definition("P1"), definition("P2")),
+        "cells": {CellKey("s.toml", name, A, 1): False for name in ("P1", "P2")},
+        "targets": (A,),
+        "prompts": {(one["suite"], one["id"]): one for one in prompts},
         "providers": {"p": {"kind": "p", "base_url": "http://one", "key_env": "K"}},
-        "cells": frozenset(CellKey("s.toml", name, A, 1) for name in ("P1", "P2")),
         **changes,
     }
     return Plan(**values)
 
 
-def kept(*rows: Record) -> Kept:
-    """Rows that are kept."""
+def earlier(*rows: Record, **began: Any) -> EarlierSessions:
+    """A run with these rows."""
     replays = {row.key: Replay.of(row) for row in rows}
-    return Kept(records=rows, lines=frozenset(range(len(rows))), replays=replays, is_whole=True)
+    lines = frozenset(range(len(rows)))
+    return EarlierSessions(config=config(**began), inventory={}, records=rows, lines=lines, replays=replays)
 
 
 ROW = record(A, suite="s.toml")
@@ -351,13 +352,11 @@ PYTHON = definition("R1", suite="test_a.py", validator={"type": "python"})
 )  # fmt: skip
 def test_what_is_no_change(began: dict[str, Any], now: dict[str, Any]) -> None:
     """These runs can be resumed."""
-    assert find_changes(config(**began), plan(**now), Settings(), kept(ROW)) == []
+    assert find_changes(earlier(ROW, **began), plan(**now), Settings()) == []
 
 
 THREE_TIMES = {
-    "n_selected": {A: 6},
-    "by_repeat": {(A, n): 2 for n in (1, 2, 3)},
-    "cells": frozenset(CellKey("s.toml", name, A, n) for name in ("P1", "P2") for n in (1, 2, 3)),
+    "cells": {CellKey("s.toml", name, A, n): False for name in ("P1", "P2") for n in (1, 2, 3)},
 }
 FOUR_CELLS = [{"provider": "p", "model": "a", "thinking_level": None, "surface": "listed", "n_cells": 4}]
 
@@ -391,7 +390,7 @@ FOUR_CELLS = [{"provider": "p", "model": "a", "thinking_level": None, "surface":
 )
 def test_repeats_may_grow(began: dict[str, Any], now: Settings, change: str | None) -> None:
     """A run can be resumed with more repeats than before, of the same cells."""
-    changes = find_changes(config(**began), plan(**THREE_TIMES), now, kept(ROW))
+    changes = find_changes(earlier(ROW, **began), plan(**THREE_TIMES), now)
 
     assert changes == ([] if change is None else [change])
 
@@ -441,13 +440,13 @@ def test_how_often_is_the_runs_own(
         pytest.param({}, {"providers": {"p": {"kind": "p", "base_url": "http://two"}}}, "config.json: provider p: its base_url was http://one, and is http://two", id="address"),
         pytest.param({}, {"providers": {"p": {"kind": "q", "base_url": "http://one"}}}, "provider p: its kind was p, and is q", id="kind"),
         pytest.param({}, {"providers": {"p": {"kind": "p", "base_url": "http://one", "new": 1}}}, "provider p: its new was not set, and is 1", id="something-new"),
-        pytest.param({}, {"n_selected": {A: 3}}, "p/a: 2 cells were selected when the run began, 3 now", id="more-cells"),
-        pytest.param({}, {"cells": frozenset({CellKey("s.toml", "P2", A, 1)})}, "s.toml: P1[p/a] has a row, and is not selected now", id="other-cells"),
+        pytest.param({}, {"cells": {CellKey("s.toml", name, A, 1): False for name in ("P1", "P2", "P3")}}, "p/a: 2 cells were selected when the run began, 3 now", id="more-cells"),
+        pytest.param({}, {"cells": {CellKey("s.toml", name, A, 1): False for name in ("P2", "P3")}}, "s.toml: P1[p/a] has a row, and is not selected now", id="other-cells"),
     ],
 )  # fmt: skip
 def test_what_is_a_change(began: dict[str, Any], now: dict[str, Any], expected: str) -> None:
     """Each is reported with its place, in one sentence."""
-    (change,) = find_changes(config(**began), plan(**now), Settings(), kept(ROW))
+    (change,) = find_changes(earlier(ROW, **began), plan(**now), Settings())
 
     assert change.startswith(expected) or change.endswith(expected)
 
@@ -456,15 +455,17 @@ def test_a_provider_without_rows_may_have_moved() -> None:
     """Without a measurement nothing can be mixed."""
     moved = plan(providers={"p": {"kind": "p", "base_url": "http://two"}})
 
-    assert find_changes(config(), moved, Settings(), NOTHING) == []
-    assert find_changes(config(), moved, Settings(), kept(ROW)) != []
+    assert find_changes(earlier(), moved, Settings()) == []
+    assert find_changes(earlier(ROW), moved, Settings()) != []
 
 
 def test_keys_that_changed_are_listed_in_their_order() -> None:
     """All of them are listed at once."""
     changed = definition("P1", validator={"type": "x"}, prompt="other", tags=["free"])
 
-    assert changed_keys(definition("P1"), changed) == ["prompt", "validator"]
+    (change,) = find_changes(earlier(ROW), plan(prompts=(changed, definition("P2"))), Settings())
+
+    assert change == "s.toml: prompt P1: its prompt, validator have changed"
 
 
 def test_a_refusal_is_short_and_says_what_to_do() -> None:
@@ -475,3 +476,24 @@ def test_a_refusal_is_short_and_says_what_to_do() -> None:
     assert "  and 990 more" in text
     assert text.startswith("--openclaw-resume=r: ")
     assert text.endswith("No request was sent.")
+
+
+# --- the plan -------------------------------------------------------------------------------------
+
+
+def test_a_plan_counts_what_is_selected() -> None:
+    """Cells are counted by target in the session's order, and up to a repeat; fixed repeats always count."""
+    once = Prompt(suite="s.toml", id="P1", name="once", prompt="?", validator=Noop())
+    fixed = Prompt(suite="t.py", id="R1[r2]", name="fixed", prompt="?", validator=Noop(), repeat=2)
+    cells = [
+        Cell(prompt=once, target=B),
+        Cell(prompt=fixed, target=A, repeat=1, n_repeats=2),
+        Cell(prompt=fixed, target=A, repeat=2, n_repeats=2),
+        *(Cell(prompt=once, target=A, repeat=n, n_repeats=2) for n in (1, 2)),
+    ]
+
+    selected = Plan.of(cells, [A, B], {"p": {"kind": "p"}})
+
+    assert list(selected.n_selected.items()) == [(A, 4), (B, 1)]
+    assert [selected.n_up_to(A, n) for n in (1, 2)] == [3, 4]
+    assert [*selected.prompts] == [("s.toml", "P1"), ("t.py", "R1[r2]")]

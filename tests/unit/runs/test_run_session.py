@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,9 @@ import pytest
 
 from pytest_openclaw.runs.directory import RunDirectory
 from pytest_openclaw.runs.environment import collect_inventory, file_names
-from pytest_openclaw.runs.resume import Plan, read_kept
-from pytest_openclaw.runs.session import EarlierSessions, RunSession
-from pytest_openclaw.values.requests import Target
+from pytest_openclaw.runs.resume import Plan, read_earlier
+from pytest_openclaw.runs.session import RunSession
+from pytest_openclaw.values.requests import CellKey, Target
 from pytest_openclaw.values.rows import LeftOut, Record
 from pytest_openclaw.values.run_files import load_schema
 from pytest_openclaw.values.settings import IDENTITY, OTHER, SETTINGS, Settings
@@ -31,8 +32,30 @@ def directory(tmp_path: Path) -> Iterator[RunDirectory]:
         yield opened
 
 
+def _plan(
+    n_cells: Mapping[tuple[Target, int], int], ids: Sequence[str] = (), fixed: Mapping[str, int] | None = None
+) -> Plan:
+    """A plan with so many cells by target and repeat; the prompts in `fixed` set their own repeats."""
+    cells = {
+        CellKey("s", f"T{n}", target, repeat): False
+        for (target, repeat), total in n_cells.items()
+        for n in range(total)
+    }
+    targets = tuple(dict.fromkeys(target for target, _ in n_cells))
+    prompts = [{"suite": "s", "id": name} for name in ids]
+    for name, repeats in (fixed or {}).items():
+        prompts.append({"suite": "s", "id": name, "repeat": repeats})
+        cells |= {CellKey("s", name, target, n + 1): True for target in targets for n in range(repeats)}
+    return Plan(
+        cells=cells,
+        targets=targets,
+        prompts={(one["suite"], one["id"]): one for one in prompts},
+        providers={"p": {"kind": "p"}},
+    )
+
+
 def _session(directory: RunDirectory, n_selected: Mapping[Target, int]) -> RunSession:
-    plan = Plan(n_selected=n_selected, prompts=({"suite": "s", "id": "P1"},), providers={"p": {"kind": "p"}})
+    plan = _plan({(target, 1): n for target, n in n_selected.items()}, ["P1"])
     return RunSession(directory, Settings(), plan)
 
 
@@ -150,11 +173,7 @@ def test_a_resumed_run_takes_its_rows_over(directory: RunDirectory) -> None:
     first.add(record(A))
     first.add(fault(A, prompt_id="P2"))
     first.finish()
-    earlier = EarlierSessions(
-        config=_load(directory, "config.json"),
-        inventory=_load(directory, "inventory.json"),
-        kept=read_kept(directory.path / "results.jsonl"),
-    )
+    earlier = read_earlier(directory.path)
 
     session = RunSession(directory, Settings(), first.plan, earlier)
 
@@ -169,18 +188,13 @@ def test_a_resumed_run_takes_its_rows_over(directory: RunDirectory) -> None:
 def test_another_machine_is_noted(directory: RunDirectory) -> None:
     """The inventory keeps the run's first machine, and names those on which it was resumed, each once."""
     plan = _session(directory, {A: 1}).plan
-    kept = read_kept(directory.path / "results.jsonl")
-    began = {**_load(directory, "inventory.json"), "host": {"name": "elsewhere"}}
+    earlier = read_earlier(directory.path)
+    began = {**earlier.inventory, "host": {"name": "elsewhere"}}
     here = collect_inventory()
 
     inventory = began
     for _ in range(2):
-        RunSession(
-            directory,
-            Settings(),
-            plan,
-            EarlierSessions(config={"prompts": []}, inventory=inventory, kept=kept),
-        )
+        RunSession(directory, Settings(), plan, replace(earlier, inventory=inventory))
         inventory = _load(directory, "inventory.json")
 
     assert inventory == {**began, "resumed_on": [here]}
@@ -205,8 +219,8 @@ def test_the_config_counts_what_was_selected(directory: RunDirectory) -> None:
 
 def test_the_summary_follows_the_plan(directory: RunDirectory) -> None:
     """Whichever row came first, findings are in the order of targets and prompts."""
-    prompts = tuple({"suite": "s", "id": name} for name in ("P2", "P10", "P1"))
-    session = RunSession(directory, Settings(), Plan(n_selected={B: 3, A: 3}, prompts=prompts, providers={}))
+    plan = _plan({(B, 1): 3, (A, 1): 3}, ["P2", "P10", "P1"])
+    session = RunSession(directory, Settings(), plan)
     for target in (A, B):
         for name in ("P1", "P10", "P2"):
             session.add(missed(target, prompt_id=name, violation=f"{name} is {target.model}"))
@@ -221,8 +235,7 @@ def test_the_summary_follows_the_plan(directory: RunDirectory) -> None:
 
 
 def _repeated(directory: RunDirectory, *, until: bool = True) -> RunSession:
-    by_repeat = {(target, repeat): 8 for target in (A, B) for repeat in (1, 2, 3)}
-    plan = Plan(n_selected={A: 24, B: 24}, prompts=(), providers={}, by_repeat=by_repeat)
+    plan = _plan({(target, repeat): 8 for target in (A, B) for repeat in (1, 2, 3)})
     return RunSession(directory, Settings(repeat=3, until_conclusive=until), plan)
 
 
@@ -237,11 +250,7 @@ def test_a_conclusive_target_lacks_nothing(directory: RunDirectory) -> None:
         session.add(row)
 
     (decision,) = session.decisions
-    assert decision.plain == {
-        "target": A.label,
-        "repeat": 1,
-        "ends": "tier 3 is settled after 1 repeat",
-    }
+    assert (decision.target, decision.repeat, decision.ends) == (A, 1, "tier 3 is settled after 1 repeat")
     assert [target.get("settled_after") for target in _load(directory, "config.json")["targets"]] == [1, None]
 
     session.leave_out(_left_out(2))
@@ -253,10 +262,7 @@ def test_a_conclusive_target_lacks_nothing(directory: RunDirectory) -> None:
 
 def test_a_conclusive_target_still_needs_its_fixed_repeats(directory: RunDirectory) -> None:
     """Prompts with their own number are cells of the run, except those that a mark skips."""
-    prompts = ({"suite": "s", "id": "F1", "repeat": 4},)
-    fixed = {(A, repeat): 1 for repeat in (1, 2, 3, 4)}
-    by_repeat = {(A, 1): 9, (A, 2): 9, (A, 3): 9, (A, 4): 1}
-    plan = Plan(n_selected={A: 28}, prompts=prompts, providers={}, by_repeat=by_repeat, fixed=fixed)
+    plan = _plan({(A, repeat): 8 for repeat in (1, 2, 3)}, fixed={"F1": 4})
     session = RunSession(directory, Settings(repeat=3, until_conclusive=True), plan)
     for row in [*_missed_tools(A, 1), record(A, prompt_id="F1", repeat=1)]:
         session.add(row)
@@ -286,15 +292,9 @@ def test_a_resumed_run_decides_from_its_rows(tmp_path: Path) -> None:
         session = _repeated(directory)
         for row in _missed_tools(A, 1):
             session.add(row)
-        config, inventory = _load(directory, "config.json"), _load(directory, "inventory.json")
-        kept = read_kept(directory.path / "results.jsonl")
+        earlier = read_earlier(directory.path)
 
-        resumed = RunSession(
-            directory,
-            Settings(repeat=3, until_conclusive=True),
-            session.plan,
-            EarlierSessions(config=config, inventory=inventory, kept=kept),
-        )
+        resumed = RunSession(directory, Settings(repeat=3, until_conclusive=True), session.plan, earlier)
 
     assert [(made.target, made.repeat, made.ends) for made in resumed.decisions] == [
         (A, 1, "tier 3 is settled after 1 repeat")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from pytest_openclaw.features.pages import PER_KIND, sample_of
-from pytest_openclaw.runs.reading import LEFT_OUT, LightRecords, without_texts
+from pytest_openclaw.runs.reading import LEFT_OUT, without_texts
 from pytest_openclaw.values.rows import Record
 from tests.unit.runs.stored_runs import A, B, row
 
@@ -17,18 +18,20 @@ def test_texts_are_left_out_and_turns_are_bare() -> None:
     turns = ({"text": "long", "input_tokens": 7, "calls": [{"name": "read", "problem": "bad_arguments"}]},)
     record = row(A, "P1", raw_output="long", turns=turns, extra={"x": 1}, cost_usd=0, cut={"raw_output": 3})
 
-    for light in (without_texts(record), LightRecords().of(record)):
-        assert light.turns == ({"calls": [{"problem": "bad_arguments"}], "input_tokens": 7},)
-        assert light == replace(record, **LEFT_OUT, turns=light.turns)
-        assert type(light.cost_usd) is int
+    light = without_texts(record, {})
+
+    assert light.turns == ({"calls": [{"problem": "bad_arguments"}], "input_tokens": 7},)
+    assert light == replace(record, **LEFT_OUT, turns=light.turns)
+    assert type(light.cost_usd) is int
 
 
 def test_equal_values_are_kept_once() -> None:
     """Rows are read from separate lines, and a run has many equal texts and calls."""
-    lights = LightRecords()
+    shared: dict[Any, Any] = {}
 
     one, other = (
-        lights.of(row(A, "P1", violation="".join(["n", "o"]), tool_calls=(*["read"],))) for _ in range(2)
+        without_texts(row(A, "P1", violation="".join(["n", "o"]), tool_calls=(*["read"],)), shared)
+        for _ in range(2)
     )
 
     assert one.violation is other.violation

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.runs.baseline import find_baseline, read_baseline, read_measured
 from pytest_openclaw.runs.directory import RunDirectory
+from pytest_openclaw.runs.reading import load_run, read_baseline
 from pytest_openclaw.stats.comparison import ComparedRuns
 from pytest_openclaw.stats.run_comparison import Measured, compare_runs, named_targets, parse_across
 from pytest_openclaw.util.errors import OpenClawError
@@ -38,7 +38,7 @@ def compared(tmp_path: Path) -> Any:
 
     def compare(base: dict[str, Any], candidate: dict[str, Any], **more: Any) -> ComparedRuns:
         runs = [
-            read_measured(store(tmp_path / name, given.pop("rows", ROWS), **given))
+            _measured(store(tmp_path / name, given.pop("rows", ROWS), **given))
             for name, given in (("before", base), ("after", candidate))
         ]
         return compare_runs(runs[0], runs[1], **more)
@@ -77,7 +77,7 @@ def test_what_differs_is_set_aside_unless_looked_across(
     found = [(one.reason, one.detail, one.n_cells) for one in first.set_aside]
     assert found == ([(reason, detail, n)] if reason else [])
     looked_across = compare_runs(
-        read_measured(tmp_path / "before"), read_measured(tmp_path / "after"), across={across}
+        _measured(tmp_path / "before"), _measured(tmp_path / "after"), across={across}
     )
     assert looked_across.set_aside == ()
 
@@ -116,7 +116,7 @@ def test_hosts_and_parts_serve_too(tmp_path: Path) -> None:
     ]
     (after / "inventory.json").write_text(json.dumps(inventory))
 
-    (apart,) = compare_runs(read_measured(before), read_measured(after)).set_aside
+    (apart,) = compare_runs(_measured(before), _measured(after)).set_aside
 
     assert apart.detail == "digest a -> a or c"
 
@@ -130,7 +130,7 @@ def test_versions_and_missing_rows_are_noted(compared: Any, tmp_path: Path) -> N
             json.dumps({**json.loads(path.read_text()), "packages": {"pytest-openclaw": version}})
         )
 
-    notes = compare_runs(read_measured(tmp_path / "before"), read_measured(tmp_path / "after")).notes
+    notes = compare_runs(_measured(tmp_path / "before"), _measured(tmp_path / "after")).notes
 
     assert notes == (
         "after is not finished: 1 of its cells have no row",
@@ -181,7 +181,7 @@ def test_two_models_are_not_served_alike(compared: Any) -> None:
 def test_named_targets_are_not_served_alike_either(tmp_path: Path) -> None:
     """Then it does not matter either how the candidate serves the baseline's target."""
     runs = [
-        read_measured(store(tmp_path / name, [row(A, "P1"), row(B, "P1")], **_server(digest=name)))
+        _measured(store(tmp_path / name, [row(A, "P1"), row(B, "P1")], **_server(digest=name)))
         for name in ("before", "after")
     ]
 
@@ -193,7 +193,7 @@ def test_named_targets_are_not_served_alike_either(tmp_path: Path) -> None:
 
 def test_targets_can_be_named(tmp_path: Path) -> None:
     """A target of one run is compared with a target of the other, by their labels."""
-    run = read_measured(store(tmp_path / "r", [row(A, "P1"), row(B, "P1")]))
+    run = _measured(store(tmp_path / "r", [row(A, "P1"), row(B, "P1")]))
 
     assert named_targets(run, run, [f"{A.label}={B.label}", B.label]) == [(A, B), (B, B)]
     with pytest.raises(OpenClawError, match=r"--target: r has no target lab/x; it has lab/a, lab/b@low"):
@@ -212,9 +212,7 @@ def test_what_to_look_across_is_checked() -> None:
 
 def test_a_run_is_read_without_its_texts(tmp_path: Path) -> None:
     """The last row of each cell counts, and the torn row of a killed run does not."""
-    run = read_measured(
-        store(tmp_path / "r", [*ROWS, missed(A, prompt_id="P2", suite=SUITE)], tail=b'{"torn')
-    )
+    run = _measured(store(tmp_path / "r", [*ROWS, missed(A, prompt_id="P2", suite=SUITE)], tail=b'{"torn'))
 
     assert [(record.prompt_id, record.raw_output, record.objective_pass) for record in run.records] == [
         ("P1", "", True),
@@ -243,7 +241,7 @@ def test_which_targets_were_not_asked_to_the_end(
     if summary:
         (path / "summary.json").write_text(json.dumps(summary))
 
-    assert read_measured(path).unfinished == unfinished
+    assert _measured(path).unfinished == unfinished
 
 
 @pytest.mark.parametrize(
@@ -262,7 +260,11 @@ def test_an_unreadable_file_is_reported(tmp_path: Path, file: str, content: byte
     (path / file).write_bytes(content)
 
     with pytest.raises(OpenClawError, match=message):
-        read_measured(path)
+        _measured(path)
+
+
+def _measured(path: Path) -> Measured:
+    return load_run(path).measured
 
 
 def _runs(folder: Path, names: Sequence[str]) -> None:
@@ -276,11 +278,11 @@ def test_a_baseline_is_found_by_path_id_or_as_the_last(tmp_path: Path) -> None:
     _runs(tmp_path / "runs", ["living", "resumed", "third", "fourth"])
     runs = tmp_path / "runs"
     with RunDirectory.reopen(runs / "living"):
-        assert find_baseline("last", runs, besides=runs / "resumed") == runs / "third"
+        assert read_baseline("last", runs, besides=runs / "resumed").run_id == "third"
         with pytest.raises(OpenClawError, match=r"the run living in .* is still under way"):
-            find_baseline("living", runs)
-    assert find_baseline("fourth", runs) == runs / "fourth"
-    assert find_baseline(str(runs / "fourth"), tmp_path) == runs / "fourth"
+            read_baseline("living", runs)
+    assert read_baseline("fourth", runs).run_id == "fourth"
+    assert read_baseline(str(runs / "fourth"), tmp_path).run_id == "fourth"
 
 
 @pytest.mark.parametrize(
@@ -296,7 +298,7 @@ def test_a_baseline_that_is_none_is_refused(tmp_path: Path, name: str, message: 
     _runs(tmp_path, ["own"])
 
     with pytest.raises(OpenClawError, match=message):
-        find_baseline(name, tmp_path, besides=tmp_path / "own")
+        read_baseline(name, tmp_path, besides=tmp_path / "own")
 
 
 def _store(folder: Path, name: str, age: int, marks: str, target: Target = A) -> None:
@@ -317,7 +319,7 @@ def test_several_runs_are_one_baseline(tmp_path: Path) -> None:
     _store(tmp_path, "other", 1, "+", B)
 
     base = read_baseline("last:2", tmp_path, besides=tmp_path / "now", targets=[A])
-    compared = compare_runs(base, read_measured(tmp_path / "now"))
+    compared = compare_runs(base, _measured(tmp_path / "now"))
     verdicts = compared.targets[0].verdicts
 
     assert [run.run_id for run in (base, *base.pool)] == ["one", "two"]
@@ -332,11 +334,9 @@ def test_a_run_without_a_cell_to_compare_is_left_out_of_the_baseline(tmp_path: P
     _store(tmp_path, "now", 0, "++")
     _store(tmp_path, "one", 1, "++")
     store(tmp_path / "two", ROWS, prompts=[definition(f"P{n}", prompt="Other.") for n in (1, 2)])
-    base = replace(
-        read_measured(tmp_path / "one"), pool=(replace(read_measured(tmp_path / "two"), records=()),)
-    )
+    base = replace(_measured(tmp_path / "one"), pool=(replace(_measured(tmp_path / "two"), records=()),))
 
-    compared = compare_runs(base, read_measured(tmp_path / "now"))
+    compared = compare_runs(base, _measured(tmp_path / "now"))
 
     assert compared.notes == ("two is left out of the baseline: none of its cells can be compared",)
     assert compared.targets[0].verdicts.n_cells == 2

@@ -11,7 +11,7 @@ import pytest
 
 from pytest_openclaw.features.rescoring import suite_files, todays_rules
 from pytest_openclaw.judging.registry import BUILTIN, build_registry
-from pytest_openclaw.runs.reading import Part, read_part
+from pytest_openclaw.runs.reading import StoredRun, load_run
 from pytest_openclaw.suites import definition as definition_of
 from pytest_openclaw.suites import parse_suite
 from pytest_openclaw.util.errors import OpenClawError, SuiteError
@@ -23,14 +23,14 @@ NOW = {"type": "exact", "value": "now"}
 
 
 @pytest.fixture
-def part(tmp_path: Path) -> Part:
+def part(tmp_path: Path) -> StoredRun:
     """A run of two prompts of a suite and a benchmark in Python."""
     prompts = [
         definition("P1", validator=THEN, extra={"note": 1}),
         definition("P2", validator=THEN, system="Be brief."),
         definition("R1", suite="benchmarks/test_x.py", validator={"type": "python"}),
     ]
-    return read_part(store(tmp_path / "runs" / "one", [row(A, "P1")], prompts=prompts))
+    return load_run(store(tmp_path / "runs" / "one", [row(A, "P1")], prompts=prompts))
 
 
 def _write(root: Path, *prompts: dict[str, Any]) -> Path:
@@ -40,7 +40,7 @@ def _write(root: Path, *prompts: dict[str, Any]) -> Path:
     return path
 
 
-def _values(part: Part, root: Path) -> dict[str, str]:
+def _values(part: StoredRun, root: Path) -> dict[str, str]:
     rules = todays_rules(part, root, REGISTRY)
     return {prompt_id: prompt.validator_spec["value"] for (_, prompt_id), prompt in rules.prompts.items()}
 
@@ -49,7 +49,7 @@ P1 = {"id": "P1", "prompt": "Do P1.", "validator": NOW}
 P2 = {"id": "P2", "prompt": "Do P2.", "system": "Be brief.", "validator": NOW}
 
 
-def test_rules_come_from_the_suite_files(part: Part, tmp_path: Path) -> None:
+def test_rules_come_from_the_suite_files(part: StoredRun, tmp_path: Path) -> None:
     """Prompts with the same question get their current validators."""
     path = _write(tmp_path, P1, {**P2, "max_output_tokens": 5, "name": "new"})
 
@@ -79,7 +79,7 @@ def test_only_files_of_the_project_are_suites(tmp_path: Path, run: str, suite: s
         (folder / "prompts_x.json").write_text("[]")
     (root / "link").symlink_to(root / "runs/two")
 
-    assert suite_files(read_part(path), root) == ([root / suite] if counts else [])
+    assert suite_files(load_run(path), root) == ([root / suite] if counts else [])
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_only_files_of_the_project_are_suites(tmp_path: Path, run: str, suite: s
     ],
 )
 def test_another_question_is_judged_by_its_own_rule(
-    part: Part, tmp_path: Path, today: list[dict[str, Any]], change: str
+    part: StoredRun, tmp_path: Path, today: list[dict[str, Any]], change: str
 ) -> None:
     """A reply is not judged by the rule of another question; the stored definition applies, with a note."""
     _write(tmp_path, *today)
@@ -117,7 +117,7 @@ def test_calls_are_carried_out_in_their_own_world(tmp_path: Path, changes: dict[
         json.dumps([{**asked, "validator": THEN}]), format="json", name=SUITE, registry=REGISTRY
     ).prompts
     kept = definition_of(prompt)
-    part = read_part(store(tmp_path / "runs" / "one", [row(A, "W1")], prompts=[kept]))
+    part = load_run(store(tmp_path / "runs" / "one", [row(A, "W1")], prompts=[kept]))
     _write(tmp_path, {**asked, "validator": NOW, **changes})
 
     rules = todays_rules(part, tmp_path, REGISTRY)
@@ -134,13 +134,13 @@ def test_calls_are_carried_out_in_their_own_world(tmp_path: Path, changes: dict[
     )
 
 
-def test_a_suite_that_is_gone_is_not_needed(part: Part, tmp_path: Path) -> None:
+def test_a_suite_that_is_gone_is_not_needed(part: StoredRun, tmp_path: Path) -> None:
     """`config.json` defines every selected prompt."""
     assert _values(part, tmp_path) == {"P1": "then", "P2": "then"}
     assert suite_files(part, tmp_path) == []
 
 
-def test_a_suite_that_is_wrong_is_refused(part: Part, tmp_path: Path) -> None:
+def test_a_suite_that_is_wrong_is_refused(part: StoredRun, tmp_path: Path) -> None:
     """An error in a suite is reported as pytest reports it, and nothing is judged by half a suite."""
     _write(tmp_path, P1, {**P2, "validator": {"type": "exakt"}})
 
@@ -151,7 +151,7 @@ def test_a_suite_that_is_wrong_is_refused(part: Part, tmp_path: Path) -> None:
 def test_a_validator_of_a_missing_plugin_is_refused(tmp_path: Path) -> None:
     """Without the suite, a plugin's rule in `config.json` needs the plugin."""
     prompts = [definition("P1", validator={"type": "mentions_ticket"})]
-    part = read_part(store(tmp_path / "one", [row(A, "P1")], prompts=prompts))
+    part = load_run(store(tmp_path / "one", [row(A, "P1")], prompts=prompts))
 
     with pytest.raises(
         OpenClawError, match=r"config\.json: prompt P1: there is no validator type"

@@ -7,20 +7,21 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import asdict, replace
+from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
 import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.features.merging import Merged, merge_parts
+from pytest_openclaw.features.merging import common_order, merge_runs, natural
 from pytest_openclaw.runs import summaries
 from pytest_openclaw.runs.directory import RunDirectory
-from pytest_openclaw.runs.reading import read_part
-from pytest_openclaw.runs.summaries import write_run
+from pytest_openclaw.runs.reading import load_run
+from pytest_openclaw.runs.summaries import NewRun, write_run
 from pytest_openclaw.stats.summary import summarize_run, summary_to_json
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.json_text import line_of
@@ -36,12 +37,21 @@ from tests.unit.runs.stored_runs import SUITE, A, B, definition, files_of, load,
 NOW_MS = 1_800_000_000_000
 
 
+class Merged(NamedTuple):
+    """A merged run, and the notes about it."""
+
+    new: NewRun
+    notes: tuple[str, ...]
+
+
 def _merge(*paths: Path, prefer: Any = None) -> Merged:
-    return merge_parts([read_part(path) for path in paths], prefer)
+    new, notes = merge_runs([load_run(path) for path in paths], prefer)
+    return Merged(new, tuple(notes))
 
 
 def _write(merged: Merged, runs_dir: Path) -> Path:
-    return write_run(merged.new, runs_dir, "whole", exactly=True, now_ms=NOW_MS).path
+    path, _ = write_run(merged.new, runs_dir / "whole", exactly=True, now_ms=NOW_MS)
+    return path
 
 
 def _rows(path: Path) -> list[bytes]:
@@ -230,8 +240,8 @@ def test_different_targets_from_different_machines(tmp_path: Path) -> None:
     assert inventory["targets"] == {A.label: {"server": {"digest": "d"}}}
 
 
-def test_snapshots_are_numbered_where_they_clash(tmp_path: Path) -> None:
-    """The summary has the first before and the last after, as a single run would; the others are kept."""
+def test_the_first_snapshot_before_and_the_last_after_are_kept(tmp_path: Path) -> None:
+    """They are those of a single run, in the summary and as files."""
     parts = [
         store(
             tmp_path / f"part{number}",
@@ -248,14 +258,7 @@ def test_snapshots_are_numbered_where_they_clash(tmp_path: Path) -> None:
         for name, content in files_of(whole).items()
         if name.startswith("resources_")
     }
-    assert shots == {
-        "resources_lab__a_before.txt": 1,
-        "resources_lab__a_before_2.txt": 2,
-        "resources_lab__a_before_3.txt": 3,
-        "resources_lab__a_after.txt": 13,
-        "resources_lab__a_after_2.txt": 12,
-        "resources_lab__a_after_3.txt": 11,
-    }
+    assert shots == {"resources_lab__a_before.txt": 1, "resources_lab__a_after.txt": 13}
     (group,) = load(whole, "summary.json")["groups"]
     assert (group["resources_before"], group["resources_after"]) == (_shot(1), _shot(13))
 
@@ -561,7 +564,7 @@ def test_runs_on_openclaw_are_merged_with_their_surface(tmp_path: Path) -> None:
 
     whole = _write(_merge(one, other), tmp_path / "runs")
 
-    part = read_part(whole)
+    part = load_run(whole)
     assert part.surface == surface
     assert part.n_selected == {A: 2, A.on("openclaw"): 2}
     assert load(whole, "config.json")["surface"] == surface_facts(surface)
@@ -575,3 +578,56 @@ def test_runs_on_different_surfaces_of_openclaw_are_refused(tmp_path: Path) -> N
     )
 
     assert "surface is" in _refusal(one, other)
+
+
+# --- the order of targets and prompts --------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("sequences", "ordered"),
+    [
+        pytest.param([["P3", "P1"], ["P1", "P2"]], ["P3", "P1", "P2"], id="one-after-the-other"),
+        pytest.param([["P10"], ["P9"]], ["P9", "P10"], id="left-open-by-number"),
+        pytest.param([["P1", "P3"], ["P2", "P4"]], ["P1", "P2", "P3", "P4"], id="interleaved"),
+        pytest.param([["b", "a"], ["a", "b"]], ["a", "b"], id="contradiction"),
+        pytest.param([["b", "a", "c"], ["a", "b"], ["0"]], ["0", "a", "b", "c"], id="contradiction-in-part"),
+        pytest.param([[], ["a", "a"]], ["a"], id="once"),
+    ],
+)
+def test_an_order_fits_all_lists(sequences: list[list[str]], ordered: list[str]) -> None:
+    """The order of each list is kept; otherwise numbers and letters decide."""
+    assert common_order(sequences, key=natural) == ordered
+
+
+@given(st.lists(st.lists(st.sampled_from("abcdef"), unique=True), max_size=5), st.randoms())
+def test_the_order_of_the_lists_makes_no_difference(sequences: list[list[str]], random: object) -> None:
+    """The result has each item once, whatever the lists and their order."""
+    ordered = common_order(sequences, key=natural)
+    random.shuffle(sequences)  # type: ignore[attr-defined]
+
+    assert sorted(ordered) == sorted({item for sequence in sequences for item in sequence})
+    assert common_order(sequences, key=natural) == ordered
+
+
+@given(st.permutations("abcdefg"), st.lists(st.sets(st.sampled_from("abcdefg")), max_size=5))
+def test_parts_of_one_list_never_contradict_it(whole: list[str], parts: list[set[str]]) -> None:
+    """Adjacent items of a part keep their order, if the parts come from one list."""
+    sequences = [[item for item in whole if item in part] for part in parts]
+
+    places = {item: n for n, item in enumerate(common_order(sequences, key=natural))}
+
+    assert all(places[one] < places[other] for sequence in sequences for one, other in pairwise(sequence))
+
+
+@pytest.mark.parametrize(
+    ("lower", "higher"),
+    [
+        pytest.param("P2", "P10", id="numbers"),
+        pytest.param("P2", "P2a", id="prefix"),
+        pytest.param("P01", "P1", id="leading-nought"),
+        pytest.param("1", "a", id="digit-first"),
+    ],
+)
+def test_numbers_count_as_numbers(lower: str, higher: str) -> None:
+    """P2 comes before P10, and no two different texts are equal."""
+    assert natural(lower) < natural(higher)

@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 
 from pytest_openclaw.cli.show import offered_tools
-from pytest_openclaw.features.gates import apply_gates
 from pytest_openclaw.features.pages import show_run
 from pytest_openclaw.reports.html.cells import Shown, cell_data
-from pytest_openclaw.runs.baseline import read_measured
-from pytest_openclaw.runs.reading import read_part
+from pytest_openclaw.runs.reading import load_run
+from pytest_openclaw.runs.summaries import gated_summary
 from pytest_openclaw.stats.summary import summary_to_json
 from pytest_openclaw.suites.cells import tools_sha256
 from pytest_openclaw.suites.offered import read_tools
@@ -55,7 +54,7 @@ def test_the_baseline_is_beside_the_same_cells(tmp_path: Path) -> None:
     """Cells are matched by suite, prompt, target and repeat; those only in the baseline are reported."""
     run = store(tmp_path / "now", [row(A, "P1"), row(A, "P2")])
     older = store(tmp_path / "then", [row(A, "P1", raw_output="<think>\na\n</think>\n\nb"), row(B, "P1")])
-    shown = show_run(read_part(run), read_part(older), now_ms=0)
+    shown = show_run(load_run(run), load_run(older))
 
     assert [cell.before is not None for cell in shown.cells] == [True, False]
     details = cell_data(shown.cells, shown.prompts, [A]).details
@@ -67,11 +66,10 @@ def test_the_baseline_is_beside_the_same_cells(tmp_path: Path) -> None:
 def test_the_comparison_is_the_one_that_was_written(tmp_path: Path) -> None:
     """The figures are computed from the rows; only facts that rows lack are read from the summary."""
     run = store(tmp_path / "one", [missed(prompt_id="P1")])
-    baseline = read_measured(run)
-    summary = apply_gates(read_part(run), Gates(), baseline, (), now_ms=5)
+    summary = gated_summary(load_run(run), Gates(), load_run(run).measured)
     (run / "summary.json").write_text(json.dumps(summary_to_json(summary)))
 
-    shown = show_run(read_part(run), None, now_ms=5)
+    shown = show_run(load_run(run), None)
 
     assert summary.comparison is not None
     assert shown.summary.comparison == summary.comparison

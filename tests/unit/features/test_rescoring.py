@@ -23,7 +23,7 @@ from pytest_openclaw.features.rescoring import (
 )
 from pytest_openclaw.judging.judge import judge
 from pytest_openclaw.judging.registry import BUILTIN, build_registry, build_validator
-from pytest_openclaw.runs.reading import read_part
+from pytest_openclaw.runs.reading import load_run
 from pytest_openclaw.runs.rows import record_of
 from pytest_openclaw.runs.summaries import write_run
 from pytest_openclaw.suites import load_suite
@@ -485,7 +485,7 @@ def _suite(folder: Path, name: str, prompts: list[dict[str, Any]]) -> None:
 
 
 def _rescored(path: Path) -> Rescored:
-    part = read_part(path)
+    part = load_run(path)
     return rescore_part(part, todays_rules(part, path.parent, REGISTRY), version="9.9")
 
 
@@ -521,10 +521,10 @@ def test_figures_are_in_the_order_of_the_config(tmp_path: Path) -> None:
     ]
     run = store(tmp_path / "one", rows, prompts=[definition(f"P{number}") for number in (2, 3, 1)])
 
-    written = write_run(_rescored(run).new, tmp_path, "new", exactly=True, now_ms=1)
+    written, summary = write_run(_rescored(run).new, tmp_path / "new", exactly=True, now_ms=1)
 
-    assert (written.path / "results.jsonl").read_bytes() == (run / "results.jsonl").read_bytes()
-    assert [missed.prompt_id for missed in written.summary.missed] == ["P2", "P3", "P1"]
+    assert (written / "results.jsonl").read_bytes() == (run / "results.jsonl").read_bytes()
+    assert [missed.prompt_id for missed in summary.missed] == ["P2", "P3", "P1"]
 
 
 def test_what_cannot_be_judged_is_counted(tmp_path: Path) -> None:
