@@ -197,7 +197,7 @@ def test_a_run_killed_before_its_inventory_has_an_empty_one(tmp_path: Path) -> N
         pytest.param("config.json", "[]", "is not a JSON object", id="no-object"),
         pytest.param("inventory.json", "[]", "inventory.json is not a JSON object", id="inventory-no-object"),
         pytest.param("resources_lab__a_before.txt", "# lab/a, before\nload_1m high\n", "is not a snapshot", id="no-snapshot"),
-        pytest.param("surface.json", "{}", "is no surface", id="no-surface"),
+        pytest.param("surface.json", "{}", "is not a surface", id="no-surface"),
     ],
 )  # fmt: skip
 def test_a_file_that_cannot_be_read_is_named(
