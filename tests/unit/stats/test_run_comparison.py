@@ -244,25 +244,6 @@ def test_which_targets_were_not_asked_to_the_end(
     assert _measured(path).unfinished == unfinished
 
 
-@pytest.mark.parametrize(
-    ("file", "content", "message"),
-    [
-        pytest.param("results.jsonl", b"{}\n", "line 1 is no row of this format", id="no-row"),
-        pytest.param("config.json", b"[]", "is not a JSON object", id="no-config"),
-        pytest.param("config.json", b'{"schema_version": 1, "run_id": "r", "targets": 3, "prompts": [], "providers": {}, "gates": null}', "config.json is not as a run writes it: targets is 3", id="odd-config"),
-        pytest.param("inventory.json", b'{"run_id": "r", "targets": {"lab/a": 3}}', "inventory.json is not as a run writes it: a value in targets is wrong", id="odd-inventory"),
-        pytest.param("summary.json", b"{", "is not JSON", id="odd-summary"),
-    ],
-)  # fmt: skip
-def test_an_unreadable_file_is_reported(tmp_path: Path, file: str, content: bytes, message: str) -> None:
-    """The message names the file, before the first call."""
-    path = store(tmp_path / "r", ROWS)
-    (path / file).write_bytes(content)
-
-    with pytest.raises(OpenClawError, match=message):
-        _measured(path)
-
-
 def _measured(path: Path) -> Measured:
     return load_run(path).measured
 
