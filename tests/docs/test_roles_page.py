@@ -66,8 +66,8 @@ def test_the_page_shows_what_its_commands_print(lab: Terminal) -> None:
     assert asked.returncode == 1, asked.stdout  # of hasty each miss is a failed test
     (run,) = (lab.folder / "runs").iterdir()
     for sentence in (
-        "`title`: fit: 12 of 12 cells right",
-        "`utility`: not fit: 0 of 12 cells right",
+        "title: fit: 12 of 12 cells right",
+        "utility: not fit: 0 of 12 cells right",
     ):
         assert f"- lab/hasty: {sentence}" in (run / "summary.md").read_text("utf-8")
     assert re.search(r"utility .*fit: 12 of 12 cells\s+right", asked.stdout)

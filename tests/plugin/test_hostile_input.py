@@ -67,7 +67,7 @@ def assert_sound_page(session: Any, rows: int = 1) -> str:
     assert "<" not in re.sub("</?code>", "", page)
     assert [line for line in page.split("\n") if not line.isprintable() or re.search(HIDDEN, line)] == []
     # No foreign text starts a heading, a fence or a list.
-    start = r"# OpenClaw benchmark |## [A-Z]|\||(?:  )?- |\d+ cells? on |Successful cells\. |\d+ cells\.|$"
+    start = r"# OpenClaw benchmark |## [A-Z]|\||- |\d+ cells? on |Successful cells\. |The wait for |$"
     assert [line for line in page.split("\n") if not re.match(start, line)] == []
     return page
 
