@@ -89,6 +89,7 @@ def load_settings(
     values |= {
         "targets": _targets(config, names, given, targets),
         "suite_dirs": suite_dirs(config),
+        "surface": None,  # `preflight.load_surface` reads it
         "timeout_s": given.get("timeout", Settings.timeout_s),
         "concurrency": _concurrency(config, names),
         "across": frozenset(given.get("across", ())),

@@ -239,6 +239,8 @@ class Controller:
 
             # Schedulers of scopes, files and groups redistribute a dead worker's items themselves.
             if not isinstance(sched, LoadScopeScheduling):
+                # xdist has put the worker's other items last; repeats wait for decisions on earlier ones.
+                getattr(sched, "pending", []).sort()
                 sched.mark_test_pending(crashitem)
 
     # --- reports ---
