@@ -408,21 +408,15 @@ def _markdown_lines(block: Block) -> tuple[list[str], list[str]]:
             parts = ((one.target, one.label, one.whole) for one in block.entries)
             return [], [f"- {': '.join(_sentence(text) for text in its if text)}" for its in parts]
         case Table():
+            # Imported when a report is written, not when a session starts.
+            from tabulate import tabulate
+
             whole = [[*row, *[""] * (len(block.head) - len(row))] for row in (block.head, *block.rows)]
-            rows = [[markdown_text(row[n]) if row[n] else "" for n in block.kept] for row in whole]
-            aligned = [
-                row for row, source in zip(rows, whole, strict=True) if source[-1] or source[2:3] != [""]
-            ]
-            widths = [min(40, max(map(columns, column))) for column in zip(*aligned, strict=True)]
-            rule = [
-                "-" * (size - 1) + ("-" if block.is_left(n) else ":")
-                for n, size in zip(block.kept, widths, strict=True)
-            ]
-            head, *lines = [
-                " | ".join(padded(cell, size, left=True) for cell, size in zip(row, widths, strict=True))
-                for row in (rows[0], rule, *rows[1:])
-            ]
-            return [f"| {head} |", f"| {lines[0]} |"], [f"| {line} |" for line in lines[1:]]
+            head, *rows = [[markdown_text(row[n]) if row[n] else "" for n in block.kept] for row in whole]
+            aligned = ["left" if block.is_left(n) else "right" for n in block.kept]
+            table = tabulate(rows, head, tablefmt="pipe", disable_numparse=True, colalign=aligned)
+            lines = table.splitlines()
+            return lines[:2], lines[2:]
         case Code():
             return [], ["```sh", *map(printable, block.lines), "```"]
         case _:  # a chart, whose figures are in a table

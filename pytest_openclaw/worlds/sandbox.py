@@ -313,9 +313,9 @@ class _Run:
 
         def run() -> BuiltinResult:
             bash = idle.pop() if idle else self._new_bash(context.cwd, context.env)
-            done = bash.execute_sync(script)
+            done = _as_result(bash.execute_sync(script))
             idle.append(bash)
-            return _as_result(done)
+            return BuiltinResult(done.stdout, done.stderr.replace(path, context.name), done.exit_code)
 
         return _in_another_thread(run)
 

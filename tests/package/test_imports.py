@@ -52,6 +52,7 @@ HEAVY = {
     "msgspec",
     "psutil",
     "regex",
+    "tabulate",
     "asyncio",
     "xdist",
     "genai_prices",

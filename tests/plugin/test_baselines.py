@@ -102,7 +102,7 @@ def test_the_ini_file_can_name_a_baseline(plain_project: Any, monkeypatch: pytes
         pytest.param(["--openclaw-baseline=torn"], "line 1 is no row of this format", id="unreadable"),
         pytest.param(["--openclaw-fail-on=regression"], "name the run to compare with: --openclaw-baseline=RUN", id="gate-without-baseline"),
         pytest.param(["--openclaw-fail-on=everything"], "--openclaw-fail-on=everything: give regression, or a loss", id="unknown-gate"),
-        pytest.param(["--openclaw-across=weather"], "'weather' is nothing to look across; there are prompt, validator", id="unknown-difference"),
+        pytest.param(["--openclaw-across=weather"], "--openclaw-across=weather: give prompt, validator", id="unknown-difference"),
     ],
 )  # fmt: skip
 def test_a_wrong_baseline_ends_the_session_at_its_start(project: Any, args: list[str], message: str) -> None:

@@ -161,7 +161,7 @@ def test_odd_ids(plain_project: Any, prompt_id: str, in_page: str | None) -> Non
     assert_harmless(session)
     if in_page is None:
         assert session.status == pytest.ExitCode.INTERRUPTED
-        assert "which pytest's node ids cannot carry" in session.text
+        assert "which pytest's node ids cannot contain" in session.text
     else:
         session.outcomes(failed=1)
         assert [row["prompt_id"] for row in session.rows] == [prompt_id]
