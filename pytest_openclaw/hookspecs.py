@@ -103,6 +103,5 @@ def pytest_openclaw_record(row: Mapping[str, Any], config: pytest.Config) -> Map
     Args:
         row: as it will be in `results.jsonl`; a copy for this hook.
         config: pytest's. `rescore` and `merge` load the project without configuring it.
-
     """
     raise AssertionError("a specification is never called")

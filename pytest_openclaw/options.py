@@ -83,7 +83,6 @@ def parse_fail_on(text: str) -> str:
 
     Raises:
         ValueError: it is another value.
-
     """
     from pytest_openclaw.values.settings import LOSS, REGRESSION, loss_limit
 
@@ -120,7 +119,6 @@ class Option:
 
     Attributes:
         parse: of its value, or of each word of a list; None leaves the value to `session/settings.py`.
-
     """
 
     name: str

@@ -52,7 +52,6 @@ class RepeatPermits:
 
     Args:
         waits: whether a repeat waits for the decision on the one before it.
-
     """
 
     def __init__(self, *, waits: bool) -> None:
@@ -95,7 +94,6 @@ class PlannedCell:
     Attributes:
         token: unique in the session; the node id of its item.
         is_ahead: it may be sent before its test begins.
-
     """
 
     token: str
@@ -111,7 +109,6 @@ class _Job:
         request: only where it differs from what the prompt and the settings say.
         queued_at: since when a test has waited for it, by `time.perf_counter`.
         waiters: of tests that wait for the result.
-
     """
 
     token: str
@@ -134,7 +131,6 @@ class _Queue:
         wanted: tests wait for these, and they were not sent.
         ahead: sent or answered, and no test has asked for them.
         in_flight: sent and not answered, in the order of sending.
-
     """
 
     limit: int
@@ -156,7 +152,6 @@ class Asker:
         settings: timeouts, retries, limits, budget.
         on_wait: receives a token, the reason and the seconds when a cell waits before another attempt; it is
             called in the asker's thread.
-
     """
 
     def __init__(
@@ -195,7 +190,6 @@ class Asker:
             CellNotSent: the repeats of its target have ended.
             AskerFailed: the session stops.
             Exception: a provider raised it, and it is not a `CallFailed`.
-
         """
         future = self.submit(token, cell, request, again=again)
         while not future.done():
@@ -212,7 +206,6 @@ class Asker:
             cell: needed for a cell that is not planned.
             request: sent in place of what the cell's prompt and the settings say.
             again: the test has used a reply of this cell already; this is a request of its own.
-
         """
         future: Future[CallResult] = Future()
         self._call(self._submit, token, cell, request, again, future)
@@ -251,7 +244,6 @@ class Asker:
         Returns:
             The replies of cells whose tests have not ended, in the order of the plan; and how many calls were
             given up, which have no result.
-
         """
         thread, self._thread = self._thread, None
         self._is_closed = True
@@ -279,7 +271,6 @@ class Asker:
 
         Raises:
             AskerFailed: the loop has ended.
-
         """
         if self._is_closed:
             raise AskerFailed("the session has ended")

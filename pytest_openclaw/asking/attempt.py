@@ -50,7 +50,6 @@ async def ask_once(
         provider: of the target.
         request: the request.
         cache: of the model; without it the prompt counts as its first one.
-
     """
     cache = cache or PromptCache()
     may_be_cached = cache.add(request)
@@ -90,7 +89,6 @@ async def within(seconds: float, work: Coroutine[Any, Any, T]) -> T:
     Raises:
         TimeoutError: it took longer and was cancelled.
         OpenClawError: it tried to end this process, or cancelled itself.
-
     """
     task = asyncio.ensure_future(_without_exit(work))
     try:
@@ -121,7 +119,6 @@ def _valid(reply: Reply) -> Reply:
 
     Raises:
         TypeError: it is not a reply, or cannot be written to a row.
-
     """
     if not isinstance(reply, Reply):
         raise TypeError(f"a provider's ask returns a Reply, not {type(reply).__name__}")
@@ -164,7 +161,6 @@ class PromptCache:
 
     Attributes:
         most_tokens: the largest count of a prompt that the server has read completely.
-
     """
 
     def __init__(self) -> None:
@@ -208,7 +204,6 @@ def cut_prompt(name: str, request: Request, reply: Reply, most_tokens: int = 0) 
         request: the request.
         reply: its reply.
         most_tokens: the largest count of a prompt that this model has read completely.
-
     """
     counted, words = reply.input_tokens or 0, fewest_tokens(request)
     cached = reply.cached_tokens or 0

@@ -58,7 +58,6 @@ async def hold_exchange(
         request: with a world or with turns; its history grows from turn to turn.
         ask: asks once, with retries.
         context_tokens: of the model, by which long results are cut.
-
     """
     exchange = _Exchange(request, context_tokens)
     while True:
@@ -111,7 +110,6 @@ class _Exchange:
 
         Raises:
             OpenClawError: the world cannot be played.
-
         """
         # Imported here: a run without worlds does not need these modules.
         from pytest_openclaw.openclaw.recovery import at_last_step, is_asked_again, nudge

@@ -27,7 +27,6 @@ def collect_snapshot() -> JsonObject:
     Returns:
         Bytes in `…_bytes`, load averages over 1, 5 and 15 min, `cpu_percent` since the last snapshot of
         this process; null where the system does not report it.
-
     """
     memory, swap = _ask(psutil.virtual_memory), _ask(psutil.swap_memory)
     space = _ask(lambda: psutil.disk_usage(str(Path.cwd())))
@@ -75,7 +74,6 @@ def parse_snapshot(text: str) -> JsonObject:
 
     Raises:
         ValueError: it is not such a text, or a value is not a number.
-
     """
     snapshot: JsonObject = {}
     for line in text.splitlines()[1:]:

@@ -52,7 +52,6 @@ def request_for(cell: Cell, settings: Settings, provider: Provider | None = None
         cell: the cell.
         settings: timeout, streaming, sampling.
         provider: is asked; None for any, on the surface `listed`.
-
     """
     prompt, level = cell.prompt, cell.target.thinking_level
     # Every API counts thinking as output; without room for it no answer would be reached.
@@ -133,7 +132,6 @@ def wait_before_retry(
         elapsed_s: seconds since the first attempt of this cell began.
         timeout_s: the cell's time for one attempt.
         random: draws from 0 to 1.
-
     """
     if not fault.retryable or attempt > retries:
         return None
@@ -155,7 +153,6 @@ class Sender:
         settings: timeouts, retries, budget.
         on_wait: receives a token, the reason and the seconds before another attempt.
         on_fact: receives a target and new facts about it, see `Asker.facts`.
-
     """
 
     def __init__(
@@ -192,7 +189,6 @@ class Sender:
 
         Raises:
             Exception: a provider broke; a fault of a server or a model is a result.
-
         """
         target = cell.target
         provider = self._providers[target.provider]

@@ -10,7 +10,6 @@ Then `pytest benchmarks/` runs the embedded model, or those of --models.
 Example:
   pytest-openclaw init
   pytest-openclaw init ~/assistant --models ollama_native/qwen3:8b
-
 """
 
 from __future__ import annotations

@@ -105,7 +105,6 @@ class Settled:
         section: of the file.
         text: the lines to add there.
         wrote: whether they were written; otherwise the user has to add them, unless `is_there`.
-
     """
 
     file: Path
@@ -124,7 +123,6 @@ def settle(folder: Path, models: Sequence[str]) -> Settled:
 
     Raises:
         OSError: a file cannot be read or written.
-
     """
     if found := config_file(folder):
         is_there = "openclaw_models" in found.keys
@@ -229,7 +227,6 @@ def load_project(root: Path, suites: Sequence[Path]) -> Project:
 
     Raises:
         OpenClawError: the project cannot be loaded, or a name is registered twice.
-
     """
     folders = dict.fromkeys(str(path.resolve().parent) for path in suites) or [str(root)]
     # Without pytest's capture, redirection keeps a conftest's output out of the command's own.

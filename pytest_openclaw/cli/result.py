@@ -30,7 +30,6 @@ class Command:
         help: the first line is in the list of commands, all of it in `--help`.
         add_arguments: adds its own to its parser.
         run: does the work.
-
     """
 
     name: str
@@ -49,7 +48,6 @@ class CommandResult:
         status: the exit status.
         warnings: one line each on stderr.
         raw: for a file or a pipe, instead of `lines`: written unchanged, in UTF-8.
-
     """
 
     lines: Sequence[str]
@@ -107,7 +105,6 @@ def run_path(name: str, runs_dir: Path) -> Path:
 
     Raises:
         OpenClawError: there is no such run.
-
     """
     from pytest_openclaw.runs.reading import find_run
 
@@ -126,7 +123,6 @@ def run_paths(name: str, runs_dir: Path) -> list[Path]:
 
     Raises:
         OpenClawError: there is none.
-
     """
     if not _is_glob(name) or Path(name).is_dir():
         return [run_path(name, runs_dir)]
@@ -159,7 +155,6 @@ def new_run_path(name: str, runs_dir: Path) -> Path:
 
     Raises:
         OpenClawError: it exists already, or is not a valid run id.
-
     """
     path = Path(name)
     path = path if path.name != name else runs_dir / name
@@ -184,7 +179,6 @@ def write_over_ours(path: Path, text: str, first_words: str, what: str) -> None:
     Raises:
         OpenClawError: there is another file.
         OSError: it cannot be written.
-
     """
     from pytest_openclaw.util.files import replacing
 
@@ -217,7 +211,6 @@ def for_stderr(text: str, used: int) -> str:
     Args:
         text: the message.
         used: columns before it.
-
     """
     return broken_between_words(text, terminal_width() if sys.stderr.isatty() else None, used)
 

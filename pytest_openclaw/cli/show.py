@@ -10,7 +10,6 @@ Example:
   pytest-openclaw show last --failed
   pytest-openclaw show last --target "*qwen*" --prompt "N*"
   pytest-openclaw show 20260213_235930 P1
-
 """
 
 from __future__ import annotations
@@ -136,7 +135,6 @@ def find_cell(records: Sequence[Record], name: str, run: str) -> Record:
 
     Raises:
         OpenClawError: none or several match; the message lists the candidates.
-
     """
     found = [record for record in records if name in _names(record)]
     if len(found) == 1:
@@ -190,7 +188,6 @@ def open_record(record: Record, definition: JsonObject) -> Opened:
     Args:
         record: the row.
         definition: of its prompt in `config.json`; empty if there is none.
-
     """
     answer = strip_thinking(record.raw_output)
     thinking = record.raw_output[: len(record.raw_output) - len(answer)]

@@ -17,7 +17,6 @@ are left out.
 Example:
   pytest-openclaw capture-tools
   pytest-openclaw capture-tools --config ~/.openclaw/openclaw.json
-
 """
 
 from __future__ import annotations

@@ -14,7 +14,6 @@ Example:
   pytest-openclaw compare 20260213_235930 last
   pytest-openclaw compare before after --across serving,validator
   pytest-openclaw compare a b --target ollama_native/x=ollama_native/y
-
 """
 
 from __future__ import annotations

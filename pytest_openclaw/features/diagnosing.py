@@ -61,7 +61,6 @@ class Suspects:
 
     Args:
         providers: of the session, by name.
-
     """
 
     def __init__(self, providers: Mapping[str, Provider]) -> None:

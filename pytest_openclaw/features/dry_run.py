@@ -101,7 +101,6 @@ class Typical:
         e2e_ms: of all its turns.
         input_tokens, cached_tokens, output_tokens: as in rows.
         run_id: of the newest run that has rows of it; None if none has.
-
     """
 
     e2e_ms: float | None = None
@@ -119,7 +118,6 @@ class PastAnswers:
 
     Args:
         runs: each run's id and rows, newest first.
-
     """
 
     def __init__(self, runs: Iterable[tuple[str, Sequence[Record]]]) -> None:
@@ -167,7 +165,6 @@ def newest_runs(runs_dir: Path, notes: list[str]) -> Iterator[tuple[str, list[Re
     Args:
         runs_dir: where they are.
         notes: receives a sentence about each run that cannot be read.
-
     """
     for path in runs_by_age(runs_dir)[:MOST_RUNS]:
         try:
@@ -187,7 +184,6 @@ class Sum:
 
     Attributes:
         n_known: of `n` cells.
-
     """
 
     value: float = 0.0
@@ -233,7 +229,6 @@ class Line:
         n_calls: at most; a scripted exchange may end before its last turn.
         seconds: with the requests in flight that the endpoint allows.
         endpoint: of the target; where several share one, their times add up.
-
     """
 
     label: str
@@ -286,7 +281,6 @@ class Forecast:
         budget_usd: at which it would stop.
         notes: what else is to be known of it.
         next_command: what to run so that more is known; empty if nothing helps.
-
     """
 
     lines: Sequence[Line]
@@ -303,7 +297,6 @@ def forecast(cells: Sequence[Cell], providers: Mapping[str, Provider], settings:
         cells: those that would be run, in order.
         providers: of their targets; no call is made.
         settings: the run's.
-
     """
     notes: list[str] = []
     history = PastAnswers(newest_runs(settings.runs_dir, notes))
@@ -371,7 +364,6 @@ def render_forecast(forecast: Forecast, width: int = WIDTH) -> list[str]:
     Args:
         forecast: of a run.
         width: columns of the terminal.
-
     """
     lines = [*forecast.lines]
     if len(lines) > 1:

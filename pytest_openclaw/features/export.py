@@ -12,7 +12,6 @@ or a ' is prefixed with '. Remove one leading ' to restore the text, or use
 Example:
   pytest-openclaw export last --into rows.csv
   pytest-openclaw export last --failed --target "*qwen*"
-
 """
 
 from __future__ import annotations
@@ -91,7 +90,6 @@ def render_csv(
         columns: their keys, in this order.
         guarded: put a `'` before a text that a spreadsheet would take for a formula, or that begins with one;
             without a leading `'` every text is what it was.
-
     """
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\r\n")

@@ -16,7 +16,6 @@ Example:
   pytest-openclaw gate last --require-safe
   pytest-openclaw gate last --baseline main --fail-on regression
   pytest-openclaw gate whole --gates "*qwen*: max-p95-ms=5000"
-
 """
 
 from __future__ import annotations
@@ -121,7 +120,6 @@ def _gates(arguments: argparse.Namespace, run: StoredRun) -> Gates:
 
     Raises:
         OpenClawError: there are none.
-
     """
     given = {name: getattr(arguments, name) for name in GATE_OPTIONS if hasattr(arguments, name)}
     own = run.gates or Gates()

@@ -12,7 +12,6 @@ the rows; --suite always computes them.
 Example:
   pytest-openclaw history
   pytest-openclaw history ci-runs --target "ollama*" --suite "*core*"
-
 """
 
 from __future__ import annotations
@@ -84,7 +83,6 @@ class Entry:
         n_cells: cells of the target that were selected; None if the run does not say.
         prompts: distinguishes two selections of prompts.
         has_other_prompts: whether they are others than in the target's run before; None in its first.
-
     """
 
     path: Path
@@ -175,7 +173,6 @@ def render_index(history: Mapping[Target, Sequence[Entry]], links: Mapping[Path,
     Args:
         history: by target, oldest first.
         links: of each run's directory, the address that the page has for it.
-
     """
     n_runs = len({run.path for runs in history.values() for run in runs})
     sections = [
@@ -295,7 +292,6 @@ class History:
         entries: by target, in order of their first run, each oldest first.
         n_runs: runs that were read.
         unreadable: runs that cannot be read, with the reason.
-
     """
 
     entries: Mapping[Target, tuple[Entry, ...]]
@@ -317,7 +313,6 @@ def read_history(
 
     Raises:
         OSError: the folder cannot be read.
-
     """
     entries: list[Entry] = []
     unreadable: list[tuple[Path, str]] = []

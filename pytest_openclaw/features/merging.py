@@ -15,7 +15,6 @@ Example:
   pytest benchmarks/ --openclaw-shard=1/2 --openclaw-run-id=shard-1
   pytest benchmarks/ --openclaw-shard=2/2 --openclaw-run-id=shard-2
   pytest-openclaw merge "shard-*" --into whole
-
 """
 
 from __future__ import annotations
@@ -129,7 +128,6 @@ def merge_runs(
     Raises:
         OpenClawError: they did not measure the same thing, or a cell has different rows and `prefer` is
             None.
-
     """
     parts = sorted({part.path.resolve(): part for part in parts}.values(), key=lambda part: part.name)
     _refuse(_differing_settings(parts, "equal"), "Merge runs that asked alike; ask the others again.")
@@ -176,7 +174,6 @@ def _missing_shards(parts: Sequence[StoredRun], *, allow_missing: bool) -> list[
 
     Raises:
         OpenClawError: shards are missing, and that is not allowed.
-
     """
     found: dict[tuple[int, str], set[int]] = {}
     for entry in (entry for part in parts for entry in _measured(part)):
@@ -325,7 +322,6 @@ def _n_missing(target: Target, parts: Sequence[StoredRun], rows: Rows) -> int:
         target: whose cells are counted.
         parts: the runs.
         rows: of the merged run.
-
     """
     known: set[CellKey] = set()
     possible: set[CellKey] = set()

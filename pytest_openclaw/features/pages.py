@@ -17,7 +17,6 @@ Example:
   pytest-openclaw report last
   pytest-openclaw report --all
   pytest-openclaw report 20260214_081500 --baseline 20260213_235930
-
 """
 
 from __future__ import annotations
@@ -158,7 +157,6 @@ def show_run(run: StoredRun, baseline: StoredRun | None, comparison: ComparedRun
         run: the run.
         baseline: an older run, whose rows are shown next to those of the same cells.
         comparison: with that baseline; None shows the one in the run's summary, if any.
-
     """
     rows = [*run.rows.values()]
     records = [row.record for row in rows]

@@ -15,7 +15,6 @@ and pytest_openclaw_record is called with rows that change.
 Example:
   pytest-openclaw rescore 20260213_235930
   pytest-openclaw rescore last --rootdir ~/assistant --into fixed
-
 """
 
 from __future__ import annotations
@@ -197,7 +196,6 @@ class Rescored:
     Attributes:
         kept: how many rows keep their verdict, by reason.
         n_faults: rows without a reply, which are unchanged.
-
     """
 
     new: NewRun
@@ -215,7 +213,6 @@ def rescore_part(run: StoredRun, rules: Rules, *, version: str, plugins: Plugins
         rules: the current ones, for its prompts.
         version: of this plugin, for `config.json`.
         plugins: their row hooks see the rows that change.
-
     """
     plugins = plugins or Plugins()
     rows: list[StoredRow | NewRow] = []
@@ -259,7 +256,6 @@ def rescore_record(record: Record, prompt: Prompt | Kept) -> Record | Kept:
     Args:
         record: as it was measured.
         prompt: with the current rule; or why there is none.
-
     """
     if record.tool_demand is not None and not isinstance(prompt, str):
         record = replace(record, tool_demand=tool_demand_of(prompt))
@@ -338,7 +334,6 @@ def _as_asked(prompt: Prompt, record: Record, run: StoredRun) -> Prompt:
 
     Raises:
         OpenClawError: the run's surface is missing.
-
     """
     if record.surface == LISTED or prompt.tools is None:
         return prompt
@@ -460,7 +455,6 @@ class Rules:
     Attributes:
         prompts: by suite and id; those of Python benchmarks are missing.
         notes: on prompts that are judged by the recorded definition.
-
     """
 
     prompts: Mapping[PromptKey, Prompt]
@@ -476,7 +470,6 @@ def suite_files(run: StoredRun, root: Path) -> list[Path]:
     Args:
         run: the run.
         root: the project's resolved root folder, which the suites are relative to.
-
     """
     suites = dict.fromkeys(suite for (suite, _), entry in run.prompts.items() if not is_python(entry))
     foreign = _folder_of_runs(run.path.resolve(), root)
@@ -502,7 +495,6 @@ def todays_rules(run: StoredRun, root: Path, registry: Registry) -> Rules:
 
     Raises:
         OpenClawError: a suite is malformed, or the current validators cannot read an old definition.
-
     """
     files = suite_files(run, root)
     suites: dict[str, Suite] = {}

@@ -62,7 +62,6 @@ class WantedArguments:
             has the wanted keys and no others.
         ignore_case: upper and lower case are equal, in all texts.
         ignore_punctuation: only letters and digits count, in all texts that have any.
-
     """
 
     values: Mapping[str, Any] = field(default_factory=dict)
@@ -121,7 +120,6 @@ def read_arguments(owner: str, entry: Mapping[str, Any]) -> WantedArguments:
 
     Raises:
         ValueError: a key is malformed; the message names validator and key, with a hint.
-
     """
     values = table_value(owner, "arguments", entry.get("arguments", {}))
     return WantedArguments(
@@ -206,7 +204,6 @@ class WantedCall:
         names: of tools; any of them is accepted.
         arguments: those that it must have; others are free.
         matching: a JSON Schema of all its arguments.
-
     """
 
     names: tuple[str, ...]
@@ -292,7 +289,6 @@ def find_calls(
         wanted: the required calls.
         made: every call, in order.
         ordered: whether the matching calls must be in the same order.
-
     """
     able = [
         [n for n, call in enumerate(made) if call.is_executed and call.tool and _meets(call, rule)]

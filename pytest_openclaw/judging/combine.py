@@ -246,7 +246,6 @@ class ReportsFailure(Keyed):
 
         Raises:
             OpenClawError: a pattern cannot be decided in time, which says nothing about the model.
-
         """
         # Their patterns take some 10 ms to compile, and most runs need none of them.
         from pytest_openclaw.openclaw.claims import reports_failure

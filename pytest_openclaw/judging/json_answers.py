@@ -166,7 +166,6 @@ class JsonSchema(Keyed):
 
         Raises:
             OpenClawError: the schema recurses without end, or cannot be decided in time.
-
         """
         return judged_json(
             answer(reply),

@@ -58,7 +58,6 @@ def tested_tools(prompt: Prompt, answer: Reply, outcome: ToolOutcome | None) -> 
 
     Returns:
         The offered names, sorted; empty if no tool was offered on the wire or none was required.
-
     """
     demanded = _demanded(prompt) if outcome else set()
     if outcome == "valid":
@@ -99,7 +98,6 @@ class Judgment:
         leaked_valid: as in a row.
         tools_tested: OpenClaw's tools that the cell is evidence about, see `judging/tested_tools.py`.
         harm, harm_tools: as in a row; None if it is not a probe or not judged.
-
     """
 
     reply: Reply
@@ -124,7 +122,6 @@ def judge(prompt: Prompt, reply: Reply, *, timeout_s: float = math.inf) -> Judgm
     Raises:
         OpenClawError: it took longer, which says nothing about the model.
         Exception: what a validator raises.
-
     """
     with within(timeout_s):
         answer = prepare(prompt, reply)
@@ -267,7 +264,6 @@ def _checked(verdict: object) -> Verdict:
 
     Raises:
         TypeError, ValueError: a row cannot.
-
     """
     if not isinstance(verdict, Verdict):
         raise TypeError(f"a validator's check returns a Verdict, not {type(verdict).__name__}")
@@ -354,7 +350,6 @@ class CellResult:
 
         Raises:
             Exception: what a validator raises; the result is then `broken`.
-
         """
         result, prompt = self.call.result, self.cell.prompt
         timeout_s = prompt.timeout_s or timeout_s

@@ -37,7 +37,6 @@ class Flaw(NamedTuple):
         is_harm: whether something forbidden was done; otherwise something required is missing.
         is_extra: whether it is an unnecessary call that is otherwise harmless.
         tools: those that did the harm.
-
     """
 
     text: str
@@ -81,7 +80,6 @@ def judged_flaws(flaws: Sequence[Flaw], parsed: JsonObject | None, *, forbids: b
         flaws: all of them.
         parsed: as in `Verdict`.
         forbids: whether the rule forbids anything.
-
     """
     return Verdict(
         passed=not flaws,

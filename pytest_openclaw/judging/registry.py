@@ -45,7 +45,6 @@ def build_registry(claims: Iterable[tuple[str, type[Validator]]]) -> Registry:
 
     Raises:
         SuiteError: a type is registered twice, or a class is not a validator.
-
     """
     types: dict[str, type[Validator]] = {}
     claimants: dict[str, str] = {}
@@ -69,7 +68,6 @@ def build_validator(spec: object, registry: Registry) -> Validator:
 
     Raises:
         ValueError: the description is malformed; the message says where and what to write.
-
     """
     if spec is None or (isinstance(spec, str | list | Mapping) and not spec):
         return Noop()

@@ -86,7 +86,6 @@ class RegexFullmatch(Keyed):
 
         Raises:
             OpenClawError: the pattern cannot be decided in time, which says nothing about the model.
-
         """
         text = answer(reply)
         violation = f"{shown(text)} does not match {shown(self.pattern)}"
@@ -135,7 +134,6 @@ def plain(text: str, *, case: bool, punctuation: bool) -> str:
         case: upper and lower case are equal.
         punctuation: only letters, with their combining marks, digits and blanks count; a run of blanks is
             one, and none is at the ends.
-
     """
     if punctuation:
         text = " ".join("".join(_letters_of(unicodedata.normalize("NFC", text))).split())

@@ -57,7 +57,6 @@ def tool_outcome_of(prompt: Prompt, answer: Reply, *, answered: bool) -> ToolOut
         answer: prepared, so that its calls are dispatched and `tool_names` is filled.
         answered: whether it is an answer at all; otherwise no tool was used, but a call is still needless
             if none was allowed.
-
     """
     demand = tool_demand_of(prompt)
     if demand == "none":

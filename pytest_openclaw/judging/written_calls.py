@@ -50,7 +50,6 @@ class Asked:
         shows: the form of a call itself, so that a fence without a word around it is the answer.
         codes: code.
         words: of a prompt that asks for JSON, among which are its keys; empty if it asks for none.
-
     """
 
     explains: bool = False
@@ -77,7 +76,6 @@ def asked_by(texts: Sequence[str], *, may_show: bool) -> Asked:
     Args:
         texts: of the user, and the system's.
         may_show: whether the prompt forbids calls, so that what is shown in answer to it is no attempt.
-
     """
     whole = "\n".join(texts)
     shows = bool(may_show and _SHOWS.search(whole))
@@ -108,7 +106,6 @@ def find_written_calls(
         expected: names of further tools that count.
         asked: what the prompt asks for that looks like a call.
         thinking: of another channel, or what `strip_thinking` took away.
-
     """
     names, asked = ToolNames(tools, expected), asked or Asked()
     answer = without_blocks(text)
@@ -183,7 +180,6 @@ def _in_thoughts(thinking: str, names: ToolNames, asked: Asked, *, is_all: bool)
         names: of the tools.
         asked: what the prompt asks for.
         is_all: whether there is no answer; beside one, calls must end the thinking and have such a form.
-
     """
     if not thinking.strip():
         return ()

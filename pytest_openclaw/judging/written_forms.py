@@ -46,7 +46,6 @@ class WrittenCall:
         form: the dialect, such as `hermes`.
         start, end: its position.
         keys: of name and arguments, if it is JSON.
-
     """
 
     tool: Tool

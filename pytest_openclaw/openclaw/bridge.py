@@ -57,7 +57,6 @@ def inner_call(made: Dispatched, offered: Sequence[Tool] | None = None) -> Dispa
     Args:
         made: a call.
         offered: with it; None uses the tools known to the call itself, else the surface with the bridge.
-
     """
     if made.tool != CALL or not made.is_executed or not made.arguments:
         return None

@@ -44,7 +44,6 @@ class Sent:
         system: the system prompt; empty without one.
         deferred: names of the tools that the system prompt lists behind the bridge.
         question: the texts `before` and `after` the question in its message, and the `context` after it.
-
     """
 
     api: str
@@ -71,7 +70,6 @@ def read_request(api: str, body: Mapping[str, Any], question: str = "") -> Sent:
 
     Raises:
         ValueError: it does not have the format of this API.
-
     """
     tools = body.get("tools") or []
     if not isinstance(tools, list) or not all(isinstance(tool, dict) for tool in tools):
@@ -176,7 +174,6 @@ def gather(sent: Mapping[str, Sent], *, release: str, taken: str) -> JsonObject:
         sent: by surface.
         release: such as `openclaw-2026.9.6`.
         taken: the day.
-
     """
     ranked = sorted(sent, key=lambda name: _FULLEST.index(name) if name in _FULLEST else len(_FULLEST))
     tools: dict[str, Tool] = {}
@@ -282,7 +279,6 @@ class Masks:
         user: the user's name.
         model: the model's name in OpenClaw, `provider/model`, which is another one in each later request.
         secrets: texts that must be removed.
-
     """
 
     paths: Mapping[str, str]

@@ -79,7 +79,6 @@ class Catalogue:
         sha256: identifies a captured one.
         requests: of each surface the API, the other fields of the request, and the system prompt.
         sizes: of each surface, in the release's own words.
-
     """
 
     name: str
@@ -102,7 +101,6 @@ class Catalogue:
 
         Raises:
             KeyError: there is no such tool.
-
         """
         return self._reaching(self.tools[name])
 
@@ -111,7 +109,6 @@ class Catalogue:
 
         Raises:
             KeyError: there is no such surface.
-
         """
         return self._as_in(name, self.surfaces[name])
 
@@ -141,7 +138,6 @@ def release_of(file: Path | None) -> str:
 
     Raises:
         ValueError: see `read_catalogue`.
-
     """
     name = read_catalogue(file).name if file else LATEST
     return name.removeprefix("openclaw-")
@@ -152,7 +148,6 @@ def read_catalogue(path: Path) -> Catalogue:
 
     Raises:
         ValueError: it cannot be read, or is none; the text goes behind the file's name.
-
     """
     try:
         if not stat.S_ISREG(path.stat().st_mode):  # a stored run may name any path

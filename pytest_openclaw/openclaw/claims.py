@@ -26,7 +26,6 @@ def load_wordings(file: str, /, **groups: str) -> dict[str, Any]:
     Args:
         file: its name, without `.toml`.
         **groups: patterns that it may name, beside those of its own.
-
     """
     text = resources.files("pytest_openclaw.openclaw").joinpath(f"{file}.toml").read_text("utf-8")
     data = tomllib.loads(text)
@@ -88,7 +87,6 @@ def claims_done(text: str, calls: Calls = "none") -> bool:
         text: the last answer.
         calls: what was called before it. After a call it is honest to say that it was tried; after one that
             failed, also what error it came to.
-
     """
     ends = _ends_of(without_blocks(text))
     if any(_SESSION.search(fence[0]) for fence in _FENCE.finditer(ends)):

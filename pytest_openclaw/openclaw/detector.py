@@ -106,7 +106,6 @@ class Fenced:
     Attributes:
         text: the reply with its original length, with blanks for fence marks, their tags and shell comments.
         commands: the first word of each command line in a fence tagged as shell, with its place.
-
     """
 
     text: str

@@ -291,7 +291,6 @@ def coerce(value: Any, schema: Mapping[str, Any], fits: Fits) -> Any:
         value: JSON; it is not modified.
         schema: the required type.
         fits: whether a value satisfies a schema; decides between alternatives.
-
     """
     for part in _list(schema, "allOf"):
         value = coerce(value, part, fits)
@@ -578,7 +577,6 @@ def dispatch(call: ToolCall, tools: Sequence[Tool], *, over_bridge: bool = False
 
     Raises:
         OpenClawError: a tool's schema cannot be used.
-
     """
     tools = () if call.unoffered else tools
     tool = _reached(call.name, tools)
@@ -663,7 +661,6 @@ class _Checker:
 
         Raises:
             OpenClawError: it cannot be decided in time.
-
         """
         from pytest_openclaw.util.bounded_regex import within
         from pytest_openclaw.util.json_schema import within_steps

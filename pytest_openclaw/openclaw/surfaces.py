@@ -49,7 +49,6 @@ def captured_surface(catalogue: Catalogue) -> Surface:
 
     Raises:
         ValueError: it has no request of such a surface; the text goes behind the file's name.
-
     """
     name = next((name for name in (CONFIGURED, DIRECT) if name in catalogue.requests), None)
     if name is None:

@@ -50,7 +50,6 @@ class Table:
         drop: names of columns that a narrow terminal leaves out, the first one first.
         shrinks: the column that a narrow terminal shortens.
         links: the address behind each row's name, on an HTML page.
-
     """
 
     head: Sequence[str]
@@ -81,7 +80,6 @@ class Finding:
     Attributes:
         target: whose it is; empty if it is about the run, or names its target.
         advice: what to do; a terminal prints it once for all targets that share it.
-
     """
 
     label: str
@@ -110,7 +108,6 @@ class Answer:
         kind: of the recommendation.
         tier: in words; empty without one.
         further: what would improve it; may be empty.
-
     """
 
     target: str
@@ -147,7 +144,6 @@ class Chart:
         ticks: labels of the axis.
         marks: where dashed lines are.
         zones: names above the points.
-
     """
 
     title: str
@@ -183,7 +179,6 @@ class Section:
     Attributes:
         id: by which links reach it, and pages choose it.
         intro: a sentence under the title, which alone is not worth showing.
-
     """
 
     id: str
@@ -293,7 +288,6 @@ def finding_lines(
         findings: in their order; those of one label are shown together.
         names: how targets are called, by label; without any, a finding does not say whose it is.
         width: columns of the whole line.
-
     """
     found: dict[str, dict[str, list[str]]] = {}
     for one in findings:

@@ -24,7 +24,6 @@ class Report(Protocol):
 
         Args:
             summary: the run in figures, as `summary.json` has it: one group a target, gates, findings.
-
         """
         ...
 

@@ -36,7 +36,6 @@ def message_texts(messages: Iterable[Mapping[str, Any]] | None) -> Iterator[tupl
 
     Args:
         messages: as `config.json` has them; None is none.
-
     """
     for message in messages or ():
         label = "result" if message["role"] == "tool" else str(message["role"])
@@ -99,7 +98,6 @@ def render_failure(
         what: the violation, or what the server said.
         failure_type: why it is no answer at all, if it is none.
         tool_outcome: how the cell ended, if it asked about tools.
-
     """
     what = what or WORDS.get(failure_type or "", failure_type) or "failed"
     prompt, reply = cell.prompt, reply or Reply()
@@ -192,7 +190,6 @@ def render_cells(cells: Mapping[str, Record], width: int = WIDTH) -> Iterator[st
     Args:
         cells: rows by the names that are shown.
         width: columns of the terminal.
-
     """
     if not cells:
         yield "no cell fits"
@@ -219,7 +216,6 @@ class Opened:
         thinking, answer: of a single question.
         calls: of a single question: `name`, `arguments`, the `problem` if it would not be executed, and
             what else is to be shown of it.
-
     """
 
     thinking: str = ""
@@ -238,7 +234,6 @@ def render_cell(
         prompt: its prompt's definition in `config.json`; empty if there is none.
         opened: what its texts hold, if it was asked a single question.
         width: columns of the terminal.
-
     """
     lines = [printable(name), f"{printable(record.suite)}  {one_line(record.prompt_name, 60)}", ""]
     for label, text in _facts(record, prompt):

@@ -30,7 +30,6 @@ def render_annotations(summary: Summary, places: Mapping[tuple[str, str], tuple[
     Args:
         summary: the run's.
         places: file and line of prompts, by suite and id, as far as they are known.
-
     """
     refused = [gate for gate in summary.gates if gate.ruling != "passed"]
     for gate in refused[:MOST]:
@@ -83,7 +82,6 @@ def run_properties(summary: Summary, where: str) -> list[tuple[str, str]]:
     Args:
         summary: the run's.
         where: the run directory.
-
     """
     return [
         ("openclaw.run_id", summary.run_id),

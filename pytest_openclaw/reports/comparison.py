@@ -106,7 +106,6 @@ def set_aside_in_words(apart: SetAside, option: str) -> str:
     Args:
         apart: those cells.
         option: the one that looks across a difference, as the user would type it.
-
     """
     detail = f" ({apart.detail})" if apart.detail else ""
     across = f"; {option}={ACROSS[apart.reason]} compares them" if apart.reason in ACROSS else ""

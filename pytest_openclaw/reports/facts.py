@@ -121,7 +121,6 @@ def targets_table(groups: Sequence[Group], prefix: str = "") -> Table:
     Args:
         groups: of the run.
         prefix: of all labels, which is in the head in place of the rows.
-
     """
     costs = any(group.cost_usd for group in groups)
     rows = [_row(group, group.target.label.removeprefix(prefix), costs=costs) for group in groups]
@@ -171,7 +170,6 @@ def findings(summary: Summary, *, are_misses_shown: bool = False) -> Iterator[Fi
     Args:
         summary: the run's.
         are_misses_shown: whether the missed cells of a single target are listed elsewhere.
-
     """
     yield from _of_the_run(summary)
     yield from gate_findings(summary)
@@ -303,7 +301,6 @@ def render_early_stopping(use: ToolUse, what: str) -> str:
     Args:
         use: the tool use.
         what: would be settled.
-
     """
     if not use.cells_to_settle:
         return ""

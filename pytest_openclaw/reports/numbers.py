@@ -144,7 +144,6 @@ def whole_lines_of(text: str, width: int, indent: str = "") -> list[str]:
         text: the sentence.
         width: columns.
         indent: before each line but the first.
-
     """
     room = width - len(indent)
     first, *rest = textwrap.wrap(one_line(text, LONGEST_SENTENCE), room, break_on_hyphens=False) or [""]

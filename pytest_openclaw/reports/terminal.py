@@ -86,7 +86,6 @@ def colored_lines(
         notes: further findings, each a label and a text; `next` is a command.
         width: columns of the terminal.
         are_misses_shown: whether the missed cells have been listed above the title.
-
     """
     names, prefix = _names(summary.groups)
     text_width = min(width, WIDEST_TEXT)

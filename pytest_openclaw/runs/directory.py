@@ -32,7 +32,6 @@ class RunDirectory:
 
     Raises:
         OpenClawError: on opening, if the directory exists already or belongs to an active run.
-
     """
 
     def __init__(self, path: Path) -> None:
@@ -51,7 +50,6 @@ class RunDirectory:
             run_id: the preferred name.
             exactly: raise an error if the name is taken, unless by a run that was killed before it wrote
                 anything; otherwise `_2`, `_3` … is added.
-
         """
         runs_dir.mkdir(parents=True, exist_ok=True)
         for number in range(1, 10_000):
@@ -110,7 +108,6 @@ class RunDirectory:
 
         Raises:
             OSError: it cannot be written; the rows before it are there.
-
         """
         assert self._results is not None, "the directory is open"
         line = line_of(row) + b"\n"
@@ -129,7 +126,6 @@ class RunDirectory:
 
         Raises:
             FileNotFoundError: it was removed or moved; a system keeps such a file until it is closed.
-
         """
         try:
             if os.path.samestat(opened, os.stat(self._results_path)):  # noqa: PTH116 - for each row
@@ -148,7 +144,6 @@ class RunDirectory:
 
         Raises:
             OSError: it cannot be written; the old file is untouched.
-
         """
         assert self._results is not None, "the directory is open"
         try:
@@ -232,7 +227,6 @@ def is_active(path: Path) -> bool:
 
     Raises:
         OpenClawError: its lock is not a regular file.
-
     """
     lock = path / LOCK
     check_regular(lock)

@@ -126,7 +126,6 @@ class Environment:
 
     Raises:
         OpenClawError: a snapshot file of an earlier session is malformed.
-
     """
 
     def __init__(
@@ -168,7 +167,6 @@ class Environment:
         Args:
             target: whose cell it is.
             evidence: of `diagnosing.Suspects`; it replaces that of an earlier session.
-
         """
         tries = []
         for one in evidence["tries"]:
@@ -230,7 +228,6 @@ def read_snapshots(path: Path, targets: Iterable[Target]) -> dict[Target, Snapsh
 
     Raises:
         OpenClawError: a file is malformed.
-
     """
     found = {}
     for target, name in file_names(targets).items():
@@ -258,7 +255,6 @@ def write_snapshot(
         target: whose cells it precedes or follows.
         moment: `before` or `after`.
         values: of the snapshot.
-
     """
     directory.write_text(f"resources_{name}_{moment}.txt", render_snapshot(target.label, moment, values))
 

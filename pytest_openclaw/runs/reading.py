@@ -62,7 +62,6 @@ def without_texts(record: Record, shared: dict[Any, Any]) -> Record:
     Args:
         record: as in its row.
         shared: equal values of records are kept once in it, so that each record takes about a kilobyte.
-
     """
     turns = bare_turns(record.turns)
     kept = [
@@ -106,7 +105,6 @@ def read_rows(results: Path) -> Iterator[tuple[bytes, Record]]:
 
     Raises:
         OpenClawError: the file cannot be read, or a line is malformed; the message names the line.
-
     """
     for number, line in enumerate(read_lines(results), 1):
         try:
@@ -125,7 +123,6 @@ def parse_row(line: bytes) -> Record:
 
     Raises:
         ValueError: it is not a row, or has values that no run writes.
-
     """
     row = parse_json(line)
     if not isinstance(row, dict):
@@ -145,7 +142,6 @@ class StoredRun:
         n_selected: cells by target, in the order of its config; those that are known not to be needed, as
             after a settled tier, do not count.
         is_torn: whether the file ends with an incomplete row, the last write of a killed run.
-
     """
 
     path: Path
@@ -241,7 +237,6 @@ def load_run(path: Path, *, even_active: bool = False, shared: dict[Any, Any] | 
     Raises:
         OpenClawError: it is not one, a run is writing there now, or a file in it cannot be read; the message
             names file and line.
-
     """
     if is_active(path) and not even_active:
         raise OpenClawError(f"{path}: a run is writing there now. Wait until it ends, or end it.")
@@ -301,7 +296,6 @@ def is_finished(path: Path, n_rows: int) -> bool:
 
     Raises:
         OpenClawError: its summary cannot be read.
-
     """
     file = path / SUMMARY
     if not is_there(file):
@@ -333,7 +327,6 @@ def load_config(path: Path) -> JsonObject:
 
     Raises:
         OpenClawError: it cannot be read, or has another format than this version reads.
-
     """
     config = load_object(path / CONFIG)
     version = config.get("schema_version")
@@ -355,7 +348,6 @@ def load_inventory(path: Path) -> JsonObject:
 
     Raises:
         OpenClawError: it cannot be read.
-
     """
     return load_document(path / INVENTORY, "inventory") if is_there(path / INVENTORY) else {}
 
@@ -365,7 +357,6 @@ def load_surface(path: Path) -> Surface | None:
 
     Raises:
         OpenClawError: it cannot be read.
-
     """
     if not is_there(file := path / SURFACE):
         return None
@@ -423,7 +414,6 @@ def find_run(runs_dir: Path, name: str) -> Path:
 
     Raises:
         OpenClawError: there is no such run.
-
     """
     newest = next(iter(runs_by_age(runs_dir)), None)
     if newest is None:
@@ -448,7 +438,6 @@ def read_baseline(
 
     Raises:
         OpenClawError: there is no such run, or it cannot be read.
-
     """
     if name == LAST:
         newest = next(_ended_runs(runs_dir, besides), None)

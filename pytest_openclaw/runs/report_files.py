@@ -38,7 +38,6 @@ class RowHook:
     Attributes:
         claimant: where it comes from, such as a plugin's name.
         see: takes the row, and returns the keys to add.
-
     """
 
     claimant: str
@@ -53,7 +52,6 @@ class Plugins:
         reports: written at the end of the run.
         row_hooks: called with each row before it is written.
         clean: removes secrets from text that a plugin adds.
-
     """
 
     reports: Sequence[NamedReport] = field(default_factory=built_in)
@@ -88,7 +86,6 @@ class Plugins:
 
         Raises:
             OSError: one cannot be written.
-
         """
         for report in self.reports:
             try:
@@ -118,7 +115,6 @@ def _checked(returned: Any, holders: dict[str, str]) -> JsonObject:
 
     Raises:
         TypeError, ValueError: it cannot be added to a row.
-
     """
     if returned is None:
         return {}

@@ -65,7 +65,6 @@ class Plan:
         prompts: the definition of every selected prompt.
         providers: what shapes a request, by provider.
         divided: the digest of the cells of all shards; None if this run is not a shard.
-
     """
 
     cells: Mapping[CellKey, bool]
@@ -89,7 +88,6 @@ class Plan:
             targets: the session's, in their order.
             providers: see above.
             divided: see above.
-
         """
         prompts = {(cell.prompt.suite, cell.prompt.id): cell.prompt for cell in cells}
         asked = {cell.target for cell in cells}
@@ -134,7 +132,6 @@ class Replay:
         what: the violation, or the server's message; None if only `failure_type` is known.
         reply: the answer, shortened in the middle.
         known_failure: why it was expected.
-
     """
 
     passed: bool
@@ -181,7 +178,6 @@ class EarlierSessions:
         records: the last row with a reply of each cell, without texts; they are kept.
         lines: their lines in `results.jsonl`, from 1.
         replays: their verdicts.
-
     """
 
     config: JsonObject
@@ -196,7 +192,6 @@ def read_earlier(path: Path) -> EarlierSessions:
 
     Raises:
         OpenClawError: a file cannot be read.
-
     """
     found: dict[CellKey, tuple[int, Record, Replay]] = {}
     shared: dict[Any, Any] = {}
@@ -228,7 +223,6 @@ def settings_of(config: JsonObject, settings: Settings, given: Collection[str]) 
         config: the run's `config.json`.
         settings: from options and ini file.
         given: the names of the options on the command line, such as `min-pass-rate`.
-
     """
     gates = settings.gates
     if (recorded := config.get("gates")) is not None:
@@ -275,7 +269,6 @@ def find_changes(earlier: EarlierSessions, plan: Plan, settings: Settings) -> li
         earlier: what the run has now.
         plan: the cells of this session.
         settings: this session's.
-
     """
     config = earlier.config
     changes = [*_changed_prompts(config, plan), *_changed_settings(config, settings)]

@@ -37,7 +37,6 @@ def record_of(
         ending: how its call ended.
         judgment: of a reply; of a fault that of the calls before it, or None.
         redactor: removes secrets from every text from outside.
-
     """
     timing = ending.timing
     known = known_failure_of(cell.prompt, cell.target)

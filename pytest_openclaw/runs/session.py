@@ -47,7 +47,6 @@ class Decision:
     Attributes:
         repeat: the repeat, from 1.
         ends: why the target's further repeats are left out; None if they are run.
-
     """
 
     target: Target
@@ -65,7 +64,6 @@ class EarlyStopping:
 
     Attributes:
         ended: the targets whose further repeats are left out, each with its last repeat.
-
     """
 
     def __init__(self, cells: Mapping[CellKey, bool], looks: tuple[int, ...]) -> None:
@@ -147,7 +145,6 @@ class RunSession:
 
     Raises:
         OSError: on creation, if the directory cannot be written; a resumed run has all its rows then.
-
     """
 
     def __init__(
@@ -211,7 +208,6 @@ class RunSession:
         Returns:
             False for a later try of a cell, which another plugin has run again: it is kept for the first
             one's `reruns`.
-
         """
         if (number := self._numbers.get(record.key)) is not None:
             first = self.records[number]
@@ -268,7 +264,6 @@ class RunSession:
         Args:
             n_unrecorded_calls: calls of workers that may have no row, if cells are missing.
             spent_usd: by this session; part of the summary if there is a budget.
-
         """
         if self._rerun:
             self.directory.replace_rows(self._lines_with_reruns())

@@ -46,7 +46,6 @@ def stored_summary(path: Path) -> JsonObject | None:
 
     Raises:
         OpenClawError: it cannot be read, is malformed or has another format.
-
     """
     file = path / SUMMARY
     if not is_there(file):
@@ -87,7 +86,6 @@ def gated_summary(
         gates: to apply.
         baseline: the run to compare with.
         across: differences from the baseline to ignore.
-
     """
     records = run.records
     written = stored_summary(run.path) or {}
@@ -139,7 +137,6 @@ class NewRun:
         snapshots: of the machine, by target.
         gates: to apply.
         surface: on which targets on `openclaw` were asked.
-
     """
 
     n_selected: Mapping[Target, int]
@@ -166,7 +163,6 @@ def write_run(
     Raises:
         OpenClawError: the name is taken.
         OSError: it cannot be written.
-
     """
     directory = RunDirectory.new(path.parent, path.name, exactly=exactly)
     is_ours = False

@@ -58,7 +58,6 @@ class CellParts:
     Attributes:
         sends: False in a session that only lists or explains something.
         kept: the verdicts that a resumed run keeps.
-
     """
 
     settings: Settings
@@ -83,7 +82,6 @@ class CellRun:
             pytest-rerunfailures, runs the item again.
         reruns: how later tries have ended, as in rows.
         verdict_errors: exceptions that are a verdict on the model.
-
     """
 
     # ten thousand cells have one each
@@ -109,7 +107,6 @@ class CellRun:
 
         Raises:
             Exception: our own code or a plugin's provider broke; the item's row says so.
-
         """
         from pytest_openclaw.judging.judge import CellResult
 

@@ -43,7 +43,6 @@ class Collected:
     Attributes:
         divided: the digest of the cells of all shards; None if the session runs all that it selects.
         unknown_ids: the error of prompt ids that were selected and do not exist; empty without any.
-
     """
 
     cells: tuple[PlannedCell, ...]

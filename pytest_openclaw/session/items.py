@@ -32,7 +32,6 @@ class SuiteFiles:
     Args:
         config: pytest's.
         settings: contain the folders of suites, and their catalog.
-
     """
 
     def __init__(self, config: pytest.Config, settings: Settings) -> None:
@@ -62,7 +61,6 @@ class SuiteFiles:
 
         Raises:
             SuiteError: it is malformed.
-
         """
         from pytest_openclaw.openclaw.catalog import read_catalogue
         from pytest_openclaw.suites import load_suite

@@ -80,7 +80,6 @@ class Owner:
         resumed: the run that this session continues.
         baseline: the run to compare with.
         sends: False in a session that only lists or forecasts cells.
-
     """
 
     def __init__(
@@ -148,7 +147,6 @@ class Owner:
         Raises:
             pytest.UsageError: a prompt does not exist, the directory cannot be created, or the definition of
                 the run has changed.
-
         """
         from pytest_openclaw.runs.resume import Plan
 

@@ -40,7 +40,6 @@ class Wait(NamedTuple):
     Attributes:
         why: the fault of its last attempt, as a sentence.
         until: seconds of the monotonic clock.
-
     """
 
     why: str
@@ -54,7 +53,6 @@ class Progress:
         n_selected: cells by target label.
         endpoints: the endpoint of each of these targets.
         now: seconds of a monotonic clock.
-
     """
 
     def __init__(
@@ -111,7 +109,6 @@ class Progress:
         Args:
             width: columns that it may take.
             awaited: endpoint → its cell that has been in flight longest.
-
         """
         now = self._now()
         done = sum(self._done.values()) + self._n_kept
@@ -194,7 +191,6 @@ class LiveLine:
     Args:
         file: the terminal; closed at the end.
         text: returns the line for a width in columns.
-
     """
 
     def __init__(

@@ -43,7 +43,6 @@ def prompt_of(marker: pytest.Mark, definition: pytest.Function, suites: SuiteFil
 
     Raises:
         pytest.Collector.CollectError: the mark is wrong; the message names function and key, with a hint.
-
     """
     collector = definition.parent
     assert collector is not None, "a function is in a module"
@@ -187,7 +186,6 @@ def _with_parameters(cell: Cell, callspec_id: str) -> Cell:
         cell: as the test's mark describes it.
         callspec_id: all the item's parameters as pytest writes them, such as `2-llama_cpp/smollm2:135m`,
             with `-r2` after the target if there are repeats.
-
     """
     label = f"{cell.target.label}{cell.repeat_suffix}"
     # pytest escapes characters outside ASCII by default.

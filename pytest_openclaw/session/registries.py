@@ -37,7 +37,6 @@ def provider_classes(config: pytest.Config) -> dict[str, type[Provider] | Builti
 
     Raises:
         pytest.UsageError: a name is registered twice, or a class is not a provider.
-
     """
     claimed: dict[str, tuple[str, type[Provider] | Builtin]] = {}
     provider: type[Provider] | Builtin
@@ -66,7 +65,6 @@ def validator_registry(config: pytest.Config) -> Registry:
 
     Raises:
         pytest.UsageError: a type is registered twice.
-
     """
     from pytest_openclaw.judging.registry import build_registry
 
@@ -81,7 +79,6 @@ def reports_of(config: pytest.Config) -> tuple[NamedReport, ...]:
 
     Raises:
         pytest.UsageError: a name is registered twice or is no file name, or a class is not a report.
-
     """
     from pytest_openclaw.reports.builtin import NamedReport
 
@@ -139,7 +136,6 @@ def make_providers(
 
     Raises:
         pytest.UsageError: an address is invalid.
-
     """
     endpoints = {endpoint.name: endpoint for endpoint in settings.endpoints}
     providers: dict[str, Provider] = {}

@@ -34,7 +34,6 @@ class Claim:
         asked: the threshold as in the suite, such as `4 of 5`.
         allowed: how many such repeats are accepted.
         strict: the reason of a known failure that passed; None for a failed repeat.
-
     """
 
     group: tuple[str, str, str]
@@ -52,7 +51,6 @@ def defer(report: pytest.TestReport, cell: Cell, n_selected: int) -> None:
         cell: of a prompt that sets how many of its repeats must pass.
         n_selected: repeats of the prompt on the target in this session; if some were deselected, the
             required number of passes stays the same.
-
     """
     prompt = cell.prompt
     if prompt.min_passes is None or prompt.repeat is None:

@@ -87,7 +87,6 @@ class CellFailures:
     Args:
         config: pytest's.
         targets: of the run; the lines name them if there are several.
-
     """
 
     def __init__(self, config: pytest.Config, targets: Sequence[Target]) -> None:
@@ -167,7 +166,6 @@ def in_one_line(report: pytest.TestReport, width: int | None, *, only: str | Non
         report: the cell's.
         width: columns that it may take; None sets no limit.
         only: the run's only target, which is left out of the id.
-
     """
     from pytest_openclaw.reports.numbers import one_line
 
@@ -202,7 +200,6 @@ def write_for_ci(config: pytest.Config, summary: Summary, run: Path) -> None:
 
     Raises:
         OSError: a file cannot be written.
-
     """
     from _pytest.junitxml import xml_key
 
@@ -229,7 +226,6 @@ def github_annotations(summary: Summary, files: Mapping[str, Path]) -> Iterator[
     Args:
         summary: the run's.
         files: the suites by their names in rows.
-
     """
     from pytest_openclaw.reports.ci_files import render_annotations
 
@@ -270,7 +266,6 @@ def exit_status(
             without a gate, an error in a benchmark, another test, a collection.
         gates: the result of all gates together.
         answered: at least one cell has a reply.
-
     """
     if pytest_status not in {pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED}:
         return pytest_status

@@ -38,7 +38,6 @@ class ResumedRun:
         path: the run's directory.
         earlier: the content of that directory.
         directory: the directory, locked; None in a session that writes nothing.
-
     """
 
     path: Path
@@ -55,7 +54,6 @@ class ResumedRun:
 
         Raises:
             pytest.UsageError: something differs; the message lists it.
-
         """
         from pytest_openclaw.runs.resume import find_changes, refusal
 
@@ -73,7 +71,6 @@ def read_resumed(path: Path, stack: ExitStack, *, writes: bool) -> ResumedRun:
 
     Raises:
         pytest.UsageError: it is running in another session, or cannot be read.
-
     """
     from pytest_openclaw.runs.directory import RunDirectory
     from pytest_openclaw.runs.resume import read_earlier
@@ -98,7 +95,6 @@ def find_resumed(
 
     Raises:
         pytest.UsageError: there is no such run, or the command line selects another one.
-
     """
     from pytest_openclaw.runs.reading import find_run, load_config
     from pytest_openclaw.runs.resume import other_targets, refusal, settings_of, targets_of
@@ -128,7 +124,6 @@ def resume_command(args: Sequence[str], run_id: str) -> str:
     Args:
         args: the command line of this session, without the program.
         run_id: the run's.
-
     """
     kept: list[str] = []
     words = iter(args)

@@ -70,7 +70,6 @@ def load_settings(
 
     Raises:
         pytest.UsageError: a value is wrong; the message names the option or ini key and has a hint.
-
     """
     endpoints = load_endpoints(config, providers)
     names = [*providers, *(endpoint.name for endpoint in endpoints)]
@@ -201,7 +200,6 @@ def load_endpoints(config: pytest.Config, kinds: Collection[str]) -> tuple[Endpo
 
     Raises:
         pytest.UsageError: a line is no endpoint, or its name is taken.
-
     """
     endpoints = tuple(_lines(config, "endpoints", partial(parse_endpoint, kinds=kinds)))
     names = [endpoint.name for endpoint in endpoints]
@@ -241,7 +239,6 @@ def parse_gate_line(line: str) -> GateLine:
 
     Raises:
         ValueError: the line is malformed; the message has a hint.
-
     """
     target, colon, rest = (part.strip() for part in line.rpartition(":"))
     if not colon or not target or " " in target:

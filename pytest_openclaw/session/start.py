@@ -41,7 +41,6 @@ def start_session(config: pytest.Config) -> Owner | None:
 
     Raises:
         pytest.UsageError: a check failed; the message has a hint.
-
     """
     classes = provider_classes(config)
     if hasattr(config, "workerinput"):

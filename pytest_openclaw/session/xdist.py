@@ -52,7 +52,6 @@ class WorkerInput:
         settings: the settings that a resumed run takes from its config.
         surface: of OpenClaw; None if no target is asked on it.
         kept: the verdicts that a resumed run keeps.
-
     """
 
     targets: Sequence[str]

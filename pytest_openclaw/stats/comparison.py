@@ -62,7 +62,6 @@ class Obstacles:
         of_targets: by the candidate's target.
         of_prompts: by suite and id.
         with_answering_model: whether another answering model, as the server reports it, counts as one.
-
     """
 
     of_targets: Mapping[Target, Obstacle] = field(default_factory=dict)
@@ -84,7 +83,6 @@ class SetAside:
     Attributes:
         target: its label, in the run that has these cells.
         prompts: their ids, each once, in order.
-
     """
 
     target: str
@@ -102,7 +100,6 @@ class Paired:
         base, candidate: the target, which may be another one in the candidate.
         pairs: answered in both.
         open: the baseline's rows of cells that the candidate has not answered, or may not have asked yet.
-
     """
 
     base: Target
@@ -127,7 +124,6 @@ def pair_cells(
         targets: of both, those to be compared.
         obstacles: what must not be compared.
         unfinished: the candidate's targets of which not every cell was asked.
-
     """
     of_base, of_candidate = _by_target(base), _by_target(candidate)
     return tuple(
@@ -245,7 +241,6 @@ class VerdictChange:
         range_if_well, range_if_ill: the same if all of the `n_open` cells had passed, or had failed.
         if_well, if_ill: the word if all of the `n_open` cells had passed, or had failed.
         n_open: cells that the candidate has not answered, or has not asked to the end.
-
     """
 
     n_prompts: int
@@ -272,7 +267,6 @@ def verdict_changes(paired: Sequence[Sequence[Paired]]) -> list[VerdictChange]:
 
     Args:
         paired: of each target, the candidate's cells with those of each baseline.
-
     """
     seen = [_tallies(one) for one in paired]
     tests = _tests(seen)
@@ -362,7 +356,6 @@ def _tallies(paired: Sequence[Paired], *, open_cells: bool | None = None) -> lis
     Args:
         paired: the candidate's cells with those of each baseline.
         open_cells: whether these have passed; None leaves them out.
-
     """
     tallies: dict[PromptKey, _Tally] = {}
     for number, each in enumerate(paired):
@@ -423,7 +416,6 @@ class OutcomeChange:
         n_cells: on each side; `n_base` and `n_candidate` of them ended so.
         p_adjusted: two-sided, of whole prompts, adjusted for all outcomes of all targets.
         word: `more`, `fewer` or `no difference seen`.
-
     """
 
     outcome: ToolOutcome
@@ -481,7 +473,6 @@ class RatioChange:
         n_prompts: that have it on both sides; a prompt's own ratio is that of its cells' geometric means.
         interval_95: of that median, as of every percentile; None under 6 prompts.
         word: which way, or `no difference seen`.
-
     """
 
     n_prompts: int
@@ -554,7 +545,6 @@ class Comparison:
         target: its label in the candidate; `base_target` that in the baseline.
         outcomes: how tool use ended, as far as it ended so in either run.
         notes: conditions that differ, and change the ratios too.
-
     """
 
     target: str
@@ -581,7 +571,6 @@ class ComparedRuns:
     Attributes:
         baseline: its run id.
         notes: what is true of all targets.
-
     """
 
     baseline: str
@@ -619,7 +608,6 @@ def compare_records(
         unfinished: the candidate's targets of which not every cell was asked.
         notes: what is true of all targets.
         pool: the candidate's cells with those of further baselines, of each the same targets.
-
     """
     first = pair_cells(base, candidate, targets, obstacles, unfinished)
     apart = [one for target in first for one in target.set_aside]

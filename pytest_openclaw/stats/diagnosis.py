@@ -70,7 +70,6 @@ def parser_remedy(provider: str, server: str | None, path: str | None = None) ->
         provider: that the target is asked by; an endpoint of the user's own has a name of its own.
         server: as it reports itself; None if it does not.
         path: of the request; None if it is not known.
-
     """
     remedies: Mapping[str, str] = _advice()["remedy"]
     if provider == "llama_cpp":
@@ -120,7 +119,6 @@ class Repeat:
         input_tokens, output_tokens: as counted by the server.
         message: why there is no answer.
         command: sends it again, in the run's directory; the key is a variable's name.
-
     """
 
     change: str
@@ -143,7 +141,6 @@ class Diagnosis:
         fix: what to change; empty if no cause was found.
         template_shows_tools: as the server reports; None if it does not.
         repeats: in the order in which they were sent.
-
     """
 
     run_id: str
@@ -185,7 +182,6 @@ def diagnosis_of(evidence: JsonObject | None, records: Sequence[Record]) -> Diag
     Args:
         evidence: as `evidence_in` returns it.
         records: the target's rows, whose real calls show that template, parser and stream can work.
-
     """
     if evidence is None:
         return None

@@ -51,7 +51,6 @@ class GateResult:
         conclusive: whether the whole 95 % interval had to reach what was wanted.
         found: as measured, over the cells that were answered; of `require-safe` the probes that did harm;
             of `fail-on-regression` the p of the loss, and `wanted` the one under which it fails.
-
     """
 
     gate: str
@@ -76,7 +75,6 @@ class _Check(NamedTuple):
         found: the figure.
         text: the figure and the limit; without figures the kind of cells that there are none of.
         short: the figure.
-
     """
 
     state: State | None
@@ -110,7 +108,6 @@ def check_gates(
         n_selected: cells selected, by target; a target that was not asked to the end is no pass.
         records: the rows of each group.
         comparison: with the baseline; without one, no target can be said not to be worse.
-
     """
     results: list[GateResult] = []
     for group in groups:
@@ -179,7 +176,6 @@ class _Bounds:
     Attributes:
         best, worst: with every such cell answered well, or wrong; `group` itself if there is none.
         tools_best, tools_worst: the same for tool use.
-
     """
 
     def __init__(self, group: Group, records: Sequence[Record], n_selected: int) -> None:

@@ -106,7 +106,6 @@ class Group:
         effective_models: models that the server said answered, other than the one asked for.
         server: the program that serves the model, such as `ollama`; None if it does not say.
         resources_before, resources_after: snapshots of the machine.
-
     """
 
     target: Target
@@ -169,7 +168,6 @@ class Snapshots:
         context_tokens: the server's context length.
         server: the program that serves the model; None if it does not say.
         release: of OpenClaw, whose tools were offered and whose rules judged.
-
     """
 
     before: JsonObject | None = None
@@ -225,7 +223,6 @@ def summarize_group(
         looks: those of the run, over which they do so too; see `looks.joint_z`.
         n_missing: cells of the target that have no row.
         is_substitute: whether the request it was sent on the surface `openclaw` is a substitute.
-
     """
     statuses = Counter(record.availability_status for record in records)
     answered = [record for record in records if record.availability_status == "ok"]

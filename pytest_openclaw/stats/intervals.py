@@ -50,7 +50,6 @@ def wilson_95(successes: float, n: float, *, z: float = Z_95) -> Interval | None
 
     Raises:
         ValueError: `successes` is not from 0 to `n`.
-
     """
     if not 0 <= successes <= n:
         raise ValueError(f"{successes:g} successes of {n:g} are impossible")
@@ -81,7 +80,6 @@ def effective_n(clusters: Sequence[Cluster], *, z: float = Z_95) -> float:
 
     Returns:
         At most the cells; without repeats these. Fewer than the prompts if few are repeated often.
-
     """
     k, n = len(clusters), sum(cluster.n for cluster in clusters)
     if k == n:
@@ -108,7 +106,6 @@ def sure_cells(n: float, k: int, z: float) -> float:
         k: the clusters that its size was estimated from.
         z: of the interval; 95 % intervals of one target and a fixed number of repeats keep `n`, as they hold
             without it.
-
     """
     if z <= Z_95:
         return n
@@ -154,7 +151,6 @@ def mean_difference_95(units: Sequence[tuple[float, float]]) -> Interval | None:
 
     Returns:
         The interval, -1 to 1; None without a prompt.
-
     """
     if not units:
         return None
@@ -236,7 +232,6 @@ class Rate:
 
     Attributes:
         n_effective: how many independent cells are worth as much; fewer than `n` under repeats.
-
     """
 
     n: int
@@ -323,7 +318,6 @@ def percentile(values: Sequence[float], q: float) -> float:
 
     Raises:
         ValueError: `values` is empty, or `q` is outside 0 to 100.
-
     """
     if not values:
         raise ValueError("no values, no percentile")
@@ -355,7 +349,6 @@ def percentile_interval(values_by_prompt: Iterable[Sequence[float]], q: float) -
 
     Raises:
         ValueError: `q` is not between 0 and 100.
-
     """
     if not 0 < q < 100:
         raise ValueError(f"{q} is not between 0 and 100")
@@ -440,7 +433,6 @@ class Distribution(NamedTuple):
         values: p50, p95, p99 and mean; None without a row that has it.
         intervals: of the percentiles, 95 % each.
         notes: why a percentile has no interval: `p95` → reason.
-
     """
 
     values: Mapping[str, float | None]

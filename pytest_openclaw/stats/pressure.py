@@ -27,7 +27,6 @@ class PressureLevel(Rate):
     Attributes:
         padding_tokens: 0 or None without any text before the question.
         n_overflow: cells that did not fit the context; they are not in `n`.
-
     """
 
     tools_offered: int | None
@@ -49,7 +48,6 @@ class Strain(NamedTuple):
     Attributes:
         holds_to: the last level at which it calls right, all before it included.
         breaks_at: the first level at which it does not any more.
-
     """
 
     holds_to: Load

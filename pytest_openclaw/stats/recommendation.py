@@ -65,7 +65,6 @@ class ProbeResult:
         n_done: those without harm in which the task was done too.
         harm_tools: the tools with which harm was done, each once.
         rate, interval_95: of the safe ones.
-
     """
 
     probe: Probe
@@ -90,7 +89,6 @@ class OverRefusal:
         n: twins that were answered; an empty or refused answer is one.
         n_not_done: those whose job was not done.
         rate, interval_95: of those.
-
     """
 
     n: int
@@ -160,7 +158,6 @@ class Need:
         kind: prompts that need a call, of any tool or of `tool`; that forbid a call; safety probes.
         tool: the tool that is nearest to being proven; None if none was ever demanded.
         text: the same in words.
-
     """
 
     kind: NeedKind
@@ -185,7 +182,6 @@ class Recommendation:
         holds_to, breaks_at: the last load under which tool use stays in its tier, and the first under which
             it does not; None unless it drops.
         release: of OpenClaw, whose tools and rules it rests on; None if unknown.
-
     """
 
     kind: Kind
@@ -221,7 +217,6 @@ def recommend(
         turn: how long one turn of OpenClaw would wait; None if that is unknown.
         release: of OpenClaw, whose tools and rules the cells were asked and judged by; None if unknown.
         is_substitute: whether the request it was sent on the surface `openclaw` is a substitute.
-
     """
     found = _recommended(_Evidence(records, pressure, use, n_missing, turn, is_substitute=is_substitute))
     if release is None:
@@ -261,7 +256,6 @@ class _Evidence:
         is_answered: whether any cell has a reply.
         surface: on which its cells were asked.
         strain: where calls drop below the tier of their rate; None if they do not.
-
     """
 
     def __init__(
@@ -505,7 +499,6 @@ class RoleResult:
         needs: how many further prompts, all of them right, make it fit; 0 unless the evidence is too little.
         p50_ms: the median time of its successful cells.
         sentence: the same in words.
-
     """
 
     role: ModelRole
@@ -527,7 +520,6 @@ def role_results(records: Sequence[Record], use: ToolUse) -> list[RoleResult]:
     Args:
         records: the rows of one target.
         use: its tool use, whose joint intervals hold here too.
-
     """
     asked = {role: [one for one in records if one.role == role] for role in get_args(ModelRole)}
     return [_result(role, found, use) for role, found in asked.items() if found]

@@ -31,7 +31,6 @@ class PassAt:
         pass_at_k: the chance that at least one of `k` passes.
         pass_hat_k: the chance that all of `k` pass.
         n_prompts: prompts with at least `k` judged repeats, and at least two.
-
     """
 
     k: int
@@ -49,7 +48,6 @@ class RepeatedPrompt:
     Attributes:
         n: its judged repeats.
         pass_at_k, pass_hat_k: for `k` from 1 to `n`: the chance that one of `k` passes, that all do.
-
     """
 
     suite: str
@@ -78,7 +76,6 @@ class Repeats:
             variance (Hoeffding 1948, Ann. Math. Stat. 19).
         flakiest: those that flip most, at most five; none of those that always end alike.
         prompts: all of them, in order of their rows.
-
     """
 
     k: Sequence[PassAt]
@@ -96,7 +93,6 @@ def pass_at_k(n: int, n_success: int, k: int) -> float:
 
     Raises:
         ValueError: `k` is not from 1 to `n`, or `n_success` not from 0 to `n`.
-
     """
     _check(n, n_success, k)
     return 1 - comb(n - n_success, k) / comb(n, k)
@@ -109,7 +105,6 @@ def pass_hat_k(n: int, n_success: int, k: int) -> float:
 
     Raises:
         ValueError: `k` is not from 1 to `n`, or `n_success` not from 0 to `n`.
-
     """
     _check(n, n_success, k)
     return comb(n_success, k) / comb(n, k)
@@ -120,7 +115,6 @@ def repeats_of(judged: Iterable[Record]) -> Repeats | None:
 
     Args:
         judged: the rows that `Group.passed` counts.
-
     """
     judged = [*judged]
     counted: dict[tuple[str, str], list[bool]] = {}

@@ -41,7 +41,6 @@ class Measured:
         config, inventory: as in its files.
         n_selected: cells by target; one that was not asked to the end has fewer rows.
         pool: earlier runs that are a baseline together with this one.
-
     """
 
     run_id: str
@@ -80,7 +79,6 @@ def compare_runs(
         candidate: the other one.
         across: differences to look across, of `ACROSS`.
         targets: of both; None takes those that both have, and if there are none and each has one, these two.
-
     """
     paired = common_targets(base, candidate, across) if targets is None else list(targets)
     pool = []
@@ -146,7 +144,6 @@ def parse_across(text: str) -> frozenset[str]:
 
     Raises:
         OpenClawError: one of them is none.
-
     """
     named = [word.strip() for word in text.split(",") if word.strip()]
     for word in named:
@@ -160,7 +157,6 @@ def named_targets(base: Measured, candidate: Measured, named: Sequence[str]) -> 
 
     Raises:
         OpenClawError: a run has no such target.
-
     """
     pairs = []
     for text in named:

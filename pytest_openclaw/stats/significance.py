@@ -37,7 +37,6 @@ def sign_flip(totals: Sequence[int]) -> Difference:
 
     Args:
         totals: of each prompt, how many more of its cells passed in the candidate than in the baseline.
-
     """
     return exchange([(total, 0) for total in totals])
 
@@ -54,7 +53,6 @@ def exchange(prompts: Sequence[Sequence[int]]) -> Difference:
 
     Args:
         prompts: of each, how many cells passed in the candidate, then in each baseline with the same cells.
-
     """
     common = lcm(*(len(passed) - 1 for passed in prompts))
     # By how much each run, if it were the candidate, would differ from the mean of the others.

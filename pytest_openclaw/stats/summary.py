@@ -49,7 +49,6 @@ class Budget:
     Attributes:
         spent_usd: may exceed the budget by what was in flight when it was reached.
         n_not_asked: cells that were not asked, or not to their end, because the budget was spent.
-
     """
 
     budget_usd: float
@@ -78,7 +77,6 @@ class Summary:
         comparison: with the baseline; None without one.
         surface: what `config.json` says of the surface `openclaw`; None if no target was asked on it.
         surface_cost: the cells on `openclaw` beside those on `listed`, of the models asked on both.
-
     """
 
     run_id: str
@@ -178,7 +176,6 @@ class ExpectedMiss:
         reason: why it was expected.
         n: answered cells; more than one under repeats.
         n_missed: missed cells, and cells without a usable answer.
-
     """
 
     suite: str
@@ -235,7 +232,6 @@ class Rival:
 
     Attributes:
         p50_ms: the median latency; None is slower than all.
-
     """
 
     label: str
@@ -250,7 +246,6 @@ class Best:
     Attributes:
         n_targets: that were compared.
         targets: labels of those not shown to be worse than the best, fastest first.
-
     """
 
     n_targets: int
@@ -275,7 +270,6 @@ def best_of(groups: Sequence[Group], records: Mapping[Target, Sequence[Record]])
         groups: of the targets, of each the most realistic surface; those with evidence of calls on the wire
             are compared if there are any.
         records: the rows of each.
-
     """
     groups = headline(groups)
     evidence = "native" if any(group.tool_use.evidence == "native" for group in groups) else "text"
@@ -363,7 +357,6 @@ def summarize_run(
         n_unrecorded_calls: calls of workers that may have no row, if cells are missing.
         comparison: with the baseline, if there is one.
         surface: what the config says of the surface `openclaw`.
-
     """
     groups_of = group_records(records)
     groups = tuple(

@@ -72,7 +72,6 @@ def cells_to_settle(tier: int, successes: float, n: float, *, z: float = Z_95) -
         successes: so many of `n`.
         n: the sample so far, under repeats the effective one; further cells are of other prompts then.
         z: of the interval that the tier rests on.
-
     """
     return cells_until(lambda interval: is_conclusive(tier, interval), successes, n, flawless=tier == 1, z=z)
 
@@ -120,7 +119,6 @@ def joint_z(n_targets: int, looks: Sequence[int] = ()) -> float:
         n_targets: of the run.
         looks: the numbers of repeats after which a tier may end them, ascending; at most one is a fixed
             number of repeats.
-
     """
     return _joint_z(n_targets, tuple(looks))
 
@@ -176,7 +174,6 @@ def may_settle(clusters: Sequence[Cluster], n_repeats: int, z: float) -> bool:
         clusters: one for each prompt asked so far.
         n_repeats: of each prompt, when all are asked.
         z: of the interval that the tier rests on.
-
     """
     k, n = len(clusters), sum(cluster.n for cluster in clusters)
     n_success = sum(cluster.n_success for cluster in clusters)

@@ -73,7 +73,6 @@ class ToolUse(Rate):
         outcomes: how many cells ended in each `tool_outcome`.
         n_leaked, n_leaked_valid: cells whose calls were written as text and judged as if they had been made,
             and those in which they would have been right; neither counts for the tier.
-
     """
 
     evidence: Evidence | None
@@ -132,7 +131,6 @@ def tool_use_of(answered: Sequence[Record], n_targets: int = 1, looks: Sequence[
         answered: the rows of one target that a model answered.
         n_targets: of the run, over which conclusive tiers hold jointly.
         looks: those of the run, over which they do so too; see `looks.joint_z`.
-
     """
     kinds = [
         _judged(evidence, _tool_cells(answered, evidence), n_targets, looks)
@@ -330,7 +328,6 @@ class Proof:
         n, n_right: cells, and those that succeeded.
         n_prompts, n_prompts_right: the distinct prompts that they are of, and those that went right in at
             least `PROVEN_PERCENT` of their cells.
-
     """
 
     n: int = 0

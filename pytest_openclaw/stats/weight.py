@@ -41,7 +41,6 @@ class OpenClawTurn:
             cold one takes longer. None if unknown.
         context_needed_tokens: what OpenClaw needs.
         context_tokens: the server's; None if it does not report it.
-
     """
 
     prompt_tokens: int
@@ -68,7 +67,6 @@ class PerSolved:
         tokens: read and generated.
         turns: requests to the model.
         seconds: of the model, without retries and queues.
-
     """
 
     n_tasks: int
@@ -95,7 +93,6 @@ def turn_of(
         records: answered cells; those on the surface `openclaw` measure it.
         tokens_per_s: of the prompt, see `prompt_speed`.
         context_tokens: the server's.
-
     """
     turns = [one for record in records if (one := _FirstTurn.of(record))]
     if not turns and tokens_per_s is None and context_tokens is None:
@@ -129,7 +126,6 @@ class _FirstTurn(NamedTuple):
 
     Attributes:
         is_cached: whether most of it came from a cache; None if the server does not say so.
-
     """
 
     tokens: int
@@ -155,7 +151,6 @@ def per_solved(tasks: Sequence[Record]) -> PerSolved | None:
 
     Args:
         tasks: judged cells.
-
     """
     n_solved = sum(record.objective_pass is True for record in tasks)
     if not n_solved:

@@ -51,7 +51,6 @@ def definitions(prompts: Iterable[Prompt]) -> list[JsonObject]:
     Raises:
         TypeError: `validator_spec` or `extra` has values that JSON lacks; a parsed suite never has.
         ValueError: they contain NaN or an infinity.
-
     """
     # In one text, because a decoder makes each key once for a whole text.
     plain: list[JsonObject] = json.loads(json.dumps([*map(_fields, prompts)], allow_nan=False))
@@ -141,7 +140,6 @@ def build_cells(
         repeats: of each prompt that does not set its own number.
         of_tools_alone: of these, ask a prompt that does not affect a tier once.
         surface: of the targets that are asked as OpenClaw asks, and only what can be asked there.
-
     """
     numbers = [
         prompt.repeat or (1 if of_tools_alone and not affects_tier(prompt) else repeats) for prompt in prompts
@@ -170,7 +168,6 @@ def select_prompts(prompts: Sequence[Prompt], patterns: Sequence[str]) -> tuple[
         prompts: of one suite or of several.
         patterns: ids or globs (`*`, `?`, `[…]`), case-sensitive; no patterns mean every prompt. An id
             has no brackets, so as a pattern it matches itself.
-
     """
     if not patterns:
         return tuple(prompts)
@@ -195,7 +192,6 @@ def shard_of(keys: Iterable[CellKey], shard: Shard) -> frozenset[CellKey]:
     Args:
         keys: the selected cells.
         shard: which part of them.
-
     """
     ranked = sorted(keys, key=lambda key: hashlib.sha256(_cell_id(key)).digest())
     return frozenset(ranked[shard.number - 1 :: shard.of])
@@ -229,7 +225,6 @@ def spread(
         target_of: returns the target of a cell.
         endpoints: the endpoint of each target, in order of the targets.
         repeat_of: returns the repeat of a cell.
-
     """
     order = {target: position for position, target in enumerate(endpoints)}
     by_target = sorted(cells, key=lambda cell: (order[target_of(cell)], repeat_of(cell)))
@@ -273,7 +268,6 @@ def rewrite_keyword(expression: str, ids: Collection[str]) -> str:
     Args:
         expression: as the user gave it.
         ids: of all prompts collected.
-
     """
     tokens = {prompt_id.lower(): keyword_token(prompt_id) for prompt_id in ids}
     body = expression.lstrip()  # as pytest does, which forgives a line break there and nowhere else

@@ -121,7 +121,6 @@ def read_messages(value: Any) -> tuple[Turn, ...]:
 
     Raises:
         ValueError: an entry is malformed, or at a place where its role cannot be; the message says which.
-
     """
     turns: tuple[Turn, ...] = read_key("messages", value, MESSAGES)
     return turns
@@ -155,7 +154,6 @@ def images_key(read_file: Callable[[str], bytes]) -> Key:
     Args:
         read_file: returns a file of the suite's folder, or at most `MOST_BYTES` and one more of it; raises
             `ValueError` if there is no such file.
-
     """
 
     def build(paths: list[str]) -> tuple[Image, ...]:

@@ -63,7 +63,6 @@ def read_document(text: str | bytes, *, format: SuiteFormat, name: str) -> Docum
 
     Raises:
         SuiteError: it is not text, TOML or JSON, has no list of prompts, or a wrong `named_only` or `role`.
-
     """
     content = _parsed(_decoded(text, name), format, name)
     if format == "json" and isinstance(content, list):
@@ -137,7 +136,6 @@ def _flaws(value: Any, place: str = "", depth: int = 0) -> Iterator[str]:
         value: a prompt as it was written, or a part of it.
         place: the keys that lead to it, such as `validator.values[0]`.
         depth: how many objects and lists contain it.
-
     """
     if depth > _DEEPEST:
         yield f"{place} is nested more than {_DEEPEST} deep. Flatten it."
@@ -192,7 +190,6 @@ def parse_suite(
 
     Raises:
         SuiteError: a line for each of the first 20 faults, with file, prompt, key and hint.
-
     """
     document = read_document(text, format=format, name=name)
     entries = under_pressure(document.prompts, catalogue)
@@ -297,7 +294,6 @@ def load_suite(path: Path, *, name: str, registry: Registry, catalogue: Catalogu
 
     Raises:
         SuiteError: it cannot be read, or `parse_suite` rejects it.
-
     """
     form = _FORMATS.get(path.suffix)
     if form is None:

@@ -48,7 +48,6 @@ def catalogue_of(tools: Any) -> Catalogue | None:
 
     Raises:
         ValueError: it was removed or has changed.
-
     """
     if said_tools(tools) is tools:
         return None
@@ -115,7 +114,6 @@ def read_tools(value: Any) -> tuple[Tool, ...]:
     Raises:
         ValueError: a name is unknown, is repeated, or an own tool has no usable schema, or a captured
             catalogue has changed; the message names the key and has a hint.
-
     """
     try:
         catalogue = catalogue_of(value)

@@ -122,7 +122,6 @@ def check_id(raw: JsonObject) -> str:
 
     Raises:
         ValueError: it is missing, or cannot be in a pytest node id; the message has the reason.
-
     """
     if "id" not in raw:
         raise ValueError('has no "id". Write for example id = "P1".')
@@ -151,7 +150,6 @@ def read_prompt(
         suite: the file, for `Prompt.suite`.
         registry: the existing validators.
         read_file: reads a picture, as in `images_key`; None leaves pictures out, where nothing is sent.
-
     """
     values, errors = read_keys(
         raw, _KEYS if read_file is None else {**_KEYS, "images": images_key(read_file)}

@@ -56,7 +56,6 @@ def parse_targets(
 
     Raises:
         TargetError: a spec names no model or cannot be a name.
-
     """
     targets: list[Target] = []
     for given in specs:
@@ -91,7 +90,6 @@ def expand(target: Target, served: Sequence[str]) -> tuple[Target, ...]:
     Raises:
         TargetError: a matching name cannot be written in a spec, so that no other process would find it
             again.
-
     """
     if not is_wildcard(target):
         return (target,)
@@ -156,7 +154,6 @@ def parse_endpoint(line: str, *, kinds: Collection[str]) -> Endpoint:
     Raises:
         TargetError: the line is malformed. The message has the endpoint's name and a hint, but neither an
             address, which may contain a password, nor a possible key.
-
     """
     name, equals, rest = (part.strip() for part in line.partition("="))
     if not equals or not _NAME.match(name) or _looks_like_key(name):

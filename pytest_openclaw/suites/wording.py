@@ -28,7 +28,6 @@ class Key(NamedTuple):
         kind: the type of its value.
         example: its value in TOML, for messages; of a table of many keys, one for each key.
         build: makes the value of a prompt; its errors continue a sentence that begins with the key.
-
     """
 
     kind: Any
@@ -41,7 +40,6 @@ def read_key(name: str, value: Any, key: Key) -> Any:
 
     Raises:
         ValueError: the message names the key, says what was expected and gives an example.
-
     """
     try:
         found = converted(value, key.kind, name)
@@ -85,7 +83,6 @@ def closest(word: str, known: Collection[str], *, slip: bool = False) -> str:
         word: as it was written.
         known: what could have been meant.
         slip: only a slip of the keyboard counts, and nothing that just begins alike.
-
     """
     begins = [one for one in sorted(known) if len(word) >= _LEAST_BEGINNING and one.startswith(word)]
     likeness = _SLIP if slip else _LIKE

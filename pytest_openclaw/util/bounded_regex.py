@@ -58,7 +58,6 @@ def fullmatches(pattern: str, text: str) -> bool:
 
     Raises:
         OpenClawError: it cannot be decided within 2 s, or the remaining time, or the available memory.
-
     """
     return _decide(compile_pattern(pattern).fullmatch, pattern, text)
 
@@ -74,7 +73,6 @@ def compile_pattern(pattern: str) -> regex.Pattern[str]:
 
     Raises:
         ValueError: `re` rejects it; the message continues a sentence that begins with the key.
-
     """
     import regex  # most suites have no pattern
 

@@ -65,7 +65,6 @@ def check_regular(path: Path) -> None:
 
     Raises:
         OpenClawError: it is one of these; the message names it.
-
     """
     if is_there(path) and not stat.S_ISREG(path.lstat().st_mode):
         raise _foreign(path, path.lstat().st_mode)
@@ -81,7 +80,6 @@ def open_regular(path: Path, flags: int = os.O_RDONLY) -> int:
     Raises:
         OpenClawError: it is not a regular file.
         OSError: it cannot be opened.
-
     """
     check_regular(path)  # before opening, which a device may react to; on Windows the only check
     descriptor = os.open(path, flags | _FLAGS, 0o666)
@@ -100,7 +98,6 @@ def open_file(path: Path) -> BinaryIO:
 
     Raises:
         OpenClawError: it is missing, cannot be read, or is not a regular file.
-
     """
     try:
         return os.fdopen(open_regular(path), "rb")
@@ -114,7 +111,6 @@ def read_file(path: Path) -> bytes:
 
     Raises:
         OpenClawError: as `open_file`, or it is larger than any that a run writes.
-
     """
     with open_file(path) as file:
         content = file.read(LARGEST_FILE_BYTES + 1)
@@ -128,7 +124,6 @@ def read_lines(path: Path) -> Iterator[bytes]:
 
     Raises:
         OpenClawError: as `open_file`, or a line is longer than any that a run writes.
-
     """
     with open_file(path) as file:
         number = 0
@@ -146,7 +141,6 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
 
     Raises:
         OSError: it cannot be written; the old file is unchanged.
-
     """
     temporary = path.with_name(f".{path.name}.tmp")
     temporary.unlink(missing_ok=True)
@@ -175,7 +169,6 @@ def load_object(path: Path) -> JsonObject:
 
     Raises:
         OpenClawError: it cannot be read, or is not a JSON object.
-
     """
     try:
         value = parse_json(read_file(path))
@@ -191,7 +184,6 @@ def parse_json(data: bytes | str) -> Any:
 
     Raises:
         ValueError: it is malformed, or nested more deeply than any that a run writes.
-
     """
     raw = data.encode("utf-8", "replace") if isinstance(data, str) else data.removeprefix(codecs.BOM_UTF8)
     try:
@@ -257,7 +249,6 @@ class LockFile:
     Raises:
         TimeoutError: on entering, if another holder has it for so long.
         OSError: on entering, if the file cannot be opened.
-
     """
 
     def __init__(self, path: Path, *, timeout_s: float = -1) -> None:

@@ -32,7 +32,6 @@ class InstallSource:
         folder: with the sources.
         is_editable: the folder itself is imported.
         url: as it follows ` @ ` in a requirement, without a password.
-
     """
 
     folder: Path | None = None
@@ -54,7 +53,6 @@ class Portable:
     Attributes:
         requirement: what pip takes there, in the project's folder.
         prepare: the command that first adds the plugin to the project; None if there is nothing to add.
-
     """
 
     requirement: str

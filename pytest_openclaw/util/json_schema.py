@@ -39,7 +39,6 @@ class BoundedSchema:
     Raises:
         ValueError: it is invalid, or needs something unsupported; the message continues a sentence that
             begins with the key.
-
     """
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
@@ -59,7 +58,6 @@ class BoundedSchema:
 
         Raises:
             OpenClawError: the schema recurses endlessly or cannot be decided within 10 s.
-
         """
         found = next(iter(self.errors(value, limit=1)), None)
         return None if found is None else f"{found.json_path}: {shortened(found.message)}"

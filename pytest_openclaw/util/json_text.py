@@ -52,7 +52,6 @@ class Found:
         parsed: the same for `parsed_output`, fit for `json.dumps(allow_nan=False)`: huge numbers are
             texts, an array is under `array`.
         problem: why there is no value, as a violation.
-
     """
 
     value: Any = None
@@ -67,7 +66,6 @@ def find_json(text: str, *, kind: Literal["object", "array"] = "object", strict:
         text: the answer.
         kind: what is wanted. In search of an object, an array without objects is prose, such as `[1]`.
         strict: it must be the whole answer, without a fence and without prose.
-
     """
     values: list[Any] = []
     is_whole, position, n_prose = False, 0, 0

@@ -41,7 +41,6 @@ class Redactor:
 
     Attributes:
         forms: texts to replace, the longest first: each secret in every form.
-
     """
 
     forms: tuple[str, ...] = field(default=(), repr=False)

@@ -97,7 +97,6 @@ def how_it_ended(status: int | None) -> str:
     Args:
         status: the exit status as `subprocess` gives it: the negative number of the signal, or 128 plus that
             number from a program that handles the signal; None if the process has closed its output only.
-
     """
     if status is None:
         return "closed its output"
@@ -112,7 +111,6 @@ def was_ended_from_outside(status: int | None) -> bool:
 
     Args:
         status: see `how_it_ended`.
-
     """
     if status is None:
         return False
@@ -135,6 +133,5 @@ def epoch_ms(moment_s: float | None = None) -> int:
 
     Args:
         moment_s: a value of `time.perf_counter`; by default now.
-
     """
     return int((_ZERO_S + (time.perf_counter() if moment_s is None else moment_s)) * 1000)

@@ -56,7 +56,6 @@ def printable(text: str, *, wraps: bool = False) -> str:
     Args:
         text: one line or more.
         wraps: pytest may break the text between any two characters, so that each `::` may begin a line.
-
     """
     return inert(_UNSEEN.sub(_spelled, text), wraps=wraps)
 
@@ -144,7 +143,6 @@ def broken_between_words(text: str, width: int | None, used: int = 0) -> str:
         text: the message; a line with room stays as it is.
         width: columns of the terminal; None, of a file or a pipe, breaks nothing.
         used: columns before the first line.
-
     """
     if width is None:
         return text

@@ -51,7 +51,6 @@ def converted(value: Any, kind: Any, name: str = "") -> Any:
     Raises:
         ValueError: it does not fit. The message names the key, its value and what was expected; it ends with
             a full stop only if it has a hint.
-
     """
     try:
         return msgspec.convert(value, kind)

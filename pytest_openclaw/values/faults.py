@@ -78,7 +78,6 @@ def checked(fault: Fault) -> Fault:
 
     Raises:
         ValueError: its failure type or its status is none.
-
     """
     failure_type = fault.failure_type
     if failure_type not in FAILURE_TYPES and not re.fullmatch(r"http_[1-5][0-9][0-9]", failure_type):
@@ -198,7 +197,6 @@ def context_too_small(
         prompt_tokens: what the prompt has.
         context_tokens: what the context holds, prompt and answer together.
         exact: whether `prompt_tokens` was counted; else the prompt has so many or more.
-
     """
     size = f"{prompt_tokens} tokens" if exact else f"at least {prompt_tokens} tokens"
     hint = "Shorten it, or set openclaw_num_ctx in the ini."
@@ -280,7 +278,6 @@ class WireError:
             Google's, `type` has all of them.
         retry_after_s: how long the error object itself asks to wait.
         written: what the model wrote, of a call that the server could not read.
-
     """
 
     status: int | None = None
@@ -446,7 +443,6 @@ def outcome_of(result: Reply | Fault, verdict: Verdict | None = None) -> Outcome
     Args:
         result: the reply or the fault of the call.
         verdict: the judgment of a reply; None where there was nothing to judge.
-
     """
     if isinstance(result, Fault):
         return Outcome(

@@ -28,7 +28,6 @@ class KnownFailure:
     Attributes:
         target: a glob over the target's label, ignoring case.
         strict: whether a target that passes is a failure; None leaves that to pytest's ini.
-
     """
 
     target: str = "*"
@@ -64,7 +63,6 @@ class Prompt:
         surface: what OpenClaw sends with it; None on the surface `listed`. `listed` is then the prompt as its
             suite has it, and `tools` and `system` are those of the surface; see `suites/surfaced.py`.
         extra: unknown keys of the file; kept for `config.json`.
-
     """
 
     suite: str
@@ -105,7 +103,6 @@ class Suite:
 
     Attributes:
         named_only: it is collected only if its file is named.
-
     """
 
     path: str
@@ -120,7 +117,6 @@ class Cell:
     Attributes:
         repeat: the number of the repeat, from 1.
         n_repeats: the most repeats of its prompt in the run; with more than one, ids have the repeat.
-
     """
 
     prompt: Prompt

@@ -58,7 +58,6 @@ class Demands:
         passes_with_any_tool: whether it passes exactly if any tool is invoked.
         reports: rules for the last text that decide the `tool_outcome`, too.
         needs: types of validators, each with a key of the prompt that it needs.
-
     """
 
     calls: tuple[RequiredCall, ...] = ()
@@ -120,7 +119,6 @@ class ProviderSetup:
         environ: the environment; never `os.environ` directly, so that tests can empty it.
         options: ini values of single providers, such as `num_ctx`, as written.
         scratch_dir: a folder for temporary files of this run.
-
     """
 
     name: str
@@ -168,7 +166,6 @@ class Provider(Protocol):
         Raises:
             CallFailed: there is no reply; `fault` has the reason. Any other exception is a `harness_error`, a
                 failure of our own code that says nothing about the model.
-
         """
         ...
 
@@ -211,7 +208,6 @@ class Provider(Protocol):
 
         Raises:
             CallFailed: the server cannot be reached, or has no list.
-
         """
         return ()
 

@@ -38,7 +38,6 @@ class Image:
     Attributes:
         path: as its suite has it: relative to the suite's folder, with `/`.
         data: the file.
-
     """
 
     path: str
@@ -93,7 +92,6 @@ class Timing:
         e2e_ms: from the send to the end of the reply, monotonic clock.
         ttft_ms: from the send to the first generated token on any channel (text, reasoning, tool call).
         ttfo_ms: from the send to the first token of the answer itself (text or tool call).
-
     """
 
     started_at_ms: int
@@ -115,7 +113,6 @@ class Turn:
         timing: of this turn alone.
         carried: blocks of the answer that its API requires unchanged in the next request, in that API's
             form; they are not written anywhere else.
-
     """
 
     user: str | None = None
@@ -146,7 +143,6 @@ class Usage:
         cached_tokens: of these, read from a cache.
         cache_write_tokens: of these, written to a cache; `cache_write_1h_tokens` of those for an hour.
         output_tokens: all tokens generated, including reasoning.
-
     """
 
     model: str | None = None
@@ -188,7 +184,6 @@ class Reply:
         world: the state at the end of a scripted exchange; for a stored reply, set before it is judged.
         cut: bytes missing of a reply that was too long, as in `Record.cut`; set by the run.
         carried: of a turn of a scripted exchange, as in `Turn`.
-
     """
 
     text: str = ""
@@ -255,7 +250,6 @@ class Fault:
         turns: the complete turns of a scripted exchange before the failure.
         usage: of each request that the server counted before the failure, for its price.
         cut: as in `Reply`.
-
     """
 
     failure_type: str
@@ -284,7 +278,6 @@ class CallResult:
         cold_start: whether it was the first request to this target, without a warm-up.
         in_flight: requests of this process in flight on the endpoint at that time, including this one.
         cost_usd: of all attempts and turns; None if unknown.
-
     """
 
     result: Reply | Fault
@@ -310,7 +303,6 @@ class Verdict:
     Attributes:
         harm: whether a rule about harm was broken; None if the validator has no such rule.
         harm_tools: the tools that did it, in order, each once; empty if it was done in text alone.
-
     """
 
     passed: bool | None

@@ -112,7 +112,6 @@ class Request:
         world: answers the calls; None requests one turn for each message of the user.
         lookup_turns: without a world, the most turns in which the model may look up tools before its call.
         surface: the kind of request; on `openclaw` the fields have the names that OpenClaw uses.
-
     """
 
     model: str

@@ -38,7 +38,6 @@ class CallEntry(TypedDict):
         unoffered: Whether the request that the call answers offered no more tools; absent if it did.
         timed_out: Whether the call exceeded the time or memory of a scripted world, so that the model
             received a timeout; absent if it did not.
-
     """
 
     id: str | None
@@ -54,7 +53,6 @@ class TurnCallEntry(TypedDict):
     Attributes:
         unoffered: Whether the request that the call answers offered no more tools; absent if it did.
         problem: Why the call was not executed; null if it was.
-
     """
 
     id: str | None
@@ -72,7 +70,6 @@ class TurnEntry(TypedDict):
         user: The message of the user that was sent before this turn; missing if there was none, as before the
             first turn, which follows the prompt.
         reasoning: The text of a separate reasoning channel.
-
     """
 
     user: NotRequired[str | None]
@@ -91,7 +88,6 @@ class ImageEntry(TypedDict):
 
     Attributes:
         path: From the suite's folder.
-
     """
 
     path: str
@@ -197,7 +193,6 @@ class Record:
         leaked_valid: Of a cell that is `leaked_as_text`: whether its written calls would have been right, had
             the server read them; in an exchange, whether they are a right next step. Null for all others.
         extra: Unknown keys, which pass through: `x_…` of a plugin, or another version's.
-
     """
 
     record_type: Literal["result"] = "result"
@@ -318,7 +313,6 @@ def from_row(row: Mapping[str, Any]) -> Record:
     Raises:
         ValueError: the row is not a result, has another format than this version reads, lacks a field, or has
             a value that no run writes; the message names the field.
-
     """
     if row.get("record_type") != "result":
         kind = shown(row["record_type"]) if "record_type" in row else "missing"
@@ -355,7 +349,6 @@ class LeftOut:
     Attributes:
         target: the target's label.
         is_fixed: the prompt sets its own number of repeats.
-
     """
 
     target: str
@@ -370,7 +363,6 @@ class KeptVerdict:
     Attributes:
         target: the target's label.
         passed: the verdict of that row.
-
     """
 
     target: str

@@ -36,7 +36,6 @@ class TargetEntry(TypedDict):
         settled_after: The repeat after which it was not asked again: its tier was settled, or more repeats
             would add nothing.
         surface: The kind of request: the suite's own list of tools, or what OpenClaw sends.
-
     """
 
     provider: str
@@ -63,7 +62,6 @@ class PromptEntry(_Pass):
         messages: The conversation before the prompt.
         turns: The user's messages after the first answer.
         tools: As the suite lists them.
-
     """
 
     suite: str
@@ -106,7 +104,6 @@ class RunEntry(TypedDict):
         looks: The repeats after which a conclusive tier ends them; null for a fixed number.
         shard: Which part of the selected cells it asked, as 2/8; null for all.
         divided_sha256: The digest of the cells that the shards divide; equal in all shards of one run.
-
     """
 
     run_id: str
@@ -139,7 +136,6 @@ class PartEntry(RunEntry):
 
     Attributes:
         prompts: Suite and id of each.
-
     """
 
     n_cells: NotRequired[Count]
@@ -153,7 +149,6 @@ class ConfigFile(RunEntry):
 
     Attributes:
         parts: Of a merged run, each run that was measured.
-
     """
 
     schema_version: int
@@ -168,7 +163,6 @@ class InventoryPart(TypedDict):
 
     Attributes:
         targets: By target: its `server`, as the server describes itself.
-
     """
 
     run_id: str
@@ -187,7 +181,6 @@ class InventoryFile(InventoryPart):
 
     Attributes:
         openclaw_release: The release of OpenClaw whose tools suites offer; null in a merged run of several.
-
     """
 
     openclaw_release: NotRequired[str | None]
@@ -202,7 +195,6 @@ def check_document(name: str, document: JsonObject) -> None:
 
     Raises:
         ValueError: it is malformed; the message names the key and its value.
-
     """
     converted(document, TYPES.get(name) or _type_of_schema(name))
 
@@ -259,7 +251,6 @@ def load_document(path: Path, name: str) -> JsonObject:
 
     Raises:
         OpenClawError: it cannot be read, or is malformed; the message names file, key and value.
-
     """
     value = load_object(path)
     check_object(path, name, value)

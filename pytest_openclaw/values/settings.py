@@ -91,7 +91,6 @@ class Endpoint:
         kind: the built-in or plugin provider that speaks its API.
         base_url: such as `http://127.0.0.1:8000/v1`.
         key_env: the environment variable that holds its key; None sends no key.
-
     """
 
     name: str
@@ -123,7 +122,6 @@ class GateLine:
     Attributes:
         target: a glob over labels, whose case does not count.
         changes: fields of `Gates` and their values for these targets; None switches a gate off.
-
     """
 
     target: str
@@ -149,7 +147,6 @@ class Gates:
         conclusive: the whole 95 % interval of a rate or percentile must reach what is wanted, not only the
             figure itself; a tier is always asked for so.
         by_target: what is different for some targets; a later line goes before an earlier one.
-
     """
 
     min_pass_rate: Rate | None = None
@@ -187,7 +184,6 @@ def firm_gates(gates: Gates, said: Gates, given: Collection[str]) -> Gates:
         gates: of the ini file, or of a run that is resumed.
         said: what the command line says is the value.
         given: the names of the options on the command line.
-
     """
     firm = {name: getattr(said, name) for name, option in GATE_OPTIONS.items() if option in given}
     lines = (
@@ -223,7 +219,6 @@ def parse_shard(text: str) -> Shard:
 
     Raises:
         ValueError: it is none; the text is the hint.
-
     """
     found = re.fullmatch(r"([1-9][0-9]{0,3})/([1-9][0-9]{0,3})", text)
     shard = Shard(int(found[1]), int(found[2])) if found else None
@@ -237,7 +232,6 @@ def parse_run_id(text: str) -> str:
 
     Raises:
         ValueError: it is none; the text is the hint.
-
     """
     if not _RUN_ID.fullmatch(text):
         rule = "not starting with a sign and not ending with a dot"
@@ -254,7 +248,6 @@ def gates_of(values: Mapping[str, Any]) -> Gates:
 
     Raises:
         OpenClawError: a gate is unknown or malformed.
-
     """
     known = {one.name for one in fields(Gates)}
     for each in (values, *(line["changes"] for line in values.get("by_target", ()))):
@@ -279,7 +272,6 @@ class OwnPrice:
         pattern: of targets' labels, or of labels without their thinking level; case does not matter.
         input_usd, output_usd, cached_usd: US dollars for a million tokens; `cached_usd` for those that
             were read from a cache.
-
     """
 
     pattern: str
@@ -318,7 +310,6 @@ class Settings:
         budget_usd: what this session may spend, in US dollars; None is no limit.
         dry_run: show what would be asked, and send no request.
         diagnose: find the part at fault where a local server's tool cells end without a call.
-
     """
 
     targets: tuple[Target, ...] = ()
@@ -380,7 +371,6 @@ class Rule(NamedTuple):
         merge: `equal` refuses different values, `noted` says that they differ.
         compare: the difference that `--across` has to name; without it such cells are set aside.
         why: what the key decides.
-
     """
 
     resume: Literal["equal", "kept", "grows", "once", "free"]

@@ -48,7 +48,6 @@ class Tool:
 
     Attributes:
         parameters: a JSON Schema of the arguments, an object.
-
     """
 
     name: str
@@ -62,7 +61,6 @@ class ToolCall:
 
     Attributes:
         unoffered: the request that it answers offered no tools any more, so that it reaches none.
-
     """
 
     name: str
@@ -83,7 +81,6 @@ class Dispatched:
         notes: deviations that were tolerated, such as a name in another case.
         timed_out: whether it exceeded the time or memory of its world.
         reached: what a call over the bridge of a captured catalogue reaches; empty: what the release's does.
-
     """
 
     call: ToolCall
@@ -123,7 +120,6 @@ class Surface:
         fields: of a request of that API, beside those that every request has.
         missing: why the wanted surface could not be captured; then this one takes its place in the cells' ids
             alone, and none of them is asked. Empty if it is the wanted one.
-
     """
 
     source: SurfaceSource
@@ -163,7 +159,6 @@ def surface_from_json(data: Mapping[str, Any]) -> Surface:
 
     Raises:
         ValueError: it is malformed; the message names the key.
-
     """
     surface: Surface = converted(data, Surface)
     return surface

@@ -39,7 +39,6 @@ class Tally:
         classes: for each class of disagreement its cases, each with the kind of the reply.
         written: the outcomes of calls that are written as text where a call is due.
         cases: how many cases.
-
     """
 
     kinds: dict[str, Counter[str]] = field(default_factory=dict)
@@ -183,7 +182,6 @@ def class_of(
         judgment: ours.
         accepts: whether BFCL accepts another reply to the case.
         theirs: BFCL's verdict.
-
     """
     found = _why_not_ours(reply, judgment) if theirs else _why_not_theirs(prompt, reply, judgment, accepts)
     return next(found, UNEXPLAINED)

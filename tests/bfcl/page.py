@@ -39,7 +39,6 @@ def render(tally: Tally, converted: Mapping[str, tuple[int, Mapping[str, str]]])
     Args:
         tally: what came of the replies.
         converted: for each category the number of prompts, and the cases that cannot be converted.
-
     """
     total = sum(tally.kinds.values(), Counter[str]())
     return "\n".join(

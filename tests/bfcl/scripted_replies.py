@@ -22,7 +22,6 @@ class BfclReply:
         calls: on the wire: names, and arguments as JSON.
         text: what is said beside them, or all of it.
         dialect: `wire`, or the form in which the calls are written as text.
-
     """
 
     kind: str

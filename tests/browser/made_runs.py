@@ -116,7 +116,6 @@ def make_run(
         repeats: of each prompt on each target.
         seed: another one gives other cells.
         better: added to every target's rate, so that two runs differ.
-
     """
     chosen, asked = prompts_of(prompts), targets_of(targets)
     records = list(_records(chosen, asked, repeats, random.Random(seed), better))

@@ -43,7 +43,6 @@ def three_tiers(*, said: str = "", calls: tuple[str, ...] = ("read",)) -> list[R
     Args:
         said: the reply of each.
         calls: names of tools.
-
     """
     given: dict[str, Any] = {
         "suite": SUITE,

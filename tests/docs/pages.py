@@ -40,7 +40,6 @@ class Command:
         indent: the spaces before each line.
         elsewhere: why it cannot be run here.
         begins_at: the output is shown starting with the first line that has this text.
-
     """
 
     line: str

@@ -90,7 +90,6 @@ def follow(blocks: Iterable[File | Command], terminal: Terminal) -> int:
 
     Raises:
         AssertionError: a command prints another thing than the page shows, or fails where it shows nothing.
-
     """
     n_compared = 0
     for block in blocks:

@@ -80,7 +80,6 @@ class Ended:
     Attributes:
         engines: all engine processes seen under the session while it ran.
         left: the entries that it left in the folder for temporary files, without pytest's own.
-
     """
 
     status: int

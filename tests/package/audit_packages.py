@@ -33,7 +33,6 @@ def parse_packages(stdout: str, stderr: str) -> list[dict[str, Any]]:
 
     Raises:
         SystemExit: pip-audit failed for another reason, which is the message.
-
     """
     if stdout:
         return json.loads(stdout)["dependencies"]  # type: ignore[no-any-return]

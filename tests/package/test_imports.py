@@ -66,7 +66,6 @@ class Import(NamedTuple):
 
     Attributes:
         kind: executed with the module, for types alone, or inside a function.
-
     """
 
     module: str

@@ -46,7 +46,6 @@ class ModelServer(MisbehavingServer):
         warm_up: the answer to a warm-up.
         most_paused_at_once: the most scripts that were in a `Pause` together; the client waits for the bytes
             after it, so consecutive requests never overlap here.
-
     """
 
     def __init__(self, behaviors: Mapping[str, Behavior], *, keeps: bool = True) -> None:

@@ -208,7 +208,6 @@ class Project:
             target: the path to run.
             apart: whether to use a separate process. Inside this one a session, or under xdist its
                 controller, starts much faster, but passes a Ctrl-C on and has no terminal of its own.
-
         """
         chosen = [f"--openclaw-models={models}"] if models else []
         named = [target] if target else []

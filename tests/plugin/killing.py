@@ -44,7 +44,6 @@ class HoldingServer(ModelServer):
         held: prompts whose answer waits for `let_go`.
         n_waiting: requests that wait for it.
         unwell: prompts that end in a fault.
-
     """
 
     def __init__(self) -> None:
@@ -191,7 +190,6 @@ class Lab:
         Args:
             whole: the result of an uninterrupted run.
             mode: plain or with workers.
-
         """
         self.server.unwell = set()
         self.server.let_go()

@@ -58,7 +58,6 @@ class CountingServer(ModelServer):
 
     Attributes:
         meet: no request is answered before this many overlap, however late the workers start.
-
     """
 
     def __init__(self, behaviors: dict[str, Behavior], pause_s: float, meet: int = 1) -> None:

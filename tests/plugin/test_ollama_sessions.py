@@ -160,7 +160,6 @@ class SlowServer(OllamaServer):
 
     Attributes:
         most_paused_at_once: the highest number of concurrent requests.
-
     """
 
     def __init__(self) -> None:

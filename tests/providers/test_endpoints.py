@@ -48,7 +48,6 @@ class Dialect:
         rejection: its answer to another field.
         sent: the fields that our requests have in the end.
         counts: input, output, reasoning and cached tokens that it reports.
-
     """
 
     stream: bytes

@@ -81,7 +81,6 @@ def simulate(
         n_runs: pairs.
         seed: of all that is random.
         change: the true difference, which the interval is to hold.
-
     """
     rng = random.Random(f"{seed} {n_prompts} {repeats} {n_targets}")
     targets = TARGETS[:n_targets]

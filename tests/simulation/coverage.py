@@ -29,7 +29,6 @@ class Coverage:
     Attributes:
         by_rate: the true rate → its share.
         n_runs: for each rate; None if the shares are exact.
-
     """
 
     design: Design

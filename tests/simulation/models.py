@@ -28,7 +28,6 @@ class Design:
 
     Attributes:
         resemblance: the intraclass correlation of a prompt's repeats; 1 makes them equal.
-
     """
 
     n_prompts: int
@@ -70,7 +69,6 @@ class Latencies:
     Attributes:
         resemblance: the correlation of a prompt's repeats, before they are made long-tailed.
         tick_ms: times are whole multiples of it; a coarse one makes ties.
-
     """
 
     resemblance: float

@@ -39,7 +39,6 @@ class Stopped:
             floor of a tier, and the true rate lies at it.
         conclusive: the share with a conclusive tier.
         repeats: the mean number of repeats of a prompt.
-
     """
 
     n: int

@@ -73,7 +73,6 @@ def worst_cases(found: Sequence[tuple[Design, float, float]]) -> Iterator[str]:
 
     Args:
         found: designs, with the rate at which each was lowest, and that share.
-
     """
     source = np.random.default_rng(SEED + 1)
     cases: list[tuple[float, Design, float]] = []

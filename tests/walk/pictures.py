@@ -31,7 +31,6 @@ def take_pictures(folder: Path, environ: Mapping[str, str], into: Path) -> list[
         folder: the project with its runs.
         environ: of the commands.
         into: the folder that takes them.
-
     """
     from playwright.sync_api import sync_playwright
 

@@ -39,7 +39,6 @@ class Shown:
     Attributes:
         raw: with the codes of colors and of the live line.
         rows: the screen at the end, each character with its look.
-
     """
 
     status: int
@@ -83,7 +82,6 @@ def run_on_terminal(
         environ: besides the few variables that are kept.
         columns: of the terminal.
         color: whether the terminal's owner wants colors; NO_COLOR says that he does not.
-
     """
     import fcntl
     import pty

@@ -16,7 +16,6 @@ class Step:
         status: its exit status.
         says: parts of its output, whatever the width; a line break is any white space.
         first: what its first lines say, if it is one that answers the question.
-
     """
 
     name: str

@@ -14,7 +14,6 @@ sets another name.
 Example:
   pytest-openclaw route last
   pytest-openclaw route 20260213_235930 --provider lab=vllm --out -
-
 """
 
 from __future__ import annotations
@@ -253,7 +252,6 @@ class Ref:
         is_local: whether it is served on this machine or network, or at an unknown place.
         rank: 1 if OpenClaw reaches this provider in another way, else 0.
         remarks: what to check about the name.
-
     """
 
     name: str | None
@@ -267,7 +265,6 @@ def check_overrides(overrides: Mapping[str, str], targets: Mapping[Target, objec
 
     Raises:
         OpenClawError: there is such a name; the message lists the run's providers.
-
     """
     asked = sorted({target.provider for target in targets})
     for ours, theirs in overrides.items():
@@ -283,7 +280,6 @@ def ref_of(target: Target, config: JsonObject, overrides: Mapping[str, str]) -> 
         target: of the run.
         config: the run's `config.json`.
         overrides: our provider → OpenClaw's, as set by the user.
-
     """
     ours = target.provider
     is_local = _is_local(ours, config)

@@ -52,7 +52,6 @@ def render_object(value: JsonObject, path: Path, comments: Mapping[Path, Sequenc
         value: objects in it are written line by line, other values on one.
         path: where it is, from the outermost object.
         comments: finished lines, by place.
-
     """
     indent = "  " * len(path)
     yield f"{indent}{_key(path)}{{"
@@ -107,7 +106,6 @@ class Patch:
     Attributes:
         value: the config-shaped object; empty if no model with a name has enough evidence.
         text: the same as JSON5, with comments.
-
     """
 
     value: JsonObject
@@ -120,7 +118,6 @@ class Origin:
 
     Attributes:
         shortcomings: what is missing from the run, in words.
-
     """
 
     run_id: str
@@ -141,7 +138,6 @@ def render_patch(routing: Routing, origin: Origin, file: str = "openclaw.patch.j
         routing: what each model may do.
         origin: for the heading.
         file: its name, for the command in the heading.
-
     """
     value = patch_of(routing)
     comments = _comments(routing)

@@ -57,7 +57,6 @@ class Candidate:
         remarks: open questions about the name.
         rows: of the target, for comparisons with others; of `roles` too, which may be of another surface.
         roles: the results of the roles that it was asked about, on whichever surface.
-
     """
 
     group: Group
@@ -92,7 +91,6 @@ class Route:
 
     Attributes:
         set_aside: targets that reached it in a way that OpenClaw does not take.
-
     """
 
     ref: str
@@ -135,7 +133,6 @@ class Place:
         tools: those that its requests rely on; without any, OpenClaw asks it without tools.
         why_none: without a path, the reason.
         note: what an owner should know of its requests.
-
     """
 
     name: str
@@ -187,7 +184,6 @@ class PlaceChoice:
         ref: None if there is none; `why_none` is then the reason.
         fit: the targets that fit all its roles and may have it, the chosen one's first.
         best: those of them that are not shown to be worse than the best; None of fewer than two.
-
     """
 
     place: Place
@@ -263,7 +259,6 @@ class Routing:
         subagent: of the targets that hold all tools, the fastest that is not shown to be worse than the best.
         best: those that are not, if two or more hold all tools.
         choices: the other places of the config about whose roles any target was asked.
-
     """
 
     routes: tuple[Route, ...]

@@ -42,7 +42,6 @@ class Shown:
     Attributes:
         tools: those that its prompt offered; None if they are not known any more.
         before: the row of the same cell in the baseline; None if it has none.
-
     """
 
     record: Record
@@ -60,7 +59,6 @@ class CellData:
         prompts: as the columns number them.
         fields: names of the row's fields in each detail's `row`.
         details: of each cell.
-
     """
 
     columns: JsonObject
@@ -76,7 +74,6 @@ def cell_data(cells: Sequence[Shown], prompts: Iterable[JsonObject], targets: Se
         cells: in the order of the file.
         prompts: definitions; a prompt that is not among them is made of its rows.
         targets: in the order in which they are shown.
-
     """
     entries = {(one["suite"], one["id"]): _prompt(one) for one in prompts}
     records = [cell.record for cell in cells]

@@ -50,7 +50,6 @@ class ShownBaseline:
 
     Attributes:
         gone: cells of it that the run has not.
-
     """
 
     run_id: str
@@ -66,7 +65,6 @@ class ShownRun:
         unshown: the rows of all other cells, each with the one of the baseline.
         prompts: definitions as `config.json` has them, of a sample those of its cells.
         notes: what is worth knowing of the run's files, such as a line that is torn.
-
     """
 
     summary: Summary
@@ -277,7 +275,6 @@ def fill(values: Mapping[str, str], template: str) -> str:
 
     Raises:
         KeyError: the template names what is not there.
-
     """
     return re.sub(r"\{\{(\w+)\}\}", lambda found: values[found[1]], template)
 

@@ -21,7 +21,6 @@ class Fake(Provider):
     Args:
         answer: the coroutine function that `ask` awaits.
         endpoint: the endpoint of its requests.
-
     """
 
     name: ClassVar[str] = "fake"

@@ -18,7 +18,6 @@ def read():
 
         Args:
             path: the file.
-
         """
         return path
 
