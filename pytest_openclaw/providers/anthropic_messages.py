@@ -53,7 +53,7 @@ def messages_body(request: Request, refused: Collection[str] = ()) -> JsonObject
         "max_tokens": request.max_output_tokens,
         "messages": _messages(request),
         "stream": request.stream,
-        **chosen(system=request.system, top_p=request.top_p),
+        **chosen(system=request.system),
     }
     if request.thinking_level:
         budget = THINKING_ROOM_TOKENS[request.thinking_level]

@@ -52,7 +52,7 @@ def gemini_body(request: Request, refused: Collection[str] = ()) -> JsonObject:
     takes only a part of JSON Schema.
     """
     temperature = None if "temperature" in refused else request.temperature
-    config = chosen(temperature=temperature, topP=request.top_p, seed=request.seed)
+    config = chosen(temperature=temperature, seed=request.seed)
     config["maxOutputTokens"] = request.max_output_tokens
     if level := request.thinking_level:
         budget, name = {"thinkingBudget": THINKING_ROOM_TOKENS[level]}, {"thinkingLevel": level.upper()}

@@ -152,7 +152,7 @@ def ollama_body(request: Request, refused: Collection[str] = ()) -> JsonObject:
         "truncate": False,
         "shift": False,
         "options": {
-            **chosen(temperature=request.temperature, top_p=request.top_p, seed=request.seed),
+            **chosen(temperature=request.temperature, seed=request.seed),
             "num_predict": request.max_output_tokens,
         },
     }

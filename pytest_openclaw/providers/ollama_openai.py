@@ -46,7 +46,7 @@ _CACHED = (
 )
 _CACHE_WRITE = ("prompt_tokens_details.cache_write_tokens", "cache_creation_input_tokens")
 # Without these the question is the same. Some servers reject each field that they do not know.
-_OPTIONAL = ("think", "stream_options", "seed", "temperature", "top_p")
+_OPTIONAL = ("think", "stream_options", "seed", "temperature")
 _NO_REASONING = "turns without reasoning_content"
 """What servers refuse that require a model's own thinking in later turns."""
 _REJECTS = re.compile(r"support|extra|unknown|unrecogni[sz]ed|unexpected|permitted|allowed")
@@ -68,7 +68,7 @@ def chat_body(request: Request, refused: Collection[str] = ()) -> JsonObject:
     body: JsonObject = {
         "model": request.model,
         "messages": messages,
-        **chosen(temperature=request.temperature, top_p=request.top_p, seed=request.seed),
+        **chosen(temperature=request.temperature, seed=request.seed),
         "max_tokens" if request.surface == LISTED else "max_completion_tokens": request.max_output_tokens,
         "stream": request.stream,
     }

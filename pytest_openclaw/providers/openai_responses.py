@@ -51,7 +51,7 @@ def responses_body(request: Request, refused: Collection[str] = ()) -> JsonObjec
         body["reasoning"] = {"effort": request.thinking_level}
     else:
         temperature = None if "temperature" in refused else request.temperature
-        body |= chosen(temperature=temperature, top_p=request.top_p)
+        body |= chosen(temperature=temperature)
     if request.tools:
         # Without `strict` it means true in this API, which most schemas do not support.
         body["tools"] = [{"type": "function", **function_of(tool), "strict": False} for tool in request.tools]

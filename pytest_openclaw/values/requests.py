@@ -97,7 +97,6 @@ class Request:
     Attributes:
         timeout_s: seconds for the whole attempt, from the send to the end of the reply.
         temperature: 0 to 2; not sent to an API that rejects it. None leaves it to the server.
-        top_p: 0 to 1; None leaves it to the server.
         seed: distinguishes the repeats of a prompt, if the API has one; None leaves it to the server.
         tools: offered to the model.
         listed_tools: on the surface `openclaw`, those that the prompt lists itself.
@@ -120,7 +119,6 @@ class Request:
     thinking_level: ThinkingLevel | None = None
     max_output_tokens: int = DEFAULT_MAX_OUTPUT_TOKENS
     temperature: float | None = 0.0
-    top_p: float | None = None
     seed: int | None = None
     stream: bool = True
     timeout_s: float = 300.0
