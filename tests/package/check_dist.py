@@ -22,7 +22,7 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).parents[2]
 PACKAGE = "pytest_openclaw"
 # A few by name, so that a missing folder is noticed, too.
-IN_WHEEL = ("py.typed", "commands/starter/prompts_mine.toml", "commands/starter/openclaw.yml", "hookspecs.py")
+IN_WHEEL = ("py.typed", "cli/starter/prompts_mine.toml", "cli/starter/openclaw.yml", "hookspecs.py")
 IN_SDIST = (
     "benchmarks",
     "tests",
