@@ -239,7 +239,7 @@ def test_endpoints_of_the_users_own(plain_project: Any) -> None:
     ("line", "message"),
     [
         pytest.param("lab", "openclaw_endpoints", id="no-equals"),
-        pytest.param("lab = nokind http://127.0.0.1/v1", "nokind", id="unknown-kind"),
+        pytest.param("lab = nokind http://127.0.0.1/v1", "its kind is unknown", id="unknown-kind"),
         pytest.param("lab = ollama_openai ftp://x", "http", id="no-http"),
         pytest.param("scripted = ollama_openai http://127.0.0.1/v1", "is a provider already", id="taken"),
     ],
