@@ -227,14 +227,14 @@ def prepare(project: Any, monkeypatch: pytest.MonkeyPatch, server: MisbehavingSe
         f"    gate = openai_responses {with_password}\n"
     )
     project.pytester.makeconftest(CONFTEST)
-    send = HttpClient._send
+    send = HttpClient.send
 
-    async def broken(self: HttpClient, call: Any, *args: Any) -> Any:
+    async def broken(self: HttpClient, call: Any, body: Any, **options: Any) -> None:
         if "library-breaks" in str(call.body) or "/library-breaks:" in call.url:
             raise RuntimeError(f"broken with {call.headers}")
-        return await send(self, call, *args)
+        await send(self, call, body, **options)
 
-    monkeypatch.setattr(HttpClient, "_send", broken)
+    monkeypatch.setattr(HttpClient, "send", broken)
     project.suite({"P1": ("Hi", {"type": "exact", "value": "no"})})
 
 
