@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     import pytest
 
@@ -392,11 +392,53 @@ def named_benchmarks(config: pytest.Config) -> tuple[Path, ...]:
     )
 
 
+def misspelled_option(parser: pytest.Parser, args: Sequence[str]) -> str:
+    """Return the error of an option with our prefix that no plugin has and one of ours resembles, or ""."""
+    known = {option.flag for option in OPTIONS if option.where == "both"}
+    given = {arg.partition("=")[0] for arg in args if arg.startswith("--openclaw-")} - known
+    if not given:
+        return ""
+    _, unknown = parser.parse_known_and_unknown_args(list(args))
+    return _misspelled(given & {arg.partition("=")[0] for arg in unknown}, known)
+
+
+def misspelled_key(config: pytest.Config) -> str:
+    """Return the error of an ini key with our prefix that no plugin has and one of ours resembles, or ""."""
+    # pytest has no public list of them: https://docs.pytest.org/en/stable/deprecations.html#config-inicfg
+    text = config.inipath.read_text("utf-8", "replace") if config.inipath else ""
+    lines = (*text.splitlines(), *(config.getoption("override_ini", None) or ()))
+    known = {option.ini for option in OPTIONS}
+    given = {found[1] for line in lines if (found := re.match(r"(openclaw_\w+)\s*[=:]", line))}
+    return _misspelled((key for key in given - known if not _is_registered(config, key)), known)
+
+
+def _is_registered(config: pytest.Config, key: str) -> bool:
+    try:
+        config.getini(key)
+    except ValueError:
+        return False
+    return True
+
+
+def _misspelled(unknown: Iterable[str], known: Iterable[str]) -> str:
+    from difflib import get_close_matches
+
+    # Compared without the prefix, which makes short names alike.
+    ours = {name.lstrip("-")[len("openclaw_") :]: name for name in known}
+    for name in sorted(unknown):
+        if close := get_close_matches(name.lstrip("-")[len("openclaw_") :], ours, n=1):
+            return f"there is no {name}. Did you mean {ours[close[0]]}?"
+    return ""
+
+
 def misnamed_suite(config: pytest.Config) -> str:
-    """Return the error of a file in a folder of suites that the command line names and that is no suite."""
-    for path in named_benchmarks(config):
+    """Return the error of a file that the command line names and that would be a suite under another name."""
+    folders = suite_dirs(config)
+    for path in named_paths(config):
         suffix = path.suffix.lower()
-        if suffix in _SUITE_SUFFIXES and not SUITE_NAME.match(path.name) and path.is_file():
+        if suffix not in _SUITE_SUFFIXES or SUITE_NAME.match(path.name) or not path.is_file():
+            continue
+        if is_below(path, folders) or "prompts" in path.read_text("utf-8", "replace"):
             hint = f"Rename it to prompts_{path.name}." if suffix in (".toml", ".json") else "Convert it."
             return f"{path.name} is no suite: suites are named prompts_*.toml or prompts_*.json. {hint}"
     return ""

@@ -66,15 +66,25 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
 
 
 @pytest.hookimpl(trylast=True)
+def pytest_load_initial_conftests(parser: pytest.Parser, args: list[str]) -> None:
+    """Name the option that a misspelled one may mean, once conftest files have added theirs."""
+    if misspelled := options.misspelled_option(parser, args):
+        raise pytest.UsageError(misspelled)
+
+
+@pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Check every choice before anything is called, and register what this session needs."""
     config.addinivalue_line("markers", MARKER)
-    if misnamed := options.misnamed_suite(config):
-        raise pytest.UsageError(misnamed)
+    if wrong := options.misspelled_key(config) or options.misnamed_suite(config):
+        raise pytest.UsageError(wrong)
     if not options.is_used(config):
         return
     from pytest_openclaw.session.start import start_session
 
+    # asyncio ignores its own warning where it starts a process (`unix_events.py` of Python 3.12 and 3.13).
+    # Filters belong to all threads, so a test can undo that.
+    config.addinivalue_line("filterwarnings", "ignore:'get_child_watcher' is deprecated:DeprecationWarning")
     if (owner := start_session(config)) is not None:
         from pytest_openclaw import features
 

@@ -399,7 +399,7 @@ def test_the_starter_goes_the_same_way(tmp_path: Path) -> None:
     second = hub.play()
 
     assert not any(job.failed for job in [*first.values(), *second.values()])
-    assert "| 15/36 " in hub.comments[0]["body"]
+    assert " 15/36 |" in hub.comments[0]["body"]
     assert "worse" in hub.comments[0]["body"]
 
 
