@@ -159,6 +159,10 @@ CLASSES = {
         "OpenClaw offers tools on the wire and shows such a text to the user",
         "the text is decoded as a call",
     ),
+    "JSON that the prompt shows": (
+        "a prompt with such JSON may be answered by it, so it is no attempt to call",
+        "the text is decoded as a call",
+    ),
 }
 """Each class of disagreement: what we do and what BFCL does."""
 UNEXPLAINED = "unexplained"
@@ -227,6 +231,8 @@ def _why_not_theirs(
     ):
         if not judge(_without(prompt, key), reply_of(reply)).verdict.passed:
             yield name
+    if not made:
+        yield "JSON that the prompt shows"
 
 
 def _parsed(reply: BfclReply) -> BfclReply:
