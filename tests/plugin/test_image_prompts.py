@@ -113,7 +113,7 @@ def test_a_picture_that_is_missing_is_a_collection_error(
         session = gallery.run(models="ollama_native/m")
 
     assert session.status == 2
-    assert 'prompts_a.toml: prompt I1: images no. 1 "charts/a.png" is not there.' in session.text
+    assert 'prompts_a.toml: prompt I1: images "charts/a.png" is not there.' in session.text
     assert "Traceback" not in session.text
     assert server.chats == []
 
