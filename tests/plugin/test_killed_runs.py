@@ -211,7 +211,8 @@ def test_kill_9_of_a_worker(folder: Path) -> None:
         conftest.write(WRITES_ITS_PID)
     with started(folder, "--openclaw-run-id=r", MODELS, "-n", "2") as process:
         worker = folder / "hanging.txt"
-        assert wait_until(lambda: worker.exists() and bool(worker.read_text()) and len(rows(folder)) >= 3)
+        # A cell that a test waits for is sent before others: the third may wait behind the one that hangs.
+        assert wait_until(lambda: worker.exists() and bool(worker.read_text()) and len(rows(folder)) >= 2)
         assert wait_until(lambda: is_asked(folder, "a say 4"))
         os.kill(int(worker.read_text()), signal.SIGKILL)
         (folder / "hang.txt").unlink()
