@@ -17,8 +17,8 @@ _HEAD = """\
 <!-- Written by `python -m tests.bfcl`; change it there. -->
 
 [A script](how-to/bfcl.md) converts the cases of the Berkeley Function Calling Leaderboard (BFCL) to suites. This page compares
-our verdicts with those of BFCL's own AST checker on the same replies. BFCL judges whether a call is written right, we judge what
-OpenClaw does with it.
+our verdicts with those of BFCL's own AST checker on the same replies. BFCL judges how a call is written; we judge what OpenClaw
+does with it.
 """
 _MADE = f"""\
 The replies are made from BFCL's answers by rules: right ones, and ones with one change. The replies of the last row come from the
