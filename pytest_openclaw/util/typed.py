@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 from difflib import get_close_matches
 from typing import Annotated, Any
 
@@ -18,6 +19,10 @@ Amount = Annotated[float, Meta(ge=0, le=LARGEST)]
 PositiveAmount = Annotated[float, Meta(gt=0, le=LARGEST)]
 Filled = Annotated[str, Meta(pattern=r"\S")]
 """A text that is not blank."""
+
+# msgspec 0.20 builds what it knows of a type at the first conversion. If two threads do so at once, one reads
+# what the other has half built, and the process crashes.
+_ONE_AT_A_TIME = threading.RLock()
 
 _LONGEST = 60
 _ERROR = re.compile(r"(?P<what>.*?)(?: - at `\$(?P<path>.*)`)?", re.DOTALL)
@@ -53,7 +58,8 @@ def converted(value: Any, kind: Any, name: str = "") -> Any:
             a full stop only if it has a hint.
     """
     try:
-        return msgspec.convert(value, kind)
+        with _ONE_AT_A_TIME:
+            return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
         raise ValueError(_in_our_words(str(error), value, kind, name)) from None
 
