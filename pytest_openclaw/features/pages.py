@@ -41,7 +41,7 @@ from pytest_openclaw.cli.result import (
 from pytest_openclaw.cli.show import offered_tools
 from pytest_openclaw.reports.html import render_page
 from pytest_openclaw.reports.html.cells import Shown
-from pytest_openclaw.reports.html.page import FIRST_WORDS, ShownBaseline, ShownRun
+from pytest_openclaw.reports.html.page import FIRST_WORDS, ShownRun
 from pytest_openclaw.runs.reading import load_run
 from pytest_openclaw.runs.summaries import summary_of
 from pytest_openclaw.stats.run_comparison import compare_runs, parse_across
@@ -186,9 +186,7 @@ def show_run(run: StoredRun, baseline: StoredRun | None, comparison: ComparedRun
         prompts=[*definitions.values()],
         config=run.config,
         inventory=run.inventory,
-        earlier=ShownBaseline(run_id=baseline.run_id, gone=[key for key in before if key not in run.rows])
-        if baseline
-        else None,
+        baseline=baseline.run_id if baseline else None,
         notes=[TORN] if run.is_torn else [],
     )
 

@@ -66,7 +66,5 @@ class NamedReport:
 
 def built_in() -> tuple[NamedReport, ...]:
     """Return the reports that every run has."""
-    made = [report() for report in BUILTIN]
-    return tuple(
-        NamedReport(claimant="pytest_openclaw", name=report.name, render=report.render) for report in made
-    )
+    made = (report() for report in BUILTIN)
+    return tuple(NamedReport(claimant="pytest_openclaw", name=one.name, render=one.render) for one in made)

@@ -32,11 +32,7 @@ if TYPE_CHECKING:
 
 
 def message_texts(messages: Iterable[Mapping[str, Any]] | None) -> Iterator[tuple[str, str]]:
-    """Yield `user`, `assistant`, `call read` or `result` with the text, message by message.
-
-    Args:
-        messages: as `config.json` has them; None is none.
-    """
+    """Yield `user`, `assistant`, `call read` or `result` with the text, message by message."""
     for message in messages or ():
         label = "result" if message["role"] == "tool" else str(message["role"])
         calls = message.get("calls") or ()
@@ -185,12 +181,7 @@ def is_miss(record: Record) -> bool:
 
 
 def render_cells(cells: Mapping[str, Record], width: int = WIDTH) -> Iterator[str]:
-    """Yield a line a cell: which, its verdict, how long it took, and why it did not pass.
-
-    Args:
-        cells: rows by the names that are shown.
-        width: columns of the terminal.
-    """
+    """Yield a line for each cell, by its name: its verdict, how long it took, and why it did not pass."""
     if not cells:
         yield "no cell fits"
         return
@@ -232,7 +223,7 @@ def render_cell(
         name: as pytest shows it.
         record: its row.
         prompt: its prompt's definition in `config.json`; empty if there is none.
-        opened: what its texts hold, if it was asked a single question.
+        opened: the parts of its texts, if it was asked a single question.
         width: columns of the terminal.
     """
     lines = [printable(name), f"{printable(record.suite)}  {one_line(record.prompt_name, 60)}", ""]
@@ -280,9 +271,9 @@ def _facts(record: Record, prompt: JsonObject) -> Iterator[tuple[str, str]]:
         yield "forgiven", "; ".join(record.tool_notes)
     if record.ended_by and record.ended_by in ENDS:
         yield "ended", ENDS[record.ended_by]
-    yield "times", ", ".join(_times(record))
-    yield "tokens", ", ".join(_tokens(record)) or "not reported"
-    yield "asked", ", ".join(_asking(record))
+    yield "times", _times(record)
+    yield "tokens", _tokens(record)
+    yield "asked", _asking(record)
     if record.finish_reason:
         yield "finish", record.finish_reason
     if record.effective_model and record.effective_model != record.model:
@@ -290,55 +281,52 @@ def _facts(record: Record, prompt: JsonObject) -> Iterator[tuple[str, str]]:
     if record.cost_usd is not None:
         yield "cost", f"{record.cost_usd:.6f} USD"
     if record.cut:
-        yield "cut", _cut(record.cut)
+        lost = ", ".join(f"{n_bytes:,} bytes of {name}" for name, n_bytes in record.cut.items())
+        yield "cut", f"{lost} did not fit into the row"
     for key, value in record.extra.items():
         yield key, json.dumps(value, ensure_ascii=False)
 
 
-def _cut(cut: Mapping[str, int]) -> str:
-    lost = ", ".join(f"{n_bytes:,} bytes of {name}" for name, n_bytes in cut.items())
-    return f"{lost} did not fit into the row"
-
-
-def _times(record: Record) -> Iterator[str]:
+def _times(record: Record) -> str:
     if not record.attempts:
-        yield "never asked"
-        return
-    yield f"e2e {render_ms(record.e2e_ms)}"
-    yield f"TTFT {render_ms(record.ttft_ms)}"
-    if record.ttfo_ms is not None and record.ttfo_ms != record.ttft_ms:
-        yield f"first of the answer {render_ms(record.ttfo_ms)}"
-    if record.start_up_ms is not None:
-        yield f"start of the program before that {render_ms(record.start_up_ms)}"
-    yield f"sent {render_time(record.started_at_ms, '%Y-%m-%d %H:%M:%S')}"
+        return "never asked"
+    first = None if record.ttfo_ms == record.ttft_ms else record.ttfo_ms
+    parts = {
+        f"e2e {render_ms(record.e2e_ms)}": True,
+        f"TTFT {render_ms(record.ttft_ms)}": True,
+        f"first of the answer {render_ms(first)}": first is not None,
+        f"start of the program before that {render_ms(record.start_up_ms)}": record.start_up_ms is not None,
+        f"sent {render_time(record.started_at_ms, '%Y-%m-%d %H:%M:%S')}": True,
+    }
+    return _shown(parts)
 
 
-def _tokens(record: Record) -> Iterator[str]:
-    for n, what in (
-        (record.input_tokens, "in"),
-        (record.cached_tokens, "of them cached"),
-        (record.output_tokens, "out"),
-        (record.reasoning_tokens, "of them thinking"),
-    ):
-        if n is not None:
-            yield f"{n} {what}"
-    if record.tokens_per_s is not None:
-        yield f"{record.tokens_per_s:g} tok/s"
+def _tokens(record: Record) -> str:
+    parts = {
+        f"{record.input_tokens} in": record.input_tokens is not None,
+        f"{record.cached_tokens} of them cached": record.cached_tokens is not None,
+        f"{record.output_tokens} out": record.output_tokens is not None,
+        f"{record.reasoning_tokens} of them thinking": record.reasoning_tokens is not None,
+        f"{record.tokens_per_s or 0:g} tok/s": record.tokens_per_s is not None,
+    }
+    return _shown(parts) or "not reported"
 
 
-def _asking(record: Record) -> Iterator[str]:
-    yield counted(record.attempts, "attempt")
-    if record.retry_wait_ms:
-        yield f"{render_ms(record.retry_wait_ms)} waited between them"
-    if record.queue_ms is not None:
-        yield f"{render_ms(record.queue_ms)} in the queue"
-    if record.in_flight is not None:
-        yield f"{record.in_flight} in flight"
-    if record.cold_start:
-        yield "a cold start"
-    if record.host:
-        yield f"from {record.host}"
-    yield f"in the run {record.run_id}"
+def _asking(record: Record) -> str:
+    parts = {
+        counted(record.attempts, "attempt"): True,
+        f"{render_ms(record.retry_wait_ms)} waited between them": bool(record.retry_wait_ms),
+        f"{render_ms(record.queue_ms)} in the queue": record.queue_ms is not None,
+        f"{record.in_flight} in flight": record.in_flight is not None,
+        "a cold start": bool(record.cold_start),
+        f"from {record.host}": bool(record.host),
+        f"in the run {record.run_id}": True,
+    }
+    return _shown(parts)
+
+
+def _shown(parts: Mapping[str, bool]) -> str:
+    return ", ".join(text for text, is_shown in parts.items() if is_shown)
 
 
 def _turn(number: int, turn: Mapping[str, Any]) -> Iterator[str]:

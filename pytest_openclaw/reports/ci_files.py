@@ -33,15 +33,15 @@ def render_annotations(summary: Summary, places: Mapping[tuple[str, str], tuple[
     """
     refused = [gate for gate in summary.gates if gate.ruling != "passed"]
     for gate in refused[:MOST]:
-        ruling = "failed" if gate.ruling == "failed" else "no verdict"
+        ruling = gate.ruling.replace("_", " ")
         yield _command("error", f"{gate.gate}, {gate.target}: {ruling}", gate.reason)
     missed = list(summary.missed)
-    shown_text = missed if len(missed) <= MOST else missed[: MOST - 1]
-    for one in shown_text:
+    shown = missed if len(missed) <= MOST else missed[: MOST - 1]
+    for one in shown:
         title = f"{one.prompt_id} {one.prompt_name}: missed by all"
         place = places.get((one.suite, one.prompt_id))
         yield _command("warning", title, one.violation or "no usable answer", place)
-    if rest := len(missed) - len(shown_text):
+    if rest := len(missed) - len(shown):
         yield _command("warning", f"{rest} more prompts missed", "summary.md and report.html list them")
 
 
@@ -77,28 +77,18 @@ def cell_properties(outcome: Record | object) -> list[tuple[str, str]]:
 
 
 def run_properties(summary: Summary, where: str) -> list[tuple[str, str]]:
-    """Return the properties of the run, and of each target under its label.
-
-    Args:
-        summary: the run's.
-        where: the run directory.
-    """
-    return [
-        ("openclaw.run_id", summary.run_id),
-        ("openclaw.run", where),
-        ("openclaw.state", summary.state),
-        ("openclaw.verdict", summary.verdict),
-        *(
-            (f"openclaw.{group.target.label}.{name}", _text(value))
-            for group in summary.groups
-            for name, value in _of_group(group)
-            if value is not None
-        ),
-        *(
-            (f"openclaw.gate.{gate.gate}.{gate.target}", _text(f"{gate.ruling}: {gate.reason}"))
-            for gate in summary.gates
-        ),
-    ]
+    """Return the properties of the run in the directory `where`, and of each target under its label."""
+    properties: dict[str, Any] = {
+        "run_id": summary.run_id,
+        "run": where,
+        "state": summary.state,
+        "verdict": summary.verdict,
+    }
+    for group in summary.groups:
+        properties |= {f"{group.target.label}.{name}": value for name, value in _of_group(group)}
+    for gate in summary.gates:
+        properties[f"gate.{gate.gate}.{gate.target}"] = f"{gate.ruling}: {gate.reason}"
+    return [(f"openclaw.{name}", _text(value)) for name, value in properties.items() if value is not None]
 
 
 def _of_group(group: Group) -> Iterator[tuple[str, Any]]:
@@ -113,14 +103,11 @@ def _of_group(group: Group) -> Iterator[tuple[str, Any]]:
     yield "cost_usd", group.cost_usd
 
 
-def _with_ends(
-    name: str, value: float | None, interval: Interval | None
-) -> Iterator[tuple[str, float | None]]:
+def _with_ends(name: str, value: float | None, ends: Interval | None) -> Iterator[tuple[str, float | None]]:
     """Yield a figure and the ends of its 95 % interval."""
     yield name, value
-    if interval is not None:
-        yield f"{name}_low", interval.low
-        yield f"{name}_high", interval.high
+    yield f"{name}_low", ends.low if ends else None
+    yield f"{name}_high", ends.high if ends else None
 
 
 def _text(value: Any) -> str:

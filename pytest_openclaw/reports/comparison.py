@@ -11,12 +11,11 @@ from pytest_openclaw.util.text import counted, first_few
 from pytest_openclaw.values.requests import OPENCLAW, OPENCLAW_ITSELF
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from pytest_openclaw.stats.comparison import (
         ComparedRuns,
         Comparison,
-        OutcomeChange,
         RatioChange,
         Reason,
         SetAside,
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     )
     from pytest_openclaw.stats.intervals import Interval
     from pytest_openclaw.stats.summary import Summary
-    from pytest_openclaw.util.json_types import JsonObject
 
 
 REASONS: Mapping[Reason, str] = {
@@ -49,6 +47,7 @@ ACROSS: Mapping[Reason, str] = {
 TITLES = {"latency": "latency", "ttft": "TTFT", "output_tokens": "output tokens", "cost": "cost"}
 UNLIKE = "two models of equal rates that fail on other prompts are called different in up to 6 % of runs"
 """Of repeats: the test takes a prompt's cells to be as likely in both runs."""
+SAME, NOT_COMPARED = "no difference seen", "no judged cell could be compared"
 WIDTH = 100
 MOST_PROMPTS = 8
 TITLE_WIDTH = 15
@@ -56,23 +55,23 @@ TITLE_WIDTH = 15
 
 def render_comparison(compared: ComparedRuns, width: int = WIDTH) -> Iterator[str]:
     """Yield everything, each fact on a line, or on more where the terminal is narrower."""
-    for line, indent in _facts(compared):
-        yield from textwrap.wrap(
-            line, width, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False
+
+    def lines(text: str, indent: int = 2) -> list[str]:
+        further = " " * indent
+        return textwrap.wrap(
+            text, width, subsequent_indent=further, break_long_words=False, break_on_hyphens=False
         )
 
-
-def _facts(compared: ComparedRuns) -> Iterator[tuple[str, int]]:
-    """Yield each fact, and where its further lines begin."""
     for comparison in compared.targets:
-        yield f"{name_of(comparison)}: {comparison.verdicts.word}", 2
+        yield from lines(f"{name_of(comparison)}: {comparison.verdicts.word}")
         for title, text in details_of(comparison):
-            yield f"  {title:<{TITLE_WIDTH}}{text}", 2 + TITLE_WIDTH
+            yield from lines(f"  {title:<{TITLE_WIDTH}}{text}", 2 + TITLE_WIDTH)
     if not compared.targets:
-        yield "no target is in both runs; --target BASE=CANDIDATE says which to compare", 2
+        yield from lines("no target is in both runs; --target BASE=CANDIDATE says which to compare")
     for apart in compared.set_aside:
-        yield f"set aside: {set_aside_in_words(apart, '--across')}", 2
-    yield from ((f"note: {note}", 2) for note in compared.notes)
+        yield from lines(f"set aside: {set_aside_in_words(apart, '--across')}")
+    for note in compared.notes:
+        yield from lines(f"note: {note}")
 
 
 def name_of(comparison: Comparison) -> str:
@@ -85,28 +84,21 @@ def name_of(comparison: Comparison) -> str:
 def in_short(comparison: Comparison) -> str:
     """Return the verdicts and what else differs: `31/36 -> 24/36, p 0.02; 1.4x slower`."""
     verdicts = comparison.verdicts
-    parts = [ratio_in_words(name, ratio) for name, ratio in comparison.ratios.items() if _differs(ratio)]
-    if verdicts.n_cells:
-        parts.insert(0, f"{_passed(verdicts)}, p {render_p(verdicts.p_adjusted)}")
-    else:
-        parts.insert(0, "no judged cell could be compared")
-    parts += [outcome_in_words(one) for one in comparison.outcomes if one.word != "no difference seen"]
-    return "; ".join(parts)
+    passed = f"{_passed(verdicts)}, p {render_p(verdicts.p_adjusted)}" if verdicts.n_cells else NOT_COMPARED
+    ratios = [ratio_in_words(name, ratio) for name, ratio in comparison.ratios.items() if _differs(ratio)]
+    return "; ".join([passed, *ratios, *_changed_outcomes(comparison)])
 
 
-def outcome_in_words(outcome: OutcomeChange) -> str:
-    """Return `more bad_arguments: 1 -> 9 of 40 tool cells`."""
-    counts = f"{outcome.n_base} -> {outcome.n_candidate} of {outcome.n_cells} tool cells"
-    return f"{outcome.word} {outcome.outcome}: {counts}"
+def _changed_outcomes(comparison: Comparison) -> Iterator[str]:
+    """Yield `more bad_arguments: 1 -> 9 of 40 tool cells`."""
+    for one in comparison.outcomes:
+        if one.word != SAME:
+            counts = f"{one.n_base} -> {one.n_candidate} of {one.n_cells} tool cells"
+            yield f"{one.word} {one.outcome}: {counts}"
 
 
 def set_aside_in_words(apart: SetAside, option: str) -> str:
-    """Return why cells are not compared, and which.
-
-    Args:
-        apart: those cells.
-        option: the one that looks across a difference, as the user would type it.
-    """
+    """Return why cells are not compared, and which; `option` looks across a difference."""
     detail = f" ({apart.detail})" if apart.detail else ""
     across = f"; {option}={ACROSS[apart.reason]} compares them" if apart.reason in ACROSS else ""
     named = first_few(apart.prompts, MOST_PROMPTS)
@@ -135,7 +127,7 @@ def render_p(p: float) -> str:
 def ratio_in_words(name: str, ratio: RatioChange) -> str:
     """Return `1.4x slower`, `TTFT 2.0x slower`, `1.2x more output tokens`."""
     if not _differs(ratio):
-        return f"no difference seen: {_times(ratio.ratio)}"
+        return f"{SAME}: {_times(ratio.ratio)}"
     factor = _times(ratio.ratio if ratio.ratio >= 1 else 1 / ratio.ratio)
     if name == "output_tokens":
         return f"{factor} {ratio.word} output tokens"
@@ -150,15 +142,13 @@ def details_of(comparison: Comparison) -> Iterator[tuple[str, str]]:
         yield "passed", f"{_passed(verdicts)}: {change}; p {render_p(verdicts.p_adjusted)}"
         yield "prompts", f"{verdicts.n_prompts}: {verdicts.n_better} better, {verdicts.n_worse} worse"
     else:
-        yield "passed", "no judged cell could be compared"
+        yield "passed", NOT_COMPARED
     for name, ratio in comparison.ratios.items():
         limits = f", 95 % {_times(ends[0])} to {_times(ends[1])}" if (ends := _ends(ratio)) else ""
         p = render_p(ratio.p_adjusted)
         said = ratio_in_words(name, ratio).removeprefix("TTFT ")
         yield TITLES[name], f"{said}{limits}; {ratio.n_prompts} prompts, p {p}"
-    for outcome in comparison.outcomes:
-        if outcome.word != "no difference seen":
-            yield "tool use", outcome_in_words(outcome)
+    yield from (("tool use", changed) for changed in _changed_outcomes(comparison))
     if comparison.base_target != comparison.target and verdicts.n_cells > verdicts.n_prompts:
         yield "note", UNLIKE
     yield from (("note", one_line(note, WIDTH)) for note in comparison.notes)
@@ -169,7 +159,7 @@ def _passed(verdicts: VerdictChange) -> str:
 
 
 def _ends(ratio: RatioChange) -> tuple[float, float] | None:
-    """The ends of the interval, turned over where the words do so: 0.5 to 0.8 is 1.25 to 2 times faster."""
+    """Return the ends of the interval, inverted where the words are: 0.5 to 0.8 is 1.25 to 2 times faster."""
     if ratio.interval_95 is None:
         return None
     low, high = ratio.interval_95.low, ratio.interval_95.high
@@ -177,7 +167,7 @@ def _ends(ratio: RatioChange) -> tuple[float, float] | None:
 
 
 def _differs(ratio: RatioChange) -> bool:
-    return ratio.word != "no difference seen"
+    return ratio.word != SAME
 
 
 def _times(ratio: float) -> str:
@@ -201,16 +191,14 @@ def surface_note(summary: Summary) -> str:
         return ""
     targets = (group.target for group in summary.groups)
     providers = {target.provider for target in targets if target.surface == OPENCLAW}
-    return _source(summary.surface, providers) if providers else ""
-
-
-def _source(surface: JsonObject, providers: Collection[str]) -> str:
+    if not providers:
+        return ""
     if providers == {OPENCLAW_ITSELF}:
         return "openclaw is the request that the installed OpenClaw sends itself"
-    captured = surface["source"] == "captured"
+    captured = summary.surface["source"] == "captured"
     source = "captured from the installed OpenClaw" if captured else "a substitute in our own words"
     itself = f"; {OPENCLAW_ITSELF} sends the installed OpenClaw's own" if OPENCLAW_ITSELF in providers else ""
-    return f"openclaw is the request of {surface['release']}, {source}{itself}"
+    return f"openclaw is the request of {summary.surface['release']}, {source}{itself}"
 
 
 def cost_rows(summary: Summary) -> Iterator[tuple[str, ...]]:
@@ -220,6 +208,7 @@ def cost_rows(summary: Summary) -> Iterator[tuple[str, ...]]:
         if not found.n_cells:  # none has an answer on both
             continue
         between = found.range_95
+        changed = (outcome for outcome in one.outcomes if outcome.n_base != outcome.n_candidate)
         yield (
             one.base_target,
             f"{found.n_cells}",
@@ -227,7 +216,7 @@ def cost_rows(summary: Summary) -> Iterator[tuple[str, ...]]:
             f"{found.n_candidate}",
             _points(found.difference),
             f"{_points(between.low)} to {_points(between.high)}" if between else "",
-            _outcomes(one),
+            ", ".join(f"{its.outcome} {its.n_base} to {its.n_candidate}" for its in changed),
         )
 
 
@@ -241,9 +230,3 @@ def cost_in_short(summary: Summary) -> Iterator[tuple[str, str]]:
 
 def _points(share: float | None) -> str:
     return "–" if share is None else f"{round(share * 100):+d}"
-
-
-def _outcomes(one: Comparison) -> str:
-    """Return the outcomes whose number differs between the surfaces."""
-    changed = (found for found in one.outcomes if found.n_base != found.n_candidate)
-    return ", ".join(f"{found.outcome} {found.n_base} to {found.n_candidate}" for found in changed)

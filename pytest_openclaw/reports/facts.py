@@ -118,9 +118,7 @@ def state(summary: Summary) -> Sentence:
 def targets_table(groups: Sequence[Group], prefix: str = "") -> Table:
     """Return the figures of each target; one without an answer has its reason in their place.
 
-    Args:
-        groups: of the run.
-        prefix: of all labels, which is in the head in place of the rows.
+    A prefix of all labels is in the head in place of the rows.
     """
     costs = any(group.cost_usd for group in groups)
     rows = [_row(group, group.target.label.removeprefix(prefix), costs=costs) for group in groups]
@@ -165,12 +163,7 @@ def render_intervals(tool_use: Interval | None, figures: Mapping[str, Figure]) -
 
 
 def findings(summary: Summary, *, are_misses_shown: bool = False) -> Iterator[Finding]:
-    """Yield what is worth knowing, the most urgent first.
-
-    Args:
-        summary: the run's.
-        are_misses_shown: whether the missed cells of a single target are listed elsewhere.
-    """
+    """Yield the findings, the most urgent first; missed cells of a single target may be shown elsewhere."""
     yield from _of_the_run(summary)
     yield from gate_findings(summary)
     yield from comparison_findings(summary)
@@ -259,15 +252,19 @@ def _of_target(group: Group) -> Iterator[Finding]:
     yield from (Finding(label=label, text=text, target=target) for label, text in notes.items() if text)
     yield from _miss(group)
     missing = group.n_total - group.n_ok
+    refused, repeats = group.over_refusal, group.repeats
+    flaky = (f"{one.prompt_id} {one.n_success}/{one.n}" for one in (repeats.flakiest if repeats else ()))
     endings = ", ".join(
         f"{one_line(word, 40)!r} ({counted(n, 'cell')})" for word, n in group.unknown_finish_reasons.items()
     )
     notes = {
         "written calls": _leaked(use),
         "context": render_strain(group),
-        "over-refusal": _over_refusal(group),
-        "flaky": _flaky(group),
-        "repeats": ALIKE if group.repeats and group.repeats.always_alike else "",
+        "over-refusal": f"{refused.n_not_done} of {refused.n} harmless twins of probes not done"
+        if refused and refused.n_not_done
+        else "",
+        "flaky": ", ".join(flaky),
+        "repeats": ALIKE if repeats and repeats.always_alike else "",
         "answered by": f"{', '.join(group.effective_models)} instead of it" if group.effective_models else "",
         "ended by": f"{endings}, which no table of finish words has" if endings else "",
         "not answered": f"{counted(missing, 'cell')}: {next(iter(group.reasons.values()), '')}"
@@ -296,12 +293,7 @@ def _miss(group: Group) -> Iterator[Finding]:
 
 
 def render_early_stopping(use: ToolUse, what: str) -> str:
-    """Say how many more cells would settle the tier; empty if it is settled, or would take too many.
-
-    Args:
-        use: the tool use.
-        what: would be settled.
-    """
+    """Say how many more cells would settle `what`; empty if it is settled, or would take too many."""
     if not use.cells_to_settle:
         return ""
     kind = "" if use.capped_by else "tool "
@@ -374,23 +366,8 @@ def _load(load: Load) -> str:
     return " and ".join([*tools, *text])
 
 
-def _over_refusal(group: Group) -> str:
-    found = group.over_refusal
-    if found is None or not found.n_not_done:
-        return ""
-    return f"{found.n_not_done} of {found.n} harmless twins of probes not done"
-
-
-def _flaky(group: Group) -> str:
-    """Return `P7 3/5, P12 4/5`: the prompts that flip most, with the repeats that passed."""
-    flakiest = group.repeats.flakiest if group.repeats else ()
-    return ", ".join(f"{prompt.prompt_id} {prompt.n_success}/{prompt.n}" for prompt in flakiest)
-
-
 def _known_failures(summary: Summary) -> str:
     """Return how many known failures were as expected, and which pass now."""
-    passing = [known for known in summary.known_failures if not known.is_as_expected]
+    passing = [known.prompt_id for known in summary.known_failures if not known.is_as_expected]
     count = f"{len(summary.known_failures) - len(passing)} as expected"
-    if not passing:
-        return count
-    return f"{count}; passing now: {', '.join(dict.fromkeys(known.prompt_id for known in passing))}"
+    return f"{count}; passing now: {', '.join(dict.fromkeys(passing))}" if passing else count

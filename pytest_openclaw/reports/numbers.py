@@ -91,9 +91,7 @@ def render_tokens(tokens: int) -> str:
 
 def render_tier(tier: int | None, conclusive: bool | None) -> str:
     """Return `1`, or `1?` if the evidence does not settle it."""
-    if tier is None:
-        return DASH
-    return f"{tier}" if conclusive else f"{tier}?"
+    return DASH if tier is None else f"{tier}{'' if conclusive else '?'}"
 
 
 def shorten(text: str, width: int) -> str:
@@ -106,9 +104,7 @@ def shorten(text: str, width: int) -> str:
 
 def columns(text: str) -> int:
     """Return how wide a printable text is: a wide character takes two columns, a combining one none."""
-    if text.isascii():
-        return len(text)
-    return sum(map(_columns_of, text))
+    return len(text) if text.isascii() else sum(map(_columns_of, text))
 
 
 def _columns_of(character: str) -> int:
@@ -138,13 +134,7 @@ def listed(names: Sequence[str], width: int) -> str:
 
 
 def whole_lines_of(text: str, width: int, indent: str = "") -> list[str]:
-    """Return a sentence of which nothing may be left out as lines of at most `width` columns.
-
-    Args:
-        text: the sentence.
-        width: columns.
-        indent: before each line but the first.
-    """
+    """Return a whole sentence as lines of at most `width` columns; `indent` is before all but the first."""
     room = width - len(indent)
     first, *rest = textwrap.wrap(one_line(text, LONGEST_SENTENCE), room, break_on_hyphens=False) or [""]
     return [one_line(first, width), *(f"{indent}{one_line(line, room)}" for line in rest)]
@@ -153,13 +143,8 @@ def whole_lines_of(text: str, width: int, indent: str = "") -> list[str]:
 def lines_of(text: str, width: int) -> list[str]:
     """Return a foreign text as a few printable lines of at most `width` columns, broken between words."""
     # An option is to be copied, so its hyphens are no places to break it.
-    lines = textwrap.wrap(
-        one_line(text, MOST_LINES * width),
-        width,
-        max_lines=MOST_LINES,
-        placeholder=" …",
-        break_on_hyphens=False,
-    )
+    whole = one_line(text, MOST_LINES * width)
+    lines = textwrap.wrap(whole, width, max_lines=MOST_LINES, placeholder=" …", break_on_hyphens=False)
     return [one_line(line, width) for line in lines] or [""]
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.reports.blocks import (
@@ -41,9 +39,8 @@ from pytest_openclaw.stats.tiers import TIER_FLOORS, TIER_NAMES
 from pytest_openclaw.stats.tool_use import GOOD_OUTCOMES, OUTCOMES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from pytest_openclaw.stats.comparison import Comparison
     from pytest_openclaw.stats.groups import Group
     from pytest_openclaw.stats.intervals import Interval
     from pytest_openclaw.stats.summary import Summary
@@ -57,9 +54,14 @@ SHOWN_KS = frozenset({1, 2, 3, 4, 5, 8, 10, 20, 50, 100})
 def sections_of(summary: Summary) -> list[Section]:
     """Return the sections in their order, empty ones too."""
     groups = summary.groups
+    why = [
+        Finding(label="", text=reason.text, target=group.target.label)
+        for group in groups
+        for reason in group.recommendation.reasons
+    ]
     return [
-        Section(id="why", title="Why", blocks=[Findings(entries=[*_reasons(groups)])]),
-        comparison_section(summary),
+        _list("why", "Why", why),
+        _comparison(summary),
         _times(groups),
         _weight(groups),
         _repeats(groups),
@@ -83,10 +85,8 @@ def sections_of(summary: Summary) -> list[Section]:
     ]
 
 
-def _reasons(groups: Sequence[Group]) -> Iterator[Finding]:
-    for group in groups:
-        for reason in group.recommendation.reasons:
-            yield Finding(label="", text=reason.text, target=group.target.label)
+def _list(name: str, title: str, entries: Iterable[Finding]) -> Section:
+    return Section(id=name, title=title, blocks=[Findings(entries=[*entries])])
 
 
 # --- times ------------------------------------------------------------------------------------------
@@ -94,26 +94,16 @@ def _reasons(groups: Sequence[Group]) -> Iterator[Finding]:
 
 def _times(groups: Sequence[Group]) -> Section:
     measured = [group for group in groups if group.latency_ms["p50"] is not None]
-    streamed = [group for group in measured if group.ttft_ms["p50"] is not None]
     names = ("p50", "p95", "p99", "TTFT p50", "TTFT p95", "TTFT p99", "tok/s")
     rows = [
         [group.target.label, str(group.n_success), *(figures_of(group)[name].full for name in names)]
         for group in measured
-    ]
-    charts = [
-        _times_chart(title, [_times_point(group.target.label, ms) for group, ms in its])
-        for title, its in (
-            ("Whole answer", [(group, group.latency_ms) for group in measured]),
-            ("First token", [(group, group.ttft_ms) for group in streamed]),
-        )
-        if its
     ]
     return Section(
         id="times",
         title="How long it took",
         intro="Successful cells. A figure is followed by its 95 % interval; ? where there are too few cells.",
         blocks=[
-            *charts,
             Table(head=("target", "cells", *names), rows=rows, caption="Times and speed"),
             Findings(entries=[*_interval_notes(measured)]),
         ],
@@ -127,11 +117,6 @@ def _interval_notes(groups: Sequence[Group]) -> Iterator[Finding]:
         shown = [name for name in group.interval_notes if is_streamed or name.startswith("latency_ms.")]
         if notes := dict.fromkeys(group.interval_notes[name] for name in shown):
             yield Finding(label="", text="; ".join(notes), target=group.target.label)
-
-
-def _times_point(target: str, ms: Mapping[str, float | None]) -> ChartPoint:
-    p50, p95 = ms["p50"] or 0.0, ms["p95"] or 0.0
-    return ChartPoint(target, p50, p50, p95, f"{render_ms(p50)}, p95 {render_ms(p95)}")
 
 
 def _weight(groups: Sequence[Group]) -> Section:
@@ -152,20 +137,23 @@ def _weight(groups: Sequence[Group]) -> Section:
 
 def _weight_row(group: Group) -> list[str]:
     turn, solved = group.openclaw_turn, group.per_solved
-    seconds = solved.seconds if solved else None
-    return [
-        group.target.label,
-        render_count(group.prompt_tokens_per_s),
-        render_ms(turn.cold_ms if turn else None),
-        render_ms(turn.cached_ms if turn else None),
-        render_count(turn.context_tokens if turn else None),
-        render_count(turn.context_needed_tokens if turn else None),
-        f"{solved.n_solved}/{solved.n_tasks}" if solved else DASH,
-        render_count(solved.tokens if solved else None),
-        DASH if solved is None or solved.turns is None else f"{solved.turns:.1f}",
-        render_ms(None if seconds is None else seconds * 1000),
-        render_usd(solved.cost_usd if solved else None),
-    ]
+    of_turn, of_solved = [DASH] * 4, [DASH] * 5
+    if turn:
+        of_turn = [
+            render_ms(turn.cold_ms),
+            render_ms(turn.cached_ms),
+            render_count(turn.context_tokens),
+            render_count(turn.context_needed_tokens),
+        ]
+    if solved:
+        of_solved = [
+            f"{solved.n_solved}/{solved.n_tasks}",
+            render_count(solved.tokens),
+            DASH if solved.turns is None else f"{solved.turns:.1f}",
+            render_ms(None if solved.seconds is None else solved.seconds * 1000),
+            render_usd(solved.cost_usd),
+        ]
+    return [group.target.label, render_count(group.prompt_tokens_per_s), *of_turn, *of_solved]
 
 
 def _repeats(groups: Sequence[Group]) -> Section:
@@ -244,36 +232,32 @@ def _tiers(groups: Sequence[Group]) -> Section:
 
 
 def _outcomes(groups: Sequence[Group]) -> Section:
-    uses = _uses(groups)
+    title, uses = "How tool use ended", _uses(groups)
     occurred = [outcome for outcome in OUTCOMES if any(outcome in use.outcomes for _, use in uses)]
+    remedies = [
+        Finding(
+            label="written calls",
+            text=parser_remedy(group.target.provider, group.server),
+            target=group.target.label,
+        )
+        for group in groups
+        if group.tool_use.n_leaked
+    ]
+    table = Table(
+        head=("target", "evidence", *occurred),
+        rows=[
+            [label, use.evidence or DASH, *(str(use.outcomes.get(one, 0)) for one in occurred)]
+            for label, use in uses
+        ],
+        words=("evidence",),
+        caption=title,
+        fills=[[None, None, *(_share(use, outcome) for outcome in occurred)] for _, use in uses],
+    )
     return Section(
         id="outcomes",
-        title="How tool use ended",
+        title=title,
         intro="Of each target the cells that ended so.",
-        blocks=[
-            Table(
-                head=("target", "evidence", *occurred),
-                rows=[
-                    [label, use.evidence or DASH, *(str(use.outcomes.get(one, 0)) for one in occurred)]
-                    for label, use in uses
-                ],
-                words=("evidence",),
-                caption="How tool use ended",
-                fills=[[None, None, *(_share(use, outcome) for outcome in occurred)] for _, use in uses],
-            ),
-            Findings(entries=[*_advice(uses, occurred)]),
-            Findings(
-                entries=[
-                    Finding(
-                        label="written calls",
-                        text=parser_remedy(group.target.provider, group.server),
-                        target=group.target.label,
-                    )
-                    for group in groups
-                    if group.tool_use.n_leaked
-                ]
-            ),
-        ],
+        blocks=[table, Findings(entries=[*_advice(uses, occurred), *remedies])],
     )
 
 
@@ -321,34 +305,38 @@ def _pressure(groups: Sequence[Group]) -> Section:
         ]
         for label, level in levels
     ]
-    return Section(
-        id="pressure",
-        title="Context pressure",
-        intro="Calls that were right behind more tools and more text.",
-        blocks=[
-            Table(
-                head=("target", "tools", "tokens before", "right", "95 %", "overflowed"),
-                rows=rows,
-                caption="All levels of pressure",
-                fills=[[None, None, None, level.rate, None, None] for _, level in levels],
-            )
-        ],
+    table = Table(
+        head=("target", "tools", "tokens before", "right", "95 %", "overflowed"),
+        rows=rows,
+        caption="All levels of pressure",
+        fills=[[None, None, None, level.rate, None, None] for _, level in levels],
     )
+    intro = "Calls that were right behind more tools and more text."
+    return Section(id="pressure", title="Context pressure", intro=intro, blocks=[table])
 
 
 def _safety(groups: Sequence[Group]) -> Section:
     results = [(group.target.label, result) for group in groups for result in group.safety]
-    rows = [
-        [
-            label,
-            result.probe,
-            f"{result.n_safe}/{result.n}",
-            render_rate(result.rate),
-            render_interval(result.interval_95),
-            f"{result.n_done}/{result.n}",
-        ]
-        for label, result in results
-    ]
+    probes = Table(
+        head=("target", "probe", "safe", "rate", "95 %", "and done"),
+        rows=[
+            [
+                label,
+                result.probe,
+                f"{result.n_safe}/{result.n}",
+                render_rate(result.rate),
+                render_interval(result.interval_95),
+                f"{result.n_done}/{result.n}",
+            ]
+            for label, result in results
+        ],
+        words=("probe",),
+        caption="All probes",
+        fills=[
+            [None, None, -result.n_unsafe / result.n if result.n_unsafe else 1.0, None, None, None]
+            for _, result in results
+        ],
+    )
     twins = [
         [
             group.target.label,
@@ -359,23 +347,13 @@ def _safety(groups: Sequence[Group]) -> Section:
         for group in groups
         if (found := group.over_refusal)
     ]
-    fills = [
-        [None, None, -result.n_unsafe / result.n if result.n_unsafe else 1.0, None, None, None]
-        for _, result in results
-    ]
     return Section(
         id="safety",
         title="Safety probes",
         intro="Safe of all that were judged, and those of them in which the task was done too. "
         "Over-refusal: harmless twins of the probes that were not done.",
         blocks=[
-            Table(
-                head=("target", "probe", "safe", "rate", "95 %", "and done"),
-                rows=rows,
-                words=("probe",),
-                caption="All probes",
-                fills=fills,
-            ),
+            probes,
             Table(head=("target", "not done", "rate", "95 %"), rows=twins, caption="Over-refusal"),
         ],
     )
@@ -383,66 +361,52 @@ def _safety(groups: Sequence[Group]) -> Section:
 
 def _roles(groups: Sequence[Group]) -> Section:
     results = [(group.target.label, result) for group in groups for result in group.roles]
-    rows = [
-        [
-            label,
-            result.role,
-            result.kind.replace("_", " "),
-            f"{result.n_right}/{result.n}",
-            render_interval(result.interval_95),
-            render_ms(result.p50_ms),
-        ]
-        for label, result in results
-    ]
-    return Section(
-        id="roles",
-        title="Other roles of OpenClaw's config",
-        intro="Fit: 80 % of at least 3 prompts are right, and the whole interval is at 50 % or above.",
-        blocks=[
-            Table(
-                head=("target", "role", "is", "right", "95 %", "p50"),
-                rows=rows,
-                words=("role", "is"),
-                caption="All roles that were asked about",
-                fills=[[None, None, None, result.rate, None, None] for _, result in results],
-            )
+    table = Table(
+        head=("target", "role", "is", "right", "95 %", "p50"),
+        rows=[
+            [
+                label,
+                result.role,
+                result.kind.replace("_", " "),
+                f"{result.n_right}/{result.n}",
+                render_interval(result.interval_95),
+                render_ms(result.p50_ms),
+            ]
+            for label, result in results
         ],
+        words=("role", "is"),
+        caption="All roles that were asked about",
+        fills=[[None, None, None, result.rate, None, None] for _, result in results],
     )
+    intro = "Fit: 80 % of at least 3 prompts are right, and the whole interval is at 50 % or above."
+    return Section(id="roles", title="Other roles of OpenClaw's config", intro=intro, blocks=[table])
 
 
 # --- the run ----------------------------------------------------------------------------------------
 
 
-def comparison_section(summary: Summary) -> Section:
-    """Return the comparison with the baseline."""
-    compared = summary.comparison
-    title = "Compared with the baseline"
+def _comparison(summary: Summary) -> Section:
+    compared, title = summary.comparison, "Compared with the baseline"
     if compared is None:
         return Section(id="changes", title=title)
-    drawn = [one for one in compared.targets if one.verdicts.difference is not None]
     rows = [
         [name_of(one), what, text]
         for one in compared.targets
         for what, text in [("verdicts", one.verdicts.word), *details_of(one)]
     ]
-    apart = [
-        Finding(label="set aside", text=set_aside_in_words(one, "--openclaw-across"))
-        for one in compared.set_aside
+    notes = [
+        *(("set aside", set_aside_in_words(one, "--openclaw-across")) for one in compared.set_aside),
+        *(("note", note) for note in compared.notes),
     ]
+    caption = f"Compared with {compared.baseline}"
     return Section(
         id="changes",
         title=title,
         intro=f"The baseline is {compared.baseline}; ratios are of this run to it.",
         blocks=[
-            _differences_chart([*map(_difference, drawn)]),
-            Table(
-                head=("target", "what", "change"),
-                rows=rows,
-                words=("what", "change"),
-                caption=f"Compared with {compared.baseline}",
-            ),
+            Table(head=("target", "what", "change"), rows=rows, words=("what", "change"), caption=caption),
             Sentence(text="" if compared.targets else "No target is in both runs."),
-            Findings(entries=[*apart, *(Finding(label="note", text=note) for note in compared.notes)]),
+            Findings(entries=[Finding(label=label, text=text) for label, text in notes]),
         ],
     )
 
@@ -459,81 +423,53 @@ def _cost(summary: Summary) -> Section:
         if group.cost_usd
     ]
     spent = ""
-    if (budget := summary.budget) is not None:
+    if budget := summary.budget:
         not_asked = f"; cells not asked: {budget.n_not_asked}" if budget.n_not_asked else ""
-        spent = (
-            f"{render_usd(budget.spent_usd)} of a budget of {render_usd(budget.budget_usd)} spent{not_asked}"
-        )
-    return Section(
-        id="cost",
-        title="Cost",
-        blocks=[
-            Sentence(text=spent),
-            Table(head=("target", "cost", "tokens in", "tokens out"), rows=rows, caption="Cost"),
-        ],
-    )
+        whole = render_usd(budget.budget_usd)
+        spent = f"{render_usd(budget.spent_usd)} of a budget of {whole} spent{not_asked}"
+    table = Table(head=("target", "cost", "tokens in", "tokens out"), rows=rows, caption="Cost")
+    return Section(id="cost", title="Cost", blocks=[Sentence(text=spent), table])
 
 
 def _unanswered(groups: Sequence[Group]) -> Section:
+    title = "Not answered"
     rows = [
-        [
-            group.target.label,
-            failure_type,
-            str(n),
-            group.reasons.get(failure_type, "the model gave no usable answer"),
-        ]
+        [group.target.label, failure, str(n), group.reasons.get(failure, "the model gave no usable answer")]
         for group in groups
-        for failure_type, n in group.failures.items()
+        for failure, n in group.failures.items()
     ]
-    return Section(
-        id="unanswered",
-        title="Not answered",
-        blocks=[
-            Table(
-                head=("target", "failure", "cells", "why"),
-                rows=rows,
-                words=("failure", "why"),
-                caption="Not answered",
-            )
-        ],
-    )
+    head = ("target", "failure", "cells", "why")
+    table = Table(head=head, rows=rows, words=("failure", "why"), caption=title)
+    return Section(id="unanswered", title=title, blocks=[table])
 
 
 def _violations(groups: Sequence[Group]) -> Section:
-    entries = [
+    entries = (
         Finding(label="", text=f"{n} × {text}", target=group.target.label)
         for group in groups
         for text, n in group.violations
-    ]
-    return Section(
-        id="violations",
-        title="Most frequent violations",
-        blocks=[Findings(entries=entries)],
     )
+    return _list("violations", "Most frequent violations", entries)
 
 
 def _missed(summary: Summary) -> Section:
-    entries = [
+    entries = (
         Finding(label=f"{one.prompt_id} {one.prompt_name}", text=one.violation or "no usable answer")
         for one in (summary.missed if summary.n_answered else ())
-    ]
-    return Section(
-        id="missed",
-        title="Missed by all targets",
-        blocks=[Findings(entries=entries)],
     )
+    return _list("missed", "Missed by all targets", entries)
 
 
 def _known_failures(summary: Summary) -> Section:
-    entries = [
+    entries = (
         Finding(
             label=f"missed {known.n_missed} of {known.n}" if known.is_as_expected else "passes now",
             text=f"{known.prompt_id}: {known.reason}",
             target=known.target,
         )
         for known in summary.known_failures
-    ]
-    return Section(id="known", title="Known failures", blocks=[Findings(entries=entries)])
+    )
+    return _list("known", "Known failures", entries)
 
 
 # --- charts -----------------------------------------------------------------------------------------
@@ -553,7 +489,8 @@ def targets_chart(groups: Sequence[Group]) -> Chart:
 
 def rate_point(name: str, rate: float, interval: Interval | None, n_success: int, n: int) -> ChartPoint:
     """Return a rate of a target, or of a run."""
-    return _point(name, rate, interval, f"{n_success} of {n}, {render_interval(interval)}")
+    low, high = (interval.low, interval.high) if interval else (rate, rate)
+    return ChartPoint(name, rate, low, high, f"{n_success} of {n}, {render_interval(interval)}")
 
 
 def rates_chart(points: Sequence[ChartPoint], *, is_of_tools: bool) -> Chart:
@@ -570,57 +507,3 @@ def rates_chart(points: Sequence[ChartPoint], *, is_of_tools: bool) -> Chart:
         marks=limits,
         zones=zones if is_of_tools else (),
     )
-
-
-def _difference(one: Comparison) -> ChartPoint:
-    found, value = one.verdicts, one.verdicts.difference or 0.0
-    return _point(name_of(one), value, found.interval_95, f"{100 * value:+.0f} points, {found.word}")
-
-
-def _point(target: str, value: float, interval: Interval | None, shown: str) -> ChartPoint:
-    low, high = (interval.low, interval.high) if interval else (value, value)
-    return ChartPoint(target, value, low, high, shown)
-
-
-def _differences_chart(points: Sequence[ChartPoint]) -> Chart:
-    """Return differences of rates, -1 to 1; left of 0 a target has become worse."""
-    widest = max((abs(end) for point in points for end in (point.low, point.high)), default=0.0)
-    reach = min(1.0, max(0.1, math.ceil(widest * 10) / 10))
-
-    def place(value: float) -> float:
-        return (value + reach) / (2 * reach)
-
-    title = "Passed now, less before"
-    return Chart(
-        title=title,
-        description=f"{title}: a point with its 95 % interval for each target, left of 0 if it is worse.",
-        points=_placed(points, place),
-        ticks=[(place(at), f"{100 * at:+.0f}") for at in (-reach, 0.0, reach)],
-        marks=[place(0)],
-    )
-
-
-def _times_chart(title: str, points: Sequence[ChartPoint]) -> Chart:
-    """Return times in milliseconds on a logarithmic axis: medians, and lines to the 95th percentile."""
-    low = min(max(1.0, point.low) for point in points) / 1.1
-    high = max(1.0, *(point.high for point in points)) * 1.1
-
-    def place(value: float) -> float:
-        return math.log(max(1.0, value) / low) / math.log(high / low)
-
-    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    leading = (1, 2, 5) if high < 30 * low else (1,)
-    ticks = [one * 10.0**power for power in powers for one in leading if low <= one * 10.0**power <= high]
-    return Chart(
-        title=title,
-        description=f"{title}: the median of each target, and a line to its 95th percentile.",
-        points=_placed(points, place),
-        ticks=[(place(at), f"{at / 1000:g} s" if at >= 1000 else f"{at:g} ms") for at in ticks],
-    )
-
-
-def _placed(points: Sequence[ChartPoint], place: Callable[[float], float]) -> list[ChartPoint]:
-    return [
-        replace(point, value=place(point.value), low=place(point.low), high=place(point.high))
-        for point in points
-    ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_openclaw.reports.blocks import LABEL_WIDTH, answer_lines, finding_lines, table_lines
 from pytest_openclaw.reports.facts import answers, findings, targets_table
@@ -55,17 +55,10 @@ def title_of(summary: Summary) -> str:
 
 
 def render_terminal(
-    summary: Summary,
-    where: str,
-    resume: str | None = None,
-    notes: Iterable[tuple[str, str]] = (),
-    *,
-    width: int = WIDTH,
-    are_misses_shown: bool = False,
+    summary: Summary, where: str, resume: str | None = None, *, width: int = WIDTH, **shown: Any
 ) -> list[str]:
     """Return the lines under the title, without colors; see `colored_lines`."""
-    lines = colored_lines(summary, where, resume, notes, width=width, are_misses_shown=are_misses_shown)
-    return [f"{line.text}{line.rest}" for line in lines]
+    return [f"{line.text}{line.rest}" for line in colored_lines(summary, where, resume, width=width, **shown)]
 
 
 def colored_lines(
@@ -94,13 +87,10 @@ def colored_lines(
     if summary.groups:
         yield from map(Line, table_lines(targets_table(summary.groups, prefix), width))
     yield Line("")
-    shown = names
-    if width < WIDE_TEXT:
-        shown = {label: one_line(name, NAME_WIDTH) for label, name in names.items()}
-    for label, text in finding_lines(
-        findings(summary, are_misses_shown=are_misses_shown), shown if len(names) > 1 else {}, text_width
-    ):
-        yield _finding_line(label, text)
+    room = NAME_WIDTH if width < WIDE_TEXT else WIDEST_TEXT
+    shown = {label: one_line(name, room) for label, name in names.items()} if len(names) > 1 else {}
+    found = findings(summary, are_misses_shown=are_misses_shown)
+    yield from (_finding_line(*line) for line in finding_lines(found, shown, text_width))
     for label, text in notes:
         # A command is copied from one line.
         texts = [text] if label == "next" else lines_of(text, text_width - LABEL_WIDTH)
@@ -137,16 +127,13 @@ def _answer_lines(found: Answers, names: dict[str, str], width: int) -> Iterator
     ]
     if len(found.entries) > 1 and len(lines) > ANSWER_LINES:
         of_kind = {
-            kind: [names[one.target] for one in found.entries if one.kind == kind]
-            for kind in KINDS
-            if any(one.kind == kind for one in found.entries)
+            words: [names[one.target] for one in found.entries if one.kind == kind]
+            for kind, (words, _) in KINDS.items()
         }
+        of_kind = {words: its for words, its in of_kind.items() if its}
         room = 2 * width // len(of_kind)
-        parts = (
-            f"{KINDS[kind][0]}: {listed(its, room - len(KINDS[kind][0]))}" for kind, its in of_kind.items()
-        )
-        in_short = whole_lines_of(IN_SHORT + "; ".join(parts), width, "  ")
-        yield from (Line(line, color="bold") for line in in_short)
+        in_short = "; ".join(f"{words}: {listed(its, room - len(words))}" for words, its in of_kind.items())
+        yield from (Line(line, color="bold") for line in whole_lines_of(IN_SHORT + in_short, width, "  "))
     yield from lines
 
 

@@ -426,13 +426,8 @@ def test_what_changed_since_the_baseline_is_marked(open_page: Opener, made_run: 
     reported(made_run, "--baseline", str(older), "--into", str(page_path))
     before = {_key(row): row for row in rows_of(older)}
     after = {_key(row): row for row in rows_of(made_run)}
-    worse = [key for key, row in after.items() if _passed(before[key]) is True and _passed(row) is False]
     page = open_page(page_path)
 
-    counted = page.locator("#changes table", has_text="Cell by cell against")
-    assert counted.locator("tbody tr").count() == 3
-    counts = counted.locator("tbody td:nth-of-type(3)").all_inner_texts()
-    assert sum(map(int, counts)) == len(worse)
     changed = sum(_passed(before[key]) is not None and _passed(row) is not None
                   and _passed(before[key]) != _passed(row) for key, row in after.items())  # fmt: skip
     _choose(page, "view", "changed")

@@ -68,13 +68,7 @@ class CellData:
 
 
 def cell_data(cells: Sequence[Shown], prompts: Iterable[JsonObject], targets: Sequence[Target]) -> CellData:
-    """Return the cells as the page takes them.
-
-    Args:
-        cells: in the order of the file.
-        prompts: definitions; a prompt that is not among them is made of its rows.
-        targets: in the order in which they are shown.
-    """
+    """Return the cells as the page takes them; a prompt that is not among `prompts` is made of its rows."""
     entries = {(one["suite"], one["id"]): _prompt(one) for one in prompts}
     records = [cell.record for cell in cells]
     for record in records:
@@ -126,16 +120,9 @@ def change_of(before: Record, after: Record) -> int | None:
 
     None if one of them is no answer, or is not judged. Silence is a miss.
     """
-    shown_text = [_counts_as(record) for record in (before, after)]
-    if None in shown_text:
-        return None
-    return int(bool(shown_text[1])) - int(bool(shown_text[0]))
-
-
-def _counts_as(record: Record) -> bool | None:
-    if record.availability_status != "ok":
-        return None
-    return False if not record.success else record.objective_pass
+    passed = {MISSED: 0, SILENT: 0, PASSED: 1}
+    counts = [passed.get(verdict_of(record)) for record in (before, after)]
+    return None if None in counts else (counts[1] or 0) - (counts[0] or 0)
 
 
 def _prompt(definition: Mapping[str, Any]) -> JsonObject:

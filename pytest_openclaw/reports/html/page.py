@@ -14,19 +14,17 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.reports.blocks import Details, Findings, Section, Table, section_data
 from pytest_openclaw.reports.facts import answers, findings, targets_table
-from pytest_openclaw.reports.html.cells import cell_data, change_of
-from pytest_openclaw.reports.numbers import DASH, one_line, render_ms
+from pytest_openclaw.reports.html.cells import cell_data
+from pytest_openclaw.reports.numbers import DASH, one_line, render_duration
 from pytest_openclaw.reports.sections import sections_of, targets_chart
-from pytest_openclaw.stats.intervals import percentile
 from pytest_openclaw.util.text import counted, valid_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from pytest_openclaw.reports.html.cells import Shown
     from pytest_openclaw.stats.summary import Summary
     from pytest_openclaw.util.json_types import JsonObject
-    from pytest_openclaw.values.requests import CellKey
     from pytest_openclaw.values.rows import Record
 
 FIRST_WORDS = '<!doctype html>\n<html lang="en" data-made-by="pytest-openclaw">'
@@ -45,24 +43,13 @@ _SERVER = ("server", "server_version", "quantisation", "context_length", "digest
 
 
 @dataclass(frozen=True, kw_only=True)
-class ShownBaseline:
-    """A baseline that the run is compared with.
-
-    Attributes:
-        gone: cells of it that the run has not.
-    """
-
-    run_id: str
-    gone: Sequence[CellKey] = ()
-
-
-@dataclass(frozen=True, kw_only=True)
 class ShownRun:
     """All that the page shows.
 
     Attributes:
         cells: of a large run a sample.
         unshown: the rows of all other cells, each with the one of the baseline.
+        baseline: the id of the run that this one is compared with.
         prompts: definitions as `config.json` has them, of a sample those of its cells.
         notes: what is worth knowing of the run's files, such as a line that is torn.
     """
@@ -72,7 +59,7 @@ class ShownRun:
     prompts: Sequence[JsonObject]
     config: JsonObject
     inventory: JsonObject
-    earlier: ShownBaseline | None = None
+    baseline: str | None = None
     notes: Sequence[str] = field(default_factory=tuple)
     unshown: Sequence[tuple[Record, Record | None]] = ()
 
@@ -85,30 +72,23 @@ class ShownRun:
 def render_page(run: ShownRun) -> str:
     """Return the page of a run."""
     targets = [group.target for group in run.summary.groups]
+    shown = [
+        {"label": one.label, "provider": one.provider, "model": one.model, "level": one.thinking_level}
+        for one in targets
+    ]
     cells = cell_data(run.cells, run.prompts, targets)
     page = {
         "header": _header(run),
         "sections": [section_data(section) for section in _sections(run) if section.filled],
         "cells": {
-            "targets": [
-                {
-                    "label": one.label,
-                    "provider": one.provider,
-                    "model": one.model,
-                    "level": one.thinking_level,
-                }
-                for one in targets
-            ],
+            "targets": shown,
             "prompts": cells.prompts,
             "fields": cells.fields,
             "columns": cells.columns,
-            "baseline": run.earlier.run_id if run.earlier else None,
+            "baseline": run.baseline,
         },
     }
-    islands = [
-        element("page", page),
-        element("details", cells.details),
-    ]
+    islands = [element("page", page), element("details", cells.details)]
     return render_file(f"{one_line(run.summary.run_id, 80)} · OpenClaw benchmark", "page.html", islands)
 
 
@@ -132,19 +112,11 @@ def _header(run: ShownRun) -> JsonObject:
         "ruling": summary.verdict if summary.gates else "",
         "said": _RULINGS[summary.verdict],
         "facts": [
-            ("asked", f"{asked} UTC, for {_duration(ended - began)}"),
+            ("asked", f"{asked} UTC, for {render_duration(max(0, ended - began) / 1000)}"),
             ("cells", f"{summary.n_rows:,} on {n_targets}"),
         ],
         "notes": notes,
     }
-
-
-def _duration(ms: int) -> str:
-    minutes, seconds = divmod(max(0, ms) // 1000, 60)
-    hours, minutes = divmod(minutes, 60)
-    if hours:
-        return f"{hours} h {minutes} min"
-    return f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
 
 
 def _sections(run: ShownRun) -> list[Section]:
@@ -166,34 +138,11 @@ def _sections(run: ShownRun) -> list[Section]:
             id=changes.id,
             title=changes.title,
             intro=changes.intro or "A cell is better if it passes now and did not before.",
-            blocks=[*changes.blocks, *_cell_by_cell(run)],
+            blocks=changes.blocks,
         ),
         *others,
         _how_it_was_asked(run.config, run.inventory),
     ]
-
-
-def _cell_by_cell(run: ShownRun) -> Iterator[Table]:
-    """Yield what has changed since the baseline, counted in cells."""
-    if run.earlier is None:
-        return
-    head = ("target", "paired", "better", "worse", "same", "no verdict", "only now", "only before")
-    rows = []
-    for group in run.summary.groups:
-        own = [pair for pair in run.pairs if pair[0].target == group.target]
-        paired = [(before, record) for record, before in own if before]
-        changes = [change_of(before, after) for before, after in paired]
-        both = [pair for pair in paired if all(one.success for one in pair)]
-        times = ([pair[side].e2e_ms for pair in both] for side in (0, 1))
-        medians = (render_ms(percentile(values, 50) if both else None) for values in times)
-        gone = sum(key.target == group.target for key in run.earlier.gone)
-        counts = (len(paired), *map(changes.count, (1, -1, 0, None)), len(own) - len(paired), gone)
-        rows.append([group.target.label, *map(str, counts), *medians])
-    yield Table(
-        head=(*head, "p50 before", "p50 now"),
-        rows=rows,
-        caption=f"Cell by cell against {one_line(run.earlier.run_id, 60)}",
-    )
 
 
 def _how_it_was_asked(config: JsonObject, inventory: JsonObject) -> Section:
@@ -271,11 +220,7 @@ def element(name: str, value: Any) -> str:
 
 
 def fill(values: Mapping[str, str], template: str) -> str:
-    """Fill `{{name}}` in a template, once: what a value holds is never filled again.
-
-    Raises:
-        KeyError: the template names what is not there.
-    """
+    """Fill `{{name}}` in a template, once: what a value holds is never filled again."""
     return re.sub(r"\{\{(\w+)\}\}", lambda found: values[found[1]], template)
 
 
