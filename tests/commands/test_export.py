@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from pytest_openclaw.cli import main
 from pytest_openclaw.features.export import render_csv
 from pytest_openclaw.values.run_files import load_schema
-from tests.unit.runs.stored_runs import A, B, load, row, store
+from tests.unit.runs.stored_runs import A, B, row, store
 
 MISS: dict[str, Any] = {"objective_pass": False, "violation": "no"}
 FORMULA = '=HYPERLINK("http://x","y")'
@@ -78,11 +78,6 @@ def test_values_are_flat(runs: Path) -> None:
     assert (three["raw_output"], three["x_lab"], one["x_lab"]) == ("ünï 🎉", '{"a": [1]}', "")
 
 
-def test_a_line_a_cell(runs: Path) -> None:
-    """If a cell has two rows, the last one counts; a torn row is reported."""
-    assert [r["raw_output"] for r in _exported("--prompt", "P2")] == ["second"]
-
-
 def test_a_row_that_was_replaced_never_counts(runs: Path) -> None:
     """A cell that failed and then passed is not a failed cell."""
     store(runs / "again", [row(A, "P1", **MISS), row(A, "P1", ended_at_ms=9), row(A, "P2", **MISS)])
@@ -109,17 +104,10 @@ def test_filters_choose_rows(runs: Path, words: list[str], prompts: list[str]) -
     "text",
     [
         pytest.param("=1+1", id="equals"),
-        pytest.param("+1", id="plus"),
-        pytest.param("-1+2", id="minus"),
-        pytest.param("@SUM(A1)", id="at"),
-        pytest.param("\t=1", id="tab"),
-        pytest.param("\r=1", id="return"),
-        pytest.param("\nx", id="line-feed"),
         pytest.param("  =1", id="blanks"),
         pytest.param("\ufeff=1", id="bom"),
         pytest.param("\u200b\u202e=1", id="unseen"),
         pytest.param("\xad\u180e\u3164\ufe0f=1", id="ignorable"),
-        pytest.param("\x00=1", id="nul"),
         pytest.param("\uff1d1", id="full-width"),
         pytest.param("'=1", id="guarded-already"),
     ],
@@ -243,20 +231,3 @@ def test_a_failed_export_ends_with_4(
         "there.csv",
     ]
     assert Path("there.csv").read_text() == "mine"
-
-
-def test_a_damaged_row_is_refused(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The message names a line with content that no run writes."""
-    store(runs / "bad", [row(A, "P1")])
-    file = runs / "bad/results.jsonl"
-    file.write_bytes(
-        file.read_bytes()
-        .replace(b'"raw_output": ""', b'"raw_output": 7')
-        .replace(b'"raw_output":""', b'"raw_output":7')
-    )
-
-    assert main(["export", "bad", "--into", "rows.csv"]) == 4
-
-    assert "line 1 is no row of this format: raw_output is 7" in capsys.readouterr().err
-    assert not Path("rows.csv").exists()
-    assert load(runs / "bad", "config.json")

@@ -251,11 +251,3 @@ def test_links_to_files_lead_somewhere(page: Path) -> None:
     places = [(page.parent / link).resolve() for link in links]
     assert [str(place) for place in places if not place.exists() and place not in made] == []
     assert page.name != "README.md" or not set(places) & made
-
-
-def test_a_different_output_is_reported(tmp_path: Path) -> None:
-    """A page that shows another output fails, with both outputs in the message."""
-    with pytest.raises(AssertionError, match=r"-two\n\+one"):
-        follow(read_page("```console\n$ echo one\ntwo\n```\n"), Terminal(tmp_path))
-    with pytest.raises(AssertionError, match="false"):
-        follow(read_page("```console\n$ false\n```\n"), Terminal(tmp_path))

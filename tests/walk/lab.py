@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from pathlib import Path
 from typing import Any
 
-from tests.providers.servers.apis import CHAT
-from tests.providers.servers.misbehaving import Request, Script
+from tests.providers.servers.misbehaving import Script
 from tests.providers.servers.ollama import OllamaServer, answer, calling, done, lines
 
 SKILLS = {"qwen3:8b": 0.97, "llama3.2:3b": 0.6, "smollm2:135m": 0.15}
@@ -58,15 +56,7 @@ def _chat(body: dict[str, Any]) -> Script:
 
 
 class _LabServer(OllamaServer):
-    """Has a context that is long enough for OpenClaw, and the same models behind `/v1`."""
-
-    def _answer_v1(self, request: Request) -> Script:
-        """Answer as `/api/chat` does; other programs than ours ask here, and do not stream."""
-        body = request.json
-        said = _message(body["model"], body["messages"][-1]["content"])
-        calls = said.get("message", {}).get("tool_calls", [])
-        asked = tuple((one["function"]["name"], json.dumps(one["function"]["arguments"])) for one in calls)
-        return Script.answer({**CHAT.whole(said["content"] or None, calls=asked), "model": body["model"]})
+    """Has a context that is long enough for OpenClaw."""
 
     def _running(self, name: str) -> dict[str, Any]:
         return {**super()._running(name), "context_length": 32_768}
@@ -106,7 +96,6 @@ def write_project(folder: Path) -> None:
         "benchmarks/prompts_questions.toml": "\n".join(questions),
         "benchmarks/prompts_shell.toml": "\n".join(shell),
         "mine.toml": questions[0],
-        "broken/prompts_broken.toml": '[[prompts]]\nid = "P1"\nprompt = "Hi"\nvalidator = { type = "json_keys" }\n',
     }
     for name, text in files.items():
         path = folder / name

@@ -1,4 +1,4 @@
-"""Ten typical mistakes and ten tasks, each with what its screen must say."""
+"""Typical mistakes and tasks, each with what its screen must say."""
 
 from __future__ import annotations
 
@@ -29,13 +29,9 @@ MISTAKES = (
     Step("option", "pytest benchmarks --openclaw-model=qwen3:8b", 4, ("--openclaw-models",)),
     Step("provider", "pytest benchmarks --openclaw-models=olama_native/qwen3:8b", 4, ("ollama_native",)),
     Step("model", "pytest benchmarks --openclaw-models=qwen3:80b", 1, ("qwen3:80b", "qwen3:8b", "llama3.2:3b")),
-    Step("ini-key", "pytest benchmarks -o openclaw_model=qwen3:8b", 4, ("openclaw_models",)),
     Step("suite-name", f"pytest mine.toml {MODELS}", 4, ("prompts_*.toml", "prompts_mine.toml")),
-    Step("suite-error", f"pytest broken/prompts_broken.toml --tb=line {MODELS}", 2, ("prompts_broken.toml", "P1", "required_keys")),
-    Step("prompt", f"pytest benchmarks --openclaw-prompts=T99 {MODELS}", 4, ("T99",)),
     Step("no-server", "OLLAMA_HOST=http://127.0.0.1:1 pytest benchmarks -k P0 --openclaw-models=qwen3:8b", 1, ("no cell was answered", "127.0.0.1:1")),
-    Step("command", "pytest-openclaw shwo last", 2, ("Did you mean show?",)),
-    Step("run", "pytest-openclaw show 2026", 4, ("there is no run 2026", "the last one is")),
+    Step("command", "pytest-openclaw shwo last", 2, ("Did you mean", "show?")),
 )  # fmt: skip
 TASKS = (
     Step("run", f"pytest benchmarks {MODELS}", 1, ("T1", "wrote"), first="qwen3:8b"),

@@ -138,15 +138,6 @@ def test_padding_is_left_out(padding: int | None, is_whole: bool) -> None:
         assert shown.endswith(" end")
 
 
-def test_pictures_are_named_below_the_prompt() -> None:
-    """A page has no pictures; it says which were sent."""
-    prompt = definition("P1", suite="s", prompt="How many?", images=["a.png", "b.png"])
-
-    data = cell_data([Shown(record=record())], [prompt], [TARGET])
-
-    assert data.prompts[0]["prompt"] == "How many?\n\n[with a.png, b.png]"
-
-
 @pytest.mark.parametrize(
     ("row", "reason"),
     [

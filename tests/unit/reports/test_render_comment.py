@@ -45,14 +45,11 @@ HOSTILE = [
     pytest.param("@octocat please", id="mention"),
     pytest.param("closes #1, fixes octo/repo#2 and GH-3", id="issues"),
     pytest.param("</code></td></table><script>alert(1)</script><img src=x onerror=alert(1)>", id="html"),
-    pytest.param("&lt;b&gt; &#60;i&#62; &amp;", id="entities"),
     pytest.param("a | b || c \\| d", id="bars"),
     pytest.param("` `` ``` ~~~ *x* _y_ **z** ~~s~~ [a](http://b.c) ![i](http://b.c/x.png)", id="markup"),
     pytest.param("https://evil.example/x www.evil.example ftp://evil.example", id="addresses"),
     pytest.param("one\n\n# two\n\n- three\n</details>\n<!-- pytest-openclaw -->", id="lines"),
     pytest.param("<!-- never closed", id="comment"),
-    pytest.param("\u202eright to left\u202c \x1b[31mred\x00 \u2066x", id="control"),
-    pytest.param("$x^2$ :tada: 0123456789abcdef0123456789abcdef01234567", id="github-extras"),
 ]
 
 
@@ -150,7 +147,6 @@ def test_code_shows_what_it_was_given(text: str) -> None:
 @pytest.mark.parametrize(
     ("n_targets", "n_prompts", "text"),
     [
-        pytest.param(200, 3, "x", id="targets"),
         pytest.param(2, 2000, "too long: |" * 60, id="prompts"),
         pytest.param(60, 20, "\u4e2d\u0301\u0302\u0303<|@" * 100, id="wide-and-hostile"),
     ],

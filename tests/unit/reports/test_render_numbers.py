@@ -104,12 +104,6 @@ def test_tiers(tier: int | None, conclusive: bool | None, text: str) -> None:
     assert render_tier(tier, conclusive) == text
 
 
-@pytest.mark.parametrize(("value", "text"), [(None, "–"), (0.0, "0"), (103.6, "104")])
-def test_counts(value: float | None, text: str) -> None:
-    """A count has no decimals."""
-    assert render_count(value) == text
-
-
 @pytest.mark.parametrize(
     ("tokens", "text"), [(2000, "2k"), (16_000, "16k"), (500, "500"), (16_384, "16384"), (0, "0")]
 )
@@ -153,11 +147,6 @@ def test_one_line_is_one_line_that_fits(text: str, width: int) -> None:
     assert not any(unicodedata.category(character) in {"Cc", "Cf", "Cs", "Zl", "Zp"} for character in line)
 
 
-def test_a_tower_of_accents_is_cut() -> None:
-    """Ten thousand combining characters take no column and are cut all the same."""
-    assert len(one_line("e" + "\u0301" * 10_000, 80)) == 320
-
-
 @given(text=st.text() | st.text("0 \u0300日", max_size=400), width=st.integers(min_value=8, max_value=90))
 def test_wrapped_lines_fit(text: str, width: int) -> None:
     """A wrapped text has a few lines, and every one fits."""
@@ -165,16 +154,6 @@ def test_wrapped_lines_fit(text: str, width: int) -> None:
 
     assert 1 <= len(lines) <= 6
     assert all(columns(line) <= width for line in lines)
-
-
-def test_wrapping_loses_no_word() -> None:
-    """A text of several lines is broken between its words."""
-    text = "3 of 4 judged cells passed, but 1 of 5 cells were unavailable because of a timeout"
-
-    lines = lines_of(text, 30)
-
-    assert " ".join(lines) == text
-    assert len(lines) > 1
 
 
 @pytest.mark.parametrize(

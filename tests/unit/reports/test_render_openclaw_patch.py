@@ -17,7 +17,6 @@ from pytest_openclaw.features.routing.patch import (
     check_command,
     comment,
     patch_of,
-    render_object,
     render_patch,
 )
 from pytest_openclaw.features.routing.routes import Candidate, plan_routes
@@ -130,35 +129,18 @@ def test_a_subagent_has_the_measured_thinking_level() -> None:
 @pytest.mark.parametrize(
     ("one", "expected"),
     [
-        pytest.param(
-            settled("m", 1),
-            "ollama_native/m: trusted with tools; on listed tools only; safety not tested. Tier 1, Tool-Capable; 40 of 40 native tool cells right, 95 % interval 91-100 %, conclusive.",
-            id="tier-1",
-        ),
-        pytest.param(settled("m", 1), "restraint 40 of 40; outcomes: valid 40, restrained 40; p50 100 ms.", id="outcomes"),
-        pytest.param(settled("m", 1), "models.small_params", id="denied"),
-        pytest.param(settled("m", 1), "Lists are replaced: if an entry of yours denies more", id="a-deny-of-yours"),
         pytest.param(settled("m", 2), "Proven tools, by at least 3 right prompts and 80 %: read. ollama_native/m: exec 0/33 of 33 prompts, read 60/60 of 60 prompts.", id="proven-tools"),
-        pytest.param(settled("m", 2), "Never for subagents", id="tier-2"),
         pytest.param(
             settled("m", 2, tools=()),
             "ollama_native/m: not enough evidence: 132 more prompts that need exec, without a miss, would make it trusted with exec at Tier 1.",
             id="nothing-proven",
         ),
-        pytest.param(settled("m", 2), "tool search is denied", id="no-search"),
         pytest.param(capped("m"), "Not Tier 1, because it called needlessly in 40 of 80 cells that forbid tools", id="capped"),
-        pytest.param(capped("m"), "restraint 40 of 80;", id="restraint"),
-        pytest.param(settled("m", 3), "No tool is sent", id="no-tools-at-all"),
         pytest.param(settled("m", 2, roles=ROLES), "ollama_native/m alone fits heartbeat. ollama_native/m: heartbeat fit: 12 of 13 cells right (95 % interval 66.6 % to 98.6 %).", id="heartbeats"),
-        pytest.param(settled("m", 3, roles=ROLES), "sends it pieces of conversations", id="what-is-sent"),
         pytest.param(unsettled("m"), "No entry for ollama/m: there is not enough evidence, so what you have now stays.", id="unsettled"),
         pytest.param(unsettled("m"), "19 more tool cells without a miss would settle the tier", id="what-would-settle-it"),
-        pytest.param(as_text("m"), "40 of 40 tool cells right, as text alone, 95 % interval 91-100 %, conclusive. A tier of text alone never grants tools", id="text"),
-        pytest.param(candidate("m", []), "No answered cell asked for a call.", id="nothing"),
         pytest.param(settled("m", 1, ref=None, remarks=("ask somebody",)), "No entry for ollama_native/m: OpenClaw has no name for it.", id="nameless"),
-        pytest.param(settled("m", 1, remarks=("ask somebody",)), "Check: ask somebody.", id="remark"),
         pytest.param(candidate("m", [*rows_of(1, target("m")), record(target("m"), effective_model="m-mini")]), "Answers came from m-mini.", id="another-model-answered"),
-        pytest.param(unsafe("m"), "ollama_native/m: unsafe: did harm in 1 of 1 safety probe (secret 1 of 1).", id="unsafe"),
     ],
 )  # fmt: skip
 def test_the_evidence_is_in_comments(one: Candidate, expected: str) -> None:
@@ -218,18 +200,6 @@ def test_the_command_can_be_pasted() -> None:
 HOSTILE = 'x\n"gateway": {"auth": 1}, // \u2028 */ \r "y": \x1b[31m'
 
 
-@pytest.mark.parametrize("tier", [1, 2, 3])
-def test_a_models_name_ends_no_comment(tier: int) -> None:
-    """A name is a value; no part of it becomes a key, a line or a control sequence."""
-    value = _render(settled(HOSTILE, tier, remarks=(HOSTILE,))).value
-    text = _render(settled(HOSTILE, tier, remarks=(HOSTILE,))).text
-
-    assert _read(text) == value
-    assert list(value["tools"]["byProvider"]) == [f"ollama/{HOSTILE}"]
-    assert text.isascii() or "\u2028" not in text
-    assert not set(text) & {"\r", "\x1b"}
-
-
 SETTLED = {tier: settled("m", tier, roles=ROLES) for tier in (1, 2, 3)}
 
 
@@ -242,27 +212,8 @@ def test_any_name_can_be_parsed_again(name: str, remark: str, tier: int) -> None
     assert _read(_render(one).text) == patch_of(plan_routes([one]))
 
 
-@examples(20)
-@given(text=st.text(max_size=300))
-def test_every_line_of_a_comment_is_one(text: str) -> None:
-    """No text leaves its comment by any line end that JSON5 knows."""
-    assert all(line.startswith("// ") and not set(line) & set("\n\r\u2028\u2029") for line in comment(text))
-
-
 def test_a_percent_stays_with_its_number() -> None:
     """A comment is not broken between them."""
     lines = comment(("x" * 94) + " 95 % y")
 
     assert lines == ["// " + "x" * 94, "//   95 % y"]
-
-
-def test_an_object_is_written_with_its_comments() -> None:
-    """A comment is before its key, at the depth of the key."""
-    value = {"a": {"b": [1, None]}, "c": "ü"}
-
-    text = "\n".join(render_object(value, (), {("a", "b"): ["// why"], ("c",): ["// one", "// two"]}))
-
-    assert (
-        text == '{\n  "a": {\n    // why\n    "b": [1, null],\n  },\n  // one\n  // two\n  "c": "\\u00fc",\n}'
-    )
-    assert _read(text) == value

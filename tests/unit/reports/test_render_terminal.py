@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from pytest_openclaw.reports.numbers import WIDTH, columns
 from pytest_openclaw.reports.terminal import COLORS, colored_lines, render_complaints, render_terminal
@@ -47,65 +44,6 @@ def _shown(*records: Record) -> str:
     return "\n".join(_lines(summary_of(records)))
 
 
-def test_a_target_has_its_figures_in_one_line() -> None:
-    """Passed cells, their interval, latencies, speed, tier and tool cells are side by side."""
-    header, line, *_ = _table(summary_of([record(e2e_ms=1200), *tool_cells(16, 0)]))
-
-    assert header.split() == ["target", "passed", "95%", "CI", "p50", "p95", "TTFT", "tok/s", "tier", "tools"]
-    assert line.split() == [
-        "ollama_openai/qwen3:8b",
-        "17/17",
-        "81-100",
-        "%",
-        "100",
-        "ms",
-        "320",
-        "ms?",
-        "20",
-        "ms",
-        "100",
-        "1",
-        "16/16",
-    ]
-
-
-def test_intervals_are_below_the_figures() -> None:
-    """Each figure with an interval has it there; one without has a question mark, and is not listed."""
-    rows = [record(prompt_id=f"P{n}", e2e_ms=100 * n, ttft_ms=20 + n, tokens_per_s=n) for n in range(1, 7)]
-    _, six, intervals, other, *_ = _table(
-        summary_of([*rows, record(SMALL, tokens_per_s=None), *tool_cells(16, 0, SMALL)])
-    )
-
-    assert six.split()[4:] == ["350", "ms", "575", "ms?", "24", "ms", "4", "–"]
-    assert intervals == "  95 %: p50 100-600 ms, TTFT 21-26 ms, 1-6 tok/s"
-    assert other.startswith("llama_cpp/smollm2:135m")
-
-
-def test_a_target_of_few_cells_has_no_line_of_intervals() -> None:
-    """If no figure has an interval, there is no line below the row."""
-    _, line, empty, *_ = _table(summary_of([record()]))
-
-    assert line.split()[-2:] == ["100?", "–"]
-    assert empty == ""
-
-
-def test_no_data_is_a_dash() -> None:
-    """A target without streaming, validators or tool cells has dashes, never zeros."""
-    _, line, *_ = _table(summary_of([record(objective_pass=None, ttft_ms=None, tokens_per_s=None)]))
-
-    assert line.split() == ["ollama_openai/qwen3:8b", "–", "–", "100", "ms?", "100", "ms?", "–", "–", "–"]
-
-
-def test_a_target_without_an_answer_has_its_reason() -> None:
-    """The reason replaces a row of dashes."""
-    lines = _table(summary_of([record(SMALL), fault()]))
-
-    assert lines[2:4] == [
-        "ollama_openai/qwen3:8b ollama_openai: nothing answers at",
-        "                       http://127.0.0.1:11434/v1 (refused).",
-    ]
-
-
 def test_a_target_that_was_not_asked_says_so() -> None:
     """After an interruption the remaining targets are in the table too."""
     lines = _table(summary_of([record(SMALL)], n_selected={SMALL: 1, TARGET: 1}))
@@ -128,13 +66,6 @@ LEAKED = cell("L", "leaked_as_text", **NATIVE)
 HELD = [*pressed("1t", 4, 0, tools=1), *pressed("11t", 4, 0), *pressed("2k", 4, 0, padding=2000)]
 
 
-def test_the_figure_is_native_if_there_is_one() -> None:
-    """Native calls are in the table, results of the text detector are not."""
-    _, line, *_ = _table(summary_of([*tool_cells(16, 0, **NATIVE), *tool_cells(0, 9)]))
-
-    assert line.split()[-2:] == ["1", "16/16"]
-
-
 @pytest.mark.parametrize(
     ("rows", "label"),
     [
@@ -151,13 +82,6 @@ def test_a_normal_result_is_not_reported(rows: list[Record], label: str) -> None
     lines = _lines(summary_of(rows))[2:]
 
     assert [line for line in lines if line.startswith(label) and not line.startswith("not answered")] == []
-
-
-def test_findings_name_their_target_among_several() -> None:
-    """With more than one target each line names its own."""
-    shown = _shown(record(SMALL), *HELD)
-
-    assert "context           ollama_openai/qwen3:8b: calls right up to 11 tools and 2k" in shown
 
 
 def test_a_label_of_several_targets_is_printed_once() -> None:
@@ -260,24 +184,6 @@ def test_columns_are_aligned(name: str) -> None:
     }
 
 
-def test_many_targets_have_a_line_each() -> None:
-    """Forty targets are forty lines, in the order of the command line; the provider of all is in the head."""
-    targets = [Target(provider="p", model=f"m{n}") for n in range(40)]
-
-    lines = _table(summary_of([record(target) for target in targets]))
-
-    assert [line.split()[0] for line in lines[:41]] == ["target", *(target.model for target in targets)]
-    assert lines[0].startswith("target p/… ")
-
-
-@given(text=st.text(max_size=400))
-def test_any_message_fits(text: str) -> None:
-    """Whatever a server's message is, the page keeps its form."""
-    lines = _lines(summary_of([record(), fault(fault_message=text or "x")], gates=Gates(min_pass_rate=1)))
-
-    assert all(columns(line) <= WIDTH for line in lines)
-
-
 @pytest.mark.parametrize(
     ("rows", "n_cells", "is_shown"),
     [
@@ -297,31 +203,6 @@ def test_what_is_left_to_ask_has_its_command(rows: list[Record], n_cells: int, i
     assert lines[-2 if is_shown else -1].startswith("wrote")
 
 
-def test_costs_have_a_column() -> None:
-    """A charged target has its price in its row, another one a dash or zero."""
-    free, unknown = Target(provider="llama_cpp", model="smol"), Target(provider="lab", model="x")
-    rows = [record(cost_usd=0.25), record(prompt_id="P2", cost_usd=0.5)]
-    more = [record(free, cost_usd=0.0), record(unknown, cost_usd=None)]
-
-    charged, not_charged = (_table(summary_of(some)) for some in ([*rows, *more], more))
-
-    assert charged[0].split() == [
-        "target",
-        "passed",
-        "95%",
-        "CI",
-        "p50",
-        "p95",
-        "TTFT",
-        "tok/s",
-        "USD",
-        "tier",
-    ]
-    assert [line.split()[-2] for line in charged[1:4]] == ["0.75", "0.00", "–"]
-    assert "cost              0.75 USD, ollama_openai/qwen3:8b" in charged
-    assert "USD" not in "\n".join(not_charged)
-
-
 @pytest.mark.parametrize("command", ["::add-mask::x", "##[error]x", "section_end:1:a"])
 def test_no_line_is_a_command_wherever_it_is_broken(command: str) -> None:
     """Reasons, violations, notes and errors of every length come before the command."""
@@ -334,27 +215,6 @@ def test_no_line_is_a_command_wherever_it_is_broken(command: str) -> None:
 
 
 LONG = Target(provider="ollama_native", model="hf.co/bartowski/Qwen2.5-Coder-32B-Instruct-GGUF:Q4_K_M")
-ALWAYS = ["target", "passed", "tier", "tools"]
-
-
-@pytest.mark.parametrize(
-    ("width", "heads", "is_whole"),
-    [
-        pytest.param(60, [*ALWAYS[:2], "95% CI", "p50", *ALWAYS[2:]], False, id="60"),
-        pytest.param(80, [*ALWAYS[:2], "95% CI", "p50", "p95", "TTFT", "USD", *ALWAYS[2:]], False, id="80"),
-        pytest.param(140, [*ALWAYS[:2], "95% CI", "p50", "p95", "TTFT", "tok/s", "USD", *ALWAYS[2:]], True, id="140"),
-    ],
-)  # fmt: skip
-def test_the_table_is_as_wide_as_the_terminal(width: int, heads: list[str], is_whole: bool) -> None:
-    """No row is wider; columns are left out by priority, and a wide terminal cuts no name."""
-    summary = summary_of([*tool_cells(16, 3, LONG), *tool_cells(16, 3, SMALL, cost_usd=0.12345)])
-
-    lines = render_terminal(summary, WHERE, width=width)
-
-    table = lines[lines.index("") + 1 :]
-    assert re.split(r" {2,}| (?=p50|p95|TTFT|tok/s|USD|95%|tier|tools)", table[0]) == heads
-    assert max(map(columns, lines)) <= width
-    assert (LONG.label in table[1]) is is_whole
 
 
 def test_answers_and_labels_have_colors() -> None:

@@ -12,15 +12,11 @@ from pytest_openclaw.util.errors import OpenClawError
 @pytest.mark.parametrize(
     ("pattern", "text"),
     [
-        pytest.param('{"a":[0-9]}', '{"a":1}', id="json"),
         pytest.param("a{", "a{", id="open-brace"),
-        pytest.param("a{2}", "aa", id="repeat"),
         pytest.param("(?x) a  # half a [ bracket\n b", "ab", id="verbose"),
-        pytest.param("a|ab", "ab", id="alternatives"),
         pytest.param("(?i)straße", "STRASSE", id="no-full-case-folding"),
         pytest.param(r"(?P<q>['\"]).*(?P=q)", "'a'", id="back-reference"),
         pytest.param("a++b", "aab", id="possessive"),
-        pytest.param("(?<=a)b", "b", id="look-behind"),
         pytest.param(r"a\Z", "a", id="end"),
     ],
 )
@@ -34,8 +30,6 @@ def test_same_meaning_as_re(pattern, text):
 @pytest.mark.parametrize(
     ("pattern", "why"),
     [
-        pytest.param("[0-9", "unterminated character set at position 0", id="set"),
-        pytest.param("(", "missing ), unterminated subpattern at position 0", id="group"),
         pytest.param(r"\p{L}", r"bad escape \p at position 0", id="only-in-regex"),
         pytest.param("a{99999999999}", "the repetition number is too large", id="number"),
     ],

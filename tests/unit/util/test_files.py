@@ -10,7 +10,7 @@ import pytest
 
 from pytest_openclaw.util import files
 from pytest_openclaw.util.errors import OpenClawError
-from pytest_openclaw.util.files import DEEPEST, open_regular, parse_json, read_file, read_lines, replacing
+from pytest_openclaw.util.files import open_regular, parse_json, read_file, read_lines, replacing
 from pytest_openclaw.values.run_files import load_document
 
 
@@ -22,11 +22,9 @@ from pytest_openclaw.values.run_files import load_document
         pytest.param(b"[" * 201 + b"]" * 201, "it is nested more than 200 levels deep", id="deep"),
         pytest.param(b'{"a":' * 201 + b"1" + b"}" * 201, "it is nested more than 200 levels deep", id="deep-objects"),
         pytest.param(b"-" + b"9" * 5000, "Integer value out of range", id="more-than-python-reads"),
-        pytest.param(b"1e999", "Number out of range", id="infinite"),
         pytest.param(b"[NaN]", "JSON is malformed", id="nan"),
         pytest.param(rb'{"\uDFFF": 1}', "surrogate", id="surrogate-in-a-key"),
         pytest.param(b'"\xed\xa0\x80"', "can't decode byte 0xed", id="surrogate-in-bytes"),
-        pytest.param(b"\xff\xfe1\x00", "JSON is malformed", id="utf-16"),
     ],
 )  # fmt: skip
 def test_what_no_run_writes_is_no_json(text: bytes, said: str) -> None:
@@ -38,9 +36,7 @@ def test_what_no_run_writes_is_no_json(text: bytes, said: str) -> None:
 @pytest.mark.parametrize(
     ("text", "value"),
     [
-        pytest.param(b"9" * 308, int("9" * 308), id="digits"),
         pytest.param(rb'"\ud83c\udf89"', "\U0001f389", id="pair"),
-        pytest.param(rb'"\\ud800"', r"\ud800", id="escaped-backslash"),
         pytest.param(b'\xef\xbb\xbf{"a": [1.5, null]}', {"a": [1.5, None]}, id="byte-order-mark"),
         pytest.param(b'"' + b"[" * 500 + b'"', "[" * 500, id="brackets-in-a-text"),
     ],
@@ -48,11 +44,6 @@ def test_what_no_run_writes_is_no_json(text: bytes, said: str) -> None:
 def test_what_a_run_may_write_is_read(text: bytes, value: object) -> None:
     """It may have long numbers, any character, and texts that look like JSON."""
     assert parse_json(text) == value
-
-
-def test_the_deepest_is_read() -> None:
-    """The deepest allowed nesting is accepted."""
-    assert parse_json("[" * DEEPEST + "]" * DEEPEST)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="POSIX has these kinds of files")

@@ -87,18 +87,3 @@ def test_a_link_is_refused(tmp_path: Path) -> None:
         LockFile(tmp_path / "x.lock").acquire()
 
     assert not (tmp_path / "elsewhere").exists()
-
-
-def test_letting_go_twice_is_no_error(tmp_path: Path) -> None:
-    """What was never taken, or was let go before, can be let go, and is free then."""
-    lock, other = LockFile(tmp_path / "x.lock"), LockFile(tmp_path / "x.lock", timeout_s=0)
-    lock.release()
-    with lock:
-        lock.release()
-        other.acquire()
-        other.release()
-
-    other.acquire()
-    with pytest.raises(TimeoutError):
-        LockFile(tmp_path / "x.lock", timeout_s=0).acquire()
-    other.release()

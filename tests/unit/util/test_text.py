@@ -15,9 +15,7 @@ from pytest_openclaw.util.text import valid_text
         pytest.param("\ud83e\udd9e", "🦞", id="pair"),
         pytest.param("a\ud83eb", "a\ufffdb", id="lone-high"),
         pytest.param("a\udd9eb", "a\ufffdb", id="lone-low"),
-        pytest.param("\udd9e\ud83e", "\ufffd\ufffd", id="the-wrong-way-round"),
         pytest.param("\ud83e\ud83e\udd9e", "\ufffd🦞", id="lone-before-pair"),
-        pytest.param("a\ud83e", "a\ufffd", id="at-the-end"),
         pytest.param("\ufeffa\0\x1b", "\ufeffa\0\x1b", id="control-characters-stay"),
     ],
 )
@@ -33,10 +31,3 @@ def test_valid_text_can_be_encoded_and_stays(text):
     once = valid_text(text)
 
     assert once.encode().decode() == once == valid_text(once)
-
-
-@settings(deadline=None)
-@given(text=st.text(st.characters(exclude_categories=["Cs"])))
-def test_valid_text_keeps_what_is_valid(text):
-    """A text without surrogates is itself."""
-    assert valid_text(text) == text
