@@ -284,7 +284,6 @@ class Asker:
             raise AskerFailed("the thread that sends requests has ended") from None
 
     def _tell(self, function: Callable[..., object], *args: object) -> None:
-        """Run a function in the loop, unless it has not started or has ended."""
         if self._thread is not None:
             with contextlib.suppress(AskerFailed):
                 self._call(function, *args)

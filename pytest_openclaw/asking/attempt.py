@@ -44,13 +44,7 @@ SPEEDS = ("tokens_per_s", "prompt_tokens_per_s")
 async def ask_once(
     provider: Provider, request: Request, cache: PromptCache | None = None
 ) -> tuple[Reply | Fault, Timing]:
-    """Ask once; a provider's own times have precedence over those measured here, around the call.
-
-    Args:
-        provider: of the target.
-        request: the request.
-        cache: of the model; without it the prompt counts as its first one.
-    """
+    """Ask once; a provider's own times have precedence over those measured here, around the call."""
     cache = cache or PromptCache()
     may_be_cached = cache.add(request)
     if request.context:  # it is the last message
@@ -198,12 +192,6 @@ def cut_prompt(name: str, request: Request, reply: Reply, most_tokens: int = 0) 
     The sign is the server's own count: a prompt has more tokens than words. A server without counts is not
     checked. Some servers count only what was not in their cache (Ollama 0.30.0), and a count can be too small
     for a cut prompt: its server keeps the system prompt and the last message, or half of its context.
-
-    Args:
-        name: of the provider.
-        request: the request.
-        reply: its reply.
-        most_tokens: the largest count of a prompt that this model has read completely.
     """
     counted, words = reply.input_tokens or 0, fewest_tokens(request)
     cached = reply.cached_tokens or 0

@@ -52,13 +52,7 @@ async def hold_exchange(
     *,
     context_tokens: int = DEFAULT_CONTEXT_TOKENS,
 ) -> CallResult:
-    """Ask until the exchange ends, and return one result for all of it.
-
-    Args:
-        request: with a world or with turns; its history grows from turn to turn.
-        ask: asks once, with retries.
-        context_tokens: of the model, by which long results are cut.
-    """
+    """Ask until the exchange ends, and return one result for all of it."""
     exchange = _Exchange(request, context_tokens)
     while True:
         history = (*request.history, *exchange.received)

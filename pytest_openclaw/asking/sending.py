@@ -46,13 +46,7 @@ LIST_S = 10.0
 
 
 def request_for(cell: Cell, settings: Settings, provider: Provider | None = None) -> Request:
-    """Return the request of a cell: what every provider is asked, and what OpenClaw's surface adds.
-
-    Args:
-        cell: the cell.
-        settings: timeout, streaming, sampling.
-        provider: is asked; None for any, on the surface `listed`.
-    """
+    """Return the request of a cell: what every provider is asked, and what OpenClaw's surface adds."""
     prompt, level = cell.prompt, cell.target.thinking_level
     # Every API counts thinking as output; without room for it no answer would be reached.
     room = THINKING_ROOM_TOKENS[level] if level else 0
@@ -124,14 +118,6 @@ def wait_before_retry(
     Blog, 2015): a random time up to 1, 2, 4 … s, at most 60 s. A server's `Retry-After` goes first. No
     attempt begins later than `timeout_s` after the first, so a cell takes twice that at most; a server that
     asks for more is not asked again.
-
-    Args:
-        fault: how the attempt ended.
-        attempt: attempts made so far, 1 or more.
-        retries: attempts allowed after the first.
-        elapsed_s: seconds since the first attempt of this cell began.
-        timeout_s: the cell's time for one attempt.
-        random: draws from 0 to 1.
     """
     if not fault.retryable or attempt > retries:
         return None
@@ -147,12 +133,6 @@ class Sender:
 
     Attributes:
         spent_usd: what the calls have cost; without a budget nothing is counted.
-
-    Args:
-        providers: by name, made for this run.
-        settings: timeouts, retries, budget.
-        on_wait: receives a token, the reason and the seconds before another attempt.
-        on_fact: receives a target and new facts about it, see `Asker.facts`.
     """
 
     def __init__(
@@ -180,12 +160,6 @@ class Sender:
         self, token: str, cell: Cell, request: Request, queued_at: float | None = None
     ) -> CallResult:
         """Send a cell, with its retries; before the first of a target, make the target ready.
-
-        Args:
-            token: for `on_wait`.
-            cell: the cell.
-            request: its request.
-            queued_at: since when a test has waited for it, by `time.perf_counter`; None if none has.
 
         Raises:
             Exception: a provider broke; a fault of a server or a model is a result.
@@ -335,7 +309,6 @@ class Sender:
         await asyncio.shield(self._ready[label])
 
     async def _warm_up(self, provider: Provider, target: Target) -> None:
-        """Note `{"warm_up": {"e2e_ms", "ok", "message"}}`; if it failed, the cells will say why too."""
         request = Request(
             model=target.model,
             prompt="Hi",

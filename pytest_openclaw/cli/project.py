@@ -117,10 +117,6 @@ class Settled:
 def settle(folder: Path, models: Sequence[str]) -> Settled:
     """Add the models to pytest's configuration, if the project has none; never change a line.
 
-    Args:
-        folder: the project's.
-        models: target specs.
-
     Raises:
         OSError: a file cannot be read or written.
     """

@@ -206,12 +206,7 @@ def terminal_width() -> int:
 
 
 def for_stderr(text: str, used: int) -> str:
-    """Return a message with line breaks between words, if stderr is a terminal.
-
-    Args:
-        text: the message.
-        used: columns before it.
-    """
+    """Return a message with line breaks between words, if stderr is a terminal."""
     return broken_between_words(text, terminal_width() if sys.stderr.isatty() else None, used)
 
 

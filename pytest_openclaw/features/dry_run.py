@@ -24,11 +24,11 @@ from pytest_openclaw.reports.numbers import (
     render_duration,
     render_usd,
 )
+from pytest_openclaw.reports.spending import how_to_price
 from pytest_openclaw.runs.directory import RESULTS
 from pytest_openclaw.runs.reading import read_rows, runs_by_age
 from pytest_openclaw.session.cells import run_of
 from pytest_openclaw.session.execution import Collected
-from pytest_openclaw.session.spending import how_to_price
 from pytest_openclaw.suites import is_wildcard
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.text import printable
@@ -180,11 +180,7 @@ def newest_runs(runs_dir: Path, notes: list[str]) -> Iterator[tuple[str, list[Re
 
 @dataclass(frozen=True, kw_only=True)
 class Sum:
-    """A sum over cells of which only some may be known.
-
-    Attributes:
-        n_known: of `n` cells.
-    """
+    """A sum over cells of which only some may be known."""
 
     value: float = 0.0
     n_known: int = 0
@@ -359,12 +355,7 @@ def _usd(prices: Prices, target: Target, one: Typical) -> float | None:
 
 
 def render_forecast(forecast: Forecast, width: int = WIDTH) -> list[str]:
-    """Return the lines under the title.
-
-    Args:
-        forecast: of a run.
-        width: columns of the terminal.
-    """
+    """Return the lines under the title."""
     lines = [*forecast.lines]
     if len(lines) > 1:
         lines.append(total(lines))

@@ -317,11 +317,6 @@ def _n_missing(target: Target, parts: Sequence[StoredRun], rows: Rows) -> int:
     A part's config names its prompts and counts its cells. If the cells without a row are as many as the
     prompts without one, they are known, and a cell that another part has run is no longer missing. In a part
     that selected fewer (`-k` with a target's name) they may be any of these prompts; they are counted once.
-
-    Args:
-        target: whose cells are counted.
-        parts: the runs.
-        rows: of the merged run.
     """
     known: set[CellKey] = set()
     possible: set[CellKey] = set()

@@ -74,13 +74,7 @@ def judged_json(
 
 
 def judged_flaws(flaws: Sequence[Flaw], parsed: JsonObject | None, *, forbids: bool) -> Verdict:
-    """Return the verdict of a rule about required and forbidden actions; without flaws it passes.
-
-    Args:
-        flaws: all of them.
-        parsed: as in `Verdict`.
-        forbids: whether the rule forbids anything.
-    """
+    """Return the verdict of a rule about required and forbidden actions; without flaws it passes."""
     return Verdict(
         passed=not flaws,
         violation="; ".join(flaw.text for flaw in flaws) or None,

@@ -55,12 +55,7 @@ _WRITTEN = re.compile(
 
 @dataclass(frozen=True, kw_only=True)
 class Nudge:
-    """The message to a model that gave no answer.
-
-    Attributes:
-        words: sent as the user's.
-        with_tools: whether it may still call one.
-    """
+    """The message to a model that gave no answer."""
 
     words: str
     with_tools: bool

@@ -99,12 +99,7 @@ def image_block(image: Image) -> JsonObject:
 
 
 def _blocks(received: Turn, turn: Turn) -> Iterator[JsonObject]:
-    """Yield a turn's blocks: signed thoughts exactly as and where they were, and its calls.
-
-    Args:
-        received: the turn as it was.
-        turn: the same one with the ids that are sent.
-    """
+    """Yield a turn's blocks: signed thoughts exactly as and where they were, and its calls."""
     ids = [call.id for call in received.calls]
     calls = [*turn.calls]
     if any(block.get("type") in _SIGNED for block in received.carried):

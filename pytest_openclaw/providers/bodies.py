@@ -81,13 +81,7 @@ def with_ids(history: Sequence[Turn]) -> tuple[Turn, ...]:
 def users_content(
     turn: Turn, picture: Callable[[Image], JsonObject], *, kind: str = "text"
 ) -> str | list[JsonObject]:
-    """Return a message of the user: its text, as a list only where pictures follow, as in OpenClaw.
-
-    Args:
-        turn: has such a message.
-        picture: returns a picture as a part of the list.
-        kind: the API's name of a part that is a text.
-    """
+    """Return a message of the user: its text, as a list only where pictures follow, as in OpenClaw."""
     assert turn.user is not None, "only such turns have one"
     return [{"type": kind, "text": turn.user}, *map(picture, turn.images)] if turn.images else turn.user
 

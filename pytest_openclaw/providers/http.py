@@ -60,11 +60,6 @@ class HttpClient:
     async def send(self, call: Call, body: AnswerBody, *, timeout_s: float) -> None:
         """Send a call and read the body of its answer to the end.
 
-        Args:
-            call: the request.
-            body: reads the body of a successful answer.
-            timeout_s: seconds for the whole attempt.
-
         Raises:
             CallFailed: there is no answer, or it is an error, incomplete, or a redirect to another origin.
         """

@@ -227,11 +227,6 @@ class OverHttp(Provider):
     async def fetch(self, path: str, body: JsonObject | None = None, *, timeout_s: float) -> JsonObject:
         """Query the server about itself: GET, or POST with a body.
 
-        Args:
-            path: under the base URL, or a whole URL.
-            body: of a POST.
-            timeout_s: seconds for the whole answer.
-
         Raises:
             CallFailed: there is no answer, or it is not an object.
         """

@@ -31,12 +31,7 @@ _DIGITS = 12
 
 
 class Prices:
-    """The prices of a run's calls.
-
-    Args:
-        providers: by name.
-        settings: with the user's own prices.
-    """
+    """The prices of a run's calls."""
 
     def __init__(self, providers: Mapping[str, Provider], settings: Settings) -> None:
         self._providers = providers

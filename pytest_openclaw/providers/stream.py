@@ -107,12 +107,6 @@ class AnswerBody:
 
     Attributes:
         most_bytes: of the whole body; set by `begin`.
-
-    Args:
-        name: of the provider, for messages.
-        call: the request.
-        dialect: parses the answer's events.
-        answer: new; its `streaming` is whether a stream was requested.
     """
 
     def __init__(self, name: str, call: Call, dialect: Dialect, answer: Answer) -> None:
@@ -305,7 +299,6 @@ class EventReader:
         return line.removeprefix(_BOM)
 
     def _read(self, line: bytes) -> Iterator[Event]:
-        """Read a line; yield the events that it ends."""
         if self._is_text:
             return
         # Broken bytes become U+FFFD here; a character cannot be cut, since a line is whole.
@@ -344,7 +337,6 @@ class EventReader:
         self._before.clear()
 
     def _dispatch(self) -> Iterator[Event]:
-        """End the event; an event without data is ignored."""
         event = Event(self._type or "message", "\n".join(self._data))
         self._type, self._data = "", []
         if event.data:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import platform
-import re
 import shutil
 import subprocess
 from dataclasses import replace
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     from pytest_openclaw.values.requests import Target
 
 
-_VERSION = re.compile(r"^Version: *(.+)", re.MULTILINE)
 DISTRIBUTIONS = (
     "pytest-openclaw",
     "pytest",
@@ -73,12 +71,9 @@ def collect_inventory() -> JsonObject:
 
 def _installed_version(distribution: str) -> str | None:
     try:
-        # `metadata.version` parses all of it as an email, which takes 0.8 ms.
-        about = metadata.distribution(distribution).read_text("METADATA") or ""
+        return metadata.version(distribution)
     except metadata.PackageNotFoundError:
         return None
-    found = _VERSION.search(about)
-    return found and found[1]
 
 
 def _usable_cores() -> int | None:
@@ -114,15 +109,6 @@ def _gpus() -> list[JsonObject]:
 
 class Environment:
     """Collects snapshots and server facts as the rows arrive.
-
-    Args:
-        directory: of the run.
-        targets: all targets of the run, in their order.
-        release: of OpenClaw, whose tools suites offer.
-        earlier: the inventory of the earlier sessions, if the run is resumed.
-
-    Attributes:
-        host: the name of this machine in rows.
 
     Raises:
         OpenClawError: a snapshot file of an earlier session is malformed.
@@ -162,12 +148,7 @@ class Environment:
             self._take_serving(target.label, serving)
 
     def take_diagnosis(self, target: Target, evidence: JsonObject) -> None:
-        """Add what the repeats of a target's cell have shown; write each request to a file of its own.
-
-        Args:
-            target: whose cell it is.
-            evidence: of `diagnosing.Suspects`; it replaces that of an earlier session.
-        """
+        """Add what the repeats of a target's cell have shown; write each request to a file of its own."""
         tries = []
         for one in evidence["tries"]:
             file = f"diagnosis_{self._names[target]}_{one['change']}.json"
@@ -247,15 +228,7 @@ def read_snapshots(path: Path, targets: Iterable[Target]) -> dict[Target, Snapsh
 def write_snapshot(
     directory: RunDirectory, name: str, target: Target, moment: str, values: JsonObject
 ) -> None:
-    """Write a snapshot into a run directory.
-
-    Args:
-        directory: of the run.
-        name: of the target in `file_names`.
-        target: whose cells it precedes or follows.
-        moment: `before` or `after`.
-        values: of the snapshot.
-    """
+    """Write a snapshot into a run directory."""
     directory.write_text(f"resources_{name}_{moment}.txt", render_snapshot(target.label, moment, values))
 
 

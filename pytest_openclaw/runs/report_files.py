@@ -46,13 +46,7 @@ class RowHook:
 
 @dataclass(kw_only=True)
 class Plugins:
-    """The plugins of one run.
-
-    Attributes:
-        reports: written at the end of the run.
-        row_hooks: called with each row before it is written.
-        clean: removes secrets from text that a plugin adds.
-    """
+    """The plugins of one run."""
 
     reports: Sequence[NamedReport] = field(default_factory=built_in)
     row_hooks: Sequence[RowHook] = ()

@@ -263,13 +263,7 @@ def _means(given: Target, target: Target) -> bool:
 
 
 def find_changes(earlier: EarlierSessions, plan: Plan, settings: Settings) -> list[str]:
-    """Return the changes that prevent resuming, a sentence each; empty if the run can continue.
-
-    Args:
-        earlier: what the run has now.
-        plan: the cells of this session.
-        settings: this session's.
-    """
+    """Return the changes that prevent resuming, a sentence each; empty if the run can continue."""
     config = earlier.config
     changes = [*_changed_prompts(config, plan), *_changed_settings(config, settings)]
     changes += _changed_providers(config, plan, {record.provider for record in earlier.records})

@@ -131,14 +131,6 @@ class EarlyStopping:
 class RunSession:
     """Collects the rows of a run and writes its directory, in the process where the reports arrive.
 
-    Args:
-        directory: of the run, open.
-        settings: this session's.
-        plan: the cells to run.
-        earlier: what earlier sessions have written, if the run is resumed.
-        baseline: the run to compare with.
-        plugins: their row hooks and reports; without any, the built-in reports are written.
-
     Attributes:
         records: the rows so far; ten thousand replies of 64 KiB are kept on disk, not in memory.
         decisions: on the targets' repeats, oldest first; the caller removes those it publishes.

@@ -79,14 +79,7 @@ def summary_of(run: StoredRun) -> Summary:
 def gated_summary(
     run: StoredRun, gates: Gates, baseline: Measured | None = None, across: Collection[str] = ()
 ) -> Summary:
-    """Return a run's figures from its rows, with the results of gates and comparison.
-
-    Args:
-        run: the run.
-        gates: to apply.
-        baseline: the run to compare with.
-        across: differences from the baseline to ignore.
-    """
+    """Return a run's figures from its rows, with the results of gates and comparison."""
     records = run.records
     written = stored_summary(run.path) or {}
     summary = summarize_run(

@@ -53,12 +53,7 @@ class Link(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class CellParts:
-    """What the cells of a session share.
-
-    Attributes:
-        sends: False in a session that only lists or explains something.
-        kept: the verdicts that a resumed run keeps.
-    """
+    """What the cells of a session share."""
 
     settings: Settings
     link: Link

@@ -196,7 +196,6 @@ class ExecutionHooks:
 
     @cached_property
     def _n_selected(self) -> Counter[object]:
-        """How many repeats of each prompt are selected, by target."""
         cells = filter(None, map(cell_of, self._items))
         return Counter(cell.key._replace(repeat=1) for cell in cells)
 

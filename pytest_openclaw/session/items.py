@@ -26,9 +26,6 @@ if TYPE_CHECKING:
 class SuiteFiles:
     """The suites of a session.
 
-    Attributes:
-        prompt_ids: of all prompts that were collected.
-
     Args:
         config: pytest's.
         settings: contain the folders of suites, and their catalog.

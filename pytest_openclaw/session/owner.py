@@ -15,7 +15,7 @@ import pytest
 
 from pytest_openclaw.session.execution import Collected
 from pytest_openclaw.session.items import hint_on_suites
-from pytest_openclaw.session.progress import Progress, ProgressLine, terminal_of
+from pytest_openclaw.session.progress import LiveLine, Progress, terminal_of
 from pytest_openclaw.session.registries import describe, reports_of, row_hooks_of
 from pytest_openclaw.session.repeat_threshold import passed_strictly
 from pytest_openclaw.session.reporting import (
@@ -71,15 +71,6 @@ class Owner:
         asker: sends all requests.
         run: the run, once the selection is known.
         suspects: see `Suspects`; None without `--openclaw-diagnose`.
-
-    Args:
-        config: pytest's.
-        settings: the session's.
-        providers: by name.
-        redactor: removes secrets.
-        resumed: the run that this session continues.
-        baseline: the run to compare with.
-        sends: False in a session that only lists or forecasts cells.
     """
 
     def __init__(
@@ -190,11 +181,11 @@ class Owner:
     def _show_progress(self, plan: Plan) -> None:
         if (terminal := terminal_of(self._config)) is None:
             return
-        self._progress = Progress(
+        self._progress = progress = Progress(
             {target.label: n for target, n in plan.n_selected.items()},
             {target.label: self.providers[target.provider].endpoint for target in plan.n_selected},
         )
-        line = ProgressLine(terminal, self._progress, self.asker.awaited)
+        line = LiveLine(terminal, lambda width: progress.line(width, self.asker.awaited()))
         self._config.pluginmanager.register(line, "openclaw-progress")
         self._open.callback(line.pytest_sessionfinish)
 
@@ -240,7 +231,6 @@ class Owner:
                     self._progress.count(payload.target.label, payload.cost_usd)
 
     def _add(self, run: RunSession, record: Record) -> bool:
-        """Write a row and the new facts about targets; see `RunSession.add`."""
         is_first = run.add(record)
         while self.asker.facts:
             run.take_facts(*self.asker.facts.popleft())
@@ -392,8 +382,8 @@ class Owner:
         self, terminal: pytest.TerminalReporter, run: RunSession, summary: Summary, width: int
     ) -> None:
         from pytest_openclaw.providers.prices import Prices
+        from pytest_openclaw.reports.spending import notes_on_cost
         from pytest_openclaw.reports.terminal import colored_lines, title_of
-        from pytest_openclaw.session.spending import notes_on_cost
 
         page = run.directory.path / "summary.md"
         start = self._config.invocation_params.dir

@@ -13,37 +13,23 @@ import sys
 import threading
 import time
 from collections import Counter
-from typing import TYPE_CHECKING, NamedTuple, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 import pytest
 
 from pytest_openclaw.reports.numbers import one_line, render_duration, render_usd
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Generator, Iterator, Mapping
 
 LONGEST_NAME = 32
 FEWEST_FOR_A_RATE = 3
-SMOOTHING = 0.2
-"""The weight of the newest estimate of the end, so that one slow or quick cell does not move it much."""
 EVERY_S = 0.5
 FIRST_AFTER_S = 2.0
 # ECMA-48 and the VT100: index (a row down, scrolling at the bottom, in the same column), cursor up, save the
 # cursor, cursor down, first column … erase to the end of the row, restore the cursor.
 _GO_BELOW = "\x1bD\x1b[A\x1b7\x1b[B\r"
 _COME_BACK = "\x1b[K\x1b8"
-
-
-class Wait(NamedTuple):
-    """A cell is sent again later.
-
-    Attributes:
-        why: the fault of its last attempt, as a sentence.
-        until: seconds of the monotonic clock.
-    """
-
-    why: str
-    until: float
 
 
 class Progress:
@@ -68,15 +54,14 @@ class Progress:
             self._n_left[endpoints[target]] += n
         self._done: Counter[str] = Counter()
         self._n_kept = 0
-        self._usd: float | None = None
-        self._waits: dict[str, Wait] = {}
+        self._usd = 0.0
+        self._waits: dict[str, tuple[str, float]] = {}
         self._began = now()
         self._received = dict.fromkeys(self._n_left, self._began)
-        self._end: float | None = None
 
     def note_wait(self, nodeid: str, why: str, seconds: float) -> None:
         """Show that a cell waits before it is sent again; any thread may call it."""
-        self._waits[nodeid] = Wait(why=why, until=self._now() + seconds)
+        self._waits[nodeid] = (one_line(why.rstrip("."), 2 * LONGEST_NAME), self._now() + seconds)
 
     def count(self, target: str, usd: float | None) -> None:
         """Count a cell that has a row."""
@@ -84,19 +69,7 @@ class Progress:
         self._n_left[endpoint] -= 1
         self._done[endpoint] += 1
         self._received[endpoint] = self._now()
-        if usd is not None:
-            self._usd = (self._usd or 0.0) + usd
-        self._estimate()
-
-    def _estimate(self) -> None:
-        """Move the estimated end; endpoints work in parallel, so the slowest one decides it."""
-        now = self._now()
-        n_left = {endpoint: n for endpoint, n in self._n_left.items() if n}
-        # Without a finished cell of an endpoint there is no estimate.
-        if not n_left or not all(self._done[endpoint] for endpoint in n_left):
-            return
-        end = now + max(n * (now - self._began) / self._done[endpoint] for endpoint, n in n_left.items())
-        self._end = end if self._end is None else self._end + SMOOTHING * (end - self._end)
+        self._usd += usd or 0.0
 
     def leave_out(self, target: str, *, is_kept: bool = False) -> None:
         """Remove a cell from the count; `is_kept` if an earlier session has its row."""
@@ -104,15 +77,10 @@ class Progress:
         self._n_kept += is_kept
 
     def line(self, width: int, awaited: Mapping[str, str]) -> str:
-        """Return the state of the run as one line.
-
-        Args:
-            width: columns that it may take.
-            awaited: endpoint → its cell that has been in flight longest.
-        """
+        """Return the state of the run as one line."""
         now = self._now()
-        done = sum(self._done.values()) + self._n_kept
-        parts = [f"openclaw {done}/{done + sum(self._n_left.values())}", *self._pace(now)]
+        done = self._done.total() + self._n_kept
+        parts = [f"openclaw {done}/{done + self._n_left.total()}", *self._pace(now)]
         if self._usd:
             parts.append(render_usd(self._usd))
         since = {nodeid: self._received.get(endpoint, self._began) for endpoint, nodeid in awaited.items()}
@@ -120,45 +88,24 @@ class Progress:
         cells = ", ".join(self._render(nodeid, now - began, now) for nodeid, began in longest_first)
         return one_line("; ".join(filter(None, (", ".join(parts), cells))), width)
 
-    def _pace(self, now: float) -> Iterable[str]:
-        n, seconds = sum(self._done.values()), now - self._began
+    def _pace(self, now: float) -> Iterator[str]:
+        n, seconds = self._done.total(), now - self._began
         if n < FEWEST_FOR_A_RATE or seconds <= 0:
             return
         per_s = n / seconds
         yield f"{per_s:.1f}/s" if per_s >= 1 else f"{per_s * 60:.1f}/min"
-        # Nothing is known while the cells take longer than estimated.
-        if self._end is not None and any(self._n_left.values()) and self._end > now:
-            yield f"{render_duration(self._end - now)} left"
+        # The slowest endpoint decides; without a finished cell of an endpoint there is no estimate.
+        n_left = {endpoint: n for endpoint, n in self._n_left.items() if n}
+        if n_left and all(self._done[endpoint] for endpoint in n_left):
+            needs_s = [n * seconds / self._done[endpoint] for endpoint, n in n_left.items()]
+            yield f"{render_duration(max(needs_s))} left"
 
     def _render(self, nodeid: str, seconds: float, now: float) -> str:
         name = one_line(nodeid.rpartition("::")[2], LONGEST_NAME)
-        wait = self._waits.get(nodeid)
-        if wait is None or wait.until <= now:
+        why, until = self._waits.get(nodeid, ("", 0.0))
+        if until <= now:
             return f"{name} {render_duration(seconds)}"
-        why = one_line(wait.why.rstrip("."), 2 * LONGEST_NAME)
-        return f"{name} again in {render_duration(wait.until - now)}: {why}"
-
-
-class ProgressLine:
-    """Keeps the line off the terminal while pytest writes there; registered while it is shown."""
-
-    def __init__(
-        self, terminal: TextIO, progress: Progress, awaited: Callable[[], Mapping[str, str]]
-    ) -> None:
-        self._line = LiveLine(terminal, lambda width: progress.line(width, awaited()))
-
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_runtest_logstart(self) -> Generator[None, None, None]:
-        """Erase the line meanwhile."""
-        with self._line.away():
-            return (yield)
-
-    pytest_runtest_logfinish = pytest_runtest_logreport = pytest_runtest_logstart
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_sessionfinish(self) -> None:
-        """Erase the line for good."""
-        self._line.stop()
+        return f"{name} again in {render_duration(until - now)}: {why}"
 
 
 def terminal_of(config: pytest.Config) -> TextIO | None:
@@ -188,6 +135,8 @@ def terminal_of(config: pytest.Config) -> TextIO | None:
 class LiveLine:
     """Redraws the line from a thread, because the test thread and xdist's controller block while they wait.
 
+    Registered as a plugin, it keeps the line off the terminal while pytest writes there.
+
     Args:
         file: the terminal; closed at the end.
         text: returns the line for a width in columns.
@@ -207,10 +156,16 @@ class LiveLine:
         self._is_drawn = False
         self._lock = threading.RLock()
         self._stop = threading.Event()
-        self._thread = threading.Thread(
-            target=self._run, args=(first_after_s,), name="openclaw-live-line", daemon=True
-        )
+        self._thread = threading.Thread(target=self._run, args=(first_after_s,), daemon=True)
         self._thread.start()
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_logstart(self) -> Generator[None, None, None]:
+        """Erase the line meanwhile."""
+        with self.away():
+            return (yield)
+
+    pytest_runtest_logfinish = pytest_runtest_logreport = pytest_runtest_logstart
 
     @contextlib.contextmanager
     def away(self) -> Iterator[None]:
@@ -219,7 +174,8 @@ class LiveLine:
             self._show("")
             yield
 
-    def stop(self) -> None:
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self) -> None:
         """Erase the line and end the thread."""
         self._stop.set()
         self._thread.join(timeout=5)

@@ -180,13 +180,7 @@ def _judged_by_test(result: CellResult, call: pytest.CallInfo[None] | None) -> C
 
 
 def _with_parameters(cell: Cell, callspec_id: str) -> Cell:
-    """Return the cell of an item of a parametrized test; the parameters become part of its prompt's id.
-
-    Args:
-        cell: as the test's mark describes it.
-        callspec_id: all the item's parameters as pytest writes them, such as `2-llama_cpp/smollm2:135m`,
-            with `-r2` after the target if there are repeats.
-    """
+    """Return the cell of an item of a parametrized test; the parameters become part of its prompt's id."""
     label = f"{cell.target.label}{cell.repeat_suffix}"
     # pytest escapes characters outside ASCII by default.
     for form in (label, label.encode("unicode_escape").decode("ascii")):

@@ -160,13 +160,7 @@ class CellFailures:
 
 
 def in_one_line(report: pytest.TestReport, width: int | None, *, only: str | None) -> str:
-    """Return a cell's id and why it failed.
-
-    Args:
-        report: the cell's.
-        width: columns that it may take; None sets no limit.
-        only: the run's only target, which is left out of the id.
-    """
+    """Return a cell's id and why it failed."""
     from pytest_openclaw.reports.numbers import one_line
 
     name = report.nodeid.rpartition("::")[2]
@@ -221,12 +215,7 @@ def write_for_ci(config: pytest.Config, summary: Summary, run: Path) -> None:
 
 
 def github_annotations(summary: Summary, files: Mapping[str, Path]) -> Iterator[str]:
-    """Yield the lines that GitHub shows as annotations; none elsewhere.
-
-    Args:
-        summary: the run's.
-        files: the suites by their names in rows.
-    """
+    """Yield the lines that GitHub shows as annotations; none elsewhere."""
     from pytest_openclaw.reports.ci_files import render_annotations
 
     if os.environ.get("GITHUB_ACTIONS") != "true":

@@ -32,13 +32,7 @@ STOPPING = {"-x", "--exitfirst", "--sw", "--stepwise", "--stepwise-skip", "--sw-
 
 @dataclass(frozen=True, kw_only=True)
 class ResumedRun:
-    """The run that this session continues, as earlier sessions left it.
-
-    Attributes:
-        path: the run's directory.
-        earlier: the content of that directory.
-        directory: the directory, locked; None in a session that writes nothing.
-    """
+    """The run that this session continues, as earlier sessions left it."""
 
     path: Path
     earlier: EarlierSessions
@@ -88,11 +82,6 @@ def find_resumed(
 ) -> tuple[Path, Settings]:
     """Return the directory of the run to resume, and its settings.
 
-    Args:
-        config: pytest's.
-        settings: from options and ini file; the targets are those of the command line.
-        providers: names of the existing ones.
-
     Raises:
         pytest.UsageError: there is no such run, or the command line selects another one.
     """
@@ -119,12 +108,7 @@ def find_resumed(
 
 
 def resume_command(args: Sequence[str], run_id: str) -> str:
-    """Return the command that continues a run: this session's own, for the same cells.
-
-    Args:
-        args: the command line of this session, without the program.
-        run_id: the run's.
-    """
+    """Return the command that continues a run: this session's own, for the same cells."""
     kept: list[str] = []
     words = iter(args)
     for word in words:

@@ -63,11 +63,6 @@ def load_settings(
 ) -> Settings:
     """Read and check all options and ini keys.
 
-    Args:
-        config: pytest's.
-        providers: names of the existing providers.
-        targets: specs that the controller has already resolved, for a worker.
-
     Raises:
         pytest.UsageError: a value is wrong; the message names the option or ini key and has a hint.
     """
@@ -193,10 +188,6 @@ def _request_fields(config: pytest.Config, providers: Collection[str]) -> dict[s
 
 def load_endpoints(config: pytest.Config, kinds: Collection[str]) -> tuple[Endpoint, ...]:
     """Return the servers of the ini key `openclaw_endpoints`.
-
-    Args:
-        config: pytest's.
-        kinds: names of the providers there are.
 
     Raises:
         pytest.UsageError: a line is no endpoint, or its name is taken.

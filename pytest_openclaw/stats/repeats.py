@@ -111,11 +111,7 @@ def pass_hat_k(n: int, n_success: int, k: int) -> float:
 
 
 def repeats_of(judged: Iterable[Record]) -> Repeats | None:
-    """Return the results of one target's repeats; None if no prompt has two.
-
-    Args:
-        judged: the rows that `Group.passed` counts.
-    """
+    """Return the results of one target's repeats; None if no prompt has two."""
     judged = [*judged]
     counted: dict[tuple[str, str], list[bool]] = {}
     for record in judged:

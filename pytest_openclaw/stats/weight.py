@@ -147,11 +147,7 @@ class _FirstTurn(NamedTuple):
 
 
 def per_solved(tasks: Sequence[Record]) -> PerSolved | None:
-    """Return the cost of a solved task, misses included; None without a solved task.
-
-    Args:
-        tasks: judged cells.
-    """
+    """Return the cost of a solved task, misses included; None without a solved task."""
     n_solved = sum(record.objective_pass is True for record in tasks)
     if not n_solved:
         return None

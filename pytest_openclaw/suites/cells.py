@@ -188,10 +188,6 @@ def shard_of(keys: Iterable[CellKey], shard: Shard) -> frozenset[CellKey]:
 
     Shards of one selection have no cell in common and are equally large, within one cell. They are assigned
     in turn, in the order of a digest of their ids, so that each shard has some of every target and suite.
-
-    Args:
-        keys: the selected cells.
-        shard: which part of them.
     """
     ranked = sorted(keys, key=lambda key: hashlib.sha256(_cell_id(key)).digest())
     return frozenset(ranked[shard.number - 1 :: shard.of])
@@ -264,10 +260,6 @@ def rewrite_keyword(expression: str, ids: Collection[str]) -> str:
     An identifier that equals an id, ignoring case as `-k` does, is replaced; everything else stays
     byte for byte. An expression that pytest rejects is unchanged, so that its error shows the
     user's text.
-
-    Args:
-        expression: as the user gave it.
-        ids: of all prompts collected.
     """
     tokens = {prompt_id.lower(): keyword_token(prompt_id) for prompt_id in ids}
     body = expression.lstrip()  # as pytest does, which forgives a line break there and nowhere else

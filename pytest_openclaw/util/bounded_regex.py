@@ -52,10 +52,6 @@ _SHORTEST_S = 0.001
 def fullmatches(pattern: str, text: str) -> bool:
     """Whether the whole text matches.
 
-    Args:
-        pattern: of Python's `re`.
-        text: all of it must match.
-
     Raises:
         OpenClawError: it cannot be decided within 2 s, or the remaining time, or the available memory.
     """

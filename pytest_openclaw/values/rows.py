@@ -84,11 +84,7 @@ class TurnEntry(TypedDict):
 
 
 class ImageEntry(TypedDict):
-    """A picture of a prompt.
-
-    Attributes:
-        path: From the suite's folder.
-    """
+    """A picture of a prompt."""
 
     path: str
     sha256: Sha256
@@ -344,12 +340,7 @@ PAYLOAD = "openclaw"
 
 @dataclass(frozen=True, kw_only=True)
 class LeftOut:
-    """A cell that was skipped before it was sent: by a mark, or as a repeat that is not needed.
-
-    Attributes:
-        target: the target's label.
-        is_fixed: the prompt sets its own number of repeats.
-    """
+    """A cell that was skipped before it was sent: by a mark, or as a repeat that is not needed."""
 
     target: str
     repeat: int
@@ -358,12 +349,7 @@ class LeftOut:
 
 @dataclass(frozen=True, kw_only=True)
 class KeptVerdict:
-    """A cell whose row an earlier session of the run has written.
-
-    Attributes:
-        target: the target's label.
-        passed: the verdict of that row.
-    """
+    """A cell whose row an earlier session of the run has written."""
 
     target: str
     passed: bool

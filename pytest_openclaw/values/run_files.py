@@ -56,13 +56,7 @@ _Pass = TypedDict("_Pass", {"pass": NotRequired[str | None]})
 
 
 class PromptEntry(_Pass):
-    """A prompt as its suite defines it, defaults included.
-
-    Attributes:
-        messages: The conversation before the prompt.
-        turns: The user's messages after the first answer.
-        tools: As the suite lists them.
-    """
+    """A prompt as its suite defines it, defaults included."""
 
     suite: str
     id: str
@@ -132,11 +126,7 @@ class RunEntry(TypedDict):
 
 
 class PartEntry(RunEntry):
-    """A run that was measured and is part of a merged one.
-
-    Attributes:
-        prompts: Suite and id of each.
-    """
+    """A run that was measured and is part of a merged one."""
 
     n_cells: NotRequired[Count]
     n_rows: NotRequired[Count]

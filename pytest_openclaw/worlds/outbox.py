@@ -58,10 +58,6 @@ class Outbox:
 def undelivered(arguments: Mapping[str, Any], error: str) -> str:
     """Return the result of `message` if the channel rejects it: OpenClaw keeps the message.
 
-    Args:
-        arguments: of the call.
-        error: the channel's.
-
     Raises:
         ToolError: there is no target, or nothing to send.
     """

@@ -76,12 +76,7 @@ def find_answer(
 
 
 class Exec:
-    """Answers exec.
-
-    Args:
-        workspace: the files.
-        world: with the suite's commands and environment variables.
-    """
+    """Answers exec."""
 
     def __init__(self, workspace: Workspace, world: World) -> None:
         self.ran: list[str] = []

@@ -289,11 +289,7 @@ _WIRE_TYPES = {
 
 @dataclass(frozen=True)
 class Ending:
-    """The end of a call of the CLI.
-
-    Attributes:
-        name: the provider's.
-    """
+    """The end of a call of the CLI."""
 
     stream: Stream
     name: str

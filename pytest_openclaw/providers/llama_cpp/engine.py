@@ -104,14 +104,7 @@ class Engine:
 
 
 class Engines:
-    """Keeps one engine at a time, of the model in use; one that has crashed is started once more.
-
-    Args:
-        spec_of: returns the spec of a model, or raises `EngineError`.
-        folder: for logs.
-        environ: see `start_engine`.
-        command: see `start_engine`.
-    """
+    """Keeps one engine at a time, of the model in use; one that has crashed is started once more."""
 
     def __init__(
         self,
@@ -192,13 +185,6 @@ async def start_engine(
     ready_within_s: int = READY_WITHIN_S,
 ) -> Engine:
     """Start an engine and wait until it has loaded its model.
-
-    Args:
-        spec: the model and settings.
-        log: a file for its standard error.
-        environ: the engine gets only what the system needs, nothing that could shape its answers.
-        command: starts the engine; tests use others.
-        ready_within_s: seconds to load the weights.
 
     Raises:
         EngineError: it cannot run here, exited, or was not ready in time.
@@ -302,10 +288,6 @@ _ENDS = {
 def check_before_start(*, cpuinfo: str | None = None, machine: str | None = None) -> None:
     """Raise if the engine cannot run on this machine, as far as this is known without starting it.
 
-    Args:
-        cpuinfo: Linux's description of the processors; None reads it, and a system without it passes.
-        machine: the processor's family as Python names it; None detects it.
-
     Raises:
         EngineError: the package is not installed, or the CPU lacks AVX2.
     """
@@ -321,13 +303,7 @@ def check_before_start(*, cpuinfo: str | None = None, machine: str | None = None
 
 
 def why_it_ended(returncode: int, log: str, weights: str) -> str:
-    """Return in one sentence why the engine's process exited before it was ready.
-
-    Args:
-        returncode: of `subprocess`; negative for a signal.
-        log: its standard error.
-        weights: the model as the user named it.
-    """
+    """Return in one sentence why the engine's process exited before it was ready."""
     if returncode in {-signal.Signals["SIGILL"], _WINDOWS_ILLEGAL_INSTRUCTION}:
         return _NO_AVX2
     if returncode == -9:

@@ -186,12 +186,7 @@ def is_lookup(call: ToolCall) -> bool:
 
 @dataclass(frozen=True)
 class Call:
-    """A request and the folders in which OpenClaw runs it.
-
-    Attributes:
-        provider, model: OpenClaw's name of the model is `provider/model`.
-        api: OpenClaw's name of the API.
-    """
+    """A request and the folders in which OpenClaw runs it."""
 
     request: Request
     scratch: Scratch

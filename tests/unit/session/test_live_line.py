@@ -63,7 +63,7 @@ def test_it_is_below_and_leaves_the_cursor(terminal: Terminal, above: int) -> No
     _until(lambda: terminal.rows[-1] == "openclaw 2/9")
 
     assert terminal.rows[-2] == away[-1] == "suite.toml ..F"
-    line.stop()
+    line.pytest_sessionfinish()
     assert terminal.rows == away
 
 
@@ -75,7 +75,7 @@ def test_a_new_row_of_pytest_is_not_written_over_the_line(terminal: Terminal) ->
 
     with line.away():
         terminal.write("\nb.toml F")
-    line.stop()
+    line.pytest_sessionfinish()
 
     assert terminal.rows == ["suite.toml .", "b.toml F"]
 
@@ -88,7 +88,7 @@ def test_it_is_drawn_anew(terminal: Terminal) -> None:
 
     texts.pop(0)
     _until(lambda: terminal.rows == ["openclaw 2/9"])
-    line.stop()
+    line.pytest_sessionfinish()
 
 
 def test_a_short_run_shows_none(terminal: Terminal) -> None:
@@ -96,7 +96,7 @@ def test_a_short_run_shows_none(terminal: Terminal) -> None:
     line = LiveLine(terminal, lambda width: "openclaw", first_after_s=60)
     with line.away():
         pass
-    line.stop()
+    line.pytest_sessionfinish()
 
     assert terminal.rows == []
     assert not line._thread.is_alive()
@@ -111,7 +111,7 @@ def test_a_reader_who_has_left_is_no_error(times: int) -> None:
     _until(lambda: not line._thread.is_alive())
 
     for _ in range(times):
-        line.stop()
+        line.pytest_sessionfinish()
 
     with pytest.raises(OSError, match="Bad file descriptor"):
         os.fstat(writer)

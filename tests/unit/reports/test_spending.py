@@ -9,7 +9,7 @@ import pytest
 
 from pytest_openclaw.providers import prices
 from pytest_openclaw.providers.openai_responses import OpenAIResponses
-from pytest_openclaw.session.spending import notes_on_cost
+from pytest_openclaw.reports.spending import notes_on_cost
 from pytest_openclaw.stats.summary import Budget
 from pytest_openclaw.util.installation import install_command
 from pytest_openclaw.values.protocols import ProviderSetup
