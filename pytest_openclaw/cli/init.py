@@ -1,9 +1,9 @@
 """Start a project of your own: a suite, settings and a workflow.
 
 Writes benchmarks/prompts_mine.toml (four prompts to change),
-.github/workflows/openclaw.yml, and the models: at the end of pyproject.toml, or
-without one in a new pytest.ini. If pytest is configured already, the lines to
-add are printed instead. `runs/` is added to .gitignore. Nothing is overwritten.
+.github/workflows/openclaw.yml, and the models in a new pytest.ini. If pytest is
+configured already, the lines to add are printed instead. `runs/` is added to
+.gitignore. Nothing is overwritten.
 
 Then `pytest benchmarks/` runs the embedded model, or those of --models.
 

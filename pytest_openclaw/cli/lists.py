@@ -43,7 +43,7 @@ def _add_providers_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _list_providers(arguments: argparse.Namespace) -> CommandResult:
-    project, warnings = project_or_builtin(arguments.rootdir)
+    project, warnings = project_or_builtin(arguments.rootdir, "only the built-in ones are listed")
     listed = [*_providers(project)]
     lines: list[str] = []
     for one in listed:
@@ -167,7 +167,7 @@ def _add_validators_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _list_validators(arguments: argparse.Namespace) -> CommandResult:
-    project, warnings = project_or_builtin(arguments.rootdir)
+    project, warnings = project_or_builtin(arguments.rootdir, "only the built-in ones are listed")
     listed = [_described(validator) for validator in project.validators.values()]
     lines: list[str] = []
     for one in listed:

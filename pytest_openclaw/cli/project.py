@@ -115,41 +115,16 @@ class Settled:
 
 
 def settle(folder: Path, models: Sequence[str]) -> Settled:
-    """Add the models to pytest's configuration, if the project has none; never change a line.
-
-    Raises:
-        OSError: a file cannot be read or written.
-    """
+    """Name the models in a new `pytest.ini`, if no file configures pytest; never change a file."""
     if found := config_file(folder):
         is_there = "openclaw_models" in found.keys
         text = _lines(found.path, models)
         return Settled(file=found.path, section=found.section, text=text, is_there=is_there)
-    has_tests = (folder / "tests").is_dir()
-    pyproject = folder / PYPROJECT
-    if pyproject.exists():
-        text = _lines(pyproject, models, has_tests=has_tests)
-        wrote = _append(pyproject, f"[{SECTION}]\n{text}")
-        return Settled(file=pyproject, section=SECTION, text=text, wrote=wrote)
     own = folder / OWN_INI
-    text = _lines(own, models, has_tests=has_tests)
+    text = _lines(own, models, has_tests=(folder / "tests").is_dir())
     with own.open("x", encoding="utf-8", newline="\n") as file:
         file.write(f"[pytest]\n{text}")
     return Settled(file=own, section="pytest", text=text, wrote=True)
-
-
-def _append(pyproject: Path, text: str) -> bool:
-    """Append a table, if the result is valid TOML; return whether it was appended."""
-    old = pyproject.read_bytes()
-    line_end = b"\r\n" if b"\r\n" in old else b"\n"
-    gap = b"" if not old.strip() else line_end if old.endswith(b"\n") else 2 * line_end
-    added = gap + text.encode().replace(b"\n", line_end)
-    try:
-        tomllib.loads((old + added).decode())  # the table may exist in another notation
-    except ValueError:
-        return False
-    with pyproject.open("ab") as file:
-        file.write(added)
-    return True
 
 
 def _lines(file: Path, models: Sequence[str], *, has_tests: bool = False) -> str:
@@ -157,12 +132,9 @@ def _lines(file: Path, models: Sequence[str], *, has_tests: bool = False) -> str
     if file.suffix == ".toml":
         # JSON strings and lists are valid TOML as long as characters are not escaped.
         lines = [f"openclaw_models = {json.dumps([*models], ensure_ascii=False)}"]
-        paths = '["tests"]'
     else:
         lines = ["openclaw_models =", *(f"    {model}" for model in models)]
-        paths = "tests"
-    if has_tests:
-        lines.append(f"testpaths = {paths}")
+        lines += ["testpaths = tests"] if has_tests else []
     bare = "a bare `pytest` runs only your tests" if has_tests else "a bare `pytest` asks them too"
     return "\n".join([f"# `pytest benchmarks/` asks these models; {bare}.", *lines, ""])
 
@@ -182,24 +154,19 @@ class Project:
 
 def plugins_of(root: Path) -> tuple[Plugins, list[str]]:
     """Return the plugins of a project, and a warning if it cannot be loaded: then only the built-in ones."""
-    project, reason = _loaded_or_builtin(root)
-    return project.plugins, [f"reports of your own are not written: {reason}"] if reason else []
+    project, warnings = project_or_builtin(root, "reports of your own are not written")
+    return project.plugins, warnings
 
 
-def project_or_builtin(root: Path) -> tuple[Project, list[str]]:
-    """Return what a project has, and a warning if it cannot be loaded: then only the built-ins."""
-    project, reason = _loaded_or_builtin(root)
-    return project, [f"only the built-in ones are listed: {reason}"] if reason else []
-
-
-def _loaded_or_builtin(root: Path) -> tuple[Project, str]:
+def project_or_builtin(root: Path, lacks: str) -> tuple[Project, list[str]]:
+    """Return what a project has, and a warning with what it lacks if it cannot be loaded."""
     from pytest_openclaw.judging.registry import BUILTIN as VALIDATORS
     from pytest_openclaw.judging.registry import build_registry
     from pytest_openclaw.providers import BUILTIN as PROVIDERS
     from pytest_openclaw.runs.report_files import Plugins
 
     try:
-        return load_project(root.resolve(strict=True), ()), ""
+        return load_project(root.resolve(strict=True), ()), []
     except OpenClawError as error:
         builtin = Project(
             providers={provider.name: provider for provider in PROVIDERS},
@@ -207,7 +174,7 @@ def _loaded_or_builtin(root: Path) -> tuple[Project, str]:
             validators=build_registry(("openclaw", validator) for validator in VALIDATORS),
             plugins=Plugins(),
         )
-        return builtin, str(error)
+        return builtin, [f"{lacks}: {error}"]
 
 
 def load_project(root: Path, suites: Sequence[Path]) -> Project:
@@ -216,10 +183,6 @@ def load_project(root: Path, suites: Sequence[Path]) -> Project:
     pytest loads the project as it always does: its ini file, installed plugins, the `conftest.py` of the
     root folder and of every folder down to a suite. It stops before configuration and collection, so hooks
     that a plugin registers in `pytest_configure` are not found.
-
-    Args:
-        root: the project's root folder, which the rows' suites are relative to.
-        suites: files that exist.
 
     Raises:
         OpenClawError: the project cannot be loaded, or a name is registered twice.

@@ -14,7 +14,6 @@ Example:
 
 from __future__ import annotations
 
-import re
 from difflib import get_close_matches
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
@@ -29,7 +28,7 @@ from pytest_openclaw.cli.result import (
     terminal_width,
 )
 from pytest_openclaw.openclaw.dispatch import dispatch
-from pytest_openclaw.openclaw.thinking import strip_thinking
+from pytest_openclaw.openclaw.thinking import split_thinking
 from pytest_openclaw.reports.cells import Opened, render_cell, render_cells, verdict_of
 from pytest_openclaw.reports.terminal import render_terminal
 from pytest_openclaw.runs.summaries import stored_summary, summary_of
@@ -50,7 +49,6 @@ if TYPE_CHECKING:
     from pytest_openclaw.values.tool_calls import Tool
 
 MOST_LISTED = 20
-_ONE_BLOCK = re.compile(r"\s*<(\w+)>\n?(.*?)\n?</\1>\s*", re.DOTALL)
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -183,21 +181,11 @@ def _names(record: Record) -> Iterator[str]:
 
 
 def open_record(record: Record, definition: JsonObject) -> Opened:
-    """Return the parts of a row's texts.
-
-    Args:
-        record: the row.
-        definition: of its prompt in `config.json`; empty if there is none.
-    """
-    answer = strip_thinking(record.raw_output)
-    thinking = record.raw_output[: len(record.raw_output) - len(answer)]
-    single = _ONE_BLOCK.fullmatch(thinking)
+    """Return the parts of a row's texts; the definition of its prompt may be empty."""
+    thinking, answer = split_thinking(record.raw_output)
     tools = offered_tools(definition)
-    return Opened(
-        thinking=single[2] if single else thinking,
-        answer=answer,
-        calls=[_opened(call, tools) for call in record.tool_call_details],
-    )
+    calls = [_opened(call, tools) for call in record.tool_call_details]
+    return Opened(thinking=thinking, answer=answer, calls=calls)
 
 
 def offered_tools(definition: Mapping[str, Any]) -> tuple[Tool, ...] | None:

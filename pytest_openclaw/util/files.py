@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from io import BufferedWriter
     from pathlib import Path
-    from types import TracebackType
     from typing import BinaryIO
 
     from pytest_openclaw.util.json_types import JsonObject
@@ -61,32 +60,17 @@ def is_there(path: Path) -> bool:
 
 
 def check_regular(path: Path) -> None:
-    """Reject a link, a pipe, a device or a folder; a missing file is accepted.
-
-    Raises:
-        OpenClawError: it is one of these; the message names it.
-    """
-    if is_there(path) and not stat.S_ISREG(path.lstat().st_mode):
-        raise _foreign(path, path.lstat().st_mode)
+    """Raise `OpenClawError` for a link, a pipe, a device or a folder; a missing file is accepted."""
+    if is_there(path):
+        _check_mode(path, path.lstat().st_mode)
 
 
 def open_regular(path: Path, flags: int = os.O_RDONLY) -> int:
-    """Return a descriptor of a regular file.
-
-    Args:
-        path: in a run folder; the folder itself may be a link.
-        flags: of `os.open`.
-
-    Raises:
-        OpenClawError: it is not a regular file.
-        OSError: it cannot be opened.
-    """
+    """Return a descriptor of a regular file in a run folder, which itself may be a link."""
     check_regular(path)  # before opening, which a device may react to; on Windows the only check
     descriptor = os.open(path, flags | _FLAGS, 0o666)
     try:
-        mode = os.fstat(descriptor).st_mode
-        if not stat.S_ISREG(mode):
-            raise _foreign(path, mode)
+        _check_mode(path, os.fstat(descriptor).st_mode)
     except BaseException:
         os.close(descriptor)
         raise
@@ -94,11 +78,7 @@ def open_regular(path: Path, flags: int = os.O_RDONLY) -> int:
 
 
 def open_file(path: Path) -> BinaryIO:
-    """Open a file of a run folder for reading.
-
-    Raises:
-        OpenClawError: it is missing, cannot be read, or is not a regular file.
-    """
+    """Open a file of a run folder for reading; `OpenClawError` if it is missing or not a regular file."""
     try:
         return os.fdopen(open_regular(path), "rb")
     except OSError as error:
@@ -107,11 +87,7 @@ def open_file(path: Path) -> BinaryIO:
 
 
 def read_file(path: Path) -> bytes:
-    """Return a whole file of a run folder.
-
-    Raises:
-        OpenClawError: as `open_file`, or it is larger than any that a run writes.
-    """
+    """Return a whole file; raises as `open_file`, and for one that is larger than any that a run writes."""
     with open_file(path) as file:
         content = file.read(LARGEST_FILE_BYTES + 1)
     if len(content) > LARGEST_FILE_BYTES:
@@ -120,15 +96,9 @@ def read_file(path: Path) -> bytes:
 
 
 def read_lines(path: Path) -> Iterator[bytes]:
-    """Yield the lines of a file with their line feeds, one in memory at a time.
-
-    Raises:
-        OpenClawError: as `open_file`, or a line is longer than any that a run writes.
-    """
+    """Yield lines with their line feeds; raises as `open_file`, and for a line longer than a run writes."""
     with open_file(path) as file:
-        number = 0
-        while line := file.readline(LONGEST_LINE_BYTES + 1):
-            number += 1
+        for number, line in enumerate(iter(lambda: file.readline(LONGEST_LINE_BYTES + 1), b""), 1):
             if len(line) > LONGEST_LINE_BYTES:
                 limit = f"{LONGEST_LINE_BYTES // 2**20} MiB"
                 raise OpenClawError(f"{path}: line {number} is longer than {limit}, which no run writes")
@@ -137,11 +107,7 @@ def read_lines(path: Path) -> Iterator[bytes]:
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """Write a whole file atomically: a reader sees the old content or the new, never a part.
-
-    Raises:
-        OSError: it cannot be written; the old file is unchanged.
-    """
+    """Write a whole file atomically: a reader sees the old content or the new, never a part."""
     temporary = path.with_name(f".{path.name}.tmp")
     temporary.unlink(missing_ok=True)
     try:
@@ -156,20 +122,17 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
         raise
 
 
-def _foreign(path: Path, mode: int) -> OpenClawError:
-    kind = _KINDS.get(stat.S_IFMT(mode), "a device")
-    return OpenClawError(f"{path} is {kind}; the files of a run are regular files in its folder")
+def _check_mode(path: Path, mode: int) -> None:
+    if not stat.S_ISREG(mode):
+        kind = _KINDS.get(stat.S_IFMT(mode), "a device")
+        raise OpenClawError(f"{path} is {kind}; the files of a run are regular files in its folder")
 
 
 # --- parsing ------------------------------------------------------------------------------------
 
 
 def load_object(path: Path) -> JsonObject:
-    """Return the JSON object in a file of a run folder.
-
-    Raises:
-        OpenClawError: it cannot be read, or is not a JSON object.
-    """
+    """Return the JSON object in a file of a run folder; `OpenClawError` if it has none."""
     try:
         value = parse_json(read_file(path))
     except ValueError as error:
@@ -180,11 +143,7 @@ def load_object(path: Path) -> JsonObject:
 
 
 def parse_json(data: bytes | str) -> Any:
-    """Return a JSON value.
-
-    Raises:
-        ValueError: it is malformed, or nested more deeply than any that a run writes.
-    """
+    """Return a JSON value; `ValueError` if it is malformed, or nested more deeply than a run writes."""
     raw = data.encode("utf-8", "replace") if isinstance(data, str) else data.removeprefix(codecs.BOM_UTF8)
     try:
         value = msgspec.json.decode(raw)
@@ -209,13 +168,15 @@ def is_deeper(value: Any, levels: int) -> bool:
     return any(isinstance(one, dict | list) for one in level)
 
 
+# --- private files ------------------------------------------------------------------------------
+
 FILE_MODE = 0o600
 FOLDER_MODE = 0o700
 
 
 def open_private(path: Path, mode: Literal["wb", "ab"]) -> BufferedWriter:
     """Open a file for writing; a new one is readable and writable by its owner only."""
-    return open(path, mode, opener=_create)
+    return open(path, mode, opener=lambda name, flags: os.open(name, flags, FILE_MODE))
 
 
 def write_private(path: Path, data: bytes) -> None:
@@ -224,15 +185,7 @@ def write_private(path: Path, data: bytes) -> None:
         file.write(data)
 
 
-def _create(path: str, flags: int) -> int:
-    return os.open(path, flags, FILE_MODE)
-
-
-if sys.platform == "win32":
-    import msvcrt
-else:
-    import fcntl
-
+# --- locks --------------------------------------------------------------------------------------
 
 _POLL_S = 0.02
 # A link there may lead to a file of another user; Windows has no such flag.
@@ -240,7 +193,7 @@ _LOCKS_FLAGS = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
 
 
 class LockFile:
-    """Use it with `with`; the file is created if necessary, and stays.
+    """A lock, taken by `with` or by `acquire`; the file is created if necessary, and stays.
 
     Args:
         path: of the file.
@@ -267,32 +220,25 @@ class LockFile:
     def release(self) -> None:
         """Let go of the lock, if it is held."""
         descriptor, self._descriptor = self._descriptor, None
-        if descriptor is None:
-            return
-        try:
+        if descriptor is not None:
             _unlock(descriptor)
-        finally:
             os.close(descriptor)
 
     def __enter__(self) -> LockFile:
         self.acquire()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.release()
 
     def _is_taken(self) -> bool:
         """Take the lock if it is free, and return whether it was."""
         descriptor = os.open(self._path, _LOCKS_FLAGS, FILE_MODE)
-        try:
-            if _lock(descriptor) and self._is_there(descriptor):
-                self._descriptor = descriptor
-        finally:
-            if self._descriptor is None:
-                os.close(descriptor)
-        return self._descriptor is not None
+        if _lock(descriptor) and self._is_there(descriptor):
+            self._descriptor = descriptor
+            return True
+        os.close(descriptor)
+        return False
 
     def _is_there(self, descriptor: int) -> bool:
         """Whether the file still has its name: the last holder may have removed it while this one waited."""
@@ -303,6 +249,7 @@ class LockFile:
 
 
 if sys.platform == "win32":
+    import msvcrt
 
     def _lock(descriptor: int) -> bool:
         try:
@@ -315,6 +262,7 @@ if sys.platform == "win32":
         msvcrt.locking(descriptor, msvcrt.LK_UNLCK, 1)
 
 else:
+    import fcntl
 
     def _lock(descriptor: int) -> bool:
         try:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import subprocess
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
 NAME = "pytest-openclaw"
 WHEELS = "wheels"
 _NEEDS_QUOTING = re.compile(r"[\"$`!]")
-_SCP_ADDRESS = re.compile(r"(?:[\w.-]+@)?([\w.-]+\.[\w-]+):(?!/)(.+)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,14 +92,11 @@ def install_command(extra: str = "", source: InstallSource | None = None) -> str
 def portable(extra: str = "", source: InstallSource | None = None) -> Portable:
     """Return how a machine that has only the project's repository, as CI has, installs this copy.
 
-    A folder is replaced by its Git remote if that has the commit, else by a wheel in the project.
+    A copy from this machine is replaced by a wheel in the project.
     """
     source = source or origin()
-    is_on_this_machine = source.folder or (source.url or "").startswith("file:")
-    if not is_on_this_machine:
+    if not source.folder and not (source.url or "").startswith("file:"):
         return Portable(requirement=source.requirement(extra))
-    if source.folder and (remote := _pushed(source.folder)):
-        return Portable(requirement=InstallSource(url=remote).requirement(extra))
     version = metadata.version(NAME)
     wheel = f"{WHEELS}/{NAME.replace('-', '_')}-{version}-py3-none-any.whl"
     return Portable(
@@ -122,33 +117,3 @@ def _without_password(url: str) -> str:
     if not at or user == "git" or all(re.fullmatch(r"\$\{\w+\}", part) for part in user.split(":")):
         return url
     return urlunsplit(parts._replace(netloc=host))
-
-
-def _pushed(folder: Path) -> str | None:
-    """Return the address of a clone's commit at its remote; None if the remote does not have it."""
-    commit = _git(folder, "rev-parse", "HEAD")
-    remote = _git(folder, "remote", "get-url", "origin")
-    if not (commit and remote and _git(folder, "branch", "--remotes", "--contains", commit)):
-        return None
-    if scp := _SCP_ADDRESS.fullmatch(remote):
-        remote = f"https://{scp[1]}/{scp[2]}"
-    if urlsplit(remote).scheme not in {"https", "http", "ssh"}:
-        return None
-    return f"git+{_without_password(remote)}@{commit}"
-
-
-def _git(folder: Path, *words: str) -> str:
-    """Return what git prints; nothing without git, or outside a clone whose top folder this is."""
-    if not (folder / ".git").exists():
-        return ""
-    try:
-        done = subprocess.run(  # noqa: S603 - fixed words
-            ["git", "-C", str(folder), *words],  # noqa: S607 - the user's own git
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=10,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return done.stdout.strip() if done.returncode == 0 else ""

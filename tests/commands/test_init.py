@@ -13,14 +13,12 @@ from typing import Any
 import pytest
 
 from pytest_openclaw.cli import main
-from pytest_openclaw.cli.project import settle
 from pytest_openclaw.providers.llama_cpp import weights
 from pytest_openclaw.suites import load_suite
 from tests.test_readme import REGISTRY
 
 SUITE, WORKFLOW = "benchmarks/prompts_mine.toml", ".github/workflows/openclaw.yml"
 BARE = '[project]\nname = "assistant"\nversion = "1"\n'
-MODELS = ["lab/m:1b@low", 'lab/"x"']
 
 
 Origins = Callable[[object], None]
@@ -172,40 +170,12 @@ def test_another_folder_is_made(folder: Path, capsys: pytest.CaptureFixture[str]
     )
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        pytest.param(BARE, id="plain"),
-        pytest.param(BARE.rstrip(), id="no-last-line-feed"),
-        pytest.param(BARE.replace("\n", "\r\n"), id="crlf"),
-        pytest.param("", id="empty"),
-        pytest.param(BARE + "[[tool.mypy.overrides]]\nmodule = 'x'\n", id="array-of-tables"),
-    ],
-)
-def test_pyproject_gets_a_table_behind_all_others(folder: Path, text: str) -> None:
-    """Every byte before it stays, line ends are those of the file, and the models are named."""
-    (folder / "pyproject.toml").write_bytes(text.encode())
-
-    settled = settle(folder, MODELS)
-
-    after = (folder / "pyproject.toml").read_bytes().decode()
-    assert settled.wrote
-    assert after.startswith(text)
-    assert ("\r\n" in text) == ("\r\n" in after)
-    assert after.count("\r\n") in {0, after.count("\n")}
-    table = tomllib.loads(after)["tool"].pop("pytest")["ini_options"]
-    assert table == {"openclaw_models": MODELS}
-    assert sorted(_files(folder)) == ["pyproject.toml"]
-
-
 CONFIGURED = [
     pytest.param({"pytest.ini": "[pytest]\naddopts = -q\n"}, "pytest.ini", "pytest", id="pytest.ini"),
     pytest.param({"pytest.ini": "", "pyproject.toml": BARE}, "pytest.ini", "pytest", id="empty-pytest.ini-hides-all"),
     pytest.param({"pyproject.toml": BARE + "[tool.pytest.ini_options]\n"}, "pyproject.toml", "tool.pytest.ini_options", id="pyproject"),
     pytest.param({"pyproject.toml": BARE + "[tool.pytest]\nminversion = '9'\n"}, "pyproject.toml", "tool.pytest", id="pyproject-of-pytest-9"),
     pytest.param({"pyproject.toml": BARE, "tox.ini": "[tox]\n[pytest]\naddopts = -q\n"}, "tox.ini", "pytest", id="tox.ini-which-pyproject-would-hide"),
-    pytest.param({"pyproject.toml": "[project\n"}, "pyproject.toml", "tool.pytest.ini_options", id="no-toml"),
-    pytest.param({"pyproject.toml": "\ufeff" + BARE}, "pyproject.toml", "tool.pytest.ini_options", id="bom"),
 ]  # fmt: skip
 
 

@@ -31,7 +31,7 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     records = [
         row(B, "P1", raw_output="low"),
         row(A, "P2", repeat=2, **FAULT),
-        row(A, "P1", prompt_name="restart", raw_output="<think>hm\nso</think>\n\nyes\nit is", attempts=2),
+        row(A, "P1", prompt_name="restart", raw_output="<think>\nhm\nso\n</think>\n\nyes\nit is", attempts=2),
         row(A, "P2", raw_output="no", **MISS),
         row(A, "P1", suite=OTHER, raw_output="other"),
         row(A, "P3", objective_pass=None),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -50,56 +48,6 @@ def test_a_copy_from_an_index_has_no_direct_url() -> None:
     """It is installed by its name."""
     assert install_command("cost", InstallSource()) == 'pip install "pytest-openclaw[cost]"'
     assert install_command(source=InstallSource()) == 'pip install "pytest-openclaw"'
-
-
-@pytest.fixture
-def clone(tmp_path: Path) -> Path:
-    """A Git repository with a commit that its remote has."""
-    _git(tmp_path, "init", "--quiet")
-    _git(tmp_path, "-c", "user.name=a", "-c", "user.email=a@b.example", "commit", "--allow-empty", "-qm", "1")
-    _git(tmp_path, "remote", "add", "origin", "git@github.com:you/p.git")
-    _git(tmp_path, "update-ref", "refs/remotes/origin/main", "HEAD")
-    return tmp_path
-
-
-def _git(folder: Path, *words: str) -> str:
-    done = subprocess.run(["git", "-C", str(folder), *words], check=True, capture_output=True, text=True)
-    return done.stdout.strip()
-
-
-@pytest.mark.parametrize(
-    ("remote", "address"),
-    [
-        pytest.param("git@github.com:you/p.git", "https://github.com/you/p.git", id="scp-form"),
-        pytest.param("https://me:dummy@h.example/p.git", "https://h.example/p.git", id="with-a-password"),
-    ],
-)
-def test_ci_installs_a_clone_from_its_remote(clone: Path, remote: str, address: str) -> None:
-    """A folder of this machine is replaced by the same commit at the remote."""
-    _git(clone, "remote", "set-url", "origin", remote)
-    commit = _git(clone, "rev-parse", "HEAD")
-
-    assert portable("local", InstallSource(folder=clone)) == Portable(
-        requirement=f"pytest-openclaw[local] @ git+{address}@{commit}"
-    )
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        pytest.param(["update-ref", "-d", "refs/remotes/origin/main"], id="not-pushed"),
-        pytest.param(["remote", "set-url", "origin", "/srv/p.git"], id="remote-on-this-machine"),
-    ],
-)
-def test_ci_installs_a_wheel_if_no_remote_has_the_commit(clone: Path, words: list[str]) -> None:
-    """The wheel is built into the project by the command that is returned."""
-    _git(clone, *words)
-
-    found = portable("local", InstallSource(folder=clone))
-
-    assert found.requirement.startswith("wheels/pytest_openclaw-")
-    assert found.requirement.endswith("-py3-none-any.whl[local]")
-    assert found.prepare == f'pip wheel --no-deps --wheel-dir wheels "{clone}"'
 
 
 def test_what_every_machine_can_reach_stays() -> None:
