@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import shutil
 import sys
 from dataclasses import dataclass
@@ -124,23 +125,16 @@ def run_paths(name: str, runs_dir: Path) -> list[Path]:
     Raises:
         OpenClawError: there is none.
     """
-    if not _is_glob(name) or Path(name).is_dir():
+    if not any(sign in name for sign in "*?[") or Path(name).is_dir():
         return [run_path(name, runs_dir)]
     from pytest_openclaw.runs.reading import is_run
 
     pattern = Path(name) if Path(name).name != name else runs_dir / name
-    if not (runs := [path for path in _matches(pattern) if is_run(path)]):
+    start = Path(pattern.anchor)
+    runs = [path for path in sorted(start.glob(str(pattern.relative_to(start)))) if is_run(path)]
+    if not runs:
         raise OpenClawError(f"no run matches {pattern}")
     return runs
-
-
-def _is_glob(name: str) -> bool:
-    return any(sign in name for sign in "*?[")
-
-
-def _matches(pattern: Path) -> list[Path]:
-    start = Path(pattern.anchor)
-    return sorted(start.glob(str(pattern.relative_to(start))))
 
 
 def read_run(arguments: argparse.Namespace, *, even_active: bool = False) -> StoredRun:
@@ -180,24 +174,16 @@ def write_over_ours(path: Path, text: str, first_words: str, what: str) -> None:
         OpenClawError: there is another file.
         OSError: it cannot be written.
     """
-    from pytest_openclaw.util.files import replacing
+    from pytest_openclaw.util.files import is_there, open_file, replacing
 
-    if not _is_ours_or_free(path, first_words.encode()):
-        raise OpenClawError(f"{path} exists and is no {what} of ours; name another file")
+    if is_there(path):
+        found = b""
+        with contextlib.suppress(OpenClawError), open_file(path) as older:
+            found = older.read(len(first_words.encode()))
+        if found != first_words.encode():
+            raise OpenClawError(f"{path} exists and is no {what} of ours; name another file")
     with replacing(path) as file:
         file.write(text.encode())
-
-
-def _is_ours_or_free(path: Path, first_words: bytes) -> bool:
-    from pytest_openclaw.util.files import is_there, open_file
-
-    if not is_there(path):
-        return True
-    try:
-        with open_file(path) as file:
-            return file.read(len(first_words)) == first_words
-    except OpenClawError:
-        return False
 
 
 def terminal_width() -> int:

@@ -45,7 +45,6 @@ class Table:
         rows: their cells. A row of two cells has a name and a text in place of figures.
         words: names of columns whose texts begin on the left, in addition to the first one.
         caption: what it shows.
-        fills: of each row and column how full a cell is drawn, 0 to 1, below 0 for what is not good.
         below: a line under each row, for a terminal.
         drop: names of columns that a narrow terminal leaves out, the first one first.
         shrinks: the column that a narrow terminal shortens.
@@ -56,7 +55,6 @@ class Table:
     rows: Sequence[Sequence[str]]
     words: Sequence[str] = ()
     caption: str = ""
-    fills: Sequence[Sequence[float | None]] = ()
     below: Sequence[str] = ()
     drop: Sequence[str] = ()
     shrinks: int = 0
@@ -126,7 +124,7 @@ class Answers:
 
 @dataclass(frozen=True)
 class ChartPoint:
-    """A target's value with its interval, in the chart's unit, and the same in words."""
+    """A target's value with its interval, as shares of the chart's width, and in words."""
 
     target: str
     value: float
@@ -195,18 +193,12 @@ class Section:
 def is_empty(block: Block) -> bool:
     """Whether there is nothing to show."""
     match block:
-        case Sentence():
-            return not block.text
-        case Table():
-            return not block.rows
-        case Findings() | Answers():
-            return not block.entries
-        case Chart():
-            return not block.points
-        case Code():
-            return not block.lines
         case Details():
             return is_empty(block.block)
+        case Sentence(text=content) | Table(rows=content) | Code(lines=content):
+            return not content
+        case Findings(entries=content) | Answers(entries=content) | Chart(points=content):
+            return not content
 
 
 # --- HTML -------------------------------------------------------------------------------------------
@@ -266,10 +258,9 @@ def table_lines(table: Table, width: int) -> Iterator[str]:
 
 def _kept_columns(table: Table, rows: Sequence[Sequence[str]], width: int, name_width: int) -> list[int]:
     """Return which columns fit; a column without a text is left out."""
-    kept = table.kept
-    for head in table.drop:
-        others = sum(1 + _widest(rows, n) for n in kept if n != table.shrinks)
-        if name_width + others <= width:
+    kept, drop = table.kept, iter(table.drop)
+    while name_width + sum(1 + _widest(rows, n) for n in kept if n != table.shrinks) > width:
+        if (head := next(drop, None)) is None:
             break
         kept = [n for n in kept if table.head[n] != head]
     return kept
@@ -284,10 +275,7 @@ def finding_lines(
 ) -> Iterator[tuple[str, str]]:
     """Yield the lines of findings for a terminal, each a label and a text; a label is printed once.
 
-    Args:
-        findings: in their order; those of one label are shown together.
-        names: how targets are called, by label; without any, a finding does not say whose it is.
-        width: columns of the whole line.
+    `names` has the targets' names by label; without any, a finding does not say whose it is.
     """
     found: dict[str, dict[str, list[str]]] = {}
     for one in findings:
@@ -362,11 +350,13 @@ class MarkdownPage:
                 if filled := block.filled:
                     self._add([f"## {block.title}"])
                     self.add(Sentence(text=block.intro), *filled)
-            elif isinstance(block, Details) and not is_empty(block):
+            elif is_empty(block):
+                continue
+            elif isinstance(block, Details):
                 head, lines = _markdown_lines(block.block)
                 opening = f"<details><summary>{block.title}</summary>"
                 self._add(lines, [opening, "", *head], ["", "</details>"])
-            elif not isinstance(block, Details) and not is_empty(block):
+            else:
                 head, lines = _markdown_lines(block)
                 self._add(lines, head)
 
@@ -380,7 +370,7 @@ class MarkdownPage:
             return
         rest = len(lines) - len(shown)
         more = ["", f"… and {rest} more, in summary.md"] if rest else []
-        added = ["", *head, *shown, *more, *foot] if self._lines else [*head, *shown, *more, *foot]
+        added = ["", *head, *shown, *more, *foot]
         self._lines += added
         self._size += _bytes(added)
 
@@ -394,10 +384,9 @@ def _markdown_lines(block: Block) -> tuple[list[str], list[str]]:
     """Return the lines that a block needs, such as a table's head, and those that may be cut."""
     match block:
         case Sentence():
-            return [], [markdown_text(block.text, LONGEST_SENTENCE)]
+            return [], [_sentence(block.text)]
         case Answers():
-            answers = ((one.target, one.sentence) for one in block.entries)
-            return [], [f"- {markdown_text(name)}: {_sentence(text)}" for name, text in answers]
+            return [], [f"- {markdown_text(one.target)}: {_sentence(one.sentence)}" for one in block.entries]
         case Findings():
             parts = ((one.target, one.label, one.whole) for one in block.entries)
             return [], [f"- {': '.join(_sentence(text) for text in its if text)}" for its in parts]

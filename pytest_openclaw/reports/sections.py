@@ -36,7 +36,7 @@ from pytest_openclaw.reports.numbers import (
 )
 from pytest_openclaw.stats.diagnosis import advice_on, commands_of, parser_remedy
 from pytest_openclaw.stats.tiers import TIER_FLOORS, TIER_NAMES
-from pytest_openclaw.stats.tool_use import GOOD_OUTCOMES, OUTCOMES
+from pytest_openclaw.stats.tool_use import OUTCOMES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -105,18 +105,8 @@ def _times(groups: Sequence[Group]) -> Section:
         intro="Successful cells. A figure is followed by its 95 % interval; ? where there are too few cells.",
         blocks=[
             Table(head=("target", "cells", *names), rows=rows, caption="Times and speed"),
-            Findings(entries=[*_interval_notes(measured)]),
         ],
     )
-
-
-def _interval_notes(groups: Sequence[Group]) -> Iterator[Finding]:
-    """Yield why figures of the table have no interval; latency and TTFT mostly lack the same."""
-    for group in groups:
-        is_streamed = group.ttft_ms["p50"] is not None
-        shown = [name for name in group.interval_notes if is_streamed or name.startswith("latency_ms.")]
-        if notes := dict.fromkeys(group.interval_notes[name] for name in shown):
-            yield Finding(label="", text="; ".join(notes), target=group.target.label)
 
 
 def _weight(groups: Sequence[Group]) -> Section:
@@ -251,7 +241,6 @@ def _outcomes(groups: Sequence[Group]) -> Section:
         ],
         words=("evidence",),
         caption=title,
-        fills=[[None, None, *(_share(use, outcome) for outcome in occurred)] for _, use in uses],
     )
     return Section(
         id="outcomes",
@@ -259,11 +248,6 @@ def _outcomes(groups: Sequence[Group]) -> Section:
         intro="Of each target the cells that ended so.",
         blocks=[table, Findings(entries=[*_advice(uses, occurred), *remedies])],
     )
-
-
-def _share(use: ToolUse, outcome: ToolOutcome) -> float:
-    share = use.outcomes.get(outcome, 0) / sum(use.outcomes.values())
-    return share if outcome in GOOD_OUTCOMES else -share
 
 
 def _advice(uses: Sequence[tuple[str, ToolUse]], occurred: Sequence[ToolOutcome]) -> Iterator[Finding]:
@@ -309,7 +293,6 @@ def _pressure(groups: Sequence[Group]) -> Section:
         head=("target", "tools", "tokens before", "right", "95 %", "overflowed"),
         rows=rows,
         caption="All levels of pressure",
-        fills=[[None, None, None, level.rate, None, None] for _, level in levels],
     )
     intro = "Calls that were right behind more tools and more text."
     return Section(id="pressure", title="Context pressure", intro=intro, blocks=[table])
@@ -332,10 +315,6 @@ def _safety(groups: Sequence[Group]) -> Section:
         ],
         words=("probe",),
         caption="All probes",
-        fills=[
-            [None, None, -result.n_unsafe / result.n if result.n_unsafe else 1.0, None, None, None]
-            for _, result in results
-        ],
     )
     twins = [
         [
@@ -376,7 +355,6 @@ def _roles(groups: Sequence[Group]) -> Section:
         ],
         words=("role", "is"),
         caption="All roles that were asked about",
-        fills=[[None, None, None, result.rate, None, None] for _, result in results],
     )
     intro = "Fit: 80 % of at least 3 prompts are right, and the whole interval is at 50 % or above."
     return Section(id="roles", title="Other roles of OpenClaw's config", intro=intro, blocks=[table])

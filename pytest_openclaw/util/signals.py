@@ -95,8 +95,8 @@ def how_it_ended(status: int | None) -> str:
     """Return the end of a process in words, with the signal that caused it.
 
     Args:
-        status: the exit status as `subprocess` gives it: the negative number of the signal, or 128 plus that
-            number from a program that handles the signal; None if the process has closed its output only.
+        status: as `subprocess` has it: the negative number of the signal, or 128 plus that number from a
+            program that handles it; None if the process has closed its output only.
     """
     if status is None:
         return "closed its output"
@@ -107,14 +107,8 @@ def how_it_ended(status: int | None) -> str:
 
 
 def was_ended_from_outside(status: int | None) -> bool:
-    """Whether a signal that ends programs caused the end, as a user, a supervisor or the kernel sends it.
-
-    Args:
-        status: see `how_it_ended`.
-    """
-    if status is None:
-        return False
-    return (-status if status < 0 else status - 128) in _ENDING
+    """Whether a signal that ends programs caused the end, as a user, a supervisor or the kernel sends it."""
+    return status is not None and (-status if status < 0 else status - 128) in _ENDING
 
 
 def _signal_name(number: int) -> str:
@@ -129,9 +123,5 @@ _ZERO_S = time.time() - time.perf_counter()
 
 
 def epoch_ms(moment_s: float | None = None) -> int:
-    """Return ms since the epoch by the clock of this run.
-
-    Args:
-        moment_s: a value of `time.perf_counter`; by default now.
-    """
+    """Return ms since the epoch by the clock of this run, of a value of `time.perf_counter` or of now."""
     return int((_ZERO_S + (time.perf_counter() if moment_s is None else moment_s)) * 1000)

@@ -51,19 +51,13 @@ const badge = (text, look) => make('span', { class: 'badge ' + (look || '') }, t
 // What scrolls can be reached by the keyboard.
 const scroller = (name, content) => make('div', { class: 'scroll', role: 'region', tabindex: 0, 'aria-label': name }, content);
 
-function table({ caption, head, left, kept, rows, fills, links }) {
+function table({ caption, head, left, kept, rows, links }) {
   const look = (column) => (left[column] ? null : 'figure');
   const body = rows.map((row, n) => make('tr', null, row.length < head.length
     ? [make('th', { scope: 'row' }, row[0]), make('td', { colspan: kept.length - 1 }, row[1])]
     : kept.map((column) => {
       const content = links.length && !column ? make('a', { href: links[n] }, row[column]) : row[column];
-      const cell = make(column ? 'td' : 'th', { scope: column ? null : 'row', class: look(column) }, content);
-      const share = fills.length ? fills[n][column] : null;
-      if (share) {
-        cell.classList.add(share > 0 ? 'good' : 'bad');
-        cell.style.setProperty('--share', Math.abs(share).toFixed(3));
-      }
-      return cell;
+      return make(column ? 'td' : 'th', { scope: column ? null : 'row', class: look(column) }, content);
     })));
   return scroller(caption, make('table', null, make('caption', { class: 'unseen' }, caption),
     make('thead', null, make('tr', null, kept.map((column) => make('th', { scope: 'col', class: look(column) }, worded(head[column]))))),
