@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.openclaw.dispatch import edit_distance
 from pytest_openclaw.openclaw.paths import absolute
-from pytest_openclaw.worlds.shortening import longest_part, n_bytes, units, weight
 from pytest_openclaw.worlds.workspace import ToolError, inside, text_of, whole_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from pytest_openclaw.worlds.shortening import ResultLimits
     from pytest_openclaw.worlds.workspace import Workspace
@@ -49,7 +45,7 @@ def write(workspace: Workspace, arguments: Mapping[str, Any]) -> str:
     if workspace.files.get(place) == content:
         return f"No changes made to {absolute(place)}. The file already has identical content."
     workspace.put(place, content)
-    return f"Successfully wrote {n_bytes(content)} bytes to {absolute(place)}"
+    return f"Successfully wrote {len(content.encode())} bytes to {absolute(place)}"
 
 
 def ls(workspace: Workspace, arguments: Mapping[str, Any]) -> str:
@@ -70,8 +66,8 @@ def ls(workspace: Workspace, arguments: Mapping[str, Any]) -> str:
 
 # --- read -----------------------------------------------------------------------------------------
 
-MOST_PAGE_BYTES, MOST_PAGE_LINES, MOST_PAGES = 51_200, 2000, 4
 MOST_NAMES, LONGEST_NAME = 100, 64
+_ROOM_FOR_MARK = 160
 
 
 def read(workspace: Workspace, limits: ResultLimits, arguments: Mapping[str, Any]) -> str:
@@ -93,12 +89,36 @@ def read(workspace: Workspace, limits: ResultLimits, arguments: Mapping[str, Any
         n = len(lines)
         return f"Offset {first} is beyond end of file ({n} lines total). Retry with offset <= {n}."
     cursor = whole_of(arguments, "cursor", 0, least=0)
-    length = units(lines[first - 1])
+    length = len(lines[first - 1])
     if cursor and cursor >= length:
         more = f" Use offset={first + 1} to continue." if first < len(lines) else ""
         return f"Cursor {cursor} is at or beyond the end of line {first} ({length} characters).{more}"
-    limit = whole_of(arguments, "limit", 0) or None
-    return _read_from(lines, end, _Position(first, cursor, limit), limits)
+    limit = whole_of(arguments, "limit", 0)
+    wanted = lines[first - 1 :][: limit or None]
+    left = len(lines) - (first - 1 + len(wanted))
+    body = "\n".join(wanted)[cursor:] + ("" if left else end)
+    more = "1 more line" if left == 1 else f"{left} more lines"
+    mark = f"\n\n[{more} in file. Use offset={len(lines) - left + 1} to continue.]" if left else ""
+    if len((body + mark).encode()) <= limits.read_bytes and len(body + mark) <= limits.result_chars:
+        return body + mark
+    return _beginning(body, first, cursor, limit, limits)
+
+
+def _beginning(body: str, first: int, cursor: int, limit: int, limits: ResultLimits) -> str:
+    """Return as many whole lines as there is room for, or a part of one, and where the rest begins."""
+    size = f"{limits.read_bytes / 1024:.1f}".removesuffix(".0")
+    room = min(limits.result_chars, limits.read_bytes) - _ROOM_FOR_MARK
+    part = body[:room].encode()[:room].decode(errors="ignore")
+    shown, line_end, rest = part.rpartition("\n")
+    if body[len(part) : len(part) + 1] == "\n":
+        shown, line_end, rest = part, "\n", ""
+    if line_end:
+        n = shown.count("\n") + 1
+        at = f"offset={first + n}" + (f", limit={limit - n}" if limit else "")
+    else:
+        shown = rest
+        at = f"offset={first}, cursor={cursor + len(rest)}" + (f", limit={limit}" if limit else "")
+    return f"{shown}\n\n[Read output capped at {size}KB for this call. Use {at} to continue.]"
 
 
 def _without_file(workspace: Workspace, place: str, arguments: Mapping[str, Any]) -> str:
@@ -123,94 +143,10 @@ def _without_file(workspace: Workspace, place: str, arguments: Mapping[str, Any]
     raise ToolError(f"File not found: {path}.{hint}")
 
 
-@dataclass(frozen=True)
-class _Position:
-    """A line of a file from 1, a unit of it from 0, and how many lines are wanted from it."""
-
-    line: int
-    cursor: int = 0
-    limit: int | None = None
-
-    def mark(self, limits: ResultLimits) -> str:
-        """Return the text after the part of a file that ends here."""
-        size = f"{limits.read_bytes / 1024:.1f}".removesuffix(".0")
-        cursor = f", cursor={self.cursor}" if self.cursor else ""
-        limit = "" if self.limit is None else f", limit={self.limit}"
-        at = f"offset={self.line}{cursor}{limit}"
-        return f"\n\n[Read output capped at {size}KB for this call. Use {at} to continue.]"
-
-
-def _read_from(lines: Sequence[str], end: str, start: _Position, limits: ResultLimits) -> str:
-    """Return the part of a file from a position on; up to four pages, if no number of lines is wanted.
-
-    `executeReadWithAdaptivePaging` in its `agent-tools.read`. `end` follows the last line.
-    """
-    text, mark = "", ""
-    for _ in range(MOST_PAGES):
-        page, following = _page(lines, end, start, limits)
-        next_mark = following.mark(limits) if following else ""
-        if start.limit is not None:
-            return page + (next_mark or _limit_mark(lines, start))
-        joint = "\n" if text and page and not start.cursor else ""
-        if text and not _is_page(f"{text}{joint}{page}{next_mark}", limits.read_bytes, limits):
-            break
-        text, mark = f"{text}{joint}{page}", next_mark
-        if following is None:
-            break
-        start = following
-    return text + mark
-
-
-def _page(
-    lines: Sequence[str], end: str, start: _Position, limits: ResultLimits
-) -> tuple[str, _Position | None]:
-    """Return a page, and where the next one begins if it was cut (`createBoundedReadTextPage`)."""
-    last = len(lines) if start.limit is None else min(len(lines), start.line - 1 + start.limit)
-    wanted = list(lines[start.line - 1 : last])
-    wanted[0] = wanted[0].removeprefix(longest_part(wanted[0], start.cursor))
-    text = "\n".join(wanted) + (end if last == len(lines) else "")
-    most_bytes = min(MOST_PAGE_BYTES, limits.read_bytes)
-    if len(wanted) <= MOST_PAGE_LINES and _is_page(text + _limit_mark(lines, start), most_bytes, limits):
-        return text, None
-    marks = (
-        _Position(start.line, start.cursor + units(wanted[0]), start.limit),
-        _Position(len(lines) + 1, 0, start.limit),
-    )
-    reserved = max(len(one.mark(limits)) for one in marks)
-    part = longest_part(text, most_bytes - reserved, n_bytes)
-    part = longest_part(part, limits.result_weight - reserved, weight)
-    part = longest_part(part, limits.context_weight - 2 * reserved, partial(weight, least=2))
-    room = len(part)
-    if len(wanted[0]) > room:
-        return part, _Position(start.line, start.cursor + units(part), start.limit)
-    whole = part.count("\n") + (room >= len(text) or text[room] == "\n")
-    n = min(whole, MOST_PAGE_LINES, len(wanted))
-    if n == len(wanted):
-        return part, None
-    after = start.line + n
-    left = None if start.limit is None else last - after + 1
-    return "\n".join(wanted[:n]), _Position(after, 0, left)
-
-
-def _limit_mark(lines: Sequence[str], start: _Position) -> str:
-    """Return the text after all lines that were wanted, if the file has more."""
-    left = 0 if start.limit is None else len(lines) - (start.line - 1 + start.limit)
-    if left <= 0:
-        return ""
-    more = "1 more line" if left == 1 else f"{left} more lines"
-    return f"\n\n[{more} in file. Use offset={len(lines) - left + 1} to continue.]"
-
-
-def _is_page(text: str, most_bytes: int, limits: ResultLimits) -> bool:
-    return n_bytes(text) <= most_bytes and limits.fits(text)
-
-
 # --- edit -----------------------------------------------------------------------------------------
 
 MOST_EDITS = 100
 MOST_SHOWN_CHARS = 800
-#: on one character, as in Unicode's stream-safe text; they are sorted in a time that grows with their square
-MOST_MARKS = 30
 #: quotes, dashes and blanks of every kind → the plain ones
 ALIKE = str.maketrans(
     dict.fromkeys("\u2018\u2019\u201a\u201b", "'")
@@ -312,53 +248,21 @@ def _span(path: str, plain: str, folded: str, olds: Sequence[str], n: int) -> tu
             f"Could not find {what} in {path}."
             " The old text must match exactly including all whitespace and newlines."
         )
+    if not wanted:
+        raise _NotFoundError(f"Could not find the exact text in {path}.")
     start = searched.find(wanted)
     if is_exact:
         return start, start + len(old)
-    first = _unfolded(plain, folded, start, is_end=False)
-    last = _unfolded(plain, folded, start + len(wanted), is_end=True)
-    if not wanted or first is None or last is None:
-        what = "The fuzzy match" if len(olds) == 1 else f"The fuzzy match for edits[{n}]"
-        raise ToolError(
-            f"{what} in {path} crosses an ambiguous Unicode-normalization or trimmed-whitespace boundary."
-            " Copy the exact source text or use a span whose normalized boundaries map cleanly."
-        )
-    return first, last
+    return _unfolded(plain, folded, start), _unfolded(plain, folded, start + len(wanted))
 
 
 def _fold(text: str) -> str:
     """Return a text in which alike characters are the same, without blanks at the ends of lines."""
-    lines = text.split("\n")
-    folded = (line if line.isascii() else "".join(map(_fold_character, _characters(line))) for line in lines)
-    return "\n".join(map(str.rstrip, folded))
+    return "\n".join(map(str.rstrip, text.translate(ALIKE).split("\n")))
 
 
-def _unfolded(plain: str, folded: str, position: int, *, is_end: bool) -> int | None:
-    """Return the position in the text of one in its folded form; None within a character of several."""
+def _unfolded(plain: str, folded: str, position: int) -> int:
+    """Return the position in the text of one in its folded form, in which only ends of lines are missing."""
     n = folded.count("\n", 0, position)
-    lines = plain.split("\n")
-    before = sum(map(len, lines[:n])) + n
-    if not is_end and folded[position : position + 1] in ("", "\n"):
-        return before + len(lines[n])  # after the blanks at the line's end
     column = position - folded.rfind("\n", 0, position) - 1
-    bounds = {0: 0}
-    folded_length = length = 0
-    for character in _characters(lines[n]):
-        folded_length += len(_fold_character(character))
-        length += len(character)
-        bounds[folded_length] = length
-    return None if column not in bounds else before + bounds[column]
-
-
-def _fold_character(character: str) -> str:
-    return unicodedata.normalize("NFKC", character).translate(ALIKE)
-
-
-def _characters(line: str) -> Iterator[str]:
-    """Yield each character with the marks that are combined with it."""
-    start = 0
-    for position in range(1, len(line) + 1):
-        is_mark = position < len(line) and unicodedata.combining(line[position])
-        if not is_mark or position - start > MOST_MARKS:
-            yield line[start:position]
-            start = position
+    return sum(len(line) + 1 for line in plain.split("\n")[:n]) + column

@@ -72,23 +72,6 @@ def undelivered(arguments: Mapping[str, Any], error: str) -> str:
     return pretty({"status": "delivery_queued", "delivered": False, "message": pending})
 
 
-def with_delivery(result: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a result of `message` as the bridge repeats it: with the delivery of a broadcast or dry run."""
-    results = result.get("results")
-    if isinstance(results, list) and all(isinstance(one, dict) for one in results):
-        taken = [one.get("payload") for one in results if one.get("ok") is True]
-    elif result.get("dryRun") is True:
-        results = taken = [result]
-    else:
-        return result
-    first = taken[0] if taken and isinstance(taken[0], dict) else {}
-    status = "dryRun" if first.get("dryRun") is True else "settled" if taken else "failed"
-    number = {"primaryPlatformMessageId": first["messageId"]} if "messageId" in first else {}
-    is_partial = 0 < len(taken) < len(results)
-    state = {"status": status, **number, "partialDelivery": is_partial, "createdThreadIds": []}
-    return {**result, "messageDelivery": state}
-
-
 def chat_of(target: str) -> str:
     """Return Telegram's number of a chat; the number for a name is made from the name."""
     name = target.strip().removeprefix(f"{_CHANNEL}:")

@@ -9,9 +9,7 @@ sides, then with quotes, dashes and blanks of every kind alike; they must occur 
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from dataclasses import dataclass, field
-from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.openclaw.paths import absolute
@@ -263,38 +261,31 @@ _FORMS: tuple[Callable[[str], str], ...] = (
 
 
 class _Lines:
-    """Finds runs of lines in time that is linear in the file, however the lines repeat."""
+    """Finds runs of lines.
+
+    Each form of the file is one text, so that the search is quick however the lines repeat.
+    """
 
     def __init__(self, lines: Sequence[str]) -> None:
         self.count = len(lines)
         self._lines = lines
-        self._joined: dict[int, tuple[str, list[int]]] = {}
 
     def find(self, wanted: Sequence[str], start: int, *, at_end: bool = False) -> tuple[int, int]:
         """Return the first line of a run at or after `start`, and how often it occurs from there on.
 
         A run that is meant to be at the end is looked for only there.
         """
-        last = self.count - len(wanted)
-        first = max(start, last) if at_end else start
+        first = max(start, self.count - len(wanted)) if at_end else start
         if not wanted:
             return start, 1
-        for form in range(len(_FORMS)) if first <= last else ():
-            text, starts = self._text(form)
-            needle = "\n" + "".join(f"{_FORMS[form](line)}\n" for line in wanted)
-            found = at = text.find(needle, starts[first])
+        for form in _FORMS:
+            text = "\n" + "".join(f"{form(line)}\n" for line in self._lines[first:])
+            needle = "\n" + "".join(f"{form(line)}\n" for line in wanted)
+            found = at = text.find(needle)
             count = 0
             while at >= 0 and count < MOST_COUNTED:
                 count += 1
                 at = text.find(needle, at + 1)
             if count:
-                return bisect_left(starts, found), count
+                return first + text.count("\n", 0, found), count
         return 0, 0
-
-    def _text(self, form: int) -> tuple[str, list[int]]:
-        """Return the lines in a form, each after a line end, and where each begins."""
-        if form not in self._joined:
-            lines = [_FORMS[form](line) for line in self._lines]
-            starts = [0, *accumulate(len(line) + 1 for line in lines)]
-            self._joined[form] = "\n" + "".join(f"{line}\n" for line in lines), starts
-        return self._joined[form]

@@ -34,7 +34,7 @@ from pytest_openclaw.values.requests import DEFAULT_CONTEXT_TOKENS
 from pytest_openclaw.values.tool_calls import Dispatched
 from pytest_openclaw.values.worlds import WorldState
 from pytest_openclaw.worlds import file_tools
-from pytest_openclaw.worlds.outbox import MESSAGE, SENDS, Outbox, undelivered, with_delivery
+from pytest_openclaw.worlds.outbox import MESSAGE, SENDS, Outbox, undelivered
 from pytest_openclaw.worlds.patch import apply_patch
 from pytest_openclaw.worlds.search import Memory, Web, rank, wrap_external
 from pytest_openclaw.worlds.shell import Exec, TimedOutError
@@ -186,8 +186,6 @@ class Playing:
             raise ToolError(inner.message)
         result = self._play(inner.tool, valid_value(dict(inner.arguments)))
         details = read_json(result)
-        if inner.tool == MESSAGE and isinstance(details, dict):
-            details = dict(with_delivery(details))
         return pretty(
             {
                 "tool": {"id": id_of(inner.tool), "name": inner.tool, "source": "openclaw"},

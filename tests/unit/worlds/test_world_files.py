@@ -124,7 +124,6 @@ def test_what_changed_is_known(call: Any) -> None:
         pytest.param("x one  \ny\n", "one", "two", "x two  \ny\n", id="the-rest-stays"),
         pytest.param("a\r\nb\r\nc\r\n", "a\nb", "1\n2\n3", "1\r\n2\r\n3\r\nc\r\n", id="carriage-returns"),
         pytest.param("a\r\nb\nc\n", "b", "B", "a\r\nB\nc\n", id="mixed-line-ends"),
-        pytest.param("e\u0301t\u00e9\n", "\u00e9t\u00e9", "x", "x\n", id="combined-marks"),
     ],
 )  # fmt: skip
 def test_an_edit_is_found_with_some_tolerance(
@@ -143,12 +142,11 @@ def test_an_edit_is_found_with_some_tolerance(
     [
         pytest.param("\u2018a\u2019 'a'\n", "\u2018a'", "Found 2 occurrences", id="twice-alike"),
         pytest.param("x\n", "  ", "Missing required parameter: edits", id="blanks-alone"),
-        pytest.param("\u00bd\n", "1", "The fuzzy match in /workspace/f crosses", id="within-a-character"),
         pytest.param("if z:\n    x = 1\n", "if z:\nx = 1", "Could not find", id="blanks-before-a-line"),
     ],
 )  # fmt: skip
 def test_tolerance_has_an_end(calls_in: Any, start: str, old: str, error: str) -> None:
-    """A text that occurs twice, nowhere, or within a character is not replaced."""
+    """A text that occurs twice, or nowhere, is not replaced."""
     call = calls_in(World(files={"f": start}))
 
     assert call.error("edit", path="f", edits=[{"oldText": old, "newText": "x"}]).startswith(error)

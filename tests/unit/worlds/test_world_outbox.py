@@ -112,27 +112,6 @@ def test_a_dry_run_and_a_broadcast() -> None:
     assert call.playing.state.sent == ({"tool": "message", **made},)
 
 
-@pytest.mark.parametrize(
-    ("given", "state"),
-    [
-        pytest.param(HELLO, None, id="sent"),
-        pytest.param({**HELLO, "dryRun": True}, ("dryRun", None), id="dry-run"),
-        pytest.param({"action": "broadcast", "targets": ["a"], "message": "Hi."}, ("settled", "1"), id="all"),
-        pytest.param({"action": "broadcast", "targets": ["a"]}, ("failed", None), id="none"),
-    ],
-)  # fmt: skip
-def test_the_bridge_says_what_became_of_it(
-    given: dict[str, Any], state: tuple[str, str | None] | None
-) -> None:
-    """Beside the tool's own result, which stays as it is; a single message needs no more."""
-    result = json.loads(caller()("tool_call", id="message", args=given))["result"]
-
-    details = dict(result["details"])
-    became = details.pop("messageDelivery", None)
-    assert details == json.loads(result["content"][0]["text"])
-    assert (became and (became["status"], became.get("primaryPlatformMessageId"))) == state
-
-
 def test_a_scripted_result_through_the_bridge_is_as_the_suite_has_it() -> None:
     """Also one that looks like a broadcast's and is none."""
     for text in ('{"results": [1]}', '{"results": [{"ok": true, "payload": 1}], "n": 1}'):

@@ -24,7 +24,7 @@ from pytest_openclaw.worlds.workspace import ROOM_CHARS
 from tests.unit.worlds.conftest import TOOLS, WORLD, Caller
 
 DIRECT = load_catalogue().surface("direct")
-MOST_CHARS = ResultLimits().result_weight
+MOST_CHARS = ResultLimits().result_chars
 
 
 # --- dispatch ------------------------------------------------------------------------------------
