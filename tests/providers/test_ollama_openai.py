@@ -199,7 +199,7 @@ def test_odd_chunks_say_nothing(payload):
 )  # fmt: skip
 def test_counts_after_the_end_mark(server, ending, monkeypatch):
     """The counts are read wherever a server puts them."""
-    monkeypatch.setattr("pytest_openclaw.providers.stream.SILENCE_S", 60.0)
+    monkeypatch.setattr("pytest_openclaw.providers.stream.SILENCE_S", 0.5)
     server.enqueue(Script.stream(CHAT.text("Hi."), *ending))
 
     reply = ask(CHAT.provider(server.url))

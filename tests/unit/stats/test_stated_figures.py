@@ -98,9 +98,9 @@ def _low(n: int, worse: int, better: int) -> float:
     ("n", "shares"),
     [
         (36, (0.0637, 0.3115, 0.6098)),
-        (60, (0.1582, 0.4926, 0.8582)),
-        (100, (0.2547, 0.7725, 0.9805)),
-        (200, (0.4975, 0.9703, 0.9999)),
+        pytest.param(60, (0.1582, 0.4926, 0.8582), marks=pytest.mark.nightly),
+        pytest.param(100, (0.2547, 0.7725, 0.9805), marks=pytest.mark.nightly),
+        pytest.param(200, (0.4975, 0.9703, 0.9999), marks=pytest.mark.nightly),
     ],
 )
 def test_how_often_a_loss_is_ruled_out_where_nothing_changed(n: int, shares: tuple[float, ...]) -> None:
