@@ -62,7 +62,8 @@ def _target(bound: Sample, values: Mapping[str, Sequence[float]]) -> tuple[str, 
 def _cell(values: Sequence[float]) -> str:
     if not values:
         return "–"
-    return f"{_number(median(values))} ({_number(min(values))} – {_number(max(values))})"
+    range_of = f" ({_number(min(values))} – {_number(max(values))})" if len(values) > 1 else ""
+    return f"{_number(median(values))}{range_of}"
 
 
 def _number(value: float) -> str:
