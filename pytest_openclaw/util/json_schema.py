@@ -44,6 +44,7 @@ class BoundedSchema:
     def __init__(self, schema: Mapping[str, Any]) -> None:
         import referencing
 
+        self._schema = schema
         _check_form(schema)
         _check_references(schema)
         own = {key: value for key, value in schema.items() if key != "$schema"}
@@ -52,6 +53,10 @@ class BoundedSchema:
             self.violation({})
         except OpenClawError as error:
             raise ValueError("refers to itself without end. Look at its $ref.") from error
+
+    def __reduce__(self) -> tuple[type[BoundedSchema], tuple[Mapping[str, Any]]]:
+        # Workers send prompts to the owner, and jsonschema's classes are local ones.
+        return BoundedSchema, (self._schema,)
 
     def violation(self, value: Any) -> str | None:
         """Return the first violation as path and reason, None for a valid value.
