@@ -84,7 +84,11 @@ class TurnEntry(TypedDict):
 
 
 class ImageEntry(TypedDict):
-    """A picture of a prompt."""
+    """A picture of a prompt.
+
+    Attributes:
+        path: From the suite's folder.
+    """
 
     path: str
     sha256: Sha256
@@ -340,7 +344,12 @@ PAYLOAD = "openclaw"
 
 @dataclass(frozen=True, kw_only=True)
 class LeftOut:
-    """A cell that was skipped before it was sent: by a mark, or as a repeat that is not needed."""
+    """A cell that was skipped before it was sent: by a mark, or as a repeat that is not needed.
+
+    Attributes:
+        target: the target's label.
+        is_fixed: the prompt sets its own number of repeats.
+    """
 
     target: str
     repeat: int
@@ -349,7 +358,12 @@ class LeftOut:
 
 @dataclass(frozen=True, kw_only=True)
 class KeptVerdict:
-    """A cell whose row an earlier session of the run has written."""
+    """A cell whose row an earlier session of the run has written.
+
+    Attributes:
+        target: the target's label.
+        passed: the verdict of that row.
+    """
 
     target: str
     passed: bool

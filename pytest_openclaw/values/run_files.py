@@ -56,7 +56,13 @@ _Pass = TypedDict("_Pass", {"pass": NotRequired[str | None]})
 
 
 class PromptEntry(_Pass):
-    """A prompt as its suite defines it, defaults included."""
+    """A prompt as its suite defines it, defaults included.
+
+    Attributes:
+        messages: The conversation before the prompt.
+        turns: The user's messages after the first answer.
+        tools: As the suite lists them.
+    """
 
     suite: str
     id: str
@@ -126,7 +132,11 @@ class RunEntry(TypedDict):
 
 
 class PartEntry(RunEntry):
-    """A run that was measured and is part of a merged one."""
+    """A run that was measured and is part of a merged one.
+
+    Attributes:
+        prompts: Suite and id of each.
+    """
 
     n_cells: NotRequired[Count]
     n_rows: NotRequired[Count]
