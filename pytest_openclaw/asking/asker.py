@@ -48,11 +48,7 @@ def ahead_of(limit: int) -> int:
 
 
 class RepeatPermits:
-    """The decisions on the repeats of each target.
-
-    Args:
-        waits: whether a repeat waits for the decision on the one before it.
-    """
+    """The decisions on the repeats of each target."""
 
     def __init__(self, *, waits: bool) -> None:
         self._waits = waits

@@ -57,11 +57,7 @@ def join_session(owner: Owner, config: pytest.Config) -> None:  # noqa: ARG001
 
 
 class Suspects:
-    """Of each target of a local server, the cell that a diagnosis repeats.
-
-    Args:
-        providers: of the session, by name.
-    """
+    """Of each target of a local server, the cell that a diagnosis repeats."""
 
     def __init__(self, providers: Mapping[str, Provider]) -> None:
         self._providers = providers

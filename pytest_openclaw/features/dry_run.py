@@ -115,9 +115,6 @@ class PastAnswers:
 
     A cell takes what its prompt took on its target, in the median. If it was not asked there, time and output
     are the target's, and the input is the prompt's on others; a target that was never asked has no time.
-
-    Args:
-        runs: each run's id and rows, newest first.
     """
 
     def __init__(self, runs: Iterable[tuple[str, Sequence[Record]]]) -> None:
@@ -160,12 +157,7 @@ def _whole(value: float | None) -> int | None:
 
 
 def newest_runs(runs_dir: Path, notes: list[str]) -> Iterator[tuple[str, list[Record]]]:
-    """Yield the newest runs, newest first, each with its rows without the models' replies.
-
-    Args:
-        runs_dir: where they are.
-        notes: receives a sentence about each run that cannot be read.
-    """
+    """Yield the newest runs, newest first, each with its rows without the models' replies."""
     for path in runs_by_age(runs_dir)[:MOST_RUNS]:
         try:
             rows = [record for _, record in read_rows(path / RESULTS)]

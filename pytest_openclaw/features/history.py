@@ -168,12 +168,7 @@ def _figures(group: Mapping[str, Any]) -> dict[str, Figure]:
 
 
 def render_index(history: Mapping[Target, Sequence[Entry]], links: Mapping[Path, str]) -> str:
-    """Return the page of all runs of a folder.
-
-    Args:
-        history: by target, oldest first.
-        links: of each run's directory, the address that the page has for it.
-    """
+    """Return the page of all runs of a folder."""
     n_runs = len({run.path for runs in history.values() for run in runs})
     sections = [
         _history_section(number, target, runs, links)

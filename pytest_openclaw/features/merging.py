@@ -120,11 +120,6 @@ def merge_runs(
 
     A row is unchanged byte for byte, with the `run_id` of the run that measured it.
 
-    Args:
-        parts: one or more, in any order; a directory that is given twice is used once.
-        prefer: which row to keep if a cell has different ones, by end time.
-        allow_missing: merge shards even if others of their division are missing.
-
     Raises:
         OpenClawError: they did not measure the same thing, or a cell has different rows and `prefer` is
             None.

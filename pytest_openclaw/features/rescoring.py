@@ -206,14 +206,7 @@ class Rescored:
 
 
 def rescore_part(run: StoredRun, rules: Rules, *, version: str, plugins: Plugins | None = None) -> Rescored:
-    """Return the run with every reply judged again.
-
-    Args:
-        run: the run.
-        rules: the current ones, for its prompts.
-        version: of this plugin, for `config.json`.
-        plugins: their row hooks see the rows that change.
-    """
+    """Return the run with every reply judged again."""
     plugins = plugins or Plugins()
     rows: list[StoredRow | NewRow] = []
     changes: list[Change] = []
@@ -466,10 +459,6 @@ def suite_files(run: StoredRun, root: Path) -> list[Path]:
 
     pytest loads the `conftest.py` beside each of them. A foreign run can name any file, so only the project's
     own files count: none outside `root`, and none below the folder of runs.
-
-    Args:
-        run: the run.
-        root: the project's resolved root folder, which the suites are relative to.
     """
     suites = dict.fromkeys(suite for (suite, _), entry in run.prompts.items() if not is_python(entry))
     foreign = _folder_of_runs(run.path.resolve(), root)

@@ -114,10 +114,6 @@ class WantedArguments:
 def read_arguments(owner: str, entry: Mapping[str, Any]) -> WantedArguments:
     """Return the arguments that an entry of a suite wants.
 
-    Args:
-        owner: the validator, for messages.
-        entry: has `arguments`, `ignore_case` and `ignore_punctuation`, if they are set.
-
     Raises:
         ValueError: a key is malformed; the message names validator and key, with a hint.
     """

@@ -51,11 +51,6 @@ def tested_tools(prompt: Prompt, answer: Reply, outcome: ToolOutcome | None) -> 
     A successful cell is no evidence about an alternative that was not called. A suite's own tools do not
     count as OpenClaw's, even with the same names.
 
-    Args:
-        prompt: of the cell.
-        answer: prepared, so that its calls are dispatched.
-        outcome: of the cell.
-
     Returns:
         The offered names, sorted; empty if no tool was offered on the wire or none was required.
     """

@@ -40,9 +40,6 @@ Registry = Mapping[str, "type[Validator]"]
 def build_registry(claims: Iterable[tuple[str, type[Validator]]]) -> Registry:
     """Collect validators.
 
-    Args:
-        claims: each validator with the name of its plugin.
-
     Raises:
         SuiteError: a type is registered twice, or a class is not a validator.
     """

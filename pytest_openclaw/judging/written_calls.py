@@ -99,13 +99,6 @@ def find_written_calls(
 
     Those in the thinking count if it ends with them: without an answer in any form, beside an answer only in
     a form that no prose has. At most `MOST_CALLS` are found.
-
-    Args:
-        text: the answer, as `strip_thinking` leaves it.
-        tools: the offered ones.
-        expected: names of further tools that count.
-        asked: what the prompt asks for that looks like a call.
-        thinking: of another channel, or what `strip_thinking` took away.
     """
     names, asked = ToolNames(tools, expected), asked or Asked()
     answer = without_blocks(text)

@@ -63,11 +63,6 @@ def api_of(path: str) -> str | None:
 def read_request(api: str, body: Mapping[str, Any], question: str = "") -> Sent:
     """Parse a request.
 
-    Args:
-        api: one of `PATHS`.
-        body: its JSON.
-        question: what OpenClaw was asked.
-
     Raises:
         ValueError: it does not have the format of this API.
     """

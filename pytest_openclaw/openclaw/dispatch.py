@@ -285,13 +285,7 @@ _LARGEST_SAFE = 2**53 - 1
 
 
 def coerce(value: Any, schema: Mapping[str, Any], fits: Fits) -> Any:
-    """Return the value with the type of the schema, if it can be converted.
-
-    Args:
-        value: JSON; it is not modified.
-        schema: the required type.
-        fits: whether a value satisfies a schema; decides between alternatives.
-    """
+    """Return the value with the type of the schema, if it can be converted."""
     for part in _list(schema, "allOf"):
         value = coerce(value, part, fits)
     for keyword in ("anyOf", "oneOf"):

@@ -26,10 +26,6 @@ DEEPEST_PATH = 32
 def place_of(path: str, folder: str = "") -> str:
     """Return the normal form of a path; the workspace itself is the empty text.
 
-    Args:
-        path: relative, absolute, with `~`, `.` or `..`.
-        folder: the base of relative paths, in normal form.
-
     Raises:
         ValueError: a file cannot have that name.
     """

@@ -174,10 +174,6 @@ def is_given_up(calls: Sequence[Sequence[ToolCall]], dispatched: Callable[[ToolC
     """Whether OpenClaw ends its run at a turn, because it and earlier ones only called one unknown tool.
 
     It does not count calls where it offers no tools.
-
-    Args:
-        calls: those of each turn; those of the last one are not executed yet.
-        dispatched: returns what OpenClaw would make of a call.
     """
     last = calls[-MOST_UNKNOWN - 1 :]
     if len(last) <= MOST_UNKNOWN or not all(last):

@@ -80,10 +80,6 @@ class Address:
 def parse_address(text: str, *, source: str) -> Address:
     """Parse an address; `http://` is optional, and so is `/v1` if there is no path.
 
-    Args:
-        text: a URL or `host[:port][/path]`.
-        source: the setting it is from, for the error.
-
     Raises:
         TargetError: it is not an HTTP address. The message names `source` and quotes nothing of the address,
             which may contain a password.

@@ -25,12 +25,7 @@ LONGEST = 300
 
 
 def render_annotations(summary: Summary, places: Mapping[tuple[str, str], tuple[str, int]]) -> Iterator[str]:
-    """Yield workflow commands: an error for each gate that is not passed, a warning for each missed prompt.
-
-    Args:
-        summary: the run's.
-        places: file and line of prompts, by suite and id, as far as they are known.
-    """
+    """Yield workflow commands: an error for each gate not passed, a warning for each missed prompt."""
     refused = [gate for gate in summary.gates if gate.ruling != "passed"]
     for gate in refused[:MOST]:
         ruling = gate.ruling.replace("_", " ")

@@ -139,9 +139,6 @@ class RunDirectory:
     def replace_rows(self, lines: Iterable[bytes]) -> None:
         """Replace all rows; the old file exists until the new one is complete and on disk.
 
-        Args:
-            lines: the new content, row by row, each with or without its line feed.
-
         Raises:
             OSError: it cannot be written; the old file is untouched.
         """

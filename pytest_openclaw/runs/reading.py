@@ -229,11 +229,6 @@ class StoredRun:
 def load_run(path: Path, *, even_active: bool = False, shared: dict[Any, Any] | None = None) -> StoredRun:
     """Read a run directory.
 
-    Args:
-        path: the directory.
-        even_active: accept a run that is still active, with its rows so far.
-        shared: values of runs that are read together, see `without_texts`.
-
     Raises:
         OpenClawError: it is not one, a run is writing there now, or a file in it cannot be read; the message
             names file and line.

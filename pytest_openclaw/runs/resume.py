@@ -81,14 +81,7 @@ class Plan:
         providers: Mapping[str, JsonObject],
         divided: str | None = None,
     ) -> Plan:
-        """Return the plan of a run with these cells.
-
-        Args:
-            cells: the selected ones.
-            targets: the session's, in their order.
-            providers: see above.
-            divided: see above.
-        """
+        """Return the plan of a run with these cells."""
         prompts = {(cell.prompt.suite, cell.prompt.id): cell.prompt for cell in cells}
         asked = {cell.target for cell in cells}
         return cls(

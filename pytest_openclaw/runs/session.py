@@ -251,12 +251,7 @@ class RunSession:
             self.directory.write_config(self._config())
 
     def finish(self, n_unrecorded_calls: int = 0, *, spent_usd: float = 0.0) -> Summary:
-        """Write the summary of the rows so far, and return it.
-
-        Args:
-            n_unrecorded_calls: calls of workers that may have no row, if cells are missing.
-            spent_usd: by this session; part of the summary if there is a budget.
-        """
+        """Write the summary of the rows so far, and return it."""
         if self._rerun:
             self.directory.replace_rows(self._lines_with_reruns())
         records = self._in_order()

@@ -24,12 +24,7 @@ if TYPE_CHECKING:
 
 
 class SuiteFiles:
-    """The suites of a session.
-
-    Args:
-        config: pytest's.
-        settings: contain the folders of suites, and their catalog.
-    """
+    """The suites of a session."""
 
     def __init__(self, config: pytest.Config, settings: Settings) -> None:
         self.prompt_ids: set[str] = set()

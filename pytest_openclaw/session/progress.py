@@ -136,10 +136,6 @@ class LiveLine:
     """Redraws the line from a thread, because the test thread and xdist's controller block while they wait.
 
     Registered as a plugin, it keeps the line off the terminal while pytest writes there.
-
-    Args:
-        file: the terminal; closed at the end.
-        text: returns the line for a width in columns.
     """
 
     def __init__(

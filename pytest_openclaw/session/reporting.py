@@ -82,12 +82,7 @@ USUAL_REPORT_CHARS = "fE"
 
 
 class CellFailures:
-    """Shows a line for each failed cell in place of pytest's sections, unless more is asked for.
-
-    Args:
-        config: pytest's.
-        targets: of the run; the lines name them if there are several.
-    """
+    """Shows a line for each failed cell in place of pytest's sections, unless more is asked for."""
 
     def __init__(self, config: pytest.Config, targets: Sequence[Target]) -> None:
         self._config = config

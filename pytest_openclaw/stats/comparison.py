@@ -116,15 +116,7 @@ def pair_cells(
     obstacles: Obstacles,
     unfinished: frozenset[Target] = frozenset(),
 ) -> tuple[Paired, ...]:
-    """Pair cells by suite, prompt id, target and repeat; of a cell the last row counts.
-
-    Args:
-        base: rows of the baseline.
-        candidate: rows of the candidate.
-        targets: of both, those to be compared.
-        obstacles: what must not be compared.
-        unfinished: the candidate's targets of which not every cell was asked.
-    """
+    """Pair cells by suite, prompt id, target and repeat; of a cell the last row counts."""
     of_base, of_candidate = _by_target(base), _by_target(candidate)
     return tuple(
         _pair_target(
@@ -263,11 +255,7 @@ class VerdictChange:
 
 
 def verdict_changes(paired: Sequence[Sequence[Paired]]) -> list[VerdictChange]:
-    """Compare the verdicts of each target; all of them are looked at together.
-
-    Args:
-        paired: of each target, the candidate's cells with those of each baseline.
-    """
+    """Compare the verdicts of each target; all of them are looked at together."""
     seen = [_tallies(one) for one in paired]
     tests = _tests(seen)
     # What the words would be if the cells without an answer had gone one way or the other.

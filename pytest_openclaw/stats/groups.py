@@ -213,17 +213,7 @@ def summarize_group(
     n_missing: int = 0,
     is_substitute: bool = False,
 ) -> Group:
-    """Return the figures of one target; a figure without data is None, never 0.
-
-    Args:
-        target: whose rows these are.
-        records: its rows.
-        snapshots: the machine before and after, and the repeats of a cell for a diagnosis.
-        n_targets: of the run, over which conclusive tiers hold jointly.
-        looks: those of the run, over which they do so too; see `looks.joint_z`.
-        n_missing: cells of the target that have no row.
-        is_substitute: whether the request it was sent on the surface `openclaw` is a substitute.
-    """
+    """Return the figures of one target; a figure without data is None, never 0."""
     statuses = Counter(record.availability_status for record in records)
     answered = [record for record in records if record.availability_status == "ok"]
     successes = [record for record in answered if record.success]

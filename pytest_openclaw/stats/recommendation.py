@@ -244,9 +244,6 @@ def _recommended(evidence: _Evidence) -> Recommendation:
 class _Evidence:
     """What the rows of a target show, and what they leave open.
 
-    Args:
-        records, pressure, use, n_missing, turn, is_substitute: see `recommend`.
-
     Attributes:
         calls, needless: by prompt, the cells that need a call with those that went right, and the cells that
             forbid one with those that had one.
@@ -515,12 +512,7 @@ class RoleResult:
 
 
 def role_results(records: Sequence[Record], use: ToolUse) -> list[RoleResult]:
-    """Return the result of each role of which the target was asked prompts.
-
-    Args:
-        records: the rows of one target.
-        use: its tool use, whose joint intervals hold here too.
-    """
+    """Return the result of each role of which the target was asked prompts."""
     asked = {role: [one for one in records if one.role == role] for role in get_args(ModelRole)}
     return [_result(role, found, use) for role, found in asked.items() if found]
 

@@ -169,11 +169,6 @@ def may_settle(clusters: Sequence[Cluster], n_repeats: int, z: float) -> bool:
 
     False is futility: neither the rate as it is nor one that differs by 1.5 standard errors would be. It is
     not binding, so going on all the same makes no tier less sure.
-
-    Args:
-        clusters: one for each prompt asked so far.
-        n_repeats: of each prompt, when all are asked.
-        z: of the interval that the tier rests on.
     """
     k, n = len(clusters), sum(cluster.n for cluster in clusters)
     n_success = sum(cluster.n_success for cluster in clusters)

@@ -125,13 +125,7 @@ def count_native_unanswered(records: Iterable[Record]) -> int:
 
 
 def tool_use_of(answered: Sequence[Record], n_targets: int = 1, looks: Sequence[int] = ()) -> ToolUse:
-    """Return the tool use that the tier is taken from: native where a call was asked for, else as text.
-
-    Args:
-        answered: the rows of one target that a model answered.
-        n_targets: of the run, over which conclusive tiers hold jointly.
-        looks: those of the run, over which they do so too; see `looks.joint_z`.
-    """
+    """Return the tool use that the tier is taken from: native where a call was asked for, else as text."""
     kinds = [
         _judged(evidence, _tool_cells(answered, evidence), n_targets, looks)
         for evidence in get_args(Evidence)

@@ -87,13 +87,7 @@ def prompt_speed(records: Iterable[Record]) -> float | None:
 def turn_of(
     records: Sequence[Record], tokens_per_s: float | None, context_tokens: int | None
 ) -> OpenClawTurn | None:
-    """Return what a turn takes; None if nothing is known of it.
-
-    Args:
-        records: answered cells; those on the surface `openclaw` measure it.
-        tokens_per_s: of the prompt, see `prompt_speed`.
-        context_tokens: the server's.
-    """
+    """Return what a turn takes; None if nothing is known of it."""
     turns = [one for record in records if (one := _FirstTurn.of(record))]
     if not turns and tokens_per_s is None and context_tokens is None:
         return None

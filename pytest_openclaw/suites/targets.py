@@ -83,10 +83,6 @@ def is_wildcard(target: Target) -> bool:
 def expand(target: Target, served: Sequence[str]) -> tuple[Target, ...]:
     """Return the targets that a wildcard matches, in the order in which they are served, each once.
 
-    Args:
-        target: one without a wildcard is returned as it is, served or not.
-        served: the models' names, as the provider listed them.
-
     Raises:
         TargetError: a matching name cannot be written in a spec, so that no other process would find it
             again.
@@ -146,10 +142,6 @@ _FORM = "Write name = kind base_url KEY_ENV_NAME, the last only if it needs a ke
 
 def parse_endpoint(line: str, *, kinds: Collection[str]) -> Endpoint:
     """Return the server that a line of `openclaw_endpoints` describes.
-
-    Args:
-        line: `name = kind base_url KEY_ENV_NAME`; the key's variable is optional.
-        kinds: the providers whose API an endpoint can have.
 
     Raises:
         TargetError: the line is malformed. The message has the endpoint's name and a hint, but neither an

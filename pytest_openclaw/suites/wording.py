@@ -77,13 +77,7 @@ def read_keys(values: Mapping[str, Any], keys: Mapping[str, Key]) -> tuple[dict[
 
 
 def closest(word: str, known: Collection[str], *, slip: bool = False) -> str:
-    """Return ` Did you mean x?` if one of the known words begins with it or is near, else nothing.
-
-    Args:
-        word: as it was written.
-        known: what could have been meant.
-        slip: only a slip of the keyboard counts, and nothing that just begins alike.
-    """
+    """Return ` Did you mean x?` if one of the known words begins with it or is near, else nothing."""
     begins = [one for one in sorted(known) if len(word) >= _LEAST_BEGINNING and one.startswith(word)]
     likeness = _SLIP if slip else _LIKE
     near = (not slip and begins) or get_close_matches(word, sorted(known), n=1, cutoff=likeness)

@@ -195,10 +195,6 @@ _LOCKS_FLAGS = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
 class LockFile:
     """A lock, taken by `with` or by `acquire`; the file is created if necessary, and stays.
 
-    Args:
-        path: of the file.
-        timeout_s: how long to wait for it; negative waits without a limit.
-
     Raises:
         TimeoutError: on entering, if another holder has it for so long.
         OSError: on entering, if the file cannot be opened.

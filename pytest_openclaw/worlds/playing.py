@@ -72,11 +72,6 @@ class Playing:
 
     Everything is bounded: the number of calls, the length of an answer, the text, and for a command its time
     and memory. The same calls always get the same answers.
-
-    Args:
-        world: the state at the start.
-        tools: the offered ones.
-        context_tokens: of the model, by which long results are cut; nothing else depends on it.
     """
 
     def __init__(
@@ -366,9 +361,6 @@ def yield_note(made: Iterable[tuple[Dispatched, str]]) -> str | None:
     """Return the text that a model which waits for a child receives before the child's result.
 
     It is the model's own note, and why the run had ended; None if no call yielded.
-
-    Args:
-        made: the calls of a turn, each with its result.
     """
     for call, result in made:
         if call.tool == "sessions_yield" and _status_of(result) == "yielded":

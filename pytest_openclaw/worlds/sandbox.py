@@ -105,13 +105,7 @@ def play(asked: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class _Run:
-    """One run of a command in a new sandbox.
-
-    Args:
-        asked: as for `play`.
-        seconds: that it may take.
-        is_traced: prints each simple command among the errors.
-    """
+    """One run of a command in a new sandbox."""
 
     def __init__(self, asked: Mapping[str, Any], seconds: float, *, is_traced: bool = False) -> None:
         self._asked = asked

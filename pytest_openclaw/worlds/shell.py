@@ -114,13 +114,7 @@ class Exec:
         return place if self._workspace.is_folder(place) else None
 
     def run(self, command: str, folder: str = "", env: Mapping[str, Any] | None = None) -> Ran:
-        """Play a command, and return what it prints, errors included; raises as `answer` does.
-
-        Args:
-            command: without blanks around it.
-            folder: the place in which it runs.
-            env: further environment variables.
-        """
+        """Play a command, and return what it prints, errors included; raises as `answer` does."""
         world, workspace = self._world, self._workspace
         self.ran.append(command)
         self.parts.append(())

@@ -142,10 +142,6 @@ def named_place(path: str) -> str:
 def inside(path: str, hint: str = _SCRATCH_HINT) -> str:
     """Return the place of a path in the call of a file tool.
 
-    Args:
-        path: as in the call.
-        hint: OpenClaw's addition to the error if it is outside.
-
     Raises:
         ToolError: it is outside the workspace, or a file cannot have that name.
     """

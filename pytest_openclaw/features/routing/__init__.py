@@ -274,13 +274,7 @@ def check_overrides(overrides: Mapping[str, str], targets: Mapping[Target, objec
 
 
 def ref_of(target: Target, config: JsonObject, overrides: Mapping[str, str]) -> Ref:
-    """Return the name of a target.
-
-    Args:
-        target: of the run.
-        config: the run's `config.json`.
-        overrides: our provider → OpenClaw's, as set by the user.
-    """
+    """Return the name of a target."""
     ours = target.provider
     is_local = _is_local(ours, config)
     if ours in overrides:

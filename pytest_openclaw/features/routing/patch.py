@@ -46,13 +46,7 @@ WIDTH = 100
 
 
 def render_object(value: JsonObject, path: Path, comments: Mapping[Path, Sequence[str]]) -> Iterator[str]:
-    """Yield the lines of an object, the comments of a place before it; strings are ASCII, as JSON has them.
-
-    Args:
-        value: objects in it are written line by line, other values on one.
-        path: where it is, from the outermost object.
-        comments: finished lines, by place.
-    """
+    """Yield the lines of an object, the comments of a place before it; strings are ASCII."""
     indent = "  " * len(path)
     yield f"{indent}{_key(path)}{{"
     for key, inner in value.items():
@@ -132,13 +126,7 @@ def check_command(file: str, *, stdin: bool = False) -> str:
 
 
 def render_patch(routing: Routing, origin: Origin, file: str = "openclaw.patch.json5") -> Patch:
-    """Return the patch.
-
-    Args:
-        routing: what each model may do.
-        origin: for the heading.
-        file: its name, for the command in the heading.
-    """
+    """Return the patch."""
     value = patch_of(routing)
     comments = _comments(routing)
     lines = [*_heading(routing, origin, file, is_empty=not value), *render_object(value, (), comments)]

@@ -236,13 +236,7 @@ def takes_lines(request: Request) -> bool:
 
 
 def stdin_of(text: str, images: Sequence[Image] = (), *, is_line: bool = False) -> bytes:
-    """Return a message of the user for the CLI's input.
-
-    Args:
-        text: one that begins with `/` would be read as the CLI's own command.
-        images: pictures of the message; only a line of JSON has them.
-        is_line: whether it is a line of JSON.
-    """
+    """Return a message of the user for the CLI's input."""
     text = valid_text(f"\n{text}" if text.startswith("/") else text)
     if not is_line:
         return text.encode()

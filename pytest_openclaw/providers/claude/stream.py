@@ -46,11 +46,6 @@ _FINISH_REASONS = {"max_tokens": "length", "model_context_window_exceeded": "len
 class Stream:
     """The state of the stream after the lines so far.
 
-    Args:
-        begin: makes the answer of a turn, and starts its clock.
-        offered: the tools' names on the wire → their own.
-        is_exchange: whether the answer may have several turns.
-
     Attributes:
         answer: the current turn.
         lacking: the tools that the CLI does not offer, by their own names; then the stream is over.
@@ -94,11 +89,7 @@ class Stream:
     # --- the result so far ------------------------------------------------------------------
 
     def reply(self, *, at_limit: bool = False) -> Reply:
-        """Return the reply received so far.
-
-        Args:
-            at_limit: whether the CLI ended because the model needed more turns than allowed.
-        """
+        """Return the reply received so far."""
         if not self._is_exchange:
             return self._reply()
         turns = (*(turn for _, _, turn in self._ended), self._turn())

@@ -297,11 +297,6 @@ def installed_catalogue(
 ) -> Catalogue | None:
     """Return the catalog of the installed OpenClaw; None if there is none, or it is not captured yet.
 
-    Args:
-        environ: used to find OpenClaw, its Node and the cache.
-        may_capture: start OpenClaw if it was not captured before, which takes about a minute.
-        required: raise an error where there is no OpenClaw.
-
     Raises:
         NotCaptured: it cannot be captured now.
         OpenClawError: it is required and not installed, or the cached catalog cannot be read.
