@@ -253,3 +253,32 @@ def test_other_tests_are_not_run(plain_project: Any) -> None:
 
     assert session.status == 0
     session.outcomes()
+
+
+@pytest.mark.parametrize(
+    ("budget", "said"),
+    [
+        pytest.param("0.001", "0.001 USD is less than the estimate", id="too-little"),
+        pytest.param("5", "5.00 USD is enough, by the estimate", id="enough"),
+    ],
+)
+def test_a_budget_is_compared_with_the_estimate(project: Any, budget: str, said: str) -> None:
+    """The last line says whether the budget suffices."""
+    project.suite({"P1": ("say one", NOOP), "P2": ("say two", NOOP)})
+    project.run(models="clerk/a")
+
+    session = project.run("--openclaw-dry-run", f"--openclaw-budget-usd={budget}", models="clerk/b,clerk/a")
+
+    assert said in session.text
+    assert table(session)["all"][4] == "?"
+
+
+def test_a_narrow_terminal_gets_shorter_names(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The table fits the terminal, whatever the length of names."""
+    monkeypatch.setenv("COLUMNS", "60")
+    project.suite({"P1": ("say one", NOOP)})
+
+    session = project.run("--openclaw-dry-run", models="clerk/" + "long" * 20)
+
+    lines = session.text[session.text.index("what would be asked") :].splitlines()
+    assert max(map(len, lines)) <= 60
