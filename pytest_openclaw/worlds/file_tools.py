@@ -67,7 +67,7 @@ def ls(workspace: Workspace, arguments: Mapping[str, Any]) -> str:
 # --- read -----------------------------------------------------------------------------------------
 
 MOST_NAMES, LONGEST_NAME = 100, 64
-_ROOM_FOR_MARK = 160
+MOST_PAGE_BYTES, _ROOM_FOR_MARK = 51_200, 160
 
 
 def read(workspace: Workspace, limits: ResultLimits, arguments: Mapping[str, Any]) -> str:
@@ -107,7 +107,7 @@ def read(workspace: Workspace, limits: ResultLimits, arguments: Mapping[str, Any
 def _beginning(body: str, first: int, cursor: int, limit: int, limits: ResultLimits) -> str:
     """Return as many whole lines as there is room for, or a part of one, and where the rest begins."""
     size = f"{limits.read_bytes / 1024:.1f}".removesuffix(".0")
-    room = min(limits.result_chars, limits.read_bytes) - _ROOM_FOR_MARK
+    room = min(limits.result_chars, limits.read_bytes, MOST_PAGE_BYTES) - _ROOM_FOR_MARK
     part = body[:room].encode()[:room].decode(errors="ignore")
     shown, line_end, rest = part.rpartition("\n")
     if body[len(part) : len(part) + 1] == "\n":
