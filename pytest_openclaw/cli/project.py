@@ -159,7 +159,7 @@ def plugins_of(root: Path) -> tuple[Plugins, list[str]]:
 
 
 def project_or_builtin(root: Path, lacks: str) -> tuple[Project, list[str]]:
-    """Return what a project has, and a warning with what it lacks if it cannot be loaded."""
+    """Return a project; if it cannot be loaded, the built-in parts and a warning that begins with `lacks`."""
     from pytest_openclaw.judging.registry import BUILTIN as VALIDATORS
     from pytest_openclaw.judging.registry import build_registry
     from pytest_openclaw.providers import BUILTIN as PROVIDERS

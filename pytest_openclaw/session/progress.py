@@ -94,7 +94,7 @@ class Progress:
             return
         per_s = n / seconds
         yield f"{per_s:.1f}/s" if per_s >= 1 else f"{per_s * 60:.1f}/min"
-        # The slowest endpoint decides; without a finished cell of an endpoint there is no estimate.
+        # The slowest endpoint decides. The time is unknown until each endpoint has finished a cell.
         n_left = {endpoint: n for endpoint, n in self._n_left.items() if n}
         if n_left and all(self._done[endpoint] for endpoint in n_left):
             needs_s = [n * seconds / self._done[endpoint] for endpoint, n in n_left.items()]

@@ -20,8 +20,8 @@ PositiveAmount = Annotated[float, Meta(gt=0, le=LARGEST)]
 Filled = Annotated[str, Meta(pattern=r"\S")]
 """A text that is not blank."""
 
-# msgspec 0.20 builds what it knows of a type at the first conversion. If two threads do so at once, one reads
-# what the other has half built, and the process crashes.
+# msgspec (0.20 to 0.22) caches the description of a type at its first conversion, before the description is
+# complete. A second thread that reads it then crashes the process.
 _ONE_AT_A_TIME = threading.RLock()
 
 _LONGEST = 60

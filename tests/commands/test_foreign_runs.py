@@ -76,6 +76,8 @@ def test_a_changed_run_ends_each_command_with_a_sentence(
 @pytest.mark.parametrize(
     ("command", "seed"),
     [
+        pytest.param("show", 249611845834565, id="a-tier-of-a-million"),
+        pytest.param("merge", 27926862021242, id="a-prompt-id-of-5000-digits"),
         pytest.param("gate", 192033087414523, id="a-key-of-many-kilobytes"),
     ],
 )
@@ -98,7 +100,9 @@ def bad(folder: Path) -> Iterator[Path]:
     ("name", "kind", "said"),
     [
         pytest.param("config.json", "link", "config.json is a link; the files of a run are regular files", id="link-out"),
+        pytest.param("results.jsonl", "zero", "results.jsonl is a link", id="link-to-a-device"),
         pytest.param("config.json", "pipe", "config.json is a pipe", id="pipe"),
+        pytest.param("config.json", b"[" * 100_000, "config.json is not JSON: it is nested more than 200 levels", id="nested"),
         pytest.param("results.jsonl", b'{"e2e_ms": NaN}\n', "results.jsonl: line 1 is no row of this format: JSON is malformed", id="nan"),
         pytest.param("results.jsonl", b"[" * 100_000 + b"\n", "line 1 is no row of this format: it is nested more than", id="nested-row"),
     ],
