@@ -230,11 +230,13 @@ class LockFile:
     def _is_taken(self) -> bool:
         """Take the lock if it is free, and return whether it was."""
         descriptor = os.open(self._path, _LOCKS_FLAGS, FILE_MODE)
-        if _lock(descriptor) and self._is_there(descriptor):
-            self._descriptor = descriptor
-            return True
-        os.close(descriptor)
-        return False
+        try:
+            if _lock(descriptor) and self._is_there(descriptor):
+                self._descriptor = descriptor
+        finally:  # also after an error, such as that of a file system without locks
+            if self._descriptor is None:
+                os.close(descriptor)
+        return self._descriptor is not None
 
     def _is_there(self, descriptor: int) -> bool:
         """Whether the file still has its name: the last holder may have removed it while this one waited."""
