@@ -1,16 +1,17 @@
-"""Every way a cell can end, and what each means: status, failure type, pytest outcome.
+"""Every failure of a cell, and the status, failure type and pytest outcome of each.
 
-Two doors. `outcome_of` maps any ending to a row's status and pytest's word for it. The functions
-above it name each failure once; providers call them and decide nothing.
+Providers call one function per failure; `outcome_of` maps a reply or a fault to a row's status.
 """
 
 from __future__ import annotations
 
 import re
+import tomllib
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cache
-from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
+from importlib import resources
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.signals import how_it_ended, was_ended_from_outside
@@ -77,73 +78,79 @@ def checked(fault: Fault) -> Fault:
     """Return a plugin's fault, which may have been made without the functions below.
 
     Raises:
-        ValueError: its failure type or its status is none.
+        ValueError: its failure type or its status is unknown.
     """
     failure_type = fault.failure_type
+    hint = "make faults by pytest_openclaw.values.faults"
     if failure_type not in FAILURE_TYPES and not re.fullmatch(r"http_[1-5][0-9][0-9]", failure_type):
-        raise ValueError(f"{failure_type!r} is no failure type; make faults by pytest_openclaw.values.faults")
+        raise ValueError(f"{failure_type!r} is no failure type; {hint}")
     if fault.status not in STATUSES:
-        raise ValueError(
-            f"{fault.status!r} is no availability status; make faults by pytest_openclaw.values.faults"
-        )
+        raise ValueError(f"{fault.status!r} is no availability status; {hint}")
     return fault
 
 
-# --- what happened on the way -------------------------------------------------------------------
+# --- failures on the way to a reply -----------------------------------------------------------------
+
+
+def _error(failure_type: str, message: str, **more: Any) -> Fault:
+    return Fault(failure_type=failure_type, status="error", message=message, **more)
+
+
+def _unsent(message: str, failure_type: str = "not_installed", **more: Any) -> Fault:
+    facts: dict[str, Any] = {"status": "skipped_unavailable", "sent": False, **more}
+    return Fault(failure_type=failure_type, message=message, **facts)
 
 
 def unreachable(name: str, where: str, why: str) -> Fault:
-    """A refused connection or an unknown host: no server is there, for this cell and the next ones."""
-    message = f"{name}: nothing answers at {where} ({why})."
+    """A refused connection or an unknown host: no cell can reach this server."""
     return Fault(
-        failure_type="connect_error", status="skipped_unavailable", message=message, scope="endpoint"
+        failure_type="connect_error",
+        status="skipped_unavailable",
+        message=f"{name}: nothing answers at {where} ({why}).",
+        scope="endpoint",
     )
 
 
 def connection_lost(name: str, why: str) -> Fault:
     """The connection was reset or closed before any byte of an answer."""
     message = f"{name}: the connection was lost before any answer ({why})."
-    return Fault(failure_type="connect_error", status="error", message=message, retryable=True)
+    return _error("connect_error", message, retryable=True)
 
 
 def timed_out(name: str, timeout_s: float, raw: str = "") -> Fault:
-    """The whole attempt took longer than its time; what had come is kept."""
+    """The whole attempt took too long; the text received so far is kept."""
     hint = "Raise --openclaw-timeout, or the prompt's timeout_s."
-    message = f"{name}: no complete answer within {timeout_s:g} s. {hint}"
-    return Fault(failure_type="timeout", status="error", message=message, raw=raw)
+    return _error("timeout", f"{name}: no complete answer within {timeout_s:g} s. {hint}", raw=raw)
 
 
 def stream_broken(name: str, why: str, raw: str = "") -> Fault:
     """A stream ended without its end mark, or ended in an error after tokens."""
-    message = f"{name}: the stream broke: {why}."
-    return Fault(failure_type="stream_error", status="error", message=message, raw=raw)
+    return _error("stream_error", f"{name}: the stream broke: {why}.", raw=raw)
 
 
 def malformed(name: str, why: str, raw: str = "") -> Fault:
-    """The answer is not of the form that its API promises."""
-    message = f"{name}: the answer cannot be read: {why}."
-    return Fault(failure_type="malformed_response", status="error", message=message, raw=raw)
+    """The answer does not have the form that its API promises."""
+    return _error("malformed_response", f"{name}: the answer cannot be read: {why}.", raw=raw)
 
 
 def auth_missing(name: str, hint: str) -> Fault:
     """There are no credentials, so nothing was sent."""
-    message = f"{name}: {hint}"
-    return _unsent(message, "auth_missing", status="auth_error", scope="target")
+    return _unsent(f"{name}: {hint}", "auth_missing", status="auth_error", scope="target")
 
 
-def not_installed(name: str, hint: str) -> Fault:
-    """What would have to be asked is not on this machine."""
-    return _unsent(f"{name}: {hint}", scope="endpoint")
+def not_installed(name: str, why: str, scope: FaultScope = "endpoint") -> Fault:
+    """A program, a model or an ability that the request needs is not on this machine."""
+    return _unsent(f"{name}: {why}", scope=scope)
+
+
+def cannot_play(name: str, why: str) -> Fault:
+    """A provider cannot send this prompt, but may send others."""
+    return _unsent(f"{name}: not asked: {why}")
 
 
 def budget_spent(name: str, budget_usd: float) -> Fault:
     """The budget is spent; no more requests are sent."""
     return _unsent(f"{name}: not asked: the budget of {budget_usd:g} USD is spent.", BUDGET_SPENT)
-
-
-def engine_missing(name: str, why: str) -> Fault:
-    """The embedded engine cannot serve this model here; another model it may."""
-    return _unsent(f"{name}: {why}", scope="target")
 
 
 _NOT_TAKEN: Mapping[str, tuple[str, str]] = {
@@ -163,7 +170,7 @@ _NOT_TAKEN: Mapping[str, tuple[str, str]] = {
 
 
 def takes_no(what: Literal["tools", "messages", "images"], name: str) -> Fault:
-    """A provider would ask without a part of the prompt, which is another question."""
+    """A provider would leave out a part of the prompt, and so ask another question."""
     has, hint = _NOT_TAKEN[what]
     return cannot_play(name, f"the prompt {has}, which this provider does not send. {hint}")
 
@@ -174,13 +181,8 @@ def sees_no_images(name: str, model: str) -> Fault:
     return _unsent(f"{name}: not asked: {why}", NO_IMAGES)
 
 
-def cannot_play(name: str, why: str) -> Fault:
-    """A provider has no way of asking this one prompt; others it may."""
-    return _unsent(f"{name}: not asked: {why}")
-
-
 def surface_missing(name: str, why: str) -> Fault:
-    """What OpenClaw sends is not known, because the installed one could not be captured."""
+    """The request of the installed OpenClaw could not be captured."""
     hint = "Resume the run to capture it again; --openclaw-catalogue=substitute needs no capture."
     what = f"the request of the installed OpenClaw could not be captured: {why.rstrip('.')}"
     return _unsent(f"{name}: not asked: {what}. {hint}", "cli_error", status="error")
@@ -193,45 +195,33 @@ def context_too_small(
 
     Args:
         name: the provider.
-        model: what should have been asked.
-        prompt_tokens: what the prompt has.
-        context_tokens: what the context holds, prompt and answer together.
-        exact: whether `prompt_tokens` was counted; else the prompt has so many or more.
+        model: the requested model.
+        prompt_tokens: of the prompt; without `exact` the least that it may have.
+        context_tokens: the most that prompt and answer may have together.
+        exact: whether `prompt_tokens` was counted.
     """
     size = f"{prompt_tokens} tokens" if exact else f"at least {prompt_tokens} tokens"
+    what = f"the prompt has {size}, and {model}'s context holds {context_tokens}"
     hint = "Shorten it, or set openclaw_num_ctx in the ini."
-    message = (
-        f"{name}: not asked: the prompt has {size}, and {model}'s context holds {context_tokens}. {hint}"
-    )
-    return _unsent(message, "context_overflow", status="error")
+    return _unsent(f"{name}: not asked: {what}. {hint}", "context_overflow", status="error")
 
 
 def context_cut(
     name: str, model: str, sent_words: int, counted_tokens: int, raw: str = "", timing: Timing | None = None
 ) -> Fault:
-    """The server cut the prompt and answered what was left of it, so its answer is to another question."""
+    """The server cut the prompt and answered the rest of it, so the answer is to another question."""
     message = (
         f"{name}: the prompt was cut to fit {model}'s context: {sent_words} words were sent, and the server "
         f"counted {counted_tokens} prompt tokens. Raise the server's context (num_ctx, in Ollama)."
     )
-    return Fault(failure_type="context_overflow", status="error", message=message, raw=raw, timing=timing)
-
-
-def _unsent(
-    message: str,
-    failure_type: str = "not_installed",
-    status: AvailabilityStatus = "skipped_unavailable",
-    scope: FaultScope = "cell",
-) -> Fault:
-    return Fault(failure_type=failure_type, status=status, message=message, scope=scope, sent=False)
+    return _error("context_overflow", message, raw=raw, timing=timing)
 
 
 def engine_died(name: str, why: str, raw: str = "", *, for_good: bool = False) -> Fault:
-    """The embedded engine died while it was asked; it is started again, unless it has died too often."""
-    return Fault(
-        failure_type="stream_error" if raw else "connect_error",
-        status="error",
-        message=f"{name}: {why}",
+    """The embedded engine died during a request; it is started again, unless it has died too often."""
+    return _error(
+        "stream_error" if raw else "connect_error",
+        f"{name}: {why}",
         retryable=not (raw or for_good),
         scope="target" if for_good else "cell",
         raw=raw,
@@ -240,7 +230,7 @@ def engine_died(name: str, why: str, raw: str = "", *, for_good: bool = False) -
 
 def cli_failed(name: str, why: str, raw: str = "") -> Fault:
     """A command line program ended without an answer, for a reason of its own."""
-    return Fault(failure_type="cli_error", status="error", message=f"{name}: {why}", raw=raw)
+    return _error("cli_error", f"{name}: {why}", raw=raw)
 
 
 def program_ended(name: str, program: str, status: int | None, words: str = "", raw: str = "") -> Fault:
@@ -248,21 +238,23 @@ def program_ended(name: str, program: str, status: int | None, words: str = "", 
 
     A signal that ends programs from outside is an error of the harness; any other end is the program's own.
     """
-    why = f"{program} {how_it_ended(status)}{words}."
-    if was_ended_from_outside(status):
-        return replace(broke(name, why), raw=raw)
-    return cli_failed(name, why, raw)
+    failure_type = "harness_error" if was_ended_from_outside(status) else "cli_error"
+    return _error(failure_type, f"{name}: {program} {how_it_ended(status)}{words}.", raw=raw)
 
 
 def broke(name: str, why: str) -> Fault:
-    """Return the fault of our own code, of a validator or plugin, or of the machine; no model caused it."""
-    return Fault(failure_type="harness_error", status="error", message=f"{name}: {why}")
+    """Our own code, a validator, a plugin or the machine failed; the model did not cause it."""
+    return _error("harness_error", f"{name}: {why}")
 
 
 def not_asked(first: Fault) -> Fault:
-    """A cell is not asked because an earlier one met `first`, which reaches it too."""
-    message = f"not asked: {first.message}"
-    return Fault(failure_type=first.failure_type, status=first.status, message=message, scope=first.scope)
+    """A cell is not asked because the fault `first` of an earlier cell applies to it too."""
+    return Fault(
+        failure_type=first.failure_type,
+        status=first.status,
+        message=f"not asked: {first.message}",
+        scope=first.scope,
+    )
 
 
 # --- what servers say ---------------------------------------------------------------------------
@@ -291,24 +283,13 @@ class WireError:
 _MOST_SERVED, _LONGEST_NAME = 8, 80
 
 
-class _Words(NamedTuple):
-    """The words of `server_errors.toml`."""
-
-    patterns: Mapping[str, re.Pattern[str]]
-    status: Mapping[str, int]
-
-
 @cache
-def _words() -> _Words:
-    """Return the words, which only a failing server needs."""
-    import tomllib
-    from importlib import resources
-
+def _words() -> tuple[Mapping[str, re.Pattern[str]], Mapping[str, int]]:
+    """Return the patterns and the statuses of `server_errors.toml`, which only a failing server needs."""
     text = resources.files("pytest_openclaw.values").joinpath("server_errors.toml").read_text("utf-8")
     tables = tomllib.loads(text)
     status = tables.pop("status")
-    patterns = {kind: re.compile("|".join(words), re.IGNORECASE) for kind, words in tables.items()}
-    return _Words(patterns, status)
+    return {kind: re.compile("|".join(words), re.IGNORECASE) for kind, words in tables.items()}, status
 
 
 def with_served(fault: Fault, model: str, served: Sequence[str]) -> Fault:
@@ -318,8 +299,7 @@ def with_served(fault: Fault, model: str, served: Sequence[str]) -> Fault:
     names = [*dict.fromkeys([*get_close_matches(model, served, n=_MOST_SERVED), *served])]
     more = f" and {len(names) - _MOST_SERVED} more" if len(names) > _MOST_SERVED else ""
     shown = ", ".join(name[:_LONGEST_NAME] for name in names[:_MOST_SERVED])
-    message = f"{fault.message.rstrip('.')}. It has {shown}{more}."
-    return replace(fault, message=message)
+    return replace(fault, message=f"{fault.message.rstrip('.')}. It has {shown}{more}.")
 
 
 _AVAILABILITY: Mapping[int, AvailabilityStatus] = {401: "auth_error", 403: "auth_error", 429: "rate_limited"}
@@ -356,12 +336,13 @@ _REFUSALS: Mapping[str | None, _Refusal] = {
 def refused_by_server(
     name: str, model: str, error: WireError, *, retry_after_s: float | None = None
 ) -> Fault:
-    """What an error answer means, by its own words first and its HTTP status second."""
+    """Return the meaning of an error answer: by its own words first, by its HTTP status second."""
     status = error.status or _status_of(error)
     said = error.message or error.code or error.type or "no reason given"
     if error.written:
-        fault = malformed(name, f"the server cannot read a call of {model}: {said}")
-        return replace(fault, written=error.written)
+        return replace(
+            malformed(name, f"the server cannot read a call of {model}: {said}"), written=error.written
+        )
     kind = "quota" if status == 402 else _kind_of(error, status, model)
     if refusal := _REFUSALS.get(kind):
         values = {"status": error.status or 401, "model": model}
@@ -371,17 +352,25 @@ def refused_by_server(
             message=f"{name}: {refusal.what.format(**values)}: {said}",
             scope=refusal.scope,
         )
+    may_recover = kind != "permanent"
     if status is None or kind == "broken":
-        return replace(stream_broken(name, f"the server says: {said}"), retryable=kind != "permanent")
-    wait = error.retry_after_s if retry_after_s is None else retry_after_s
-    fault = _by_status(name, status, said, wait)
-    return replace(fault, retryable=False) if kind == "permanent" else fault
+        return replace(stream_broken(name, f"the server says: {said}"), retryable=may_recover)
+    if not 100 <= status <= 599:
+        return malformed(name, f"there is no HTTP status {status} ({said})")
+    return Fault(
+        failure_type=f"http_{status}",
+        status=_AVAILABILITY.get(status, "error"),
+        message=f"{name}: HTTP {status}: {said}",
+        retryable=may_recover and status in RETRYABLE_STATUSES,
+        retry_after_s=error.retry_after_s if retry_after_s is None else retry_after_s,
+        scope="target" if status == 401 else "cell",
+    )
 
 
 def _kind_of(error: WireError, status: int | None, model: str) -> str | None:
     """Return the first table of `server_errors.toml` with words of the error."""
     words = f"{error.code} {error.type} {error.message}"
-    for kind, pattern in _words().patterns.items():
+    for kind, pattern in _words()[0].items():
         if pattern.search(words) or (kind == "model" and _lacks_model(status, words.lower(), model)):
             return kind
     return None
@@ -391,36 +380,23 @@ def _status_of(error: WireError) -> int | None:
     for word in (error.code, *error.type.split()):
         if re.fullmatch(r"[45][0-9][0-9]", word):
             return int(word)
-        if status := _words().status.get(word.lower()):
+        if status := _words()[1].get(word.lower()):
             return status
     return None
 
 
 def _lacks_model(status: int | None, words: str, model: str) -> bool:
-    if status is None:  # in the place of an answer, where only the words are known
+    if status is None:  # an error in place of an answer, of which only the words are known
         return "model" in words and model.lower() in words and "not found" in words
     return status == 404 and "model" in words and (model.lower() in words or "not found" in words)
 
 
-def _by_status(name: str, status: int, said: str, retry_after_s: float | None) -> Fault:
-    if not 100 <= status <= 599:
-        return malformed(name, f"there is no HTTP status {status} ({said})")
-    return Fault(
-        failure_type=f"http_{status}",
-        status=_AVAILABILITY.get(status, "error"),
-        message=f"{name}: HTTP {status}: {said}",
-        retryable=status in RETRYABLE_STATUSES,
-        retry_after_s=retry_after_s,
-        scope="target" if status == 401 else "cell",
-    )
-
-
-# --- what it means ------------------------------------------------------------------------------
+# --- outcomes ---------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What a row and pytest say of an ending."""
+    """A cell's outcome in its row and in pytest."""
 
     status: AvailabilityStatus
     success: bool
@@ -428,37 +404,20 @@ class Outcome:
     pytest: PytestOutcome
 
 
-_PYTEST_OF_STATUS: Mapping[AvailabilityStatus, PytestOutcome] = {
-    "ok": "failed",
-    "skipped_unavailable": "skipped",
-    "auth_error": "error",
-    "rate_limited": "error",
-    "error": "error",
-}
-
-
 def outcome_of(result: Reply | Fault, verdict: Verdict | None = None) -> Outcome:
-    """Map the ending of a cell to its row's status and failure type and to pytest's outcome.
-
-    Args:
-        result: the reply or the fault of the call.
-        verdict: the judgment of a reply; None where there was nothing to judge.
-    """
-    if isinstance(result, Fault):
-        return Outcome(
-            status=result.status,
-            success=False,
-            failure_type=result.failure_type,
-            pytest=_PYTEST_OF_STATUS[result.status],
-        )
-    if failure := _no_answer(result):
-        return Outcome(status="ok", success=False, failure_type=failure, pytest="failed")
-    failed = verdict is not None and verdict.passed is False
-    return Outcome(status="ok", success=True, failure_type=None, pytest="failed" if failed else "passed")
+    """Map the result of a cell's call, and the verdict on a reply if it was judged, to its outcome."""
+    status: AvailabilityStatus = result.status if isinstance(result, Fault) else "ok"
+    failure = result.failure_type if isinstance(result, Fault) else _no_answer(result)
+    pytest: PytestOutcome = "passed"
+    if status != "ok":
+        pytest = "skipped" if status == "skipped_unavailable" else "error"
+    elif failure or (verdict is not None and verdict.passed is False):
+        pytest = "failed"
+    return Outcome(status=status, success=failure is None, failure_type=failure, pytest=pytest)
 
 
 def _no_answer(reply: Reply) -> str | None:
-    """Why a reply is no answer: filtered, refused or empty; a native tool call is an answer."""
+    """Return why a reply has no answer: filtered, refused or empty; a native tool call is an answer."""
     if reply.finish_reason == "content_filter":
         return "content_filter"
     if reply.refusal is not None or reply.finish_reason == "refusal":

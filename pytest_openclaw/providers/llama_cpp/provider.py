@@ -159,7 +159,7 @@ class LlamaCpp(OllamaOpenAI):
         except EngineCrashError as error:
             raise CallFailed(faults.engine_died(self.setup.name, str(error), for_good=True)) from None
         except EngineError as error:
-            raise CallFailed(faults.engine_missing(self.setup.name, str(error))) from None
+            raise CallFailed(faults.not_installed(self.setup.name, str(error), "target")) from None
 
     async def _check_length(self, request: Request) -> None:
         """Raise if the prompt is longer than the context; most are so short that they need not be counted.

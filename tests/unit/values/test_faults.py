@@ -172,7 +172,9 @@ def test_an_answer_passes_unless_its_verdict_is_against_it(
     [
         pytest.param(faults.unreachable("p", "u", "w"), "skipped_unavailable", False, id="unreachable"),
         pytest.param(faults.connection_lost("p", "w"), "error", True, id="lost"),
-        pytest.param(faults.engine_missing("p", "w"), "skipped_unavailable", False, id="engine-missing"),
+        pytest.param(
+            faults.not_installed("p", "w", "target"), "skipped_unavailable", False, id="engine-missing"
+        ),
         pytest.param(faults.engine_died("p", "w"), "error", True, id="engine-died"),
         pytest.param(faults.engine_died("p", "w", "text"), "error", False, id="engine-died-after-tokens"),
         pytest.param(faults.engine_died("p", "w", for_good=True), "error", False, id="engine-died-for-good"),
