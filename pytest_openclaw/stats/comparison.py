@@ -6,7 +6,7 @@ what a user asks, so a prompt counts once, however often it was repeated.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from math import exp, log
 from statistics import fmean, median
@@ -19,12 +19,19 @@ from pytest_openclaw.stats.intervals import (
     mean_difference_95,
     percentile_interval,
 )
-from pytest_openclaw.stats.significance import LEVEL, Difference, adjusted, exchange, sign_flip, sign_test
+from pytest_openclaw.stats.significance import (
+    LEVEL,
+    Tested,
+    exchange,
+    sign_flip,
+    sign_test,
+    adjusted_together,
+)
 from pytest_openclaw.stats.tool_use import OUTCOMES
 from pytest_openclaw.values.tool_calls import ToolOutcome  # noqa: TC001 - msgspec reads annotations
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from pytest_openclaw.values.requests import Target
     from pytest_openclaw.values.rows import Record
@@ -120,32 +127,16 @@ def pair_cells(
     of_base, of_candidate = _by_target(base), _by_target(candidate)
     return tuple(
         _pair_target(
-            one,
-            other,
-            of_base.get(one, {}),
-            of_candidate.get(other, {}),
-            obstacles,
-            is_unfinished=other in unfinished,
+            one, other, of_base.get(one, {}), of_candidate.get(other, {}), obstacles, other in unfinished
         )
         for one, other in targets
     )
 
 
-def left_over(records: Iterable[Record], compared: Iterable[Target], reason: Reason) -> list[SetAside]:
-    """Return the targets that the other run does not have."""
-    known = set(compared)
-    return [
-        _set_aside(target, Obstacle(reason), list(rows.values()))
-        for target, rows in _by_target(records).items()
-        if target not in known
-    ]
-
-
 def _by_target(records: Iterable[Record]) -> dict[Target, dict[_Place, Record]]:
     found: dict[Target, dict[_Place, Record]] = {}
     for record in records:
-        place = (record.suite, record.prompt_id, record.repeat)
-        found.setdefault(record.target, {})[place] = record
+        found.setdefault(record.target, {})[record.suite, record.prompt_id, record.repeat] = record
     return found
 
 
@@ -155,7 +146,6 @@ def _pair_target(
     base: Mapping[_Place, Record],
     candidate: Mapping[_Place, Record],
     obstacles: Obstacles,
-    *,
     is_unfinished: bool,
 ) -> Paired:
     pairs: list[Pair] = []
@@ -163,15 +153,14 @@ def _pair_target(
     apart: dict[Obstacle, list[Record]] = {}
     for place in dict.fromkeys([*base, *candidate]):
         before, after = base.get(place), candidate.get(place)
-        record = before or after
-        assert record is not None, "a place is of one of the two"
-        found = obstacles.of_targets.get(other) or obstacles.of_prompts.get(place[:2])
-        if before is None or after is None:
-            missing: Reason = "only_in_candidate" if before is None else "only_in_baseline"
-            apart.setdefault(Obstacle(missing), []).append(record)
-            if before and is_unfinished and not found and _is_answered(before):
+        known = obstacles.of_targets.get(other) or obstacles.of_prompts.get(place[:2])
+        if before is None:
+            apart.setdefault(Obstacle("only_in_candidate"), []).append(candidate[place])
+        elif after is None:
+            apart.setdefault(Obstacle("only_in_baseline"), []).append(before)
+            if is_unfinished and not known and _is_answered(before):
                 still_open.append(before)
-        elif found := found or _obstacle(before, after, obstacles):
+        elif found := known or _obstacle(before, after, obstacles):
             apart.setdefault(found, []).append(after)
             if found.reason == "not_answered_in_candidate":
                 still_open.append(before)
@@ -182,10 +171,7 @@ def _pair_target(
         candidate=other,
         pairs=tuple(pairs),
         open=tuple(still_open),
-        set_aside=tuple(
-            _set_aside(one if obstacle.reason == "only_in_baseline" else other, obstacle, rows)
-            for obstacle, rows in apart.items()
-        ),
+        set_aside=tuple(_set_aside(obstacle, rows) for obstacle, rows in apart.items()),
     )
 
 
@@ -204,17 +190,30 @@ def _is_answered(record: Record) -> bool:
     return record.availability_status == "ok"
 
 
-def _set_aside(target: Target, obstacle: Obstacle, records: Sequence[Record]) -> SetAside:
+def _set_aside(obstacle: Obstacle, records: Sequence[Record]) -> SetAside:
     return SetAside(
-        target=target.label,
+        target=records[0].target.label,
         reason=obstacle.reason,
         detail=obstacle.detail,
         n_cells=len(records),
-        prompts=tuple(Counter(record.prompt_id for record in records)),
+        prompts=tuple(dict.fromkeys(record.prompt_id for record in records)),
     )
 
 
-Word = Literal["better", "worse", "no difference seen", "not compared"]
+def _left_over(records: Iterable[Record], compared: Collection[Target], reason: Reason) -> list[SetAside]:
+    """Return the targets that the other run does not have."""
+    return [
+        _set_aside(Obstacle(reason), [*rows.values()])
+        for target, rows in _by_target(records).items()
+        if target not in compared
+    ]
+
+
+# --- verdicts ---------------------------------------------------------------------------------------
+
+NoDifference = Literal["no difference seen"]
+NO_DIFFERENCE: NoDifference = "no difference seen"
+Word = Literal["better", "worse", NoDifference, "not compared"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -256,55 +255,55 @@ class VerdictChange:
 
 def verdict_changes(paired: Sequence[Sequence[Paired]]) -> list[VerdictChange]:
     """Compare the verdicts of each target; all of them are looked at together."""
-    seen = [_tallies(one) for one in paired]
-    tests = _tests(seen)
-    # What the words would be if the cells without an answer had gone one way or the other.
-    with_open = {passed: [_tallies(one, open_cells=passed) for one in paired] for passed in (True, False)}
-    words = {
-        passed: [word for *_, word in (_tests(all_of) if any(map(_n_open, paired)) else tests)]
-        for passed, all_of in with_open.items()
-    }
-    changes = []
-    for place, (one, tallies, (found, p_adjusted, word)) in enumerate(zip(paired, seen, tests, strict=True)):
-        n_cells, total = sum(tally.n for tally in tallies), sum(tally.total for tally in tallies)
-        changes.append(
-            VerdictChange(
-                n_prompts=len(tallies),
-                n_cells=n_cells,
-                n_base=sum(tally.n_base for tally in tallies),
-                n_candidate=sum(tally.n_candidate for tally in tallies),
-                difference=total / n_cells if n_cells else None,
-                interval_95=_interval(tallies, found),
-                n_better=sum(tally.total > 0 for tally in tallies),
-                n_worse=sum(tally.total < 0 for tally in tallies),
-                p=found.p,
-                p_adjusted=p_adjusted,
-                word=word,
-                range_95=_range(tallies),
-                range_if_well=_range(with_open[True][place]),
-                range_if_ill=_range(with_open[False][place]),
-                if_well=words[True][place],
-                if_ill=words[False][place],
-                n_open=_n_open(one),
-            )
+    n_open = [_n_open(one) for one in paired]
+    seen = _tested([_tallies(one) for one in paired])
+    well, ill = seen, seen
+    if any(n_open):  # the results if the cells without an answer had all passed, or had all failed
+        well, ill = (_tested([_tallies(one, open_passed) for one in paired]) for open_passed in (True, False))
+    return [
+        VerdictChange(
+            n_prompts=len(now.tallies),
+            n_cells=(n_cells := sum(tally.n for tally in now.tallies)),
+            n_base=sum(tally.n_base for tally in now.tallies),
+            n_candidate=sum(tally.n_candidate for tally in now.tallies),
+            difference=sum(tally.total for tally in now.tallies) / n_cells if n_cells else None,
+            interval_95=now.interval,
+            n_better=sum(tally.total > 0 for tally in now.tallies),
+            n_worse=sum(tally.total < 0 for tally in now.tallies),
+            p=now.test.p,
+            p_adjusted=now.test.p_adjusted,
+            word=now.word,
+            range_95=now.range,
+            range_if_well=if_well.range,
+            range_if_ill=if_ill.range,
+            if_well=if_well.word,
+            if_ill=if_ill.word,
+            n_open=n,
         )
-    return changes
+        for n, now, if_well, if_ill in zip(n_open, seen, well, ill, strict=True)
+    ]
 
 
-@dataclass
 class _Tally:
-    """The judged cells of one prompt, in pairs of a baseline's and the candidate's; whether they passed."""
+    """The judged cells of one prompt: for each baseline and cell, whether baseline and candidate passed."""
 
-    n: int = 0
-    n_base: int = 0
-    n_candidate: int = 0
-    by_baseline: dict[int, dict[tuple[str, int], tuple[bool, bool]]] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self._cells: defaultdict[int, dict[tuple[str, int], tuple[bool, bool]]] = defaultdict(dict)
 
-    def add(self, baseline: int, cell: tuple[str, int], base: bool, candidate: bool) -> None:
-        self.n += 1
-        self.n_base += base
-        self.n_candidate += candidate
-        self.by_baseline.setdefault(baseline, {})[cell] = base, candidate
+    def add(self, baseline: int, cell: Record, base: bool, candidate: bool) -> None:
+        self._cells[baseline][cell.prompt_id, cell.repeat] = base, candidate
+
+    @property
+    def n(self) -> int:
+        return sum(map(len, self._cells.values()))
+
+    @property
+    def n_base(self) -> int:
+        return sum(base for cells in self._cells.values() for base, _ in cells.values())
+
+    @property
+    def n_candidate(self) -> int:
+        return sum(candidate for cells in self._cells.values() for _, candidate in cells.values())
 
     @property
     def total(self) -> int:
@@ -313,64 +312,70 @@ class _Tally:
     @property
     def by_run(self) -> list[int]:
         """The candidate's passed cells, then those of each baseline that has answered the same cells."""
-        first = max(self.by_baseline.values(), key=len)
-        same = [cells for cells in self.by_baseline.values() if cells.keys() == first.keys()]
+        first = max(self._cells.values(), key=len)
+        same = [cells for cells in self._cells.values() if cells.keys() == first.keys()]
         return [
             sum(candidate for _, candidate in first.values()),
             *(sum(base for base, _ in cells.values()) for cells in same),
         ]
 
 
-def _tests(targets: Sequence[Sequence[_Tally]]) -> list[tuple[Difference, float, Word]]:
-    found = [exchange([tally.by_run for tally in tallies]) for tallies in targets]
-    # A target without a cell is no test, and asks nothing of the others.
-    tested = [place for place, tallies in enumerate(targets) if tallies]
-    ps = dict(zip(tested, adjusted([found[place] for place in tested]), strict=True))
-    return [
-        (one, ps.get(place, 1.0), _word(one, ps[place]) if place in ps else "not compared")
-        for place, one in enumerate(found)
-    ]
+class _TestedVerdicts(NamedTuple):
+    tallies: Sequence[_Tally]
+    test: Tested
+
+    @property
+    def word(self) -> Word:
+        if not self.tallies:
+            return "not compared"
+        words: dict[int, Word] = {1: "better", -1: "worse"}
+        return words.get(self.test.significant, NO_DIFFERENCE)
+
+    @property
+    def range(self) -> Interval | None:
+        return mean_difference_95([(tally.total, tally.n) for tally in self.tallies])
+
+    @property
+    def interval(self) -> Interval | None:
+        """The range, extended to 0 where the test sees no difference, and cut off at 0 where it does.
+
+        That is wrong in at most one of forty cases more.
+        """
+        if (plain := self.range) is None:
+            return None
+        if self.test.p >= LEVEL:
+            return Interval(low=min(plain.low, 0.0), high=max(plain.high, 0.0))
+        if self.test.sign > 0:
+            return Interval(low=max(plain.low, 0.0), high=plain.high)
+        return Interval(low=plain.low, high=min(plain.high, 0.0))
 
 
-def _word(found: Difference, p_adjusted: float) -> Word:
-    if p_adjusted >= LEVEL:
-        return "no difference seen"
-    return "better" if found.sign > 0 else "worse"
+def _tested(targets: Sequence[Sequence[_Tally]]) -> list[_TestedVerdicts]:
+    found = [exchange([tally.by_run for tally in tallies]) if tallies else None for tallies in targets]
+    return [*map(_TestedVerdicts, targets, adjusted_together(found))]
 
 
-def _tallies(paired: Sequence[Paired], *, open_cells: bool | None = None) -> list[_Tally]:
-    """Count the judged cells by prompt; open cells too, if they are to have passed or failed.
+def _tallies(paired: Sequence[Paired], open_passed: bool | None = None) -> list[_Tally]:
+    """Count the judged cells by prompt.
 
     Args:
         paired: the candidate's cells with those of each baseline.
-        open_cells: whether these have passed; None leaves them out.
+        open_passed: whether open cells count as passed or as failed; None leaves them out.
     """
-    tallies: dict[PromptKey, _Tally] = {}
+    tallies: defaultdict[PromptKey, _Tally] = defaultdict(_Tally)
     for number, each in enumerate(paired):
-        for base, candidate in each.pairs:
-            before, after = _passed(base), _passed(candidate)
+        cells = [(base, _passed(candidate)) for base, candidate in each.pairs]
+        cells += [(base, open_passed) for base in each.open]
+        for base, after in cells:
+            before = _passed(base)
             if before is not None and after is not None:
-                tallies.setdefault(cluster_of(base), _Tally()).add(
-                    number, (base.prompt_id, base.repeat), before, after
-                )
-        for base in each.open if open_cells is not None else ():
-            if (before := _passed(base)) is not None:
-                tallies.setdefault(cluster_of(base), _Tally()).add(
-                    number, (base.prompt_id, base.repeat), before, open_cells is True
-                )
-    return list(tallies.values())
+                tallies[cluster_of(base)].add(number, base, before, after)
+    return [*tallies.values()]
 
 
 def _n_open(paired: Sequence[Paired]) -> int:
-    """Open cells of the candidate, counted once, whichever baselines have them."""
-    return len(
-        {
-            (record.suite, record.prompt_id, record.repeat)
-            for each in paired
-            for record in each.open
-            if _passed(record) is not None
-        }
-    )
+    """Return the number of the candidate's open cells, each counted once for all baselines."""
+    return len({record.key for each in paired for record in each.open if _passed(record) is not None})
 
 
 def _passed(record: Record) -> bool | None:
@@ -378,22 +383,7 @@ def _passed(record: Record) -> bool | None:
     return record.objective_pass is True if is_judged(record) else None
 
 
-def _range(tallies: Sequence[_Tally]) -> Interval | None:
-    return mean_difference_95([(tally.total, tally.n) for tally in tallies])
-
-
-def _interval(tallies: Sequence[_Tally], found: Difference) -> Interval | None:
-    """Return the range, made to hold 0 where the test sees no difference, and to end there where it does.
-
-    That is wrong in at most one of forty cases more.
-    """
-    if (plain := _range(tallies)) is None:
-        return None
-    if found.p >= LEVEL:
-        return Interval(low=min(plain.low, 0.0), high=max(plain.high, 0.0))
-    if found.sign > 0:
-        return Interval(low=max(plain.low, 0.0), high=plain.high)
-    return Interval(low=plain.low, high=min(plain.high, 0.0))
+# --- outcomes of tool use ---------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -411,7 +401,7 @@ class OutcomeChange:
     n_base: int
     n_candidate: int
     p_adjusted: float
-    word: Literal["more", "fewer", "no difference seen"]
+    word: Literal["more", "fewer", NoDifference]
 
 
 def outcome_changes(paired: Sequence[Paired]) -> list[tuple[OutcomeChange, ...]]:
@@ -426,31 +416,32 @@ def outcome_changes(paired: Sequence[Paired]) -> list[tuple[OutcomeChange, ...]]
         for outcome in OUTCOMES
         if any(outcome in (pair.base.tool_outcome, pair.candidate.tool_outcome) for pair in its)
     ]
-    tests = [sign_flip(_totals(pairs[place], outcome)) for place, outcome in occurred]
+    tests = adjusted_together([sign_flip(_totals(pairs[place], outcome)) for place, outcome in occurred])
+    words: dict[int, Literal["more", "fewer"]] = {1: "more", -1: "fewer"}
     changes: list[list[OutcomeChange]] = [[] for _ in paired]
-    for (place, outcome), test, p in zip(occurred, tests, adjusted(tests), strict=True):
+    for (place, outcome), test in zip(occurred, tests, strict=True):
         changes[place].append(
             OutcomeChange(
                 outcome=outcome,
                 n_cells=len(pairs[place]),
                 n_base=sum(pair.base.tool_outcome == outcome for pair in pairs[place]),
                 n_candidate=sum(pair.candidate.tool_outcome == outcome for pair in pairs[place]),
-                p_adjusted=p,
-                word="no difference seen" if p >= LEVEL else "more" if test.sign > 0 else "fewer",
+                p_adjusted=test.p_adjusted,
+                word=words.get(test.significant, NO_DIFFERENCE),
             )
         )
     return [tuple(each) for each in changes]
 
 
 def _totals(pairs: Sequence[Pair], outcome: ToolOutcome) -> list[int]:
-    """Return of each prompt in how many more cells tool use ends so now."""
-    totals: Counter[tuple[str, str]] = Counter()
+    """Return, by prompt, in how many more cells tool use ends in this outcome now."""
+    totals: Counter[PromptKey] = Counter()
     for base, candidate in pairs:
         totals[cluster_of(base)] += (candidate.tool_outcome == outcome) - (base.tool_outcome == outcome)
     return [*totals.values()]
 
 
-NO_DIFFERENCE = "no difference seen"
+# --- times, tokens and money ------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -471,58 +462,58 @@ class RatioChange:
     word: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class Measure:
-    """What of a row is compared, and what its being less or more is called."""
+class Measure(NamedTuple):
+    """A field of a row that is compared, and the words for less and more of it."""
 
-    of: Callable[[Record], float | None]
+    field: str
     less: str
     more: str
 
 
 MEASURES: Mapping[str, Measure] = {
-    "latency": Measure(of=lambda record: record.e2e_ms, less="faster", more="slower"),
-    "ttft": Measure(of=lambda record: record.ttft_ms, less="faster", more="slower"),
-    "output_tokens": Measure(of=lambda record: record.output_tokens, less="fewer", more="more"),
-    "cost": Measure(of=lambda record: record.cost_usd, less="cheaper", more="dearer"),
+    "latency": Measure("e2e_ms", "faster", "slower"),
+    "ttft": Measure("ttft_ms", "faster", "slower"),
+    "output_tokens": Measure("output_tokens", "fewer", "more"),
+    "cost": Measure("cost_usd", "cheaper", "dearer"),
 }
 
 
 def ratio_changes(paired: Sequence[Paired], measure: Measure) -> list[RatioChange | None]:
     """Compare one measurement of each target; None where no cell has it in both runs."""
-    logs = [_logs(one.pairs, measure) for one in paired]
-    found = [sign_test(sum(one > 0 for one in each), sum(one < 0 for one in each)) for each in logs]
-    tested = [place for place, each in enumerate(logs) if each]
-    ps = dict(zip(tested, adjusted([found[place] for place in tested]), strict=True))
+    logs = [_logs(one.pairs, measure.field) for one in paired]
+    tests = adjusted_together(
+        [
+            sign_test(sum(one > 0 for one in each), sum(one < 0 for one in each)) if each else None
+            for each in logs
+        ]
+    )
+    words = {1: measure.more, -1: measure.less}
     return [
         RatioChange(
             n_prompts=len(each),
             ratio=exp(median(each)),
             interval_95=percentile_interval(([exp(one)] for one in each), 50).interval,
-            p=found[place].p,
-            p_adjusted=ps[place],
-            word=_ratio_word(found[place], ps[place], measure),
+            p=test.p,
+            p_adjusted=test.p_adjusted,
+            word=words.get(test.significant, NO_DIFFERENCE),
         )
         if each
         else None
-        for place, each in enumerate(logs)
+        for each, test in zip(logs, tests, strict=True)
     ]
 
 
-def _ratio_word(found: Difference, p_adjusted: float, measure: Measure) -> str:
-    if p_adjusted >= LEVEL:
-        return NO_DIFFERENCE
-    return measure.more if found.sign > 0 else measure.less
-
-
-def _logs(pairs: Iterable[Pair], measure: Measure) -> list[float]:
+def _logs(pairs: Iterable[Pair], field_name: str) -> list[float]:
     """Return for each prompt the mean logarithm of its cells' ratios, where they succeeded in both runs."""
     logs: dict[PromptKey, list[float]] = {}
     for base, candidate in pairs:
-        before, after = measure.of(base), measure.of(candidate)
+        before, after = getattr(base, field_name), getattr(candidate, field_name)
         if base.success and candidate.success and before and after:
             logs.setdefault(cluster_of(base), []).append(log(after / before))
     return [fmean(each) for each in logs.values()]
+
+
+# --- two runs ---------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -599,8 +590,8 @@ def compare_records(
     """
     first = pair_cells(base, candidate, targets, obstacles, unfinished)
     apart = [one for target in first for one in target.set_aside]
-    apart += left_over(base, (one for one, _ in targets), "only_in_baseline")
-    apart += left_over(candidate, (other for _, other in targets), "only_in_candidate")
+    apart += _left_over(base, {one for one, _ in targets}, "only_in_baseline")
+    apart += _left_over(candidate, {other for _, other in targets}, "only_in_candidate")
     ratios = {name: ratio_changes(first, measure) for name, measure in MEASURES.items()}
     verdicts = verdict_changes([*zip(first, *pool, strict=True)])
     outcomes = outcome_changes(first)
@@ -623,15 +614,15 @@ def compare_records(
 
 
 def _conditions(pairs: Sequence[Pair]) -> Iterator[str]:
-    """Say under which other conditions the candidate was measured."""
+    """Yield the conditions in which the two runs were usually measured, where they differ."""
     for what, name in (("host", "host"), ("requests in flight", "in_flight")):
-        usual = _usual(getattr(pair.base, name) for pair in pairs)
-        now = _usual(getattr(pair.candidate, name) for pair in pairs)
+        usual = _most_frequent(getattr(pair.base, name) for pair in pairs)
+        now = _most_frequent(getattr(pair.candidate, name) for pair in pairs)
         if None not in (usual, now) and usual != now:
             yield f"{what}: {usual} -> {now}"
 
 
-def _usual(values: Iterable[object]) -> str | None:
+def _most_frequent(values: Iterable[object]) -> str | None:
     """Return the most frequent value; of equally frequent ones the first by name."""
     counted = Counter(str(value) for value in values if value is not None)
     return min(counted, key=lambda value: (-counted[value], value), default=None)

@@ -21,14 +21,14 @@ from pytest_openclaw.values.settings import ACROSS, IDENTITY, PROMPTS, PROVIDERS
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
-    from pytest_openclaw.stats.comparison import PromptKey
+    from pytest_openclaw.stats.comparison import PromptKey, Reason
     from pytest_openclaw.util.json_types import JsonObject
     from pytest_openclaw.values.requests import Target
     from pytest_openclaw.values.rows import Record
     from pytest_openclaw.values.settings import Rule
 
 NOT_SERVING = frozenset({"size_bytes", "vram_bytes"})
-"""How a model lay in memory at that moment, which is another thing than what was served."""
+"""The memory that a model took at that moment, which does not change its answers."""
 LONGEST_VALUE = 24
 
 
@@ -81,17 +81,19 @@ def compare_runs(
         targets: of both; None takes those that both have, and if there are none and each has one, these two.
     """
     paired = common_targets(base, candidate, across) if targets is None else list(targets)
+    notes = [*_notes(base, candidate)]
     pool = []
     for run in base.pool:
-        cells = pair_cells(
-            run.records,
-            candidate.records,
-            paired,
-            _obstacles(run, candidate, [pair for pair in paired if pair[0] in run.targets], across),
-            candidate.unfinished,
-        )
+        common = [pair for pair in paired if pair[0] in run.targets]
+        obstacles = _obstacles(run, candidate, common, across)
+        cells = pair_cells(run.records, candidate.records, paired, obstacles, candidate.unfinished)
         if any(one.pairs for one in cells):
-            pool.append((run, cells))
+            pool.append((run.run_id, cells))
+        else:
+            notes.append(f"{run.run_id} is left out of the baseline: none of its cells can be compared")
+    if pool:
+        ids = [base.run_id, *(run_id for run_id, _ in pool)]
+        notes.append(f"verdicts are compared with {len(ids)} runs: {', '.join(ids)}")
     return compare_records(
         base.records,
         candidate.records,
@@ -99,28 +101,9 @@ def compare_runs(
         _obstacles(base, candidate, paired, across),
         baseline=base.run_id,
         unfinished=candidate.unfinished,
-        notes=[*_notes(base, candidate), *_pooled(base, [run for run, _ in pool])],
+        notes=notes,
         pool=[cells for _, cells in pool],
     )
-
-
-def _obstacles(
-    base: Measured, candidate: Measured, paired: Sequence[tuple[Target, Target]], across: Collection[str]
-) -> Obstacles:
-    return Obstacles(
-        of_targets=dict(_target_obstacles(base, candidate, paired, across)),
-        of_prompts=dict(_prompt_obstacles(base, candidate, across)),
-        with_answering_model="serving" not in across and all(one == other for one, other in paired),
-    )
-
-
-def _pooled(base: Measured, pool: Sequence[Measured]) -> Iterator[str]:
-    if pool:
-        yield f"verdicts are compared with {len(pool) + 1} runs: {', '.join(r.run_id for r in (base, *pool))}"
-    used = {run.run_id for run in pool}
-    for run in base.pool:
-        if run.run_id not in used:
-            yield f"{run.run_id} is left out of the baseline: none of its cells can be compared"
 
 
 def common_targets(
@@ -143,13 +126,12 @@ def parse_across(text: str) -> frozenset[str]:
     """Return the differences that a list such as `serving,validator` names.
 
     Raises:
-        OpenClawError: one of them is none.
+        OpenClawError: one of them is unknown.
     """
-    named = [word.strip() for word in text.split(",") if word.strip()]
-    for word in named:
-        if word not in ACROSS:
-            raise OpenClawError(f"{word!r} is nothing to look across; there are {', '.join(ACROSS)}")
-    return frozenset(named)
+    named = frozenset(word.strip() for word in text.split(",")) - {""}
+    if unknown := sorted(named.difference(ACROSS)):
+        raise OpenClawError(f"unknown difference {unknown[0]!r}; there are {', '.join(ACROSS)}")
+    return named
 
 
 def named_targets(base: Measured, candidate: Measured, named: Sequence[str]) -> list[tuple[Target, Target]]:
@@ -173,36 +155,51 @@ def _target(run: Measured, label: str) -> Target:
     return found
 
 
-def _target_obstacles(
+def _obstacles(
     base: Measured, candidate: Measured, paired: Sequence[tuple[Target, Target]], across: Collection[str]
-) -> Iterator[tuple[Target, Obstacle]]:
-    for one, other in paired:
-        differences = [] if "settings" in across else [*_settings(base, candidate, one, other)]
-        if one.surface != other.surface and "surface" not in across:
-            yield other, Obstacle("on_another_surface", _change("surface", one.surface, other.surface))
-        elif differences:
-            yield other, Obstacle("asked_differently", "; ".join(differences))
-        elif one == other and "serving" not in across:
-            served = [*_serving(base.inventory, candidate.inventory, one.label)]
-            if served:
-                yield other, Obstacle("served_differently", "; ".join(served))
+) -> Obstacles:
+    return Obstacles(
+        of_targets={
+            other: obstacle
+            for one, other in paired
+            if (obstacle := _target_obstacle(base, candidate, one, other, across))
+        },
+        of_prompts=dict(_prompt_obstacles(base, candidate, across)),
+        with_answering_model="serving" not in across and all(one == other for one, other in paired),
+    )
+
+
+def _target_obstacle(
+    base: Measured, candidate: Measured, one: Target, other: Target, across: Collection[str]
+) -> Obstacle | None:
+    if one.surface != other.surface and "surface" not in across:
+        return Obstacle("on_another_surface", _change("surface", one.surface, other.surface))
+    if "settings" not in across and (differing := [*_settings(base, candidate, one, other)]):
+        return Obstacle("asked_differently", "; ".join(differing))
+    if one == other and "serving" not in across:
+        then, now = _served(base.inventory, one.label), _served(candidate.inventory, one.label)
+        common = sorted((then.keys() & now.keys()) - NOT_SERVING)
+        changes = [
+            _change(key.replace("_", " "), " or ".join(then[key]), " or ".join(now[key]))
+            for key in common
+            if then[key] != now[key]
+        ]
+        if changes:
+            return Obstacle("served_differently", "; ".join(changes))
+    return None
 
 
 def _settings(base: Measured, candidate: Measured, one: Target, other: Target) -> Iterator[str]:
-    """Say which settings differ that shape a request."""
+    """Yield the settings that shape a request and differ."""
     yield from _differing(SETTINGS, "settings", base.config, candidate.config)
     if one.surface == other.surface != LISTED:
-        yield from _surface(base.config.get("surface") or {}, candidate.config.get("surface") or {})
+        before, after = (run.config.get("surface") or {} for run in (base, candidate))
+        if before.get("sha256") != after.get("sha256"):  # other texts, tools or fields
+            names = (f"{sent.get('release')} {sent.get('source')}" for sent in (before, after))
+            yield _change("surface", *names)
     if one.provider == other.provider:
         before, after = (run.config["providers"].get(one.provider, {}) for run in (base, candidate))
         yield from _differing(PROVIDERS, "settings", before, after)
-
-
-def _surface(before: JsonObject, after: JsonObject) -> Iterator[str]:
-    """Say that OpenClaw sends other texts, tools or fields: of another release, or a substitute's."""
-    if before.get("sha256") != after.get("sha256"):
-        names = (f"{one.get('release')} {one.get('source')}" for one in (before, after))
-        yield _change("surface", *names)
 
 
 def _differing(rules: Mapping[str, Rule], need: str, before: JsonObject, after: JsonObject) -> Iterator[str]:
@@ -210,49 +207,40 @@ def _differing(rules: Mapping[str, Rule], need: str, before: JsonObject, after: 
     common = sorted((before.keys() & after.keys()) - set(IDENTITY))
     for name in keys_to(rules, "compare", need, common):
         if before[name] != after[name]:
-            yield _change(name, _shown(before[name]), _shown(after[name]))
+            yield _change(name, _as_text(before[name]), _as_text(after[name]))
 
 
-def _serving(before: JsonObject, after: JsonObject, label: str) -> Iterator[str]:
-    """Say which of the values differ that both servers report: version, digest, quantisation and others."""
-    then, now = _served(before, label), _served(after, label)
-    for key in sorted((then.keys() & now.keys()) - NOT_SERVING):
-        if then[key] != now[key]:
-            yield _change(key.replace("_", " "), _all_shown(then[key]), _all_shown(now[key]))
-
-
-def _served(inventory: JsonObject, label: str) -> dict[str, dict[str, object]]:
-    """Return every value that a server reported, on any machine and in any part of a merged run."""
-    found: dict[str, dict[str, object]] = {}
+def _served(inventory: JsonObject, label: str) -> dict[str, list[str]]:
+    """Return each value that a server reported, on any machine and in any part of a merged run, as text."""
+    found: dict[str, set[str]] = {}
     for serving in served_in(inventory, label):
         for server in (serving.get("server"), serving.get("server_when_resumed")):
             for key, value in server.items() if isinstance(server, dict) else ():
                 if value is not None:  # a merged run's parts differ in it, and follow
-                    found.setdefault(key, {})[json.dumps(value, sort_keys=True)] = value
-    return {key: dict(sorted(values.items())) for key, values in found.items()}
+                    found.setdefault(key, set()).add(_as_text(value))
+    return {key: sorted(values) for key, values in found.items()}
 
 
 def _prompt_obstacles(
     base: Measured, candidate: Measured, across: Collection[str]
 ) -> Iterator[tuple[PromptKey, Obstacle]]:
+    obstacles: dict[str, Reason] = {"prompt": "prompt_changed", "validator": "validator_changed"}
     for key, changed in _changed_prompts(base, candidate):
-        asked = keys_to(PROMPTS, "compare", "prompt", changed)
-        judged = keys_to(PROMPTS, "compare", "validator", changed)
-        if asked and "prompt" not in across:
-            yield key, Obstacle("prompt_changed", ", ".join(asked))
-        elif judged and "validator" not in across:
-            yield key, Obstacle("validator_changed", ", ".join(judged))
+        for need, reason in obstacles.items():
+            names = keys_to(PROMPTS, "compare", need, changed)
+            if names and need not in across:
+                yield key, Obstacle(reason, ", ".join(names))
+                break
 
 
 def _changed_prompts(base: Measured, candidate: Measured) -> Iterator[tuple[PromptKey, list[str]]]:
     """Yield the keys that differ of each prompt of both runs."""
-    then, now = _prompts(base.config), _prompts(candidate.config)
+    then, now = (
+        {(prompt["suite"], prompt["id"]): prompt for prompt in run.config["prompts"]}
+        for run in (base, candidate)
+    )
     for key in then.keys() & now.keys():
         yield key, [name for name in PROMPTS if then[key].get(name) != now[key].get(name)]
-
-
-def _prompts(config: JsonObject) -> Mapping[PromptKey, JsonObject]:
-    return {(prompt["suite"], prompt["id"]): prompt for prompt in config["prompts"]}
 
 
 def _notes(base: Measured, candidate: Measured) -> Iterator[str]:
@@ -274,14 +262,14 @@ def _notes(base: Measured, candidate: Measured) -> Iterator[str]:
 
 
 def _change(what: str, before: str, after: str) -> str:
-    # What is long may differ where it is not shown.
+    before, after = _shortened(before), _shortened(after)
+    # Two long values may differ after the part that is shown.
     return f"{what} differs" if before == after else f"{what} {before} -> {after}"
 
 
-def _all_shown(values: Mapping[str, object]) -> str:
-    return " or ".join(_shown(value) for value in values.values())
+def _as_text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
 
 
-def _shown(value: object) -> str:
-    text = value if isinstance(value, str) else json.dumps(value)
+def _shortened(text: str) -> str:
     return text if len(text) <= LONGEST_VALUE else f"{text[: LONGEST_VALUE - 1]}…"

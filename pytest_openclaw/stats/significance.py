@@ -78,14 +78,10 @@ def exchange(prompts: Sequence[Sequence[int]]) -> Difference:
     for each in powers:
         choices = sum(choices << (power * bits) for power in each)
     total = prod(len(each) for each in powers)
-    tail = _count_from(choices, least, bits) / total
-    return Difference(sign, min(1.0, 2 * tail))
-
-
-def _count_from(choices: int, least: int, bits: int) -> int:
-    """Return how many choices have a sum of `least` or more."""
-    # The remainder by all ones adds up the places, as the remainder by nine does with digits.
-    return (choices >> (least * bits)) % ((1 << bits) - 1)
+    # How many have a sum of `least` or more: the remainder by all ones adds up the places, as the remainder
+    # by nine does with digits.
+    n_extreme = (choices >> (least * bits)) % ((1 << bits) - 1)
+    return Difference(sign, min(1.0, 2 * (n_extreme / total)))
 
 
 def sign_test(n_up: int, n_down: int) -> Difference:
@@ -94,24 +90,39 @@ def sign_test(n_up: int, n_down: int) -> Difference:
     Exact, by the binomial distribution: Dixon & Mood (1946), "The statistical sign test", JASA 41.
     """
     n, most = n_up + n_down, max(n_up, n_down)
-    tail = sum(comb(n, k) for k in range(most, n + 1)) / 2**n if n <= 1000 else _tail(n, most)
-    sign = (n_up > n_down) - (n_up < n_down)
-    return Difference(sign, min(1.0, 2 * tail) if sign else 1.0)
+    if n_up == n_down:
+        return Difference(0, 1.0)
+    if n > 1000:
+        tail = 1 - _NORMAL.cdf((2 * most - n - 1) / sqrt(n))
+    else:
+        tail = sum(comb(n, k) for k in range(most, n + 1)) / 2**n
+    return Difference(1 if n_up > n_down else -1, min(1.0, 2 * tail))
 
 
-def _tail(n: int, most: int) -> float:
-    return 1 - _NORMAL.cdf((2 * most - n - 1) / sqrt(n))
+class Tested(NamedTuple):
+    """A difference among several that are looked at together; without a test, none."""
+
+    sign: int = 0
+    p: float = 1.0
+    p_adjusted: float = 1.0
+
+    @property
+    def significant(self) -> int:
+        """The sign of a difference that is more than chance; 0 otherwise."""
+        return self.sign if self.p_adjusted < LEVEL else 0
 
 
-def adjusted(found: Sequence[Difference]) -> list[float]:
-    """Return the two-sided p of each, so adjusted that all may be looked at together.
+def adjusted_together(found: Sequence[Difference | None]) -> list[Tested]:
+    """Adjust each two-sided p for all tests; None, where there was nothing to test, is not a test.
 
     Holm (1979), "A simple sequentially rejective multiple test procedure", Scand. J. Stat. 6, for each
-    direction on its own: where nothing has changed, any of them is below `LEVEL` and negative in at most
-    half of `LEVEL` of all cases, and so for positive ones.
+    direction separately: where nothing has changed, any of them is below `LEVEL` and negative in at most
+    half of `LEVEL` of all cases, and the same holds for positive ones.
     """
-    by_sign = {sign: _holm([one.p / 2 if one.sign == sign else 1.0 for one in found]) for sign in (-1, 1)}
-    return [min(1.0, 2 * by_sign[one.sign][place]) if one.sign else 1.0 for place, one in enumerate(found)]
+    tests = [one for one in found if one]
+    by_sign = {sign: _holm([one.p / 2 if one.sign == sign else 1.0 for one in tests]) for sign in (-1, 1)}
+    ps = iter([min(1.0, 2 * by_sign[one.sign][n]) if one.sign else 1.0 for n, one in enumerate(tests)])
+    return [Tested(one.sign, one.p, next(ps)) if one else Tested() for one in found]
 
 
 def _holm(ps: Sequence[float]) -> list[float]:

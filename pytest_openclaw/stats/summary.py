@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Literal
 
+from pytest_openclaw.stats.comparison import Obstacles, compare_records
 from pytest_openclaw.stats.gates import check_gates, overall, unmatched
 from pytest_openclaw.stats.groups import (
     Group,
@@ -402,7 +403,5 @@ def _surface_cost(records: Sequence[Record], targets: Sequence[Target], run_id: 
     both = [(one, other) for one, other in pairs if one in targets]
     if not both:
         return None
-    from pytest_openclaw.stats.comparison import Obstacles, compare_records
-
     found = compare_records(records, records, both, Obstacles(with_answering_model=False), baseline=run_id)
     return replace(found, set_aside=())  # such as the prompts without tools

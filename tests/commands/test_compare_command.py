@@ -63,9 +63,7 @@ def test_nothing_compared_is_no_pass(runs: Path, capsys: pytest.CaptureFixture[s
     ("words", "message"),
     [
         pytest.param(["good", "lost"], "there is no run lost", id="no-run"),
-        pytest.param(
-            ["good", "bad", "--across=moon"], "'moon' is nothing to look across", id="no-difference"
-        ),
+        pytest.param(["good", "bad", "--across=moon"], "unknown difference 'moon'", id="no-difference"),
         pytest.param(["good", "bad", "--target=lab/x"], "--target: good has no target lab/x", id="no-target"),
     ],
 )

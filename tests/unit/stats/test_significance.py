@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
 from pytest_openclaw.stats import significance
-from pytest_openclaw.stats.significance import Difference, adjusted, exchange, sign_flip, sign_test
+from pytest_openclaw.stats.significance import Difference, exchange, sign_flip, sign_test, adjusted_together
 
 
 def _by_brute_force(totals: Sequence[int]) -> float:
@@ -64,11 +64,12 @@ def test_of_very_many_prompts_it_is_normal(monkeypatch: pytest.MonkeyPatch) -> N
         pytest.param([Difference(-1, 0.01), Difference(-1, 0.04), Difference(-1, 0.03)], [0.03, 0.06, 0.06], id="holm"),
         pytest.param([Difference(-1, 0.01), Difference(1, 0.01)], [0.02, 0.02], id="each-direction-on-its-own"),
         pytest.param([Difference(0, 1.0), Difference(1, 0.9)], [1.0, 1.0], id="never-above-one"),
+        pytest.param([None, Difference(1, 0.03), None], [1.0, 0.03, 1.0], id="nothing-to-test-is-no-test"),
     ],
 )  # fmt: skip
-def test_more_targets_ask_for_more(found: list[Difference], expected: list[float]) -> None:
+def test_more_targets_ask_for_more(found: list[Difference | None], expected: list[float]) -> None:
     """Holm's correction: the smallest p counts for as many targets as there are, the next for one less."""
-    assert adjusted(found) == pytest.approx(expected)
+    assert [one.p_adjusted for one in adjusted_together(found)] == pytest.approx(expected)
 
 
 def _exchanged(prompts: Sequence[Sequence[int]]) -> float:
