@@ -1,0 +1,85 @@
+"""Wrong providers, validators and reports of plugins: one message that names the plugin."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pluggy
+import pytest
+
+from pytest_openclaw import Provider, hookspecs
+from pytest_openclaw.judging.text import Exact
+from pytest_openclaw.providers import BUILTIN as PROVIDERS
+from pytest_openclaw.reports.builtin import BUILTIN as REPORTS
+from pytest_openclaw.session.registries import provider_classes, reports_of, validator_registry
+
+
+def _provider(name: Any) -> Any:
+    return type("Mine", (Provider,), {"name": name})
+
+
+def _report(name: str) -> Any:
+    return type("Mine", (), {"name": name, "render": lambda self, summary: ""})
+
+
+class _NeedsArgument:
+    name = "a.txt"
+
+    def __init__(self, needed: object) -> None:
+        self.needed = needed
+
+
+WRONG = {
+    "validator-twice": ("validators", [Exact], 'type "exact" is claimed twice, by built-in and by mine'),
+    "no-validator": ("validators", ["exact"], "mine brings 'exact' as a validator, which is none"),
+    "provider-twice": ("providers", [_provider("ollama_openai")], "'ollama_openai' is claimed by built-in and by mine"),
+    "provider-with-a-slash": ("providers", [_provider("a/b")], "is no provider: it needs a name without / and an async ask"),
+    "provider-without-a-name": ("providers", [type("Mine", (), {})], "is no provider"),
+    "number": ("providers", [7], "mine: 7 is no provider"),
+    "no-list": ("validators", 7, "mine: pytest_openclaw_validators returned 7, not a list of classes"),
+    "report-twice": ("reports", [_report("SUMMARY.MD")], "the report 'SUMMARY.MD' is claimed by built-in and by mine"),
+    "rows": ("reports", [_report("results.jsonl")], "a report cannot be named 'results.jsonl'"),
+    "config-in-capitals": ("reports", [_report("Config.json")], "a report cannot be named 'Config.json'"),
+    "snapshot": ("reports", [_report("resources_x_after.txt")], "a report cannot be named"),
+    "path": ("reports", [_report("../x")], "a report cannot be named '../x'"),
+    "lock": ("reports", [_report(".lock")], "a report cannot be named '.lock'"),
+    "report-without-render": ("reports", [7], "mine: 7 is no report: it needs a name and a render(summary)"),
+    "report-that-cannot-be-made": ("reports", [_NeedsArgument], "the report _NeedsArgument cannot be made: TypeError"),
+}  # fmt: skip
+
+
+def _config(hook: str, returned: Any) -> Any:
+    """A configuration with the built-in plugin and one whose hook returns this."""
+    manager = pluggy.PluginManager("pytest")
+    manager.add_hookspecs(hookspecs)
+    builtin = {"validators": [Exact], "providers": PROVIDERS, "reports": REPORTS}
+    for name, value in (("built-in", builtin[hook]), ("mine", returned)):
+        function = pluggy.HookimplMarker("pytest")(lambda value=value: value)
+        manager.register(SimpleNamespace(**{f"pytest_openclaw_{hook}": function}), name)
+    return SimpleNamespace(hook=manager.hook)
+
+
+COLLECTED: dict[str, Any] = {
+    "validators": validator_registry,
+    "providers": provider_classes,
+    "reports": reports_of,
+}
+
+
+@pytest.mark.parametrize(
+    ("hook", "returned", "message"), [pytest.param(*case, id=name) for name, case in WRONG.items()]
+)
+def test_a_wrong_plugin_is_named(hook: str, returned: Any, message: str) -> None:
+    """An invalid or duplicate class is a usage error before anything is asked."""
+    with pytest.raises(pytest.UsageError) as caught:
+        COLLECTED[hook](_config(hook, returned))
+
+    assert message in str(caught.value)
+    assert "mine" in str(caught.value)
+
+
+@pytest.mark.parametrize("hook", COLLECTED)
+def test_nothing_is_nothing(hook: str) -> None:
+    """A hook may return None."""
+    assert len(COLLECTED[hook](_config(hook, None))) > 0
