@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from typing import Any
 
 import pytest
+
+from pytest_openclaw.cli import main
 
 pytestmark = pytest.mark.newest
 
@@ -41,10 +41,8 @@ class Talker(Provider):
             return Reply(tool_calls=(ToolCall(name="read", arguments=json.dumps({"path": rest})),))
         return Reply(text="Fine.", **counts)
 
-_others = pytest_openclaw_providers
-
 def pytest_openclaw_providers():
-    return [*_others(), Talker]
+    return [Talker]
 '''
 BEFORE = [
     {"role": "user", "content": "Is a.txt there?"},
@@ -106,21 +104,11 @@ def test_it_knows_what_was_said(reply):
 
 def write(project: Any, *prompts: dict[str, Any]) -> None:
     """Write the provider, a suite, and a benchmark in Python."""
-    project.extend_conftest(TALKER)
+    project.pytester.makeconftest(TALKER)
     folder = project.folder / "benchmarks"
     folder.mkdir(exist_ok=True)
     (folder / "prompts_talk.json").write_text(json.dumps(prompts))
     (folder / "test_talk.py").write_text(PYTHON)
-
-
-def command(project: Any, *words: str) -> str:
-    """What a command of ours prints."""
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest_openclaw", *words],
-        cwd=project.folder, capture_output=True, text=True, timeout=600, check=False,
-    )  # fmt: skip
-    assert done.returncode in (0, 1), done.stdout + done.stderr
-    return done.stdout
 
 
 @pytest.mark.under_workers
@@ -151,58 +139,68 @@ def test_conversations_are_held_and_graded(project: Any) -> None:
     assert (defined["past"]["messages"], defined["kept"]["turns"]) == (BEFORE, KEPT["turns"])
 
 
-def test_stored_conversations_are_used_again(plain_project: Any) -> None:
-    """Rescored, resumed and merged, the rows stay what they were; changed messages are another prompt."""
+@pytest.fixture
+def stored(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A project whose run `r` has conversations."""
     write(plain_project, KEPT, PAST, LATE)
-    session = plain_project.run(models="talker/m")
-    results = session.run_dir / "results.jsonl"
+    plain_project.run("--openclaw-run-id=r", models="talker/m")
+    monkeypatch.chdir(plain_project.folder)
+    return plain_project
 
-    command(plain_project, "rescore", str(session.run_dir), "--into", "again/rescored")
-    rescored = (plain_project.folder / "again/rescored/results.jsonl").read_text("utf-8")
-    again = plain_project.run("--openclaw-resume=last", models="talker/m")
-    command(plain_project, "merge", str(session.run_dir), "--into", "again/merged")
 
-    assert rescored.replace(
-        '"run_id": "rescored"', f'"run_id": "{session.run_dir.name}"'
-    ) == results.read_text("utf-8")
-    assert again.rows == session.rows
-    again.outcomes(passed=3, failed=1)
-    merged = (plain_project.folder / "again/merged/results.jsonl").read_text("utf-8")
-    assert merged.count("thank you") == results.read_text("utf-8").count("thank you") == 2
-    for key, changed in (
+def test_stored_conversations_are_used_again(stored: Any) -> None:
+    """Rescored, resumed and merged, the rows stay what they were."""
+    rows = (stored.folder / "runs/r/results.jsonl").read_text("utf-8")
+
+    assert main(["rescore", "r", "--into", "rescored"]) == 0
+    resumed = stored.run("--openclaw-resume=r", models="talker/m")
+    assert main(["merge", "r", "--into", "merged"]) == 0
+
+    resumed.outcomes(passed=3, failed=1)
+    rescored = (stored.folder / "runs/rescored/results.jsonl").read_text("utf-8")
+    assert rescored.replace('"run_id": "rescored"', '"run_id": "r"') == rows
+    assert (stored.folder / "runs/r/results.jsonl").read_text("utf-8") == rows
+    assert (stored.folder / "runs/merged/results.jsonl").read_text("utf-8").count("thank you") == 2
+
+
+@pytest.mark.parametrize(
+    ("key", "changed"),
+    [
         ("turns", {**KEPT, "turns": ["read a.txt"]}),
         ("messages", {**PAST, "messages": BEFORE[:1]}),
-    ):
-        others = [one for one in (KEPT, PAST, LATE) if one["id"] != changed["id"]]
-        write_suite(plain_project, changed, *others)
-        refused = plain_project.run("--openclaw-resume=last", models="talker/m")
-        assert refused.status == 4
-        assert f"prompt {changed['id']}: its {key} has changed" in refused.text
-        said = command(plain_project, "rescore", str(session.run_dir), "--into", f"again/{key}")
-        assert "asks some prompts in other words now: " + changed["id"] in said
+    ],
+    ids=["turns", "messages"],
+)
+def test_another_conversation_is_another_prompt(
+    stored: Any, capsys: pytest.CaptureFixture[str], key: str, changed: dict[str, Any]
+) -> None:
+    """A run is not resumed with it, and rescore says that the prompt is asked in other words now."""
+    write(stored, changed, *(one for one in (KEPT, PAST, LATE) if one["id"] != changed["id"]))
+
+    refused = stored.run("--openclaw-resume=r", models="talker/m")
+
+    assert refused.status == 4
+    assert f"prompt {changed['id']}: its {key} has changed" in refused.text
+    assert main(["rescore", "r", "--into", "again"]) == 0
+    assert f"asks some prompts in other words now: {changed['id']}" in capsys.readouterr().out
 
 
-def write_suite(project: Any, *prompts: dict[str, Any]) -> None:
-    """Write the suite alone."""
-    (project.folder / "benchmarks" / "prompts_talk.json").write_text(json.dumps(prompts))
-
-
-def test_conversations_are_shown(plain_project: Any) -> None:
+def test_conversations_are_shown(stored: Any, capsys: pytest.CaptureFixture[str]) -> None:
     """`show` prints the messages before the prompt and those of the user between the turns."""
-    write(plain_project, KEPT, PAST)
-    session = plain_project.run(models="talker/m")
 
-    kept = command(plain_project, "show", session.run_dir.name, "kept")
-    past = command(plain_project, "show", session.run_dir.name, "past")
+    def shown(prompt_id: str) -> str:
+        capsys.readouterr()
+        assert main(["show", "r", prompt_id]) == 0
+        return capsys.readouterr().out
 
+    kept = shown("kept")
     assert "\nuser\n  thank you\n\nturn 3  (" in kept
-    assert (
-        kept.index("\nprompt\n") < kept.index("turn 1") < kept.index("thank you") < kept.index("read a.txt")
-    )
+    places = [kept.index(text) for text in ("\nprompt\n", "turn 1", "thank you", "read a.txt")]
+    assert places == sorted(places)
     assert (
         "\nbefore: user\n  Is a.txt there?\n\n"
         'before: call exec\n  {"command": "rm b.txt"}\n\n'
         "before: result\n  removed\n\n"
         "before: assistant\n  It is.\n\n"
         "prompt\n  repeat all\n"
-    ) in past
+    ) in shown("past")

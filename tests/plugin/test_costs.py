@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 
+from tests.providers.servers.apis import CHAT
 from tests.providers.servers.misbehaving import MisbehavingServer, Script
 
 pytestmark = pytest.mark.newest
@@ -14,30 +14,7 @@ pytestmark = pytest.mark.newest
 NOOP = {"type": "noop"}
 
 
-def answer(**usage: Any) -> Script:
-    """A chat completion with these counts."""
-    choice = {"index": 0, "message": {"role": "assistant", "content": "Hi."}, "finish_reason": "stop"}
-    return Script.answer(
-        json.dumps({"object": "chat.completion", "model": "m", "choices": [choice], "usage": usage}),
-        content_type="application/json",
-    )
-
-
-def counts(n_input: int, n_output: int, n_cached: int = 0) -> dict[str, Any]:
-    """Counts as chat completions send them: cached input is part of the input."""
-    return {
-        "prompt_tokens": n_input,
-        "completion_tokens": n_output,
-        "prompt_tokens_details": {"cached_tokens": n_cached},
-    }
-
-
-def endpoint(project: Any, server: MisbehavingServer, *prices: str) -> None:
-    """Name the server `lab` in the ini, with these prices."""
-    lines = "".join(f"\n    {price}" for price in prices)
-    project.pytester.makeini(
-        f"[pytest]\nopenclaw_endpoints = lab = ollama_openai {server.origin}/v1\nopenclaw_prices ={lines}\n"
-    )
+USAGE = {"prompt_tokens": 1000, "completion_tokens": 100, "prompt_tokens_details": {"cached_tokens": 400}}
 
 
 @pytest.mark.parametrize(
@@ -51,8 +28,10 @@ def test_rows_and_summary_have_the_cost(project: Any, price: str, usd: float) ->
     """A cell's cost is that of its tokens; the group's is the sum; a cost of zero is not printed."""
     project.suite({"P1": ("a", NOOP), "P2": ("b", NOOP)})
     with MisbehavingServer() as server:
-        server.on("/v1/chat/completions", lambda _: answer(**counts(1000, 100, 400)))
-        endpoint(project, server, price)
+        server.on("/v1/chat/completions", Script.answer({**CHAT.whole("Hi."), "usage": USAGE}))
+        project.pytester.makeini(
+            f"[pytest]\nopenclaw_endpoints = lab = ollama_openai {server.url}\nopenclaw_prices = {price}\n"
+        )
         session = project.run(models="lab/m")
 
     session.outcomes(passed=2)
@@ -78,9 +57,7 @@ def test_a_plugin_s_cost_is_not_known(project: Any) -> None:
     [
         pytest.param("lab/m", id="no-price"),
         pytest.param("lab/m = 2", id="one-figure"),
-        pytest.param("lab/m = 2 8 0.5 1", id="four-figures"),
         pytest.param("lab/m = 2 -8", id="below-zero"),
-        pytest.param("lab/m = 2 nan", id="no-number"),
         pytest.param("= 2 8", id="no-glob"),
     ],
 )
