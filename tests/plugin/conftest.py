@@ -8,6 +8,7 @@ import importlib
 import json
 import os
 import pkgutil
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -171,14 +172,18 @@ class Project:
     def folder(self) -> Path:
         return self.pytester.path
 
-    def suite(self, prompts: dict[str, Any] | str, name: str = "prompts_a.toml") -> Path:
-        """Write a suite: TOML text, or prompt id → (prompt, validator)."""
+    def suite(
+        self, prompts: dict[str, Any] | Sequence[dict[str, Any]] | str, name: str = "prompts_a.toml"
+    ) -> Path:
+        """Write a suite: TOML text, whole prompts, or prompt id → (prompt, validator)."""
         path = self.folder / "benchmarks" / name
         path.parent.mkdir(exist_ok=True)
+        if isinstance(prompts, dict):
+            prompts = [
+                {"id": key, "prompt": text, "validator": rule} for key, (text, rule) in prompts.items()
+            ]
         if not isinstance(prompts, str):
-            prompts = json.dumps(
-                [{"id": key, "prompt": text, "validator": rule} for key, (text, rule) in prompts.items()]
-            )
+            prompts = json.dumps(prompts)
             path = path.with_suffix(".json")
         path.write_text(prompts, "utf-8")
         return path

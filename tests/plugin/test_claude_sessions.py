@@ -17,7 +17,6 @@ pytestmark = [
     pytest.mark.skipif(sys.platform == "win32", reason="the fake is named in POSIX quoting"),
 ]
 
-NOOP = {"type": "noop"}
 EXACT = {"type": "exact", "value": "Hello"}
 
 
@@ -40,17 +39,11 @@ def error(text: str, **fields: Any) -> str:
 # The fake's mode, and how the cell ends. PID is a file of the test's own.
 ENDS = {
     "answer": ("hello", End("PASSED", "ok", None, raw="Hello")),
-    "noise-around-it": ("noisy", End("PASSED", "ok", None, raw="Hello")),
-    "flood": ("flood", End("ERROR", "error", "cli_error", "the CLI wrote more than 64 MiB and was stopped.")),
     "killed": ("killed", End("ERROR", "error", "harness_error", "the CLI was killed by SIGKILL.", raw="Hel")),
     "403": (error("Failed to authenticate. API Error: 403 no", status=403, word="authentication_failed"), End("ERROR", "auth_error", "http_403", "HTTP 403: no")),
-    "429": (error("API Error: Request rejected (429) · slow down", status=429, word="rate_limit"), End("ERROR", "rate_limited", "http_429", "slow down", attempts=2)),
     "overloaded-after-tokens": (error("API Error: Overloaded", word="unknown", pieces=["Hel"]), End("ERROR", "error", "stream_error", "Overloaded", raw="Hel")),
-    "hostile-words": (error("\x1b[31mred\u202e <b>|x\n# y", status=400), End("ERROR", "error", "http_400", "HTTP 400: ")),
-    "hang": ("hang", End("ERROR", "error", "timeout", "no complete answer within 6 s. Raise --openclaw-timeout", raw="Hel")),
-    "deaf-to-sigterm": ("stubborn PID", End("ERROR", "error", "timeout", "no complete answer within 6 s.", raw="Hel")),
+    "deaf-to-sigterm": ("stubborn PID", End("ERROR", "error", "timeout", "no complete answer within 4 s.", raw="Hel")),
 }  # fmt: skip
-SLOW = {"hang", "deaf-to-sigterm"}
 
 # Faults that stop a target; each on a separate model.
 LOST_TARGETS = {
@@ -58,14 +51,9 @@ LOST_TARGETS = {
         error("Not logged in · Please run /login", word="authentication_failed"),
         End("ERROR", "auth_error", "auth_missing", "Run `claude /login`, or set ANTHROPIC_API_KEY.", attempts=0),
     ),
-    "401": (error("Failed to authenticate. API Error: 401 no", status=401, word="authentication_failed"), End("ERROR", "auth_error", "http_401", "HTTP 401: no")),
     "bad-model": (
         error("There's an issue with the selected model (x).", status=404, word="model_not_found"),
         End("SKIPPED", "skipped_unavailable", "model_not_found", "the server has no model"),
-    ),
-    "session-limit": (
-        error("You've hit your session limit · resets 3am", status=429, word="rate_limit", rejected=True),
-        End("ERROR", "rate_limited", "quota_exhausted", "resets 3am"),
     ),
 }  # fmt: skip
 
@@ -77,17 +65,9 @@ def _fake(_emptied: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", DUMMY_KEY)
 
 
-def write(
-    project: Any, prompts: dict[str, str], rule: Any = EXACT, slow: frozenset[str] | set[str] = frozenset()
-) -> None:
+def write(project: Any, prompts: dict[str, str], rule: Any = EXACT) -> None:
     """Write a suite: id → the fake's mode."""
-    folder = project.folder / "benchmarks"
-    folder.mkdir()
-    entries = [
-        {"id": key, "prompt": text, "validator": rule, **({"timeout_s": 6} if key in slow else {})}
-        for key, text in prompts.items()
-    ]
-    (folder / "prompts_a.json").write_text(json.dumps(entries))
+    project.suite({key: (text, rule) for key, text in prompts.items()})
 
 
 def ends_of(session: Any) -> dict[tuple[str, str], str]:
@@ -105,14 +85,11 @@ def ending(row: dict[str, Any]) -> tuple[Any, ...]:
 
 def test_every_end_of_a_call(project: Any) -> None:
     """Each end of the CLI is one row and one outcome; the other cells are asked, and no process is left."""
-    pids = {key: project.folder / f"pid-{key}" for key, (text, _) in ENDS.items() if "PID" in text}
-    write(
-        project, {key: text.replace("PID", str(pids.get(key))) for key, (text, _) in ENDS.items()}, slow=SLOW
-    )
+    pid = project.folder / "pid"
+    write(project, {key: text.replace("PID", str(pid)) for key, (text, _) in ENDS.items()})
 
-    session = project.run(
-        "-rA", "--openclaw-retries=1", "--openclaw-concurrency=4", models="claude_code_cli/m1"
-    )
+    words = ("-rA", "--openclaw-timeout=4", "--openclaw-concurrency=4")
+    session = project.run(*words, models="claude_code_cli/m1")
 
     rows = {row["prompt_id"]: row for row in session.rows}
     assert len(session.rows) == len(ENDS)
@@ -125,7 +102,7 @@ def test_every_end_of_a_call(project: Any) -> None:
     assert session.status == pytest.ExitCode.TESTS_FAILED
     assert "Traceback" not in session.text
     assert [line for line in session.text.split("\n") if not line.replace("\t", "").isprintable()] == []
-    assert [key for key, path in pids.items() if not dies(int(path.read_text()))] == []
+    assert dies(int(pid.read_text()))
     assert session.load("inventory.json")["targets"]["claude_code_cli/m1"]["server"] == {
         "cli_version": "2.1.197 (Claude Code)"
     }
@@ -180,12 +157,10 @@ def test_an_api_out_of_reach_ends_the_cli_s_endpoint(project: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "outcomes", "status"),
+    ("arguments", "outcomes"),
     [
-        pytest.param([], {"skipped": 1}, 1, id="skipped"),
-        pytest.param(["--openclaw-fail-unavailable"], {"errors": 1}, 1, id="failed-when-asked-to"),
-        pytest.param(["--openclaw-min-pass-rate=0.5"], {"skipped": 1}, 10, id="no-verdict-for-a-gate"),
-        pytest.param(["--openclaw-verdict=gate"], {"skipped": 1}, 1, id="nothing-answered"),
+        pytest.param([], {"skipped": 1}, id="skipped"),
+        pytest.param(["--openclaw-fail-unavailable"], {"errors": 1}, id="failed-when-asked-to"),
     ],
 )
 def test_a_missing_cli_is_never_a_pass(
@@ -193,7 +168,6 @@ def test_a_missing_cli_is_never_a_pass(
     monkeypatch: pytest.MonkeyPatch,
     arguments: list[str],
     outcomes: dict[str, int],
-    status: int,
 ) -> None:
     """Whatever decides the session's verdict, a missing CLI does not make it pass."""
     monkeypatch.setenv("OPENCLAW_CLAUDE_COMMAND", "no-such-claude")
@@ -202,25 +176,4 @@ def test_a_missing_cli_is_never_a_pass(
     session = plain_project.run(*arguments, models="claude_code_cli/m1")
 
     session.outcomes(**outcomes)
-    assert session.status == status
-
-
-def test_the_key_is_written_nowhere(project: Any) -> None:
-    """If the CLI prints the key in an error or a reply, it reaches no file and no terminal."""
-    echo = error(f"API Error: 400 the key {DUMMY_KEY} is odd", status=400)
-    write(
-        project,
-        {"P1": echo, "P2": error("API Error: Overloaded", pieces=[f"I know {DUMMY_KEY}"]), "P3": "hello"},
-        rule=NOOP,
-    )
-    # The prompts contain the key here, as no user's do; their definitions are stored in config.json.
-    suite = project.folder / "benchmarks" / "prompts_a.json"
-    assert DUMMY_KEY in suite.read_text()
-
-    session = project.run("-rA", models="claude_code_cli/m1")
-
-    assert session.row("P1")["fault_message"] == "claude_code_cli: HTTP 400: the key [secret] is odd"
-    assert session.row("P2")["raw_output"] == "I know [secret]"
-    assert DUMMY_KEY not in session.text
-    for path in session.run_dir.iterdir():
-        assert path.name == "config.json" or DUMMY_KEY not in path.read_text()
+    assert session.status == 1

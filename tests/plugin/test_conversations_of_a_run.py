@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -105,10 +104,8 @@ def test_it_knows_what_was_said(reply):
 def write(project: Any, *prompts: dict[str, Any]) -> None:
     """Write the provider, a suite, and a benchmark in Python."""
     project.pytester.makeconftest(TALKER)
-    folder = project.folder / "benchmarks"
-    folder.mkdir(exist_ok=True)
-    (folder / "prompts_talk.json").write_text(json.dumps(prompts))
-    (folder / "test_talk.py").write_text(PYTHON)
+    project.suite(prompts)
+    (project.folder / "benchmarks/test_talk.py").write_text(PYTHON)
 
 
 @pytest.mark.under_workers
@@ -140,11 +137,10 @@ def test_conversations_are_held_and_graded(project: Any) -> None:
 
 
 @pytest.fixture
-def stored(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+def stored(plain_project: Any) -> Any:
     """A project whose run `r` has conversations."""
     write(plain_project, KEPT, PAST, LATE)
     plain_project.run("--openclaw-run-id=r", models="talker/m")
-    monkeypatch.chdir(plain_project.folder)
     return plain_project
 
 

@@ -11,6 +11,7 @@ import pytest
 from pytest_openclaw.util.installation import install_command
 
 NOOP = {"type": "noop"}
+TWO = {"P1": ("say one", NOOP), "P2": ("say two", NOOP)}
 
 # Every call, also for the list of models, is recorded; replies use tokens.
 CLERK = """
@@ -42,7 +43,6 @@ class Clerk(Provider):
 def pytest_openclaw_providers():
     return [Clerk]
 """
-INI = "[pytest]\nopenclaw_prices = clerk/* = 10 50\n"
 WORLD = """
 [[prompts]]
 id = "W1"
@@ -63,7 +63,7 @@ prompt = "Say hi."
 @pytest.fixture(name="project")
 def _project(project: Any) -> Any:
     project.extend_conftest(CLERK)
-    project.pytester.makeini(INI)
+    project.pytester.makeini("[pytest]\nopenclaw_prices = clerk/* = 10 50\n")
     return project
 
 
@@ -91,18 +91,22 @@ def table(session: Any) -> dict[str, list[str]]:
 
 @pytest.mark.under_workers
 def test_no_request_is_sent_and_nothing_is_written(project: Any) -> None:
-    """Without an earlier run only cells and calls are known; workers are not started."""
-    project.suite({"P1": ("say one", NOOP), "P2": ("say two", NOOP)})
+    """Without an earlier run only cells and calls are known; a glob is one line; workers are not started."""
+    project.suite(TWO)
+    (project.folder / "test_own.py").write_text("def test_own(): assert False\n")
     before = files(project.folder)
 
-    session = project.run("--openclaw-dry-run", "--openclaw-repeat=3", models="clerk/a,clerk/b@low")
+    session = project.run(
+        "test_own.py", "--openclaw-dry-run", "--openclaw-repeat=3", models="clerk/a,clerk/*"
+    )
 
     assert session.status == 0
     assert table(session) == {
         "clerk/a": ["6", "6", "?", "?", "?", "?"],
-        "clerk/b@low": ["6", "6", "?", "?", "?", "?"],
+        "clerk/*": ["6", "6", "?", "?", "?", "?"],
         "all": ["12", "12", "?", "?", "?", "?"],
     }
+    assert "clerk/* means every model served there" in session.text
     assert "nothing: no earlier run asked this" in session.text
     assert "created:" not in session.text
     assert "workers [" not in session.text
@@ -110,24 +114,25 @@ def test_no_request_is_sent_and_nothing_is_written(project: Any) -> None:
     assert files(project.folder) == before
 
 
-def test_an_exchange_may_take_all_its_turns(plain_project: Any) -> None:
+def test_an_exchange_may_take_all_its_turns(project: Any) -> None:
     """Calls are an upper bound: a world's steps."""
-    plain_project.extend_conftest(CLERK)
-    plain_project.suite(WORLD)
+    project.suite(WORLD)
 
-    session = plain_project.run("--openclaw-dry-run", models="clerk/a")
+    session = project.run("--openclaw-dry-run", models="clerk/a")
 
     assert table(session)["clerk/a"][:2] == ["2", "7"]
 
 
 def test_earlier_runs_supply_the_estimates(project: Any) -> None:
     """Tokens and cost come from the newest run with the same prompts; an unknown target has no time."""
-    project.suite({"P1": ("say one", NOOP), "P2": ("say two", NOOP)})
+    project.suite(TWO)
     run = project.run("--openclaw-run-id=before", models="clerk/a")
     run.outcomes(passed=2)
     asked(project)
 
-    session = project.run("--openclaw-dry-run", "--openclaw-repeat=2", models="clerk/a,clerk/b")
+    words = ("--openclaw-dry-run", "--openclaw-repeat=2")
+    session = project.run(*words, "--openclaw-budget-usd=0.001", models="clerk/a,clerk/b")
+    enough = project.run(*words, "--openclaw-budget-usd=5", models="clerk/a,clerk/b")
 
     figures = table(session)
     # 4 cells, each 100 tokens in at 10 USD and 10 out at 50 USD for a million.
@@ -136,24 +141,21 @@ def test_earlier_runs_supply_the_estimates(project: Any) -> None:
     assert figures["clerk/a"][5] == "0.006 USD"
     assert figures["clerk/b"] == ["4", "4", "400", "40", "?", "0.006 USD"]
     assert "medians of before (8 of 8 cells)" in session.text
+    assert "0.001 USD is less than the estimate" in session.text
+    assert "5.00 USD is enough, by the estimate" in enough.text
     assert asked(project) == []
 
 
 @pytest.mark.parametrize(
-    ("args", "n"),
-    [
-        pytest.param(["-k", "P1"], 1, id="k"),
-        pytest.param(["--openclaw-prompts=P2"], 1, id="prompts"),
-        pytest.param(["--openclaw-until-conclusive"], 2, id="until-conclusive"),
-    ],
+    ("args", "n"), [(["-k", "P1"], 1), (["--openclaw-prompts=P2"], 1), (["--openclaw-until-conclusive"], 2)]
 )
-def test_selection(project: Any, args: list[str], n: int) -> None:
+def test_selection(plain_project: Any, args: list[str], n: int) -> None:
     """Cells that are not selected are not counted."""
-    project.suite({"P1": ("say one", NOOP), "P2": ("say two", NOOP)})
+    plain_project.suite(TWO)
 
-    session = project.run("--openclaw-dry-run", *args, models="clerk/a")
+    session = plain_project.run("--openclaw-dry-run", *args)
 
-    assert table(session)["clerk/a"][0] == f"{n}"
+    assert table(session)["scripted/m"][0] == f"{n}"
 
 
 @pytest.mark.parametrize(
@@ -166,13 +168,13 @@ def test_selection(project: Any, args: list[str], n: int) -> None:
 def test_an_unknown_cost_says_how_to_know_it(
     plain_project: Any, monkeypatch: pytest.MonkeyPatch, has_list: bool, model: str, said: str
 ) -> None:
-    """Beside a `?` there is the command for the extra, or the ini line for a price."""
+    """Next to a `?` there is the command for the extra, or the ini line for a price."""
     from pytest_openclaw.providers import prices
 
     monkeypatch.setenv("OPENAI_API_KEY", "dummy-key-0123456789")
     if not has_list:
         monkeypatch.setattr(prices, "_price_list", lambda: None)
-    plain_project.suite({"P1": ("say one", NOOP)})
+    plain_project.suite(TWO)
 
     session = plain_project.run("--openclaw-dry-run", models=f"openai_responses/{model}")
 
@@ -181,21 +183,9 @@ def test_an_unknown_cost_says_how_to_know_it(
     assert (install_command("cost") in session.text) is not has_list
 
 
-def test_a_wildcard_is_one_line(project: Any) -> None:
-    """The list of models is not requested, so the glob is shown as written."""
-    project.suite({"P1": ("say one", NOOP)})
-
-    session = project.run("--openclaw-dry-run", "--openclaw-budget-usd=5", models="clerk/*")
-
-    assert session.status == 0
-    assert table(session)["clerk/*"] == ["1", "1", "?", "?", "?", "?"]
-    assert "clerk/* means every model served there" in session.text
-    assert asked(project) == []
-
-
 def test_of_a_resumed_run_the_rest_is_counted(project: Any) -> None:
     """Kept cells are not asked again; the run itself stays unchanged."""
-    project.suite({"P1": ("say one", NOOP), "P2": ("break", NOOP), "P3": ("say two", NOOP)})
+    project.suite({**TWO, "P3": ("break", NOOP)})
     project.run("--openclaw-run-id=before", models="clerk/a")
     asked(project)
     before = files(project.folder)
@@ -209,9 +199,9 @@ def test_of_a_resumed_run_the_rest_is_counted(project: Any) -> None:
     assert files(project.folder) == before
 
 
-def test_a_run_that_is_whole_has_nothing_left(plain_project: Any) -> None:
+def test_a_complete_run_has_nothing_left(plain_project: Any) -> None:
     """Then there is no table, but a sentence."""
-    plain_project.suite({"P1": ("say one", NOOP)})
+    plain_project.suite(TWO)
     plain_project.run()
 
     session = plain_project.run("--openclaw-resume=last", "--openclaw-dry-run", models=None)
@@ -219,11 +209,11 @@ def test_a_run_that_is_whole_has_nothing_left(plain_project: Any) -> None:
     assert "nothing: no cell is selected, or each has its answer" in session.text
 
 
-def test_an_unreadable_suite_is_reported(project: Any) -> None:
+def test_an_unreadable_suite_is_reported(plain_project: Any) -> None:
     """As without `--openclaw-dry-run`."""
-    project.suite("[[prompts]]\nid = 'P1'\n")
+    plain_project.suite("[[prompts]]\nid = 'P1'\n")
 
-    session = project.run("--openclaw-dry-run", models="clerk/a")
+    session = plain_project.run("--openclaw-dry-run")
 
     assert session.status == 1
     assert "P1" in session.text
@@ -232,7 +222,7 @@ def test_an_unreadable_suite_is_reported(project: Any) -> None:
 
 def test_an_unreadable_run_is_left_out(plain_project: Any) -> None:
     """It gives no estimates, which is reported."""
-    plain_project.suite({"P1": ("say one", NOOP)})
+    plain_project.suite(TWO)
     plain_project.run("--openclaw-run-id=before")
     results = plain_project.folder / "runs/before/results.jsonl"
     results.write_text("no row\n" + results.read_text())
@@ -244,41 +234,12 @@ def test_an_unreadable_run_is_left_out(plain_project: Any) -> None:
     assert "nothing: no earlier run asked this" in session.text
 
 
-def test_other_tests_are_not_run(plain_project: Any) -> None:
-    """A dry run does not run the project's tests either."""
-    plain_project.suite({"P1": ("say one", NOOP)})
-    (plain_project.folder / "test_own.py").write_text("def test_own(): assert False\n")
-
-    session = plain_project.run("test_own.py", "--openclaw-dry-run")
-
-    assert session.status == 0
-    session.outcomes()
-
-
-@pytest.mark.parametrize(
-    ("budget", "said"),
-    [
-        pytest.param("0.001", "0.001 USD is less than the estimate", id="too-little"),
-        pytest.param("5", "5.00 USD is enough, by the estimate", id="enough"),
-    ],
-)
-def test_a_budget_is_compared_with_the_estimate(project: Any, budget: str, said: str) -> None:
-    """The last line says whether the budget suffices."""
-    project.suite({"P1": ("say one", NOOP), "P2": ("say two", NOOP)})
-    project.run(models="clerk/a")
-
-    session = project.run("--openclaw-dry-run", f"--openclaw-budget-usd={budget}", models="clerk/b,clerk/a")
-
-    assert said in session.text
-    assert table(session)["clerk/b"][4] == "?"
-
-
-def test_a_narrow_terminal_gets_shorter_names(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_narrow_terminal_gets_shorter_names(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The table fits the terminal, whatever the length of names."""
     monkeypatch.setenv("COLUMNS", "60")
-    project.suite({"P1": ("say one", NOOP)})
+    plain_project.suite(TWO)
 
-    session = project.run("--openclaw-dry-run", models="clerk/" + "long" * 20)
+    session = plain_project.run("--openclaw-dry-run", models="scripted/" + "long" * 20)
 
     lines = session.text[session.text.index("what would be asked") :].splitlines()
     assert max(map(len, lines)) <= 60

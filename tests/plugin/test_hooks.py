@@ -134,7 +134,7 @@ def test_a_validator_of_calls(plain_project: Any) -> None:
         {"id": name, "prompt": prompt, "validator": rule, "tools": "direct"}
         for name, (prompt, rule, _, _) in cases.items()
     ]
-    plain_project.suite(json.dumps(suite), name="prompts_a.json")
+    plain_project.suite(suite)
 
     rows = plain_project.run(models="caller/m").rows
 
@@ -373,14 +373,13 @@ def test_a_broken_report_is_left_out(plain_project: Any, body: str, message: str
 
 
 @pytest.fixture
-def stored(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+def stored(plain_project: Any) -> Any:
     """A project with a run, and plugins added after it."""
     plain_project.suite(SUITE)
     plain_project.run("--openclaw-run-id=one")
     plain_project.extend_conftest(
         REPORT.format("f'{summary.n_rows} rows'") + ROW_HOOK.replace("{}", "{'x_a': row['objective_pass']}")
     )
-    monkeypatch.chdir(plain_project.folder)
     return plain_project
 
 

@@ -30,13 +30,6 @@ TEXTS = {
 HIDDEN = "[\xad\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164\ufe0f\ufeff\U000e0101]"
 
 
-def write(project: Any, prompts: list[dict[str, Any]], name: str = "prompts_a.json") -> None:
-    """Write a JSON suite with any keys that the prompts have."""
-    path = project.folder / "benchmarks" / name
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(json.dumps(prompts))
-
-
 def assert_harmless(session: Any) -> None:
     """Nothing on the terminal moves the cursor, rings the bell, reverses text or is invisible."""
     lines = [
@@ -72,10 +65,12 @@ def assert_sound_page(session: Any, rows: int = 1) -> str:
     return page
 
 
+EXACT = {"type": "exact", "value": "yes"}
+
+
 def test_hostile_texts_everywhere_in_a_suite(project: Any) -> None:
     """Prompt, name, category, tags and system prompt may contain anything; only the row shows it raw."""
-    write(
-        project,
+    project.suite(
         [
             {
                 "id": f"{key}-{verdict}",
@@ -84,115 +79,82 @@ def test_hostile_texts_everywhere_in_a_suite(project: Any) -> None:
                 "tags": [text, "common"],
                 "system": text,
                 "prompt": f"say {text}",
-                "validator": NOOP if verdict == "any" else {"type": "exact", "value": "not this"},
+                "validator": NOOP if verdict == "any" else EXACT,
                 "note": {text: [text]},
             }
             for key, text in TEXTS.items()
             for verdict in ("any", "miss")
-        ],
+        ]
     )
 
     session = project.run("-v", "-ra", "--junitxml=report.xml", "-k", "common")
 
     session.outcomes(passed=len(TEXTS), failed=len(TEXTS))
     found = {row["prompt_id"]: row for row in session.rows}
+    prompts = {prompt["id"]: prompt for prompt in session.load("config.json")["prompts"]}
     for key, text in TEXTS.items():
         for row in (found[f"{key}-any"], found[f"{key}-miss"]):
             assert (row["prompt_name"], row["category"], row["raw_output"]) == (text, text, text)
-    prompts = {prompt["id"]: prompt for prompt in session.load("config.json")["prompts"]}
-    assert [prompts[f"{key}-any"]["extra"]["note"] for key in TEXTS] == [
-        {text: [text]} for text in TEXTS.values()
-    ]
+        assert prompts[f"{key}-any"]["extra"]["note"] == {text: [text]}
     assert_harmless(session)
     assert_sound_page(session)
     assert len(ET.parse(project.folder / "report.xml").findall(".//testcase")) == 2 * len(TEXTS)
 
 
-def test_violations_that_quote_hostile_answers(project: Any) -> None:
+def test_violations_that_quote_hostile_answers(plain_project: Any) -> None:
     """A violation may quote the reply; reports show it harmless and on one line."""
-    texts = [text for key, text in TEXTS.items() if key != "json"]
-    rules = [
-        {"type": "one_of", "values": ["yes"]},
-        {"type": "json_keys", "required_keys": ["<b>|x"], "key_rules": {"<b>|x": {"type": "number"}}},
-    ]
-    write(
-        project,
-        [
-            {"id": f"P{number}", "name": text, "prompt": f"say {text}", "validator": rules[0]}
-            for number, text in enumerate(texts)
-        ]
-        + [
-            {
-                "id": f"J{number}",
-                "name": text,
-                "prompt": "say " + json.dumps({"<b>|x": text}),
-                "validator": rules[1],
-            }
-            for number, text in enumerate(texts)
-        ],
-    )
-
-    session = project.run()
-
-    session.outcomes(failed=2 * len(texts))
-    assert all(row["objective_pass"] is False and row["violation"] for row in session.rows)
-    assert_harmless(session)
-    assert "alert" in assert_sound_page(session)
-
-
-@pytest.mark.parametrize(
-    ("prompt_id", "in_page"),
-    [
-        pytest.param("<b>P|1", r"&lt;b&gt;P\|1", id="html-and-table"),
-        pytest.param("`*_#P", r"\`\*\_\#P", id="markdown"),
-        pytest.param("日本🎉", "日本🎉", id="unicode"),
-        pytest.param("P" * 300, "P" * 40, id="long"),
-        pytest.param("../../P", None, id="path"),
-    ],
-)
-def test_odd_ids(plain_project: Any, prompt_id: str, in_page: str | None) -> None:
-    """An id that pytest accepts runs, whatever it means in Markdown; any other is refused."""
-    write(
-        plain_project, [{"id": prompt_id, "prompt": "say no", "validator": {"type": "exact", "value": "yes"}}]
+    number = {"type": "json_keys", "required_keys": ["<b>|x"], "key_rules": {"<b>|x": {"type": "number"}}}
+    texts = {key: text for key, text in TEXTS.items() if key != "json"}
+    plain_project.suite(
+        {
+            **{
+                f"P-{key}": (f"say {text}", {"type": "one_of", "values": ["yes"]})
+                for key, text in texts.items()
+            },
+            **{f"J-{key}": (f"say {json.dumps({'<b>|x': text})}", number) for key, text in texts.items()},
+        }
     )
 
     session = plain_project.run()
 
+    session.outcomes(failed=2 * len(texts))
+    assert all(row["violation"] for row in session.rows)
     assert_harmless(session)
-    if in_page is None:
-        assert session.status == pytest.ExitCode.INTERRUPTED
-        assert "which pytest's node ids cannot contain" in session.text
-    else:
-        session.outcomes(failed=1)
-        assert [row["prompt_id"] for row in session.rows] == [prompt_id]
-        assert in_page in assert_sound_page(session)
-        again = plain_project.run(
-            "--collect-only", "-q", target=f"benchmarks/prompts_a.json::{prompt_id}[scripted/m]"
-        )
-        assert again.status == 0
+    assert "alert" in assert_sound_page(session)
+
+
+def test_odd_ids(plain_project: Any) -> None:
+    """An id that pytest accepts runs, and selects its cell, whatever it means in Markdown."""
+    shown = {"<b>P|1": r"&lt;b&gt;P\|1", "`*_#P": r"\`\*\_\#P", "日本🎉": "日本🎉", "P" * 300: "P" * 40}
+    plain_project.suite(dict.fromkeys(shown, ("say no", EXACT)))
+    *targets, last = (f"benchmarks/prompts_a.json::{prompt_id}[scripted/m]" for prompt_id in shown)
+
+    session = plain_project.run(*targets, target=last)
+
+    session.outcomes(failed=len(shown))
+    assert {row["prompt_id"] for row in session.rows} == set(shown)
+    assert_harmless(session)
+    page = assert_sound_page(session)
+    assert [text for text in shown.values() if text not in page] == []
 
 
 @pytest.mark.nightly
 def test_ten_megabytes(project: Any) -> None:
     """A prompt and a reply of 10 MB run, and fail; a row keeps 64 KiB and every output a few lines."""
     long = "é" * 5_000_000
-    write(
-        project,
+    project.suite(
         [
             {"id": "P1", "prompt": f"say {long}", "validator": {"type": "exact", "value": long}},
             {"id": "P2", "prompt": f"say {long}x", "validator": {"type": "exact", "value": long}},
             {"id": "P3", "prompt": "say yes", "system": long, "tags": [long], "validator": NOOP},
-        ],
+        ]
     )
 
     session = project.run()
 
     session.outcomes(passed=1, failed=2)
-    assert {row["prompt_id"]: row["truncated"] for row in session.rows} == {
-        "P1": True,
-        "P2": True,
-        "P3": False,
-    }
+    truncated = {row["prompt_id"]: row["truncated"] for row in session.rows}
+    assert truncated == {"P1": True, "P2": True, "P3": False}
     assert all(len(row["raw_output"].encode()) <= 64 * 1024 for row in session.rows)
     assert session.row("P2")["violation"]
     assert len(session.text) < 20_000
@@ -200,126 +162,56 @@ def test_ten_megabytes(project: Any) -> None:
     assert (session.run_dir / "summary.md").stat().st_size < 20_000
 
 
-@pytest.mark.nightly
-def test_answers_that_would_hang_a_judge(project: Any) -> None:
-    """A catastrophic pattern and deeply nested brackets end in time, as a fault and as failures."""
-    tower = '{"a":' * 50_000
-    write(
-        project,
-        [
-            {
-                "id": "P1",
-                "prompt": "say " + "a" * 60,
-                "validator": {"type": "regex_fullmatch", "pattern": "(a|aa)+b"},
-            },
-            {
-                "id": "P2",
-                "prompt": f"say {tower}",
-                "validator": {"type": "json_keys", "required_keys": ["a"]},
-            },
-            {
-                "id": "P3",
-                "prompt": "say " + "[" * 100_000,
-                "validator": {"type": "json_schema", "schema": {"type": "object"}},
-            },
-            {
-                "id": "P4",
-                "prompt": "say " + "`a" * 100_000,
-                "validator": {"type": "tool_invocation", "expected_tools": ["b"]},
-            },
-            {"id": "P5", "prompt": "say yes", "validator": {"type": "exact", "value": "yes"}},
-        ],
-    )
-
-    session = project.run()
-
-    found = {row["prompt_id"]: (row["failure_type"], row["objective_pass"]) for row in session.rows}
-    assert found.pop("P1") in [("harness_error", None), (None, False)]
-    assert found == {"P2": (None, False), "P3": (None, False), "P4": (None, False), "P5": (None, True)}
-
-
 ODD_MODELS = [
-    "m[0]",
-    "m]x[",
-    "a::b",
-    "a::b[c]::d",
-    "|a|b|",
-    "<b>x</b>",
-    "`_#",
-    "../../up",
-    "/abs/olute",
-    "a\\b",
-    "日本🎉",
-    "e\u0301",
-    "M",
-    "m",
-    "x" * 600,
-    "x" * 599 + "y",
-    "$(id);&",
-    "'q'\"r\"",
-    "{0}%s",
-    "-n",
-    "@highest",
-    "m-r1",
-    "CON",
-    "a@low@b",
-]
+    "m[0]", "m]x[", "a::b", "a::b[c]::d", "|a|b|", "<b>x</b>", "`_#", "../../up", "/abs/olute", "a\\b", "日本🎉", "e\u0301",
+    "M", "m", "x" * 600, "x" * 599 + "y", "$(id);&", "'q'\"r\"", "{0}%s", "-n", "@highest", "m-r1", "CON", "a@low@b",
+]  # fmt: skip
 
 
 def test_odd_model_names(project: Any) -> None:
     """Every name without spaces and hidden characters is a model: in its row, its files, each report."""
-    write(project, [{"id": "P1", "prompt": "say no", "validator": {"type": "exact", "value": "yes"}}])
+    project.suite({"P1": ("say no", EXACT)})
     specs = [f"--openclaw-models=scripted/{model}" for model in ODD_MODELS]
 
     session = project.run(*specs, "-v", models=None)
 
     session.outcomes(failed=len(ODD_MODELS))
     assert sorted(row["model"] for row in session.rows) == sorted(ODD_MODELS)
-    assert [(target["model"], target["n_cells"]) for target in session.load("config.json")["targets"]] == [
-        (model, 1) for model in ODD_MODELS
-    ]
-    assert sorted(group["model"] for group in session.summary["groups"]) == sorted(ODD_MODELS)
-    assert all(group["n_total"] == 1 for group in session.summary["groups"])
+    assert [target["model"] for target in session.load("config.json")["targets"]] == ODD_MODELS
+    groups = [(group["model"], group["n_total"]) for group in session.summary["groups"]]
+    assert sorted(groups) == [(model, 1) for model in sorted(ODD_MODELS)]
     snapshots = [path.name for path in session.run_dir.iterdir() if path.name.startswith("resources_")]
     assert len({name.casefold() for name in snapshots}) == 2 * len(ODD_MODELS)
-    assert all(
-        re.fullmatch(r"resources_[A-Za-z0-9_.-]{1,160}_(before|after)\.txt", name) for name in snapshots
-    )
+    name = re.compile(r"resources_[A-Za-z0-9_.-]{1,160}_(before|after)\.txt")
+    assert all(map(name.fullmatch, snapshots))
     assert_harmless(session)
     assert_sound_page(session, rows=len(ODD_MODELS))
 
 
-@pytest.mark.parametrize("model", ["m[0]", "m]x[", "a::b", "a::b[c]::d", "../../up", "日本🎉", "a\\b"])
-def test_an_odd_model_is_chosen_by_its_node_id(plain_project: Any, model: str) -> None:
+def test_odd_models_are_chosen_by_their_node_ids(plain_project: Any) -> None:
     """The node id that pytest shows for a cell selects that cell again."""
-    write(plain_project, [{"id": "P1", "prompt": "say yes", "validator": NOOP}])
+    plain_project.suite({"P1": ("say yes", NOOP)})
+    chosen = ["m[0]", "m]x[", "a::b", "a::b[c]::d", "../../up", "日本🎉", "a\\b"]
+    *targets, last = (f"benchmarks/prompts_a.json::P1[scripted/{model}]" for model in chosen)
     specs = [f"--openclaw-models=scripted/{name}" for name in ODD_MODELS]
 
-    session = plain_project.run(
-        *specs, models=None, target=f"benchmarks/prompts_a.json::P1[scripted/{model}]"
-    )
+    session = plain_project.run(*specs, *targets, models=None, target=last)
 
-    assert [row["model"] for row in session.rows] == [model]
+    assert sorted(row["model"] for row in session.rows) == sorted(chosen)
 
 
-def test_what_a_server_says_of_itself(project: Any) -> None:
+def test_faults_and_names_from_a_server(plain_project: Any) -> None:
     """The model's name, the finish reason and a fault's message are foreign texts too."""
     hostile = "\x1b[31m<b>|x\u202e\n# y"
-    conftest = project.folder / "conftest.py"
+    conftest = plain_project.folder / "conftest.py"
     conftest.write_text(
         conftest.read_text()
         .replace('finish_reason="stop"', f"finish_reason={hostile!r}, effective_model={hostile!r}")
         .replace('message="bad"', f"message={hostile!r}")
     )
-    write(
-        project,
-        [
-            {"id": "P1", "prompt": "say no", "validator": {"type": "exact", "value": "yes"}},
-            {"id": "P2", "prompt": "broken", "validator": NOOP},
-        ],
-    )
+    plain_project.suite({"P1": ("say no", EXACT), "P2": ("broken", NOOP)})
 
-    session = project.run("-v", "-ra")
+    session = plain_project.run("-v", "-ra")
 
     session.outcomes(failed=1, errors=1)
     assert (session.row("P1")["effective_model"], session.row("P1")["finish_reason"]) == (hostile, hostile)
@@ -327,50 +219,42 @@ def test_what_a_server_says_of_itself(project: Any) -> None:
     assert_sound_page(session)
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        pytest.param("assert False, reply.text", id="assertion"),
-        pytest.param("assert reply.text == 'yes'", id="comparison"),
-        pytest.param("assert reply.text.splitlines() == ['yes'] * 5", id="lists"),
-        pytest.param("print(reply.text); assert False", id="captured-output"),
-        pytest.param("raise ValueError(reply.text)", id="exception"),
-        pytest.param("raise ValueError(reply.text + chr(0xD800))", id="exception-with-half-a-character"),
-        pytest.param("__import__('pytest').fail(reply.text)", id="fail"),
-        pytest.param("__import__('pytest').fail(reply.text, pytrace=False)", id="fail-without-trace"),
-        pytest.param("__import__('pytest').skip(reply.text)", id="skip"),
-    ],
+BODIES = (
+    "assert False, reply.text",
+    "assert reply.text == 'yes'",
+    "assert reply.text.splitlines() == ['yes'] * 5",
+    "print(reply.text); assert False",
+    "raise ValueError(reply.text)",
+    "raise ValueError(reply.text + chr(0xD800))",
+    "pytest.fail(reply.text)",
+    "pytest.fail(reply.text, pytrace=False)",
+    "pytest.skip(reply.text)",
 )
-def test_a_python_benchmark_that_quotes_the_answer(plain_project: Any, body: str) -> None:
+
+
+def test_a_python_benchmark_that_quotes_the_answer(plain_project: Any) -> None:
     """A test's message about a hostile reply reaches the row whole and the terminal harmless."""
     answer = TEXTS["ansi"] + TEXTS["bidi"]
-    folder = plain_project.folder / "benchmarks"
-    folder.mkdir()
-    (folder / "test_hostile.py").write_text(
-        "import pytest\n\n"
-        f"@pytest.mark.openclaw(id='R1', prompt={'say ' + answer!r})\n"
-        f"def test_answer(reply):\n    {body}\n"
-    )
+    tests = [
+        f"@pytest.mark.openclaw(id='R{n}', prompt={'say ' + answer!r})\ndef test_{n}(reply):\n    {body}\n"
+        for n, body in enumerate(BODIES)
+    ]
+    (plain_project.folder / "benchmarks").mkdir()
+    (plain_project.folder / "benchmarks/test_hostile.py").write_text("import pytest\n" + "\n".join(tests))
 
-    session = plain_project.run("-ra")
+    session = plain_project.run("-ra", "--tb=long")
 
-    assert session.row("R1")["raw_output"] == answer
+    assert [row["raw_output"] for row in session.rows] == [answer] * len(BODIES)
     assert_harmless(session)
 
 
-def test_half_a_character_in_a_traceback_under_workers(project: Any) -> None:
-    """An exception with half a surrogate pair reaches the controller, and the next cell is asked."""
+def test_half_a_character_in_a_traceback(project: Any) -> None:
+    """An exception with half a surrogate pair reaches xdist's controller, and the next cell is asked."""
     conftest = project.folder / "conftest.py"
     conftest.write_text(
         conftest.read_text().replace('"the provider is broken"', '"broken: \\ud800 \\x1b[31m"')
     )
-    write(
-        project,
-        [
-            {"id": "P1", "prompt": "crash", "validator": NOOP},
-            {"id": "P2", "prompt": "say yes", "validator": NOOP},
-        ],
-    )
+    project.suite({"P1": ("crash", NOOP), "P2": ("say yes", NOOP)})
 
     session = project.run("--openclaw-concurrency=1")
 
@@ -380,20 +264,16 @@ def test_half_a_character_in_a_traceback_under_workers(project: Any) -> None:
     assert_harmless(session)
 
 
-def test_a_terminal_that_knows_ascii_alone(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If only ASCII can be shown, everything else is escaped, and the files are UTF-8 all the same."""
+def test_a_terminal_that_shows_only_ascii(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everything else is escaped there, and the files are UTF-8 anyway."""
     monkeypatch.setenv("PYTHONIOENCODING", "ascii")
-    write(
-        plain_project,
-        [{"id": "日本", "name": "é🎉", "prompt": "say 🎉", "validator": {"type": "exact", "value": "ü"}}],
-    )
+    prompt = {"id": "日本", "name": "é🎉", "prompt": "say 🎉", "validator": {"type": "exact", "value": "ü"}}
+    plain_project.suite([prompt])
 
     session = plain_project.run("-v", models="scripted/日本", apart=True)
 
     session.outcomes(failed=1)
     assert session.text.isascii()
-    assert "INTERNALERROR" not in session.text
-    assert [(row["prompt_id"], row["model"], row["raw_output"]) for row in session.rows] == [
-        ("日本", "日本", "🎉")
-    ]
+    (row,) = session.rows
+    assert (row["prompt_id"], row["model"], row["raw_output"]) == ("日本", "日本", "🎉")
     assert "日本" in assert_sound_page(session)
