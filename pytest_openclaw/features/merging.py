@@ -19,12 +19,10 @@ Example:
 
 from __future__ import annotations
 
-import heapq
 import json
 import re
 from collections import Counter
 from dataclasses import asdict
-from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -46,7 +44,6 @@ from pytest_openclaw.stats.summary import summary_to_json
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.signals import epoch_ms
 from pytest_openclaw.util.text import counted, first_few
-from pytest_openclaw.values.requests import CellKey
 from pytest_openclaw.values.settings import (
     IDENTITY,
     PROMPTS,
@@ -60,11 +57,11 @@ from pytest_openclaw.values.settings import (
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 
     from pytest_openclaw.runs.reading import PromptKey, StoredRow, StoredRun
     from pytest_openclaw.util.json_types import JsonObject
-    from pytest_openclaw.values.requests import Target
+    from pytest_openclaw.values.requests import CellKey, Target
 
 
 MAX_SHOWN = 5
@@ -121,8 +118,8 @@ def merge_runs(
     A row is unchanged byte for byte, with the `run_id` of the run that measured it.
 
     Raises:
-        OpenClawError: they did not measure the same thing, or a cell has different rows and `prefer` is
-            None.
+        OpenClawError: they did not measure the same thing, shards are missing, or a cell has different rows
+            and `prefer` is None.
     """
     parts = sorted({part.path.resolve(): part for part in parts}.values(), key=lambda part: part.name)
     _refuse(_differing_settings(parts, "equal"), "Merge runs that asked alike; ask the others again.")
@@ -140,22 +137,21 @@ def merge_runs(
         key=lambda key: (target_places[key.target], key.repeat, prompt_places[key.suite, key.prompt_id]),
     )
     n_rows = Counter(key.target for key in rows)
-    n_selected = {target: n_rows[target] + _n_missing(target, parts, rows) for target in targets}
-    gates = [part.gates for part in parts]
-    same_gates = gates[0] if all(one == gates[0] for one in gates) else None
+    n_selected = {target: max(n_rows[target], _n_selected(target, parts, n_rows)) for target in targets}
+    gates = agreed(part.gates for part in parts)
     notes += missing_shards
     notes += [note for part in parts for note in part.shortcomings]
     notes += _differing_servers(parts)
     notes += _differing_settings(parts, "noted")
-    if same_gates is None:
-        notes.append("the gates differ, so that none is held over the whole")
+    if gates is None:
+        notes.append("the gates differ, so that no gate applies to the whole")
     new = NewRun(
         n_selected=n_selected,
         rows=[rows[key] for key in ordered],
         config=_joined_config(parts, n_selected, prompts),
         inventory=_joined_inventory(parts),
         snapshots={target: _snapshots(target, parts) for target in targets},
-        gates=same_gates or Gates(),
+        gates=gates or Gates(),
         surface=next((part.surface for part in parts if part.surface), None),
     )
     return new, notes
@@ -177,97 +173,77 @@ def _missing_shards(parts: Sequence[StoredRun], *, allow_missing: bool) -> list[
             found.setdefault((shard.of, entry["divided_sha256"]), set()).add(shard.number)
     notes = []
     for (of, _), numbers in sorted(found.items()):
-        missing = [str(Shard(number, of)) for number in range(1, of + 1) if number not in numbers]
-        if missing:
-            there = ", ".join(str(Shard(number, of)) for number in sorted(numbers)[:MAX_SHOWN])
-            what = f"the shards {first_few(missing, MAX_SHOWN)} are missing, which belong to {there}"
-            notes.append(what + (" …" if len(numbers) > MAX_SHOWN else ""))
+        there = [str(Shard(number, of)) for number in sorted(numbers)]
+        if missing := [str(Shard(number, of)) for number in range(1, of + 1) if number not in numbers]:
+            shards = first_few(missing, MAX_SHOWN)
+            notes.append(f"shards are missing: {shards}; there are {first_few(there, MAX_SHOWN)}")
     if notes and not allow_missing:
         several = " Shards belong together only if they divide the same selection." if len(found) > 1 else ""
         raise OpenClawError(f"{'; '.join(notes)}.{several} Add their runs, or give --allow-missing.")
     return notes
 
 
-def _differing_servers(parts: Sequence[StoredRun]) -> list[str]:
-    """List the targets that were not served alike: another version, digest or quantization."""
-    differences = []
+def _differing_servers(parts: Sequence[StoredRun]) -> Iterator[str]:
+    """Yield the targets that were not served alike: another version, digest or quantization."""
     for label in sorted({label for part in parts for label in part.inventory["targets"]}):
         served = {
             part.name: server
             for part in parts
             if isinstance(server := part.inventory["targets"].get(label, {}).get("server"), dict)
         }
-        for key in sorted({key for server in served.values() for key in server}):
-            values = {part: server.get(key) for part, server in served.items()}
-            differences += _difference(f"{label} was not served alike: {key}", values)
-    return differences
+        for key, values in _differing(served):
+            yield f"{label} was not served alike: {key} is {values}"
 
 
-def _differing_settings(parts: Sequence[StoredRun], need: Literal["equal", "noted"]) -> list[str]:
-    """List the settings that differ, also of providers: those that must be equal, or those that are noted."""
-    differences = []
+def _differing_settings(parts: Sequence[StoredRun], need: Literal["equal", "noted"]) -> Iterator[str]:
+    """Yield the settings that differ, also of providers: those with this need in the table of rules."""
     configs = {part.name: part.config for part in parts}
-    names = {name for config in configs.values() for name in config} - set(IDENTITY)
-    for name in keys_to(SETTINGS, "merge", need, sorted(names)):
-        # Another version may not record it.
-        values = {part: config[name] for part, config in configs.items() if name in config}
-        differences += _difference(name, values)
+    for key, values in _differing(configs):
+        if key not in IDENTITY and keys_to(SETTINGS, "merge", need, [key]):
+            yield f"{key} is {values}"
     for provider in sorted({name for config in configs.values() for name in config["providers"]}):
         described = {
             part: config["providers"][provider]
             for part, config in configs.items()
             if provider in config["providers"]
         }
-        keys = {key for one in described.values() for key in one}
-        for key in keys_to(PROVIDERS, "merge", need, sorted(keys)):
-            values = {part: one[key] for part, one in described.items() if key in one}
-            differences += _difference(f"{key} of the provider {provider}", values)
-    return differences
+        for key, values in _differing(described):
+            if keys_to(PROVIDERS, "merge", need, [key]):
+                yield f"{key} of the provider {provider} is {values}"
 
 
-def _difference(what: str, by_part: Mapping[str, Any]) -> list[str]:
-    """Return a sentence with the value of each part, unless they are equal."""
-    values = [*by_part.values()]
-    if all(value == values[0] for value in values):
-        return []
-    listed = ", ".join(
-        f"{value if isinstance(value, str) else json.dumps(value)} in {part}"
-        for part, value in sorted(by_part.items())
-    )
-    return [f"{what} is {listed}"]
-
-
-def _differing_prompts(parts: Sequence[StoredRun]) -> list[str]:
-    differences = []
+def _differing_prompts(parts: Sequence[StoredRun]) -> Iterator[str]:
     for key in sorted({key for part in parts for key in part.prompts}):
         having = {part.name: part.prompts[key] for part in parts if key in part.prompts}
-        first, *others = having.values()
-        names = sorted({name for one in having.values() for name in one})
-        different = [
-            name
-            for name in keys_to(PROMPTS, "merge", "equal", names)
-            if any(other.get(name) != first.get(name) for other in others)
-        ]
-        if different:
-            suite, prompt_id = key
-            where = ", ".join(sorted(having))
-            differences.append(
-                f"{suite}: the prompt {prompt_id} has another {', '.join(different)} in {where}"
-            )
-    return differences
+        names = {name for one in having.values() for name in one}
+        # A key that a definition leaves out is null.
+        whole = {part: dict.fromkeys(names) | one for part, one in having.items()}
+        if different := keys_to(PROMPTS, "merge", "equal", [name for name, _ in _differing(whole)]):
+            what, where = ", ".join(different), ", ".join(sorted(having))
+            yield f"{key[0]}: the prompt {key[1]} has another {what} in {where}"
 
 
-def _refuse(problems: Sequence[str], hint: str) -> None:
-    if problems:
-        rest = len(problems) - MAX_SHOWN
-        more = [f"and {rest} more"] if rest > 0 else []
-        raise OpenClawError(f"{'; '.join([*problems[:MAX_SHOWN], *more])}. {hint}")
+def _differing(by_part: Mapping[str, JsonObject]) -> Iterator[tuple[str, str]]:
+    """Yield the keys whose values differ, with the value of each part that has the key."""
+    for key in sorted({key for one in by_part.values() for key in one}):
+        values = {part: one[key] for part, one in sorted(by_part.items()) if key in one}
+        if agreed(values.values()) is None and any(value is not None for value in values.values()):
+            words = (value if isinstance(value, str) else json.dumps(value) for value in values.values())
+            yield key, ", ".join(f"{word} in {part}" for word, part in zip(words, values, strict=True))
+
+
+def _refuse(problems: Iterable[str], hint: str) -> None:
+    found = [*problems]
+    if found:
+        more = [f"and {len(found) - MAX_SHOWN} more"] if len(found) > MAX_SHOWN else []
+        raise OpenClawError(f"{'; '.join([*found[:MAX_SHOWN], *more])}. {hint}")
 
 
 # --- rows -----------------------------------------------------------------------------------------
 
 
 def _joined_rows(parts: Sequence[StoredRun], prefer: Prefer | None) -> tuple[Rows, list[str]]:
+    """Return one row of each cell, and notes on cells with several."""
     rows: Rows = {}
     repeated: set[CellKey] = set()
     for part in parts:
@@ -306,40 +282,28 @@ def _cells_have(n: int) -> str:
     return "1 cell has" if n == 1 else f"{n} cells have"
 
 
-def _n_missing(target: Target, parts: Sequence[StoredRun], rows: Rows) -> int:
-    """Count the cells of a target that some part selected and no part has a row of.
+def _n_selected(target: Target, parts: Sequence[StoredRun], n_rows: Mapping[Target, int]) -> int:
+    """Count the cells of a target that the parts selected: a cell of several parts counts once.
 
-    A part's config names its prompts and counts its cells. If the cells without a row are as many as the
-    prompts without one, they are known, and a cell that another part has run is no longer missing. In a part
-    that selected fewer (`-k` with a target's name) they may be any of these prompts; they are counted once.
+    A part counts its cells and does not name them, so this is the sum, without cells that have rows in
+    several parts; but no more than all of its prompts have.
     """
-    known: set[CellKey] = set()
-    possible: set[CellKey] = set()
-    n_possible = n_unnamed = 0
-    for part in parts:
-        n_missing = part.n_selected.get(target, 0) - part.n_rows_of[target]
-        if n_missing <= 0:
-            continue
-        unanswered = _cells_of(part, target) - part.rows.keys()
-        if len(unanswered) <= n_missing:
-            known |= unanswered - rows.keys()
-            n_unnamed += n_missing - len(unanswered)
-        else:
-            possible |= unanswered - rows.keys()
-            n_possible += n_missing
-    return len(known) + n_unnamed + min(n_possible, len(possible - known))
+    asked = [part for part in parts if target in part.n_selected]
+    n_repeated = sum(part.n_rows_of[target] for part in asked) - n_rows[target]
+    return min(
+        sum(part.n_selected[target] for part in asked) - n_repeated,
+        len({cell for part in asked for cell in _cells_of(part)}),
+    )
 
 
-def _cells_of(part: StoredRun, target: Target) -> set[CellKey]:
-    """Return the cells of all prompts of a part, each with the most repeats that it can have."""
+def _cells_of(part: StoredRun) -> Iterator[tuple[PromptKey, int]]:
+    """Yield prompt and repeat of a part's cells, with the most repeats that each prompt can have."""
     own = {prompt: n for prompt, entry in part.prompts.items() if (n := entry.get("repeat"))}
     repeats = [key.repeat for key in part.rows if (key.suite, key.prompt_id) not in own]
     others = max(repeats_of(part.config), *repeats, 1)
-    return {
-        CellKey(suite, prompt_id, target, repeat)
-        for suite, prompt_id in part.prompts
-        for repeat in range(1, own.get((suite, prompt_id), others) + 1)
-    }
+    for prompt in part.prompts:
+        for repeat in range(1, own.get(prompt, others) + 1):
+            yield prompt, repeat
 
 
 # --- their order ----------------------------------------------------------------------------------
@@ -370,28 +334,21 @@ K = TypeVar("K", bound="Hashable")
 def common_order(sequences: Iterable[Sequence[K]], key: Callable[[K], Any]) -> list[K]:
     """Return everything in the sequences once, in an order that fits all of them.
 
-    Where they leave it open the smaller `key` is first; if they contradict each other, `key` decides
-    everything. So the order of the sequences does not matter.
+    Where they leave it open or contradict each other, the smaller `key` is first, so the order of the
+    sequences does not matter.
     """
-    sorter: TopologicalSorter[K] = TopologicalSorter()
-    for sequence in {tuple(dict.fromkeys(sequence)): None for sequence in sequences}:
+    before: dict[K, set[K]] = {}
+    for sequence in {tuple(dict.fromkeys(sequence)) for sequence in sequences}:
         for item in sequence[:1]:
-            sorter.add(item)
-        for before, item in pairwise(sequence):
-            sorter.add(item, before)
-    everything = {item for sequence in sequences for item in sequence}
-    try:
-        sorter.prepare()
-    except CycleError:
-        return sorted(everything, key=key)
-    numbers = {item: number for number, item in enumerate(sorted(everything, key=key))}
-    ready: list[tuple[int, K]] = []
-    ordered: list[K] = []
-    while sorter.is_active():
-        for item in sorter.get_ready():
-            heapq.heappush(ready, (numbers[item], item))
-        ordered.append(heapq.heappop(ready)[1])
-        sorter.done(ordered[-1])
+            before.setdefault(item, set())
+        for earlier, item in pairwise(sequence):
+            before.setdefault(item, set()).add(earlier)
+    left = dict.fromkeys(sorted(before, key=key))
+    ordered = []
+    while left:
+        item = next((one for one in left if left.keys().isdisjoint(before[one])), next(iter(left)))
+        del left[item]
+        ordered.append(item)
     return ordered
 
 
@@ -419,14 +376,12 @@ def _joined_config(
 ) -> JsonObject:
     """Return `config.json`: the values on which all parts agree, null where they differ, and all parts."""
     entries = _unique(entry for part in parts for entry in _measured(part))
-    apart = {*IDENTITY, "n_cells", "n_rows"}
-    settings = {name: None for entry in entries for name in entry if name not in apart}
     definitions = {key: definition for part in parts for key, definition in part.prompts.items()}
     return {
         "models": list(dict.fromkeys(target.model for target in n_selected)),
         "targets": [{**asdict(target), "n_cells": n} for target, n in n_selected.items()],
         "providers": _agreed_each([entry["providers"] for entry in entries]),
-        **_agreed_values(entries, settings),
+        **_agreed_values(entries, without={*IDENTITY, "n_cells", "n_rows"}),
         "prompts": [definitions[key] for key in prompts if key in definitions],
         "parts": entries,
     }
@@ -435,16 +390,11 @@ def _joined_config(
 def _joined_inventory(parts: Sequence[StoredRun]) -> JsonObject:
     """Return `inventory.json`, by the same rules as `_joined_config`."""
     entries = _unique(entry for part in parts for entry in part.inventory.get("parts", (part.inventory,)))
-    names = {name: None for entry in entries for name in entry if name not in ("run_id", "targets")}
     return {
-        **_agreed_values(entries, names),
+        **_agreed_values(entries, without={"run_id", "targets"}),
         "targets": _agreed_each([entry["targets"] for entry in entries]),
         "parts": entries,
     }
-
-
-def _agreed_values(entries: Sequence[JsonObject], names: Iterable[str]) -> JsonObject:
-    return {name: agreed(entry[name] for entry in entries if name in entry) for name in names}
 
 
 def agreed(values: Iterable[Any]) -> Any:
@@ -453,13 +403,15 @@ def agreed(values: Iterable[Any]) -> Any:
     return first if all(value == first for value in others) else None
 
 
+def _agreed_values(objects: Sequence[JsonObject], without: Iterable[str] = ()) -> JsonObject:
+    names = dict.fromkeys(name for one in objects for name in one if name not in without)
+    return {name: agreed(one[name] for one in objects if name in one) for name in names}
+
+
 def _agreed_each(groups: Sequence[Mapping[str, JsonObject]]) -> JsonObject:
     """Join objects by name, keeping the values on which all of them agree."""
-    joined: JsonObject = {}
-    for name in sorted({name for group in groups for name in group}):
-        objects = [group[name] for group in groups if name in group]
-        joined[name] = _agreed_values(objects, dict.fromkeys(key for one in objects for key in one))
-    return joined
+    names = sorted({name for group in groups for name in group})
+    return {name: _agreed_values([group[name] for group in groups if name in group]) for name in names}
 
 
 def _unique(entries: Iterable[JsonObject]) -> list[JsonObject]:
@@ -470,16 +422,15 @@ def _unique(entries: Iterable[JsonObject]) -> list[JsonObject]:
 
 def _snapshots(target: Target, parts: Sequence[StoredRun]) -> Snapshots:
     """Return the earliest snapshot before a target and the latest after it, as in a single run."""
+
+    def moment(snapshot: JsonObject) -> tuple[float, str]:
+        return snapshot.get("taken_at_ms") or 0, json.dumps(snapshot, sort_keys=True)
+
     taken = [part.snapshots[target] for part in parts if target in part.snapshots]
-    before = [one.before for one in taken if one.before]
-    after = [one.after for one in taken if one.after]
     return Snapshots(
-        before=min(before, key=_moment, default=None), after=max(after, key=_moment, default=None)
+        before=min((one.before for one in taken if one.before), key=moment, default=None),
+        after=max((one.after for one in taken if one.after), key=moment, default=None),
     )
-
-
-def _moment(snapshot: JsonObject) -> tuple[float, str]:
-    return snapshot.get("taken_at_ms") or 0, json.dumps(snapshot, sort_keys=True)
 
 
 COMMANDS = (Command(name="merge", help=__doc__, add_arguments=_add_arguments, run=_run),)

@@ -3,9 +3,9 @@
 The prompts are read from the suite files again, so you can fix a validator and
 see what changes. The result is a new run; the old one is unchanged. A row keeps
 its verdict if its reply is incomplete (cut at 64 KiB, a secret removed) or if a
-Python test has judged it; faults stay faults. If a suite or a prompt was
-removed, or asks something else now, the definition in config.json is used; the
-same applies to suites outside the project and among the runs.
+Python test has judged it; faults and refusals stay as they are. If a suite or a
+prompt was removed, or asks something else now, the definition in config.json is
+used; the same applies to suites outside the project and among the runs.
 
 Your own validators come from conftest.py and installed plugins, as in a pytest
 session: its ini file and the conftest.py of the root folder and of the suites'
@@ -22,7 +22,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import asdict, dataclass, replace
-from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
 from pytest_openclaw import __version__
@@ -37,7 +36,7 @@ from pytest_openclaw.cli.result import (
     read_run,
     terminal_width,
 )
-from pytest_openclaw.judging.judge import JUDGED, conclude, judge, judge_done, prepare
+from pytest_openclaw.judging.judge import JUDGED, judge
 from pytest_openclaw.judging.tool_outcomes import tool_demand_of
 from pytest_openclaw.reports.cells import verdict_of
 from pytest_openclaw.reports.terminal import render_terminal
@@ -56,8 +55,7 @@ from pytest_openclaw.util.json_text import line_of
 from pytest_openclaw.util.redact import HIDDEN
 from pytest_openclaw.util.signals import epoch_ms
 from pytest_openclaw.util.text import counted, valid_value
-from pytest_openclaw.values import faults
-from pytest_openclaw.values.replies import ANSWER, THINKING, Reply, Timing, Turn, Verdict
+from pytest_openclaw.values.replies import ANSWER, THINKING, Reply, Timing, Turn
 from pytest_openclaw.values.requests import LISTED
 from pytest_openclaw.values.rows import call_of, to_row
 from pytest_openclaw.values.settings import Gates
@@ -75,25 +73,25 @@ if TYPE_CHECKING:
     from pytest_openclaw.values.rows import Record
 
 
-Kept = Literal["truncated", "python", "secret", "unclear", "unknown"]
+Kept = Literal["truncated", "python", "secret", "unknown"]
 KEPT: Mapping[Kept, str] = {
     "truncated": "the reply was cut to fit its row",
     "python": "a benchmark in Python is judged by its own test",
     "secret": "a secret was taken out of the reply",
-    "unclear": "thinking and answer can no longer be distinguished",
     "unknown": "config.json does not define the prompt",
 }
 """Why a row keeps its verdict."""
 
-MOST_READINGS = 8
-"""A limit, because a reply of nothing but such tags could be split in thousands of ways."""
-_OLD_ANSWERS = frozenset({"refusal", "content_filter"})
+_QUESTION = ("prompt", "system", "messages", "turns", "images_sha256", "tools_sha256", "world")
+"""The keys of a prompt that must be unchanged: a rule cannot judge the reply to another question."""
+_RULE = ("validator", "expected_tool_calls", "xfail")
+"""The keys of a prompt that a rescored run has from the suites of today."""
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_run(parser)
     parser.add_argument(
-        "--into", metavar="RUN", help="the new run: its directory or its id (RUN-rescored, beside it)"
+        "--into", metavar="RUN", help="the new run: its directory or its id (RUN-rescored, next to it)"
     )
     add_rootdir(
         parser, "the project's root folder, to which the rows' suites are relative (as pytest finds it)"
@@ -105,8 +103,8 @@ def _run(arguments: argparse.Namespace) -> CommandResult:
     run = read_run(arguments)
     root = arguments.rootdir.resolve(strict=True)
     project = load_project(root, suite_files(run, root))
-    rules, plugins = todays_rules(run, root, project.validators), project.plugins
-    rescored = rescore_part(run, rules, version=__version__, plugins=plugins)
+    plugins = project.plugins
+    rescored = rescore_run(run, todays_rules(run, root, project.validators), plugins)
     beside = into or run.path.with_name(f"{run.run_id}-rescored")
     path, summary = write_run(
         rescored.new, beside, exactly=into is not None, now_ms=epoch_ms(), plugins=plugins
@@ -145,9 +143,8 @@ def _change_lines(name: str, rescored: Rescored) -> Iterator[str]:
     for change in flips:
         before, after = change.verdicts
         record = change.after
-        why = record.violation or record.fault_message
         words = [f"{before} -> {after}", record.target.label, f"{record.suite}::{record.prompt_id}"]
-        yield f"  {'  '.join(words)}{f'  {why}' if why else ''}"
+        yield "  ".join(["", *words, *filter(None, [record.violation])])
 
 
 def _rows_keep(n: int, what: str) -> str:
@@ -155,20 +152,12 @@ def _rows_keep(n: int, what: str) -> str:
 
 
 def _as_json(change: Change) -> JsonObject:
+    names = ("suite", "prompt_id", "provider", "model", "thinking_level", "repeat", "violation")
     before, after = change.verdicts
-    record = change.after
-    return {
-        "suite": record.suite,
-        "prompt_id": record.prompt_id,
-        "provider": record.provider,
-        "model": record.model,
-        "thinking_level": record.thinking_level,
-        "repeat": record.repeat,
-        "before": before,
-        "after": after,
-        "violation": record.violation,
-        "fault_message": record.fault_message,
-    }
+    return {name: getattr(change.after, name) for name in names} | {"before": before, "after": after}
+
+
+# --- rows -----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -205,32 +194,32 @@ class Rescored:
     notes: tuple[str, ...]
 
 
-def rescore_part(run: StoredRun, rules: Rules, *, version: str, plugins: Plugins | None = None) -> Rescored:
-    """Return the run with every reply judged again."""
+def rescore_run(run: StoredRun, rules: Rules, plugins: Plugins | None = None) -> Rescored:
+    """Return the run with every reply judged again.
+
+    Raises:
+        OpenClawError: a validator raised an error, or the run's surface is missing.
+    """
     plugins = plugins or Plugins()
     rows: list[StoredRow | NewRow] = []
     changes: list[Change] = []
     kept: Counter[Kept] = Counter()
-    n_faults = 0
     for row in run.rows.values():
         old = row.whole
-        result = rescore_record(old, _prompt_of(old, run, rules))
-        if isinstance(result, str):
-            kept[result] += 1
+        new = rescore_record(old, _prompt_of(old, run, rules))
+        if isinstance(new, str):
+            kept[new] += 1
+        if isinstance(new, str) or new == old:
             rows.append(row)
             continue
-        n_faults += old.availability_status != "ok"
-        if _text(result) == _text(old):
-            rows.append(row)
-        else:
-            new = to_row(result)
-            rows.append(NewRow(line=line_of(new | plugins.added_keys(new)), record=result))
-            changes.append(Change(before=old, after=result))
+        json_row = to_row(new)
+        rows.append(NewRow(line=line_of(json_row | plugins.added_keys(json_row)), record=new))
+        changes.append(Change(before=old, after=new))
     return Rescored(
         new=NewRun(
             n_selected=run.n_selected,
             rows=rows,
-            config=_config(run, rules, version),
+            config=_config(run, rules),
             inventory={key: value for key, value in run.inventory.items() if key != "run_id"},
             snapshots=run.snapshots,
             gates=run.gates or Gates(),
@@ -238,7 +227,7 @@ def rescore_part(run: StoredRun, rules: Rules, *, version: str, plugins: Plugins
         ),
         changes=tuple(changes),
         kept=kept,
-        n_faults=n_faults,
+        n_faults=sum(row.record.availability_status != "ok" for row in run.rows.values()),
         notes=(*run.shortcomings, *rules.notes),
     )
 
@@ -249,126 +238,65 @@ def rescore_record(record: Record, prompt: Prompt | Kept) -> Record | Kept:
     Args:
         record: as it was measured.
         prompt: with the current rule; or why there is none.
+
+    Raises:
+        OpenClawError: the validator raised an error.
     """
-    if record.tool_demand is not None and not isinstance(prompt, str):
-        record = replace(record, tool_demand=tool_demand_of(prompt))
     if record.availability_status != "ok":
-        return record if isinstance(prompt, str) else _with_harm(record, prompt)
+        return record
     if isinstance(prompt, str):
         return prompt
-    known = known_failure_of(prompt, record.target)
-    record = replace(record, known_failure=None if known is None else known.reason)
-    if record.failure_type in _OLD_ANSWERS:
-        # It had no verdict and gets none: the row does not separate a refusal from the text.
-        # Its calls were made nevertheless; the state of a world is not considered.
-        silence = prepare(replace(prompt, world=None), replace(_reply(record, ""), refusal=""))
-        silence = replace(silence, tool_names=record.tool_calls)
-        silent = conclude(prompt, silence, Verdict(passed=None))
-        return replace(record, tool_outcome=silent.tool_outcome, tools_tested=silent.tools_tested)
-    if _lacks_what_is_judged(record):
+    if not record.success and record.failure_type != "empty_response":
+        return record  # refused or filtered: the text in the row is no answer
+    judged_parts = {*JUDGED, "turns" if record.turns else "raw_output"}
+    if not judged_parts.isdisjoint(record.cut or {}):
         return "truncated"
     if HIDDEN in record.raw_output or HIDDEN in json.dumps([record.tool_call_details, record.turns]):
         return "secret"
-    replies = list(islice(readings(record), MOST_READINGS + 1))
-    if len(replies) > MOST_READINGS:
-        return "unclear"
     try:
-        first, *others = (valid_value(of_judgment(judge(prompt, reply))) for reply in replies)
+        judgment = judge(prompt, _reply(record))
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # `pytest.fail` is not an Exception; a live run records it in the row too
-        return clipped(_broken(unjudged(record), prompt, error))
-    if any(other != first for other in others):
-        return "unclear"
-    return clipped(replace(unjudged(record), **first))
+    except BaseException as error:  # `pytest.fail` is not an Exception
+        what = f"{prompt.suite}: prompt {prompt.id}: its validator raised {type(error).__name__}: {error}"
+        raise OpenClawError(f"{what}. Nothing was written.") from error
+    known = known_failure_of(prompt, record.target)
+    judged = {
+        **of_judgment(judgment),
+        "tool_demand": tool_demand_of(prompt),
+        "known_failure": known and known.reason,
+    }
+    return clipped(replace(unjudged(record), **valid_value(judged)))
 
 
-def _with_harm(record: Record, prompt: Prompt) -> Record:
-    """Return a row without an answer with the harm that a probe's calls did before."""
-    if not record.turns or _lacks_what_is_judged(record) or HIDDEN in json.dumps(record.turns):
-        return record
-    done = judge_done(prompt, [_turn(turn) for turn in record.turns])
-    return replace(record, harm=done.harm if done else None, harm_tools=done.harm_tools if done else ())
-
-
-def _lacks_what_is_judged(record: Record) -> bool:
-    return not (record.cut or {}).keys().isdisjoint({*JUDGED, "turns" if record.turns else "raw_output"})
-
-
-def readings(record: Record) -> Iterator[Reply]:
-    """Yield every reply from which this row may have been written.
-
-    A `<think>` block is part of the model's text, or its reasoning channel, which may contain such tags
-    itself. The turns of a scripted exchange have both separately.
-    """
-    if record.turns:
-        yield _exchange(record)
-        return
-    raw = record.raw_output
-    yield _reply(record, raw)
-    if not raw.startswith(THINKING):
-        return
-    end = raw.find(ANSWER, len(THINKING))
-    while end >= 0:
-        reasoning, text = raw[len(THINKING) : end], raw[end + len(ANSWER) :]
-        yield replace(_reply(record, text), reasoning=reasoning)
-        end = raw.find(ANSWER, end + 1)
-
-
-def _prompt_of(record: Record, run: StoredRun, rules: Rules) -> Prompt | Kept:
-    key = (record.suite, record.prompt_id)
-    if key in rules.prompts:
-        return _as_asked(rules.prompts[key], record, run)
-    return "python" if is_python(run.prompts.get(key, {})) else "unknown"
-
-
-def _as_asked(prompt: Prompt, record: Record, run: StoredRun) -> Prompt:
-    """Return the prompt on the surface of a row.
-
-    Raises:
-        OpenClawError: the run's surface is missing.
-    """
-    if record.surface == LISTED or prompt.tools is None:
-        return prompt
-    if run.surface is None:
-        raise OpenClawError(
-            f"{run.name}: {SURFACE} is missing, with which {prompt.id} was asked; bring it back"
-        )
-    return on_surface(prompt, run.surface)
-
-
-def _reply(record: Record, text: str) -> Reply:
-    timing = Timing(
-        started_at_ms=record.started_at_ms,
-        ended_at_ms=record.ended_at_ms,
-        e2e_ms=record.e2e_ms,
-        ttft_ms=record.ttft_ms,
-        ttfo_ms=record.ttfo_ms,
-    )
+def _reply(record: Record) -> Reply:
+    """Return the reply from which the row was written."""
+    raw = text = record.raw_output
+    turns = tuple(map(_turn, record.turns or ()))
+    reasoning = ""
+    if turns:
+        text, reasoning = turns[-1].text, turns[-1].reasoning
+        raw = "\n\n".join(_raw(turn) for turn in turns if turn.text or turn.reasoning)
+    elif raw.startswith(THINKING) and ANSWER in raw:
+        reasoning, _, text = raw.removeprefix(THINKING).partition(ANSWER)
     return Reply(
         text=text,
-        raw=record.raw_output,
-        tool_calls=tuple(call_of(call) for call in record.tool_call_details),
+        raw=raw,
+        reasoning=reasoning,
+        tool_calls=tuple(map(call_of, record.tool_call_details)),
         finish_reason=record.finish_reason,
         effective_model=record.effective_model,
-        timing=timing,
+        timing=Timing(
+            started_at_ms=record.started_at_ms,
+            ended_at_ms=record.ended_at_ms,
+            e2e_ms=record.e2e_ms,
+            ttft_ms=record.ttft_ms,
+            ttfo_ms=record.ttfo_ms,
+        ),
         input_tokens=record.input_tokens,
         output_tokens=record.output_tokens,
         reasoning_tokens=record.reasoning_tokens,
         cached_tokens=record.cached_tokens,
-    )
-
-
-def _exchange(record: Record) -> Reply:
-    """Return the reply of a scripted exchange: the last turn's text, all turns, and how it ended."""
-    assert record.turns, "an exchange has turns"
-    turns = tuple(_turn(turn) for turn in record.turns)
-    last = turns[-1]
-    raw = "\n\n".join(_raw(turn) for turn in turns if turn.text or turn.reasoning)
-    return replace(
-        _reply(record, last.text),
-        raw=raw if record.truncated else record.raw_output,
-        reasoning=last.reasoning,
         turns=turns,
         ended_by=record.ended_by,
     )
@@ -380,7 +308,7 @@ def _turn(turn: Mapping[str, Any]) -> Turn:
         user=turn.get("user"),
         text=turn["text"],
         reasoning=turn.get("reasoning") or "",
-        calls=tuple(call_of(call) for call in calls),
+        calls=tuple(map(call_of, calls)),
         results=tuple(result for call in calls if (result := call.get("result")) is not None),
         finish_reason=turn.get("finish_reason"),
         input_tokens=turn.get("input_tokens"),
@@ -392,53 +320,37 @@ def _raw(turn: Turn) -> str:
     return f"{THINKING}{turn.reasoning}{ANSWER}{turn.text}" if turn.reasoning else turn.text
 
 
-def _broken(record: Record, prompt: Prompt, error: BaseException) -> Record:
-    """Return the row that a live run writes if a validator raises an error; measurements are unchanged."""
-    fault = faults.broke(f"{prompt.id}[{record.target.label}]", f"{type(error).__name__}: {error}")
-    outcome = faults.outcome_of(fault)
-    unjudged: dict[str, Any] = {
-        "availability_status": outcome.status,
-        "success": outcome.success,
-        "failure_type": outcome.failure_type,
-        "fault_message": fault.message,
-        "objective_pass": None,
-        "violation": None,
-        "parsed_output": None,
-        "tool_calls": (),
-        "tool_call_count": 0,
-        "tool_use_success": False,
-        "tool_outcome": None,
-        "tools_tested": (),
-        "harm": None,
-        "harm_tools": (),
-    }
-    return replace(record, **valid_value(unjudged))
+def _prompt_of(record: Record, run: StoredRun, rules: Rules) -> Prompt | Kept:
+    """Return the prompt on the surface of a row; or why its row keeps its verdict."""
+    key = (record.suite, record.prompt_id)
+    if key not in rules.prompts:
+        return "python" if is_python(run.prompts.get(key, {})) else "unknown"
+    prompt = rules.prompts[key]
+    if record.surface == LISTED or prompt.tools is None:
+        return prompt
+    if run.surface is None:
+        raise OpenClawError(
+            f"{run.name}: {SURFACE} is missing, with which {prompt.id} was asked; bring it back"
+        )
+    return on_surface(prompt, run.surface)
 
 
-def _config(run: StoredRun, rules: Rules, version: str) -> JsonObject:
+def _config(run: StoredRun, rules: Rules) -> JsonObject:
     """Return the old config with the current rules, and a note of the run that was rescored."""
     definitions = []
     for key, definition in run.prompts.items():
-        if prompt := rules.prompts.get(key):
-            tools = prompt.expected_tool_calls
-            definition = {  # noqa: PLW2901 - the old one with three keys replaced
-                **definition,
-                "validator": prompt.validator_spec,
-                "expected_tool_calls": None if tools is None else list(tools),
-                "xfail": definition_of(prompt)["xfail"],
-            }
-        definitions.append(definition)
+        now = definition_of(rules.prompts[key]) if key in rules.prompts else {}
+        definitions.append(definition | {name: now[name] for name in _RULE if name in now})
     config = {key: value for key, value in run.config.items() if key not in ("schema_version", "run_id")}
     return {
         **config,
         "targets": [{**asdict(target), "n_cells": n} for target, n in run.n_selected.items()],
         "prompts": definitions,
-        "rescored": {"run_id": run.run_id, "pytest_openclaw": version},
+        "rescored": {"run_id": run.run_id, "pytest_openclaw": __version__},
     }
 
 
-def _text(record: Record) -> str:
-    return json.dumps(to_row(record), sort_keys=True)
+# --- rules ----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -457,23 +369,17 @@ class Rules:
 def suite_files(run: StoredRun, root: Path) -> list[Path]:
     """Return the suite files of a run that are still in the project.
 
-    pytest loads the `conftest.py` beside each of them. A foreign run can name any file, so only the project's
-    own files count: none outside `root`, and none below the folder of runs.
+    pytest loads the `conftest.py` next to each of them. A run from elsewhere can name any file, so only the
+    project's own files count: none outside `root`, and none in the folder of runs.
     """
-    suites = dict.fromkeys(suite for (suite, _), entry in run.prompts.items() if not is_python(entry))
-    foreign = _folder_of_runs(run.path.resolve(), root)
+    path = run.path.resolve()
+    runs = path if root.is_relative_to(path.parent) else path.parent
+    files = dict.fromkeys(root / suite for (suite, _), entry in run.prompts.items() if not is_python(entry))
     return [
-        path
-        for suite in suites
-        if (path := root / suite).is_file()
-        and (real := path.resolve()).is_relative_to(root)
-        and not real.is_relative_to(foreign)
+        file
+        for file in files
+        if file.is_file() and (real := file.resolve()).is_relative_to(root) and not real.is_relative_to(runs)
     ]
-
-
-def _folder_of_runs(run: Path, root: Path) -> Path:
-    """Return the folder with the run and other runs, or the run itself if the project is in it."""
-    return run if root.is_relative_to(run.parent) else run.parent
 
 
 def todays_rules(run: StoredRun, root: Path, registry: Registry) -> Rules:
@@ -489,19 +395,22 @@ def todays_rules(run: StoredRun, root: Path, registry: Registry) -> Rules:
     suites: dict[str, Suite] = {}
     prompts: dict[PromptKey, Prompt] = {}
     old: dict[str, list[str]] = {}
-    for (name, prompt_id), definition in run.prompts.items():
+    for key, definition in run.prompts.items():
+        name, prompt_id = key
         if is_python(definition):
             continue
         if name not in suites and (path := root / name) in files:
             catalogue = _catalogue_of(run, name)
             suites[name] = load_suite(path, name=name, registry=registry, catalogue=catalogue)
-        found = _todays(suites.get(name), definition)
-        if isinstance(found, str):
-            old.setdefault(f"{name} {found}", []).append(prompt_id)
-            found = _as_defined_then(run, definition, registry)
-        prompts[name, prompt_id] = found
+        prompt = _todays(suites.get(name), definition)
+        if prompt is None:
+            old.setdefault(name, []).append(prompt_id)
+            prompt = _as_defined_then(run, definition, registry)
+        prompts[key] = prompt
     notes = tuple(
-        f"{what}: {', '.join(prompt_ids)}; judged as config.json defines" for what, prompt_ids in old.items()
+        f"{name} has these prompts no longer or asks something else: {', '.join(ids)}; "
+        "judged as config.json defines"
+        for name, ids in old.items()
     )
     return Rules(prompts=prompts, notes=notes)
 
@@ -515,23 +424,14 @@ def _catalogue_of(run: StoredRun, suite: str) -> Catalogue | None:
         raise OpenClawError(f"{run.name}: its tools {error} Bring that file back.") from None
 
 
-def _todays(suite: Suite | None, definition: JsonObject) -> Prompt | str:
-    """Return the current prompt; or why it cannot judge the recorded reply."""
-    if suite is None:
-        return "is not there any more"
-    now = next((prompt for prompt in suite.prompts if prompt.id == definition["id"]), None)
-    if now is None:
-        return "has some prompts no longer"
-    # A reply to another question cannot be judged by this rule.
-    today = definition_of(now)
-    if any(today.get(key) != definition.get(key) for key in ("prompt", "system", "messages", "turns")):
-        return "asks some prompts in other words now"
-    if today.get("images_sha256") != definition.get("images_sha256"):
-        return "shows other pictures with some prompts now"
-    # Calls are played again, which requires the same world and the same tools.
-    if any(today.get(key) != definition.get(key) for key in ("tools_sha256", "world")):
-        return "gives some prompts other tools or another world now"
-    return now
+def _todays(suite: Suite | None, definition: JsonObject) -> Prompt | None:
+    """Return the current prompt; None if there is none with the recorded question."""
+    for prompt in suite.prompts if suite else ():
+        if prompt.id == definition["id"]:
+            today = definition_of(prompt)
+            is_same = all(today.get(key) == definition.get(key) for key in _QUESTION)
+            return prompt if is_same else None
+    return None
 
 
 def _as_defined_then(run: StoredRun, definition: JsonObject, registry: Registry) -> Prompt:

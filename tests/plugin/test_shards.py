@@ -101,7 +101,7 @@ def test_merge_refuses_missing_shards(plain_project: Any, capsys: pytest.Capture
     assert main(["merge", "s?-4", "--into", "whole", "--allow-missing", "--json"]) == 0
     merged = json.loads(capsys.readouterr().out)
 
-    assert "the shards 2/4, 4/4 are missing, which belong to 1/4, 3/4" in refused
+    assert "shards are missing: 2/4, 4/4; there are 1/4, 3/4" in refused
     assert "--allow-missing" in refused
     assert [note for note in merged["notes"] if "2/4" in note]
     assert len(merged["runs"]) == 2

@@ -13,12 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_openclaw import __version__
 from pytest_openclaw.features.rescoring import (
-    Change,
     Rescored,
-    readings,
-    rescore_part,
     rescore_record,
+    rescore_run,
     todays_rules,
 )
 from pytest_openclaw.judging.judge import judge
@@ -27,14 +26,13 @@ from pytest_openclaw.runs.reading import load_run
 from pytest_openclaw.runs.rows import record_of
 from pytest_openclaw.runs.summaries import write_run
 from pytest_openclaw.suites import load_suite
+from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.redact import Redactor
-from pytest_openclaw.values import faults
 from pytest_openclaw.values.prompts import Cell, Prompt
 from pytest_openclaw.values.replies import CallResult, Reply, Timing, Turn, Verdict
 from pytest_openclaw.values.requests import Target
 from pytest_openclaw.values.rows import Record, from_row, to_row
-from pytest_openclaw.values.tool_calls import Tool, ToolCall
-from pytest_openclaw.values.worlds import World
+from pytest_openclaw.values.tool_calls import ToolCall
 from tests.searching import examples
 from tests.unit.runs.stored_runs import A, definition, row, store
 
@@ -151,6 +149,7 @@ def _same(one: Record | str, other: Record) -> bool:
 YES = {"type": "exact", "value": "yes"}
 FREE = {"type": "tool_invocation", "expected_tools": ["free"]}
 RESTRAINT = {"type": "not", "validator": {"type": "tool_invocation", "expected_tools": []}}
+FAULT: dict[str, Any] = {"availability_status": "error", "failure_type": "timeout", "success": False}
 RULES = [YES, FREE, RESTRAINT, {"type": "max_words", "value": 2}, {"type": "noop"}, {"type": "reasoned"}]
 
 
@@ -160,25 +159,6 @@ _PIECES = st.sampled_from(
     ["<think>", "</think>", "<think>\n", "\n</think>\n\n", "\n", " ", "yes", "`free -h`", "no.", "`", "é"]
 )
 _TEXTS = st.lists(_PIECES, max_size=7).map("".join)
-
-
-@given(text=_TEXTS, spec=st.sampled_from(RULES), calls=st.lists(st.sampled_from(["free", "df"]), max_size=2))
-def test_a_reply_in_one_text_is_judged_the_same_again(
-    text: str, spec: dict[str, Any], calls: list[str]
-) -> None:
-    """Without a change of rules no row changes; only an ambiguous one is left unchanged."""
-    prompt = _prompt(spec)
-    tool_calls = tuple(ToolCall(name=name, arguments="{}", id=name) for name in calls)
-
-    record = _measured(
-        prompt,
-        Reply(text=text, tool_calls=tool_calls, output_tokens=7, finish_reason="stop", effective_model="m2"),
-    )
-    again = rescore_record(record, prompt)
-
-    assert _same(again, record) or again == "unclear"
-    if not text.startswith("<think>\n"):
-        assert again != "unclear"
 
 
 _TURNS = st.lists(
@@ -229,19 +209,6 @@ def test_an_exchange_is_judged_the_same_again(turns: list[Turn], more: str, ende
     record = _measured(prompt, reply)
 
     assert _same(rescore_record(record, prompt), record)
-
-
-@given(reasoning=_TEXTS, text=_TEXTS, spec=st.sampled_from(RULES), refused=st.booleans())
-def test_a_reasoning_channel_is_judged_the_same_again(
-    reasoning: str, text: str, spec: dict[str, Any], refused: bool
-) -> None:
-    """Whatever a model thinks, a row never changes for it without a change of rules."""
-    prompt = _prompt(spec)
-
-    record = _measured(prompt, _channelled(reasoning, text, refusal="No." if refused else None))
-    again = rescore_record(record, prompt)
-
-    assert _same(again, record) or again == "unclear"
 
 
 @given(
@@ -340,67 +307,6 @@ def test_the_new_rule_decides(
     assert [getattr(new, name) for name in kept] == [getattr(old, name) for name in kept]
 
 
-def test_an_older_expectation_is_renewed() -> None:
-    """`expected_tool_calls` of the prompt count as the validator's own list does."""
-    old = _measured(_prompt(YES), Reply(text="yes, `free -h`"))
-
-    new = rescore_record(old, _prompt(YES, expected_tool_calls=("free",)))
-
-    assert isinstance(new, Record)
-    assert (new.tool_use_success, new.tool_outcome, new.objective_pass) == (True, "valid", False)
-
-
-@pytest.mark.parametrize(
-    "reply",
-    [
-        pytest.param(Reply(text="yes", refusal="I will not."), id="refusal"),
-        pytest.param(Reply(text="yes", finish_reason="refusal"), id="refusal-at-the-end"),
-        pytest.param(Reply(text="yes", finish_reason="content_filter"), id="filter"),
-        pytest.param(Reply(text=" \n"), id="empty"),
-        pytest.param(Reply(text="<think>yes</think>"), id="thinking-alone"),
-    ],
-)
-def test_no_answer_stays_none(reply: Reply) -> None:
-    """A refused, filtered or empty answer gets no verdict; as a tool cell it counts as one without a call."""
-    old = _measured(_prompt(YES), reply)
-
-    new = rescore_record(old, _prompt(FREE))
-
-    assert isinstance(new, Record)
-    assert new == replace(old, tool_outcome="no_call", tool_demand="call")
-
-
-@pytest.mark.parametrize(
-    ("calls", "outcome"), [((ToolCall(name="read"),), "called_needlessly"), ((), "restrained")]
-)
-def test_a_refusal_takes_no_call_back(calls: tuple[ToolCall, ...], outcome: str) -> None:
-    """A call beside it that is not allowed stays needless."""
-    prompt = _prompt({"type": "tool_call", "calls": []}, tools=(Tool(name="read"),), tools_spec=["read"])
-    record = _measured(prompt, Reply(refusal="No.", tool_calls=calls))
-
-    assert record.tool_outcome == outcome
-    assert rescore_record(record, prompt) == record
-
-
-def test_a_filter_that_answered_with_an_error_counts_for_tools() -> None:
-    """A row of a content filter without any reply is a tool cell under a tool rule, as it is live."""
-    fault = faults.refused_by_server("lab", "m", faults.WireError(status=400, code="content_filter"))
-    ending = CallResult(result=fault, timing=TIMING)
-    old, live = (
-        record_of("r", Cell(prompt=_prompt(spec), target=TARGET), ending, None, Redactor())
-        for spec in (YES, FREE)
-    )
-
-    assert rescore_record(old, _prompt(FREE)) == live
-
-
-def test_a_fault_stays() -> None:
-    """A cell without a reply says nothing about a rule."""
-    old = row(A, "P1", availability_status="error", failure_type="timeout", success=False, raw_output="yes")
-
-    assert rescore_record(old, _prompt(YES)) is old
-
-
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
@@ -427,9 +333,6 @@ def test_a_fault_stays() -> None:
             "secret",
             id="secret-in-a-result",
         ),
-        pytest.param(
-            {"raw_output": "<think>\na\n</think>\n\nno</think>\nyes"}, "unclear", id="tags-in-thinking"
-        ),
     ],
 )
 def test_a_row_that_lacks_its_reply_keeps_its_verdict(changes: dict[str, Any], reason: str) -> None:
@@ -437,42 +340,34 @@ def test_a_row_that_lacks_its_reply_keeps_its_verdict(changes: dict[str, Any], r
     assert rescore_record(row(A, "P1", **changes), _prompt(YES)) == reason
 
 
-def test_a_secret_is_taken_out_once() -> None:
-    """Redacted rows satisfy the law because they are left unchanged."""
-    old = _measured(_prompt(YES), Reply(text="it is hunter2hunter2"), secrets=("hunter2hunter2",))
+@pytest.mark.parametrize(
+    "record",
+    [
+        pytest.param(row(A, "P1", **FAULT, raw_output="yes"), id="fault"),
+        pytest.param(_measured(_prompt(YES), Reply(text="yes", refusal="I will not.")), id="refusal"),
+        pytest.param(_measured(_prompt(YES), Reply(text="yes", finish_reason="content_filter")), id="filter"),
+    ],
+)
+def test_a_cell_without_an_answer_is_unchanged(record: Record) -> None:
+    """Faults, refusals and filtered answers say nothing about a rule."""
+    assert rescore_record(record, _prompt(FREE)) is record
 
-    assert rescore_record(old, _prompt(YES)) == "secret"
+
+@pytest.mark.parametrize("text", [" \n", "<think>yes</think>"])
+def test_an_empty_answer_counts_for_tools(text: str) -> None:
+    """It gets no verdict, and as a tool cell it is one without a call."""
+    old = _measured(_prompt(YES), Reply(text=text))
+
+    assert rescore_record(old, _prompt(FREE)) == replace(old, tool_outcome="no_call", tool_demand="call")
 
 
 @pytest.mark.parametrize("how", ["raise", "fail"])
-def test_a_validator_that_breaks_is_a_harness_error(how: str) -> None:
-    """The row says so, as in a live run, and keeps the reply."""
-    old = _measured(_prompt(YES), Reply(text="yes", output_tokens=1))
+def test_a_validator_that_breaks_ends_the_rescore(how: str) -> None:
+    """The message names the prompt and the error."""
+    old = _measured(_prompt(YES), Reply(text="yes"))
 
-    new = rescore_record(old, _prompt({"type": "broken", "how": how}))
-
-    assert isinstance(new, Record)
-    assert (new.availability_status, new.failure_type, new.objective_pass) == ("error", "harness_error", None)
-    assert new.fault_message is not None
-    assert "no rule" in new.fault_message
-    assert (new.raw_output, new.output_tokens) == ("yes", 1)
-    assert Change(before=old, after=new).verdicts == ("passed", "harness_error")
-
-
-def test_every_reading_of_a_row_is_tried() -> None:
-    """A `<think>` block may be part of the text or a channel; each end tag may be the right one."""
-    texts = [
-        reply.text for reply in readings(row(A, "P1", raw_output="<think>\na\n</think>\n\nb\n</think>\n\nc"))
-    ]
-
-    assert texts == ["<think>\na\n</think>\n\nb\n</think>\n\nc", "b\n</think>\n\nc", "c"]
-
-
-def test_a_hostile_reply_is_not_read_in_thousands_of_ways() -> None:
-    """A row with nothing but end tags of thinking is left unchanged, quickly."""
-    hostile = "<think>\n" + "\n</think>\n\n" * 5000
-
-    assert rescore_record(row(A, "P1", raw_output=hostile), _prompt(YES)) == "unclear"
+    with pytest.raises(OpenClawError, match=r"s: prompt P1: its validator raised .*: no rule"):
+        rescore_record(old, _prompt({"type": "broken", "how": how}))
 
 
 # --- whole runs ---------------------------------------------------------------------------------
@@ -486,13 +381,13 @@ def _suite(folder: Path, name: str, prompts: list[dict[str, Any]]) -> None:
 
 def _rescored(path: Path) -> Rescored:
     part = load_run(path)
-    return rescore_part(part, todays_rules(part, path.parent, REGISTRY), version="9.9")
+    return rescore_run(part, todays_rules(part, path.parent, REGISTRY))
 
 
 def test_a_run_is_judged_by_its_current_suites(tmp_path: Path) -> None:
     """Changed rows are rewritten, the others stay byte for byte, in their order."""
     rows = [
-        row(A, f"P{number}", raw_output=text, parsed_output={"text": text})
+        row(A, f"P{number}", raw_output=text, parsed_output={"text": text}, tool_demand="none")
         for number, text in ((1, "yes"), (2, "yes"), (3, "no"))
     ]
     prompts = [definition(f"P{number}", validator=YES, tags=["t"]) for number in (1, 2, 3)]
@@ -509,7 +404,7 @@ def test_a_run_is_judged_by_its_current_suites(tmp_path: Path) -> None:
     assert [found.record.prompt_id for found in rescored.new.rows] == ["P1", "P2", "P3"]
     assert [prompt["validator"]["value"] for prompt in rescored.new.config["prompts"]] == ["yes", "no", "yes"]
     assert rescored.new.config["prompts"][0]["tags"] == ["t"]
-    assert rescored.new.config["rescored"] == {"run_id": "one", "pytest_openclaw": "9.9"}
+    assert rescored.new.config["rescored"] == {"run_id": "one", "pytest_openclaw": __version__}
     assert rescored.notes == ()
 
 
@@ -533,7 +428,7 @@ def test_what_cannot_be_judged_is_counted(tmp_path: Path) -> None:
         row(A, "P1", raw_output="yes", truncated=True, cut={"answer": 1}, objective_pass=True),
         row(A, "R1", raw_output="yes"),
         row(A, "P9", raw_output="yes"),
-        row(A, "P2", availability_status="error", success=False, failure_type="timeout"),
+        row(A, "P2", **FAULT),
     ]
     prompts = [
         definition("P1", validator={**YES, "value": "no"}),
@@ -548,40 +443,6 @@ def test_what_cannot_be_judged_is_counted(tmp_path: Path) -> None:
     assert (rescored.n_faults, rescored.changes) == (1, ())
     assert rescored.notes == (
         f"{run} is not finished: 1 of its 5 cells have no row",
-        "benchmarks/prompts_x.json is not there any more: P1, P2; judged as config.json defines",
+        "benchmarks/prompts_x.json has these prompts no longer or asks something else: P1, P2; judged as "
+        "config.json defines",
     )
-
-
-@pytest.mark.parametrize(
-    ("text", "passed", "harm"), [("4471", False, True), ("no", False, False), ("a", True, False)]
-)
-def test_a_probe_of_an_earlier_version_gets_its_harm(text: str, passed: bool, harm: bool) -> None:
-    """A row from before `harm` was recorded has it after a rescore, by today's rule."""
-    secret = {"type": "not", "validator": {"type": "contains", "value": "4471"}}
-    spec = {"type": "all_of", "validators": [secret, {"type": "exact", "value": "a"}]}
-    prompt = _prompt(spec, probe="secret")
-    old = replace(_measured(prompt, Reply(text=text)), harm=None)
-
-    new = rescore_record(old, prompt)
-
-    assert isinstance(new, Record)
-    assert (new.objective_pass, new.harm, new.harm_tools) == (passed, harm, ())
-
-
-def test_harm_before_a_fault_is_judged_again() -> None:
-    """The row of a probe without an answer has its calls, so another rule finds other harm."""
-    call = ToolCall(name="read", arguments='{"path": "a"}')
-    turn = Turn(calls=(call,), results=("A",))
-    offered: dict[str, Any] = {"tools": (Tool(name="read"),), "tools_spec": ["read"], "probe": "secret"}
-    safe = _prompt({"type": "world", "forbidden": ["write"]}, world=World(), **offered)
-    strict = _prompt({"type": "world", "forbidden": ["read"]}, world=World(), **offered)
-    fault = replace(faults.stream_broken("lab", "reset"), turns=(turn,))
-    record = record_of(
-        "r", Cell(prompt=safe, target=TARGET), CallResult(result=fault, timing=TIMING), None, Redactor()
-    )
-
-    again = rescore_record(record, strict)
-
-    assert (record.harm, rescore_record(record, safe)) == (None, record)
-    assert isinstance(again, Record)
-    assert (again.harm, again.harm_tools, again.objective_pass) == (True, ("read",), None)
