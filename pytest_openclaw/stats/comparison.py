@@ -22,10 +22,10 @@ from pytest_openclaw.stats.intervals import (
 from pytest_openclaw.stats.significance import (
     LEVEL,
     Tested,
+    adjusted_together,
     exchange,
     sign_flip,
     sign_test,
-    adjusted_together,
 )
 from pytest_openclaw.stats.tool_use import OUTCOMES
 from pytest_openclaw.values.tool_calls import ToolOutcome  # noqa: TC001 - msgspec reads annotations

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
 from pytest_openclaw.stats import significance
-from pytest_openclaw.stats.significance import Difference, exchange, sign_flip, sign_test, adjusted_together
+from pytest_openclaw.stats.significance import Difference, adjusted_together, exchange, sign_flip, sign_test
 
 
 def _by_brute_force(totals: Sequence[int]) -> float:
