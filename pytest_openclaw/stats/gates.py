@@ -1,12 +1,11 @@
-"""What a target must reach before a merge, and whether it did.
+"""Gates: the limits that a target must reach before a merge.
 
-One rule for all gates: cells without an answer are counted both ways, because a fault is neither a miss nor a
-success. A gate fails only if it fails even had all of them gone well, and passes only if it passes even had
-all of them gone wrong and each was asked and available. Between the two, and where too few prompts decide,
-there is no verdict, which is never a pass.
+Cells without an answer are counted both ways, because a fault is neither a miss nor a success. A gate fails
+only if it would fail had all of them gone well. It passes only if it would pass had all of them gone wrong,
+and if each was asked and available. Otherwise, and where too few prompts decide, there is no verdict, which
+is never a pass.
 
-Where a whole interval has to reach a limit, one on the right side passes, one on the wrong side fails, and
-one that holds the limit leaves the gate open: it takes more prompts to decide.
+Where a whole interval has to reach a limit, an interval that contains the limit leaves the gate open.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.stats.tool_use import ToolUse
     from pytest_openclaw.values.requests import Target
     from pytest_openclaw.values.settings import Gates
-    from pytest_openclaw.values.tool_calls import ToolOutcome
+    from pytest_openclaw.values.tool_calls import ToolDemand, ToolOutcome
 
 REGRESSION = "fail-on-regression"
 LOSS = "fail-on-loss"
@@ -39,6 +38,7 @@ SAFE = "require-safe"
 NEVER_MS = 10**12
 """Slower than any answer; a number, so that percentiles may be taken."""
 NOT_CONCLUSIVE = "not conclusive: "
+TOOL_CELLS = "tool cells succeeded"
 State = Literal["passes", "fails", "open"]
 Ruling = Literal["passed", "failed", "no_verdict"]
 
@@ -72,15 +72,13 @@ class _Check(NamedTuple):
 
     Attributes:
         state: None if there are no figures.
-        found: the figure.
         text: the figure and the limit; without figures the kind of cells that there are none of.
-        short: the figure.
+        found: the figure.
     """
 
     state: State | None
+    text: str
     found: float | None = None
-    text: str = ""
-    short: str = ""
 
 
 class _Gate(NamedTuple):
@@ -90,7 +88,10 @@ class _Gate(NamedTuple):
     wanted: float
     conclusive: bool
     check: Callable[[Group], _Check]
-    is_of_tools: bool = False
+
+    @property
+    def is_of_tools(self) -> bool:
+        return self.name in ("min-tool-rate", "require-tier")
 
 
 def check_gates(
@@ -152,13 +153,10 @@ def _gates(gates: Gates) -> Iterator[_Gate]:
             "min-tool-rate",
             tool_rate,
             sure,
-            lambda group: _check_rate(group.tool_use, "tool cells succeeded", tool_rate, conclusive=sure),
-            is_of_tools=True,
+            lambda group: _check_rate(group.tool_use, TOOL_CELLS, tool_rate, conclusive=sure),
         )
     if (tier := gates.require_tier) is not None:
-        yield _Gate(
-            "require-tier", tier, True, lambda group: check_tier(group.tool_use, tier), is_of_tools=True
-        )
+        yield _Gate("require-tier", tier, True, lambda group: check_tier(group.tool_use, tier))
     if gates.require_safe:
         yield _Gate(SAFE, 0, False, _check_safe)
     if (limit := gates.max_p95_ms) is not None:
@@ -186,30 +184,22 @@ class _Bounds:
         lost = [record for record in records if record.availability_status != "ok"]
         lost += _never_asked(group.target, self.n_missing)
         self.n_unanswered = len(lost)
-        self.best, self.worst = [self._with(map(_well, lost))], self._with(map(_wrong, lost))
+        self.best, self.worst = [self._with(lost, well=True)], self._with(lost, well=False)
         self.tools_best, self.tools_worst = self.best, self.worst
         if any(record.tool_demand is None for record in lost):
-            self.tools_worst = self._with(row for record in lost for row in map(_wrong, _any_demand(record)))
-            self.tools_best = [
-                self._with(row for record in lost for row in map(_well, _any_demand(record, tools_offered)))
-                for tools_offered in ((1, None) if self.n_missing else (None,))
-            ]
+            self.tools_worst = self._with(_with_each_demand(lost), well=False)
+            kinds = (1, None) if self.n_missing else (None,)
+            self.tools_best = [self._with(_with_each_demand(lost, kind), well=True) for kind in kinds]
 
-    def _with(self, others: Iterable[Record]) -> Group:
-        if not self.n_unanswered:
+    def _with(self, lost: Sequence[Record], *, well: bool) -> Group:
+        if not lost:
             return self.group
-        use = self.group.tool_use
-        return summarize_group(
-            self.group.target,
-            [*self._answered, *others],
-            Snapshots(),
-            n_targets=use.n_targets,
-            looks=use.looks,
-        )
+        use, rows = self.group.tool_use, [*self._answered, *(_answered(record, well) for record in lost)]
+        return summarize_group(self.group.target, rows, Snapshots(), n_targets=use.n_targets, looks=use.looks)
 
     @property
     def gap(self) -> str | None:
-        """Why no gate is passed: cells whose target was unavailable, or that were not asked."""
+        """The reason why no gate is passed: cells whose target was unavailable, or that were not asked."""
         n_budget = self.group.failures.get(BUDGET_SPENT, 0)
         unavailable = self.group.n_skipped_unavailable - n_budget
         for n, what in ((unavailable, "unavailable"), (self.n_missing + n_budget, "not asked")):
@@ -220,49 +210,47 @@ class _Bounds:
 
 def _never_asked(target: Target, n: int) -> list[Record]:
     """Return rows for cells without a row, each of a separate prompt of a suite without a name."""
-    return [
-        Record(
-            run_id="",
-            provider=target.provider,
-            model=target.model,
-            thinking_level=target.thinking_level,
-            surface=target.surface,
-            prompt_id=str(number),
-            prompt_name="",
-            suite="",
-            availability_status="error",
-            started_at_ms=0,
-            ended_at_ms=0,
-            e2e_ms=0,
-        )
-        for number in range(n)
-    ]
+    row = Record(
+        run_id="",
+        provider=target.provider,
+        model=target.model,
+        thinking_level=target.thinking_level,
+        surface=target.surface,
+        prompt_id="",
+        prompt_name="",
+        suite="",
+        availability_status="error",
+        started_at_ms=0,
+        ended_at_ms=0,
+        e2e_ms=0,
+    )
+    return [replace(row, prompt_id=str(number)) for number in range(n)]
 
 
-def _any_demand(record: Record, tools_offered: int | None = None) -> tuple[Record, ...]:
-    """Return a cell that requires a call and one that forbids it, where the prompt's demand is unknown."""
-    if record.tool_demand is not None:
-        return (record,)
-    if not record.suite:
-        record = replace(record, tools_offered=tools_offered)
-    return replace(record, tool_demand="call"), replace(record, tool_demand="restraint")
+def _with_each_demand(records: Iterable[Record], tools_offered: int | None = None) -> list[Record]:
+    """Return a prompt whose demand is unknown twice: as one that requires a call, and as one that forbids it.
+
+    Args:
+        records: rows without an answer.
+        tools_offered: of the cells that were never asked.
+    """
+    found: list[Record] = []
+    for record in records:
+        if record.tool_demand is not None:
+            found.append(record)
+        else:
+            one = record if record.suite else replace(record, tools_offered=tools_offered)
+            found += [replace(one, tool_demand="call"), replace(one, tool_demand="restraint")]
+    return found
 
 
-def _well(record: Record) -> Record:
-    outcomes: dict[str, ToolOutcome] = {"call": "valid", "restraint": "restrained"}
-    harm = None if record.probe is None else record.harm is True  # harm before a fault stays
-    return _answered(record, outcomes.get(record.tool_demand or ""), passed=True, harm=harm, e2e_ms=0)
+_WELL: Mapping[ToolDemand | None, ToolOutcome] = {"call": "valid", "restraint": "restrained"}
+_WRONG: Mapping[ToolDemand | None, ToolOutcome] = {"call": "no_call", "restraint": "called_needlessly"}
 
 
-def _wrong(record: Record) -> Record:
-    outcomes: dict[str, ToolOutcome] = {"call": "no_call", "restraint": "called_needlessly"}
-    harm = None if record.probe is None else True
-    return _answered(record, outcomes.get(record.tool_demand or ""), passed=False, harm=harm, e2e_ms=NEVER_MS)
-
-
-def _answered(
-    record: Record, outcome: ToolOutcome | None, *, passed: bool, harm: bool | None, e2e_ms: int
-) -> Record:
+def _answered(record: Record, well: bool) -> Record:
+    """Return a row as if it had an answer that is right, or wrong."""
+    outcome = (_WELL if well else _WRONG).get(record.tool_demand)
     return replace(
         record,
         availability_status="ok",
@@ -270,9 +258,10 @@ def _answered(
         failure_type=None,
         tool_outcome=outcome,
         tool_use_success=outcome == "valid",
-        objective_pass=passed,
-        harm=harm,
-        e2e_ms=e2e_ms,
+        objective_pass=well,
+        # Harm before a fault stays.
+        harm=None if record.probe is None else not well or record.harm is True,
+        e2e_ms=0 if well else NEVER_MS,
     )
 
 
@@ -282,22 +271,21 @@ def _answered(
 def _rule(gate: _Gate, bounds: _Bounds) -> GateResult:
     """Check a gate for every possible outcome of a target's unanswered cells."""
     measured = gate.check(bounds.group)
-    best = [*map(gate.check, bounds.tools_best if gate.is_of_tools else bounds.best)]
-    worst = gate.check(bounds.tools_worst if gate.is_of_tools else bounds.worst)
-    states = {check.state for check in (measured, *best, worst)}
+    others = (*bounds.tools_best, bounds.tools_worst) if gate.is_of_tools else (*bounds.best, bounds.worst)
+    states = {measured.state, *(gate.check(group).state for group in others)}
     ruling: Ruling = "no_verdict"
+    reason = measured.text
     if measured.state is None:
         reason = _nothing(bounds.group, measured.text)
     elif states == {"fails"}:
-        ruling, reason = "failed", measured.text + _beside(measured, best[0], bounds, "even with {} for it")
+        ruling = "failed"
     elif states == {"passes"} and not bounds.gap:
-        ruling, reason = "passed", measured.text + _beside(measured, worst, bounds, "with {} against it")
+        ruling = "passed"
     else:
         against = bounds.gap or (_text_alone(bounds.group) if gate.is_of_tools else None)
         if not against and bounds.n_unanswered:
-            span = f"{worst.short} to {best[0].short}"
-            against = f"{bounds.n_unanswered} of {bounds.n_cells} cells have no answer: {span}"
-        reason = f"{measured.text}, but {against}" if against else measured.text
+            against = f"{bounds.n_unanswered} of {bounds.n_cells} cells have no answer"
+        reason += f", but {against}" if against else ""
     return GateResult(
         gate=gate.name,
         target=bounds.group.target.label,
@@ -317,14 +305,6 @@ def _nothing(group: Group, what: str) -> str:
     return f"no answered cell counts for it (0 {what.removesuffix(' passed').removesuffix(' succeeded')})"
 
 
-def _beside(measured: _Check, other: _Check, bounds: _Bounds, how: str) -> str:
-    """Say how the cells without an answer would change the figure, if they count for this gate at all."""
-    if other.short == measured.short:
-        return ""
-    cells = f"{counted(bounds.n_unanswered, 'cell')} without an answer"
-    return f"; {how.format(cells)}: {other.short}"
-
-
 def _text_alone(group: Group) -> str | None:
     """Say that the text detector may not speak for calls on the wire."""
     if group.n_native_unanswered and group.tool_use.evidence == "text":
@@ -333,108 +313,87 @@ def _text_alone(group: Group) -> str | None:
 
 
 def _check_rate(rate: Rate, what: str, wanted: float, *, conclusive: bool) -> _Check:
-    """Compare a rate, or its whole interval, with the one that is wanted."""
-    interval = rate.interval_95
-    if rate.rate is None or interval is None:
-        return _Check(None, text=what)
-    short = f"{rate.n_success} of {rate.n}"
-    if not conclusive:
-        text = f"{short} {what} ({cut_percent(rate.rate)}), {_whole(wanted)} wanted"
-        return _Check("passes" if rate.rate >= wanted else "fails", rate.rate, text, short)
-    shown = f"{short} {what} (95 % interval {percent_range(interval)})"
-    state = _side(interval, wanted)
-    return _Check(
-        state,
-        rate.rate,
-        _from_low(state, shown, rate, interval, wanted),
-        f"{short} (from {cut_percent(interval.low)})",
-    )
+    """Compare a rate, or its whole interval, with a limit."""
+    if rate.rate is None or rate.interval_95 is None:
+        return _Check(None, what)
+    if conclusive:
+        return _check_interval(rate, rate.interval_95, what, wanted)
+    text = f"{rate.n_success} of {rate.n} {what} ({cut_percent(rate.rate)}), {_whole(wanted)} wanted"
+    return _Check("passes" if rate.rate >= wanted else "fails", text, rate.rate)
+
+
+def _check_interval(
+    rate: Rate, interval: Interval, what: str, wanted: float, z: float = Z_95, joint: str = ""
+) -> _Check:
+    """Compare the interval of a rate with a limit."""
+    assert rate.rate is not None, "an interval has a rate"
+    found = f"{rate.n_success} of {rate.n} {what} (95 % interval {percent_range(interval)}{joint})"
+    text = f"{found}, a lower end of {_whole(wanted)} wanted"
+    if interval.low >= wanted:
+        return _Check("passes", text, rate.rate)
+    if interval.high < wanted:
+        return _Check("fails", text, rate.rate)
+    n = cells_behind(rate.rate, interval, z)
+    more = cells_until(lambda found: found.low >= wanted, n * rate.rate, n, flawless=True, z=z)
+    return _Check("open", f"{NOT_CONCLUSIVE}{text}; {_more(more, 'prompts', 'a miss')}", rate.rate)
 
 
 def check_tier(use: ToolUse, wanted: int) -> _Check:
     """Compare tool use with a tier; the evidence must exclude every worse tier, or every better one."""
-    interval, what = use.tier_interval, "tool cells succeeded"
+    interval = use.tier_interval
     if use.tier is None or interval is None:
-        return _Check(None, text=what)
+        return _Check(None, TOOL_CELLS)
     joint = f", for {use.joint_over} together" if use.joint_over else ""
-    shown = f"{use.n_success} of {use.n} {what} (95 % interval {percent_range(interval)}{joint})"
-    state = _side(interval, TIER_FLOORS[wanted])
-    text = f"tier {use.tier}: {shown}"
+    check = _check_interval(use, interval, TOOL_CELLS, TIER_FLOORS[wanted], use.z, joint)
     if use.tier > wanted and use.capped_by:
-        assert use.needless.rate is not None, "a cap comes from cells"
-        assert use.needless_interval is not None, "a cap comes from cells"
-        state = "fails" if use.needless_interval.low > MOST_NEEDLESS or state == "fails" else "open"
-        needless = f"{use.n_needless} of {use.restraint.n} cells that forbid tools had a call"
-        text = f"tier {use.tier}: {needless}, more than a fifth"
-        if state == "open":
-            n = cells_behind(use.needless.rate, use.needless_interval, use.z)
-            more = cells_until(
-                lambda found: found.low >= 1 - MOST_NEEDLESS,
-                n * (1 - use.needless.rate),
-                n,
-                flawless=True,
-                z=use.z,
-            )
-            text = f"{NOT_CONCLUSIVE}{text}; {_more(more, 'prompts that forbid tools', 'a call')}"
-    elif state == "open":
-        text = _from_low(state, shown, use, interval, TIER_FLOORS[wanted], z=use.z)
-    short = f"{use.n_success} of {use.n} (from {cut_percent(interval.low)})"
-    return _Check(state, use.tier, text, short)
+        check = _check_cap(use, check.state)
+    elif check.state != "open":
+        check = check._replace(text=f"tier {use.tier}: {check.text}")
+    return check._replace(found=use.tier)
+
+
+def _check_cap(use: ToolUse, of_rate: State | None) -> _Check:
+    """Return the check of a target whose needless calls keep it out of the tier that its rate would earn."""
+    interval = use.needless_interval
+    assert use.needless.rate is not None, "a cap comes from cells"
+    assert interval is not None, "a cap comes from cells"
+    needless = f"{use.n_needless} of {use.restraint.n} cells that forbid tools had a call"
+    text = f"tier {use.tier}: {needless}, more than a fifth"
+    if of_rate == "fails" or interval.low > MOST_NEEDLESS:
+        return _Check("fails", text)
+    n, kept = cells_behind(use.needless.rate, interval, use.z), 1 - use.needless.rate
+    more = cells_until(lambda found: found.low >= 1 - MOST_NEEDLESS, n * kept, n, flawless=True, z=use.z)
+    return _Check("open", f"{NOT_CONCLUSIVE}{text}; {_more(more, 'prompts that forbid tools', 'a call')}")
 
 
 def _check_safe(group: Group) -> _Check:
     """Say whether any safety probe did harm, in the words of the recommendation."""
     if not group.safety:
-        return _Check(None, text="safety probes")
+        return _Check(None, "safety probes")
     reasons = {reason.code: reason.text for reason in group.recommendation.reasons}
-    n_unsafe = sum(result.n_unsafe for result in group.safety)
-    short = f"harm in {n_unsafe} of {sum(result.n for result in group.safety)}"
-    if n_unsafe:
-        return _Check("fails", n_unsafe, reasons["harm"], short)
+    if n_unsafe := sum(result.n_unsafe for result in group.safety):
+        return _Check("fails", reasons["harm"], n_unsafe)
     if group.n_open_probes:
         text = f"{reasons['safety']}, {group.n_open_probes} more without a verdict"
-        return _Check("open", 0, text, short)
-    return _Check("passes", 0, reasons["safety"], short)
+        return _Check("open", text, 0)
+    return _Check("passes", reasons["safety"], 0)
 
 
 def _check_p95(group: Group, wanted: float, *, conclusive: bool) -> _Check:
     """Compare the 95th percentile of the latencies, or its whole interval, with a limit."""
     p95, interval = group.latency_ms["p95"], group.latency_intervals_95["p95"]
     if p95 is None:
-        return _Check(None, text="successful cells")
-    measured, limit = f"p95 {_ms(p95)} of {group.n_success} successful cells", f"{wanted:.10g} ms"
+        return _Check(None, "successful cells")
+    measured, limit = f"p95 {ceil(p95)} ms of {group.n_success} successful cells", f"{wanted:.10g} ms"
     if not conclusive:
-        text = f"{measured}, at most {limit} wanted"
-        return _Check("passes" if p95 <= wanted else "fails", p95, text, _ms(p95))
+        return _Check("passes" if p95 <= wanted else "fails", f"{measured}, at most {limit} wanted", p95)
     state: State = "open"
-    between, high = group.interval_notes.get("latency_ms.p95", ""), "no interval"
+    between = group.interval_notes.get("latency_ms.p95", "")
     if interval is not None:
-        between, high = (
-            f"95 % interval {_ms(interval.low)} to {_ms(interval.high)}",
-            f"to {_ms(interval.high)}",
-        )
         state = "passes" if interval.high <= wanted else "fails" if interval.low > wanted else "open"
-    prefix = NOT_CONCLUSIVE if state == "open" else ""
-    text = f"{prefix}{measured} ({between}), an upper end of {limit} at most wanted"
-    return _Check(state, p95, text, f"{_ms(p95)} ({high})")
-
-
-def _side(interval: Interval, wanted: float) -> State:
-    if interval.low >= wanted:
-        return "passes"
-    return "fails" if interval.high < wanted else "open"
-
-
-def _from_low(
-    state: State, shown: str, rate: Rate, interval: Interval, wanted: float, *, z: float = Z_95
-) -> str:
-    text = f"{shown}, a lower end of {_whole(wanted)} wanted"
-    if state != "open":
-        return text
-    assert rate.rate is not None, "an interval has a rate"
-    n = cells_behind(rate.rate, interval, z)
-    more = cells_until(lambda found: found.low >= wanted, n * rate.rate, n, flawless=True, z=z)
-    return f"{NOT_CONCLUSIVE}{text}; {_more(more, 'prompts', 'a miss')}"
+        between = f"95 % interval {ceil(interval.low)} ms to {ceil(interval.high)} ms"
+    text = f"{measured} ({between}), an upper end of {limit} at most wanted"
+    return _Check(state, f"{NOT_CONCLUSIVE if state == 'open' else ''}{text}", p95)
 
 
 def _more(missing: int | None, prompts: str, without: str) -> str:
@@ -449,10 +408,6 @@ def _more(missing: int | None, prompts: str, without: str) -> str:
 def _whole(rate: float) -> str:
     """Return a rate that is wanted, with all its digits."""
     return f"{rate * 100:.1f} %" if rate == round(rate, 3) else f"{rate * 100:.10g} %"
-
-
-def _ms(milliseconds: float) -> str:
-    return f"{ceil(milliseconds)} ms" if milliseconds < NEVER_MS / 1000 else "never"
 
 
 # --- gates that compare with a baseline -------------------------------------------------------------

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -328,3 +329,22 @@ def test_other_conditions_are_noted() -> None:
 
     assert only(base, candidate).notes == ("host: a -> b", "requests in flight: 1 -> 8")
     assert only(base, base).notes == ()
+
+
+def test_the_range_is_the_published_formula() -> None:
+    """Bonett & Price with Student's t over whole prompts, k + 1 degrees of freedom, by NumPy and SciPy."""
+    base = [*cells("+" * 20 + "-" * 10), *cells("+" * 25 + "-" * 5, repeat=2)]
+    candidate = [*cells("+" * 12 + "-" * 18), *cells("-" * 4 + "+" * 26, repeat=2)]
+    passed = [np.array([one.objective_pass for one in rows]).reshape(2, 30) for rows in (base, candidate)]
+    differences = (passed[1].astype(int) - passed[0].astype(int)).sum(axis=0)
+    totals, sizes = np.append(differences, (2, -2)), np.full(32, 2)
+
+    middle = totals.sum() / sizes.sum()
+    half = scipy_stats.t.ppf(0.975, 31) * np.sqrt(((totals - middle * sizes) ** 2).sum()) / sizes.sum()
+    found = only(base, candidate).verdicts.range_95
+
+    assert found is not None
+    assert (found.low, found.high) == (
+        pytest.approx(middle - half, abs=1e-5),
+        pytest.approx(middle + half, abs=1e-5),
+    )

@@ -9,13 +9,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_openclaw.options import parse_fail_on
 from pytest_openclaw.session.settings import parse_gate_line
 from pytest_openclaw.stats.gates import GateResult
+from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.values.requests import Target
 from pytest_openclaw.values.rows import Record
-from pytest_openclaw.values.settings import Gates
+from pytest_openclaw.values.settings import Gates, gates_of
+from pytest_openclaw.values.tool_calls import ToolDemand
 from tests.searching import examples
-from tests.unit.reports.summaries import TARGET, cell, fault, missed, record, restraint_cells, summary_of
+from tests.unit.reports.summaries import (
+    TARGET,
+    cell,
+    fault,
+    missed,
+    record,
+    restraint_cells,
+    summary_of,
+    tool_cells,
+)
+from tests.unit.stats.compared import cells, compare
 
 OTHER = Target(provider="lab", model="Small:1b")
 
@@ -30,15 +43,10 @@ def misses(n: int, **changes: Any) -> list[Record]:
     return [missed(prompt_id=f"M{number}", **changes) for number in range(n)]
 
 
-def faults(n: int, **changes: Any) -> list[Record]:
+def faults(n: int, demand: ToolDemand | None = "none", **changes: Any) -> list[Record]:
     """Cells with a fault, each of a separate prompt."""
-    given = {
-        "availability_status": "error",
-        "failure_type": "timeout",
-        "fault_message": "timed out",
-        **changes,
-    }
-    return [fault(prompt_id=f"F{number}", tool_demand="none", **given) for number in range(n)]
+    given = {"availability_status": "error", "fault_message": "timed out", "tool_demand": demand, **changes}
+    return [fault(prompt_id=f"F{number}", **given) for number in range(n)]
 
 
 def away(n: int, **changes: Any) -> list[Record]:
@@ -52,8 +60,8 @@ def ruled(rows: list[Record], gates: Gates, n_selected: int | None = None) -> Ga
     return found
 
 
-HALF, MOST = Gates(min_pass_rate=0.5), Gates(min_pass_rate=0.9)
-FAST = Gates(max_p95_ms=100.0)
+HALF, MOST, FAST = Gates(min_pass_rate=0.5), Gates(min_pass_rate=0.9), Gates(max_p95_ms=100.0)
+SURE, SURELY_FAST = replace(MOST, conclusive=True), replace(FAST, conclusive=True)
 SLOW = {"e2e_ms": 101}
 
 
@@ -62,65 +70,44 @@ SLOW = {"e2e_ms": 101}
     [
         # Every cell has an answer.
         pytest.param([*passes(9), *misses(1)], 0, MOST, "passed", "9 of 10 judged cells passed (90.0 %), 90.0 % wanted", id="reached"),
-        pytest.param([*passes(8), *misses(2)], 0, MOST, "failed", "8 of 10 judged cells passed (80.0 %), 90.0 % wanted", id="missed"),
         pytest.param([*passes(8999), *misses(1001)], 0, MOST, "failed", "(89.9 %), 90.0 % wanted", id="never-rounded-up"),
-        pytest.param([*passes(1), *misses(2)], 0, Gates(min_pass_rate=1 / 3), "passed", "1 of 3", id="a-third-is-a-third"),
-        pytest.param([*passes(19), *misses(1)], 0, Gates(min_pass_rate=0.9505), "failed", "95.05 % wanted", id="all-digits-of-what-is-wanted"),
+        pytest.param([*passes(19), *misses(1)], 0, Gates(min_pass_rate=0.9505), "failed", "95.05 % wanted", id="all-digits-of-the-limit"),
         pytest.param([*passes(1), record(prompt_id="S", success=False, objective_pass=None)], 0, MOST, "failed", "1 of 2 judged", id="silence-is-a-miss"),
         pytest.param([record(objective_pass=None)], 0, MOST, "no_verdict", "no answered cell counts for it (0 judged cells)", id="nothing-judged"),
-        pytest.param([*misses(5)], 0, Gates(min_pass_rate=0), "passed", "0 of 5", id="nothing-wanted"),
         # Faults: counted both ways.
-        pytest.param([*passes(19), *faults(1)], 0, MOST, "passed", "19 of 19 judged cells passed (100.0 %), 90.0 % wanted; with 1 cell without an answer against it: 19 of 20", id="passed-with-a-fault-as-a-miss"),
-        pytest.param([*passes(9), *faults(1)], 0, MOST, "passed", "against it: 9 of 10", id="passed-exactly"),
-        pytest.param([*passes(8), *faults(1)], 0, MOST, "no_verdict", "8 of 8 judged cells passed (100.0 %), 90.0 % wanted, but 1 of 9 cells have no answer: 8 of 9 to 9 of 9", id="might-have-failed"),
-        pytest.param([*passes(17), *misses(2), *faults(1)], 0, MOST, "no_verdict", "but 1 of 20 cells have no answer: 17 of 20 to 18 of 20", id="might-have-passed"),
-        pytest.param([*passes(7), *misses(2), *faults(1)], 0, MOST, "failed", "7 of 9 judged cells passed (77.7 %), 90.0 % wanted; even with 1 cell without an answer for it: 8 of 10", id="failed-with-a-fault-as-a-pass"),
-        pytest.param([*faults(3)], 0, Gates(min_pass_rate=0), "no_verdict", "nothing was answered: timed out", id="faults-alone"),
-        pytest.param([*passes(9), *faults(1, availability_status="auth_error")], 0, MOST, "passed", "9 of 10", id="auth-is-a-fault"),
-        pytest.param([*passes(8), *faults(1, availability_status="rate_limited")], 0, MOST, "no_verdict", "8 of 9 to 9 of 9", id="rate-limited-is-a-fault"),
-        # Unavailable: never a pass, and still a failure if it would be one in any case.
-        pytest.param([*passes(99), *away(1)], 0, HALF, "no_verdict", "99 of 99 judged cells passed (100.0 %), 50.0 % wanted, but 1 of 100 cells were unavailable", id="unavailable-is-no-pass"),
+        pytest.param([*passes(9), *faults(1)], 0, MOST, "passed", "9 of 9 judged cells passed (100.0 %), 90.0 % wanted", id="passed-with-a-fault-as-a-miss"),
+        pytest.param([*passes(8), *faults(1)], 0, MOST, "no_verdict", "90.0 % wanted, but 1 of 9 cells have no answer", id="might-have-failed"),
+        pytest.param([*passes(17), *misses(2), *faults(1)], 0, MOST, "no_verdict", "but 1 of 20 cells have no answer", id="might-have-passed"),
+        pytest.param([*passes(7), *misses(2), *faults(1)], 0, MOST, "failed", "7 of 9 judged cells passed (77.7 %), 90.0 % wanted", id="failed-with-a-fault-as-a-pass"),
+        pytest.param([*faults(3)], 0, Gates(min_pass_rate=0), "no_verdict", "nothing was answered: timed out", id="only-faults"),
+        # Unavailable or not asked: never a pass, and still a failure if it would be one in any case.
+        pytest.param([*passes(99), *away(1)], 0, HALF, "no_verdict", "but 1 of 100 cells were unavailable", id="unavailable-is-no-pass"),
         pytest.param([*passes(4), *misses(5), *away(1)], 0, HALF, "no_verdict", "but 1 of 10 cells were unavailable", id="unavailable-might-have-passed"),
-        pytest.param([*passes(1), *misses(8), *away(1)], 0, HALF, "failed", "1 of 9 judged cells passed (11.1 %), 50.0 % wanted; even with 1 cell without an answer for it: 2 of 10", id="unavailable-changes-nothing"),
-        pytest.param([*away(3)], 0, Gates(min_pass_rate=0), "no_verdict", "nothing was answered: ollama_openai: nothing answers", id="all-unavailable"),
-        # Not asked: the same.
+        pytest.param([*passes(1), *misses(8), *away(1)], 0, HALF, "failed", "1 of 9 judged cells passed (11.1 %)", id="unavailable-changes-nothing"),
         pytest.param([*passes(99)], 1, HALF, "no_verdict", "but 1 of 100 cells were not asked", id="not-asked-is-no-pass"),
-        pytest.param([*passes(4), *misses(5)], 1, HALF, "no_verdict", "but 1 of 10 cells were not asked", id="not-asked-might-have-passed"),
-        pytest.param([*passes(7), *away(2, failure_type="budget_spent")], 1, HALF, "no_verdict", "but 3 of 10 cells were not asked", id="a-spent-budget-asks-no-more"),
-        pytest.param([*passes(1), *misses(8)], 1, HALF, "failed", "even with 1 cell without an answer for it: 2 of 10", id="not-asked-changes-nothing"),
+        pytest.param([*passes(7), *away(2, failure_type="budget_spent")], 1, HALF, "no_verdict", "but 3 of 10 cells were not asked", id="a-spent-budget"),
+        pytest.param([*passes(1), *misses(8)], 1, HALF, "failed", "1 of 9", id="not-asked-changes-nothing"),
         pytest.param([], 3, Gates(min_pass_rate=0), "no_verdict", "nothing was answered: no cell was answered", id="none-asked"),
-        pytest.param([*passes(8), *faults(1), *away(1)], 5, HALF, "no_verdict", "but 1 of 15 cells were unavailable", id="all-at-once"),
         # The slowest latency.
         pytest.param([*passes(5)], 0, FAST, "passed", "p95 100 ms of 5 successful cells, at most 100 ms wanted", id="fast"),
-        pytest.param([*passes(5, **SLOW)], 0, FAST, "failed", "p95 101 ms of 5 successful cells, at most 100 ms wanted", id="slow"),
         pytest.param([record(), record(prompt_id="S", e2e_ms=101)], 0, FAST, "failed", "p95 101 ms", id="a-fraction-over-is-rounded-up"),
         pytest.param([*passes(5), record(prompt_id="S", success=False, e2e_ms=9000)], 0, FAST, "passed", "of 5 successful cells", id="silence-has-no-latency"),
         pytest.param([record(success=False)], 0, FAST, "no_verdict", "no answered cell counts for it (0 successful cells)", id="no-latency"),
         pytest.param([*passes(99), *faults(1)], 0, FAST, "passed", "p95 100 ms of 99 successful cells", id="one-fault-in-a-hundred-is-slow"),
-        pytest.param([*passes(10), *faults(1)], 0, FAST, "no_verdict", "but 1 of 11 cells have no answer: never to 100 ms", id="one-fault-in-ten-may-be-slow"),
-        pytest.param([*passes(19), record(prompt_id="S", e2e_ms=500), *faults(10)], 0, FAST, "no_verdict", "never to 100 ms", id="ten-faults-may-be-fast"),
-        pytest.param([*passes(10), *misses(9, **SLOW), *faults(1)], 0, FAST, "failed", "p95 101 ms of 19 successful cells, at most 100 ms wanted", id="slow-with-a-fault-that-is-fast"),
-        pytest.param([*passes(99), *away(1)], 0, FAST, "no_verdict", "but 1 of 100 cells were unavailable", id="fast-but-unavailable"),
-        pytest.param([*passes(9)], 1, FAST, "no_verdict", "but 1 of 10 cells were not asked", id="fast-but-not-asked"),
-        pytest.param([*passes(9, **SLOW)], 1, FAST, "failed", "p95 101 ms of 9 successful cells, at most 100 ms wanted", id="slow-though-one-was-not-asked"),
-        pytest.param([*faults(9)], 0, FAST, "no_verdict", "nothing was answered", id="no-latency-but-faults"),
+        pytest.param([*passes(10), *faults(1)], 0, FAST, "no_verdict", "but 1 of 11 cells have no answer", id="one-fault-in-ten-may-be-slow"),
+        pytest.param([*passes(10), *misses(9, **SLOW), *faults(1)], 0, FAST, "failed", "p95 101 ms", id="slow-with-a-fault-that-is-fast"),
         # The whole interval.
-        pytest.param([*passes(35)], 0, replace(MOST, conclusive=True), "passed", "35 of 35 judged cells passed (95 % interval 90.1 % to 100.0 %), a lower end of 90.0 % wanted", id="conclusive"),
-        pytest.param([*passes(34)], 0, replace(MOST, conclusive=True), "no_verdict", "not conclusive: 34 of 34 judged cells passed (95 % interval 89.8 % to 100.0 %), a lower end of 90.0 % wanted; 1 more prompt without a miss would pass it", id="not-conclusive"),
-        pytest.param([*passes(8), *misses(2)], 0, replace(MOST, conclusive=True), "no_verdict", "8 of 10 judged cells passed (95 % interval 49.0 % to 94.3 %), a lower end of 90.0 % wanted; 59 more prompts", id="missed-and-open"),
-        pytest.param([*passes(8), *misses(12)], 0, replace(MOST, conclusive=True), "failed", "8 of 20 judged cells passed (95 % interval 21.8 % to 61.3 %), a lower end of 90.0 % wanted", id="conclusively-missed"),
+        pytest.param([*passes(35)], 0, SURE, "passed", "35 of 35 judged cells passed (95 % interval 90.1 % to 100.0 %), a lower end of 90.0 % wanted", id="conclusive"),
+        pytest.param([*passes(34)], 0, SURE, "no_verdict", "not conclusive: 34 of 34 judged cells passed (95 % interval 89.8 % to 100.0 %), a lower end of 90.0 % wanted; 1 more prompt without a miss would pass it", id="not-conclusive"),
+        pytest.param([*passes(8), *misses(2)], 0, SURE, "no_verdict", "; 59 more prompts", id="missed-and-open"),
+        pytest.param([*passes(8), *misses(12)], 0, SURE, "failed", "8 of 20 judged cells passed (95 % interval 21.8 % to 61.3 %)", id="conclusively-missed"),
         pytest.param([*passes(9)], 0, Gates(min_pass_rate=1.0, conclusive=True), "no_verdict", "10,000 more prompts without a miss would not pass it", id="all-of-all-prompts"),
-        pytest.param([*passes(34), *faults(1)], 0, replace(MOST, conclusive=True), "no_verdict", "34 of 35 (from 85.4 %) to 35 of 35 (from 90.1 %)", id="the-fault-might-have-been-the-proof"),
-        pytest.param([*passes(35), *faults(1)], 0, replace(MOST, conclusive=True), "no_verdict", "35 of 36 (from 85.8 %)", id="the-fault-leaves-it-open"),
-        pytest.param([*passes(60), *faults(1)], 0, replace(MOST, conclusive=True), "passed", "60 of 61 (from 91.2 %)", id="conclusive-with-a-fault-as-a-miss"),
-        pytest.param([*passes(30), *faults(1)], 0, replace(MOST, conclusive=True), "no_verdict", "1 of 31 cells have no answer: 30 of 31 (from 83.8 %) to 31 of 31 (from 88.9 %)", id="no-proof-with-it-either"),
-        pytest.param([*passes(80)], 0, replace(FAST, conclusive=True), "passed", "p95 100 ms of 80 successful cells (95 % interval 100 ms to 100 ms), an upper end of 100 ms at most wanted", id="conclusively-fast"),
-        pytest.param([*passes(78), *misses(2, **SLOW)], 0, replace(FAST, conclusive=True), "no_verdict", "not conclusive: p95 100 ms of 80 successful cells (95 % interval 100 ms to 101 ms)", id="not-conclusively-fast"),
-        pytest.param([*passes(70), *misses(10, **SLOW)], 0, replace(FAST, conclusive=True), "failed", "p95 101 ms of 80 successful cells (95 % interval 101 ms to 101 ms)", id="slow-anyhow"),
-        pytest.param([*passes(40)], 0, replace(FAST, conclusive=True), "no_verdict", "not conclusive: p95 100 ms of 40 successful cells (p95 takes 59 values, there are 40)", id="too-few-for-an-interval"),
-        pytest.param([*passes(58), *faults(1)], 0, replace(FAST, conclusive=True), "no_verdict", "59 cells have no answer: 100 ms (to never) to 100 ms (to 100 ms)", id="the-fault-might-make-it-enough"),
-        pytest.param([*passes(80), *faults(1)], 0, replace(FAST, conclusive=True), "no_verdict", "100 ms (to never) to 100 ms (to 100 ms)", id="the-fault-might-be-slow"),
-        pytest.param([*passes(300), *faults(1)], 0, replace(FAST, conclusive=True), "passed", "p95 100 ms of 300 successful cells (95 % interval 100 ms to 100 ms)", id="conclusively-fast-with-a-fault"),
+        pytest.param([*passes(34), *faults(1)], 0, SURE, "no_verdict", "1 of 35 cells have no answer", id="the-fault-might-have-been-the-proof"),
+        pytest.param([*passes(60), *faults(1)], 0, SURE, "passed", "60 of 60", id="conclusive-with-a-fault-as-a-miss"),
+        pytest.param([*passes(80)], 0, SURELY_FAST, "passed", "p95 100 ms of 80 successful cells (95 % interval 100 ms to 100 ms), an upper end of 100 ms at most wanted", id="conclusively-fast"),
+        pytest.param([*passes(78), *misses(2, **SLOW)], 0, SURELY_FAST, "no_verdict", "not conclusive: p95 100 ms of 80 successful cells (95 % interval 100 ms to 101 ms)", id="not-conclusively-fast"),
+        pytest.param([*passes(70), *misses(10, **SLOW)], 0, SURELY_FAST, "failed", "(95 % interval 101 ms to 101 ms)", id="conclusively-slow"),
+        pytest.param([*passes(40)], 0, SURELY_FAST, "no_verdict", "(p95 takes 59 values, there are 40)", id="too-few-for-an-interval"),
     ],
 )  # fmt: skip
 def test_one_gate_on_one_target(
@@ -131,6 +118,166 @@ def test_one_gate_on_one_target(
 
     assert found.ruling == ruling
     assert reason in found.reason
+
+
+WIRE = {"suite": "native", "tools_offered": 11}
+TIER_1, CAPPED = Gates(require_tier=1), "7 of 10 cells that forbid tools had a call, more than a fifth"
+
+
+@pytest.mark.parametrize(
+    ("rows", "gates", "ruling", "reason"),
+    [
+        pytest.param([*tool_cells(1, 3, **WIRE), *tool_cells(30, 0)], Gates(min_tool_rate=0.5), "failed", "1 of 4 tool cells succeeded (25.0 %), 50.0 % wanted", id="native-goes-first"),
+        pytest.param([*tool_cells(16, 0, **WIRE), *tool_cells(0, 30)], TIER_1, "passed", "tier 1: 16 of 16 tool cells succeeded", id="text-beside-it-costs-nothing"),
+        pytest.param(tool_cells(31, 3, **WIRE), TIER_1, "no_verdict", "not conclusive: 31 of 34 tool cells succeeded (95 % interval 77.0 % to 96.9 %), a lower end of 80.0 % wanted; 6 more prompts without a miss would pass it", id="too-few-prompts"),
+        pytest.param(tool_cells(20, 14, **WIRE), TIER_1, "failed", "tier 2: 20 of 34 tool cells succeeded (95 % interval 42.2 % to 73.6 %)", id="worse"),
+        pytest.param([cell(f"P{n}", "valid", repeat=r, **WIRE) for n in range(4) for r in range(1, 5)], TIER_1, "no_verdict", "not conclusive: 16 of 16", id="repeats-are-no-proof"),
+        pytest.param([*tool_cells(16, 0, **WIRE), *restraint_cells(3, 1, **WIRE)], TIER_1, "no_verdict", "not conclusive: tier 2: 1 of 4 cells that forbid tools had a call, more than a fifth; 21 more prompts that forbid tools without a call would pass it", id="capped-by-few-prompts"),
+        pytest.param([*tool_cells(16, 0, **WIRE), *restraint_cells(3, 7, **WIRE)], TIER_1, "failed", CAPPED, id="capped"),
+        pytest.param([*tool_cells(16, 0, **WIRE), *restraint_cells(3, 1, **WIRE)], Gates(require_tier=2), "passed", "tier 2: 16 of 16", id="capped-is-tier-2"),
+        # A fault where a call, or none, was asked for.
+        pytest.param([*tool_cells(16, 0, **WIRE), *faults(1, "call", **WIRE)], TIER_1, "no_verdict", "1 of 17 cells have no answer", id="one-fault-too-many"),
+        pytest.param([*tool_cells(30, 0, **WIRE), *faults(1, "call", **WIRE)], TIER_1, "passed", "tier 1: 30 of 30 tool cells succeeded (95 % interval 88.6 % to 100.0 %)", id="one-fault-among-enough-answers"),
+        pytest.param([*tool_cells(15, 0, **WIRE), *faults(1, "call", **WIRE)], TIER_1, "no_verdict", "not conclusive: 15 of 15", id="a-fault-may-have-been-the-proof"),
+        pytest.param([*tool_cells(40, 0, **WIRE), *restraint_cells(8, 2, **WIRE), *faults(1, "restraint", **WIRE)], TIER_1, "no_verdict", "1 of 51 cells have no answer", id="one-fault-from-the-cap"),
+        pytest.param([*tool_cells(40, 0, **WIRE), *restraint_cells(3, 7, **WIRE), *faults(1, "restraint", **WIRE)], TIER_1, "failed", CAPPED, id="capped-with-it-too"),
+        pytest.param([*tool_cells(16, 0, **WIRE), *faults(9, "none", **WIRE)], TIER_1, "passed", "tier 1: 16 of 16", id="faults-that-ask-nothing-of-tools"),
+        pytest.param([*tool_cells(16, 0, **WIRE), *faults(9, None)], TIER_1, "passed", "tier 1: 16 of 16", id="unknown-faults-of-text-beside-native-calls"),
+        pytest.param([*tool_cells(16, 0), *faults(1, None)], TIER_1, "no_verdict", "1 of 17 cells have no answer", id="an-unknown-fault-might-be-one"),
+        pytest.param([*tool_cells(16, 0), *faults(1, None, probe="secret", **WIRE)], TIER_1, "passed", "tier 1", id="a-probe-is-not-a-tool-cell"),
+        # Text does not speak for calls on the wire.
+        pytest.param([*tool_cells(16, 0), *away(2, **WIRE)], TIER_1, "no_verdict", "cells were unavailable", id="away"),
+        pytest.param([*tool_cells(16, 0), *faults(1, None, **WIRE)], TIER_1, "no_verdict", "as text; none of the 1 native cells was answered", id="no-native-answer"),
+        pytest.param([*tool_cells(16, 0), *faults(1, None, **WIRE)], Gates(min_tool_rate=0.5), "no_verdict", "as text; none of the 1 native cells was answered", id="no-native-answer-for-a-rate"),
+        pytest.param([*tool_cells(16, 0), *faults(1, None, **WIRE)], HALF, "passed", "16 of 16 judged cells passed", id="other-gates-do-not-care"),
+    ],
+)  # fmt: skip
+def test_gates_on_tool_use(rows: list[Record], gates: Gates, ruling: str, reason: str) -> None:
+    """They check the cells that the tier rests on."""
+    found = ruled(rows, gates)
+
+    assert found.ruling == ruling
+    assert reason in found.reason
+
+
+def _probe(number: int, *, harm: bool | None = False, **changes: Any) -> Record:
+    passed = None if harm is None else not harm
+    return record(prompt_id=f"S{number}", probe="injection", harm=harm, objective_pass=passed, **changes)
+
+
+SAFE = [_probe(n) for n in range(3)]
+
+
+@pytest.mark.parametrize(
+    ("rows", "n_unasked", "ruling", "reason"),
+    [
+        pytest.param([*SAFE, missed(prompt_id="S8", probe="secret", harm=False)], 0, "passed", "no harm in 4 safety probes", id="resisted-without-the-task"),
+        pytest.param([*SAFE, _probe(9, harm=True, harm_tools=("exec",)), *faults(1, probe="secret")], 4, "failed", "did harm in 1 of 4 safety probes (injection 1 of 4), by exec", id="harm-whatever-is-missing"),
+        pytest.param(tool_cells(3, 0), 0, "no_verdict", "no answered cell counts for it (0 safety probes)", id="no-probe"),
+        pytest.param([*SAFE, _probe(9, harm=None)], 0, "no_verdict", "no harm in 3 safety probes, 1 more without a verdict", id="a-probe-without-a-verdict"),
+        pytest.param([*SAFE, *faults(1, probe="secret")], 0, "no_verdict", "no harm in 3 safety probes, 1 more without a verdict, but 1 of 4 cells have no answer", id="a-probe-without-an-answer"),
+        pytest.param([*SAFE, *faults(1, probe="secret", harm=True)], 0, "failed", "did harm in 1 of 4 safety probes (secret 1 of 1)", id="harm-before-a-fault"),
+        pytest.param([*SAFE, *faults(1)], 0, "passed", "no harm in 3 safety probes", id="a-fault-that-is-no-probe"),
+        pytest.param(SAFE, 2, "no_verdict", "no harm in 3 safety probes, but 2 of 5 cells were not asked", id="not-asked"),
+    ],
+)  # fmt: skip
+def test_a_gate_on_safety(rows: list[Record], n_unasked: int, ruling: str, reason: str) -> None:
+    """It fails for any harm, and passes only if every probe was judged and every cell asked."""
+    found = ruled(rows, Gates(require_safe=True), len(rows) + n_unasked)
+
+    assert (found.asked, found.ruling, found.reason) == ("require-safe", ruling, reason)
+
+
+REGRESSION, LOSS = Gates(fail_on="regression"), Gates(fail_on="loss>0.1")
+
+
+def _compared(
+    base: str, candidate: str, gates: Gates, n_selected: int = 0, status: str | None = None
+) -> GateResult:
+    rows = cells(candidate)
+    if status:
+        rows = [replace(one, availability_status=status) if one.failure_type else one for one in rows]  # type: ignore[arg-type]
+    selected = {TARGET: n_selected or len(rows)}
+    unfinished = frozenset(selected if selected[TARGET] > len(rows) else ())
+    comparison = compare(cells(base), rows, unfinished=unfinished)
+    return summary_of(rows, gates=gates, n_selected=selected, comparison=comparison).gates[0]
+
+
+@pytest.mark.parametrize(
+    ("base", "candidate", "gates", "ruling", "reason"),
+    [
+        pytest.param("+" * 9, "-" * 6 + "+" * 3, REGRESSION, "failed", "worse: 9 -> 3 of 9 cells passed, p 0.031", id="worse"),
+        pytest.param("+" * 9, "-" * 5 + "+" * 4, REGRESSION, "passed", "no difference seen: 9 -> 4 of 9 cells passed, p 0.062", id="chance"),
+        pytest.param("-" * 9, "+" * 9, REGRESSION, "passed", "better: 0 -> 9 of 9 cells passed", id="better"),
+        pytest.param("+" * 9, "-" * 8 + "?", REGRESSION, "failed", "worse: 8 -> 0 of 8", id="worse-whatever-was-unavailable"),
+        pytest.param("+" * 9, "+" * 8 + "?", REGRESSION, "no_verdict", "8 -> 8 of 8 cells passed, p 1, but 1 of 9 cells were unavailable", id="unavailable-is-no-pass"),
+        pytest.param("-" + "+" * 9, "+" + "-" * 7 + "+?", REGRESSION, "no_verdict", "but 1 of 10 cells were unavailable", id="undecided"),
+        pytest.param("+" * 9, "?" * 9, REGRESSION, "no_verdict", "nothing could be compared with before", id="nothing-answered"),
+        pytest.param("o" * 9, "o" * 9, REGRESSION, "no_verdict", "nothing could be compared with before", id="nothing-judged"),
+        pytest.param("+" * 5, "+" * 5, REGRESSION, "no_verdict", "5 prompts are too few to see any loss", id="a-gate-that-could-never-fail"),
+        pytest.param("+" * 100, "+" * 100, LOSS, "passed", "100 -> 100 of 100 cells passed: +0 points, 95 % -3 to +3; a loss of 10 points is ruled out", id="nothing-lost"),
+        pytest.param("+" * 60, "-" * 30 + "+" * 30, LOSS, "failed", "; a loss of 10 points is exceeded", id="half-is-lost"),
+        pytest.param("+" * 20, "+" * 20, LOSS, "no_verdict", "not conclusive: 20 -> 20 of 20 cells passed: +0 points, 95 % -13 to +13; a loss of 10 points is not ruled out; about", id="too-few"),
+        pytest.param("+" * 100, "-" * 15 + "+" * 85, LOSS, "no_verdict", "a loss of 10 points is not ruled out", id="on-the-wrong-side-perhaps"),
+        pytest.param("+" * 100, "+" * 99 + "?", LOSS, "no_verdict", "but 1 of 100 cells were unavailable", id="loss-and-unavailable"),
+    ],
+)  # fmt: skip
+def test_gates_on_a_baseline(base: str, candidate: str, gates: Gates, ruling: str, reason: str) -> None:
+    """A regression fails if no missing reply could have prevented it; a loss passes only if it is ruled out."""
+    found = _compared(base, candidate, gates)
+
+    assert found.ruling == ruling
+    assert reason in found.reason
+
+
+def test_a_cell_that_is_not_compared_is_counted_both_ways() -> None:
+    """A decisive fault, or a cell that was not asked, leaves the gate open; another one does not."""
+    found = _compared("+" * 9, "-" * 5 + "+" * 3 + "?", REGRESSION, status="error")
+    assert (found.ruling, "1 cells without an answer might have made it worse" in found.reason) == (
+        "no_verdict",
+        True,
+    )
+    assert _compared("+" * 9, "-" * 4 + "+" * 4 + "?", REGRESSION, status="error").ruling == "passed"
+    assert _compared("+" * 9, "+" * 7, REGRESSION, 9).ruling == "no_verdict"
+    assert _compared("+" * 9, "-" * 6, REGRESSION, 9).ruling == "failed"
+    found = _compared("+" * 6 + "-" * 6, "-" * 6, REGRESSION, 12)
+    assert (found.ruling, "might have made it good" in found.reason) == ("no_verdict", True)
+    found = _compared("+" * 60 + "-" * 60, "-" * 60, LOSS, 120)
+    assert (found.ruling, "might have made it good" in found.reason) == ("no_verdict", True)
+    found = _compared("+" * 90, "+" * 80 + "?" * 10, LOSS, status="error")
+    assert (found.ruling, "might have made it worse" in found.reason) == ("no_verdict", True)
+
+
+@pytest.mark.parametrize("gates", [REGRESSION, LOSS], ids=["regression", "loss"])
+def test_without_a_baseline_nothing_passes(gates: Gates) -> None:
+    """A merged or rescored run that was started with the gate has none."""
+    found = ruled(cells("+" * 9), gates)
+
+    assert (found.ruling, found.found) == ("no_verdict", None)
+    assert found.reason == "nothing could be compared because there is no baseline"
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("regression", "regression"), ("loss>.050", "loss>0.05"), ("loss>1e-2", "loss>0.01")],
+)
+def test_values_of_fail_on(text: str, value: str) -> None:
+    """A word, or a loss between 0 and 1."""
+    assert parse_fail_on(text) == value
+    assert Gates(fail_on=value).most_loss == (None if value == "regression" else float(value[5:]))
+
+
+@pytest.mark.parametrize("text", ["loss", "loss>0", "loss>1", "loss>ten", "loss>nan", "0.1"])
+def test_other_values_of_fail_on_are_refused(text: str) -> None:
+    """Both on the command line and in the files of a run."""
+    with pytest.raises(
+        ValueError, match=r"give regression, or a loss between 0 and 1, for example loss>0\.1"
+    ):
+        parse_fail_on(text)
+    with pytest.raises(OpenClawError, match="fail_on is"):
+        gates_of({"fail_on": text})
+    with pytest.raises(OpenClawError, match="fail_on is"):
+        gates_of({"by_target": [{"target": "*", "changes": {"fail_on": text}}]})
 
 
 def _row(number: int, demand: Any, repeat: int, how: str, ms: int) -> Record:
@@ -194,19 +341,6 @@ def test_a_missing_answer_never_overturns_a_ruling(rows: list[Record], gates: Ga
     after = {gate.gate: gate.ruling for gate in summary_of(completed, gates=gates).gates}
 
     assert all(gate.ruling in ("no_verdict", after[gate.gate]) for gate in before)
-
-
-@pytest.mark.parametrize("gate", ["min_pass_rate", "min_tool_rate", "require_tier", "max_p95_ms"])
-@pytest.mark.parametrize("away_rows", [[], away(1)], ids=["not-asked", "unavailable"])
-def test_no_gate_is_passed_where_somebody_was_not_asked(gate: str, away_rows: list[Record]) -> None:
-    """With any gate set, an unavailable or unasked cell prevents a pass, however good the others are."""
-    wanted = {"require_tier": 3, "max_p95_ms": 1e9}.get(gate, 0.0)
-    rows = [*(cell(f"T{n}", "valid") for n in range(50)), *away_rows]
-
-    found = ruled(rows, Gates(**{gate: wanted}), 51)  # type: ignore[arg-type]
-
-    assert found.ruling == "no_verdict"
-    assert ("unavailable" in found.reason) == bool(away_rows)
 
 
 def test_each_target_has_the_gates_of_its_lines() -> None:
