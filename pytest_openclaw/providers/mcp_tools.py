@@ -16,6 +16,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgspec import to_builtins
+
 from pytest_openclaw import __version__
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.text import valid_value
@@ -40,7 +42,7 @@ class _Refused(Exception):
 
 def dump_offer(tools: Sequence[Tool], world: World | None) -> str:
     """Return the content of the server's input file."""
-    return json.dumps(valid_value({"tools": [*map(asdict, tools)], "world": world and asdict(world)}))
+    return json.dumps(valid_value({"tools": [*map(asdict, tools)], "world": world and to_builtins(world)}))
 
 
 def load_offer(text: str) -> tuple[tuple[Tool, ...], World | None]:

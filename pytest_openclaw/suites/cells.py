@@ -20,6 +20,8 @@ from dataclasses import asdict
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from msgspec import to_builtins
+
 from pytest_openclaw.judging.judge import affects_tier
 from pytest_openclaw.suites.conversation import written_messages
 from pytest_openclaw.suites.offered import as_listed, on_surface, why_not_on_openclaw
@@ -35,7 +37,6 @@ if TYPE_CHECKING:
     from pytest_openclaw.values.requests import CellKey, Target
     from pytest_openclaw.values.settings import Shard
     from pytest_openclaw.values.tool_calls import Surface, Tool
-    from pytest_openclaw.values.worlds import World
 
 
 def definition(prompt: Prompt) -> JsonObject:
@@ -96,18 +97,13 @@ def _fields(prompt: Prompt) -> dict[str, Any]:
             "tools": prompt.tools_spec,
             # A surface is a name only; this hash changes with its tools.
             "tools_sha256": tools_sha256(prompt.tools),
-            "world": prompt.world and _world(prompt.world),
+            "world": prompt.world and to_builtins(prompt.world),
             "probe": prompt.probe,
             "twin_of": prompt.twin_of,
             "padding_tokens": prompt.padding_tokens,
             "pressure_of": prompt.pressure_of,
         }
     return fields
-
-
-def _world(world: World) -> dict[str, Any]:
-    """Return a world's keys; `env` and `python` only if they are set, as in runs before there were any."""
-    return {key: value for key, value in asdict(world).items() if value or key not in ("env", "python")}
 
 
 def _share(prompt: Prompt) -> str | None:

@@ -13,7 +13,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from pytest_openclaw.openclaw.bridge import BRIDGE
 from pytest_openclaw.openclaw.catalog import (
@@ -174,7 +174,7 @@ def on_surface(prompt: Prompt, surface: Surface) -> Prompt:
     behind |= {tool.name: tool for tool in added}
     if CALL in sent:
         sent[CALL] = Bridge.of(sent[CALL], tuple(behind.values()))
-    world = prompt.world and replace(prompt.world, steps=prompt.world.steps + LOOKUP_TURNS)
+    world = prompt.world and structs.replace(prompt.world, steps=prompt.world.steps + LOOKUP_TURNS)
     return replace(
         prompt,
         system=_system(surface.system, tuple((tool.name, tool.description) for tool in added), prompt.system),

@@ -52,7 +52,7 @@ def read_key(name: str, value: Any, key: Key) -> Any:
         return key.build(found)
     except ValueError as error:
         text = str(error)
-        raise ValueError(f"{name}{'' if text.startswith('[') else ' '}{text}") from None
+        raise ValueError(f"{name}{'' if text[:1] in ' .[' else ' '}{text}") from None
 
 
 def _example(name: str, key: Key, text: str) -> str:

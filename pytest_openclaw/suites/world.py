@@ -3,132 +3,78 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any
-
-from msgspec import Meta, Struct
+from typing import TYPE_CHECKING
 
 from pytest_openclaw.openclaw.paths import place_of
 from pytest_openclaw.suites.wording import Key
 from pytest_openclaw.util.bounded_regex import compile_pattern
 from pytest_openclaw.util.json_schema import BoundedSchema
-from pytest_openclaw.util.typed import Count, Positive, shown
-from pytest_openclaw.values.worlds import DEFAULT_STEPS, Answer, Command, Failure, World
+from pytest_openclaw.util.typed import shown
+from pytest_openclaw.values.worlds import Answer, Command, World
 
-MOST_STEPS = 50
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-def _check_paths(*tables: dict[str, Any]) -> None:
-    for path in (path for table in tables for path in table):
+def _checked(world: World) -> World:
+    """Return a world in which every path, pattern, variable and answer is valid.
+
+    Raises:
+        ValueError: one is not; the message begins with its place in the world.
+    """
+    _check_paths("", [*world.files, *world.memory])
+    for name, text in world.env.items():
+        if not _VARIABLE.fullmatch(name):
+            raise ValueError(
+                f" has env {shown(name)}, which cannot name a variable. Write letters, digits and _."
+            )
+        if "\0" in text:
+            raise ValueError(f" has a null byte in env {shown(name)}. Write a text without one.")
+    for n, command in enumerate(world.commands):
+        _check_command(f".commands[{n}]", command)
+    for n, answer in enumerate(world.answers):
+        _check_answer(f".answers[{n}]", answer)
+    return world
+
+
+def _check_paths(where: str, paths: Iterable[str]) -> None:
+    for path in paths:
         try:
             place = place_of(path)
         except ValueError as error:
-            raise ValueError(f"has the path {shown(path)}: {error}. Write a shorter name.") from None
+            raise ValueError(f"{where} has the path {shown(path)}: {error}. Write a shorter name.") from None
         if not place or path.endswith("/"):
-            raise ValueError(f"has the path {shown(path)}, which is a folder. Write the name of a file.")
-
-
-class CommandSpec(Struct, forbid_unknown_fields=True):
-    """A command as a suite has it; see `Command`."""
-
-    pattern: str
-    output: str = ""
-    exit_code: Annotated[int, Meta(ge=0, le=255)] = 0
-    writes: dict[str, str | None] = {}
-    removes: list[str] = []
-    when: dict[str, str] = {}
-
-    def __post_init__(self) -> None:
-        self.writes |= dict.fromkeys(self.removes)
-        _check_paths(self.writes, self.when)
-        for pattern in (self.pattern, *self.when.values()):
-            compile_pattern(pattern)
-
-
-class AnswerSpec(Struct, forbid_unknown_fields=True):
-    """An answer as a suite has it; see `Answer`. Null is the same as a missing key."""
-
-    tool: str
-    result: str | None = None
-    error: str | None = None
-    fails: Failure | None = None
-    cut: Positive | None = None
-    matching: dict[str, Any] = {}
-    after: Count | None = None
-    times: Positive | None = None
-
-    def __post_init__(self) -> None:
-        given = [key for key in ("result", "error", "fails", "cut") if getattr(self, key) is not None]
-        if len(given) != 1 and given != ["result", "cut"]:
             raise ValueError(
-                f"has {' and '.join(given) or 'no result'}. Write one of result, error, fails, cut for each"
-                " answer, or result with cut."
+                f"{where} has the path {shown(path)}, which is a folder. Write the name of a file."
             )
+
+
+def _check_command(where: str, command: Command) -> None:
+    _check_paths(where, [*command.effects, *command.when])
+    for pattern in (command.pattern, *command.when.values()):
         try:
-            BoundedSchema(self.matching)
+            compile_pattern(pattern)
         except ValueError as error:
-            raise ValueError(f"has matching that {error}") from None
+            raise ValueError(f"{where} {error}") from None
 
 
-class WorldSpec(Struct, forbid_unknown_fields=True):
-    """A world as a suite has it; see `World`."""
-
-    files: dict[str, str] = {}
-    commands: list[CommandSpec] = []
-    memory: dict[str, str] = {}
-    pages: dict[str, str] = {}
-    answers: list[AnswerSpec] = []
-    env: dict[str, str] = {}
-    python: bool = False
-    steps: Annotated[int, Meta(ge=1, le=MOST_STEPS)] = DEFAULT_STEPS
-
-    def __post_init__(self) -> None:
-        _check_paths(self.files, self.memory)
-        for name, text in self.env.items():
-            if not _VARIABLE.fullmatch(name):
-                raise ValueError(
-                    f"has env {shown(name)}, which cannot name a variable. Write letters, digits and _."
-                )
-            if "\0" in text:
-                raise ValueError(f"has a null byte in env {shown(name)}. Write a text without one.")
-
-    def built(self) -> World:
-        """Return the world."""
-        return World(
-            files=self.files,
-            commands=tuple(
-                Command(
-                    pattern=one.pattern,
-                    output=one.output,
-                    exit_code=one.exit_code,
-                    writes=one.writes,
-                    when=one.when,
-                )
-                for one in self.commands
-            ),
-            memory=self.memory,
-            pages=self.pages,
-            answers=tuple(
-                Answer(
-                    tool=one.tool,
-                    result=one.result,
-                    error=one.error,
-                    fails=one.fails,
-                    cut=one.cut,
-                    matching=one.matching,
-                    after=one.after or 0,
-                    times=one.times,
-                )
-                for one in self.answers
-            ),
-            env=self.env,
-            python=self.python,
-            steps=self.steps,
+def _check_answer(where: str, answer: Answer) -> None:
+    given = [key for key in ("result", "error", "fails", "cut") if getattr(answer, key) is not None]
+    if len(given) != 1 and given != ["result", "cut"]:
+        raise ValueError(
+            f"{where} has {' and '.join(given) or 'no result'}. Write one of result, error, fails, cut for"
+            " each answer, or result with cut."
         )
+    try:
+        BoundedSchema(answer.matching)
+    except ValueError as error:
+        raise ValueError(f"{where} has matching that {error}") from None
 
 
 WORLD = Key(
-    WorldSpec,
+    World,
     {
         "files": '{ "notes/a.txt" = "text" }',
         "memory": '{ "memory/2026-11-20.md" = "text" }',
@@ -139,5 +85,5 @@ WORLD = Key(
         "steps": "8",
         "python": "true",
     },
-    WorldSpec.built,
+    _checked,
 )

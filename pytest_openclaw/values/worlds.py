@@ -7,36 +7,43 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-DEFAULT_STEPS = 8
+from msgspec import Meta, Struct
+
+from pytest_openclaw.util.typed import Count, Positive
+
+MOST_STEPS = 50
 
 Failure = Literal["denied", "gone", "rate_limit", "timeout"]
 """How a call can fail without an effect; a tool that is gone is offered, and no longer found."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Command:
+class Command(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """The result of a shell command.
 
     Attributes:
         pattern: a regular expression that matches the whole command without surrounding blanks.
-        output: of the command.
-        exit_code: 0 to 255.
         writes: files that it writes, by path; None removes one.
+        removes: files that it removes.
         when: applies only while these files match, path → regular expression for the whole text; a missing
             file never matches.
     """
 
     pattern: str
     output: str = ""
-    exit_code: int = 0
-    writes: Mapping[str, str | None] = field(default_factory=dict)
-    when: Mapping[str, str] = field(default_factory=dict)
+    exit_code: Annotated[int, Meta(ge=0, le=255)] = 0
+    writes: Mapping[str, str | None] = {}
+    removes: tuple[str, ...] = ()
+    when: Mapping[str, str] = {}
+
+    @property
+    def effects(self) -> Mapping[str, str | None]:
+        """The texts of the files that it writes, by path; None for those that it removes."""
+        return {**self.writes, **dict.fromkeys(self.removes)}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Answer:
+class Answer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """A tool's result for some calls, with precedence over playing the world.
 
     One of `result`, `error`, `fails` and `cut` is set, or `result` with `cut`. A call that fails has no
@@ -56,18 +63,17 @@ class Answer:
     result: str | None = None
     error: str | None = None
     fails: Failure | None = None
-    cut: int | None = None
-    matching: Mapping[str, Any] = field(default_factory=dict)
-    after: int = 0
-    times: int | None = None
+    cut: Positive | None = None
+    matching: Mapping[str, Any] = {}
+    after: Count = 0
+    times: Positive | None = None
 
     def is_for(self, number: int) -> bool:
         """Whether it answers this one of the matching calls, which count from 1."""
         return number > self.after and (self.times is None or number <= self.after + self.times)
 
 
-@dataclass(frozen=True, kw_only=True)
-class World:
+class World(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """The state at the start.
 
     Attributes:
@@ -82,14 +88,14 @@ class World:
         steps: the maximum of turns for each message of the user.
     """
 
-    files: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, str] = {}
     commands: tuple[Command, ...] = ()
-    memory: Mapping[str, str] = field(default_factory=dict)
-    pages: Mapping[str, str] = field(default_factory=dict)
+    memory: Mapping[str, str] = {}
+    pages: Mapping[str, str] = {}
     answers: tuple[Answer, ...] = ()
-    env: Mapping[str, str] = field(default_factory=dict)
+    env: Mapping[str, str] = {}
     python: bool = False
-    steps: int = DEFAULT_STEPS
+    steps: Annotated[int, Meta(ge=1, le=MOST_STEPS)] = 8
 
 
 def most_turns(world: World | None, n_messages: int) -> int:

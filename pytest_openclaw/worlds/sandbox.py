@@ -201,7 +201,7 @@ class _Run:
         These are the workspace, `/tmp`, and the folders elsewhere in which the suite has files.
         """
         asked = self._asked
-        written = (place_of(path) for command in self._commands for path in command.writes)
+        written = (place_of(path) for command in self._commands for path in command.effects)
         outside = {place.rpartition("/")[0] for place in (*asked["files"], *written) if not is_inside(place)}
         folders = {ROOT, SCRATCH, *outside} - {""}
         mounts = {
@@ -337,7 +337,7 @@ class _Run:
         command = self._found
         if command is None:
             return BuiltinResult(exit_code=NOT_FOUND)
-        for path, text in command.writes.items():
+        for path, text in command.effects.items():
             full = absolute(place_of(path))
             if text is not None:
                 context.fs.mkdir(full.rpartition("/")[0], recursive=True)

@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from msgspec import to_builtins
+
 from pytest_openclaw.openclaw.paths import ROOT, is_inside, is_scratch, place_of
 from pytest_openclaw.util.bounded_regex import fullmatches
 from pytest_openclaw.util.errors import OpenClawError
@@ -122,7 +124,7 @@ class Exec:
             return Ran("sh: Argument list too long", TOO_LONG)
         known = find_answer(world.commands, command, workspace.files.get)
         if known is not None:
-            for path, text in known.writes.items():
+            for path, text in known.effects.items():
                 workspace.put(place_of(path), text)
             return Ran(known.output, known.exit_code)
         if sum(map(len, workspace.files.values())) > MOST_FILE_BYTES:
@@ -135,7 +137,7 @@ class Exec:
                 "env": {name: value for name, value in variables.items() if _is_variable(name, value)},
                 "files": workspace.files,
                 "folders": sorted(workspace.folders),
-                "commands": [vars(one) for one in world.commands],
+                "commands": to_builtins(world.commands),
                 "python": world.python,
             }
         )

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from dataclasses import replace
 from itertools import count
 
 import pytest
+from msgspec import structs
 
 from pytest_openclaw.asking.attempt import ask_once
 from pytest_openclaw.openclaw.catalog import load_catalogue
@@ -277,7 +277,7 @@ def test_messages_of_the_user_are_sent_after_answers():
 @processes
 def test_the_steps_are_those_of_each_message():
     """With each message the CLI has as many turns again; where they are used up, it ends."""
-    world = replace(WORLD, steps=2)
+    world = structs.replace(WORLD, steps=2)
     first, second = ["", [READ]], ["Milk.", []]
 
     enough = play(first, second, first, second, world=world, turns=("Again.",))

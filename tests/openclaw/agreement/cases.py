@@ -12,6 +12,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from msgspec import structs
+
 from pytest_openclaw.judging.registry import BUILTIN, build_registry, build_validator
 from pytest_openclaw.openclaw.catalog import load_catalogue
 from pytest_openclaw.providers.openclaw.call import why_not_askable
@@ -44,7 +46,9 @@ class Case:
     @property
     def digest(self) -> str:
         """Identifies the case's content, to detect changes since it was played."""
-        world = asdict(self.prompt.world or World())
+        world = structs.asdict(self.prompt.world or World())
+        world["answers"] = [*map(structs.asdict, world["answers"])]
+        world["commands"] = [_plain(command) for command in world["commands"]]
         # Keys that are not set do not count, so that a new one is no change.
         content = {key: value for key, value in world.items() if value}
         tools = [tool.name for tool in self.prompt.tools or ()]
@@ -54,6 +58,12 @@ class Case:
         if self.prompt.turns:
             content["users_turns"] = self.prompt.turns
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def _plain(command: Command) -> dict[str, Any]:
+    plain = {**structs.asdict(command), "writes": command.effects}
+    del plain["removes"]
+    return plain
 
 
 def call(tool: str, /, **arguments: Any) -> tuple[str, str]:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from pytest_openclaw import CallFailed, Provider
 from pytest_openclaw.asking import attempt, exchanges, sending
@@ -170,7 +171,7 @@ def test_an_exchange_has_a_last_step(opened: Open) -> None:
     ahead = [calls(("ls", {"limit": n})) for n in range(1, 9)]
     provider = Script(*ahead)
 
-    reply = reply_of(held(opened, provider, replace(WORLD, steps=3)))
+    reply = reply_of(held(opened, provider, structs.replace(WORLD, steps=3)))
 
     assert reply.ended_by == "step_limit"
     assert len(provider.asked) == len(reply.turns) == 3
@@ -191,7 +192,7 @@ def test_a_loop_at_the_last_step_is_reported(opened: Open) -> None:
     other = ("READ", '{ "path":"a.txt" }')
     provider = Script(calls(READ), calls(other), calls(READ), calls(READ), Reply(text="never"))
 
-    reply = reply_of(held(opened, provider, replace(WORLD, steps=4)))
+    reply = reply_of(held(opened, provider, structs.replace(WORLD, steps=4)))
 
     assert (reply.ended_by, len(reply.turns), len(reply.turns[-1].results)) == ("loop", 4, 1)
 
@@ -200,7 +201,7 @@ def test_an_unknown_tool_ends_the_run_at_its_eleventh_turn(opened: Open) -> None
     """OpenClaw gives up there, and no call of that turn is answered."""
     provider = Script(calls(("open", {"path": "a.txt"})))
 
-    reply = reply_of(held(opened, provider, replace(WORLD, steps=20)))
+    reply = reply_of(held(opened, provider, structs.replace(WORLD, steps=20)))
 
     assert (reply.ended_by, len(reply.turns)) == ("loop", 11)
     assert [len(turn.results) for turn in reply.turns] == [1] * 10 + [0]
@@ -512,7 +513,7 @@ def test_an_exchange_is_given_up_when_the_session_ends(opened: Open) -> None:
 
     provider = Endless(Reply())
     room = opened(provider)
-    room.plan(cell(tools=TOOLS, world=replace(WORLD, steps=1_000_000)))
+    room.plan(cell(tools=TOOLS, world=structs.replace(WORLD, steps=1_000_000)))
     assert goes_on.wait(60)
 
     assert room.asker.close() == ([], 1)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import pytest
+from msgspec import structs
 
 from pytest_openclaw import CallFailed
 from pytest_openclaw.asking import attempt, sending
@@ -123,7 +124,7 @@ def test_earlier_messages_and_turns_go_together(hold: Hold) -> None:
 )
 def test_steps_and_repetitions_begin_anew(hold: Hold, steps: list[Any], ended_by: str, n_turns: int) -> None:
     """With each message; what ends a run of OpenClaw ends the exchange."""
-    world = replace(WORLD, steps=3)
+    world = structs.replace(WORLD, steps=3)
 
     reply = reply_of(hold(Talker(*steps), world=world, turns=("And?", "Then?")))
 
@@ -132,7 +133,7 @@ def test_steps_and_repetitions_begin_anew(hold: Hold, steps: list[Any], ended_by
 
 def test_a_loop_is_one_of_a_single_message(hold: Hold) -> None:
     """The same call once after each message is no loop; four times after one of them is."""
-    world = replace(WORLD, steps=4)
+    world = structs.replace(WORLD, steps=4)
     once = [calls(READ), Reply(text="one")] * 4
     again = hold(Talker(*once), world=world, turns=("Again.",) * 3)
     circling = hold(Talker(Reply(text="one"), calls(READ)), world=world, turns=("Again.",))
