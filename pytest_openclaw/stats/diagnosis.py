@@ -159,15 +159,6 @@ class Diagnosis:
         return f"{self.finding}; {self.fix}" if self.fix else self.finding
 
 
-_NOT_SENT = Repeat(change="", outcome="")
-
-
-class _NamedCause(NamedTuple):
-    cause: Cause | None
-    finding: str
-    fix: str = ""
-
-
 def evidence_in(inventory: JsonObject, label: str) -> JsonObject | None:
     """Return the repeats of a target's cell with its `server`, from whichever machine or part has them."""
     for serving in served_in(inventory, label):
@@ -186,7 +177,7 @@ def diagnosis_of(evidence: JsonObject | None, records: Sequence[Record]) -> Diag
     if evidence is None:
         return None
     repeats = [_repeat(one, evidence["request"]) for one in evidence["tries"]]
-    found = _RepeatedCell(evidence, repeats, records).find()
+    found = _Sent({repeat.change: repeat for repeat in repeats}, evidence, records).cause()
     return Diagnosis(
         run_id=evidence["run_id"],
         suite=evidence["suite"],
@@ -200,28 +191,26 @@ def diagnosis_of(evidence: JsonObject | None, records: Sequence[Record]) -> Diag
     )
 
 
-class _RepeatedCell:
-    """A cell and its repeats, and what the other cells show."""
+class _NamedCause(NamedTuple):
+    cause: Cause | None
+    finding: str
+    fix: str = ""
 
-    def __init__(self, evidence: JsonObject, repeats: Sequence[Repeat], records: Sequence[Record]) -> None:
-        self._evidence = evidence
-        self._by_change = {repeat.change: repeat for repeat in repeats}
-        self._server = evidence["server"]
-        self._provider = records[0].provider if records else ""
-        judged = [record.leaked_valid for record in records if record.leaked_valid is not None]
-        self._n_leaked, self._n_leaked_valid = len(judged), sum(judged)
-        self._n_called = sum(
-            record.tools_offered is not None and record.tool_outcome in _WITH_A_CALL for record in records
-        )
 
-    def find(self) -> _NamedCause:
-        plain = self._by_change["unstreamed"]
+class _Sent(NamedTuple):
+    """The repeats of a cell, and what the other cells show."""
+
+    repeats: Mapping[str, Repeat]
+    evidence: JsonObject
+    records: Sequence[Record]
+
+    def cause(self) -> _NamedCause:
+        plain = self.repeats["unstreamed"]
         if plain.outcome == "called":
             return self._of_stream()
-        if (shown := self._hides_tools()) is not None:
-            return _NamedCause(
-                "template", f"the chat template does not show the model its tools: {shown}", self._fix()
-            )
+        if hidden := self._hides_tools():
+            what = f"the chat template does not show the model its tools: {hidden}"
+            return _NamedCause("template", what, self._server_fix())
         if plain.outcome == "fault":
             return _NamedCause(None, f"the cell could not be repeated: {plain.message}")
         is_lost = plain.outcome == "empty" and (plain.output_tokens or 0) >= SWALLOWED_TOKENS
@@ -230,11 +219,10 @@ class _RepeatedCell:
         return self._of_model(plain)
 
     def _of_stream(self) -> _NamedCause:
-        again = self._by_change.get("streamed_again")
+        again = self.repeats.get("streamed_again")
         if again is None or again.outcome == "called":
-            return _NamedCause(
-                None, "the same request now has a call, so its answers vary: repeat the cell (-repeat)"
-            )
+            what = "the same request now has a call, so its answers vary: repeat the cell (-repeat)"
+            return _NamedCause(None, what)
         return _NamedCause(
             "stream",
             f"unstreamed the answer has a call, streamed {_words(again)}: the server's stream loses the call",
@@ -243,56 +231,59 @@ class _RepeatedCell:
 
     def _hides_tools(self) -> str | None:
         """Return what shows that the tools do not reach the model; None if they do, or may."""
-        says = self._server.get("template_shows_tools")
-        if self._server.get("server") == "ollama" and says is not None:
+        says = self.evidence["server"].get("template_shows_tools")
+        if self.evidence["server"].get("server") == "ollama" and says is not None:
             # Its counts leave out what it has cached, and its list of capabilities is reliable.
             return None if says else "Ollama does not list tools among its capabilities"
-        without = self._sent("without_tools").input_tokens
-        given = self._sent("unstreamed").input_tokens or self._sent("as_asked").input_tokens
+        without = self._tokens("without_tools")
+        given = self._tokens("unstreamed") or self._tokens("as_asked")
         if without and given:
-            n = self._evidence["tools_offered"]
+            n = self.evidence["tools_offered"]
             tools = "its tool" if n == 1 else f"its {n} tools"
-            return (
-                None
-                if given > without
-                else f"the prompt has {given} tokens with {tools} and {without} without"
-            )
+            counts = f"the prompt has {given} tokens with {tools} and {without} without"
+            return None if given > without else counts
         return "the server's own description of it names no tools" if says is False else None
 
     def _of_parser(self, plain: Repeat) -> _NamedCause:
-        if self._n_called and plain.outcome == "leaked_as_text":
-            others = counted(self._n_called, "other cell")
+        rows = self.records
+        n_called = sum(row.tools_offered is not None and row.tool_outcome in _WITH_A_CALL for row in rows)
+        if n_called and plain.outcome == "leaked_as_text":
+            others = counted(n_called, "other cell")
             finding = f"the server reads the model's calls in {others}, and here the model wrote one as text"
             return _NamedCause("model", finding, "take a larger or less quantised model")
+        leaked = [row.leaked_valid for row in rows if row.leaked_valid is not None]
         what = "the model writes its call, and the server does not read it"
-        if self._n_leaked:
-            what += f" ({leaked_in_words(self._n_leaked_valid, self._n_leaked)})"
         if plain.outcome == "empty":
-            what = (
-                f"the model generates {plain.output_tokens} tokens, and the server delivers nothing of them"
-            )
-        if self._sent("tool_choice_required").outcome == "called":
+            tokens = f"{plain.output_tokens} tokens"
+            what = f"the model generates {tokens}, and the server delivers nothing of them"
+        elif leaked:
+            what += f" ({leaked_in_words(sum(leaked), len(leaked))})"
+        if self._calls("tool_choice_required"):
             fix = 'set params.extra_body.tool_choice "required" for this model in OpenClaw'
             return _NamedCause("parser", f"{what} unless tool_choice is required", fix)
-        return _NamedCause("parser", what, self._fix())
+        return _NamedCause("parser", what, self._server_fix())
 
     def _of_model(self, plain: Repeat) -> _NamedCause:
         what = f"the model sees its tools and answers with {_words(plain)}, streamed or not"
-        if self._sent("single_tool").outcome == "called":
-            n = self._evidence["tools_offered"]
-            return _NamedCause(
-                "model", f"{what}; offered one tool in place of {n} it calls", "offer fewer tools"
-            )
-        if self._sent("tool_choice_required").outcome == "called":
+        if self._calls("single_tool"):
+            n = self.evidence["tools_offered"]
+            what += f"; offered one tool in place of {n} it calls"
+            return _NamedCause("model", what, "offer fewer tools")
+        if self._calls("tool_choice_required"):
             return _NamedCause("model", f"{what}; forced by tool_choice it calls", "take a larger model")
         return _NamedCause("model", what, "take a larger model, or one trained to call tools")
 
-    def _fix(self) -> str:
+    def _server_fix(self) -> str:
         """Return what makes this server show tools to the model and read its calls."""
-        return parser_remedy(self._provider, self._server.get("server"), self._evidence["request"]["path"])
+        provider = self.records[0].provider if self.records else ""
+        server = self.evidence["server"].get("server")
+        return parser_remedy(provider, server, self.evidence["request"]["path"])
 
-    def _sent(self, change: str) -> Repeat:
-        return self._by_change.get(change, _NOT_SENT)
+    def _calls(self, change: str) -> bool:
+        return change in self.repeats and self.repeats[change].outcome == "called"
+
+    def _tokens(self, change: str) -> int | None:
+        return self.repeats[change].input_tokens if change in self.repeats else None
 
 
 def leaked_in_words(n_valid: int, n: int) -> str:

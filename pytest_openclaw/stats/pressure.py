@@ -46,8 +46,8 @@ class Strain(NamedTuple):
     """The pressure that a target withstands.
 
     Attributes:
-        holds_to: the last level at which it calls right, all before it included.
-        breaks_at: the first level at which it does not any more.
+        holds_to: the last level at which its calls are right, as at all lighter ones.
+        breaks_at: the first level at which they are not.
     """
 
     holds_to: Load
@@ -58,7 +58,6 @@ class _Step(NamedTuple):
     at: int
     n: int
     n_success: int
-    n_overflow: int
 
     @property
     def rate(self) -> float:
@@ -78,8 +77,8 @@ def pressure_levels(records: Iterable[Record]) -> list[PressureLevel]:
 def strain_of(levels: Sequence[PressureLevel], floor: float = TIER_FLOORS[2]) -> Strain | None:
     """Return the pressure that a target withstands; None without a harder form.
 
-    A level breaks at which everything overflows, or whose rate is less than half of that of the lightest
-    level, or under a floor where that one was not: that of Tier 2, and `floor`.
+    A level breaks if everything overflows, if its rate is less than half of the lightest level's rate, or if
+    its rate is below a floor (of Tier 2, or `floor`) that the lightest level reaches.
     """
     if not levels:
         return None
@@ -112,14 +111,15 @@ def _is_right(record: Record) -> bool:
 
 
 def _steps(levels: Iterable[tuple[int, PressureLevel]]) -> list[_Step]:
-    """Join what is at the same place of an axis; unanswered cells do not count."""
-    steps: dict[int, _Step] = {}
+    """Join the levels of each size; unanswered cells do not count."""
+    by_size: dict[int, list[PressureLevel]] = {}
     for at, level in levels:
-        seen = steps.get(at, _Step(at, 0, 0, 0))
-        steps[at] = _Step(
-            at, seen.n + level.n, seen.n_success + level.n_success, seen.n_overflow + level.n_overflow
-        )
-    return [steps[at] for at in sorted(steps) if steps[at].n or steps[at].n_overflow]
+        if level.n or level.n_overflow:
+            by_size.setdefault(at, []).append(level)
+    return [
+        _Step(at, sum(one.n for one in by_size[at]), sum(one.n_success for one in by_size[at]))
+        for at in sorted(by_size)
+    ]
 
 
 def _withstood(steps: Sequence[_Step], bases: Sequence[_Step], floor: float) -> tuple[int | None, int | None]:
@@ -129,14 +129,12 @@ def _withstood(steps: Sequence[_Step], bases: Sequence[_Step], floor: float) -> 
     base = bases[0]
     unbroken = [*takewhile(lambda step: not _breaks(step, base, floor), steps)]
     broken = steps[len(unbroken)].at if len(unbroken) < len(steps) else None
-    # What was not right to begin with holds nowhere.
+    # A target that is wrong without pressure withstands none.
     holds = unbroken[-1].at if unbroken and base.rate >= TIER_FLOORS[2] else None
     return holds, broken
 
 
 def _breaks(step: _Step, base: _Step, floor: float) -> bool:
-    if not step.n:
-        return True
-    if step.rate < LARGEST_LOSS * base.rate:
+    if not step.n or step.rate < LARGEST_LOSS * base.rate:
         return True
     return any(step.rate < limit <= base.rate for limit in (TIER_FLOORS[2], floor))

@@ -79,16 +79,20 @@ class PerSolved:
 
 def prompt_speed(records: Iterable[Record]) -> float | None:
     """Return the tokens of prompts read per second, over all tokens that came from no cache."""
-    read = [(_uncached(record), record.prompt_tokens_per_s) for record in records]
-    seconds = [tokens / speed for tokens, speed in read if speed]
-    return round(sum(tokens for tokens, speed in read if speed) / sum(seconds), 1) if any(seconds) else None
+    read = [
+        (max(0, (record.input_tokens or 0) - (record.cached_tokens or 0)), record.prompt_tokens_per_s)
+        for record in records
+        if record.prompt_tokens_per_s
+    ]
+    seconds = sum(tokens / speed for tokens, speed in read)
+    return round(sum(tokens for tokens, _ in read) / seconds, 1) if seconds else None
 
 
 def turn_of(
     records: Sequence[Record], tokens_per_s: float | None, context_tokens: int | None
 ) -> OpenClawTurn | None:
     """Return what a turn takes; None if nothing is known of it."""
-    turns = [one for record in records if (one := _FirstTurn.of(record))]
+    turns = [one for record in records if (one := _first_turn(record))]
     if not turns and tokens_per_s is None and context_tokens is None:
         return None
     cold_ms = cached_ms = None
@@ -126,18 +130,17 @@ class _FirstTurn(NamedTuple):
     ttft_ms: int
     is_cached: bool | None
 
-    @classmethod
-    def of(cls, record: Record) -> _FirstTurn | None:
-        """Return that of a row; None on another surface, or without its figures."""
-        if record.surface != OPENCLAW or record.ttft_ms is None:
-            return None
-        if len(record.turns or ()) > 1:  # its cached tokens are those of all turns
-            tokens, cached = (record.turns or ())[0].get("input_tokens"), None
-        else:
-            tokens, cached = record.input_tokens, record.cached_tokens
-        if not tokens:
-            return None
-        return cls(tokens, record.ttft_ms, None if cached is None else cached >= tokens / 2)
+
+def _first_turn(record: Record) -> _FirstTurn | None:
+    """Return the first turn of a row; None on another surface, or without its figures."""
+    if record.surface != OPENCLAW or record.ttft_ms is None:
+        return None
+    tokens, cached = record.input_tokens, record.cached_tokens
+    if len(turns := record.turns or ()) > 1:  # these are the sums of all turns
+        tokens, cached = turns[0].get("input_tokens"), None
+    if not tokens:
+        return None
+    return _FirstTurn(tokens, record.ttft_ms, None if cached is None else cached >= tokens / 2)
 
 
 def per_solved(tasks: Sequence[Record]) -> PerSolved | None:
@@ -162,16 +165,18 @@ def per_solved(tasks: Sequence[Record]) -> PerSolved | None:
 
 def context_in(inventory: JsonObject, label: str) -> int | None:
     """Return the context length that a target's server reports, the smallest if several do."""
-    found = [serving.get("server") for serving in served_in(inventory, label)]
-    lengths = [server.get("context_length") for server in found if isinstance(server, dict)]
+    lengths = _reported(inventory, label, "context_length")
     return min((length for length in lengths if isinstance(length, int)), default=None)
 
 
 def server_in(inventory: JsonObject, label: str) -> str | None:
     """Return the program that serves a target, as it reports itself; None if it does not."""
-    found = [serving.get("server") for serving in served_in(inventory, label)]
-    names = (server.get("server") for server in found if isinstance(server, dict))
-    return next((name for name in names if isinstance(name, str)), None)
+    return next((name for name in _reported(inventory, label, "server") if isinstance(name, str)), None)
+
+
+def _reported(inventory: JsonObject, label: str, key: str) -> list[object]:
+    servers = [serving.get("server") for serving in served_in(inventory, label)]
+    return [server.get(key) for server in servers if isinstance(server, dict)]
 
 
 def served_in(inventory: JsonObject, label: str) -> Iterator[JsonObject]:
@@ -215,10 +220,6 @@ def _bearable(cold_ms: float | None, cached_ms: float | None) -> Bearable | None
     if usual_ms is None:
         return None
     return "slow" if usual_ms > BEARABLE_MS else "yes"
-
-
-def _uncached(record: Record) -> int:
-    return max(0, (record.input_tokens or 0) - (record.cached_tokens or 0))
 
 
 def _tokens(record: Record) -> int | None:
