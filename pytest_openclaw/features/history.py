@@ -56,7 +56,7 @@ from pytest_openclaw.values.settings import looks_of
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from pytest_openclaw.util.json_types import JsonObject
     from pytest_openclaw.values.requests import Target
@@ -108,26 +108,24 @@ class Entry:
         return found
 
 
-def sparkline(rates: Sequence[float | None]) -> str:
-    """Return a bar for each rate of 0 to 1, the full height for 1; a blank without a rate."""
-    top = len(BARS) - 1
-    return "".join(" " if rate is None else BARS[round(rate * top)] for rate in rates)
-
-
 def render_history(entries: Mapping[Target, Sequence[Entry]], width: int = WIDTH) -> Iterator[str]:
-    """Yield a block a target, a line a run."""
+    """Yield a block for each target, with a line for each run and a bar for each pass rate."""
     if not entries:
         yield "no run has such a target"
     for n, (target, runs) in enumerate(entries.items()):
         if n:
             yield ""
-        bars = sparkline([run.group["passed"]["rate"] for run in runs[-MOST_BARS:]])
+        rates = [run.group["passed"]["rate"] for run in runs[-MOST_BARS:]]
+        bars = "".join(" " if rate is None else BARS[round(rate * (len(BARS) - 1))] for rate in rates)
         trend = f"  passed {bars}" if len(runs) > 1 else ""
         yield f"{one_line(target.label, width - len(trend))}{trend}"
         yield from table_lines(history_table(runs), width)
-    if any(run.has_other_prompts for runs in entries.values() for run in runs):
-        yield ""
-        yield OTHER_PROMPTS
+    if _has_other_prompts(entries):
+        yield from ("", OTHER_PROMPTS)
+
+
+def _has_other_prompts(entries: Mapping[Target, Sequence[Entry]]) -> bool:
+    return any(run.has_other_prompts for runs in entries.values() for run in runs)
 
 
 def history_table(runs: Sequence[Entry]) -> Table:
@@ -143,15 +141,14 @@ def history_table(runs: Sequence[Entry]) -> Table:
 
 
 def _row(run: Entry) -> tuple[str, ...]:
-    group = run.group
-    passed, use = group["passed"], group["tool_use"]
+    group, passed, use = run.group, run.group["passed"], run.group["tool_use"]
     return (
         run.path.name,
         render_time(run.ended_at_ms, "%Y-%m-%d") if run.ended_at_ms else DASH,
         f"{passed['n_success']}/{passed['n']}{'*' if run.has_other_prompts else ''}" if passed["n"] else DASH,
         render_interval(stored_interval(passed["interval_95"])),
         *(figure.short for figure in _figures(group).values()),
-        render_tier(use["tier"], use["conclusive"]),
+        _tier(use),
         f"{use['n_success']}/{use['n']}" if use["n"] else "",
         ", ".join(run.notes),
     )
@@ -170,26 +167,19 @@ def _figures(group: Mapping[str, Any]) -> dict[str, Figure]:
 def render_index(history: Mapping[Target, Sequence[Entry]], links: Mapping[Path, str]) -> str:
     """Return the page of all runs of a folder."""
     n_runs = len({run.path for runs in history.values() for run in runs})
-    sections = [
-        _history_section(number, target, runs, links)
-        for number, (target, runs) in enumerate(history.items(), 1)
-    ]
+    sections = [_section(n, target, runs, links) for n, (target, runs) in enumerate(history.items(), 1)]
     page = {
         "header": {
             "title": "All runs",
             "facts": [("runs", f"{n_runs}"), ("targets", f"{len(history)}")],
-            "notes": [OTHER_PROMPTS]
-            if any(run.has_other_prompts for runs in history.values() for run in runs)
-            else [],
+            "notes": [OTHER_PROMPTS] if _has_other_prompts(history) else [],
         },
         "sections": [*map(section_data, sections)],
     }
     return render_file("All runs · OpenClaw benchmark", "index.html", [element("page", page)])
 
 
-def _history_section(
-    number: int, target: Target, runs: Sequence[Entry], links: Mapping[Path, str]
-) -> Section:
+def _section(number: int, target: Target, runs: Sequence[Entry], links: Mapping[Path, str]) -> Section:
     """Return a target's rates over time, the changes of its tier, and its runs, the newest one first."""
     name = "tool_use" if any(run.group["tool_use"]["n"] for run in runs) else "passed"
     points = [
@@ -199,15 +189,11 @@ def _history_section(
         for run in runs
         if (rate := run.group[name])["n"]
     ]
-    tiers = [
-        (run, render_tier(use["tier"], use["conclusive"]))
-        for run in runs
-        if (use := run.group["tool_use"])["tier"]
-    ]
+    uses = [(run.path.name, run.group["tool_use"]) for run in runs if run.group["tool_use"]["tier"]]
     changes = [
-        Finding(label="tier", text=f"{before} → {after} in {run.path.name}")
-        for (_, before), (run, after) in pairwise(tiers)
-        if before[0] != after[0]
+        Finding(label="tier", text=f"{_tier(before)} → {_tier(after)} in {run}")
+        for (_, before), (run, after) in pairwise(uses)
+        if before["tier"] != after["tier"]
     ]
     newest_first = [*reversed(runs)]
     table = replace(history_table(newest_first), links=[links[run.path] for run in newest_first])
@@ -216,6 +202,10 @@ def _history_section(
         title=one_line(target.label, LABEL_WIDTH),
         blocks=[rates_chart(points, is_of_tools=name == "tool_use"), Findings(entries=changes), table],
     )
+
+
+def _tier(use: Mapping[str, Any]) -> str:
+    return render_tier(use["tier"], use["conclusive"])
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -254,25 +244,16 @@ def _run(arguments: argparse.Namespace) -> CommandResult:
 
 
 def _as_json(entry: Entry) -> JsonObject:
-    group = entry.group
-    use = group["tool_use"]
+    group, rate = entry.group, ("n", "n_success", "rate", "interval_95")
     return {
         "run_id": entry.path.name,
         "path": str(entry.path),
-        "ended_at_ms": entry.ended_at_ms,
-        "state": entry.state,
-        "kind": entry.kind,
-        "has_other_prompts": entry.has_other_prompts,
-        "n_total": group["n_total"],
-        "n_ok": group["n_ok"],
-        "passed": {key: group["passed"][key] for key in ("n", "n_success", "rate", "interval_95")},
-        "tool_use": {
-            key: use[key] for key in ("n", "n_success", "rate", "interval_95", "tier", "conclusive")
-        },
+        **{key: getattr(entry, key) for key in ("ended_at_ms", "state", "kind", "has_other_prompts")},
+        **{key: group[key] for key in ("n_total", "n_ok", "tokens_per_s", "tokens_per_s_interval_95")},
+        "passed": {key: group["passed"][key] for key in rate},
+        "tool_use": {key: group["tool_use"][key] for key in (*rate, "tier", "conclusive")},
         "p50_ms": group["latency_ms"]["p50"],
         "p50_interval_95": group["latency_intervals_95"]["p50"],
-        "tokens_per_s": group["tokens_per_s"],
-        "tokens_per_s_interval_95": group["tokens_per_s_interval_95"],
     }
 
 
@@ -289,9 +270,9 @@ class History:
         unreadable: runs that cannot be read, with the reason.
     """
 
-    entries: Mapping[Target, tuple[Entry, ...]]
+    entries: Mapping[Target, Sequence[Entry]]
     n_runs: int
-    unreadable: tuple[tuple[Path, str], ...]
+    unreadable: Sequence[tuple[Path, str]]
 
 
 def read_history(
@@ -314,60 +295,47 @@ def read_history(
     n_runs = 0
     for path in sorted(runs_dir.iterdir()):
         try:
-            if not _looks_like_run(path):
-                continue
-            found = _entries(path, wants_suite)
-            entries += (one for one in found if wants_target(one.target.label))
-            n_runs += 1
+            is_run = path.is_dir() and (is_there(path / CONFIG) or is_there(path / RESULTS))
+            if is_run and not is_unbegun(path):
+                entries += (one for one in _entries(path, wants_suite) if wants_target(one.target.label))
+                n_runs += 1
         except OpenClawError as error:
             unreadable.append((path, str(error)))
         except OSError as error:
             unreadable.append((path, f"{error.filename or path}: {error.strerror or error}"))
-    return History(entries=_by_target(entries), n_runs=n_runs, unreadable=tuple(unreadable))
-
-
-def _looks_like_run(path: Path) -> bool:
-    holds_some = is_there(path / CONFIG) or is_there(path / RESULTS)
-    return path.is_dir() and holds_some and not is_unbegun(path)
-
-
-def _by_target(entries: Iterable[Entry]) -> dict[Target, tuple[Entry, ...]]:
-    found: dict[Target, list[Entry]] = {}
+    by_target: dict[Target, list[Entry]] = {}
     for entry in sorted(entries, key=lambda entry: (entry.ended_at_ms, entry.path.name)):
-        earlier = found.setdefault(entry.target, [])
+        earlier = by_target.setdefault(entry.target, [])
         changed = earlier[-1].prompts != entry.prompts if earlier else None
         earlier.append(replace(entry, has_other_prompts=changed))
-    return {target: tuple(runs) for target, runs in found.items()}
+    return History(entries=by_target, n_runs=n_runs, unreadable=unreadable)
 
 
 def _entries(path: Path, wants_suite: Callable[[str], bool] | None) -> list[Entry]:
     config = load_config(path)
-    prompts = _fingerprint(config, wants_suite)
-    kind: Kind = "rescored" if "rescored" in config else "merged" if "parts" in config else "measured"
     lives = is_active(path)
     summary = None if lives or wants_suite else stored_summary(path)
-    run = load_run(path, even_active=True) if summary is None else None
-    records = [row.record for row in run.rows.values()] if run else []
     if summary is not None:
         state: State = "finished" if summary["state"] == "finished" else "interrupted"
         ended_at_ms, groups = summary["generated_at_ms"], summary["groups"]
     else:
+        run = load_run(path, even_active=True)
+        records = [row.record for row in run.rows.values()]
         of_suites = [one for one in records if wants_suite is None or wants_suite(one.suite)]
         groups = groups_of(of_suites, looks_of(config))
         ended_at_ms = max((one.ended_at_ms for one in records), default=0)
-        is_whole = run is not None and run.n_rows >= run.n_cells
-        state = "under way" if lives else "finished" if is_whole else "interrupted"
+        state = "under way" if lives else "finished" if run.n_rows >= run.n_cells else "interrupted"
     selected = {target_of(entry): entry["n_cells"] for entry in config["targets"]}
     return [
         Entry(
             path=path,
             ended_at_ms=ended_at_ms,
             state=state,
-            kind=kind,
+            kind="rescored" if "rescored" in config else "merged" if "parts" in config else "measured",
             target=target_of(group),
             group=group,
             n_cells=None if wants_suite else selected.get(target_of(group)),
-            prompts=prompts,
+            prompts=_fingerprint(config, wants_suite),
         )
         for group in groups
         if group["n_total"]

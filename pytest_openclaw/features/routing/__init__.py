@@ -19,26 +19,23 @@ Example:
 from __future__ import annotations
 
 import argparse
-import ipaddress
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
-from pytest_openclaw import __version__
 from pytest_openclaw.cli.result import Command, CommandResult, add_run, in_lines, read_run, write_over_ours
 from pytest_openclaw.features.routing.patch import (
     FIRST_WORDS,
     RELEASE,
-    Origin,
     check_command,
     render_choice,
     render_fit,
     render_patch,
 )
-from pytest_openclaw.features.routing.routes import Candidate, plan_routes
-from pytest_openclaw.providers.address import is_loopback
+from pytest_openclaw.features.routing.routes import Candidate, Ref, plan_routes
+from pytest_openclaw.providers.address import Address
 from pytest_openclaw.reports.facts import ABLE, render_best
 from pytest_openclaw.runs.summaries import summary_of
 from pytest_openclaw.stats.groups import group_records
@@ -50,7 +47,6 @@ if TYPE_CHECKING:
 
     from pytest_openclaw.features.routing.routes import PlaceChoice, Route, Routing
     from pytest_openclaw.runs.reading import StoredRun
-    from pytest_openclaw.stats.groups import Group
     from pytest_openclaw.util.json_types import JsonObject
     from pytest_openclaw.values.requests import Target
 
@@ -77,22 +73,21 @@ def _run(arguments: argparse.Namespace) -> CommandResult:
     run = read_run(arguments)
     candidates = _candidates(run, dict(arguments.provider))
     routing = plan_routes(candidates)
-    origin = Origin(
-        run_id=run.run_id,
-        version=__version__,
-        shortcomings=tuple(run.shortcomings),
-    )
     out = None if arguments.out == STDOUT else Path(arguments.out or run.path / FILE)
-    patch = render_patch(routing, origin, out.name if out else FILE)
-    warnings = [*run.shortcomings]
-    check = check_command(str(out), stdin=out is None) if patch.value else None
-    if check is None:
-        warnings.append("nothing to apply: no model that OpenClaw has a name for has enough evidence")
+    patch = render_patch(routing, run.run_id, run.shortcomings, out.name if out else FILE)
+    notes = [*run.shortcomings]
+    check = None
+    if patch.value:
+        check = check_command(str(out) if out else None)
+    else:
+        notes.append("nothing to apply: no model that OpenClaw has a name for has enough evidence")
     if out:
         write_over_ours(out, patch.text, FIRST_WORDS, "patch")
-    check_lines = [f"check it: {check}"] if check else []
+        lines = [*_entry_lines(routing), "", f"wrote {out}", *([f"check it: {check}"] if check else [])]
+    else:
+        lines = patch.text.splitlines()
     return CommandResult(
-        lines=[*_entry_lines(routing, out), *check_lines] if out else patch.text.splitlines(),
+        lines=lines,
         data={
             "run": run.name,
             "release": RELEASE,
@@ -101,9 +96,9 @@ def _run(arguments: argparse.Namespace) -> CommandResult:
             "patch": patch.value,
             "targets": [_as_json(candidate) for candidate in candidates],
             "places": [_place_as_json(choice) for choice in routing.choices],
-            "notes": warnings,
+            "notes": notes,
         },
-        warnings=warnings,
+        warnings=notes,
     )
 
 
@@ -117,40 +112,30 @@ def _candidates(run: StoredRun, overrides: Mapping[str, str]) -> list[Candidate]
             "benchmarks/prompts_native.toml."
         )
     rows = group_records(row.record for row in run.rows.values())
-    candidates = []
     realistic = most_realistic(run.n_selected)
+    candidates = []
     for group in (group for group in groups if group.target in realistic):
-        ref = ref_of(group.target, run.config, overrides)
-        # Roles without tools are asked on `listed` alone, whatever the surface of the others.
-        same = [group, *(one for one in groups if one is not group and _is_same(one, group))]
-        roles = {result.role: (result, one) for one in reversed(same) for result in one.roles}
-        of_roles = [
-            row
-            for role, (_, one) in roles.items()
-            if one is not group
-            for row in rows.get(one.target, [])
-            if row.role == role
-        ]
+        # Roles without tools are asked only on `listed`, on whichever surface the other prompts are.
+        same = [one for one in groups if one.target.on(group.target.surface) == group.target]
+        same.sort(key=lambda one: one is group)
+        source = {result.role: one.target for one in same for result in one.roles}
         candidates.append(
             Candidate(
                 group=group,
-                ref=ref.name,
-                is_local=ref.is_local,
-                rank=ref.rank,
-                remarks=ref.remarks,
-                rows=[*rows.get(group.target, []), *of_roles],
-                roles={role: result for role, (result, _) in roles.items()},
+                ref=ref_of(group.target, run.config, overrides),
+                rows=[
+                    row
+                    for one in same
+                    for row in rows.get(one.target, [])
+                    if one is group or (row.role and source.get(row.role) == one.target)
+                ],
+                roles={result.role: result for one in same for result in one.roles},
             )
         )
     return candidates
 
 
-def _is_same(one: Group, other: Group) -> bool:
-    """Whether two groups are of one model at one level, asked on two surfaces."""
-    return one.target.on(other.target.surface) == other.target
-
-
-def _entry_lines(routing: Routing, out: Path) -> Iterator[str]:
+def _entry_lines(routing: Routing) -> Iterator[str]:
     for route in routing.routes:
         yield from in_lines(f"{route.ref}: {route.recommendation.sentence}")
         yield from (f"  {line}" for text in _consequences(route) for line in in_lines(text))
@@ -161,8 +146,6 @@ def _entry_lines(routing: Routing, out: Path) -> Iterator[str]:
     for choice in routing.choices:
         yield from in_lines(f"{choice.place.name}: {render_choice(choice)}")
         yield from (line for one in choice.fit for line in in_lines(f"  {render_fit(one, choice)}"))
-    yield ""
-    yield f"wrote {out}"
 
 
 def _consequences(route: Route) -> Iterator[str]:
@@ -185,11 +168,11 @@ def _as_json(candidate: Candidate) -> JsonObject:
     use = candidate.group.tool_use
     return {
         "target": candidate.label,
-        "ref": candidate.ref,
+        "ref": candidate.ref.name,
         "recommendation": candidate.group.recommendation.kind,
         "sentence": candidate.group.recommendation.sentence,
         "may_hold": candidate.role,
-        "is_local": candidate.is_local,
+        "is_local": candidate.ref.is_local,
         "evidence": use.evidence,
         "tier": use.tier,
         "conclusive": use.conclusive,
@@ -221,43 +204,47 @@ def _renaming(text: str) -> tuple[str, str]:
 
 # --- the targets' names in OpenClaw ---------------------------------------------------------------
 
-OPENCLAW_PROVIDERS = {
-    "ollama_native": "ollama",
-    "ollama_openai": "ollama",
-    "openai_responses": "openai",
-    "anthropic_messages": "anthropic",
-    "gemini": "google",
-    "claude_code_cli": "anthropic",
-}
 PROVIDER_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 """A provider's name in OpenClaw, which ends before the first `/` of a ref."""
-ELSEWHERE = frozenset({"openai_responses", "anthropic_messages", "gemini", "claude_code_cli"})
-"""Kinds that are not local if no address is known."""
-_REMARKS = {
-    "ollama_openai": "it was asked at /v1, and OpenClaw asks Ollama at /api/chat: ask ollama_native too; if "
-    "this is no Ollama, name OpenClaw's provider by --provider ollama_openai=NAME",
-    "claude_code_cli": "it was asked through the Claude CLI; run by OpenClaw through that CLI, the CLI's own "
-    "tools ignore the policies of OpenClaw",
-    "llama_cpp": "the embedded engine is no provider of OpenClaw; if one of its own serves this model, name "
-    "it by --provider llama_cpp=NAME",
-}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Ref:
-    """A target's name in OpenClaw.
+class Known(NamedTuple):
+    """What is known of a provider of ours: the first fields are those of `Ref`.
 
-    Attributes:
-        name: `provider/model`; None if there is none.
-        is_local: whether it is served on this machine or network, or at an unknown place.
-        rank: 1 if OpenClaw reaches this provider in another way, else 0.
-        remarks: what to check about the name.
+    `is_local` is whether its servers are local if no address is known.
     """
 
     name: str | None
-    is_local: bool
-    rank: int = 0
-    remarks: tuple[str, ...] = ()
+    is_local: bool = False
+    is_detour: bool = False
+    remark: str = ""
+
+
+KNOWN = {
+    "ollama_native": Known("ollama", is_local=True),
+    "ollama_openai": Known(
+        "ollama",
+        is_local=True,
+        is_detour=True,
+        remark="it was asked at /v1, and OpenClaw asks Ollama at /api/chat: ask ollama_native too; if "
+        "this is no Ollama, name OpenClaw's provider by --provider ollama_openai=NAME",
+    ),
+    "openai_responses": Known("openai"),
+    "anthropic_messages": Known("anthropic"),
+    "gemini": Known("google"),
+    "claude_code_cli": Known(
+        "anthropic",
+        is_detour=True,
+        remark="it was asked through the Claude CLI; run by OpenClaw through that CLI, the CLI's own "
+        "tools ignore the policies of OpenClaw",
+    ),
+    "llama_cpp": Known(
+        None,
+        is_local=True,
+        remark="the embedded engine is no provider of OpenClaw; if one of its own serves this model, name "
+        "it by --provider llama_cpp=NAME",
+    ),
+}
 
 
 def check_overrides(overrides: Mapping[str, str], targets: Mapping[Target, object]) -> None:
@@ -275,46 +262,31 @@ def check_overrides(overrides: Mapping[str, str], targets: Mapping[Target, objec
 
 def ref_of(target: Target, config: JsonObject, overrides: Mapping[str, str]) -> Ref:
     """Return the name of a target."""
-    ours = target.provider
-    is_local = _is_local(ours, config)
+    ours, is_local = target.provider, _is_local(target.provider, config)
+    known = KNOWN.get(ours)
+    is_detour = known is not None and known.is_detour
     if ours in overrides:
-        return Ref(name=f"{overrides[ours]}/{target.model}", is_local=is_local, rank=_rank(ours))
+        return Ref(f"{overrides[ours]}/{target.model}", is_local, is_detour)
     if ours == OPENCLAW_ITSELF:
-        return Ref(name=target.model, is_local=is_local, rank=_rank(ours))
-    remarks = (_REMARKS[ours],) if ours in _REMARKS else ()
-    if theirs := OPENCLAW_PROVIDERS.get(ours):
-        name = f"{theirs}/{target.model}"
-        return Ref(name=name, is_local=is_local, rank=_rank(ours), remarks=remarks)
-    if remarks:
-        return Ref(name=None, is_local=is_local, remarks=remarks)
+        return Ref(target.model, is_local)
+    if known is not None:
+        return Ref(known.name and f"{known.name}/{target.model}", is_local, is_detour, known.remark)
     if not PROVIDER_ID.fullmatch(ours):
         remark = f"{ours} can be no provider's name there; give one by --provider {ours}=NAME"
-        return Ref(name=None, is_local=is_local, remarks=(remark,))
+        return Ref(None, is_local, remark=remark)
     remark = (
         f"{ours} is the name in this run; if OpenClaw's provider has another, give --provider {ours}=NAME"
     )
-    return Ref(name=f"{ours}/{target.model}", is_local=is_local, remarks=(remark,))
-
-
-def _rank(provider: str) -> int:
-    return int(provider in ("ollama_openai", "claude_code_cli"))
+    return Ref(f"{ours}/{target.model}", is_local, remark=remark)
 
 
 def _is_local(provider: str, config: JsonObject) -> bool:
-    described = list(_described(provider, config))
-    addresses = [url for one in described if isinstance(url := one.get("base_url"), str)]
-    if addresses:
-        return any(map(_is_near, addresses))
-    kinds = {one.get("kind") or provider for one in described} or {provider}
-    return not kinds <= ELSEWHERE
-
-
-def _described(provider: str, config: JsonObject) -> Iterator[JsonObject]:
-    """Yield a run's settings of a provider; of a merged run, those of each run."""
-    for one in config.get("parts") or (config,):
-        found = one["providers"].get(provider)
-        if isinstance(found, dict):
-            yield found
+    """Whether a server is near by in any part of a run, or at an unknown place."""
+    described = [part["providers"].get(provider) or {} for part in config.get("parts") or [config]]
+    addresses = [one["base_url"] for one in described if one.get("base_url")]
+    kinds = {one.get("kind") or provider for one in described}
+    unknown = any(kind not in KNOWN or KNOWN[kind].is_local for kind in kinds)
+    return any(map(_is_near, addresses)) if addresses else unknown
 
 
 def _is_near(url: str) -> bool:
@@ -322,10 +294,8 @@ def _is_near(url: str) -> bool:
         host = urlsplit(url).hostname or ""
     except ValueError:
         return True
-    try:
-        return is_loopback(host) or ipaddress.ip_address(host.partition("%")[0]).is_private
-    except ValueError:  # a host name: without a dot, or of the local network, it is local
-        return "." not in host.rstrip(".") or host.rstrip(".").endswith((".local", ".lan", ".internal"))
+    is_near_name = host.rstrip(".").endswith((".local", ".lan", ".internal"))
+    return is_near_name or not Address(base_url=url).is_public
 
 
 COMMANDS = (Command(name="route", help=__doc__, add_arguments=_add_arguments, run=_run),)

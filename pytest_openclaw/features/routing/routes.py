@@ -1,8 +1,4 @@
-"""The targets that may get a place in OpenClaw's config, and the models that they are evidence for.
-
-The places of OpenClaw's config for other roles, and the model for each of them.
-
-The recommendations of a run → the place of each model in OpenClaw.
+"""The recommendations of a run → what each model may do in OpenClaw, and the models for its other roles.
 
 | recommendation | may |
 | --- | --- |
@@ -11,14 +7,12 @@ The recommendations of a run → the place of each model in OpenClaw.
 | `not_trusted` | hold none |
 | `unsafe` | hold none, because other tools reach what those that did harm reach, and answer nothing |
 | `not_enough_evidence` | nothing is said of it |
-
-For heartbeats, titles and the like `recommendation.py` says which models fit.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from pytest_openclaw.stats.intervals import has_passed, is_judged
 from pytest_openclaw.stats.summary import Rival, best_among, best_of, outcomes_of
@@ -46,24 +40,33 @@ _ROLES: Mapping[Kind, Role] = {
 """The weakest first."""
 
 
+class Ref(NamedTuple):
+    """A target's name in OpenClaw.
+
+    Attributes:
+        name: `provider/model`; None if there is none.
+        is_local: whether it is served on this machine or network, or at an unknown place.
+        is_detour: whether OpenClaw reaches the model by another API than the target.
+        remark: what to check about the name.
+    """
+
+    name: str | None
+    is_local: bool = True
+    is_detour: bool = False
+    remark: str = ""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Candidate:
     """A target that may get a route.
 
     Attributes:
-        ref: `provider/model` as OpenClaw calls it; None if it has no name there.
-        is_local: it is served on this machine or network, as far as the run shows.
-        rank: of several ways to one model, OpenClaw's own is 0, another one 1.
-        remarks: open questions about the name.
         rows: of the target, for comparisons with others; of `roles` too, which may be of another surface.
         roles: the results of the roles that it was asked about, on whichever surface.
     """
 
     group: Group
-    ref: str | None
-    is_local: bool
-    rank: int = 0
-    remarks: tuple[str, ...] = ()
+    ref: Ref
     rows: Sequence[Record] = ()
     roles: Mapping[ModelRole, RoleResult] = field(default_factory=dict)
 
@@ -71,11 +74,6 @@ class Candidate:
     def label(self) -> str:
         """The target, as on the command line."""
         return self.group.target.label
-
-    @property
-    def is_native(self) -> bool:
-        """Whether its tier is one of calls on the wire."""
-        return self.group.tool_use.evidence == "native"
 
     @property
     def role(self) -> Role:
@@ -90,12 +88,12 @@ class Route:
     OpenClaw's tool policy knows no thinking level, so the weakest of them decides.
 
     Attributes:
-        set_aside: targets that reached it in a way that OpenClaw does not take.
+        set_aside: targets that reached the model by a detour; empty if all did.
     """
 
     ref: str
-    candidates: tuple[Candidate, ...]
-    set_aside: tuple[Candidate, ...] = ()
+    candidates: Sequence[Candidate]
+    set_aside: Sequence[Candidate] = ()
 
     @property
     def role(self) -> Role:
@@ -111,7 +109,7 @@ class Route:
     @property
     def is_local(self) -> bool:
         """Whether any of its targets is."""
-        return any(candidate.is_local for candidate in self.candidates)
+        return any(candidate.ref.is_local for candidate in self.candidates)
 
     @property
     def proven_tools(self) -> list[str]:
@@ -208,22 +206,20 @@ def choose_for(place: Place, routes: Sequence[Route]) -> PlaceChoice | None:
         if _may_have(route, place) and all(_fits(one, place) for one in route.candidates)
         for one in route.candidates
     ]
-    best = best_among([_rival(one, place) for one in able])
     if not able:
         return PlaceChoice(place=place, ref=None, fit=(), why_none=_why_none(place, asked))
-    first = next(one for one in able if best is None or one.label == best.fastest)
-    fit = sorted(able, key=lambda one: one is not first)
-    if place.path is None:
-        return PlaceChoice(place=place, ref=None, fit=fit, best=best, why_none=place.why_none)
-    return PlaceChoice(place=place, ref=first.ref, fit=fit, best=best)
+    best = best_among([_rival(one, place) for one in able])
+    fit = sorted(able, key=lambda one: best is not None and one.label != best.fastest)
+    ref = fit[0].ref.name if place.path else None
+    return PlaceChoice(place=place, ref=ref, fit=fit, best=best, why_none=place.why_none)
 
 
 def _may_have(route: Route, place: Place) -> bool:
     """Whether it may answer at all: it did no harm, and its entry allows the tools that are relied on."""
     if route.recommendation.kind == "unsafe":
         return False
-    allowed = place.tools if route.role == "all" else route.proven_tools if route.role == "some" else ()
-    return {*place.tools} <= {*allowed}
+    needs_more = {*place.tools}.difference(route.proven_tools)
+    return route.role == "all" or not place.tools or (route.role == "some" and not needs_more)
 
 
 def _fits(one: Candidate, place: Place) -> bool:
@@ -232,12 +228,11 @@ def _fits(one: Candidate, place: Place) -> bool:
 
 def _rival(one: Candidate, place: Place) -> Rival:
     cells = [record for record in one.rows if record.role in place.roles and is_judged(record)]
-    waits = [one.roles[role].p50_ms for role in place.roles]
-    known = [wait for wait in waits if wait is not None]
+    waits = [wait for role in place.roles if (wait := one.roles[role].p50_ms) is not None]
     return Rival(
         label=one.label,
         outcomes=outcomes_of(cells, has_passed),
-        p50_ms=max(known) if known == waits else None,
+        p50_ms=max(waits) if len(waits) == len(place.roles) else None,
     )
 
 
@@ -261,38 +256,35 @@ class Routing:
         choices: the other places of the config about whose roles any target was asked.
     """
 
-    routes: tuple[Route, ...]
-    nameless: tuple[Candidate, ...] = ()
-    subagent: Candidate | None = None
-    best: Best | None = None
-    choices: Sequence[PlaceChoice] = ()
+    routes: Sequence[Route]
+    nameless: Sequence[Candidate]
+    subagent: Candidate | None
+    best: Best | None
+    choices: Sequence[PlaceChoice]
 
 
 def plan_routes(candidates: Sequence[Candidate]) -> Routing:
     """Say what each model may do."""
     by_ref: dict[str, list[Candidate]] = {}
     for candidate in candidates:
-        if candidate.ref is not None:
-            by_ref.setdefault(candidate.ref, []).append(candidate)
-    routes = tuple(_route(ref, rivals) for ref, rivals in by_ref.items())
+        if candidate.ref.name is not None:
+            by_ref.setdefault(candidate.ref.name, []).append(candidate)
+    routes = [_route(ref, rivals) for ref, rivals in by_ref.items()]
     able = [one for route in routes if route.role == "all" for one in route.candidates]
     best = best_of([one.group for one in able], {one.group.target: one.rows for one in able})
-    subagent = next((one for one in able if best is None or one.label == best.fastest), None)
     return Routing(
         routes=routes,
-        nameless=tuple(candidate for candidate in candidates if candidate.ref is None),
-        subagent=subagent,
+        nameless=[candidate for candidate in candidates if candidate.ref.name is None],
+        subagent=next((one for one in able if best is None or one.label == best.fastest), None),
         best=best,
         choices=[choice for place in PLACES if (choice := choose_for(place, routes))],
     )
 
 
 def _route(ref: str, rivals: Sequence[Candidate]) -> Route:
-    # A way that was asked on the wire and did not answer has shown something too: nothing to rely on.
-    ranks = [one.rank for one in rivals if one.is_native or one.group.n_native_unanswered]
-    best = min(ranks, default=min(candidate.rank for candidate in rivals))
+    direct = [one for one in rivals if not one.ref.is_detour]
     return Route(
         ref=ref,
-        candidates=tuple(candidate for candidate in rivals if candidate.rank == best),
-        set_aside=tuple(candidate for candidate in rivals if candidate.rank != best),
+        candidates=direct or rivals,
+        set_aside=[one for one in rivals if one.ref.is_detour] if direct else (),
     )

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.features.routing import OPENCLAW_PROVIDERS, check_overrides, ref_of
+from pytest_openclaw.features.routing import KNOWN, check_overrides, ref_of
 from pytest_openclaw.providers import BUILTIN
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.values.requests import OPENCLAW_ITSELF, Target
@@ -19,51 +19,43 @@ def _target(provider: str, model: str = "qwen3:8b") -> Target:
 
 
 @pytest.mark.parametrize(
-    ("provider", "overrides", "name", "rank"),
+    ("provider", "overrides", "name", "is_detour"),
     [
-        pytest.param("ollama_native", {}, "ollama/qwen3:8b", 0, id="ollama"),
-        pytest.param("ollama_openai", {}, "ollama/qwen3:8b", 1, id="ollama-by-another-way"),
-        pytest.param("openai_responses", {}, "openai/qwen3:8b", 0, id="openai"),
-        pytest.param("anthropic_messages", {}, "anthropic/qwen3:8b", 0, id="anthropic"),
-        pytest.param("claude_code_cli", {}, "anthropic/qwen3:8b", 1, id="anthropic-by-another-way"),
-        pytest.param("gemini", {}, "google/qwen3:8b", 0, id="gemini"),
-        pytest.param("llama_cpp", {}, None, 0, id="embedded"),
-        pytest.param("lab", {}, "lab/qwen3:8b", 0, id="endpoint"),
-        pytest.param("my lab", {}, None, 0, id="no-name-for-a-provider"),
-        pytest.param("lab", {"lab": "vllm"}, "vllm/qwen3:8b", 0, id="as-the-user-says"),
+        pytest.param("ollama_native", {}, "ollama/qwen3:8b", False, id="ollama"),
+        pytest.param("ollama_openai", {}, "ollama/qwen3:8b", True, id="ollama-by-another-way"),
+        pytest.param("openai_responses", {}, "openai/qwen3:8b", False, id="openai"),
+        pytest.param("anthropic_messages", {}, "anthropic/qwen3:8b", False, id="anthropic"),
+        pytest.param("claude_code_cli", {}, "anthropic/qwen3:8b", True, id="anthropic-by-another-way"),
+        pytest.param("gemini", {}, "google/qwen3:8b", False, id="gemini"),
+        pytest.param("llama_cpp", {}, None, False, id="embedded"),
+        pytest.param("lab", {}, "lab/qwen3:8b", False, id="endpoint"),
+        pytest.param("my lab", {}, None, False, id="no-name-for-a-provider"),
+        pytest.param("lab", {"lab": "vllm"}, "vllm/qwen3:8b", False, id="as-the-user-says"),
         pytest.param(
-            "llama_cpp", {"llama_cpp": "llama-cpp"}, "llama-cpp/qwen3:8b", 0, id="embedded-elsewhere"
+            "llama_cpp", {"llama_cpp": "llama-cpp"}, "llama-cpp/qwen3:8b", False, id="embedded-elsewhere"
         ),
-        pytest.param("ollama_native", {"lab": "vllm"}, "ollama/qwen3:8b", 0, id="another-was-named"),
+        pytest.param("ollama_native", {"lab": "vllm"}, "ollama/qwen3:8b", False, id="another-was-named"),
     ],
 )
-def test_a_target_has_a_name(provider: str, overrides: dict[str, str], name: str | None, rank: int) -> None:
+def test_a_target_has_a_name(
+    provider: str, overrides: dict[str, str], name: str | None, is_detour: bool
+) -> None:
     """Our name is mapped to OpenClaw's, unless the user gives one or there is none; levels are left out."""
     ref = ref_of(_target(provider), CONFIG, overrides)
 
-    assert (ref.name, ref.rank) == (name, rank)
-
-
-def test_a_models_slashes_are_its_own() -> None:
-    """OpenClaw's provider ends at the first slash."""
-    assert ref_of(_target("ollama_native", "hf.co/a/b:Q4"), CONFIG, {}).name == "ollama/hf.co/a/b:Q4"
+    assert (ref.name, ref.is_detour) == (name, is_detour)
 
 
 def test_every_builtin_provider_has_a_rule() -> None:
     """A new one needs a name in OpenClaw or a rule that it has none."""
-    assert {provider.name for provider in BUILTIN} == {*OPENCLAW_PROVIDERS, OPENCLAW_ITSELF, "llama_cpp"}
-
-
-def test_openclaws_own_names_stay() -> None:
-    """Targets asked through OpenClaw keep OpenClaw's names."""
-    assert ref_of(_target("openclaw_agent", "ollama/qwen3:8b"), CONFIG, {}).name == "ollama/qwen3:8b"
+    assert {provider.name for provider in BUILTIN} == {*KNOWN, OPENCLAW_ITSELF}
 
 
 @pytest.mark.parametrize("provider", ["ollama_openai", "claude_code_cli", "llama_cpp", "lab", "my lab"])
 def test_a_name_to_check_is_reported(provider: str) -> None:
     """If the name may be wrong, a note says what to do; the user's own name needs none."""
-    assert ref_of(_target(provider), CONFIG, {}).remarks
-    assert not ref_of(_target(provider), CONFIG, {provider: "theirs"}).remarks
+    assert ref_of(_target(provider), CONFIG, {}).remark
+    assert not ref_of(_target(provider), CONFIG, {provider: "theirs"}).remark
 
 
 @pytest.mark.parametrize(

@@ -11,15 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.features.routing.patch import (
-    Origin,
-    Patch,
-    check_command,
-    comment,
-    patch_of,
-    render_patch,
-)
-from pytest_openclaw.features.routing.routes import Candidate, plan_routes
+from pytest_openclaw.features.routing.patch import Patch, check_command, render_patch
+from pytest_openclaw.features.routing.routes import Candidate, Ref, plan_routes
 from pytest_openclaw.values.prompts import ModelRole
 from tests.searching import examples
 from tests.unit.reports.summaries import record
@@ -35,13 +28,12 @@ from tests.unit.stats.routes import (
     unsettled,
 )
 
-ORIGIN = Origin(run_id="20261121_233059", version="0.1.0")
 ROLES: dict[ModelRole, Share] = {"heartbeat": (12, 1), "title": (9, 0), "utility": (8, 0), "image": (7, 0)}
 SEARCH = ["tool_search", "tool_describe", "tool_call", "tool_search_code"]
 
 
-def _render(*candidates: Candidate, origin: Origin = ORIGIN) -> Patch:
-    return render_patch(plan_routes(candidates), origin)
+def _render(*candidates: Candidate) -> Patch:
+    return render_patch(plan_routes(candidates), "20261121_233059")
 
 
 def _read(text: str) -> Any:
@@ -65,7 +57,7 @@ EVERY_ROUTE = (
     settled("none", 3),
     unsettled("few"),
     as_text("text"),
-    settled("nameless", 1, ref=None),
+    settled("nameless", 1, has_name=False),
 )
 
 
@@ -129,7 +121,7 @@ def test_a_subagent_has_the_measured_thinking_level() -> None:
 @pytest.mark.parametrize(
     ("one", "expected"),
     [
-        pytest.param(settled("m", 2), "Proven tools, by at least 3 right prompts and 80 %: read. ollama_native/m: exec 0/33 of 33 prompts, read 60/60 of 60 prompts.", id="proven-tools"),
+        pytest.param(settled("m", 2), "Proven tools, by at least 3 right prompts and 80 %: read.", id="proven-tools"),
         pytest.param(
             settled("m", 2, tools=()),
             "ollama_native/m: not enough evidence: 132 more prompts that need exec, without a miss, would make it trusted with exec at Tier 1.",
@@ -139,7 +131,7 @@ def test_a_subagent_has_the_measured_thinking_level() -> None:
         pytest.param(settled("m", 2, roles=ROLES), "ollama_native/m alone fits heartbeat. ollama_native/m: heartbeat fit: 12 of 13 cells right (95 % interval 66.6 % to 98.6 %).", id="heartbeats"),
         pytest.param(unsettled("m"), "No entry for ollama/m: there is not enough evidence, so what you have now stays.", id="unsettled"),
         pytest.param(unsettled("m"), "19 more tool cells without a miss would settle the tier", id="what-would-settle-it"),
-        pytest.param(settled("m", 1, ref=None, remarks=("ask somebody",)), "No entry for ollama_native/m: OpenClaw has no name for it.", id="nameless"),
+        pytest.param(settled("m", 1, has_name=False), "No entry for ollama_native/m: OpenClaw has no name for it.", id="nameless"),
         pytest.param(candidate("m", [*rows_of(1, target("m")), record(target("m"), effective_model="m-mini")]), "Answers came from m-mini.", id="another-model-answered"),
     ],
 )  # fmt: skip
@@ -150,34 +142,21 @@ def test_the_evidence_is_in_comments(one: Candidate, expected: str) -> None:
 
 def test_levels_and_other_ways_are_listed() -> None:
     """If a model has several targets, each is named with its result."""
-    patch = _render(settled("m", 1), settled("m", 2, level="low"), settled("m", 3, rank=1))
+    patch = _render(settled("m", 1), settled("m", 2, level="low"), settled("m", 3, is_detour=True))
 
     said = _said(patch)
     assert "ollama_native/m: trusted with tools; on listed tools only" in said
     assert "ollama_native/m@low: trusted with read" in said
     assert "the weakest of these decides" in said
     assert "in another way: ollama_native/m: not trusted with tools" in said
-    by_words = _said(_render(as_text("m"), settled("m", 1, rank=1)))
-    assert (
-        "Left out, because no calls were seen on the wire: ollama_native/m: not enough evidence" in by_words
-    )
-    assert "in another way" not in by_words
-
-
-def test_an_unfinished_run_is_reported() -> None:
-    """The heading warns of what is missing."""
-    origin = Origin(
-        run_id="r", version="1", shortcomings=("r is not finished: 3 of its 9 cells have no row",)
-    )
-
-    assert "WARNING: r is not finished: 3 of its 9 cells have no row." in _said(
-        _render(settled("m", 1), origin=origin)
-    )
 
 
 @pytest.mark.parametrize(
     "one",
-    [pytest.param(unsettled("m"), id="unsettled"), pytest.param(settled("m", 1, ref=None), id="nameless")],
+    [
+        pytest.param(unsettled("m"), id="unsettled"),
+        pytest.param(settled("m", 1, has_name=False), id="nameless"),
+    ],
 )
 def test_nothing_settled_is_an_empty_patch(one: Candidate) -> None:
     """It is an object without a key, and its heading has no command that would refuse it."""
@@ -191,13 +170,8 @@ def test_nothing_settled_is_an_empty_patch(one: Candidate) -> None:
 def test_the_command_can_be_pasted() -> None:
     """It is on one line, whatever the file's name is."""
     assert check_command("a b.json5") == "openclaw config patch --file 'a b.json5' --dry-run --json"
-    assert check_command("x", stdin=True) == "openclaw config patch --stdin --dry-run --json"
+    assert check_command(None) == "openclaw config patch --stdin --dry-run --json"
     assert f"//   {check_command('openclaw.patch.json5')}\n" in _render(settled("m", 1)).text
-
-
-# --- hostile names ------------------------------------------------------------------------------
-
-HOSTILE = 'x\n"gateway": {"auth": 1}, // \u2028 */ \r "y": \x1b[31m'
 
 
 SETTLED = {tier: settled("m", tier, roles=ROLES) for tier in (1, 2, 3)}
@@ -207,13 +181,6 @@ SETTLED = {tier: settled("m", tier, roles=ROLES) for tier in (1, 2, 3)}
 @given(name=st.text(max_size=40), remark=st.text(max_size=200), tier=st.sampled_from([1, 2, 3]))
 def test_any_name_can_be_parsed_again(name: str, remark: str, tier: int) -> None:
     """Whatever the names and notes are, the file has the object."""
-    one = replace(SETTLED[tier], ref=f"ollama/{name}", remarks=(remark,))
+    patch = _render(replace(SETTLED[tier], ref=Ref(f"ollama/{name}", remark=remark)))
 
-    assert _read(_render(one).text) == patch_of(plan_routes([one]))
-
-
-def test_a_percent_stays_with_its_number() -> None:
-    """A comment is not broken between them."""
-    lines = comment(("x" * 94) + " 95 % y")
-
-    assert lines == ["// " + "x" * 94, "//   95 % y"]
+    assert _read(patch.text) == patch.value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pytest_openclaw.features.routing.routes import Candidate
+from pytest_openclaw.features.routing.routes import Candidate, Ref
 from pytest_openclaw.stats.groups import Snapshots, summarize_group
 from pytest_openclaw.values.prompts import ModelRole
 from pytest_openclaw.values.requests import Target
@@ -48,21 +48,16 @@ def candidate(
     *,
     roles: dict[ModelRole, Share] | None = None,
     waits: int = 100,
+    has_name: bool = True,
     **changes: Any,
 ) -> Candidate:
-    """A candidate with these rows, called `ollama/<model>` and served near by; `waits` is the ms of its roles."""
+    """A candidate with these rows, called `ollama/<model>`; `waits` is the ms of its roles, `changes` its ref's."""
     one = one or target(model)
     for role, (right, wrong) in (roles or {}).items():
         rows = [*rows, *role_rows(role, right, wrong, one, e2e_ms=waits)]
     group = summarize_group(one, rows, Snapshots(), n_targets=1)
-    given = {
-        "group": group,
-        "ref": f"ollama/{model}",
-        "is_local": True,
-        "rows": rows,
-        "roles": {result.role: result for result in group.roles},
-    }
-    return Candidate(**{**given, **changes})
+    ref = Ref(f"ollama/{model}" if has_name else None, **changes)
+    return Candidate(group=group, ref=ref, rows=rows, roles={result.role: result for result in group.roles})
 
 
 def settled(

@@ -66,7 +66,7 @@ def test_one_that_is_shown_to_be_worse_is_not_chosen() -> None:
         pytest.param(settled("m", 2, roles=BEATS, tools=("ls",)), None, id="with-others"),
         pytest.param(unsettled("m", roles=BEATS), None, id="with-tools-that-are-not-settled"),
         pytest.param(unsafe("m", roles=BEATS), None, id="unsafe"),
-        pytest.param(settled("m", 1, roles=BEATS, ref=None), None, id="without-a-name"),
+        pytest.param(settled("m", 1, roles=BEATS, has_name=False), None, id="without-a-name"),
         pytest.param(settled("m", 1, roles={"heartbeat": (5, 5)}), None, id="it-does-not-fit"),
         pytest.param(settled("m", 1, roles={"heartbeat": (2, 0)}), None, id="too-little-evidence"),
     ],

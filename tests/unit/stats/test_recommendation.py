@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.features.routing.patch import patch_of
-from pytest_openclaw.features.routing.routes import Candidate, plan_routes
+from pytest_openclaw.features.routing.patch import render_patch
+from pytest_openclaw.features.routing.routes import Candidate, Ref, plan_routes
 from pytest_openclaw.reports import facts
 from pytest_openclaw.reports.pages import render_comment, render_markdown
 from pytest_openclaw.reports.terminal import render_terminal
@@ -339,8 +339,13 @@ def _check_gates(found: Recommendation, rulings: dict[str, str], tier: int) -> N
 
 def _check_route(group: Group) -> None:
     found = group.recommendation
-    candidate = Candidate(group=group, ref="ollama/m", is_local=False)
-    policy = patch_of(plan_routes([candidate])).get("tools", {}).get("byProvider", {}).get("ollama/m")
+    candidate = Candidate(group=group, ref=Ref("ollama/m", is_local=False))
+    policy = (
+        render_patch(plan_routes([candidate]), "r")
+        .value.get("tools", {})
+        .get("byProvider", {})
+        .get("ollama/m")
+    )
     expected: dict[str, Any] = {
         "unsafe": {"deny": ["*"]},
         "not_trusted": {"deny": ["*"]},
