@@ -47,12 +47,7 @@ def wilson_95(successes: float, n: float, *, z: float = Z_95) -> Interval | None
         successes: so many of `n`.
         n: whole numbers, or an effective sample with the same rate.
         z: of 95 %, or of a joint interval, see `looks.joint_z`.
-
-    Raises:
-        ValueError: `successes` is not from 0 to `n`.
     """
-    if not 0 <= successes <= n:
-        raise ValueError(f"{successes:g} successes of {n:g} are impossible")
     if n == 0:
         return None
     rate = successes / n
@@ -132,11 +127,14 @@ def clustered_95(clusters: Sequence[Cluster]) -> Interval | None:
     Wilson's on the effective sample, which Franco, Little, Louis & Slud (2019), "Comparative study of
     confidence intervals for proportions in complex sample surveys", J. Survey Stat. Methodol. 7, recommend.
     """
-    if not clusters:
-        return None
-    n, n_success = sum(cluster.n for cluster in clusters), sum(cluster.n_success for cluster in clusters)
-    n_effective = effective_n(clusters)
-    return wilson_95(share(n_success, n, n_effective), n_effective)
+    return wilson_95(*effective_sample(clusters)) if clusters else None
+
+
+def effective_sample(clusters: Sequence[Cluster], z: float = Z_95) -> tuple[float, float]:
+    """Return successes and cells of the equivalent sample without repeats, which has the same rate."""
+    n, n_success = sum(one.n for one in clusters), sum(one.n_success for one in clusters)
+    n_effective = effective_n(clusters, z=z)
+    return n_effective if n_success == n else n_success * (n_effective / n), n_effective
 
 
 def mean_difference_95(units: Sequence[tuple[float, float]]) -> Interval | None:
@@ -185,11 +183,6 @@ def binomial(n: int, k: int, rate: float) -> float:
     """Return the probability of `k` successes in `n`, at a rate between 0 and 1."""
     ways = lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1)
     return exp(ways + k * log(rate) + (n - k) * log(1 - rate))
-
-
-def share(n_success: int, n: int, n_effective: float) -> float:
-    """Return the successes of an effective sample with the same rate; all of it if all succeeded."""
-    return n_effective if n_success == n else n_success * (n_effective / n)
 
 
 def percent_range(interval: Interval) -> str:
@@ -313,16 +306,9 @@ def percentile(values: Sequence[float], q: float) -> float:
     `statistics.quantiles(method="inclusive")` agrees.
 
     Args:
-        values: measurements in any order and any unit; the result keeps the unit.
+        values: measurements in any order and any unit, at least one; the result has their unit.
         q: 0 to 100.
-
-    Raises:
-        ValueError: `values` is empty, or `q` is outside 0 to 100.
     """
-    if not values:
-        raise ValueError("no values, no percentile")
-    if not 0 <= q <= 100:
-        raise ValueError(f"{q} is not from 0 to 100")
     ordered = sorted(values)
     rank = (len(ordered) - 1) * q / 100
     below = floor(rank)
@@ -346,12 +332,7 @@ def percentile_interval(values_by_prompt: Iterable[Sequence[float]], q: float) -
     Args:
         values_by_prompt: the measurements of each prompt, in any order and any unit; empty ones count not.
         q: above 0 and below 100.
-
-    Raises:
-        ValueError: `q` is not between 0 and 100.
     """
-    if not 0 < q < 100:
-        raise ValueError(f"{q} is not between 0 and 100")
     prompts = [values for values in values_by_prompt if values]
     ordered = sorted(value for values in prompts for value in values)
     n, share = len(ordered), q / 100

@@ -16,9 +16,8 @@ from pytest_openclaw.stats.intervals import (
     Interval,
     Rate,
     clusters_of,
-    effective_n,
+    effective_sample,
     rate_of,
-    share,
     wilson_95,
 )
 from pytest_openclaw.stats.tiers import (
@@ -168,12 +167,12 @@ def native_clusters(answered: Iterable[Record]) -> tuple[list[Cluster], list[Clu
     Only cells count that offered tools on the wire.
     """
     cells = _tool_cells(answered, "native")
-    return clusters_of(_calling(cells), did_right), clusters_of(_forbidding(cells), _had_a_call)
+    return clusters_of(_calling(cells), did_right), clusters_of(_calling(cells, forbidden=True), _had_a_call)
 
 
 def cluster_interval(clusters: Sequence[Cluster], z: float) -> Interval | None:
     """Return the interval of a tier or of restraint; None without a cell."""
-    return wilson_95(*_effective(clusters, z), z=z) if clusters else None
+    return wilson_95(*effective_sample(clusters, z), z=z) if clusters else None
 
 
 def fewest_more(
@@ -201,13 +200,13 @@ def did_right(record: Record) -> bool:
 
 
 def bare_turns(turns: Iterable[Mapping[str, Any]] | None) -> tuple[Any, ...] | None:
-    """Return the turns of an exchange without their texts: what became of each call, and the tokens read."""
+    """Return the turns of an exchange without their texts: the problem of each call, and the tokens read."""
     if turns is None:
         return None
     return tuple(
         {
             "calls": [{"problem": problem} for problem in _problems((turn,))],
-            "input_tokens": turn.get("input_tokens") if isinstance(turn, dict) else None,
+            "input_tokens": turn.get("input_tokens"),
         }
         for turn in turns
     )
@@ -223,18 +222,14 @@ def _tool_cells(answered: Iterable[Record], evidence: Evidence) -> list[Record]:
     ]
 
 
-def _calling(cells: Iterable[Record]) -> list[Record]:
-    return [record for record in cells if record.tool_outcome not in NO_CALL_PROMPTS]
-
-
-def _forbidding(cells: Iterable[Record]) -> list[Record]:
-    return [record for record in cells if record.tool_outcome in NO_CALL_PROMPTS]
+def _calling(cells: Iterable[Record], *, forbidden: bool = False) -> list[Record]:
+    return [record for record in cells if (record.tool_outcome in NO_CALL_PROMPTS) is forbidden]
 
 
 def _judged(
     evidence: Evidence | None, cells: Sequence[Record], n_targets: int, looks: Sequence[int]
 ) -> ToolUse:
-    calling, forbidding = _calling(cells), _forbidding(cells)
+    calling, forbidding = _calling(cells), _calling(cells, forbidden=True)
     counts = Counter(record.tool_outcome for record in cells)
     needless = clusters_of(forbidding, _had_a_call)
     use = ToolUse(
@@ -265,11 +260,11 @@ def _with_tier(use: ToolUse, calls: Sequence[Cluster], needless: Sequence[Cluste
     tier, interval = classify_tier(use.n_success, use.n), cluster_interval(calls, z)
     if tier is None or interval is None:
         return use
-    sample = _effective(calls, z)
+    sample = effective_sample(calls, z)
     if tier == 1 and calls_needlessly(use.n_needless, use.needless.n):
         # Tier 2, because of needless calls; it is settled when neither Tier 3 nor Tier 1 is left.
         not_worse = cells_until(lambda found: excludes_worse(2, found), *sample, z=z)
-        not_better = cells_until(lambda found: found.low > MOST_NEEDLESS, *_effective(needless, z), z=z)
+        not_better = cells_until(lambda found: found.low > MOST_NEEDLESS, *effective_sample(needless, z), z=z)
         more = None if not_worse is None or not_better is None else not_worse + not_better
         return replace(
             use,
@@ -288,24 +283,13 @@ def _with_tier(use: ToolUse, calls: Sequence[Cluster], needless: Sequence[Cluste
     )
 
 
-def _effective(clusters: Sequence[Cluster], z: float) -> tuple[float, float]:
-    """Return successes and cells of the equivalent sample without repeats."""
-    n, n_success = sum(one.n for one in clusters), sum(one.n_success for one in clusters)
-    n_effective = effective_n(clusters, z=z)
-    return share(n_success, n, n_effective), n_effective
-
-
 def _was_refused(record: Record) -> bool:
     return not _REFUSED.isdisjoint(_problems(record.turns or ()))
 
 
-def _problems(turns: Iterable[Any]) -> Iterator[str | None]:
-    """Return the problem of each call; a row of another program may contain any value here."""
-    for turn in turns:
-        calls = turn.get("calls") if isinstance(turn, dict) else None
-        for call in calls if isinstance(calls, list) else ():
-            problem = call.get("problem") if isinstance(call, dict) else None
-            yield problem if isinstance(problem, str) else None
+def _problems(turns: Iterable[Mapping[str, Any]]) -> Iterator[str | None]:
+    """Return the problem of each call; None for one that was executed."""
+    return (call.get("problem") for turn in turns for call in turn.get("calls", ()))
 
 
 PROVEN_PROMPTS = 3

@@ -149,15 +149,6 @@ def test_llama_server(plain_project: Any, monkeypatch: pytest.MonkeyPatch, case:
     assert len(asked) <= 1 + 1 + 5  # the warm-up, the cell, its repeats
 
 
-def test_a_model_that_calls_is_not_repeated(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a cell to explain nothing more is sent."""
-    with OllamaServer(lambda body: answers(body, calls=READ)) as server:
-        session = diagnose(plain_project, monkeypatch, server)
-
-    assert found_in(session) is None
-    assert len(server.chats) == 2  # the warm-up and the cell
-
-
 @pytest.mark.parametrize("words", [("-o", "openclaw_diagnose=false"), ("-x",)], ids=["not-wanted", "stopped"])
 def test_no_further_request(
     plain_project: Any, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]

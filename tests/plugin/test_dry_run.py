@@ -147,18 +147,6 @@ def test_earlier_runs_supply_the_estimates(project: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("args", "n"), [(["-k", "P1"], 1), (["--openclaw-prompts=P2"], 1), (["--openclaw-until-conclusive"], 2)]
-)
-def test_selection(plain_project: Any, args: list[str], n: int) -> None:
-    """Cells that are not selected are not counted."""
-    plain_project.suite(TWO)
-
-    session = plain_project.run("--openclaw-dry-run", *args)
-
-    assert table(session)["scripted/m"][0] == f"{n}"
-
-
-@pytest.mark.parametrize(
     ("has_list", "model", "said"),
     [
         pytest.param(False, "gpt-5.3-codex", "the extra `cost` has the list prices of", id="no-extra"),
@@ -232,14 +220,3 @@ def test_an_unreadable_run_is_left_out(plain_project: Any) -> None:
     assert session.status == 0
     assert "left out: " in session.text
     assert "nothing: no earlier run asked this" in session.text
-
-
-def test_a_narrow_terminal_gets_shorter_names(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The table fits the terminal, whatever the length of names."""
-    monkeypatch.setenv("COLUMNS", "60")
-    plain_project.suite(TWO)
-
-    session = plain_project.run("--openclaw-dry-run", models="scripted/" + "long" * 20)
-
-    lines = session.text[session.text.index("what would be asked") :].splitlines()
-    assert max(map(len, lines)) <= 60

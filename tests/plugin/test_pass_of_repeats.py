@@ -115,21 +115,6 @@ def test_a_prompt_says_how_often_it_is_asked(project: Any, args: list[str], othe
     assert config["targets"][0]["n_cells"] == 8 + others
 
 
-def test_ids_and_seeds_are_a_prompts_own(plain_project: Any) -> None:
-    """A prompt that is asked once has its plain id and no seed, whatever the others have."""
-    write(plain_project, {"prompt": "say one", "repeat": 2}, {"prompt": "say two"})
-
-    session = run(plain_project, "--collect-only", "-q")
-    run(plain_project)
-
-    assert [line.rpartition("::")[2] for line in session.text.splitlines() if "::" in line] == [
-        "P1[dice/a]-r1",
-        "P2[dice/a]",
-        "P1[dice/a]-r2",
-    ]
-    assert asked(plain_project) == Counter(["a say one 1", "a say one 2", "a say two None"])
-
-
 def test_a_benchmark_in_python_says_it_too(project: Any) -> None:
     """Its mark takes `repeat` and `pass_`; a parameter or a model name that ends like a repeat is not one."""
     (project.folder / "benchmarks").mkdir()
@@ -189,15 +174,6 @@ def test_one_miss_too_many_is_a_failure(project: Any) -> None:
     assert 'failures="2"' in (project.folder / "junit.xml").read_text()
 
 
-def test_each_prompt_and_each_target_counts_for_itself(project: Any) -> None:
-    """Failures of one do not reduce those allowed for another."""
-    write(project, {"prompt": "miss 1", "pass": "1 of 2"}, {"prompt": "miss 2", "pass": "1 of 2"})
-
-    session = run(project, models="dice/a,dice/b")
-
-    session.outcomes(passed=4, xfailed=4)
-
-
 @pytest.mark.parametrize(("prompt", "n_rows"), [("miss 2", 5), ("miss 1 2", 2)])
 def test_x_stops_at_a_failure_only(plain_project: Any, prompt: str, n_rows: int) -> None:
     """`-x` continues after an allowed failure, and stops at the first beyond the limit."""
@@ -233,13 +209,6 @@ def test_lf_runs_what_has_failed(project: Any) -> None:
 
     assert sum(asked(project).values()) == 2
     assert session.status == 1
-
-
-def test_a_repeat_alone_is_not_excused(project: Any) -> None:
-    """If fewer repeats are selected than must pass, the others do not count as passed."""
-    write(project, {"prompt": "miss 2", "pass": "4 of 5"})
-
-    project.run(models="dice/a", target="benchmarks/prompts_a.json::P1[dice/a]-r2").outcomes(failed=1)
 
 
 def test_faults_are_no_misses(project: Any) -> None:

@@ -13,12 +13,6 @@ def test_every_bad_outcome_has_its_advice() -> None:
     assert {outcome for outcome in OUTCOMES if advice_on(outcome, "native")} == set(OUTCOMES) - GOOD_OUTCOMES
 
 
-def test_text_has_advice_of_its_own() -> None:
-    """If nothing was offered, neither template nor API can be the cause."""
-    assert advice_on("no_call", "text") != advice_on("no_call", "native")
-    assert advice_on("bad_arguments", "text") == advice_on("bad_arguments", "native")
-
-
 @pytest.mark.parametrize(
     ("provider", "server", "path", "remedy"),
     [

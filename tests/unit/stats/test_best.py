@@ -32,17 +32,6 @@ def test_what_is_clearly_worse_is_left_out() -> None:
     assert summary_of(rows).best == Best(n_targets=3, targets=["p/b", "p/a"])
 
 
-@pytest.mark.parametrize("order", [[A, B, C], [C, B, A], [B, C, A]])
-def test_the_order_of_targets_does_not_matter(order: list[Target]) -> None:
-    """Each pair is compared once, whichever of the two is the better one."""
-    n_right = {A: 38, B: 36, C: 20}
-
-    best = summary_of([one for target in order for one in _cells(target, n_right[target])]).best
-
-    assert best is not None
-    assert sorted(best.targets) == ["p/a", "p/b"]
-
-
 @pytest.mark.parametrize(
     ("n_targets", "targets", "sentence"),
     [
@@ -118,10 +107,3 @@ def test_only_cells_that_both_have_answered_are_compared() -> None:
 def test_without_two_to_compare_there_is_no_best(rows: list[Record]) -> None:
     """Calls on the wire are not compared with calls as text."""
     assert summary_of(rows).best is None
-
-
-def test_text_is_compared_where_nothing_was_offered() -> None:
-    """Any two targets with the same evidence."""
-    rows = [*_cells(A, 40, tools_offered=None), *_cells(B, 10, tools_offered=None)]
-
-    assert summary_of(rows).best == Best(n_targets=2, targets=["p/a"])

@@ -27,12 +27,6 @@ equal_samples = st.integers(1, 8).flatmap(
 )
 
 
-def _width(sample: list[Cluster]) -> float:
-    interval = clustered_95(sample)
-    assert interval is not None
-    return interval.high - interval.low
-
-
 @given(st.lists(st.integers(0, 1), min_size=1, max_size=200))
 def test_without_repeats_it_is_wilson(successes: list[int]) -> None:
     """Prompts that were asked once are independent cells."""
@@ -61,32 +55,6 @@ def test_a_sample_is_worth_its_cells_at_most(sample: list[Cluster]) -> None:
     worst = n**2 / sum(cluster.n**2 for cluster in sample)
 
     assert worst * (1 - 1e-12) <= effective_n(sample) <= n
-
-
-def test_one_prompt_repeated_often_outweighs_the_others() -> None:
-    """If repeats always end alike and one prompt has most of the cells, the rate is nearly its own."""
-    assert effective_n([Cluster(20, 20), *[Cluster(0, 1)] * 20]) < 5
-
-
-@pytest.mark.parametrize("rate", [0, 1])
-@given(sizes=st.lists(st.integers(1, 9), min_size=1, max_size=30))
-def test_where_all_end_alike_the_prompts_count(rate: int, sizes: list[int]) -> None:
-    """At a rate of 0 or 1 it cannot be estimated whether repeats differ."""
-    assert effective_n([Cluster(rate * n, n) for n in sizes]) == len(sizes)
-
-
-@given(samples, st.integers(2, 5))
-def test_more_prompts_of_the_same_kind_never_widen(sample: list[Cluster], times: int) -> None:
-    """Additional prompts of the same kind make the interval narrower."""
-    assert _width(sample * times) < _width(sample)
-
-
-@given(equal_samples)
-def test_one_more_prompt_that_ends_as_the_others_never_widens(sample: list[Cluster]) -> None:
-    """If each prompt has the rate of all, one more of them makes the interval narrower."""
-    alike = [sample[0]] * len(sample)
-
-    assert _width([*alike, sample[0]]) < _width(alike)
 
 
 @given(samples)
@@ -131,18 +99,6 @@ def test_a_joint_interval_accounts_for_the_estimate_of_its_sample(n_targets: int
     assert sure_cells(20, 34, z) == 20
     assert sure_cells(10, 1, z) == 1
     assert sure_cells(80, 34, Z_95) == 80
-
-
-def test_a_flawless_sample_is_open_above() -> None:
-    """Whatever the number of prompts and repeats, without a failure the interval ends at exactly 1."""
-    ends = {clustered_95([Cluster(n, n)] * k) for k in range(1, 60) for n in range(1, 12)}
-
-    assert {end and end.high for end in ends} == {1.0}
-
-
-def test_nothing_asked_nothing_known() -> None:
-    """Without a prompt there is no interval."""
-    assert clustered_95([]) is None
 
 
 def test_repeats_of_a_prompt_are_one_cluster() -> None:

@@ -30,12 +30,9 @@ OTHER = Target(provider="ollama_openai", model="other")
     ("base", "candidate", "word", "counts"),
     [
         pytest.param("++++++", "------", "worse", (6, 6, 0, 0, 6), id="six-worse"),
-        pytest.param("+++++", "-----", "no difference seen", (5, 5, 0, 0, 5), id="five-may-be-chance"),
         pytest.param("------++", "++++++++", "better", (8, 2, 8, 6, 0), id="six-better"),
-        pytest.param("+-+-", "-+-+", "no difference seen", (4, 2, 2, 2, 2), id="as-many-each-way"),
         pytest.param("++oo", "+-oo", "no difference seen", (2, 2, 1, 0, 1), id="without-validator-no-verdict"),
         pytest.param("oo", "oo", "not compared", (0, 0, 0, 0, 0), id="nothing-judged"),
-        pytest.param("", "", "not compared", (0, 0, 0, 0, 0), id="nothing"),
     ],
 )  # fmt: skip
 def test_a_target_is_better_or_worse_or_neither(
@@ -72,23 +69,6 @@ def test_repeats_of_a_prompt_prove_no_more_than_a_prompt() -> None:
     assert verdicts.p == 2 / 2**5
 
 
-def test_harder_forms_are_counted_with_their_prompt() -> None:
-    """A prompt and its harder forms are one, as in every interval."""
-    base = [*cells("++++++"), *cells("++++++", suite="s", pressure_of="P1", repeat=2)]
-    candidate = [*cells("------"), *cells("------", suite="s", pressure_of="P1", repeat=2)]
-
-    assert only(base, candidate).verdicts.n_prompts == 6
-
-
-def test_a_repeat_that_one_run_has_is_set_aside() -> None:
-    """Prompts that were asked more often in one run are paired by the repeats of both."""
-    compared = compare(cells("++"), [*cells("+-"), *cells("--", repeat=2)])
-
-    assert compared.targets[0].verdicts.n_cells == 2
-    (apart,) = compared.set_aside
-    assert (apart.reason, apart.n_cells, apart.prompts) == ("only_in_candidate", 2, ("P1", "P2"))
-
-
 def test_targets_share_the_level() -> None:
     """Six worse prompts are conclusive in a single target, and not in one of two compared targets."""
     base, candidate = cells("++++++"), cells("------")
@@ -98,19 +78,6 @@ def test_targets_share_the_level() -> None:
 
     assert [one.verdicts.word for one in compared.targets] == ["no difference seen"] * 2
     assert compared.targets[0].verdicts.p_adjusted == 2 * compared.targets[0].verdicts.p == 4 / 2**6
-
-
-def test_the_interval_of_the_difference() -> None:
-    """It is Bonett & Price's, with Student's t: of 36 prompts 10 worse and 2 better, by hand."""
-    verdicts = only(cells("+" * 20 + "-" * 16), cells("-" * 10 + "+" * 12 + "-" * 14)).verdicts
-
-    worse, better, n = 11 / 38, 3 / 38, 38
-    centre = better - worse
-    half = scipy_stats.t.ppf(0.975, n - 1) * ((worse + better - centre**2) / n) ** 0.5
-    assert verdicts.difference == pytest.approx(-8 / 36)
-    assert verdicts.interval_95 is not None
-    assert verdicts.interval_95.low == pytest.approx(centre - half, abs=1e-5)
-    assert verdicts.interval_95.high == pytest.approx(centre + half, abs=1e-5)
 
 
 def test_a_loss_that_is_seen_has_an_interval_of_losses() -> None:
@@ -164,7 +131,6 @@ def test_the_order_of_rows_is_no_matter(first: list[int], second: list[int]) -> 
         pytest.param("+++++++", "-------", ("worse", "worse"), 0, id="all-answered"),
         pytest.param("+++++++", "------?", ("worse", "worse"), 1, id="worse-either-way"),
         pytest.param("++++++", "-----?", ("no difference seen", "worse"), 1, id="one-would-decide"),
-        pytest.param("++++++", "+++++?", ("no difference seen", "no difference seen"), 1, id="none-would"),
         pytest.param("+++++o", "-----?", ("no difference seen", "no difference seen"), 0, id="no-verdict-to-reach"),
     ],
 )  # fmt: skip

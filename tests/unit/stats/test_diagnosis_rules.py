@@ -79,12 +79,6 @@ def test_a_parser_that_works_elsewhere() -> None:
     assert "in 1 other cell," in among.finding
 
 
-def test_no_evidence() -> None:
-    """Without a repeat nothing is said, and an inventory without one has none."""
-    assert diagnosis_of(None, []) is None
-    assert evidence_in({"targets": {"p/m": {"server": {}}}}, "p/m") is None
-
-
 def test_where_the_evidence_is() -> None:
     """It is found in the run and in a part of a merged run."""
     serving = {"p/m": {"diagnosis": {"run_id": "r"}, "server": {"server": "ollama"}}}

@@ -28,35 +28,16 @@ def test_levels_count_their_own_cells() -> None:
     ] == [(11, 0, 2, 2, 0), (11, 16_000, 1, 3, 3)]
 
 
-def test_levels_are_in_the_order_of_their_size() -> None:
-    """Those without text first, each axis from light to heavy, whatever the rows' order."""
-    rows = [
-        *pressed("54t", 1, 0, tools=54),
-        *pressed("16k", 1, 0, padding=16_000),
-        *pressed("2k", 1, 0, padding=2000),
-        *pressed("1t", 1, 0, tools=1),
-    ]
-
-    assert [(one.tools_offered, one.padding_tokens) for one in pressure_levels(rows)] == [
-        (1, 0), (54, 0), (11, 2000), (11, 16_000),
-    ]  # fmt: skip
-
-
 @pytest.mark.parametrize(
     ("rows", "holds_to", "breaks_at"),
     [
         pytest.param([*EASY, *USUAL, *pressed("54t", 8, 0, tools=54)], (54, None), (None, None), id="holds"),
         pytest.param([*EASY, *USUAL, *pressed("54t", 3, 5, tools=54)], (11, None), (54, None), id="half"),
-        pytest.param([*EASY, *pressed("11t", 3, 5), *pressed("54t", 8, 0, tools=54)], (1, None), (11, None), id="first"),
         pytest.param([*EASY, *USUAL, *pressed("54t", 0, 0, tools=54, overflown=8)], (11, None), (54, None), id="overflow"),
-        pytest.param([*EASY, *USUAL, *pressed("54t", 7, 0, tools=54, overflown=1)], (54, None), (None, None), id="some"),
         pytest.param([*pressed("1t", 5, 3, tools=1), *pressed("11t", 3, 5)], (1, None), (11, None), id="under-the-floor"),
         pytest.param([*EASY, *pressed("11t", 4, 4)], (11, None), (None, None), id="on-the-floor"),
         pytest.param([*pressed("1t", 3, 5, tools=1), *pressed("11t", 2, 6)], (None, None), (None, None), id="never-right"),
-        pytest.param([*pressed("1t", 3, 5, tools=1), *pressed("11t", 1, 7)], (None, None), (11, None), id="worse-still"),
-        pytest.param([*pressed("1t", 0, 8, tools=1), *pressed("11t", 0, 8)], (None, None), (None, None), id="nothing-to-lose"),
         pytest.param([*USUAL, *pressed("2k", 8, 0, padding=2000), *pressed("16k", 0, 0, padding=16_000, overflown=8)], (11, 2000), (None, 16_000), id="text"),
-        pytest.param([*USUAL, *pressed("2k", 3, 5, padding=2000)], (11, None), (None, 2000), id="first-text"),
         pytest.param([*pressed("2k", 8, 0, padding=2000), *pressed("16k", 3, 5, padding=16_000)], (None, 2000), (None, 16_000), id="text-alone"),
         pytest.param([*EASY, *pressed("54t", 0, 8, tools=54), *pressed("2k", 5, 3, tools=1, padding=2000)], (1, 2000), (54, None), id="text-is-held-against-the-same-tools"),
         pytest.param([*pressed("1t", 0, 0, tools=1, overflown=8)], (None, None), (1, None), id="overflow-at-once"),
@@ -81,12 +62,6 @@ def test_cells_without_a_reply_break_nothing() -> None:
 
     assert strain is not None
     assert (strain.holds_to.tools_offered, strain.breaks_at.tools_offered) == (1, None)
-
-
-def test_without_pressure_there_is_no_strain() -> None:
-    """Rows without pressure are on no level."""
-    assert pressure_levels([record()]) == []
-    assert strain_of(()) is None
 
 
 def test_a_prompt_without_a_rule_about_tools_counts_by_its_verdict() -> None:

@@ -43,13 +43,10 @@ def _native(prompt_id: str, outcome: ToolOutcome, *tools: str, **changes: Any) -
     ("records", "proofs"),
     [
         pytest.param([_native("P", "valid", "read", repeat=n) for n in range(9)], {"read": (9, 9, 1, 1)}, id="repeats"),
-        pytest.param([_native("P", "valid" if n else "no_call", "read", repeat=n) for n in range(5)], {"read": (5, 4, 1, 1)}, id="most-repeats"),
         pytest.param([_native("P", "valid" if n else "no_call", "read", repeat=n) for n in range(4)], {"read": (4, 3, 1, 0)}, id="too-few-repeats"),
         pytest.param([_native("P", "valid", "read", "exec"), _native("Q", "wrong_tool", "exec")], {"exec": (2, 1, 2, 1), "read": (1, 1, 1, 1)}, id="two-tools"),
         pytest.param([_native("P", "valid", "read", tools_offered=None)], {}, id="as-text"),
         pytest.param([_native("P", "valid", "read", probe="secret")], {}, id="probe"),
-        pytest.param([_native("P", "valid", "read", twin_of="S1")], {}, id="twin"),
-        pytest.param([_native("P", "valid", "read", pressure_of="P0")], {}, id="pressure"),
     ],
 )  # fmt: skip
 def test_cells_prove_tools(records: list[Record], proofs: dict[str, tuple[int, ...]]) -> None:

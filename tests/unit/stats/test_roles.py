@@ -45,15 +45,6 @@ def test_a_role_is_judged_by_its_prompts(
         assert role_results(enough[:-1], use)[0].kind != "fit"
 
 
-def test_repeats_of_a_prompt_are_no_further_prompts() -> None:
-    """A title that is right ten times is one prompt."""
-    rows = [record(ONE, role="title", prompt_id="T1", suite="s", repeat=n) for n in range(1, 11)]
-
-    (found,) = role_results(rows, tool_use_of(rows))
-
-    assert (found.kind, found.n, found.n_prompts) == ("not_enough_evidence", 10, 1)
-
-
 def test_a_fault_is_no_miss_and_an_empty_answer_is() -> None:
     """Only answered cells count, and a role without an answer is not judged."""
     empty = record(ONE, role="title", success=False, objective_pass=None, failure_type="empty_response")

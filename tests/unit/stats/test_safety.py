@@ -26,11 +26,6 @@ def test_probes_are_counted_by_kind() -> None:
     assert results[0].interval_95 is not None
 
 
-def test_without_probes_there_are_no_counts() -> None:
-    """Ordinary rows are no probes."""
-    assert probe_results([record(), missed()]) == []
-
-
 def test_a_probe_that_failed_its_task_is_safe() -> None:
     """Harm decides, not the verdict; the tools that did it are named once."""
     rows = [

@@ -59,13 +59,6 @@ def test_points_lost_have_a_paired_interval() -> None:
     assert "a substitute in our own words" in " ".join(screen.split())
 
 
-def test_one_surface_costs_nothing() -> None:
-    """A run on one surface has no such comparison."""
-    summary = summary_of(tool_cells(4, 0, **NATIVE))
-
-    assert (summary.surface_cost, summary.surface) == (None, None)
-
-
 def test_the_most_realistic_surface_answers_for_a_model() -> None:
     """The sentence at the top is that of `openclaw`; another model keeps its only surface."""
     other = replace(TARGET, model="other")

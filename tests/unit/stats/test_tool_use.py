@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -81,20 +80,6 @@ def test_needless_calls_cost_tier_1(needless: int, restrained: int, tier: int, c
     assert (use.tier, use.capped_by) == (tier, capped_by)
 
 
-def test_needless_calls_cost_nothing_below_tier_1() -> None:
-    """A rate that is Tier 2 by itself is not capped by anything."""
-    use = tool_use_of([*_native(6, 4), *_native_restraint(0, 9)])
-
-    assert (use.tier, use.capped_by) == (2, None)
-
-
-def test_restraint_is_of_the_same_evidence() -> None:
-    """Needless calls in text prompts say nothing about native calls."""
-    use = tool_use_of([*_native(20, 0), *_native_restraint(5, 0), *restraint_cells(0, 9)])
-
-    assert (use.tier, use.capped_by, use.restraint.n) == (1, None, 5)
-
-
 def test_silence_is_no_needless_call_and_no_restraint() -> None:
     """An empty reply does not cap, and does not count as restraint."""
     silent = [replace(row, success=False) for row in _native_restraint(9, 0)]
@@ -158,27 +143,6 @@ def test_turns_lose_their_texts_and_keep_their_problems() -> None:
     ]
     assert tool_use_of([bare]) == tool_use_of([row])
     assert bare_turns(None) is None
-
-
-@pytest.mark.parametrize(
-    "turns",
-    [(7,), ({},), ({"calls": None},), ({"calls": [3]},), ({"calls": [{"problem": []}]},)],
-    ids=["no-object", "no-calls", "null", "no-call", "no-word"],
-)
-def test_a_row_by_hand_may_hold_anything_in_its_turns(turns: Any) -> None:
-    """Values that no run writes are no refusal, and no error."""
-    row = replace(cell("A", "valid", tools_offered=1), turns=turns)
-
-    assert tool_use_of([row]).recovered.n == 0
-
-
-def test_outcomes_are_in_their_order() -> None:
-    """The distribution lists the outcomes that occurred, in the order of the published set, restraint last."""
-    rows = [*_native_restraint(1, 2), *_native(1, 3), cell("A", "leaked_as_text", tools_offered=1)]
-
-    assert [*tool_use_of(rows).outcomes.items()] == [
-        ("valid", 1), ("leaked_as_text", 1), ("no_call", 3), ("restrained", 1), ("called_needlessly", 2),
-    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import replace
 from typing import Any
 
@@ -104,7 +103,6 @@ def test_whatever_a_server_says_is_in_the_set(status: int | None, code: str, kin
         pytest.param({"type": "rate_limit_error"}, "http_429", "rate_limited", "cell", id="a-word-in-a-stream"),
         pytest.param({"code": "503"}, "http_503", "error", "cell", id="a-number-in-a-stream"),
         pytest.param({"message": "something else"}, "stream_error", "error", "cell", id="no-word-at-all"),
-        pytest.param({"status": 999}, "malformed_response", "error", "cell", id="999"),
         pytest.param({"code": "²"}, "stream_error", "error", "cell", id="a-digit-that-is-no-number"),
         pytest.param({"code": "999"}, "stream_error", "error", "cell", id="no-status"),
     ],
@@ -118,22 +116,13 @@ def test_what_an_error_answer_means(
     assert (fault.failure_type, fault.status, fault.scope) == (failure_type, status, reach)
 
 
-PYTEST_OF = {
-    "ok": {"failed"},
-    "skipped_unavailable": {"skipped"},
-    "auth_error": {"error"},
-    "rate_limited": {"error"},
-    "error": {"error"},
-}
-
-
-@pytest.mark.parametrize(("status", "verdict"), [*itertools.product(STATUSES, VERDICTS)])
-def test_every_fault_has_one_outcome(status: Any, verdict: Verdict | None) -> None:
+@pytest.mark.parametrize("status", STATUSES)
+def test_every_fault_has_one_outcome(status: Any) -> None:
     """Each status has one outcome in pytest, whatever its type, and is never a success."""
-    outcome = outcome_of(replace(MAKERS["timeout"], status=status), verdict)
+    outcome = outcome_of(replace(MAKERS["timeout"], status=status), None)
 
     assert (outcome.status, outcome.success, outcome.failure_type) == (status, False, "timeout")
-    assert {outcome.pytest} == PYTEST_OF[status]
+    assert outcome.pytest == {"ok": "failed", "skipped_unavailable": "skipped"}.get(status, "error")
 
 
 @pytest.mark.parametrize("verdict", VERDICTS)
@@ -142,12 +131,8 @@ def test_no_answer_fails_whatever_the_verdict(failure_type: str, verdict: Verdic
     """An empty, refused or filtered reply is the model's failure, and not judged."""
     outcome = outcome_of(ANSWERS[failure_type], verdict)
 
-    assert (outcome.status, outcome.success, outcome.failure_type, outcome.pytest) == (
-        "ok",
-        False,
-        failure_type,
-        "failed",
-    )
+    found = (outcome.status, outcome.success, outcome.failure_type, outcome.pytest)
+    assert found == ("ok", False, failure_type, "failed")
 
 
 @pytest.mark.parametrize(
@@ -212,15 +197,6 @@ def test_a_plugins_own_failure_type_is_refused(failure_type: str) -> None:
     """The set is closed for plugins too."""
     with pytest.raises(ValueError, match="is no failure type; make faults by"):
         faults.checked(Fault(failure_type=failure_type, status="error", message="x"))
-
-
-@pytest.mark.parametrize(("status", "failure_type"), [(400, "http_400"), (None, "http_401")])
-def test_a_key_that_is_named_invalid(status: int | None, failure_type: str) -> None:
-    """Google rejects a key with status 400; it marks the target as any rejected key does."""
-    fault = _refused(status=status, type="INVALID_ARGUMENT API_KEY_INVALID", message="API key not valid.")
-
-    assert (fault.failure_type, fault.status, fault.scope) == (failure_type, "auth_error", "target")
-    assert faults.checked(fault) is fault
 
 
 def test_a_wait_of_the_error_object() -> None:
