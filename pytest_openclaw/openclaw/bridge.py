@@ -10,13 +10,12 @@ reply contains nothing else and each name reaches an offered tool.
 from __future__ import annotations
 
 import json
-import math
 import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.openclaw.catalog import CALL, UNKNOWN, Bridge, load_catalogue, signature
-from pytest_openclaw.openclaw.dispatch import SELECTORS, dispatch, edit_distance, same_tool
+from pytest_openclaw.openclaw.dispatch import SELECTORS, dispatch, same_tool
 from pytest_openclaw.values.tool_calls import Dispatched, ToolCall
 
 if TYPE_CHECKING:
@@ -137,24 +136,9 @@ def _refusal(tool: Tool, inner: Dispatched) -> str:
     wrong = "; ".join(line[4:] for line in inner.message.split("\n") if line.startswith("  - "))
     if inner.problem == "malformed_json":
         wrong = "root: must be object"
-    near = _meant_properties(tool, inner.arguments or {})
-    meant = f" Did you mean: {', '.join(near)}?" if near else ""
     expected = signature(tool.parameters)
     shown = "" if expected == UNKNOWN else f" Expected input: {expected}."
-    return f'Invalid arguments for tool "{id_of(tool.name)}": {wrong or inner.message}.{meant}{shown}'
-
-
-def _meant_properties(tool: Tool, given: Mapping[str, Any]) -> list[str]:
-    """Return the properties with names similar to unknown ones, at most three."""
-    known = [*tool.parameters.get("properties", {})]
-    if tool.parameters.get("additionalProperties") is not False:
-        return []
-    found: dict[str, None] = {}
-    for name in (name[:LONGEST_NAME] for name in given if name not in known):
-        distances = sorted((edit_distance(name, one), one) for one in known)
-        if distances and distances[0][0] <= min(3, max(1, math.ceil(len(name) / 3))):
-            found[distances[0][1]] = None
-    return [*found][:MOST_MEANT]
+    return f'Invalid arguments for tool "{id_of(tool.name)}": {wrong or inner.message}.{shown}'
 
 
 def _like(wanted: str, tools: Sequence[Tool]) -> list[str]:

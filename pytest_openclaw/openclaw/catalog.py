@@ -12,34 +12,24 @@ Ours are shorter. The tools of a surface as JSON in a request, in bytes, beside 
 | full        |    54 | 71,270 |  104,824 |
 
 `tool-search` is sent as `direct` is: eight tools, and three through which `Catalogue.deferred` are reached.
-
-A tool's parameters in the short form of OpenClaw's bridge: `{ url: string; count?: number /* >= 1 */ }`.
-
-The form and its bounds are those of OpenClaw 2026.9.6: omissions are `...`, and long types are `unknown`.
-
-Flattens the schema of a tool with alternatives at its root, as OpenClaw 2026.9.6 sends it to a model.
-
-Many APIs refuse `anyOf` and `oneOf` there. The properties of all alternatives remain, and those are required
-that each one requires. Which of them belong together, the model learns from the errors of the tool.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import re
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.util.files import parse_json
 from pytest_openclaw.values.tool_calls import Tool
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
 
@@ -206,206 +196,112 @@ def _tool(entry: Mapping[str, Any]) -> Tool:
 
 MOST_CHARS = 300
 MOST_PROPERTIES = 16
-LONGEST_NAME = 128
 DEEPEST = 4
 MOST_KINDS, MOST_LITERALS, LONGEST_LITERALS = 5, 8, 96
 UNKNOWN = "unknown"
 _BOUNDS = {"minimum": ">=", "maximum": "<=", "exclusiveMinimum": ">", "exclusiveMaximum": "<"}
-_BESIDE_A_UNION = frozenset({
-    "const", "enum", "type", "properties", "required", "additionalProperties", "items"
-})  # fmt: skip
-_NOT_SAID = frozenset({
-    "$ref", "$dynamicRef", "$recursiveRef", "allOf", "patternProperties", "unevaluatedProperties",
-    "dependentSchemas", "dependencies", "if", "then", "else", "prefixItems", "unevaluatedItems",
-})  # fmt: skip
-_IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
-
-
-class _Hint(NamedTuple):
-    """A type; `is_whole` if nothing was omitted, so that it can be an alternative of a union."""
-
-    text: str
-    is_whole: bool = True
-
-
-_UNKNOWN = _Hint(UNKNOWN, is_whole=False)
-_SOMETHING = _Hint("{ ... }", is_whole=False)
 
 
 def signature(schema: Mapping[str, Any]) -> str:
-    """Return a JSON Schema as a type of at most 300 characters."""
-    hint = _object(schema, 0) if schema.get("type") == "object" else _type(schema, 0)
-    return hint.text if len(hint.text) <= MOST_CHARS else UNKNOWN
+    """Return a JSON Schema in the form of OpenClaw's bridge: `{ url: string; count?: number /* >= 1 */ }`.
+
+    It has at most 300 characters: omissions are `...`, and a longer type is `unknown`.
+    """
+    text = _object(schema, 0) if schema.get("type") == "object" else _type(schema, 0)
+    return text if len(text) <= MOST_CHARS else UNKNOWN
 
 
-def _type(schema: Any, depth: int) -> _Hint:
+def _type(schema: Any, depth: int) -> str:
     if not isinstance(schema, dict) or depth >= DEEPEST:
-        return _UNKNOWN
-    if not schema:
-        return _Hint(UNKNOWN)
-    if schema.get("nullable") is True and "type" in schema:
-        kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
-        schema = {**schema, "nullable": False, "type": [*dict.fromkeys([*kinds, "null"])]}
-    hint = _said(schema, depth)
-    return hint if _NOT_SAID.isdisjoint(schema) else hint._replace(is_whole=False)
-
-
-def _said(schema: Mapping[str, Any], depth: int) -> _Hint:
-    for key in ("anyOf", "oneOf"):
-        if key in schema:
-            return _union(schema, schema[key], depth)
-    if "const" in schema and (found := _literals([schema["const"]], longest=None)):
-        return found
-    if found := _literals(schema.get("enum"), longest=LONGEST_LITERALS):
-        return found
+        return UNKNOWN
+    if parts := schema.get("anyOf") or schema.get("oneOf"):
+        return _union(parts, depth)
+    values = [schema["const"]] if "const" in schema else schema.get("enum", [])
+    text = " | ".join(json.dumps(value, ensure_ascii=False) for value in values)
+    if 0 < len(values) <= MOST_LITERALS and len(text) <= LONGEST_LITERALS:
+        return text
     kind = schema.get("type")
     if isinstance(kind, list):
-        return _either([{**schema, "type": one} for one in kind], depth)
+        return _union([{**schema, "type": one} for one in kind], depth)
     if kind in ("integer", "number"):
-        return _number(schema)
+        notes = ["integer"] if kind == "integer" else []
+        notes += [f"{sign} {schema[key]}" for key, sign in _BOUNDS.items() if key in schema]
+        return f"number /* {', '.join(notes)} */" if notes else "number"
     if kind == "array":
-        inner = _type(schema.get("items"), depth + 1)
-        return inner._replace(text=f"Array<{inner.text}>")
+        return f"Array<{_type(schema.get('items'), depth + 1)}>"
     if kind == "object":
         return _object(schema, depth + 1)
-    return _Hint(kind) if kind in ("string", "boolean", "null") else _UNKNOWN
+    return kind if kind in ("string", "boolean", "null") else UNKNOWN
 
 
-def _union(schema: Mapping[str, Any], parts: Any, depth: int) -> _Hint:
-    is_plain = _BESIDE_A_UNION.isdisjoint(schema) and not {"anyOf", "oneOf"} <= schema.keys()
-    if not is_plain or not isinstance(parts, list) or not 0 < len(parts) <= MOST_LITERALS:
-        return _UNKNOWN
-    if all(isinstance(part, dict) and "const" in part and _NOT_SAID.isdisjoint(part) for part in parts):
-        found = _literals([part["const"] for part in parts], longest=LONGEST_LITERALS)
-        if found:
-            return found
-    return _either(parts, depth)
-
-
-def _either(parts: Sequence[Any], depth: int) -> _Hint:
+def _union(parts: Sequence[Any], depth: int) -> str:
     """Return alternatives, unless one of them cannot be written in full."""
-    if not 0 < len(parts) <= MOST_KINDS:
-        return _UNKNOWN
-    hints = [_type(part, depth + 1) for part in parts]
-    if not all(hint.is_whole for hint in hints):
-        return _UNKNOWN
-    return _Hint(" | ".join(dict.fromkeys(hint.text for hint in hints)))
+    types = dict.fromkeys(_type(part, depth + 1) for part in parts[: MOST_KINDS + 1])
+    is_whole = len(parts) <= MOST_KINDS and not any("..." in one or UNKNOWN in one for one in types)
+    return " | ".join(types) if is_whole else UNKNOWN
 
 
-def _literals(values: Any, *, longest: int | None) -> _Hint | None:
-    """Return plain values as alternatives; None if they are too many, too long or not plain."""
-    if not isinstance(values, list) or not 0 < len(values) <= MOST_LITERALS:
-        return None
-    if any(isinstance(value, dict | list) for value in values):
-        return None
-    text = " | ".join(dict.fromkeys(json.dumps(value, ensure_ascii=False) for value in values))
-    return _Hint(text) if longest is None or len(text) <= longest else None
-
-
-def _number(schema: Mapping[str, Any]) -> _Hint:
-    notes = ["integer"] if schema["type"] == "integer" else []
-    notes += [f"{sign} {schema[key]}" for key, sign in _BOUNDS.items() if key in schema]
-    return _Hint(f"number /* {', '.join(notes)} */" if notes else "number")
-
-
-def _object(schema: Mapping[str, Any], depth: int) -> _Hint:
+def _object(schema: Mapping[str, Any], depth: int) -> str:
     """Return an object's properties, required ones first, as many as fit."""
-    known, required = schema.get("properties"), _names(schema.get("required"))
-    if not isinstance(known, dict):
-        is_empty = schema.get("additionalProperties") is False and not required
-        return _Hint("{}") if is_empty else _SOMETHING
-    first = _sorted(name for name in required if name in known)[:MOST_PROPERTIES]
-    others = _sorted(name for name in known if name not in required)
-    shown = [*first, *others[: MOST_PROPERTIES - len(first)]]
-    lacks = len(shown) < len({*known, *required})
-    has_more = lacks or schema.get("additionalProperties") is True
-    has_more = has_more or isinstance(schema.get("additionalProperties"), dict)
-    is_whole = not lacks and schema.get("additionalProperties") is False
+    known, required = schema.get("properties"), schema.get("required", [])
+    if not known:
+        return "{ ... }" if known is None or schema.get("additionalProperties") else "{}"
+    # In the order of JavaScript's `localeCompare`.
+    names = sorted(
+        known, key=lambda name: (name not in required, name.casefold().replace("_", " "), name.swapcase())
+    )
+    has_more = len(names) > MOST_PROPERTIES or schema.get("additionalProperties") not in (None, False)
     body = ""
-    for name in shown:
-        hint = _type(known[name], depth)
-        label = name if _IDENTIFIER.fullmatch(name) else json.dumps(name, ensure_ascii=False)
-        part = f"{label}{'' if name in required else '?'}: {hint.text}"
-        is_whole = is_whole and hint.is_whole
+    for name in names[:MOST_PROPERTIES]:
+        part = f"{name}{'' if name in required else '?'}: {_type(known[name], depth)}"
         longer = f"{body}; {part}" if body else part
         if len(longer) + 4 > MOST_CHARS:
-            has_more, is_whole = True, False
+            has_more = True
             break
         body = longer
     if not body:
-        return _SOMETHING if shown or has_more else _Hint("{}", is_whole=is_whole)
-    return _Hint(f"{{ {body}{'; ...' if has_more else ''} }}", is_whole=is_whole)
-
-
-def _names(value: Any) -> list[str]:
-    return [name for name in value if isinstance(name, str)] if isinstance(value, list) else []
-
-
-def _sorted(names: Iterable[str]) -> list[str]:
-    """Return the names that are not too long, in the order of JavaScript's `localeCompare`."""
-    short = (name for name in dict.fromkeys(names) if len(name) <= LONGEST_NAME)
-    return sorted(short, key=lambda name: (name.casefold().replace("_", " "), name.swapcase()))
-
-
-_KEPT = ("title", "description", "$defs")
-_JSON_TYPES = {str: "string", bool: "boolean", int: "number", float: "number"}
+        return "{ ... }"
+    return f"{{ {body}{'; ...' if has_more else ''} }}"
 
 
 def flattened(schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a schema without alternatives at its root; one that has none is returned as it is."""
+    """Return a schema without alternatives at its root, as OpenClaw sends it; many APIs refuse them there.
+
+    The properties of all alternatives remain, and those are required that each one requires. Which of them
+    belong together, the model learns from the errors of the tool.
+    """
     way = next((key for key in ("anyOf", "oneOf") if isinstance(schema.get(key), list)), None)
     if way is None:
         return schema
-    branches = [branch for one in schema[way] if "properties" in (branch := _resolved(one, schema))]
+    branches = [_resolved(one, schema) for one in schema[way] if isinstance(one, Mapping)]
     properties = dict(schema.get("properties", {}))
     for branch in branches:
-        for name, rule in branch["properties"].items():
+        for name, rule in branch.get("properties", {}).items():
             properties[name] = _merged(properties[name], rule) if name in properties else rule
-    required = schema.get("required") or _required_by_all(branches)
+    lists = [branch.get("required", []) for branch in branches if "properties" in branch]
+    common = [name for name in lists[0] if all(name in one for one in lists)] if lists else []
+    required = schema.get("required") or common
     return {
         "type": "object",
-        **{key: schema[key] for key in _KEPT if key in schema},
+        **{key: schema[key] for key in ("title", "description", "$defs") if key in schema},
         "properties": properties,
         **({"required": required} if required else {}),
         "additionalProperties": schema.get("additionalProperties", True),
     }
 
 
-def _resolved(branch: Any, schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    if not isinstance(branch, Mapping):
-        return {}
-    place, _, name = str(branch.get("$ref", "")).rpartition("/")
-    found = schema.get("$defs", {}).get(name, {}) if place == "#/$defs" else branch
-    return found if isinstance(found, Mapping) else {}
+def _resolved(branch: Mapping[str, Any], schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    name = str(branch.get("$ref", "")).removeprefix("#/$defs/")
+    found: Mapping[str, Any] = schema.get("$defs", {}).get(name, branch)
+    return found
 
 
-def _required_by_all(branches: list[Mapping[str, Any]]) -> list[str]:
-    lists = [branch.get("required", []) for branch in branches]
-    return [name for name in lists[0] if all(name in one for one in lists)] if lists else []
-
-
-def _merged(one: Any, other: Any) -> Any:
-    """Return a rule for both; of values that are listed all, of other rules the first."""
-    values: list[Any] = []
-    for value in (*_values(one), *_values(other)):
-        if value not in values:
-            values.append(value)
+def _merged(one: Mapping[str, Any], other: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the first rule, with the values of both if they list some."""
+    lists = [rule.get("enum", [rule["const"]] if "const" in rule else []) for rule in (one, other)]
+    values = [*lists[0], *(value for value in lists[1] if value not in lists[0])]
     if not values:
         return one
-    words = {
-        key: rule[key] for rule in (other, one) for key in ("title", "description", "default") if key in rule
-    }
-    types = {_JSON_TYPES.get(type(value)) for value in values}
-    kind = types.pop() if len(types) == 1 else None
-    return {**words, **({"type": kind} if kind else {}), "enum": values}
-
-
-def _values(rule: Any) -> list[Any]:
-    if not isinstance(rule, Mapping):
-        return []
-    if isinstance(rule.get("enum"), list):
-        return list(rule["enum"])
-    if "const" in rule:
-        return [rule["const"]]
-    union: list[Any] = next((rule[key] for key in ("anyOf", "oneOf") if isinstance(rule.get(key), list)), [])
-    return [value for one in union for value in _values(one)]
+    kept = {key: value for key, value in {**other, **one}.items() if key not in ("const", "enum", "type")}
+    is_text = all(isinstance(value, str) for value in values)
+    return {**kept, **({"type": "string"} if is_text else {}), "enum": values}

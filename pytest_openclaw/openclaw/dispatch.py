@@ -18,15 +18,15 @@ import json
 import math
 import re
 from functools import lru_cache
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.util.errors import OpenClawError
+from pytest_openclaw.util.files import is_deeper
 from pytest_openclaw.util.text import valid_text, valid_value
 from pytest_openclaw.values.tool_calls import Dispatched
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from jsonschema.exceptions import ValidationError
 
@@ -34,13 +34,14 @@ if TYPE_CHECKING:
     from pytest_openclaw.values.tool_calls import Tool, ToolCall
 
 
+# --- names --------------------------------------------------------------------------------------
+
 ALIASES = {"bash": "exec", "apply-patch": "apply_patch", "cron": "automations"}
 MAX_NAME_CHARS = 128
 """Longer names match nothing, so that not all their parts have to be tried."""
 
 _NAMESPACE = re.compile(r"^(?:functions?|tools?)[./]", re.IGNORECASE)
 _WRAPPER = re.compile(r"^(?:functions?|tools?)[._-]?", re.IGNORECASE)
-_COUNTER = re.compile(r"(?:[:._/-]\d+|\d+)$")
 _REPEATED = re.compile(r"[A-Za-z0-9_:.-]{1,64}")
 _TAG = re.compile(r"(?<=.)[\"'<]", re.DOTALL)
 
@@ -50,14 +51,36 @@ def find_name(name: str, offered: Collection[str]) -> str | None:
     bare = name.strip()
     if not bare or len(bare) > MAX_NAME_CHARS:
         return None
-    if exact := _exact(bare, offered):
-        return exact
+    if found := _spelled(bare, offered):
+        return found
     reached = {found for guess in _without_counters(bare) if (found := _part(guess, offered))}
-    if len(reached) == 1:
-        return reached.pop()
-    if _WRAPPER.match(bare) and _COUNTER.search(bare):
-        return None
-    return _part(bare, offered)
+    return reached.pop() if len(reached) == 1 else _part(bare, offered)
+
+
+def _spelled(name: str, offered: Collection[str]) -> str | None:
+    for wanted in (name, _plain(name)):
+        if wanted in offered:
+            return wanted
+        by_case = [known for known in offered if known.lower() == wanted.lower()]
+        if len(by_case) == 1:
+            return by_case[0]
+    return None
+
+
+def _part(name: str, offered: Collection[str]) -> str | None:
+    """Look for the name, or for the part behind one of its dots and slashes."""
+    for text in (name, _TAG.split(name, maxsplit=1)[0]):
+        steps = [step.strip() for step in text.replace("/", ".").split(".") if step.strip()]
+        for guess in (text.strip(), *(".".join(steps[n:]) for n in range(len(steps)))):
+            if found := _spelled(guess, offered):
+                return found
+    return None
+
+
+def _without_counters(name: str) -> Iterator[str]:
+    for text in (name, name.partition(":")[0].strip()):
+        for form in (text, _WRAPPER.sub("", text.replace("/", "."), count=1)):
+            yield from (form, re.sub(r"[:._/-]\d+$", "", form), re.sub(r"\d+$", "", form))
 
 
 def is_repeated(name: str) -> bool:
@@ -90,104 +113,45 @@ def _plain(name: str) -> str:
     return ALIASES.get(lower, lower)
 
 
-def _exact(name: str, offered: Collection[str]) -> str | None:
-    for spelled in (name, _plain(name)):
-        if spelled in offered:
-            return spelled
-    return _ignoring_case(name, offered) or _ignoring_case(_plain(name), offered)
-
-
-def _ignoring_case(name: str, offered: Collection[str]) -> str | None:
-    found = {known for known in offered if known.strip().lower() == name.strip().lower()}
-    return found.pop() if len(found) == 1 else None
-
-
-def _part(name: str, offered: Collection[str]) -> str | None:
-    """Look for the name, or for the part behind one of its dots and slashes."""
-    guesses = [spelled for guess in _parts(name.strip()) for spelled in (guess, _plain(guess))]
-    for guess in guesses:
-        if guess in offered:
-            return guess
-    return next((found for guess in guesses if (found := _ignoring_case(guess, offered))), None)
-
-
-def _parts(name: str) -> Iterator[str]:
-    whole = [name]
-    if tag := _TAG.search(name):
-        whole.append(name[: tag.start()].strip())
-    yield from whole
-    for text in whole:
-        dotted = text.replace("/", ".")
-        yield dotted
-        steps = [step.strip() for step in dotted.split(".") if step.strip()]
-        yield from (".".join(steps[n:]) for n in range(1, len(steps)))
-
-
-def _without_counters(name: str) -> Iterator[str]:
-    for text in dict.fromkeys((name, name.partition(":")[0].strip())):
-        dotted = text.replace("/", ".")
-        for form in dict.fromkeys((text, dotted, _WRAPPER.sub("", dotted, count=1))):
-            yield form
-            yield re.sub(r"[:._/-]\d+$", "", form)
-            yield re.sub(r"\d+$", "", form)
-
+# --- arguments ----------------------------------------------------------------------------------
 
 MAX_ARGUMENT_BYTES = 256_000
 MAX_DEPTH = 64
 """The depth that validators, rows, reports and recursive schemas can handle."""
-
-MAX_VALUES = 5000
-"""The most values in arguments: the schema's check takes some microseconds for each."""
-
 RENAMED = {("exec", "timeout"): "timeoutSeconds"}
 SELECTORS = ("id", "toolId", "name")
 """The keys with a tool's id in a call through the bridge."""
 _DISPATCHERS = ("tool_call", "tool_describe")
 _MESSAGE_ALIASES = ("SendMessage", "content", "text")
 _LONGEST_INTEGER = 308
+_LARGEST_SHOWN = 1e21
+"""From here on JavaScript shows a number with an exponent."""
 _BROKEN = object()
-
-
-class _Undefined:
-    """Marks a key that JavaScript has without a value: it exists, and has no type."""
-
-    def __deepcopy__(self, memo: object) -> _Undefined:
-        return self
-
-
-UNDEFINED = _Undefined()
 
 
 def read_json(text: str) -> Any:
     """Parse a JSON text; return a special object, equal to nothing, if it is malformed.
 
-    Numbers beyond a double stay text and are not numbers, as in the release.
+    Numbers beyond a double stay text and are not numbers, and 2.0 is 2, as in the release.
     """
     try:
         value = json.loads(text, parse_int=_number, parse_float=_number, parse_constant=_refuse)
     except (ValueError, RecursionError):
         return _BROKEN
-    return value if excess(value) else valid_value(value)
+    return value if is_deeper(value, MAX_DEPTH) else valid_value(value)
 
 
-def excess(value: Any) -> str | None:
-    """Return why rows and schemas cannot handle a value; None if they can."""
-    level = [value]
-    n_values = 0
-    for _ in range(MAX_DEPTH):
-        level = [
-            inner
-            for outer in level
-            if isinstance(outer, dict | list)
-            for inner in (outer.values() if isinstance(outer, dict) else outer)
-        ]
-        n_values += len(level)
-        if n_values > MAX_VALUES:
-            return f"more than {MAX_VALUES} values"
-        if not level:
-            return None
-    is_deeper = any(isinstance(inner, dict | list) for inner in level)
-    return f"nested more than {MAX_DEPTH} levels deep" if is_deeper else None
+def _number(written: str) -> int | float | str:
+    if written.lstrip("-").isdigit():
+        return int(written) if len(written) <= _LONGEST_INTEGER else written
+    value = float(written)
+    if not math.isfinite(value):
+        return written
+    return int(value) if value.is_integer() and abs(value) < _LARGEST_SHOWN else value
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is not JSON")
 
 
 def prepare(tool: Tool, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -202,48 +166,25 @@ def prepare(tool: Tool, arguments: dict[str, Any]) -> dict[str, Any]:
     return arguments
 
 
-def as_sent(value: Any) -> Any:
-    """Return arguments as JavaScript shows them: keys without a value are left out, 2.0 is 2."""
-    if isinstance(value, dict):
-        return {name: as_sent(inner) for name, inner in value.items() if inner is not UNDEFINED}
-    if isinstance(value, list):
-        return [as_sent(inner) for inner in value]
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-def unusable(tool: Tool, arguments: Mapping[str, Any]) -> str | None:
-    """Return the tool's own error for arguments that the schema allows; None if it would run."""
-    known = tool.parameters.get("properties", {})
-    for name in arguments:
-        renamed = RENAMED.get((tool.name, name))
-        if renamed in known and name not in known:
-            return f'{tool.name} parameter "{name}" is unsupported; use "{renamed}" instead'
-    if tool.name == "exec" and arguments.get("command") == "":
-        return "Provide a command to start."
-    if tool.name == "edit" and arguments.get("edits") == []:
-        return (
-            "Missing required parameter: edits (received: path, edits=<array>)."
-            " Supply correct parameters before retrying."
-        )
-    return None
-
-
 def _prepare_edit(arguments: dict[str, Any]) -> dict[str, Any]:
-    edits = arguments.get("edits", UNDEFINED)
+    """Add a single edit to the list, and leave unknown keys out."""
+    given: dict[str, Any] = {name: arguments[name] for name in ("path", "edits") if name in arguments}
+    edits = given.get("edits")
     if isinstance(edits, str) and isinstance(held := read_json(edits), list):
         edits = held
+    single = {
+        name: arguments[name] for name in ("oldText", "newText") if isinstance(arguments.get(name), str)
+    }
     if isinstance(edits, list):
-        edits = [_edit(edit) if isinstance(edit, dict) else edit for edit in edits]
-    old, new = arguments.get("oldText"), arguments.get("newText")
-    if isinstance(old, str) and isinstance(new, str):
+        edits = [_edit(one) if isinstance(one, dict) else one for one in edits]
+    if len(single) == 2:
         batch = edits if isinstance(edits, list) else []
-        single = {"oldText": old, "newText": new}
         edits = batch if single in batch else [*batch, single]
-    return {"path": arguments.get("path", UNDEFINED), "edits": edits}
+    return given if edits is None else {**given, "edits": edits}
 
 
 def _edit(edit: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: edit.get(name, UNDEFINED) for name in ("oldText", "newText")}
+    return {name: edit[name] for name in ("oldText", "newText") if name in edit}
 
 
 def _prepare_message(arguments: dict[str, Any]) -> dict[str, Any]:
@@ -265,39 +206,49 @@ def _prepare_selector(arguments: dict[str, Any]) -> dict[str, Any]:
     return {**outer, **nested, "id": named}
 
 
-def _number(written: str) -> int | float | str:
-    if written.lstrip("-").isdigit():
-        return int(written) if len(written) <= _LONGEST_INTEGER else written
-    value = float(written)
-    return value if math.isfinite(value) else written
+def unusable(tool: Tool, arguments: Mapping[str, Any]) -> str | None:
+    """Return the tool's own error for arguments that the schema allows; None if it would run."""
+    known = tool.parameters.get("properties", {})
+    for name in arguments:
+        renamed = RENAMED.get((tool.name, name))
+        if renamed in known and name not in known:
+            return f'{tool.name} parameter "{name}" is unsupported; use "{renamed}" instead'
+    if tool.name == "exec" and arguments.get("command") == "":
+        return "Provide a command to start."
+    if tool.name == "edit" and arguments.get("edits") == []:
+        return (
+            "Missing required parameter: edits (received: path, edits=<array>)."
+            " Supply correct parameters before retrying."
+        )
+    return None
 
 
-def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is no JSON")
-
-
-if TYPE_CHECKING:
-    Fits = Callable[[Mapping[str, Any], Any], bool]
+# --- conversion to the types of a schema --------------------------------------------------------
 
 MAX_JSON_CHARS = 65_536
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _LARGEST_SAFE = 2**53 - 1
 
 
-def coerce(value: Any, schema: Mapping[str, Any], fits: Fits) -> Any:
+def coerce(value: Any, schema: Mapping[str, Any]) -> Any:
     """Return the value with the type of the schema, if it can be converted."""
     for part in _list(schema, "allOf"):
-        value = coerce(value, part, fits)
+        value = coerce(value, part)
     for keyword in ("anyOf", "oneOf"):
         if parts := _list(schema, keyword):
-            value = _as_one_of(value, parts, fits)
+            value = _as_one_of(value, parts)
     kinds = _kinds(schema)
     if not (len(kinds) > 1 and any(_is(value, kind) for kind in kinds)):
         value = _first_conversion(value, kinds)
     if "object" in kinds and isinstance(value, dict):
-        return _members(value, schema, fits)
+        known, others = schema.get("properties", {}), schema.get("additionalProperties")
+        rules = {name: known.get(name, others) for name in value}
+        return {
+            name: coerce(inner, rules[name]) if isinstance(rules[name], dict) else inner
+            for name, inner in value.items()
+        }
     if "array" in kinds and isinstance(value, list) and isinstance(schema.get("items"), dict):
-        return [coerce(item, schema["items"], fits) for item in value]
+        return [coerce(item, schema["items"]) for item in value]
     return value
 
 
@@ -311,24 +262,14 @@ def _kinds(schema: Mapping[str, Any]) -> list[str]:
     return [kinds] if isinstance(kinds, str) else list(kinds)
 
 
-def _members(value: dict[str, Any], schema: Mapping[str, Any], fits: Fits) -> dict[str, Any]:
-    known = schema.get("properties", {})
-    others = schema.get("additionalProperties")
-    wanted = {name: known.get(name, others) for name in value}
-    return {
-        name: coerce(inner, wanted[name], fits) if isinstance(wanted[name], dict) else inner
-        for name, inner in value.items()
-    }
-
-
-def _as_one_of(value: Any, parts: Sequence[Mapping[str, Any]], fits: Fits) -> Any:
-    if value is None and any("null" in _kinds(part) and fits(part, None) for part in parts):
+def _as_one_of(value: Any, parts: Sequence[Mapping[str, Any]]) -> Any:
+    if value is None and any("null" in _kinds(part) and _fits(part, None) for part in parts):
         return None
     for part in parts:
         if value is not None and _kinds(part) == ["null"]:
             continue
-        converted = coerce(value, part, fits)
-        if fits(part, converted):
+        converted = coerce(value, part)
+        if _fits(part, converted):
             return converted
     return value
 
@@ -352,53 +293,39 @@ def _is(value: Any, kind: str) -> bool:
 
 
 def _to_number(value: Any) -> Any:
-    if value is None:
-        return 0
-    if isinstance(value, bool):
-        return int(value)
+    if value is None or isinstance(value, bool):
+        return int(value or 0)
     if isinstance(value, str) and _NUMBER.fullmatch(value.strip()):
-        number = float(value)
-        if math.isfinite(number):
-            return int(number) if number.is_integer() else number
+        number = _number(value.strip())
+        return value if isinstance(number, str) else number
     return value
 
 
 def _to_integer(value: Any) -> Any:
     number = _to_number(value)
-    if isinstance(value, str) and not (isinstance(number, int) and abs(number) <= _LARGEST_SAFE):
-        return value
-    return number
+    is_safe = isinstance(number, int) and abs(number) <= _LARGEST_SAFE
+    return number if is_safe or not isinstance(value, str) else value
 
 
 def _to_boolean(value: Any) -> Any:
-    if value is None or value == "false":
-        return False
-    if value == "true":
-        return True
-    if isinstance(value, int | float) and not isinstance(value, bool) and value in (0, 1):
-        return bool(value)
-    return value
+    if isinstance(value, list | dict):
+        return value
+    return {None: False, "false": False, 0: False, "true": True, 1: True}.get(value, value)
 
 
 def _to_text(value: Any) -> Any:
     if value is None:
         return ""
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
     return json.dumps(value) if isinstance(value, bool | int | float) else value
 
 
 def _to_null(value: Any) -> Any:
-    return None if value == "" or value is False or _is_zero(value) else value
-
-
-def _is_zero(value: Any) -> bool:
-    return isinstance(value, int | float) and value == 0
+    return None if value in ("", False, 0) else value
 
 
 def _read_as(kind: type) -> Callable[[Any], Any]:
     def read(value: Any) -> Any:
-        if not isinstance(value, str) or not 0 < len(value.strip()) <= len(value) <= MAX_JSON_CHARS:
+        if not isinstance(value, str) or not value.strip() or len(value) > MAX_JSON_CHARS:
             return value
         held = read_json(value)
         return held if isinstance(held, kind) else value
@@ -417,17 +344,26 @@ _CONVERSIONS: Mapping[str, Callable[[Any], Any]] = {
 }
 
 
+def _fits(part: Mapping[str, Any], value: Any) -> bool:
+    try:
+        return _schema(json.dumps(part)).violation(value) is None
+    except ValueError:
+        return False  # such as a $ref to the whole; the release does not convert there either
+
+
+@lru_cache(maxsize=256)
+def _schema(text: str) -> BoundedSchema:
+    from pytest_openclaw.util.json_schema import BoundedSchema
+
+    return BoundedSchema(_in_order(json.loads(text)))
+
+
+# --- complaints ---------------------------------------------------------------------------------
+
 MAX_COMPLAINTS = 8
 """The most messages that the release sends."""
-
-_ORDER = """
-    type required additionalProperties dependentRequired dependentSchemas patternProperties properties
-    propertyNames minProperties maxProperties contains items maxContains maxItems minContains minItems
-    prefixItems uniqueItems maxLength minLength format pattern exclusiveMaximum exclusiveMinimum maximum
-    minimum multipleOf $ref $dynamicRef const enum if not allOf anyOf oneOf
-"""
-_RANKS = {keyword: rank for rank, keyword in enumerate(_ORDER.split())}
-_MAPS = ("properties", "patternProperties", "dependentSchemas", "$defs")
+# The release checks these keywords of a schema first.
+_FIRST = ("type", "required", "additionalProperties", "properties")
 
 _WORDS = {
     "enum": "must be equal to one of the allowed values",
@@ -453,22 +389,14 @@ _WORDS = {
 }
 
 
-def in_order(schema: Any) -> Any:
+def _in_order(schema: Any) -> Any:
     """Return the same schema with its keywords in the order in which the release checks them."""
     if isinstance(schema, list):
-        return [in_order(part) for part in schema]
+        return [_in_order(part) for part in schema]
     if not isinstance(schema, dict):
         return schema
-    keywords = sorted(schema, key=lambda keyword: _RANKS.get(keyword, len(_RANKS)))
-    return {keyword: _part_in_order(keyword, schema[keyword]) for keyword in keywords}
-
-
-def _part_in_order(keyword: str, part: Any) -> Any:
-    if keyword in ("const", "enum", "default", "examples"):
-        return part
-    if keyword in _MAPS and isinstance(part, dict):
-        return {name: in_order(inner) for name, inner in part.items()}
-    return in_order(part)
+    first = [keyword for keyword in _FIRST if keyword in schema]
+    return {keyword: _in_order(schema[keyword]) for keyword in dict.fromkeys([*first, *schema])}
 
 
 def error_text(tool: str, error: str) -> str:
@@ -476,79 +404,44 @@ def error_text(tool: str, error: str) -> str:
     return json.dumps({"status": "error", "tool": tool, "error": error}, ensure_ascii=False, indent=2)
 
 
-def worded(errors: Iterable[ValidationError]) -> list[str]:
-    """Return a line for each violation, eight at most; all keys that an object lacks are one violation."""
-    return list(islice(_lines(errors), MAX_COMPLAINTS))
-
-
-def worded_by_bridge(errors: Iterable[ValidationError]) -> list[str]:
-    """Return the same in the words of the bridge: a line for each missing key, and what is allowed."""
-    return list(islice((line for error in errors for line in _bridge_lines(error)), MAX_COMPLAINTS))
-
-
-def _bridge_lines(error: ValidationError) -> Iterator[str]:
-    place = _place(error) if error.absolute_path else "<root>"
-    value: Any = error.validator_value
-    if error.validator == "required":
-        # One error for each key that is missing.
-        (name,) = re.findall(r"^'(.*)' is a required property$", error.message, re.DOTALL)
-        yield f"{_place(error, name)}: must have required property '{name}'"
-    elif error.validator == "additionalProperties":
-        names = ", ".join(json.dumps(name, ensure_ascii=False) for name in _unknown(error))
-        yield f"{place}: must not have additional properties: {names}"
-    elif error.validator == "enum":
-        allowed = ", ".join(json.dumps(one, ensure_ascii=False) for one in value)
-        yield f"{place}: must be equal to one of the allowed values (allowed: {allowed})"
-    else:
-        for inner in error.context or ():
-            yield from _bridge_lines(inner)
-        yield f"{place}{_line(error)[len(_place(error)) :]}"
-
-
-def _lines(errors: Iterable[ValidationError]) -> Iterator[str]:
-    sent = set()
-    for error in errors:
-        yield from _lines(error.context or ())
-        if error.validator in ("required", "additionalProperties"):
-            whole = (tuple(error.absolute_path), tuple(error.absolute_schema_path))
-            if whole in sent:
-                continue
-            sent.add(whole)
-        if error.validator == "additionalProperties":
-            yield from (f"{_place(error, name)}: schema is false" for name in _unknown(error))
-        yield _line(error)
-
-
-def _place(error: ValidationError, *further: str) -> str:
-    return ".".join(str(step) for step in (*error.absolute_path, *further)) or "root"
-
-
-def _line(error: ValidationError) -> str:
+def _complaints(error: ValidationError, *, over_bridge: bool) -> Iterator[str]:
+    """Yield the lines about a violation, in the words of the release or of its bridge."""
+    for inner in error.context or ():
+        yield from _complaints(inner, over_bridge=over_bridge)
+    path = [*map(str, error.absolute_path)]
+    place = ".".join(path) or ("<root>" if over_bridge else "root")
     wanted: Any = error.validator_value
+    instance: Any = error.instance
+    words = _WORDS.get(str(error.validator), error.message[:200]).replace("{0}", str(wanted))
     if error.validator == "required":
-        missing = [name for name in wanted if name not in _keys(error.instance)]
-        return f"{_place(error, missing[0])}: must have required properties {', '.join(missing)}"
-    if error.validator == "type":
+        missing = [name for name in wanted if name not in instance]
+        if over_bridge:
+            yield from (
+                f"{'.'.join([*path, name])}: must have required property '{name}'" for name in missing
+            )
+        else:
+            yield f"{'.'.join([*path, missing[0]])}: must have required properties {', '.join(missing)}"
+        return
+    if error.validator == "additionalProperties":
+        schema: Any = error.schema
+        unknown = [name for name in instance if name not in schema.get("properties", {})]
+        if over_bridge:
+            words += f": {_listed(unknown)}"
+        else:
+            yield from (f"{'.'.join([*path, name])}: schema is false" for name in unknown)
+    elif error.validator == "enum" and over_bridge:
+        words += f" (allowed: {_listed(wanted)})"
+    elif error.validator == "type":
         kinds = wanted if isinstance(wanted, str) else f"either {' or '.join(wanted)}"
-        return f"{_place(error)}: must be {kinds}"
-    words = _WORDS.get(str(error.validator))
-    return f"{_place(error)}: {words.format(wanted) if words else error.message[:200]}"
+        words = f"must be {kinds}"
+    yield f"{place}: {words}"
 
 
-def _unknown(error: ValidationError) -> Iterator[str]:
-    """Return the keys of an object that the schema does not allow."""
-    from pytest_openclaw.util.bounded_regex import searches
-
-    schema: Any = error.schema
-    patterns = schema.get("patternProperties", {})
-    for name in _keys(error.instance):
-        if name not in schema.get("properties", {}) and not any(searches(text, name) for text in patterns):
-            yield name
+def _listed(values: Sequence[Any]) -> str:
+    return ", ".join(json.dumps(one, ensure_ascii=False) for one in values)
 
 
-def _keys(instance: Any) -> Mapping[str, Any]:
-    return instance if isinstance(instance, dict) else {}
-
+# --- the call -----------------------------------------------------------------------------------
 
 CHECK_STEPS = 50_000
 """The most keywords of a schema that are checked."""
@@ -556,9 +449,10 @@ PATTERNS_S = 0.25
 """Seconds for the patterns of a schema, whose steps cannot be counted."""
 MAX_SHOWN_CHARS = 16_000
 MAX_ERRORS = 256
-"""Several violations may form one complaint; the release sends eight complaints."""
+"""Several violations may form one complaint."""
 _MALFORMED = "Provider returned an incomplete or malformed tool call"
 _TOO_LONG = "Exceeded tool-call argument buffer limit"
+_TOO_DEEP = f"root: nested more than {MAX_DEPTH} levels deep"
 
 
 def dispatch(call: ToolCall, tools: Sequence[Tool], *, over_bridge: bool = False) -> Dispatched:
@@ -572,24 +466,47 @@ def dispatch(call: ToolCall, tools: Sequence[Tool], *, over_bridge: bool = False
     Raises:
         OpenClawError: a tool's schema cannot be used.
     """
-    tools = () if call.unoffered else tools
-    tool = _reached(call.name, tools)
-    name = tool.name if tool else None
-    shortest = call.arguments[: MAX_ARGUMENT_BYTES + 1]  # each of these is a byte or more
-    if len(shortest.encode("utf-8", "surrogatepass")) > MAX_ARGUMENT_BYTES:
+    by_name = {} if call.unoffered else {tool.name: tool for tool in tools}
+    name = find_name(call.name, by_name)
+    if len(call.arguments.encode("utf-8", "surrogatepass")) > MAX_ARGUMENT_BYTES:
         return Dispatched(call=call, tool=name, problem="malformed_json", message=_TOO_LONG)
     arguments = read_json(call.arguments)
     if not isinstance(arguments, dict) or not call.name.strip():
         return Dispatched(call=call, tool=name, problem="malformed_json", message=_MALFORMED)
-    if tool is None:
+    too_deep = is_deeper(arguments, MAX_DEPTH)
+    if name is None:
         message = f"Tool {valid_text(call.name.strip()[:200])} not found"
-        kept = None if excess(arguments) else arguments
+        kept = None if too_deep else arguments
         return Dispatched(call=call, arguments=kept, problem="unknown_tool", message=message)
-    notes = () if call.name == tool.name else (f"{call.name!r} was taken for {tool.name}",)
-    if too_much := excess(arguments):
-        message = _framed(tool, [f"root: {too_much}"], "")
-        return Dispatched(call=call, tool=name, problem="bad_arguments", message=message, notes=notes)
-    return _checked(call, tool, arguments, notes, over_bridge=over_bridge)
+    tool = by_name[name]
+    notes = [] if call.name == name else [f"{call.name!r} was taken for {name}"]
+    if too_deep:
+        message = _refusal(tool, [_TOO_DEEP], "")
+        return Dispatched(call=call, tool=name, problem="bad_arguments", message=message, notes=tuple(notes))
+    prepared = arguments if over_bridge else prepare(tool, arguments)
+    if prepared != arguments:
+        notes.append(f"arguments were put into the form that {name} takes")
+    schema = _schema_of(tool)
+    try:
+        given, wrong = _checked(schema, tool.parameters, prepared, over_bridge=over_bridge)
+    except OpenClawError:
+        given, wrong = prepared, ["root: cannot be checked in bounded time"]
+        notes.append(f"the arguments could not be checked within {CHECK_STEPS} steps")
+    if json.dumps(given) != json.dumps(prepared):  # in Python 0 equals False
+        notes.append("arguments were converted to the types of the schema")
+    message = ""
+    if wrong:
+        message = _refusal(tool, wrong, prepared)
+    elif said := unusable(tool, given):
+        message = error_text(name, said)
+    return Dispatched(
+        call=call,
+        tool=name,
+        arguments=given,
+        problem="bad_arguments" if message else None,
+        message=message,
+        notes=tuple(notes),
+    )
 
 
 def is_forgotten(made: Dispatched) -> bool:
@@ -597,95 +514,36 @@ def is_forgotten(made: Dispatched) -> bool:
     return made.problem == "unknown_tool" and not is_repeated(made.call.name)
 
 
-def _checked(
-    call: ToolCall, tool: Tool, arguments: dict[str, Any], notes: tuple[str, ...], *, over_bridge: bool
-) -> Dispatched:
-    prepared = arguments if over_bridge else prepare(tool, arguments)
-    if not _same(as_sent(prepared), arguments):
-        notes = (*notes, f"arguments were put into the form that {tool.name} takes")
-    checker = _checker(tool.name, json.dumps(tool.parameters))
+def _schema_of(tool: Tool) -> BoundedSchema:
     try:
-        converted, wrong = checker.check(prepared, over_bridge=over_bridge)
-    except OpenClawError:
-        converted, wrong = prepared, ["root: cannot be checked in bounded time"]
-        notes = (*notes, f"the arguments could not be checked within {CHECK_STEPS} steps")
-    if not _same(as_sent(converted), as_sent(prepared)):
-        notes = (*notes, "arguments were converted to the types of the schema")
-    given = as_sent(converted)
-    if wrong:
-        message = _framed(tool, wrong, as_sent(prepared))
-    elif said := unusable(tool, given):
-        message = error_text(tool.name, said)
-    else:
-        return Dispatched(call=call, tool=tool.name, arguments=given, notes=notes)
-    return Dispatched(
-        call=call, tool=tool.name, arguments=given, problem="bad_arguments", message=message, notes=notes
-    )
+        return _schema(json.dumps(tool.parameters))
+    except ValueError as error:
+        raise OpenClawError(f"tool {tool.name}: parameters {error}") from error
 
 
-def _same(value: Any, other: Any) -> bool:
-    """Whether two values are the same JSON; in Python alone, 0 equals False."""
-    return json.dumps(value, sort_keys=True) == json.dumps(as_sent(other), sort_keys=True)
+def _checked(
+    schema: BoundedSchema, parameters: Mapping[str, Any], arguments: dict[str, Any], *, over_bridge: bool
+) -> tuple[Any, list[str]]:
+    """Return the arguments as the tool would get them, and their errors.
+
+    Raises:
+        OpenClawError: it cannot be decided in time.
+    """
+    from pytest_openclaw.util.bounded_regex import within
+    from pytest_openclaw.util.json_schema import within_steps
+
+    with within(PATTERNS_S), within_steps(CHECK_STEPS):
+        given = arguments if over_bridge else coerce(arguments, parameters)
+        if is_deeper(given, MAX_DEPTH):
+            return arguments, [_TOO_DEEP]
+        errors = schema.errors(given, limit=MAX_ERRORS)
+    lines = (line for error in errors for line in _complaints(error, over_bridge=over_bridge))
+    return given, [*dict.fromkeys(lines)][:MAX_COMPLAINTS]
 
 
-def _reached(name: str, tools: Sequence[Tool]) -> Tool | None:
-    by_name = {tool.name: tool for tool in tools}
-    found = find_name(name, by_name)
-    return by_name[found] if found else None
-
-
-def _framed(tool: Tool, wrong: Sequence[str], arguments: Any) -> str:
+def _refusal(tool: Tool, wrong: Sequence[str], arguments: Any) -> str:
     lines = "\n".join(f"  - {complaint}" for complaint in wrong)
     received = json.dumps(arguments, ensure_ascii=False, indent=2)
     if len(received) > MAX_SHOWN_CHARS:
         received = f"{received[:MAX_SHOWN_CHARS]}\n… (cut)"
     return f'Validation failed for tool "{tool.name}":\n{lines}\n\nReceived arguments:\n{received}'
-
-
-class _Checker:
-    """Converts and checks the arguments of one tool."""
-
-    def __init__(self, parameters: Any) -> None:
-        self._schema = in_order(parameters)
-        self._parts: dict[int, BoundedSchema | None] = {}
-        self._whole = _bounded(self._schema)
-
-    def check(self, arguments: Mapping[str, Any], *, over_bridge: bool) -> tuple[Any, list[str]]:
-        """Return the arguments as the tool would get them, and their errors.
-
-        Raises:
-            OpenClawError: it cannot be decided in time.
-        """
-        from pytest_openclaw.util.bounded_regex import within
-        from pytest_openclaw.util.json_schema import within_steps
-
-        with within(PATTERNS_S), within_steps(CHECK_STEPS):
-            converted = arguments if over_bridge else coerce(arguments, self._schema, self._fits)
-            if too_much := excess(converted):
-                return arguments, [f"root: {too_much}"]
-            errors = self._whole.errors(converted, limit=MAX_ERRORS)
-            return converted, worded_by_bridge(errors) if over_bridge else worded(errors)
-
-    def _fits(self, part: Mapping[str, Any], value: Any) -> bool:
-        if id(part) not in self._parts:
-            try:
-                self._parts[id(part)] = _bounded(part)
-            except ValueError:
-                # such as a $ref to the whole; the release does not convert there either
-                self._parts[id(part)] = None
-        schema = self._parts[id(part)]
-        return schema is not None and schema.violation(value) is None
-
-
-@lru_cache(maxsize=256)
-def _checker(name: str, parameters: str) -> _Checker:
-    try:
-        return _Checker(json.loads(parameters))
-    except ValueError as error:
-        raise OpenClawError(f"tool {name}: parameters {error}") from error
-
-
-def _bounded(schema: Mapping[str, Any]) -> BoundedSchema:
-    from pytest_openclaw.util.json_schema import BoundedSchema
-
-    return BoundedSchema(schema)

@@ -21,7 +21,6 @@ from pytest_openclaw.openclaw.catalog import CALL, signature
 from pytest_openclaw.openclaw.dispatch import (
     CHECK_STEPS,
     MAX_ARGUMENT_BYTES,
-    MAX_VALUES,
     dispatch,
     error_text,
     is_forgotten,
@@ -353,7 +352,7 @@ def answered_calls(reply: Reply) -> dict[int, ToolCall]:
 def n_read(calls: Sequence[ToolCall]) -> int:
     """Return how many calls of a turn are read; a value of the arguments weighs as much as 80 characters."""
     texts = (call.arguments[:MAX_ARGUMENT_BYTES] for call in calls[:MOST_CALLS])
-    weights = (500 + len(text) + 80 * min(MAX_VALUES, sum(map(text.count, "[{,"))) for text in texts)
+    weights = (500 + len(text) + 80 * min(CHECK_STEPS // 10, sum(map(text.count, "[{,"))) for text in texts)
     return sum(weight <= TURN_WEIGHT for weight in accumulate(weights))
 
 

@@ -97,17 +97,6 @@ def test_what_the_bridge_refuses(arguments, problem, said):
     assert said in Playing(World(), DIRECT).answer(call).replace('\\"', '"')
 
 
-def test_an_expected_property_is_named():
-    """A property that a strict tool does not know is followed by the nearest one that it knows."""
-    strict = replace(OWN, parameters={**OWN.parameters, "additionalProperties": False})
-    call = dispatch(bridged("lookup", {"kei": "a"}), (*DIRECT, strict))
-
-    inner = inner_call(call, (*DIRECT, strict))
-
-    assert inner is not None
-    assert "Did you mean: key? Expected input: { key?: string }." in inner.message
-
-
 @pytest.mark.parametrize(
     ("tool", "arguments", "said"),
     [
@@ -129,16 +118,10 @@ def test_what_the_release_said_of_arguments(tool, arguments, said):
     assert inner.message.partition(" Expected input: ")[0].partition('": ')[2] == said
 
 
-@pytest.mark.parametrize("name", MEASURED["catalogue"])
+@pytest.mark.parametrize("name", MEASURED)
 def test_a_signature_is_that_of_the_release(name):
     """Each tool's signature is what OpenClaw 2026.9.6 itself writes, bounds included."""
-    assert signature(load_catalogue().tools[name].parameters) == MEASURED["catalogue"][name]
-
-
-@pytest.mark.parametrize(("schema", "expected"), MEASURED["others"])
-def test_a_signature_of_an_own_tool_is_that_of_the_release(schema, expected):
-    """Unions, nullable types, open objects and many properties are shortened as the release does it."""
-    assert signature(schema) == expected
+    assert signature(load_catalogue().tools[name].parameters) == MEASURED[name]
 
 
 EXEC = {"name": "exec", "arguments": {"command": "ls"}}

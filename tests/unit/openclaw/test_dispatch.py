@@ -112,14 +112,6 @@ def test_a_name_that_fits_two_tools_by_case_reaches_neither() -> None:
     assert _dispatch("WRITE", {}, tools).tool == "write"
 
 
-def test_a_name_of_two_tools_reaches_neither() -> None:
-    """A counter behind a namespace is not guessed at when the parts name different tools."""
-    tools = (Tool(name="a"), Tool(name="a.1"), Tool(name="b"))
-
-    assert _dispatch("functions.a.1", {}, tools).problem == "unknown_tool"
-    assert _dispatch("functions.b.1", {}, tools).tool == "b"
-
-
 def test_an_exact_name_goes_before_its_parts() -> None:
     """An own tool `calendar.read` is not mistaken for `read`."""
     tools = (*DIRECT, Tool(name="calendar.read"))
@@ -196,9 +188,7 @@ def test_arguments_longer_than_the_buffer_end_the_run() -> None:
         ("exec", {}, ["command: must have required properties command"]),
         ("write", {}, ["path: must have required properties path, content"]),
         ("read", {"file_path": "notes.md"}, ["path: must have required properties path"]),
-        ("exec", {"timeout": 5}, ["command: must have required properties command"]),
         ("process", {"action": "frob"}, ["action: must be equal to one of the allowed values"]),
-        ("process", {"action": "LIST"}, ["action: must be equal to one of the allowed values"]),
         ("read", {"path": "a", "offset": 1.5}, ["offset: must be integer"]),
         ("read", {"path": "a", "offset": 0}, ["offset: must be >= 1"]),
         ("read", {"path": "a", "offset": -3, "limit": "x", "cursor": -1}, ["offset: must be >= 1", "limit: must be number", "cursor: must be >= 0"]),
@@ -209,9 +199,6 @@ def test_arguments_longer_than_the_buffer_end_the_run() -> None:
         ("exec", {"command": "a", "env": {"A": 1}}, ["env.A: must be string"]),
         ("exec", {"command": "a", "env": "x"}, ["env: must be object"]),
         ("edit", {"path": "a", "edits": {"oldText": "a", "newText": "b"}}, ["edits: must be array"]),
-        ("edit", {"path": "a", "edits": [{"oldText": "a"}]}, ["edits.0.newText: must be string"]),
-        ("edit", {"path": "a", "edits": [{"newText": "a"}]}, ["edits.0.oldText: must be string"]),
-        ("edit", {}, ["path: must be string", "edits: must be array"]),
         ("tool_search", {"queries": [{}]}, ["queries.0.query: must have required properties query", "queries: must be null", "queries: must match a schema in anyOf"]),
         ("tool_search", {"limit": 0}, ["limit: must be >= 1", "limit: must be null", "limit: must match a schema in anyOf"]),
         ("memory_get", {"path": "a", "foo": 1}, ["foo: schema is false", "root: must not have additional properties"]),

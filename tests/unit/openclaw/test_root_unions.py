@@ -71,16 +71,6 @@ JOB = {
             {"type": "object", "title": "T", "description": "D", "properties": {"x": TEXT}, "additionalProperties": True},
             id="two-types",
         ),
-        pytest.param(
-            {"type": "object", "properties": {"m": {"enum": ["a"], "title": "M"}}, "anyOf": [{"properties": {"m": {"anyOf": [{"const": "b"}, {"const": "c"}]}}}]},
-            {"type": "object", "properties": {"m": {"title": "M", "type": "string", "enum": ["a", "b", "c"]}}, "additionalProperties": True},
-            id="listed-values",
-        ),
-        pytest.param(
-            {"type": "object", "properties": {"m": TEXT}, "anyOf": [{"properties": {"m": {"const": 2}}}]},
-            {"type": "object", "properties": {"m": {"type": "number", "enum": [2]}}, "additionalProperties": True},
-            id="a-value-beside-a-type",
-        ),
         pytest.param({"type": "object", "anyOf": []}, {"type": "object", "properties": {}, "additionalProperties": True}, id="no-alternative"),
         pytest.param({"type": "object", "properties": {"a": TEXT}}, {"type": "object", "properties": {"a": TEXT}}, id="none"),
     ],
