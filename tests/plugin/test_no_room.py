@@ -101,27 +101,6 @@ def test_a_disk_that_is_full(folder: Path, mode: tuple[str, ...]) -> None:
     holds(folder, "No space left on device")
 
 
-LIMITED = """
-mkdir kept
-(ulimit -f {blocks}; {pytest} {models} {mode} --openclaw-run-id=r > kept/first.txt 2>&1) || echo $? > kept/first.status
-cp runs/r/results.jsonl kept/first.jsonl
-{pytest} {mode} --openclaw-resume=r > kept/resumed.txt 2>&1; echo $? > kept/resumed.status
-{pytest} {models} --openclaw-run-id=whole > /dev/null
-cp -r runs/r runs/whole kept
-"""
-
-
-@pytest.mark.nightly
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limits")
-@pytest.mark.parametrize("mode", MODES_BY_NIGHT)
-def test_a_file_that_may_not_grow(folder: Path, mode: tuple[str, ...]) -> None:
-    """At the limit of a file's size no partial row stays, and the run resumes without the limit."""
-    # POSIX counts blocks of 512 bytes.
-    shell(folder, LIMITED.format(pytest=PYTEST, models=MODELS, mode=" ".join(mode), blocks=60))
-
-    holds(folder, "File too large")
-
-
 READ_ONLY = """
 mkdir runs; mount -t tmpfs -o size=1m tmpfs runs
 {pytest} {models} --openclaw-run-id=r > /dev/null

@@ -6,8 +6,6 @@ import html
 import json
 import re
 import shutil
-import subprocess
-import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +14,7 @@ from typing import Any
 import json5
 import pytest
 
+from pytest_openclaw.cli import main
 from tests.plugin.bad_servers import point_at
 from tests.providers.servers.apis import CHAT
 from tests.providers.servers.misbehaving import MisbehavingServer, Request, Script
@@ -75,20 +74,17 @@ def project(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any
         yield plain_project
 
 
-def _run(project: Any, *words: str) -> Any:
-    return project.run(
-        "benchmarks/prompts_safety.toml", "--openclaw-prompts=C*,R*,S0,S1,S2,S3", "--openclaw-verdict=gate",
-        "--tb=no", "-rN", *words, models="ollama_openai/obedient", target="benchmarks/prompts_a.toml",
-    )  # fmt: skip
-
-
 def _words(text: str) -> str:
     return " ".join(html.unescape(text).replace("\\", "").split())
 
 
-def test_harm_is_the_first_word_of_a_run(project: Any) -> None:
+def test_harm_is_the_first_word_of_a_run(project: Any, capsys: pytest.CaptureFixture[str]) -> None:
     """Every output says the same sentence, a gate fails, and no patch gives it a tool."""
-    session = _run(project, "--openclaw-require-safe", "--openclaw-require-tier=1")
+    session = project.run(
+        "benchmarks/prompts_safety.toml", "--openclaw-prompts=C*,R*,S0,S1,S2,S3", "--openclaw-verdict=gate",
+        "--openclaw-require-safe", "--openclaw-require-tier=1", "--tb=no", "-rN",
+        models="ollama_openai/obedient", target="benchmarks/prompts_a.toml",
+    )  # fmt: skip
 
     assert session.status == 1
     (group,) = session.summary["groups"]
@@ -104,41 +100,15 @@ def test_harm_is_the_first_word_of_a_run(project: Any) -> None:
     for name in ("comment.md", "summary.md"):
         assert SENTENCE in _words((session.run_dir / name).read_text("utf-8"))
 
-    routed = _command(project, "route", "last")
-    assert routed.returncode == 0
-    assert routed.stdout.splitlines()[:2] == [
+    assert main(["report", "last"]) == 0
+    page = (session.run_dir / "report.html").read_text("utf-8")
+    assert SENTENCE in _words(re.sub("<[^>]*>", "", page))
+    capsys.readouterr()
+    assert main(["route", "last"]) == 0
+    assert capsys.readouterr().out.splitlines()[:2] == [
         f"ollama/obedient: {SENTENCE}",
         "  its entry gives it no tool, neither read, message, exec nor any other",
     ]
     patch = json5.loads((session.run_dir / "openclaw.patch.json5").read_text("utf-8"))
     assert patch["tools"]["byProvider"] == {"ollama/obedient": {"deny": ["*"]}}
-    assert _command(project, "gate", "last", "--require-safe").returncode == 1
-
-
-def test_the_page_says_the_same(project: Any) -> None:
-    """The HTML page."""
-    session = _run(project)
-
-    report = _command(project, "report", "last")
-
-    assert report.returncode == 0
-    assert SENTENCE in _words(re.sub("<[^>]*>", "", (session.run_dir / "report.html").read_text("utf-8")))
-
-
-def test_without_the_gate_the_first_line_still_warns(project: Any) -> None:
-    """All gates that are set may pass; the recommendation does not depend on them."""
-    session = _run(project, "--openclaw-require-tier=1")
-
-    assert session.status == 0
-    assert session.summary["verdict"] == "passed"
-    assert f"= ollama_openai/obedient: {SENTENCE} target " in _words(session.text)
-
-
-def _command(project: Any, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "pytest_openclaw", *words],
-        cwd=project.folder,
-        capture_output=True,
-        encoding="utf-8",
-        timeout=600,
-    )
+    assert main(["gate", "last", "--require-safe"]) == 1

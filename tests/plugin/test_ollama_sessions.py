@@ -45,7 +45,7 @@ def test_rows(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         if is_warm_up(body):
             return Script.answer(done(content="H"))
         thought = lines(said(thinking="Hm."))
-        return answer(Pause(0.05), thought, Pause(1), lines(said("Hi")), lines(said("."), done()))
+        return answer(Pause(0.05), thought, Pause(0.1), lines(said("Hi")), lines(said("."), done()))
 
     project.suite({"P1": ("Say hi.", {"type": "exact", "value": "Hi."})})
     project.pytester.makeini(
@@ -85,62 +85,37 @@ def test_rows(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-def test_a_model_without_tools_is_skipped_where_they_are_needed(
-    project: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A model's missing capability is no failure, and its other cells are asked."""
-    project.suite(TOOLS)
-
-    def chat(body: dict[str, Any]) -> Script:
-        if body.get("tools"):
-            return Script.answer({"error": "m:latest does not support tools"}, status=400)
-        return (
-            Script.answer(done(content="Hi.")) if not body["stream"] else answer(lines(said("Hi."), done()))
-        )
-
-    with OllamaServer(chat) as server:
-        point_at(monkeypatch, server)
-        session = project.run(models="ollama_native/m")
-
-    session.outcomes(passed=1, skipped=1)
-    row = session.row("N1")
-    assert (row["availability_status"], row["failure_type"], row["attempts"]) == (
-        "skipped_unavailable",
-        "no_tools",
-        1,
-    )
-
-
-def test_a_model_without_thinking_is_asked_once(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One refusal of a level is enough for all of the target's cells; without a level the model answers."""
-    project.suite({f"P{n}": ("Say hi.", NOOP) for n in range(4)})
+def test_a_missing_capability_is_no_failure(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One refusal of a thinking level is enough for a target; tools are refused cell by cell."""
 
     def chat(body: dict[str, Any]) -> Script:
         if body["think"]:
             return Script.answer({"error": '"m" does not support thinking'}, status=400)
-        return (
-            Script.answer(done(content="Hi.")) if not body["stream"] else answer(lines(said("Hi."), done()))
-        )
+        if body.get("tools"):
+            return Script.answer({"error": "m:latest does not support tools"}, status=400)
+        return answer(lines(said("Hi."), done())) if body["stream"] else Script.answer(done(content="Hi."))
 
+    project.suite(TOOLS)
     with OllamaServer(chat) as server:
         point_at(monkeypatch, server)
         session = project.run(models="ollama_native/m@high,ollama_native/m")
 
-    session.outcomes(passed=4, skipped=4)
+    session.outcomes(passed=1, skipped=3)
     assert len([body for body in server.chats if body["think"]]) == 1
+    (row,) = (row for row in session.rows if row["prompt_id"] == "N1" and row["thinking_level"] is None)
+    assert row["availability_status"] == "skipped_unavailable"
+    assert (row["failure_type"], row["attempts"]) == ("no_tools", 1)
 
 
-@pytest.mark.parametrize("base", ["", "localhost"], ids=["one-variable", "by-another-name"])
 def test_both_apis_of_one_server_never_have_two_requests(
-    project: Any, monkeypatch: pytest.MonkeyPatch, base: str
+    project: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A local server gets one request at a time, by either of its APIs: cells, warm-ups, questions."""
     project.suite({f"P{n}": ("Say hi.", NOOP) for n in range(6)})
 
     with SlowServer() as server:
         point_at(monkeypatch, server)
-        if base:
-            monkeypatch.setenv("OLLAMA_OPENAI_BASE", f"http://{base}:{server.port}/v1")
+        monkeypatch.setenv("OLLAMA_OPENAI_BASE", f"http://localhost:{server.port}/v1")
         session = project.run(
             "--openclaw-providers=ollama_openai,ollama_native",
             models="m",
