@@ -108,9 +108,6 @@ def _api_of(request: Request) -> Api | None:
 
 def point_at(monkeypatch: pytest.MonkeyPatch, server: MisbehavingServer, **environ: str) -> None:
     """Let all providers use this server, with a dummy key."""
-    for name in ("http_proxy", "https_proxy", "all_proxy"):
-        monkeypatch.delenv(name, raising=False)
-        monkeypatch.delenv(name.upper(), raising=False)
     addresses = {api.base_env: server.url for api in APIS}
     keys = {api.key_env: "dummy-key" for api in APIS if api is not CHAT}
     for name, value in {**addresses, **keys, **environ}.items():

@@ -255,9 +255,8 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Any:
 @pytest.fixture
 def _emptied(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in list(os.environ):
-        if name.endswith(("_API_KEY", "_BASE_URL")) or name.startswith(
-            ("OLLAMA", "OPENAI", "ANTHROPIC", "CLAUDE")
-        ):
+        ends = name.upper().endswith(("_API_KEY", "_BASE_URL", "_PROXY"))
+        if ends or name.startswith(("OLLAMA", "OPENAI", "ANTHROPIC", "CLAUDE")):
             monkeypatch.delenv(name)
     for name in ("GITHUB_STEP_SUMMARY", "COLUMNS"):
         monkeypatch.delenv(name, raising=False)

@@ -28,14 +28,11 @@ def _properties(parent: ElementTree.Element | None) -> dict[str, str]:
     return {one.attrib["name"]: one.attrib["value"] for one in parent.iterfind("properties/property")}
 
 
-@pytest.mark.parametrize("family", [pytest.param("xunit1", marks=pytest.mark.nightly), "xunit2"])
-def test_junit_carries_cells_and_the_run(project: Any, family: str) -> None:
+def test_junit_carries_cells_and_the_run(project: Any) -> None:
     """Each case has its row's figures, the suite has tiers, rates and gates; nothing is duplicated."""
     project.suite(SUITE)
 
-    session = project.run(
-        "--junitxml=out/j.xml", "-o", f"junit_family={family}", "--openclaw-min-pass-rate=0.5"
-    )
+    session = project.run("--junitxml=out/j.xml", "--openclaw-min-pass-rate=0.5")
 
     (suite,) = ElementTree.parse(project.folder / "out" / "j.xml").getroot()
     cases = {case.attrib["name"]: _properties(case) for case in suite.iterfind("testcase")}
@@ -97,19 +94,6 @@ def test_github_gets_the_page(project: Any, monkeypatch: pytest.MonkeyPatch, tmp
     assert page.read_text() == f"before\n{(session.run_dir / 'summary.md').read_text()}\n"
 
 
-def test_an_answer_cannot_give_github_commands(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A model's text stays on one line, after the colons of our annotation."""
-    monkeypatch.setenv("GITHUB_ACTIONS", "true")
-    plain_project.suite({"P1": ("say no\n::error::owned\n::add-mask::a", YES)})
-
-    session = plain_project.run()
-
-    lines = [line for line in session.text.splitlines() if line.startswith("::")]
-    (warning,) = lines
-    assert warning.startswith("::warning file=")
-    assert "%0A" not in warning
-
-
 def test_many_missed_prompts_are_counted(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """GitHub shows ten of a kind, so the tenth says how many more there are."""
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
@@ -133,11 +117,3 @@ def test_a_summary_that_cannot_be_written_costs_nothing(
     assert session.status == 1
     assert len(session.rows) == 2
     assert "the output for CI cannot be written" in session.text
-
-
-def test_elsewhere_nothing_is_written(plain_project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Outside GitHub no line looks like a workflow command."""
-    monkeypatch.delenv("GITHUB_ACTIONS", raising=False)
-    plain_project.suite(SUITE)
-
-    assert "\n::" not in plain_project.run().text

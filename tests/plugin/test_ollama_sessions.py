@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.providers.servers.misbehaving import MisbehavingServer, Pause, Script
+from tests.providers.servers.misbehaving import Pause, Script
 from tests.providers.servers.ollama import SPEED, OllamaServer, answer, done, lines, said
 
 pytestmark = pytest.mark.newest
@@ -23,14 +23,6 @@ validator = { type = "tool_call", calls = [{ name = "read", arguments = { path =
 id = "P1"
 prompt = "Say hi."
 """
-
-
-def point_at(monkeypatch: pytest.MonkeyPatch, server: MisbehavingServer) -> None:
-    """Let both providers use this server."""
-    for name in ("http_proxy", "https_proxy", "all_proxy"):
-        monkeypatch.delenv(name, raising=False)
-        monkeypatch.delenv(name.upper(), raising=False)
-    monkeypatch.setenv("OLLAMA_HOST", server.origin)
 
 
 def is_warm_up(body: dict[str, Any]) -> bool:
@@ -53,7 +45,7 @@ def test_rows(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
     with OllamaServer(chat) as server:
-        point_at(monkeypatch, server)
+        monkeypatch.setenv("OLLAMA_HOST", server.origin)
         session = project.run(models="ollama_native/m@low")
 
     session.outcomes(passed=1)
@@ -97,7 +89,7 @@ def test_a_missing_capability_is_no_failure(project: Any, monkeypatch: pytest.Mo
 
     project.suite(TOOLS)
     with OllamaServer(chat) as server:
-        point_at(monkeypatch, server)
+        monkeypatch.setenv("OLLAMA_HOST", server.origin)
         session = project.run(models="ollama_native/m@high,ollama_native/m")
 
     session.outcomes(passed=1, skipped=3)
@@ -114,7 +106,7 @@ def test_both_apis_of_one_server_never_have_two_requests(
     project.suite({f"P{n}": ("Say hi.", NOOP) for n in range(6)})
 
     with SlowServer() as server:
-        point_at(monkeypatch, server)
+        monkeypatch.setenv("OLLAMA_HOST", server.origin)
         monkeypatch.setenv("OLLAMA_OPENAI_BASE", f"http://localhost:{server.port}/v1")
         session = project.run(
             "--openclaw-providers=ollama_openai,ollama_native",

@@ -60,27 +60,20 @@ def test_each_ending_of_a_python_benchmark(project: Any) -> None:
     assert {row["suite"] for row in session.rows} == {"benchmarks/test_bench.py"}
 
 
-def test_python_benchmarks_are_in_the_config(project: Any) -> None:
-    """`config.json` names a Python benchmark's prompt and says that Python code judges it."""
-    _write(project)
-
-    session = project.run("-k", "R1")
-
-    (prompt,) = session.load("config.json")["prompts"]
-    assert prompt["id"] == "R1"
-    assert prompt["validator"] == {"type": "python"}
-
-
 def test_python_benchmarks_run_once_a_target(project: Any) -> None:
-    """The test is parametrized over the same targets as suites."""
+    """The test is parametrized over the same targets as suites; `config.json` says that Python judges it."""
     _write(project)
 
-    session = project.run("-k", "R2", models="scripted/a,scripted/b@low")
+    session = project.run("-k", "R2", models="scripted/модель:1b,scripted/b@low")
 
-    assert sorted((row["model"], row["thinking_level"]) for row in session.rows) == [
-        ("a", None),
-        ("b", "low"),
+    found = sorted((row["model"], row["thinking_level"]) for row in session.rows)
+    assert found == [("b", "low"), ("модель:1b", None)]
+    assert [(group["model"], group["n_total"]) for group in session.summary["groups"]] == [
+        ("модель:1b", 1),
+        ("b", 1),
     ]
+    (prompt,) = session.load("config.json")["prompts"]
+    assert (prompt["id"], prompt["validator"]) == ("R2", {"type": "python"})
 
 
 def test_without_models_a_python_benchmark_is_left_out(plain_project: Any) -> None:
@@ -103,28 +96,19 @@ def test_without_models_a_python_benchmark_is_left_out(plain_project: Any) -> No
             'id="R1", prompt="x", expected_tool="read"', "does not know expected_tool", id="unknown"
         ),
         pytest.param('id="R1", prompt="x", timeout_s=-1', "timeout_s", id="bad-value"),
+        pytest.param('id="R1", prompt="x"', "test_first has the id 'R1' too. Give each its own.", id="twice"),
     ],
 )
 def test_a_wrong_mark_is_a_collection_error(plain_project: Any, mark: str, message: str) -> None:
     """The error names the test and the key, with a hint, without a traceback."""
-    _write(plain_project, f"import pytest\n@pytest.mark.openclaw({mark})\ndef test_x(reply): pass\n")
+    first = '@pytest.mark.openclaw(id="R1", prompt="x")\ndef test_first(reply): pass\n'
+    _write(plain_project, f"import pytest\n{first}@pytest.mark.openclaw({mark})\ndef test_x(reply): pass\n")
 
     session = plain_project.run()
 
     assert message in session.text
     assert "benchmarks/test_bench.py::test_x" in session.text
     assert "Traceback" not in session.text
-    assert session.status == pytest.ExitCode.INTERRUPTED
-
-
-def test_a_duplicate_id_is_a_collection_error(plain_project: Any) -> None:
-    """Two tests of one module cannot share a row."""
-    one = '@pytest.mark.openclaw(id="R1", prompt="say yes")\ndef test_{}(reply): pass\n'
-    _write(plain_project, "import pytest\n" + one.format("x") + one.format("y"))
-
-    session = plain_project.run()
-
-    assert "benchmarks/test_bench.py::test_x has the id 'R1' too. Give each its own." in session.text
     assert session.status == pytest.ExitCode.INTERRUPTED
 
 
@@ -161,17 +145,6 @@ def test_a_fixture_reply_of_the_users_own_goes_first(plain_project: Any) -> None
     session = plain_project.run(models=None, target="")
 
     session.outcomes(passed=1)
-
-
-def test_a_model_with_a_foreign_name(project: Any) -> None:
-    """Row and group have the name itself, although pytest writes it in ASCII into the test's id."""
-    _write(project)
-
-    session = project.run("-k", "R2", models="scripted/модель:1b")
-
-    assert [row["model"] for row in session.rows] == ["модель:1b"]
-    assert [(group["model"], group["n_total"]) for group in session.summary["groups"]] == [("модель:1b", 1)]
-    assert session.summary["state"] == "finished"
 
 
 @pytest.mark.skipif(not hasattr(pytest, "Subtests"), reason="pytest has subtests since version 9")
