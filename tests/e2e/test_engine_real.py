@@ -54,14 +54,6 @@ asyncio.run(use())
 """
 
 
-class AsksNoTemperature(LlamaCpp):
-    """The provider, as one that cannot send a temperature."""
-
-    def body(self, request):
-        """Leave the temperature to the server."""
-        return {key: value for key, value in super().body(request).items() if key != "temperature"}
-
-
 class Lab:
     """A provider and an event loop to run it in."""
 
@@ -90,10 +82,10 @@ class Lab:
 
 
 @contextlib.contextmanager
-def open_lab(folder, kind=LlamaCpp):
+def open_lab(folder):
     """A separate lab, closed together with its engine."""
     with asyncio.Runner() as runner:
-        provider = kind(ProviderSetup(name="llama_cpp", scratch_dir=folder))
+        provider = LlamaCpp(ProviderSetup(name="llama_cpp", scratch_dir=folder))
         try:
             yield Lab(runner, provider)
         finally:
@@ -114,14 +106,6 @@ def test_it_answers_the_same_twice(lab):
     assert first.text == second.text
     assert "Paris" in first.text
     assert (first.finish_reason, first.effective_model) == ("stop", MODEL)
-
-
-def test_without_a_temperature_the_default_is_zero(lab, tmp_path):
-    """A client that sends no temperature gets the same reply as all others."""
-    with open_lab(tmp_path, AsksNoTemperature) as other:
-        reply = other.ask("Write a story.", max_output_tokens=48)
-
-    assert reply.text == lab.ask("Write a story.", max_output_tokens=48).text
 
 
 @pytest.mark.parametrize("stream", [True, False])
@@ -158,20 +142,18 @@ def test_native_tool_call_arrives(stream, lab):
     assert (reply.text, reply.finish_reason) == ("", "tool_calls")
 
 
-@pytest.mark.parametrize("stream", [True, False])
 @pytest.mark.parametrize(
     ("prompt", "size"),
     [
-        pytest.param("word " * 9000, "at least 9000 tokens", id="by-its-words"),
         pytest.param("word " * 8192, "at least 8192 tokens", id="by-its-words-just"),
         # The template itself has nine tokens.
         pytest.param(" word" * 8183, "8192 tokens", id="counted"),
         pytest.param("letters" * 9000, "9009 tokens", id="one-word"),
     ],
 )
-def test_prompt_beyond_the_context_is_its_own_fault(lab, prompt, size, stream):
+def test_prompt_beyond_the_context_is_its_own_fault(lab, prompt, size):
     """A prompt that leaves no token for a reply is not sent, and does not affect the next one."""
-    fault = lab.fault(prompt, stream=stream)
+    fault = lab.fault(prompt)
 
     assert (fault.failure_type, fault.status, fault.scope) == ("context_overflow", "error", "cell")
     assert (fault.sent, fault.raw) == (False, "")
@@ -323,13 +305,12 @@ async def is_processing(provider):
     return slots[0]["is_processing"]
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
-def test_the_engine_ends_with_its_owner(how, tmp_path):
-    """However the process ends that has started the engine, the engine exits by itself."""
+def test_the_engine_ends_with_its_owner(tmp_path):
+    """If the process is killed that has started the engine, the engine exits by itself."""
     command = [sys.executable, "-c", OWNER, str(tmp_path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as owner:
         pid = int(owner.stdout.readline())
-        owner.send_signal(how)
+        owner.kill()
         owner.wait(BOUND_S)
 
     assert wait_until(lambda: is_gone(pid))

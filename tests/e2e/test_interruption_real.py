@@ -70,9 +70,8 @@ def interrupted(session: Session, *, group: bool = False) -> Ended:
     return ended
 
 
-@pytest.mark.parametrize("group", [False, True], ids=["pytest-alone", "as-a-terminal-does"])
 @pytest.mark.parametrize("words", MODES)
-def test_ctrl_c_while_a_server_is_awaited(project: Project, words: tuple[str, ...], group: bool) -> None:
+def test_ctrl_c_while_a_server_is_awaited(project: Project, words: tuple[str, ...]) -> None:
     """The cell in progress is abandoned at once; ended cells stay, and the server gets no more requests."""
     asked = iter(range(1000))
 
@@ -91,18 +90,17 @@ def test_ctrl_c_while_a_server_is_awaited(project: Project, words: tuple[str, ..
         ) as session:
             session.wait_until(lambda: session.run.n_rows == 1 and n_asked() == 3)
             started = {pid for pid in session.started("") if pid != session.process.pid}
-            interrupted(session, group=group)
+            interrupted(session, group=True)
 
     assert n_asked() == 3
     assert all_gone(started)
 
 
 @pytest.mark.engine
-@pytest.mark.parametrize("words", MODES)
-def test_ctrl_c_ends_the_engine(project: Project, embedded_model: str, words: tuple[str, ...]) -> None:
+def test_ctrl_c_ends_the_engine(project: Project, embedded_model: str) -> None:
     """An engine that is generating a reply ends with the run that started it."""
     project.suite(*prompts(**LONG))
-    with project.start(*words, models=f"llama_cpp/{embedded_model}") as session:
+    with project.start(models=f"llama_cpp/{embedded_model}") as session:
         session.wait_until(lambda: session.run.n_rows == 1)
         engines = session.started(ENGINE)
         interrupted(session)
@@ -112,8 +110,7 @@ def test_ctrl_c_ends_the_engine(project: Project, embedded_model: str, words: tu
 
 
 @pytest.mark.claude
-@pytest.mark.parametrize("words", MODES)
-def test_ctrl_c_ends_the_cli(project: Project, claude: str, words: tuple[str, ...]) -> None:
+def test_ctrl_c_ends_the_cli(project: Project, claude: str) -> None:
     """A CLI that waits for its server ends with the run that started it."""
     program = Path(claude).name
     project.suite(*prompts())
@@ -123,7 +120,7 @@ def test_ctrl_c_ends_the_cli(project: Project, claude: str, words: tuple[str, ..
             "ANTHROPIC_API_KEY": "sk-dummy-1234567890",
             "OPENCLAW_CLAUDE_COMMAND": claude,
         }
-        with project.where(**environ).start(*words, models="claude_code_cli/opus") as session:
+        with project.where(**environ).start(models="claude_code_cli/opus") as session:
             session.wait_until(lambda: session.run.n_rows == 1 and len(server.requests) == 2)
             clis = session.started(f"{program} -p")
             interrupted(session)
@@ -134,13 +131,10 @@ def test_ctrl_c_ends_the_cli(project: Project, claude: str, words: tuple[str, ..
 
 @pytest.mark.nightly
 @pytest.mark.engine
-@pytest.mark.parametrize("words", MODES)
-def test_kill_leaves_no_engine_and_keeps_the_rows(
-    project: Project, embedded_model: str, words: tuple[str, ...]
-) -> None:
+def test_kill_leaves_no_engine_and_keeps_the_rows(project: Project, embedded_model: str) -> None:
     """Even SIGKILL leaves no engine and no worker behind, and a finished cell is on disk by then."""
     project.suite(*prompts(**LONG))
-    with project.start(*words, models=f"llama_cpp/{embedded_model}") as session:
+    with project.start(models=f"llama_cpp/{embedded_model}") as session:
         session.wait_until(lambda: session.run.n_rows == 1)
         engines, started = session.started(ENGINE), session.started("")
         session.signal(signal.SIGKILL)

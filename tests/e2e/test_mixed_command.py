@@ -1,4 +1,4 @@
-"""One command for a local server, a cloud API and a CLI: available, absent, unauthorised or overloaded."""
+"""One command for a local server, a cloud API and a CLI: available, absent or without a key."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from tests.e2e.sessions import Ended, Project
 from tests.providers.servers.messages import MessagesServer
-from tests.providers.servers.misbehaving import MisbehavingServer, Script, unused_port
+from tests.providers.servers.misbehaving import unused_port
 
 pytestmark = pytest.mark.workers
 
@@ -100,81 +100,6 @@ def test_all_are_absent(project: Project, closed_port: Callable[[], str]) -> Non
     assert "no-such-claude'. Install the Claude CLI" in ended.text
     assert ["no", "verdict", "no", "cell", "was", "answered"] in [line.split() for line in ended.page]
     assert [group["n_skipped_unavailable"] for group in ended.run.summary["groups"]] == [1, 1, 1]
-
-
-@pytest.mark.nightly
-def test_all_are_absent_and_that_fails(project: Project, closed_port: Callable[[], str]) -> None:
-    """With `--openclaw-fail-unavailable` they are three errors; the rows stay the same."""
-    ended = ask_all(
-        project.where(
-            OLLAMA_HOST=closed_port(),
-            OPENAI_BASE_URL=f"{closed_port()}/v1",
-            OPENAI_API_KEY=DUMMY,
-            OPENCLAW_CLAUDE_COMMAND=str(project.folder / "no-such-claude"),
-        ),
-        "--openclaw-fail-unavailable",
-    )
-
-    assert (ended.status, ended.outcomes) == (1, {"errors": 3})
-    assert set(fields(ended, "availability_status").values()) == {"skipped_unavailable"}
-
-
-@pytest.mark.nightly
-@pytest.mark.claude
-def test_all_are_unauthorised(project: Project, claude: str) -> None:
-    """A wrong key, no key and no login give three errors that say how to log in; no key is sent elsewhere."""
-    with MisbehavingServer() as ollama:
-        refusal = {"error": {"message": "Invalid API Key", "type": "authentication_error", "code": 401}}
-        ollama.on("*", Script.answer(refusal, status=401))
-        ended = ask_all(
-            project.where(
-                OLLAMA_OPENAI_BASE=ollama.url,
-                OLLAMA_API_KEY=DUMMY,
-                OPENAI_BASE_URL="http://openai.invalid/v1",
-                OPENCLAW_CLAUDE_COMMAND=claude,
-            )
-        )
-
-    assert (ended.status, ended.outcomes) == (1, {"errors": 3})
-    assert set(fields(ended, "availability_status").values()) == {"auth_error"}
-    assert fields(ended, "failure_type") == {
-        "ollama_openai": "http_401",
-        "openai_responses": "auth_missing",
-        "claude_code_cli": "auth_missing",
-    }
-    assert fields(ended, "attempts")["openai_responses"] == 0
-    assert "openai_responses: there is no key. Set OPENAI_API_KEY." in ended.text
-    assert "claude_code_cli: the Claude CLI says: Not logged in" in ended.text
-    assert [group["n_auth_error"] for group in ended.run.summary["groups"]] == [1, 1, 1]
-    assert DUMMY not in ended.text + "".join(path.read_text("utf-8") for path in ended.run.path.iterdir())
-
-
-@pytest.mark.nightly
-@pytest.mark.claude
-def test_all_are_overloaded(project: Project, claude: str) -> None:
-    """A server that answers 429 to every attempt is rate-limited: an error, after the allowed retries."""
-    with MisbehavingServer() as server, MessagesServer("429") as messages:
-        busy = {"error": {"message": "Rate limit reached", "type": "rate_limit_error", "code": "rate_limit"}}
-        server.on("*", Script.answer(busy, status=429, retry_after="0"))
-        ended = ask_all(
-            project.where(
-                OLLAMA_OPENAI_BASE=server.url,
-                OPENAI_BASE_URL=server.url,
-                OPENAI_API_KEY=DUMMY,
-                ANTHROPIC_BASE_URL=messages.url,
-                ANTHROPIC_API_KEY=DUMMY,
-                OPENCLAW_CLAUDE_COMMAND=claude,
-            ),
-            "--openclaw-retries=1",
-        )
-
-    assert (ended.status, ended.outcomes) == (1, {"errors": 3})
-    assert set(fields(ended, "availability_status").values()) == {"rate_limited"}
-    assert set(fields(ended, "failure_type").values()) == {"http_429"}
-    assert set(fields(ended, "attempts").values()) == {2}
-    assert len(messages.requests) == 2
-    assert [group["n_rate_limited"] for group in ended.run.summary["groups"]] == [1, 1, 1]
-    assert all(group["latency_ms"]["p50"] is None for group in ended.run.summary["groups"])
 
 
 @pytest.mark.nightly

@@ -20,7 +20,7 @@ from pytest_openclaw.values.protocols import ProviderSetup
 from pytest_openclaw.values.replies import Reply, Turn
 from pytest_openclaw.values.requests import Request
 from pytest_openclaw.values.tool_calls import Tool, ToolCall
-from tests.e2e.sessions import Ended, Project, all_gone
+from tests.e2e.sessions import Project, all_gone
 from tests.providers.servers.messages import MessagesServer, Text, ToolUse
 
 CALL = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Paris"}}\n</tool_call>'
@@ -66,13 +66,13 @@ def lab(tmp_path: Path, engine: Engine) -> Project:
     return project.where(LAB_KEY=engine.token)
 
 
+@pytest.mark.nightly
 @pytest.mark.engine
 @pytest.mark.parametrize(
     "words",
     [
-        pytest.param((), id="stream", marks=pytest.mark.nightly),
-        pytest.param(("--openclaw-stream=off",), id="whole", marks=pytest.mark.nightly),
-        pytest.param(("-n", "2"), id="workers", marks=[pytest.mark.workers, pytest.mark.nightly]),
+        pytest.param((), id="stream"),
+        pytest.param(("--openclaw-stream=off",), id="whole"),
     ],
 )
 def test_a_native_call_of_the_real_model(lab: Project, embedded_model: str, words: tuple[str, ...]) -> None:
@@ -86,19 +86,11 @@ def test_a_native_call_of_the_real_model(lab: Project, embedded_model: str, word
         rows = ended.run.rows_of(target)
         called, talked, unarmed = rows["T1"], rows["T2"], rows["P1"]
         assert [row["tools_offered"] for row in (called, talked, unarmed)] == [2, 1, None]
-        assert (called["tool_calls"], called["tool_call_count"], called["tool_use_success"]) == (
-            ["get_weather"],
-            1,
-            True,
-        )
+        assert (called["tool_calls"], called["tool_use_success"]) == (["get_weather"], True)
         (details,) = called["tool_call_details"]
         assert (details["name"], json.loads(details["arguments"])) == ("get_weather", {"city": "Paris"})
         assert (called["objective_pass"], called["tool_outcome"], called["raw_output"]) == (True, "valid", "")
-        assert (talked["tool_calls"], talked["tool_use_success"], talked["tool_outcome"]) == (
-            [],
-            False,
-            "no_call",
-        )
+        assert (talked["tool_calls"], talked["tool_outcome"]) == ([], "no_call")
         assert (unarmed["tool_calls"], unarmed["raw_output"] != "") == ([], True)
         assert called["input_tokens"] > unarmed["input_tokens"]
         assert (called["ttft_ms"] is None) == ("--openclaw-stream=off" in words)
@@ -107,16 +99,6 @@ def test_a_native_call_of_the_real_model(lab: Project, embedded_model: str, word
     native = (OURS, "chat", "messages")
     assert [ended.run.rows_of(target)["T1"]["finish_reason"] for target in native] == ["tool_calls"] * 3
     assert all_gone(ended.engines)
-
-
-def through_the_cli(project: Project, claude: str, server: MessagesServer) -> Ended:
-    """Run a project's suites with the real CLI and a server of the test."""
-    environ = {
-        "ANTHROPIC_BASE_URL": server.url,
-        "ANTHROPIC_API_KEY": "sk-dummy-1234567890",
-        "OPENCLAW_CLAUDE_COMMAND": claude,
-    }
-    return project.where(**environ).run(models="claude_code_cli/opus")
 
 
 @pytest.mark.nightly
@@ -153,25 +135,19 @@ LOOKED = Turn(
 AGAIN = Turn(
     calls=(ToolCall(name="get_weather", arguments='{"city": "Rome"}', id="own-id"),), results=("sun",)
 )
-HISTORIES = {
-    "one-turn": (AGAIN,),
-    "two-calls-and-text": (LOOKED,),
-    "two-turns": (LOOKED, AGAIN),
-}
+HISTORIES = {"one-turn": (AGAIN,), "two-turns": (LOOKED, AGAIN)}
 
 
 @pytest.mark.nightly
 @pytest.mark.engine
-@pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 @pytest.mark.parametrize("history", HISTORIES)
-def test_a_conversation_is_continued(engine: Engine, embedded_model: str, history: str, stream: bool) -> None:
+def test_a_conversation_is_continued(engine: Engine, embedded_model: str, history: str) -> None:
     """All APIs accept calls and their results, process them as one prompt, and the model answers."""
     first = Request(
         model=embedded_model,
         prompt="What is the weather?",
         tools=(Tool(**WEATHER), READ),
         max_output_tokens=16,
-        stream=stream,
     )
     request = replace(first, history=HISTORIES[history])
 
@@ -225,7 +201,12 @@ def test_a_scripted_exchange_through_the_cli(project: Project, claude: str) -> N
         [Text("It says: buy milk.")],
     ]
     with MessagesServer(turns=turns) as server:
-        ended = through_the_cli(project, claude, server)
+        environ = {
+            "ANTHROPIC_BASE_URL": server.url,
+            "ANTHROPIC_API_KEY": "sk-dummy-1234567890",
+            "OPENCLAW_CLAUDE_COMMAND": claude,
+        }
+        ended = project.where(**environ).run(models="claude_code_cli/opus")
 
     row = ended.run.rows_of("claude_code_cli")["W1"]
     assert (ended.status, ended.outcomes) == (0, {"passed": 1})
@@ -235,22 +216,3 @@ def test_a_scripted_exchange_through_the_cli(project: Project, claude: str) -> N
     assert (row["attempts"], row["ttft_ms"]) == (1, row["turns"][0]["ttft_ms"])
     assert row["e2e_ms"] >= sum(turn["e2e_ms"] for turn in row["turns"]) - 3, "each is rounded"
     assert (len(server.requests), ended.left) == (3, [])
-
-
-@pytest.mark.nightly
-@pytest.mark.engine
-@pytest.mark.claude
-def test_the_real_model_is_offered_tools_through_the_cli(
-    project: Project, claude: str, served: dict[str, str], embedded_model: str
-) -> None:
-    """Tools offered through the CLI reach real weights: the engine counts them in its input."""
-    plain = {"name": "asks", "prompt": "Say hello.", "validator": {"type": "noop"}, "max_output_tokens": 24}
-    project.suite({"id": "T1", **plain}, {"id": "T2", **plain, "tools": ["read", "exec"]})
-
-    environ = {**served, "OPENCLAW_CLAUDE_COMMAND": claude}
-    ended = project.where(**environ).run(models=f"claude_code_cli/{embedded_model}")
-
-    rows = ended.run.rows_of("claude_code_cli")
-    assert (ended.status, ended.outcomes) == (0, {"passed": 2})
-    assert [rows[name]["tools_offered"] for name in ("T1", "T2")] == [None, 2]
-    assert rows["T2"]["input_tokens"] > rows["T1"]["input_tokens"] + 100
