@@ -1,68 +1,96 @@
-"""`python -m tests.bfcl [--ask]`: compares BFCL's checker with ours on the same replies, and writes the page.
-
-With `--ask` the embedded model is asked again first, and its replies are kept.
-"""
+"""`python -m tests.bfcl`: compares BFCL's checker with ours on the same replies, and writes the page."""
 
 from __future__ import annotations
 
-import argparse
-import json
-import subprocess
-import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from tests.bfcl.agreement import MODEL_REPLIES, UNEXPLAINED, compare, load_converter
-from tests.bfcl.page import PAGE, render
+from tests.bfcl.agreement import CLASSES, UNEXPLAINED, Tally, compare, load_converter
+from tests.bfcl.checker import VERSION
 
-ASKED = 182
-"""The model is asked every n-th case of each category."""
-MAX_TOKENS = 160
-MODEL = "llama_cpp/smollm2:135m"
+PAGE = Path(__file__).parents[2] / "docs/agreement-bfcl.md"
+
+_HEAD = """\
+# Agreement with BFCL's checker
+
+<!-- Written by `python -m tests.bfcl`; change it there. -->
+
+[A script](how-to/bfcl.md) converts the cases of the Berkeley Function Calling Leaderboard (BFCL) to suites. This page compares
+our verdicts with those of BFCL's own AST checker on the same replies. BFCL judges how a call is written; we judge what OpenClaw
+does with it.
+"""
+_MADE = f"""\
+The replies are made from BFCL's answers by rules: right ones, and ones with one change. Calls are on the wire for both checkers,
+except those written as text, which BFCL decodes with its handlers for models without an API for tools. The checker is `bfcl-eval`
+{VERSION}.
+"""
+_AGAIN = f"""\
+## Play it again
+
+In a clone, `pip install --no-deps bfcl-eval=={VERSION}` and `python -m tests.bfcl` make the replies, run both checkers and
+write this page.
+"""
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Write the page; the exit status is 1 if a disagreement is in no class."""
-    parser = argparse.ArgumentParser(prog="python -m tests.bfcl", description=__doc__)
-    parser.add_argument("--ask", action="store_true", help="ask the embedded model first")
-    options = parser.parse_args(arguments)
+def render(folder: Path, *, every: int = 1) -> str:
+    """Compare both checkers, and return the page; suites are written into the folder."""
     converter = load_converter()
-    with tempfile.TemporaryDirectory() as folder:
-        if options.ask:
-            lines = [json.dumps(line, ensure_ascii=False) for line in _asked(Path(folder))]
-            MODEL_REPLIES.write_text("\n".join([*lines, ""]), "utf-8")
-        tally = compare(Path(folder))
+    tally = compare(folder, every=every)
+    total = sum(tally.kinds.values(), Counter[str]())
     converted = {category: converter.convert(category) for category in converter.CATEGORIES}
-    counts = {category: (len(prompts), skipped) for category, (prompts, skipped) in converted.items()}
-    PAGE.write_text(render(tally, counts), "utf-8")
-    for case, kind in tally.classes.get(UNEXPLAINED, ()):
-        print(f"{case}, {kind}: {UNEXPLAINED}")
-    return 1 if UNEXPLAINED in tally.classes else 0
+    return "\n".join(
+        [
+            _HEAD,
+            *_figures(tally, total),
+            "",
+            _MADE,
+            *_converted(converted),
+            "",
+            "## Classes of disagreement\n",
+            *_classes(tally),
+            "",
+            "## Each kind of reply\n",
+            *_kinds(tally),
+            "",
+            _AGAIN,
+        ]
+    )
 
 
-def _asked(folder: Path) -> Iterator[dict[str, object]]:
-    """Ask the embedded model a sample of the cases in a session of pytest; yield its replies."""
-    converter = load_converter()
-    cases = [case for category in converter.CATEGORIES for case in converter.convert(category)[0][::ASKED]]
-    prompts = [{**case, "max_output_tokens": MAX_TOKENS} for case in cases]
-    suite = folder / "prompts_sample.json"
-    suite.write_text(json.dumps(prompts), "utf-8")
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        str(suite),
-        f"--openclaw-models={MODEL}",
-        "--openclaw-run-id=sample",
-    ]
-    subprocess.run([*command, f"--rootdir={folder}", "--tb=no", "-q"], cwd=folder, check=False)
-    rows = (folder / "runs/sample/results.jsonl").read_text("utf-8").splitlines()
-    for row in map(json.loads, rows):
-        if row["availability_status"] == "ok":
-            calls = [[call["name"], call["arguments"]] for call in row["tool_call_details"]]
-            yield {"id": row["prompt_id"], "calls": calls, "text": row["raw_output"]}
+def _figures(tally: Tally, total: Counter[str]) -> Iterator[str]:
+    yield f"- {tally.cases:,} cases, {total.total():,} replies"
+    yield f"- both accept {total['11']:,}, both reject {total['00']:,}"
+    yield f"- only BFCL accepts {total['10']:,}, only we accept {total['01']:,}"
+    outcomes = ", ".join(f"`{name}` {n:,}" for name, n in tally.written.most_common())
+    yield f"- calls that are due and written as text end as {outcomes}"
+    yield f"- disagreements in no class below: **{len(tally.classes.get(UNEXPLAINED, ()))}**"
+
+
+def _converted(converted: Mapping[str, tuple[Sequence[object], Mapping[str, str]]]) -> Iterator[str]:
+    counts = (f"`{category}` {len(prompts):,}" for category, (prompts, _) in converted.items())
+    yield f"Converted: {', '.join(counts)}. Not converted:"
+    yield ""
+    for _, skipped in converted.values():
+        yield from (f"- `{case}`: {reason}" for case, reason in skipped.items())
+
+
+def _classes(tally: Tally) -> Iterator[str]:
+    yield "| class | replies | we | BFCL |"
+    yield "| --- | --- | --- | --- |"
+    for name, (ours, theirs) in CLASSES.items():
+        if found := tally.classes.get(name):
+            yield f"| {name} | {len(found):,} | {ours} | {theirs} |"
+
+
+def _kinds(tally: Tally) -> Iterator[str]:
+    yield "| reply | both accept | only BFCL | only we | both reject |"
+    yield "| --- | --- | --- | --- | --- |"
+    for kind, counts in tally.kinds.items():
+        yield f"| {kind} | {' | '.join(f'{counts[key]:,}' for key in ('11', '10', '01', '00'))} |"
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    with tempfile.TemporaryDirectory() as suites:
+        PAGE.write_text(render(Path(suites)), "utf-8")

@@ -25,9 +25,7 @@ from tests.bfcl.scripted_replies import BfclReply, scripted_replies
 
 ROOT = Path(__file__).parents[2]
 CONVERTER = ROOT / "docs/examples/bfcl_suites.py"
-MODEL_REPLIES = Path(__file__).parent / "smollm2.jsonl"
 REGISTRY = build_registry([("pytest-openclaw", validator) for validator in BUILTIN])
-MODEL_KIND = "of the embedded model"
 
 
 @dataclass
@@ -67,7 +65,6 @@ def compare(folder: Path, *, every: int = 1) -> Tally:
     """Compare both checkers on the replies to every n-th case of each category; `folder` takes the suites."""
     converter = load_converter()
     tally = Tally()
-    kept = model_replies()
     for category in converter.CATEGORIES:
         answers = (
             {} if category in converter.NO_ANSWERS else dict(converter.read(category, "possible_answer"))
@@ -77,7 +74,7 @@ def compare(folder: Path, *, every: int = 1) -> Tally:
             answer = answers.get(prompt.id, {}).get("ground_truth")
             entry = entries[prompt.id]
             tally.cases += 1
-            for reply in (*scripted_replies(category, entry, answer), *kept.get(prompt.id, ())):
+            for reply in scripted_replies(category, entry, answer):
                 theirs = check(category, entry, answer, reply)
                 judgment = judge(prompt, reply_of(reply))
                 ours = judgment.verdict.passed is True
@@ -96,12 +93,6 @@ def load_prompts(converter: ModuleType, category: str, folder: Path, *, every: i
     path = folder / f"prompts_{category}.json"
     path.write_text(json.dumps(prompts[::every]), "utf-8")
     return load_suite(path, name=path.name, registry=REGISTRY).prompts
-
-
-def model_replies() -> dict[str, tuple[BfclReply, ...]]:
-    """Return the kept replies of the embedded model, by case."""
-    lines = MODEL_REPLIES.read_text("utf-8").splitlines()
-    return {case: (reply,) for case, reply in map(_kept, map(json.loads, lines))}
 
 
 def reply_of(reply: BfclReply) -> Reply:
@@ -265,8 +256,3 @@ def _texts(value: Any) -> Iterator[str]:
         yield value
     for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
         yield from _texts(inner)
-
-
-def _kept(line: dict[str, Any]) -> tuple[str, BfclReply]:
-    calls = tuple((name, arguments) for name, arguments in line["calls"])
-    return line["id"], BfclReply(kind=MODEL_KIND, calls=calls, text=line["text"])

@@ -6,8 +6,9 @@ import sys
 
 import pytest
 
-from tests.bfcl import checker, page
-from tests.bfcl.agreement import CLASSES, MODEL_KIND, UNEXPLAINED, compare, load_converter, model_replies
+from tests.bfcl import checker
+from tests.bfcl.__main__ import PAGE, render
+from tests.bfcl.agreement import CLASSES, UNEXPLAINED, compare
 from tests.bfcl.scripted_replies import BfclReply
 from tests.conftest import require_bfcl
 
@@ -67,7 +68,7 @@ def _decodes(reply):
 def test_every_disagreement_has_a_class(tmp_path):
     """On a sample of all categories each disagreement is of a class that the page explains."""
     require_bfcl()
-    tally = compare(tmp_path, every=90)
+    tally = compare(tmp_path, every=180)
 
     assert UNEXPLAINED not in tally.classes, tally.classes[UNEXPLAINED]
     assert tally.kinds["right"]["11"] >= 0.9 * tally.kinds["right"].total()
@@ -75,23 +76,9 @@ def test_every_disagreement_has_a_class(tmp_path):
     assert set(tally.classes) <= set(CLASSES)
 
 
-def test_replies_of_the_embedded_model_are_kept():
-    """They are replies to converted cases."""
-    require_bfcl()
-    converter = load_converter()
-    known = {one["id"] for category in converter.CATEGORIES for one in converter.convert(category)[0]}
-
-    kept = model_replies()
-    assert kept.keys() <= known
-    assert {reply.kind for replies in kept.values() for reply in replies} == {MODEL_KIND}
-
-
 @pytest.mark.nightly
 def test_the_page_is_what_is_found(tmp_path):
     """The documentation shows the current figures."""
     require_bfcl()
-    converter = load_converter()
-    converted = {category: converter.convert(category) for category in converter.CATEGORIES}
-    counts = {category: (len(prompts), skipped) for category, (prompts, skipped) in converted.items()}
 
-    assert page.PAGE.read_text("utf-8") == page.render(compare(tmp_path), counts)
+    assert PAGE.read_text("utf-8") == render(tmp_path)
