@@ -5,8 +5,8 @@ At most 5 requests a target, through the asker like every other: within limits a
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_openclaw.asking.sending import request_for
 from pytest_openclaw.judging.keys import demands_of
@@ -30,25 +30,23 @@ if TYPE_CHECKING:
     from pytest_openclaw.values.requests import Request, Target
     from pytest_openclaw.values.rows import Record
     from pytest_openclaw.values.settings import Settings
-    from pytest_openclaw.values.tool_calls import Tool, ToolOutcome
+    from pytest_openclaw.values.tool_calls import Tool
 
 MOST_TEXT = 300
 """Characters of an answer that are kept as evidence."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Suspect:
-    """A cell without a call, and its row's counts; those of a scripted exchange are sums, and None here."""
+class _Suspect(NamedTuple):
+    """A cell without a call, and its row."""
 
     cell: Cell
-    outcome: ToolOutcome
-    input_tokens: int | None
-    output_tokens: int | None
+    row: Record
 
     @property
     def rank(self) -> tuple[bool, int]:
         """A single turn, which a repeat repeats exactly, goes before an exchange."""
-        return self.cell.prompt.world is not None, SYMPTOMS.index(self.outcome)
+        assert self.row.tool_outcome is not None, "it is a symptom"
+        return self.cell.prompt.world is not None, SYMPTOMS.index(self.row.tool_outcome)
 
 
 def join_session(owner: Owner, config: pytest.Config) -> None:  # noqa: ARG001
@@ -65,20 +63,15 @@ class Suspects:
 
     def note(self, cell: Cell, record: Record) -> None:
         """Take a cell's row."""
-        provider = self._providers[cell.target.provider]
-        if record.tool_outcome not in SYMPTOMS or not cell.prompt.tools or not _is_local(provider):
+        # Requests are kept, so that they may not contain pictures.
+        if record.tool_outcome not in SYMPTOMS or not cell.prompt.tools or cell.prompt.images:
             return
-        if cell.prompt.images:  # the kept requests would contain them
-            return
-        is_single = cell.prompt.world is None
-        suspect = _Suspect(
-            cell=cell,
-            outcome=record.tool_outcome,
-            input_tokens=record.input_tokens if is_single else None,
-            output_tokens=record.output_tokens if is_single else None,
+        suspect, known = (
+            _Suspect(cell, replace(record, raw_output="", turns=None)),
+            self._found.get(cell.target),
         )
-        known = self._found.get(cell.target)
-        if known is None or suspect.rank < known.rank:
+        is_local = _is_local(self._providers[cell.target.provider])
+        if is_local and (known is None or suspect.rank < known.rank):
             self._found[cell.target] = suspect
 
     def examine(self, asker: Asker, settings: Settings) -> dict[Target, JsonObject]:
@@ -107,8 +100,14 @@ class _Examination:
     def run(self) -> JsonObject:
         """Send the repeats, and return them with what is needed to send them by hand."""
         suspect, asked = self._suspect, self._asked
-        counts = {"input_tokens": suspect.input_tokens, "output_tokens": suspect.output_tokens}
-        self._note("as_asked", asked, outcome=suspect.outcome, **counts)
+        row = suspect.row if suspect.cell.prompt.world is None else None  # else it has the sums of its turns
+        self._note(
+            "as_asked",
+            asked,
+            outcome=suspect.row.tool_outcome,
+            input_tokens=row and row.input_tokens,
+            output_tokens=row and row.output_tokens,
+        )
         self._try("unstreamed", replace(asked, stream=False))
         forced = replace(asked, stream=False, tool_choice="required")
         if self._provider.body(forced) != self._provider.body(replace(asked, stream=False)):
@@ -123,7 +122,7 @@ class _Examination:
             "suite": cell.prompt.suite,
             "prompt_id": cell.prompt.id,
             "repeat": cell.repeat,
-            "outcome": suspect.outcome,
+            "outcome": suspect.row.tool_outcome,
             "tools_offered": len(asked.tools),
             "streamed": asked.stream,
             "request": self._address(),

@@ -6,7 +6,7 @@ The estimate rests on earlier runs of the same cells, endpoint limits and prices
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from statistics import median
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -93,13 +93,10 @@ class DryRun:
 
 
 class PastAnswers:
-    """The answered rows of earlier runs.
+    """The answered rows of earlier runs, newest run first.
 
-    A cell takes what its prompt took on its target, in the median. If it was not asked there, time and output
-    are the target's, and the input is the prompt's on others; a target that was never asked has no time.
-
-    Args:
-        runs: each run's id and rows, newest first.
+    A cell is estimated by the median of its prompt on its target. If there is none, time and output are the
+    target's, and the input is the prompt's on other targets.
     """
 
     def __init__(self, runs: Iterable[tuple[str, Sequence[Record]]]) -> None:
@@ -116,20 +113,18 @@ class PastAnswers:
         """Return the newest run with rows for a cell; None if no run has any."""
         return next((self._known[one][0] for one in _keys(key) if one in self._known), None)
 
-    def seconds(self, key: CellKey) -> float | None:
-        """Return how long a cell may take, with all its turns."""
-        cell, target, _ = _keys(key)
-        ms = self._median("e2e_ms", cell, target)
-        return None if ms is None else ms / 1000
-
-    def usage(self, key: CellKey) -> Usage:
-        """Return the tokens that a cell may take."""
+    def estimate(self, key: CellKey, prices: Prices) -> Estimate:
+        """Return what a cell may take."""
         cell, target, prompt = _keys(key)
-        return Usage(
+        ms = self._median("e2e_ms", cell, target)
+        usage = Usage(
             input_tokens=_whole(self._median("input_tokens", cell, prompt, target)),
             cached_tokens=_whole(self._median("cached_tokens", cell)),
             output_tokens=_whole(self._median("output_tokens", cell, target, prompt)),
         )
+        is_open = is_wildcard(key.target) and not prices.is_free(key.target)
+        usd = None if is_open else prices.estimate_usd(key.target, usage)
+        return Estimate(None if ms is None else ms / 1000, usage.input_tokens, usage.output_tokens, usd)
 
     def _median(self, name: str, *keys: object) -> float | None:
         """Return the median of the first key that has any value."""
@@ -150,7 +145,7 @@ def _whole(value: float | None) -> int | None:
 
 
 def _newest_runs(runs_dir: Path, notes: list[str]) -> Iterator[tuple[str, list[Record]]]:
-    """Yield the newest runs, each with its rows without the models' replies; note those that are broken."""
+    """Yield the newest runs, each with its rows; note those that cannot be read."""
     for path in runs_by_age(runs_dir)[:MOST_RUNS]:
         try:
             rows = [record for _, record in read_rows(path / RESULTS)]
@@ -172,21 +167,18 @@ class Estimate(NamedTuple):
     usd: float | None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Line:
+class Line(NamedTuple):
     """The forecast for one target, or for all.
 
     Attributes:
         n_calls: at most; a scripted exchange may end before its last turn.
         seconds: with the requests in flight that the endpoint allows.
-        endpoint: of the target; where several share one, their times add up.
     """
 
     label: str
     cells: Sequence[Estimate]
     n_calls: int
     seconds: float
-    endpoint: str = ""
 
     @property
     def row(self) -> list[str]:
@@ -206,11 +198,10 @@ class Line:
 def _sum(values: Sequence[float | None], render: Callable[[Any], str]) -> str:
     """Return a sum as text: `>text` for a partial one, and `?` for an unknown one."""
     known = [value for value in values if value is not None]
-    is_whole = len(known) == len(values)
     total = sum(known)
-    if not known or not (is_whole or total):
+    if not known or (len(known) < len(values) and not total):
         return "?"
-    return render(total) if is_whole else f">{render(total)}"
+    return f"{'>' if len(known) < len(values) else ''}{render(total)}"
 
 
 def forecast(
@@ -224,27 +215,23 @@ def forecast(
     for cell in cells:
         by_target.setdefault(cell.target, []).append(cell)
     lines = []
+    by_endpoint: dict[str, float] = {}
     for target, its in by_target.items():
-        estimates = [_estimate(cell.key, past, prices) for cell in its]
+        estimates = [past.estimate(cell.key, prices) for cell in its]
         known_s = [one.seconds for one in estimates if one.seconds is not None]
         endpoint = providers[target.provider].endpoint
-        lines.append(
-            Line(
-                label=target.label,
-                cells=estimates,
-                n_calls=sum(most_turns(cell.prompt.world, 1 + len(cell.prompt.turns)) for cell in its),
-                seconds=max(sum(known_s) / limits[endpoint], max(known_s, default=0.0)),
-                endpoint=endpoint,
-            )
-        )
-    whole = _total(lines)
+        seconds = max(sum(known_s) / limits[endpoint], max(known_s, default=0.0))
+        by_endpoint[endpoint] = by_endpoint.get(endpoint, 0.0) + seconds
+        n_calls = sum(most_turns(cell.prompt.world, 1 + len(cell.prompt.turns)) for cell in its)
+        lines.append(Line(target.label, estimates, n_calls, seconds))
+    everything = [cell for line in lines for cell in line.cells]
+    # Endpoints work in parallel.
+    whole = Line("all", everything, sum(line.n_calls for line in lines), max(by_endpoint.values()))
     yield from _table([*lines, whole] if len(lines) > 1 else lines, width)
     yield ""
     based_on = Counter(run_id for cell in cells if (run_id := past.run_of(cell.key)) is not None)
-    runs = [f"{run_id} ({n} of {len(cells)} cells)" for run_id, n in based_on.items()]
-    remarks = [
-        ("based on", f"medians of {', '.join(runs)}" if runs else "nothing: no earlier run asked this")
-    ]
+    runs = ", ".join(f"{run_id} ({n} of {len(cells)} cells)" for run_id, n in based_on.items())
+    remarks = [("based on", f"medians of {runs}" if runs else "nothing: no earlier run asked this")]
     remarks += [("note", note) for note in (*notes, *_notes([*by_target], prices, settings))]
     if settings.budget_usd is not None:
         remarks.append(("budget", _budget(whole, settings.budget_usd)))
@@ -253,26 +240,6 @@ def forecast(
             yield f"{label:<{LABEL_WIDTH}}{line}"
     if any(prices.needs_list(target) for target in by_target) and not has_list():
         yield f"{'next':<{LABEL_WIDTH}}{printable(install_list())}"
-
-
-def _estimate(key: CellKey, past: PastAnswers, prices: Prices) -> Estimate:
-    usage = past.usage(key)
-    is_open = is_wildcard(key.target) and not prices.is_free(key.target)
-    usd = None if is_open else prices.estimate_usd(key.target, usage)
-    return Estimate(past.seconds(key), usage.input_tokens, usage.output_tokens, usd)
-
-
-def _total(lines: Sequence[Line]) -> Line:
-    """Return the sum of all targets; endpoints work in parallel."""
-    by_endpoint: dict[str, float] = {}
-    for line in lines:
-        by_endpoint[line.endpoint] = by_endpoint.get(line.endpoint, 0.0) + line.seconds
-    return Line(
-        label="all",
-        cells=[cell for line in lines for cell in line.cells],
-        n_calls=sum(line.n_calls for line in lines),
-        seconds=max(by_endpoint.values()),
-    )
 
 
 def _notes(targets: Sequence[Target], prices: Prices, settings: Settings) -> Iterator[str]:
