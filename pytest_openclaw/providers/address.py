@@ -6,7 +6,7 @@ import base64
 import ipaddress
 import re
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from pytest_openclaw.util.errors import TargetError
@@ -149,13 +149,6 @@ def is_loopback(host: str) -> bool:
         return False
     mapped = ip.ipv4_mapped if isinstance(ip, ipaddress.IPv6Address) else None
     return (mapped or ip).is_loopback
-
-
-@lru_cache(maxsize=64)
-def origin_of(url: str) -> tuple[str, str, int | None]:
-    """Return scheme, host and port of a URL, with the default port if it has none."""
-    parts = urlsplit(url)
-    return parts.scheme, (parts.hostname or "").lower(), parts.port or _DEFAULT_PORTS.get(parts.scheme)
 
 
 def _split_port(hostport: str) -> tuple[str, str]:

@@ -37,8 +37,6 @@ _ALL = "all"
 """The key of all blocks of a channel."""
 # Different characters of a text that a model does not repeat by chance: "ha ha " has 3.
 _DISTINCT = 6
-# Longer arguments are not compared; a repetition may differ from the original in its escapes.
-_MOST_LONGER = 8
 # Of Gemini's explanation; the rest of it is what the model wrote.
 _CALL_PREFIX = re.compile(r"\A(?:malformed|unexpected) (?:function|tool) calls?:\s*", re.IGNORECASE)
 
@@ -109,7 +107,7 @@ class Answer:
 
         Args:
             piece: of the text.
-            channel: of the text.
+            channel: that it belongs to.
             key: shared by the pieces of one block of text.
             choice: which of the answers it is part of; only the first one with a text is read.
             at_end: whether the piece comes with a finish reason.
@@ -169,7 +167,7 @@ class Answer:
 
     def repeats_calls(self, calls: Sequence[ToolCall], *, at_end: bool) -> bool:
         """Whether an event with these calls repeats all calls so far; a model may make a single one again."""
-        return (len(calls) > 1 or at_end or self._is_finished) and self._calls.is_repeated_by(calls)
+        return (len(calls) > 1 or at_end or self._is_finished) and self._calls.are_repeated_by(calls)
 
     def receive_block(self, piece: JsonObject, *, key: Hashable = None) -> None:
         """Keep a block that the API wants back unchanged with the next request.
@@ -194,22 +192,8 @@ class Answer:
         """
         self._touch()
         self.has_usage = True
-        found = settled(
-            counts.get("input_tokens"),
-            counts.get("output_tokens"),
-            total=total_tokens,
-            reasoning=counts.get("reasoning_tokens"),
-            cached=counts.get("cached_tokens"),
-            cache_write=counts.get("cache_write_tokens"),
-        )
-        counts |= {
-            "input_tokens": found.input,
-            "output_tokens": found.output,
-            "reasoning_tokens": found.reasoning,
-        }
-        for name, count in counts.items():
-            if count is not None and (count or not self._counts.get(name)):
-                self._counts[name] = count
+        known = {name: count for name, count in settled(counts, total_tokens).items() if count is not None}
+        self._counts |= {name: count for name, count in known.items() if count or not self._counts.get(name)}
 
     def receive_speeds(self, tokens_per_s: float | None, prompt_tokens_per_s: float | None) -> None:
         """Set the speeds as measured by the server: of generation, and of reading what no cache had."""
@@ -322,19 +306,21 @@ class Answer:
 
     def usage(self) -> tuple[Usage, ...]:
         """Return the counts with the model's name; empty if the server has sent none."""
-        n_cached, n_written = self._counts.get("cached_tokens"), self._counts.get("cache_write_tokens")
-        n_input, n_uncached = self._counts.get("input_tokens"), self._counts.get("uncached_tokens")
-        if n_uncached is not None:
-            n_input = n_uncached + (n_cached or 0) + (n_written or 0)
+        if not self.has_usage:
+            return ()
+        counts = self._counts
+        n_input = counts.get("input_tokens")
+        if (n_uncached := counts.get("uncached_tokens")) is not None:
+            n_input = n_uncached + counts.get("cached_tokens", 0) + counts.get("cache_write_tokens", 0)
         usage = Usage(
-            model=valid_text(self._model) if self._model else None,
+            model=self._effective_model(),
             input_tokens=n_input or None,  # no prompt has 0 tokens
-            output_tokens=self._counts.get("output_tokens"),
-            cached_tokens=n_cached,
-            cache_write_tokens=n_written,
-            cache_write_1h_tokens=self._counts.get("cache_write_1h_tokens"),
+            output_tokens=counts.get("output_tokens"),
+            cached_tokens=counts.get("cached_tokens"),
+            cache_write_tokens=counts.get("cache_write_tokens"),
+            cache_write_1h_tokens=counts.get("cache_write_1h_tokens"),
         )
-        return (usage,) if self.has_usage else ()
+        return (usage,)
 
     def reply(self) -> Reply:
         """Return the reply received so far, in valid UTF-8; a call without a name is ignored."""
@@ -344,10 +330,17 @@ class Answer:
             text=self._texts["text"].text(),
             reasoning=self._texts["reasoning"].text(),
             raw=self.raw(),
-            tool_calls=self._calls.tool_calls(),
+            tool_calls=tuple(
+                ToolCall(
+                    name=valid_text(call.name),
+                    arguments=valid_text(call.arguments),
+                    id=valid_text(call.id) if call.id else None,
+                )
+                for call in self._calls.named()
+            ),
             refusal=self._texts["refusal"].text() or None,
             finish_reason=valid_text(self._finish_reason) if self._finish_reason else None,
-            effective_model=valid_text(self._model) if self._model else None,
+            effective_model=self._effective_model(),
             timing=self.timing(),
             tokens_per_s=self._tokens_per_s,
             prompt_tokens_per_s=self._prompt_tokens_per_s,
@@ -365,15 +358,17 @@ class Answer:
 
     # --- how ----------------------------------------------------------------------------------
 
+    def _effective_model(self) -> str | None:
+        return valid_text(self._model) if self._model else None
+
     def _stamp(self, *, output: bool) -> None:
         """Note the time of a token."""
         self._touch()
-        self._has_resumed = self._has_resumed or self._is_finished
-        is_first = self._first_token is None or (output and self._first_output is None)
-        if self.streaming and is_first:
-            moment = self._moment()
-            self._first_token = moment if self._first_token is None else self._first_token
-            self._first_output = moment if output else None
+        self._has_resumed |= self._is_finished
+        if self.streaming and self._first_token is None:
+            self._first_token = self._moment()
+        if self.streaming and output and self._first_output is None:
+            self._first_output = self._moment()
 
     def _touch(self) -> None:
         """Note the time of a part of the answer, whose bytes have arrived."""
@@ -392,23 +387,18 @@ class Answer:
 
 @dataclass
 class _Block:
-    """One text as its pieces arrive.
+    """One text as its pieces arrive."""
 
-    Attributes:
-        pieces: each with whether it came with, or after, a finish reason.
-        start: the text with which its server announced it.
-        whole: the text that its server calls complete.
-    """
-
+    # Each with whether it came with, or after, a finish reason.
     pieces: list[tuple[str, bool]] = field(default_factory=list)
-    start: str = ""
+    announced: str = ""
     whole: str = ""
 
     def text(self) -> str:
         text = _joined(self.pieces)
-        # The start is a copy of the text, or its first piece.
-        if text != self.start and not (_is_telling(self.start) and text.startswith(self.start)):
-            text = self.start + text
+        # The announced text is a copy of the text, or its first piece.
+        if text != self.announced and not (_is_telling(self.announced) and text.startswith(self.announced)):
+            text = self.announced + text
         return self.whole if self.whole.startswith(text) else text
 
 
@@ -434,7 +424,7 @@ class _Text:
         if block is not None and block.pieces:
             self.complete(text, key=key)
         elif block is not None or not self._is_copy(text):
-            self._blocks.setdefault(key, _Block()).start = text
+            self._blocks.setdefault(key, _Block()).announced = text
 
     def complete(self, text: str, *, key: Hashable, choice: int = 0) -> None:
         if key == _ALL:
@@ -513,37 +503,34 @@ class _Call:
     name: str = ""
     id: str | None = None
     pieces: list[str] = field(default_factory=list)
-    length: int = 0
 
+    @property
     def arguments(self) -> str:
         return "".join(self.pieces)
 
-    def take_name(self, name: str) -> None:
-        """Add a name, or a piece of one as long as there are no arguments."""
+    def repeats(self, arguments: str) -> bool:
+        """Whether its arguments are complete, and equal to these; no text is an empty object."""
+        given = load_object(arguments or "{}")
+        return given is not None and given == load_object(self.arguments or "{}")
+
+    def take(self, name: str, arguments: str, *, whole: bool) -> None:
+        """Add a piece of the name, as long as there are no arguments, and of the arguments."""
         if name.startswith(self.name):
             self.name = name
         elif not self.pieces and name != self.name:
             self.name += name
-
-    def take(self, arguments: str, *, whole: bool) -> None:
-        """Add a piece of the arguments, or replace the pieces by all of them."""
-        if not arguments or (not whole and self.is_repeated_by(arguments)):
+        if not arguments or (self.pieces and not whole and self.repeats(arguments)):
             return
-        so_far = ""
-        if arguments.lstrip()[:1] == "{" and self.length <= max(len("{ }"), len(arguments)):
-            so_far = self.arguments()
-        # They begin anew: after a placeholder, or with all that has arrived, as JSON itself never does.
-        if whole or (so_far and (load_object(so_far) == {} or arguments.startswith(so_far))):
-            self.pieces, self.length = [], 0
+        if whole or (self.pieces and self._begins_anew(arguments)):
+            self.pieces = []
         self.pieces.append(arguments)
-        self.length += len(arguments)
 
-    def is_repeated_by(self, arguments: str) -> bool:
-        """Whether the arguments are complete, and these repeat them."""
-        if not self.pieces or self.length > _MOST_LONGER * (len(arguments) + 1):
+    def _begins_anew(self, arguments: str) -> bool:
+        """Whether arguments follow a placeholder, or begin with all that has arrived, as JSON never does."""
+        if not arguments.startswith(self.pieces[0]) and load_object(self.pieces[0]) != {}:
             return False
-        again = load_object(arguments)
-        return again is not None and again == load_object(self.arguments())
+        so_far = self.arguments
+        return load_object(so_far) == {} or (so_far[:1] == "{" and arguments.startswith(so_far))
 
     def ends_before(self, id: str | None, name: str, arguments: str, *, whole: bool) -> bool:  # noqa: A002
         """Whether a fragment with a tool's name, and this call's key or id, starts another call."""
@@ -553,27 +540,16 @@ class _Call:
         if not self.name or not arguments.strip() or len(self.pieces) != 1:
             return False
         own = load_object(self.pieces[0])
-        if own is None:
-            return False
-        return name != self.name or (own != {} and own != load_object(arguments))
+        return own is not None and (name != self.name or (own != {} and not self.repeats(arguments)))
 
-    def is_twin(self, name: str | None, arguments: str) -> bool:
-        """Whether a fragment with this call's id says nothing new."""
+    def is_repeated_by(self, name: str | None, arguments: str) -> bool:
+        """Whether a fragment with this call's id begins no other call and continues no arguments."""
         if name and name != self.name:
             return False
         if not arguments or not self.pieces:
             return True
-        is_complete = load_object(self.arguments()) is not None
-        return is_complete and (load_object(arguments) == {} or self.is_repeated_by(arguments))
-
-    def is_same(self, other: ToolCall) -> bool:
-        """Whether a call of a list is this one: the same arguments, and no other id."""
-        arguments = load_object(self.arguments() or "{}")
-        return (
-            self.name == other.name
-            and arguments is not None
-            and arguments == load_object(other.arguments or "{}")
-        )
+        is_complete = load_object(self.arguments) is not None
+        return is_complete and (load_object(arguments) == {} or self.repeats(arguments))
 
 
 class _Calls:
@@ -596,9 +572,9 @@ class _Calls:
     ) -> None:
         """Add a fragment; see `Answer.receive_tool_call`."""
         known = self._by_id.get(id) if id else None
-        if known is not None and known.is_twin(name, arguments):
-            if not known.pieces or (whole and known.is_repeated_by(arguments)):
-                known.take(arguments, whole=whole)
+        if known is not None and known.is_repeated_by(name, arguments):
+            if not known.pieces:
+                known.take("", arguments, whole=whole)
             return
         call = self._found(key, id, name)
         if begins := call is None or (name and call.ends_before(id, name, arguments, whole=whole)):
@@ -611,9 +587,7 @@ class _Calls:
             if call.id is None:
                 call.id = id
                 self._by_id[id] = call
-        if name:
-            call.take_name(name)
-        call.take(arguments, whole=whole)
+        call.take(name or "", arguments, whole=whole)
 
     def _found(self, key: Hashable, id: str | None, name: str | None) -> _Call | None:  # noqa: A002
         """Return the call to which a fragment belongs; None if there is none yet."""
@@ -630,44 +604,32 @@ class _Calls:
 
     def add_all(self, calls: Iterable[ToolCall]) -> None:
         """Add all calls of an answer, of which any may have arrived, in any form."""
-        left = self._named()
+        left = self.named()
         for one in calls:
-            if (again := _match(one, left)) is not None:
+            if again := _match(one, [call for call in left if call.name == one.name]):
                 left.remove(again)
-                if load_object(again.arguments()) is None:
-                    again.take(one.arguments, whole=True)
+                if load_object(again.arguments) is None:
+                    again.take("", one.arguments, whole=True)
             elif one.name:
-                call = _Call(name=one.name, id=one.id)
-                call.take(one.arguments, whole=True)
-                self.calls.append(call)
+                self.calls.append(_Call(one.name, one.id, [one.arguments]))
 
-    def is_repeated_by(self, calls: Sequence[ToolCall]) -> bool:
+    def are_repeated_by(self, calls: Sequence[ToolCall]) -> bool:
         """Whether a list of calls repeats all calls so far."""
-        mine = self._named()
+        mine = self.named()
         if not calls or len(calls) != len(mine):
             return False
         if len(calls) == 1 and calls[0].id and mine[0].id not in (None, calls[0].id):
             return False
-        return all(call.is_same(other) for call, other in zip(mine, calls, strict=True))
+        pairs = zip(mine, calls, strict=True)
+        return all(call.name == other.name and call.repeats(other.arguments) for call, other in pairs)
 
-    def tool_calls(self) -> tuple[ToolCall, ...]:
-        return tuple(
-            ToolCall(
-                name=valid_text(call.name),
-                arguments=valid_text(call.arguments()),
-                id=valid_text(call.id) if call.id else None,
-            )
-            for call in self._named()
-        )
-
-    def _named(self) -> list[_Call]:
+    def named(self) -> list[_Call]:
         return [call for call in self.calls if call.name]
 
 
 def _match(one: ToolCall, left: Sequence[_Call]) -> _Call | None:
-    """Return the call that a call of a complete list repeats."""
-    left = [call for call in left if call.name == one.name]
+    """Return the call of these, all of its tool, that a call of a complete list repeats."""
     by_id = [call for call in left if one.id and call.id == one.id]
-    same = [call for call in left if call.arguments() == one.arguments or call.is_repeated_by(one.arguments)]
-    cut = [call for call in left if load_object(call.arguments()) is None]
-    return next(iter(by_id or same or cut), None)
+    same = [call for call in left if call.arguments == one.arguments or call.repeats(one.arguments)]
+    cut = [call for call in left if load_object(call.arguments) is None]
+    return next(iter(by_id + same + cut), None)

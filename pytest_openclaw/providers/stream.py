@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_openclaw.providers.wire import error_of_object, load_object, objects_in, page_title, shortened
 from pytest_openclaw.util.redact import Redactor
@@ -69,14 +69,9 @@ class Call:
 
     def hide_in(self, error: faults.WireError) -> faults.WireError:
         """Return the error without secrets."""
-        hide = Redactor.of(self.secrets).text
-        return replace(
-            error,
-            code=hide(error.code),
-            type=hide(error.type),
-            message=hide(error.message),
-            written=hide(error.written),
-        )
+        names = ("code", "type", "message", "written")
+        texts: dict[str, Any] = {name: self.hide(getattr(error, name)) for name in names}
+        return replace(error, **texts)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,13 +96,7 @@ class Dialect:
 
 
 class AnswerBody:
-    """Reads the body of one answer, chunk by chunk.
-
-    Its methods raise `CallFailed` for a body that is an error, malformed or too long.
-
-    Attributes:
-        most_bytes: of the whole body; set by `begin`.
-    """
+    """Reads the body of one answer, chunk by chunk; raises `CallFailed` if it is an error or malformed."""
 
     def __init__(self, name: str, call: Call, dialect: Dialect, answer: Answer) -> None:
         self.name, self.call = name, call
@@ -142,43 +131,33 @@ class AnswerBody:
         events = self._events.feed(piece)
         if self._events.is_stream:  # perhaps one that was not requested
             self._answer.streaming = not self._is_buffered
-        self._take_all(events)
+        for event in events:
+            self._take(event)
         if self._events.pending_bytes > MOST_EVENT_BYTES:
             why = f"an event of it is longer than {MOST_EVENT_BYTES >> 20} MiB"
             raise CallFailed(faults.malformed(self.name, why))
 
-    def _take_all(self, events: list[Event]) -> None:
-        for event in events:
-            if not self._answer.is_over:
-                self._take(event)
-
     def _take(self, event: Event) -> None:
-        """Read an event; what is not JSON is a heartbeat, such as a date, `ping` or `null`."""
+        """Read an event; a text that is not JSON is a heartbeat, such as a date, `ping` or `null`."""
         answer, data = self._answer, event.data.strip()
+        if answer.is_over:
+            return
         if data == "[DONE]":
             if self._dialect.done_ends or answer.ended:
                 answer.receive_end()
             return
-        payloads = _objects_of(data)
-        error: faults.WireError | None = None
+        payloads, errors = _objects_of(data), []
         if event.type == "error":
-            error = error_of_object(payloads[0] if payloads else data)
-        elif not payloads and data.startswith("{"):
-            if not answer.is_complete:
-                raise CallFailed(self._no_object(data))
-        elif not payloads:
+            errors = [error_of_object(payloads[0] if payloads else data)]
+        elif payloads:
+            self._payload = payloads[-1]
+            errors = [*filter(None, (self._dialect.read(payload, answer) for payload in payloads))]
+        elif not data.startswith("{"):
             self._ignored = data
-        else:
-            error = self._read(payloads)
-        if error is not None and not answer.is_complete:
-            raise CallFailed(self._fault(error))
-
-    def _read(self, payloads: list[JsonObject]) -> faults.WireError | None:
-        error = None
-        for payload in payloads:
-            self._payload = payload
-            error = error or self._dialect.read(payload, self._answer)
-        return error
+        elif not answer.is_complete:
+            raise CallFailed(self._no_object(data))
+        if errors and not answer.is_complete:
+            raise CallFailed(self._fault(errors[0]))
 
     def close(self) -> None:
         """Read the rest, at the end of the body or at a silence that ends the answer."""
@@ -188,7 +167,7 @@ class AnswerBody:
         for event in events.close():
             # A last event whose end is missing is read if it is complete otherwise.
             if event.type == "error" or event.data.strip() == "[DONE]" or _objects_of(event.data):
-                self._take_all([event])
+                self._take(event)
         if not events.is_stream:
             self._close_whole(events.text())
         if not answer.ended:
@@ -203,7 +182,7 @@ class AnswerBody:
         )
         if self._payload is None:
             for payload in _objects_of(text):
-                self._take_all([Event("message", json.dumps(payload))])
+                self._take(Event("message", json.dumps(payload)))
         self._answer.receive_at_once()
         is_cut = not text.strip() or text.lstrip().startswith("{")
         if self._payload is not None and self._dialect.is_whole(self._payload):

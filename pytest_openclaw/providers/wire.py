@@ -11,7 +11,7 @@ import math
 import re
 from dataclasses import replace
 from itertools import product
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.util.text import valid_text
 from pytest_openclaw.util.typed import LARGEST
@@ -234,23 +234,7 @@ def _number(text: str | None) -> float | None:
 # --- token counts -------------------------------------------------------------------------------
 
 
-class Counts(NamedTuple):
-    """Tokens of one request, None where the server reports no count."""
-
-    input: int | None
-    output: int | None
-    reasoning: int | None
-
-
-def settled(
-    n_input: int | None,
-    n_output: int | None,
-    *,
-    total: int | None,
-    reasoning: int | None = None,
-    cached: int | None = None,
-    cache_write: int | None = None,
-) -> Counts:
+def settled(counts: Mapping[str, int | None], total: int | None) -> dict[str, int | None]:
     """Return the counts with all cached tokens in the input and all reasoning tokens in the output.
 
     Most servers count like this. xAI and some gateways count reasoning in addition to the output, and others
@@ -258,21 +242,27 @@ def settled(
     total that no other count has are reasoning, as in Gemini's API for chat completions. A part that is
     larger than the whole is never in it.
     """
+    n_input, n_output = counts.get("input_tokens"), counts.get("output_tokens")
     if not n_input:
-        return Counts(None, n_output, reasoning)
-    read, hidden = cached or 0, reasoning or 0
+        return {**counts, "input_tokens": None}
+    read, hidden = counts.get("cached_tokens") or 0, counts.get("reasoning_tokens") or 0
     outside_input = read if read > n_input else 0
     if n_output is None:
-        return Counts(n_input + outside_input, None, reasoning)
+        return {**counts, "input_tokens": n_input + outside_input}
     outside_output = hidden if hidden > n_output else 0
     if beyond := max(0, (total or 0) - n_input - n_output):
-        ways = product((0, read, read + (cache_write or 0)), (0, hidden))
+        ways = product((0, read, read + (counts.get("cache_write_tokens") or 0)), (0, hidden))
         found = next((way for way in ways if sum(way) == beyond), None)
         if found is None and not hidden:
-            reasoning = beyond - outside_input
-            found = outside_input, reasoning
+            hidden = beyond - outside_input
+            found = outside_input, hidden
+            counts = {**counts, "reasoning_tokens": hidden}
         outside_input, outside_output = found or (outside_input, outside_output)
-    return Counts(n_input + outside_input, n_output + outside_output, reasoning)
+    return {
+        **counts,
+        "input_tokens": n_input + outside_input,
+        "output_tokens": n_output + outside_output,
+    }
 
 
 def most_in(usage: JsonObject, *paths: str) -> int | None:

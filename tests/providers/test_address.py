@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from pytest_openclaw.providers.address import (
     Address,
     is_loopback,
-    origin_of,
     parse_address,
     parse_ollama_host,
 )
@@ -168,12 +167,6 @@ def test_user_info_is_secret(text, secrets, basic):
 def test_is_loopback(host, loopback):
     """A host is this machine if its name or number says so, without a network request."""
     assert is_loopback(host) is loopback
-
-
-def test_origin_of():
-    """Two spellings of one origin are equal, and a port makes another."""
-    assert origin_of("https://A.example/x") == origin_of("https://a.example:443/y")
-    assert origin_of("http://a.example") != origin_of("http://a.example:8080")
 
 
 @pytest.mark.parametrize(
