@@ -140,8 +140,8 @@ class Asker:
     """All requests of a run. Any thread may call its methods.
 
     Attributes:
-        facts: new facts about targets: `before` (a snapshot of the machine's resources) and `serving` (the
-            warm-up and the server's description of itself). The caller removes the facts it has recorded.
+        facts: new facts about targets: `resources_before` (a snapshot of the machine), `warm_up` and `server`
+            (its description of itself). The caller removes the facts it has recorded.
 
     Args:
         providers: by name, made for this run.

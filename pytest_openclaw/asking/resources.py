@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 
-from pytest_openclaw.util.files import parse_json
 from pytest_openclaw.util.signals import epoch_ms
-from pytest_openclaw.util.typed import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,6 +16,8 @@ if TYPE_CHECKING:
     from pytest_openclaw.util.json_types import JsonObject
 
 GIB = 1024**3
+BEFORE, AFTER = "resources_before", "resources_after"
+"""The names of a target's snapshots among its facts."""
 LOADS = ("load_1m", "load_5m", "load_15m")
 
 
@@ -67,22 +67,3 @@ def render_snapshot(target: str, moment: str, snapshot: JsonObject) -> str:
         human = f"  ({value / GIB:.1f} GiB)" if name.endswith("_bytes") and value is not None else ""
         lines.append(f"{name:<24}{value}{human}")
     return "\n".join(lines) + "\n"
-
-
-def parse_snapshot(text: str) -> JsonObject:
-    """Parse the text of `render_snapshot`.
-
-    Raises:
-        ValueError: it is not such a text, or a value is not a number.
-    """
-    snapshot: JsonObject = {}
-    for line in text.splitlines()[1:]:
-        words = line.split()
-        if len(words) < 2:
-            raise ValueError(f"no name and value in {shown(line)}")
-        name, value = words[:2]
-        figure = None if value == "None" else parse_json(value)
-        if isinstance(figure, bool) or not isinstance(figure, int | float | None):
-            raise ValueError(f"{name} is {shown(figure)}, not a number")
-        snapshot[name] = figure
-    return snapshot

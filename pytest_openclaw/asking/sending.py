@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, cast
 
 from pytest_openclaw.asking.attempt import PromptCache, ask_once, within
 from pytest_openclaw.asking.exchanges import hold_exchange
-from pytest_openclaw.asking.resources import collect_snapshot
+from pytest_openclaw.asking.resources import BEFORE, collect_snapshot
 from pytest_openclaw.providers.prices import Prices, total_usd
 from pytest_openclaw.util.redact import Redactor
 from pytest_openclaw.util.text import valid_text
@@ -186,7 +186,7 @@ class Sender:
                 # before the next cell, so that a local server never has two requests at once.
                 self._identified.add(target.label)
                 with contextlib.suppress(asyncio.CancelledError):  # the run ends; the answer has come
-                    self._on_fact(target, {"serving": {"server": await self._fingerprint(provider, target)}})
+                    self._on_fact(target, {"server": await self._fingerprint(provider, target)})
         finally:
             self._in_flight[provider.endpoint] -= 1
         return result
@@ -303,7 +303,7 @@ class Sender:
         """Take a snapshot of the machine and warm the target up, before its first cell."""
         label = target.label
         if label not in self._ready:
-            self._on_fact(target, {"before": collect_snapshot()})
+            self._on_fact(target, {BEFORE: collect_snapshot()})
             work = self._warm_up(provider, target) if provider.warms_up else asyncio.sleep(0)
             self._ready[label] = asyncio.ensure_future(work)
         await asyncio.shield(self._ready[label])
@@ -327,7 +327,7 @@ class Sender:
         if message is None:
             self._asked.add(target.label)
         done = {"ok": message is None, "e2e_ms": e2e_ms, "message": message}
-        self._on_fact(target, {"serving": self._redactor.value({"warm_up": done})})
+        self._on_fact(target, self._redactor.value({"warm_up": done}))
 
     async def _fingerprint(self, provider: Provider, target: Target) -> JsonObject:
         """Return what the server says of itself; `{"error": …}` if it cannot be asked."""

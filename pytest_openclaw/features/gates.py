@@ -36,8 +36,8 @@ from pytest_openclaw.cli.result import (
 )
 from pytest_openclaw.options import OPTIONS
 from pytest_openclaw.reports.comparison import in_short, name_of, reasons_in_short
-from pytest_openclaw.runs.directory import RunDirectory
-from pytest_openclaw.runs.reading import SUMMARY, read_baseline
+from pytest_openclaw.runs.directory import SUMMARY, RunDirectory
+from pytest_openclaw.runs.reading import read_baseline
 from pytest_openclaw.runs.summaries import gated_summary
 from pytest_openclaw.session.settings import parse_gate_line
 from pytest_openclaw.stats.run_comparison import parse_across

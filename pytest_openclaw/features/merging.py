@@ -26,6 +26,7 @@ from dataclasses import asdict
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
+from pytest_openclaw.asking.resources import AFTER, BEFORE
 from pytest_openclaw.cli.project import plugins_of
 from pytest_openclaw.cli.result import (
     Command,
@@ -39,7 +40,6 @@ from pytest_openclaw.cli.result import (
 from pytest_openclaw.reports.terminal import render_terminal
 from pytest_openclaw.runs.reading import load_run, repeats_of, target_of
 from pytest_openclaw.runs.summaries import NewRun, write_run
-from pytest_openclaw.stats.groups import Snapshots
 from pytest_openclaw.stats.summary import summary_to_json
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.signals import epoch_ms
@@ -150,7 +150,6 @@ def merge_runs(
         rows=[rows[key] for key in ordered],
         config=_joined_config(parts, n_selected, prompts),
         inventory=_joined_inventory(parts),
-        snapshots={target: _snapshots(target, parts) for target in targets},
         gates=gates or Gates(),
         surface=next((part.surface for part in parts if part.surface), None),
     )
@@ -388,13 +387,22 @@ def _joined_config(
 
 
 def _joined_inventory(parts: Sequence[StoredRun]) -> JsonObject:
-    """Return `inventory.json`, by the same rules as `_joined_config`."""
+    """Return `inventory.json`, by the same rules as `_joined_config`, with snapshots as in a single run."""
     entries = _unique(entry for part in parts for entry in part.inventory.get("parts", (part.inventory,)))
+    joined = _agreed_each([entry["targets"] for entry in entries])
+    for label, facts in joined.items():
+        for name, choose in ((BEFORE, min), (AFTER, max)):
+            if taken := [shot for entry in entries if (shot := entry["targets"].get(label, {}).get(name))]:
+                facts[name] = choose(taken, key=_moment)
     return {
         **_agreed_values(entries, without={"run_id", "targets"}),
-        "targets": _agreed_each([entry["targets"] for entry in entries]),
+        "targets": joined,
         "parts": entries,
     }
+
+
+def _moment(snapshot: JsonObject) -> tuple[float, str]:
+    return snapshot.get("taken_at_ms") or 0, json.dumps(snapshot, sort_keys=True)
 
 
 def agreed(values: Iterable[Any]) -> Any:
@@ -418,19 +426,6 @@ def _unique(entries: Iterable[JsonObject]) -> list[JsonObject]:
     """Return each entry once, by run id."""
     by_text = {json.dumps(entry, sort_keys=True): entry for entry in entries}
     return [entry for _, entry in sorted(by_text.items(), key=lambda item: (item[1]["run_id"], item[0]))]
-
-
-def _snapshots(target: Target, parts: Sequence[StoredRun]) -> Snapshots:
-    """Return the earliest snapshot before a target and the latest after it, as in a single run."""
-
-    def moment(snapshot: JsonObject) -> tuple[float, str]:
-        return snapshot.get("taken_at_ms") or 0, json.dumps(snapshot, sort_keys=True)
-
-    taken = [part.snapshots[target] for part in parts if target in part.snapshots]
-    return Snapshots(
-        before=min((one.before for one in taken if one.before), key=moment, default=None),
-        after=max((one.after for one in taken if one.after), key=moment, default=None),
-    )
 
 
 COMMANDS = (Command(name="merge", help=__doc__, add_arguments=_add_arguments, run=_run),)

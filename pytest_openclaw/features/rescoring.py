@@ -221,7 +221,6 @@ def rescore_run(run: StoredRun, rules: Rules, plugins: Plugins | None = None) ->
             rows=rows,
             config=_config(run, rules),
             inventory={key: value for key, value in run.inventory.items() if key != "run_id"},
-            snapshots=run.snapshots,
             gates=run.gates or Gates(),
             surface=run.surface,
         ),

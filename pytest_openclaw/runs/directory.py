@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import json
 import os
 from itertools import islice
@@ -21,6 +20,8 @@ if TYPE_CHECKING:
     from pytest_openclaw.util.json_types import JsonObject
 
 RESULTS = "results.jsonl"
+SUMMARY = "summary.json"
+INVENTORY = "inventory.json"
 SURFACE = "surface.json"
 CONFIG = "config.json"
 LOCK = ".lock"
@@ -38,7 +39,6 @@ class RunDirectory:
         self.path = path
         self._lock = LockFile(path / LOCK, timeout_s=0)
         self._results: int | None = None
-        self._results_path = str(path / RESULTS)
         self._is_new = True
 
     @classmethod
@@ -111,30 +111,14 @@ class RunDirectory:
         """
         assert self._results is not None, "the directory is open"
         line = line_of(row) + b"\n"
-        opened = os.fstat(self._results)
-        self._check_place(opened)
+        n_bytes = os.fstat(self._results).st_size
         try:
             written = os.write(self._results, line)
             while written < len(line):
                 written += os.write(self._results, line[written:])
         except OSError:
-            os.ftruncate(self._results, opened.st_size)
+            os.ftruncate(self._results, n_bytes)
             raise
-
-    def _check_place(self, opened: os.stat_result) -> None:
-        """Refuse to write into a file that is no longer in the run folder.
-
-        Raises:
-            FileNotFoundError: it was removed or moved; a system keeps such a file until it is closed.
-        """
-        try:
-            if os.path.samestat(opened, os.stat(self._results_path)):  # noqa: PTH116 - for each row
-                return
-        except OSError:
-            pass  # the same as another file
-        raise FileNotFoundError(
-            errno.ENOENT, f"{RESULTS} was removed or moved during the run", self._results_path
-        )
 
     def replace_rows(self, lines: Iterable[bytes]) -> None:
         """Replace all rows; the old file exists until the new one is complete and on disk.
@@ -153,7 +137,6 @@ class RunDirectory:
         finally:
             if self._results is None:
                 self._results = self._open_results()
-        _sync_folder(self.path)
 
     def remove(self, *names: str) -> None:
         """Remove files that are out of date; a missing file is no error."""
@@ -195,17 +178,6 @@ class RunDirectory:
         with contextlib.suppress(OSError):
             if os.name == "nt":
                 (self.path / LOCK).unlink()
-
-
-def _sync_folder(path: Path) -> None:
-    """Flush a rename in a folder to disk; Windows cannot open folders."""
-    if os.name == "nt":
-        return
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def is_unbegun(path: Path) -> bool:

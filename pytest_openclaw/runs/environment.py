@@ -7,23 +7,20 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import shutil
 import subprocess
-from dataclasses import replace
 from importlib import metadata
 from typing import TYPE_CHECKING
 
 import psutil
 
-from pytest_openclaw.asking.resources import collect_snapshot, parse_snapshot, render_snapshot
-from pytest_openclaw.stats.groups import Snapshots
-from pytest_openclaw.util.errors import OpenClawError
-from pytest_openclaw.util.files import is_there, read_file
+from pytest_openclaw.asking.resources import AFTER, BEFORE, collect_snapshot, render_snapshot
+from pytest_openclaw.runs.directory import INVENTORY
 from pytest_openclaw.values.requests import LISTED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from pathlib import Path
+    from collections.abc import Iterable
 
     from pytest_openclaw.runs.directory import RunDirectory
     from pytest_openclaw.util.json_types import JsonObject
@@ -108,10 +105,11 @@ def _gpus() -> list[JsonObject]:
 
 
 class Environment:
-    """Collects snapshots and server facts as the rows arrive.
+    """Collects facts about the targets as the rows arrive, and writes them.
 
-    Raises:
-        OpenClawError: a snapshot file of an earlier session is malformed.
+    Attributes:
+        host: the name of this machine.
+        inventory: the content of `inventory.json`.
     """
 
     def __init__(
@@ -123,29 +121,32 @@ class Environment:
     ) -> None:
         self._directory = directory
         self._names = file_names(targets)
-        self._release = release
         here = collect_inventory()
         self.host: str = here["host"]["name"]
-        apart = {"run_id", "targets", "openclaw_release", "resumed_on"}
-        self._about = {key: value for key, value in (earlier or {}).items() if key not in apart} or here
-        others = (earlier or {}).get("resumed_on", [])
-        if here not in [self._about, *others]:
-            others = [*others, here]
-        if others:
-            self._about = {**self._about, "resumed_on": others}
-        self._serving: dict[str, JsonObject] = dict((earlier or {}).get("targets", {}))
-        self._snapshots = read_snapshots(directory.path, self._names)
+        began = here | (earlier or {})
+        self._facts: dict[str, JsonObject] = dict(began.get("targets", {}))
+        self.inventory = {
+            "run_id": directory.run_id,
+            "openclaw_release": release,
+            **{name: began[name] for name in (*here, "resumed_on") if name in began},
+            "targets": self._facts,
+        }
+        others = began.get("resumed_on", [])
+        if here not in [{name: self.inventory.get(name) for name in here}, *others]:
+            self.inventory["resumed_on"] = [*others, here]
 
     def take(self, target: Target, facts: JsonObject) -> None:
-        """Add new facts about a target, see `Asker.facts`."""
-        if before := facts.get("before"):
-            known = self._snapshots[target]
-            # The "after" snapshot of an earlier session now precedes cells of this session.
-            self._snapshots[target] = replace(known, before=known.before or before, after=None)
-            if not known.before:
-                self._write_snapshot(target, "before", before)
-        if serving := facts.get("serving"):
-            self._take_serving(target.label, serving)
+        """Add new facts about a target, see `Asker.facts`; the first of each name counts."""
+        known = self._facts.setdefault(target.label, {})
+        if BEFORE in facts:
+            known.pop(AFTER, None)  # of an earlier session: it now precedes cells of this one
+        for name, value in facts.items():
+            if name not in known:
+                known[name] = value
+                write_snapshot(self._directory, self._names[target], target.label, name, value)
+            elif name == "server" and known[name] != value:
+                known["server_when_resumed"] = value
+        self.write()
 
     def take_diagnosis(self, target: Target, evidence: JsonObject) -> None:
         """Add what the repeats of a target's cell have shown; write each request to a file of its own."""
@@ -155,81 +156,26 @@ class Environment:
             self._directory.write_json(file, one["body"])
             tries.append({**{key: value for key, value in one.items() if key != "body"}, "file": file})
         kept = {**evidence, "run_id": self._directory.run_id, "tries": tries}
-        self._serving[target.label] = {**self._serving.get(target.label, {}), "diagnosis": kept}
+        self._facts.setdefault(target.label, {})["diagnosis"] = kept
         self.write()
 
     def end(self, targets: Iterable[Target]) -> None:
         """Take the "after" snapshots that these targets still lack."""
         for target in targets:
-            known = self._snapshots[target]
-            if known.before and not known.after:
-                after = collect_snapshot()
-                self._snapshots[target] = replace(known, after=after)
-                self._write_snapshot(target, "after", after)
-
-    @property
-    def snapshots(self) -> Mapping[Target, Snapshots]:
-        """The snapshots of each target, with what is known of its server."""
-        inventory = self.inventory
-        return {target: one.with_server(inventory, target.label) for target, one in self._snapshots.items()}
-
-    @property
-    def inventory(self) -> JsonObject:
-        """The content of `inventory.json`."""
-        return {
-            "run_id": self._directory.run_id,
-            "openclaw_release": self._release,
-            **self._about,
-            "targets": self._serving,
-        }
+            known = self._facts.get(target.label, {})
+            if BEFORE in known and AFTER not in known:
+                self.take(target, {AFTER: collect_snapshot()})
 
     def write(self) -> None:
         """Write `inventory.json`."""
-        self._directory.write_json("inventory.json", self.inventory)
-
-    def _take_serving(self, label: str, serving: JsonObject) -> None:
-        known = self._serving.get(label, {})
-        # The warm-up arrives before the first cell, the server with a first reply.
-        added = {key: value for key, value in serving.items() if key not in known}
-        if "server" not in added and serving.get("server", known.get("server")) != known.get("server"):
-            added["server_when_resumed"] = serving["server"]
-        if added:
-            self._serving[label] = {**known, **added}
-            self.write()
-
-    def _write_snapshot(self, target: Target, moment: str, values: JsonObject) -> None:
-        write_snapshot(self._directory, self._names[target], target, moment, values)
+        self._directory.write_json(INVENTORY, self.inventory)
 
 
-# --- files of snapshots ---------------------------------------------------------------------------
-
-
-def read_snapshots(path: Path, targets: Iterable[Target]) -> dict[Target, Snapshots]:
-    """Return the snapshots in a run directory, by target.
-
-    Raises:
-        OpenClawError: a file is malformed.
-    """
-    found = {}
-    for target, name in file_names(targets).items():
-        values: dict[str, JsonObject] = {}
-        for moment in ("before", "after"):
-            file = path / f"resources_{name}_{moment}.txt"
-            if not is_there(file):
-                continue
-            try:
-                values[moment] = parse_snapshot(read_file(file).decode())
-            except ValueError as error:
-                raise OpenClawError(f"{file} is not a snapshot: {error}. Remove it, or restore it.") from None
-        found[target] = Snapshots(before=values.get("before"), after=values.get("after"))
-    return found
-
-
-def write_snapshot(
-    directory: RunDirectory, name: str, target: Target, moment: str, values: JsonObject
-) -> None:
-    """Write a snapshot into a run directory."""
-    directory.write_text(f"resources_{name}_{moment}.txt", render_snapshot(target.label, moment, values))
+def write_snapshot(directory: RunDirectory, name: str, label: str, fact: str, value: JsonObject) -> None:
+    """Write a fact about a target that is a snapshot of the machine as text; a person reads it there."""
+    if fact in (BEFORE, AFTER):
+        moment = fact.removeprefix("resources_")
+        directory.write_text(f"resources_{name}_{moment}.txt", render_snapshot(label, moment, value))
 
 
 def file_names(targets: Iterable[Target]) -> dict[Target, str]:
@@ -238,16 +184,9 @@ def file_names(targets: Iterable[Target]) -> dict[Target, str]:
     for target in targets:
         surface = None if target.surface == LISTED else target.surface
         parts = (target.provider, target.model, target.thinking_level, surface)
-        base = "__".join(_safe(part) for part in parts if part)[:120]
+        base = re.sub(r"[^A-Za-z0-9_.-]", "_", "__".join(part for part in parts if part))[:120]
         name, number = base, 2
         while name.casefold() in {taken.casefold() for taken in names.values()}:
             name, number = f"{base}_{number}", number + 1
         names[target] = name
     return names
-
-
-def _safe(text: str) -> str:
-    return "".join(
-        character if character.isascii() and (character.isalnum() or character in "_.-") else "_"
-        for character in text
-    )

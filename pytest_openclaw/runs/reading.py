@@ -14,8 +14,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.runs.directory import CONFIG, RESULTS, SURFACE, is_active, living
-from pytest_openclaw.runs.environment import read_snapshots
+from pytest_openclaw.runs.directory import CONFIG, INVENTORY, RESULTS, SUMMARY, SURFACE, is_active, living
 from pytest_openclaw.stats.run_comparison import Measured
 from pytest_openclaw.stats.tool_use import bare_turns
 from pytest_openclaw.suites import is_wildcard
@@ -31,14 +30,10 @@ from pytest_openclaw.values.tool_calls import surface_from_json
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from pytest_openclaw.stats.groups import Snapshots
     from pytest_openclaw.util.json_types import JsonObject
     from pytest_openclaw.values.requests import CellKey
     from pytest_openclaw.values.settings import Gates
     from pytest_openclaw.values.tool_calls import Surface
-
-INVENTORY = "inventory.json"
-SUMMARY = "summary.json"
 
 PromptKey = tuple[str, str]
 """Suite and prompt id."""
@@ -96,6 +91,10 @@ class StoredRow:
     def whole(self) -> Record:
         """The whole record, read from the file."""
         return from_row(parse_json(self.line))
+
+    def release(self) -> None:
+        """Release the file, which Windows cannot replace before."""
+        self._data.close()
 
 
 def read_rows(results: Path) -> Iterator[tuple[bytes, Record]]:
@@ -176,12 +175,6 @@ class StoredRun:
         """The surface on which its targets on `openclaw` were asked; None without any."""
         return load_surface(self.path)
 
-    @cached_property
-    def snapshots(self) -> Mapping[Target, Snapshots]:
-        """The machine before and after each target, and what is known of the target's server."""
-        snapshots = read_snapshots(self.path, self.n_selected)
-        return {target: one.with_server(self.inventory, target.label) for target, one in snapshots.items()}
-
     @property
     def n_cells(self) -> int:
         """Cells selected in all."""
@@ -240,7 +233,7 @@ def load_run(path: Path, *, even_active: bool = False, shared: dict[Any, Any] | 
     return StoredRun(
         path=path,
         config=config,
-        inventory=load_inventory(path) or {"run_id": path.name, "targets": {}},
+        inventory=load_inventory(path),
         rows=rows,
         n_selected=_n_selected(path, config, rows),
         is_torn=is_torn,
@@ -265,24 +258,14 @@ def _stored_rows(results: Path, shared: dict[Any, Any]) -> tuple[dict[CellKey, S
 
 
 def _n_selected(path: Path, config: JsonObject, rows: Iterable[CellKey]) -> dict[Target, int]:
-    """Count the cells of each target that are needed.
-
-    The config also counts cells that a mark skipped later; a finished run lacks none. A target with a settled
-    tier lacks only the repeats of prompts that set their own number, even if other targets continue.
-    """
-    keys = [*rows]
-    n_rows = Counter(key.target for key in keys)
-    is_whole = is_finished(path, len(keys))
-    own = {(one["suite"], one["id"]): one["repeat"] for one in config["prompts"] if one.get("repeat")}
-    n_selected = {}
-    for entry in config["targets"]:
-        target, n = target_of(entry), entry["n_cells"]
-        if is_whole:
-            n = n_rows[target]
-        elif "settled_after" in entry:
-            n_fixed = sum(key.target == target and (key.suite, key.prompt_id) in own for key in keys)
-            n = min(n, n_rows[target] + max(0, sum(own.values()) - n_fixed))
-        n_selected[target] = n
+    """Count the cells of each target; the config also counts those that a mark skipped in a finished run."""
+    n_rows = Counter(key.target for key in rows)
+    is_whole = is_finished(path, n_rows.total())
+    n_selected = {
+        target: n_rows[target] if is_whole else max(entry["n_cells"], n_rows[target])
+        for entry in config["targets"]
+        for target in (target_of(entry),)
+    }
     return {**n_rows, **n_selected} if n_rows.keys() - n_selected.keys() else n_selected
 
 
@@ -304,12 +287,12 @@ def in_planned_order(
     records: Iterable[Record], targets: Iterable[Target], prompts: Iterable[PromptKey]
 ) -> list[Record]:
     """Sort rows by target, prompt and repeat; workers finish cells in any order."""
-    targets = {target: place for place, target in enumerate(targets)}
-    prompts = {key: place for place, key in enumerate(prompts)}
+    target_places = {target: place for place, target in enumerate(targets)}
+    prompt_places = {key: place for place, key in enumerate(prompts)}
 
     def place(record: Record) -> tuple[int, int, int]:
-        prompt = prompts.get((record.suite, record.prompt_id), len(prompts))
-        return targets.get(record.target, len(targets)), prompt, record.repeat
+        prompt = prompt_places.get((record.suite, record.prompt_id), len(prompt_places))
+        return target_places.get(record.target, len(target_places)), prompt, record.repeat
 
     return sorted(records, key=place)
 
@@ -344,7 +327,8 @@ def load_inventory(path: Path) -> JsonObject:
     Raises:
         OpenClawError: it cannot be read.
     """
-    return load_document(path / INVENTORY, "inventory") if is_there(path / INVENTORY) else {}
+    file = path / INVENTORY
+    return load_document(file, "inventory") if is_there(file) else {"run_id": path.name, "targets": {}}
 
 
 def load_surface(path: Path) -> Surface | None:

@@ -16,15 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.openclaw.thinking import strip_thinking
 from pytest_openclaw.reports.numbers import shorten
-from pytest_openclaw.runs.directory import RESULTS
-from pytest_openclaw.runs.reading import (
-    load_config,
-    load_inventory,
-    read_rows,
-    repeats_of,
-    target_of,
-    without_texts,
-)
+from pytest_openclaw.runs.reading import repeats_of, target_of
 from pytest_openclaw.suites import definitions, is_wildcard
 from pytest_openclaw.values.settings import (
     PROMPTS,
@@ -38,9 +30,8 @@ from pytest_openclaw.values.settings import (
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
-    from pathlib import Path
 
-    from pytest_openclaw.runs.reading import PromptKey
+    from pytest_openclaw.runs.reading import PromptKey, StoredRow, StoredRun
     from pytest_openclaw.util.json_types import JsonObject
     from pytest_openclaw.values.prompts import Cell
     from pytest_openclaw.values.requests import CellKey, Target
@@ -111,7 +102,7 @@ class Plan:
         )
 
 
-# --- what earlier sessions have written -----------------------------------------------------------
+# --- what is kept ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,43 +153,14 @@ def _answer(record: Record) -> str:
     return strip_thinking(text).strip()
 
 
-@dataclass(frozen=True, kw_only=True)
-class EarlierSessions:
-    """What earlier sessions of a resumed run have written.
-
-    Attributes:
-        config, inventory: the content of its files.
-        records: the last row with a reply of each cell, without texts; they are kept.
-        lines: their lines in `results.jsonl`, from 1.
-        replays: their verdicts.
-    """
-
-    config: JsonObject
-    inventory: JsonObject
-    records: tuple[Record, ...]
-    lines: frozenset[int]
-    replays: Mapping[CellKey, Replay]
+def answered_rows(run: StoredRun) -> dict[CellKey, StoredRow]:
+    """Return the rows that a resumed run keeps: those with a reply."""
+    return {key: row for key, row in run.rows.items() if row.record.availability_status == "ok"}
 
 
-def read_earlier(path: Path) -> EarlierSessions:
-    """Read what the sessions of a run have written.
-
-    Raises:
-        OpenClawError: a file cannot be read.
-    """
-    found: dict[CellKey, tuple[int, Record, Replay]] = {}
-    shared: dict[Any, Any] = {}
-    for number, (_, record) in enumerate(read_rows(path / RESULTS), 1):
-        if record.availability_status == "ok":
-            found[record.key] = (number, without_texts(record, shared), Replay.of(record))
-    kept = sorted(found.values(), key=lambda entry: entry[0])
-    return EarlierSessions(
-        config=load_config(path),
-        inventory=load_inventory(path),
-        records=tuple(record for _, record, _ in kept),
-        lines=frozenset(number for number, _, _ in kept),
-        replays={record.key: replay for _, record, replay in kept},
-    )
+def replays_of(run: StoredRun) -> dict[CellKey, Replay]:
+    """Return the verdicts that a resumed run keeps."""
+    return {key: Replay.of(row.whole) for key, row in answered_rows(run).items()}
 
 
 # --- the settings of a resumed run ----------------------------------------------------------------
@@ -255,12 +217,18 @@ def _means(given: Target, target: Target) -> bool:
 # --- changes ------------------------------------------------------------------------------------
 
 
-def find_changes(earlier: EarlierSessions, plan: Plan, settings: Settings) -> list[str]:
-    """Return the changes that prevent resuming, a sentence each; empty if the run can continue."""
-    config = earlier.config
+def find_changes(config: JsonObject, kept: Collection[CellKey], plan: Plan, settings: Settings) -> list[str]:
+    """Return the changes that prevent resuming, a sentence each; empty if the run can continue.
+
+    Args:
+        config: the run's `config.json`.
+        kept: the cells that keep their row.
+        plan: of this session.
+        settings: of this session.
+    """
     changes = [*_changed_prompts(config, plan), *_changed_settings(config, settings)]
-    changes += _changed_providers(config, plan, {record.provider for record in earlier.records})
-    return changes or [*_changed_cells(earlier, plan)]
+    changes += _changed_providers(config, plan, {key.target.provider for key in kept})
+    return changes or [*_changed_cells(config, kept, plan)]
 
 
 def refusal(run_id: str, changes: Sequence[str]) -> str:
@@ -317,15 +285,15 @@ def _changed_providers(config: JsonObject, plan: Plan, with_rows: Collection[str
                 yield f"config.json: provider {name}: its {key} was {was}, and is {is_now}"
 
 
-def _changed_cells(earlier: EarlierSessions, plan: Plan) -> Iterator[str]:
-    for key in earlier.replays:
+def _changed_cells(config: JsonObject, kept: Collection[CellKey], plan: Plan) -> Iterator[str]:
+    for key in kept:
         if key not in plan.cells:
             yield f"{key.suite}: {key.name} has a row, and is not selected now"
-    for entry in earlier.config["targets"]:
+    for entry in config["targets"]:
         target = target_of(entry)
-        n_now = plan.n_up_to(target, repeats_of(earlier.config))
-        if entry.get("n_cells", n_now) != n_now:
-            yield f"{target.label}: {entry['n_cells']} cells were selected when the run began, {n_now} now"
+        n_then, n_now = entry["n_cells"], plan.n_up_to(target, repeats_of(config))
+        if n_now != n_then and "settled_after" not in entry:
+            yield f"{target.label}: {n_then} cells were selected when the run began, {n_now} now"
 
 
 def _shown(value: Any) -> str:

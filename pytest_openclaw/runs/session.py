@@ -8,10 +8,12 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.openclaw.catalog import release_of
-from pytest_openclaw.runs.directory import RESULTS, SURFACE
+from pytest_openclaw.runs.directory import RESULTS, SUMMARY, SURFACE
 from pytest_openclaw.runs.environment import Environment
-from pytest_openclaw.runs.reading import SUMMARY, without_texts
+from pytest_openclaw.runs.reading import in_planned_order, without_texts
 from pytest_openclaw.runs.report_files import Plugins
+from pytest_openclaw.runs.resume import answered_rows
+from pytest_openclaw.stats.groups import snapshots_in
 from pytest_openclaw.stats.repeats import always_alike
 from pytest_openclaw.stats.run_comparison import Measured, compare_runs
 from pytest_openclaw.stats.summary import Budget, Summary, summarize_run, summary_to_json
@@ -26,11 +28,11 @@ from pytest_openclaw.values.settings import CONFIG_VERSION, settings_to_json
 from pytest_openclaw.values.tool_calls import surface_facts, surface_to_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
 
     from pytest_openclaw.runs.directory import RunDirectory
-    from pytest_openclaw.runs.resume import EarlierSessions, Plan
-    from pytest_openclaw.stats.comparison import ComparedRuns
+    from pytest_openclaw.runs.reading import StoredRun
+    from pytest_openclaw.runs.resume import Plan
     from pytest_openclaw.util.json_types import JsonObject
     from pytest_openclaw.values.requests import CellKey, Target
     from pytest_openclaw.values.rows import LeftOut, Record
@@ -144,7 +146,7 @@ class RunSession:
         directory: RunDirectory,
         settings: Settings,
         plan: Plan,
-        earlier: EarlierSessions | None = None,
+        earlier: StoredRun | None = None,
         baseline: Measured | None = None,
         plugins: Plugins | None = None,
     ) -> None:
@@ -155,20 +157,13 @@ class RunSession:
         self.decisions: deque[Decision] = deque()
         self._settings = settings
         self._baseline = baseline
-        self._prompts = dict(plan.prompts)
-        if earlier:
-            recorded = {(one["suite"], one["id"]): one for one in earlier.config.get("prompts", ())}
-            self._prompts = recorded | self._prompts
+        release = release_of(settings.catalogue_file)
         self._environment = Environment(
-            directory,
-            plan.targets,
-            release_of(settings.catalogue_file),
-            earlier.inventory if earlier else None,
+            directory, plan.targets, release, earlier.inventory if earlier else None
         )
         self._early_stopping = EarlyStopping(plan.cells if settings.until_conclusive else {}, settings.looks)
-        self._n_left_out: Counter[Target] = Counter()
+        self._left_out: Counter[tuple[Target, bool]] = Counter()
         self._n_open = Counter(plan.n_selected)
-        self._n_fixed_open = Counter(key.target for key, is_fixed in plan.cells.items() if is_fixed)
         self._numbers: dict[CellKey, int] = {}
         self._rerun: set[int] = set()
         self._shared: dict[Any, Any] = {}
@@ -180,14 +175,20 @@ class RunSession:
         directory.write_config(self._config())
         self._environment.write()
 
-    def _take_over(self, earlier: EarlierSessions) -> None:
+    def _take_over(self, earlier: StoredRun) -> None:
         """Continue a run: keep its rows on disk that have a reply."""
-        kept, results = earlier.lines, self.directory.path / RESULTS
-        self.directory.replace_rows(line for n, line in enumerate(read_lines(results), 1) if n in kept)
+        rows = [*answered_rows(earlier).values()]
+
+        def lines() -> Iterator[bytes]:
+            yield from (row.line for row in rows)
+            for row in earlier.rows.values():
+                row.release()
+
+        self.directory.replace_rows(lines())
         # They describe rows that may be replaced now.
         self.directory.remove(SUMMARY, *(report.name for report in self.plugins.reports))
-        for record in earlier.records:
-            self._count(record)
+        for row in rows:
+            self._count(row.record)
 
     @property
     def suites(self) -> set[str]:
@@ -219,14 +220,12 @@ class RunSession:
     def _count(self, record: Record) -> None:
         self._numbers[record.key] = len(self.records)
         self.records.append(without_texts(record, self._shared))
-        self._n_fixed_open[record.target] -= bool(self._prompt_of(record).get("repeat"))
         self._decide(self._early_stopping.take(record))
 
     def leave_out(self, cell: LeftOut) -> None:
         """Remove a cell that was skipped before it was sent."""
         target = next(target for target in self.plan.targets if target.label == cell.target)
-        self._n_left_out[target] += 1
-        self._n_fixed_open[target] -= cell.is_fixed
+        self._left_out[target, cell.is_fixed] += 1
         self._end_cell(target)
         self._decide(self._early_stopping.leave_out(target, cell.repeat))
 
@@ -254,19 +253,28 @@ class RunSession:
         """Write the summary of the rows so far, and return it."""
         if self._rerun:
             self.directory.replace_rows(self._lines_with_reruns())
-        records = self._in_order()
+        records = in_planned_order(self.records, self.plan.targets, self.plan.prompts)
         n_selected = self._n_selected()
         self._environment.end(dict.fromkeys(record.target for record in records))
+        inventory = self._environment.inventory
+        measured = Measured(
+            run_id=self.directory.run_id,
+            records=tuple(records),
+            config=self._config(),
+            inventory=inventory,
+            n_selected=n_selected,
+        )
+        across, baseline = self._settings.across, self._baseline
         summary = summarize_run(
             records,
             n_selected,
             self._settings.gates,
-            self._environment.snapshots,
+            snapshots_in(inventory, n_selected),
             run_id=self.directory.run_id,
             generated_at_ms=epoch_ms(),
             looks=self._settings.looks,
             n_unrecorded_calls=n_unrecorded_calls,
-            comparison=self._compared(records, n_selected),
+            comparison=compare_runs(baseline, measured, across=across) if baseline else None,
             surface=surface_facts(self._settings.surface),
         )
         if (budget_usd := self._settings.budget_usd) is not None:
@@ -277,64 +285,39 @@ class RunSession:
         self.plugins.write_reports(self.directory, summary)
         return summary
 
-    def _compared(self, records: Sequence[Record], n_selected: Mapping[Target, int]) -> ComparedRuns | None:
-        if self._baseline is None:
-            return None
-        now = Measured(
-            run_id=self.directory.run_id,
-            records=tuple(records),
-            config=self._config(),
-            inventory=self._environment.inventory,
-            n_selected=n_selected,
-        )
-        return compare_runs(self._baseline, now, across=self._settings.across)
-
     def _lines_with_reruns(self) -> Iterator[bytes]:
         for number, line in enumerate(read_lines(self.directory.path / RESULTS)):
             reruns = self.records[number].reruns
             yield line_of({**json.loads(line), "reruns": [*reruns]}) if number in self._rerun else line
 
     def _n_selected(self) -> dict[Target, int]:
-        """Count the cells of each target that are needed."""
+        """Count the cells of each target that are needed; a settled target lacks only fixed repeats."""
+        ended, cells = self._early_stopping.ended, self.plan.cells
         n_rows = Counter(record.target for record in self.records)
-        # A settled target lacks only fixed repeats, even if its further repeats were never collected.
+        n_fixed = Counter(key.target for key, fixed in cells.items() if fixed and key not in self._numbers)
+        left_out = self._left_out
         return {
-            target: n_rows[target] + max(0, self._n_fixed_open[target])
-            if target in self._early_stopping.ended
-            else n - self._n_left_out[target]
+            target: n_rows[target] + max(0, n_fixed[target] - left_out[target, True])
+            if target in ended
+            else n - left_out[target, True] - left_out[target, False]
             for target, n in self.plan.n_selected.items()
         }
 
-    def _in_order(self) -> list[Record]:
-        """Return the rows in planned order; workers and resumed runs finish cells in any order."""
-        prompts = {key: n for n, key in enumerate(self.plan.prompts)}
-        targets = {target: n for n, target in enumerate(self.plan.targets)}
-
-        def place(record: Record) -> tuple[int, int, int, str, str]:
-            key = (record.suite, record.prompt_id)
-            target = targets.get(record.target, len(targets))
-            return target, record.repeat, prompts.get(key, len(prompts)), *key
-
-        return sorted(self.records, key=place)
-
-    def _prompt_of(self, record: Record) -> JsonObject:
-        return self._prompts.get((record.suite, record.prompt_id), {})
-
     def _config(self) -> JsonObject:
-        # A settled target lacks no cells, whatever `n_cells` is.
-        ended = {target: {"settled_after": repeat} for target, repeat in self._early_stopping.ended.items()}
+        needed = self._n_selected()
+        targets = [{**asdict(target), "n_cells": n} for target, n in self.plan.n_selected.items()]
+        for entry, target in zip(targets, self.plan.targets, strict=True):
+            if target in self._early_stopping.ended:
+                entry |= {"n_cells": needed[target], "settled_after": self._early_stopping.ended[target]}
         return {
             "schema_version": CONFIG_VERSION,
             "run_id": self.directory.run_id,
             "models": list(dict.fromkeys(target.model for target in self.plan.targets)),
-            "targets": [
-                {**asdict(target), "n_cells": n, **ended.get(target, {})}
-                for target, n in self.plan.n_selected.items()
-            ],
+            "targets": targets,
             "providers": dict(self.plan.providers),
             **settings_to_json(self._settings),
             "divided_sha256": self.plan.divided,
             "baseline": self._baseline and self._baseline.run_id,
             "across": sorted(self._settings.across),
-            "prompts": [*self._prompts.values()],
+            "prompts": [*self.plan.prompts.values()],
         }

@@ -8,13 +8,19 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pytest_openclaw.runs.directory import RESULTS, SURFACE, RunDirectory
+from pytest_openclaw.runs.directory import INVENTORY, RESULTS, SUMMARY, SURFACE, RunDirectory
 from pytest_openclaw.runs.environment import file_names, write_snapshot
-from pytest_openclaw.runs.reading import INVENTORY, SUMMARY, in_planned_order
+from pytest_openclaw.runs.reading import in_planned_order
 from pytest_openclaw.runs.report_files import Plugins
 from pytest_openclaw.stats.comparison import ComparedRuns
 from pytest_openclaw.stats.gates import GateResult
-from pytest_openclaw.stats.groups import Snapshots, group_records, group_to_json, summarize_group
+from pytest_openclaw.stats.groups import (
+    Snapshots,
+    group_records,
+    group_to_json,
+    snapshots_in,
+    summarize_group,
+)
 from pytest_openclaw.stats.run_comparison import compare_runs
 from pytest_openclaw.stats.summary import SUMMARY_VERSION, Budget, Summary, summarize_run, summary_to_json
 from pytest_openclaw.util.errors import OpenClawError
@@ -86,7 +92,7 @@ def gated_summary(
         records,
         run.n_selected,
         gates,
-        run.snapshots,
+        snapshots_in(run.inventory, run.n_selected),
         run_id=run.run_id,
         generated_at_ms=max((record.ended_at_ms for record in records), default=0),
         looks=looks_of(run.config),
@@ -127,7 +133,6 @@ class NewRun:
         rows: one of each cell, in their order in the file.
         config: of `config.json`, without version and run id.
         inventory: of `inventory.json`, without the run id.
-        snapshots: of the machine, by target.
         gates: to apply.
         surface: on which targets on `openclaw` were asked.
     """
@@ -136,7 +141,6 @@ class NewRun:
     rows: Sequence[StoredRow | NewRow]
     config: JsonObject
     inventory: JsonObject
-    snapshots: Mapping[Target, Snapshots]
     gates: Gates
     surface: Surface | None = None
 
@@ -174,19 +178,15 @@ def _fill(directory: RunDirectory, new: NewRun, now_ms: int, plugins: Plugins) -
     if new.surface is not None:
         directory.write_json(SURFACE, surface_to_json(new.surface))
     directory.write_json(INVENTORY, {"run_id": directory.run_id, **new.inventory})
-    snapshots = {}
     for target, name in file_names(new.n_selected).items():
-        taken = new.snapshots.get(target, Snapshots())
-        for moment, values in (("before", taken.before), ("after", taken.after)):
-            if values:
-                write_snapshot(directory, name, target, moment, values)
-        snapshots[target] = taken.with_server(new.inventory, target.label)
+        for fact, value in new.inventory["targets"].get(target.label, {}).items():
+            write_snapshot(directory, name, target.label, fact, value)
     prompts = [(prompt["suite"], prompt["id"]) for prompt in new.config["prompts"]]
     summary = summarize_run(
         in_planned_order((row.record for row in new.rows), new.n_selected, prompts),
         new.n_selected,
         new.gates,
-        snapshots,
+        snapshots_in(new.inventory, new.n_selected),
         run_id=directory.run_id,
         generated_at_ms=now_ms,
         looks=looks_of(new.config),

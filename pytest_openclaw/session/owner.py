@@ -118,7 +118,7 @@ class Owner:
 
         notes = ""
         if resumed := self.resumed:
-            notes = f"; {resumed.path.name} continues, {counted(len(resumed.kept), 'cell')} kept"
+            notes = f"; {resumed.earlier.run_id} continues, {counted(len(resumed.kept), 'cell')} kept"
         if shard := self.settings.shard:
             notes += f"; shard {shard}"
         width = self._config.get_terminal_writer().fullwidth

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_openclaw.runs.directory import RunDirectory
-    from pytest_openclaw.runs.resume import EarlierSessions, Plan, Replay
+    from pytest_openclaw.runs.reading import StoredRun
+    from pytest_openclaw.runs.resume import Plan, Replay
     from pytest_openclaw.util.json_types import JsonObject
     from pytest_openclaw.values.requests import CellKey
     from pytest_openclaw.values.settings import Settings
@@ -32,16 +33,16 @@ STOPPING = {"-x", "--exitfirst", "--sw", "--stepwise", "--stepwise-skip", "--sw-
 
 @dataclass(frozen=True, kw_only=True)
 class ResumedRun:
-    """The run that this session continues, as earlier sessions left it."""
+    """The run that this session continues, as earlier sessions left it.
 
-    path: Path
-    earlier: EarlierSessions
+    Attributes:
+        kept: the kept verdicts, by cell.
+        directory: locked until the session ends; None if the session writes nothing.
+    """
+
+    earlier: StoredRun
+    kept: Mapping[CellKey, Replay]
     directory: RunDirectory | None = None
-
-    @property
-    def kept(self) -> Mapping[CellKey, Replay]:
-        """The kept verdicts, by cell."""
-        return self.earlier.replays
 
     def refuse_changes(self, plan: Plan, settings: Settings) -> None:
         """Reject a session that would change the definition of the run.
@@ -51,8 +52,8 @@ class ResumedRun:
         """
         from pytest_openclaw.runs.resume import find_changes, refusal
 
-        if changes := find_changes(self.earlier, plan, settings):
-            raise pytest.UsageError(refusal(self.path.name, changes))
+        if changes := find_changes(self.earlier.config, self.kept, plan, settings):
+            raise pytest.UsageError(refusal(self.earlier.run_id, changes))
 
     def for_workers(self, settings: Settings) -> JsonObject:
         """Return the settings that workers need of a resumed run."""
@@ -67,14 +68,15 @@ def read_resumed(path: Path, stack: ExitStack, *, writes: bool) -> ResumedRun:
         pytest.UsageError: it is running in another session, or cannot be read.
     """
     from pytest_openclaw.runs.directory import RunDirectory
-    from pytest_openclaw.runs.resume import read_earlier
+    from pytest_openclaw.runs.reading import load_run
+    from pytest_openclaw.runs.resume import replays_of
 
     try:
         directory = stack.enter_context(RunDirectory.reopen(path)) if writes else None
-        earlier = read_earlier(path)
+        earlier = load_run(path, even_active=True)
     except (OpenClawError, OSError) as error:
         raise pytest.UsageError(f"--openclaw-resume={path.name}: {error}") from None
-    return ResumedRun(path=path, earlier=earlier, directory=directory)
+    return ResumedRun(earlier=earlier, kept=replays_of(earlier), directory=directory)
 
 
 def find_resumed(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.stats.diagnosis import Diagnosis, diagnosis_of, evidence_in
@@ -177,15 +177,23 @@ class Snapshots:
     server: str | None = None
     release: str | None = None
 
-    def with_server(self, inventory: JsonObject, label: str) -> Snapshots:
-        """Return a copy with the facts of a run's inventory about the target's server."""
-        return replace(
-            self,
+    @classmethod
+    def of(cls, inventory: JsonObject, label: str) -> Snapshots:
+        """Return what a run's inventory has about a target."""
+        known = (inventory.get("targets") or {}).get(label) or {}
+        return cls(
+            before=known.get("resources_before"),
+            after=known.get("resources_after"),
             diagnosis=evidence_in(inventory, label),
             context_tokens=context_in(inventory, label),
             server=server_in(inventory, label),
             release=inventory.get("openclaw_release"),
         )
+
+
+def snapshots_in(inventory: JsonObject, targets: Iterable[Target]) -> dict[Target, Snapshots]:
+    """Return what a run's inventory has about its targets."""
+    return {target: Snapshots.of(inventory, target.label) for target in targets}
 
 
 def group_records(records: Iterable[Record]) -> dict[Target, list[Record]]:

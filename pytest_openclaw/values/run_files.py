@@ -158,11 +158,24 @@ class ConfigFile(RunEntry):
     parts: NotRequired[list[PartEntry]]
 
 
+class TargetFacts(TypedDict):
+    """What a run has learned about a target.
+
+    Attributes:
+        resources_before, resources_after: The machine before the target's first cell and after its last one.
+        server: As the server describes itself.
+    """
+
+    resources_before: NotRequired[dict[str, float | None] | None]
+    resources_after: NotRequired[dict[str, float | None] | None]
+    server: NotRequired[Any]
+
+
 class InventoryPart(TypedDict):
     """The machine of a run, and its servers.
 
     Attributes:
-        targets: By target: its `server`, as the server describes itself.
+        targets: By target.
     """
 
     run_id: str
@@ -172,7 +185,7 @@ class InventoryPart(TypedDict):
     cpu: NotRequired[dict[str, Any] | None]
     memory_total_bytes: NotRequired[Count | None]
     gpus: NotRequired[list[dict[str, Any]] | None]
-    targets: dict[str, dict[str, Any]]
+    targets: dict[str, TargetFacts]
     resumed_on: NotRequired[list[dict[str, Any]] | None]
 
 

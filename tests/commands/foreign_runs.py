@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 
 from pytest_openclaw.cli import main
 from pytest_openclaw.runs.directory import RunDirectory
-from pytest_openclaw.runs.resume import Plan, find_changes, read_earlier, settings_of
+from pytest_openclaw.runs.reading import load_run
+from pytest_openclaw.runs.resume import Plan, find_changes, replays_of, settings_of
 from pytest_openclaw.runs.session import RunSession
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.values.requests import CellKey
@@ -30,7 +31,6 @@ FILES = (
     "inventory.json",
     "results.jsonl",
     "summary.json",
-    "resources_lab__model-a_70b_before.txt",
 )
 SECRET = "canary-7f3a"
 """The content of a file outside every run; no command may print or change it."""
@@ -55,9 +55,6 @@ def made(folder: Path) -> Path:
     """Make two finished runs with every kind of cell in `folder/runs`, and a file outside."""
     for name, seed in (("base", 8), ("good", 7)):
         run = make_run(folder / "runs" / name, prompts=8, targets=2, repeats=2, seed=seed)
-        (run / FILES[-1]).write_text(
-            "# lab/model-a:70b, before\ntaken_at_ms 5\nmemory_total_bytes 8  (0.0 GiB)\n"
-        )
         baseline = ["--baseline", str(folder / "runs/base")] if name == "good" else []
         assert called(folder, "gate", str(run), "--min-pass-rate=0.5", "--write", *baseline).status in (
             0,
@@ -107,7 +104,7 @@ def resumed(folder: Path, run: str) -> Called:
     path = folder / "runs" / run
     try:
         with RunDirectory.reopen(path) as directory:
-            earlier = read_earlier(path)
+            earlier = load_run(path, even_active=True)
             settings = settings_of(earlier.config, Settings(), ())
             plan = Plan(
                 cells={CellKey("s", "P1", target, 1): False for target in settings.targets},
@@ -115,7 +112,7 @@ def resumed(folder: Path, run: str) -> Called:
                 prompts={(one["suite"], one["id"]): one for one in earlier.config["prompts"]},
                 providers=earlier.config["providers"],
             )
-            find_changes(earlier, plan, settings)
+            find_changes(earlier.config, replays_of(earlier), plan, settings)
             RunSession(directory, settings, plan, earlier).finish()
     except (OpenClawError, OSError) as error:
         return Called(4, "", f"{error}\n")

@@ -198,7 +198,7 @@ def test_a_target_is_made_ready_once_before_its_first_cell() -> None:
 
     assert [request.max_output_tokens for request in provider.asked].count(1) == 1
     assert provider.asked[0].max_output_tokens == 1
-    assert facts == {"before", "serving"}
+    assert facts == {"resources_before", "warm_up", "server"}
 
 
 class Local(Exception):

@@ -347,16 +347,6 @@ def test_missing_repeats_are_known(tmp_path: Path) -> None:
     ]
 
 
-def test_a_conclusive_target_lacks_no_repeats(tmp_path: Path) -> None:
-    """Cells that `config.json` counted before the tier was conclusive are not missing in a killed run."""
-    killed = store(tmp_path / "killed", [row(A, "P1"), row(B, "P1")], n_selected={A: 10, B: 10}, repeat=10)
-    config = load(killed, "config.json")
-    config["targets"][0]["settled_after"] = 1
-    (killed / "config.json").write_text(json.dumps(config))
-
-    assert _merge(killed).new.n_selected == {A: 1, B: 10}
-
-
 def test_a_model_that_was_not_served_alike_is_reported(tmp_path: Path) -> None:
     """Another version or digest under one name is another model: merged, with a note."""
     serving = [{A.label: {"server": {"digest": digest, "server": "ollama"}}} for digest in ("d1", "d2")]

@@ -9,8 +9,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from pytest_openclaw.asking.resources import render_snapshot
-from pytest_openclaw.runs.environment import file_names
 from pytest_openclaw.util.json_text import line_of
 from pytest_openclaw.util.json_types import JsonObject
 from pytest_openclaw.values.requests import Target
@@ -79,21 +77,20 @@ def store(
         "fail_unavailable": False,
         "prompts": [definition(prompt_id) for prompt_id in ids] if prompts is None else list(prompts),
     }
+    facts = {label: dict(one) for label, one in (serving or {}).items()}
+    for (target, moment), values in (snapshots or {}).items():
+        facts.setdefault(target.label, {})[f"resources_{moment}"] = values
     inventory = {
         "run_id": path.name,
         "host": {"name": host},
         "memory_total_bytes": 8,
-        "targets": serving or {},
+        "targets": facts,
     }
     path.mkdir(parents=True)
     (path / "config.json").write_text(json.dumps({**settings, **config}))
     (path / "inventory.json").write_text(json.dumps(inventory))
     lines = b"".join(line_of(to_row(one)) + b"\n" for one in records)
     (path / "results.jsonl").write_bytes(lines + tail)
-    names = file_names(counted)
-    for (target, moment), values in (snapshots or {}).items():
-        text = render_snapshot(target.label, moment, values)
-        (path / f"resources_{names[target]}_{moment}.txt").write_text(text)
     return path
 
 

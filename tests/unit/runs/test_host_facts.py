@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from pytest_openclaw.asking import resources
-from pytest_openclaw.asking.resources import collect_snapshot, parse_snapshot, render_snapshot
+from pytest_openclaw.asking.resources import collect_snapshot, render_snapshot
 from pytest_openclaw.runs import environment
 from pytest_openclaw.runs.environment import collect_inventory
 
@@ -93,19 +93,3 @@ def test_a_broken_driver_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     (gpu,) = collect_inventory()["gpus"]
 
     assert "timed out" in gpu["error"]
-
-
-def test_a_snapshot_reads_back() -> None:
-    """A resumed run reads the measured values from the file, including nulls and fractions."""
-    snapshot = {**collect_snapshot(), "load_1m": 0.25, "swap_used_bytes": None, "disk_free_bytes": 0}
-
-    assert parse_snapshot(render_snapshot("p/a", "before", snapshot)) == snapshot
-
-
-@pytest.mark.parametrize(
-    "text", ["# p/a, before\nmemory_total_bytes\n", "# p/a, before\nmemory_total_bytes much\n"]
-)
-def test_an_invalid_snapshot_is_reported(text: str) -> None:
-    """A file that was edited is not mistaken for a measurement."""
-    with pytest.raises(ValueError):  # noqa: PT011 - JSON words it in its own way
-        parse_snapshot(text)

@@ -13,13 +13,12 @@ from hypothesis import strategies as st
 
 from pytest_openclaw.judging.text import Noop
 from pytest_openclaw.runs.directory import RunDirectory
+from pytest_openclaw.runs.reading import load_run
 from pytest_openclaw.runs.resume import (
-    EarlierSessions,
     Plan,
     Replay,
     find_changes,
     other_targets,
-    read_earlier,
     refusal,
     settings_of,
 )
@@ -50,15 +49,14 @@ WHOLE = b"".join(map(line, ROWS))
 ENDS = [len(b"".join(map(line, ROWS[: n + 1]))) for n in range(len(ROWS))]
 
 
-def rewritten(folder: Path, content: bytes) -> tuple[EarlierSessions, bytes]:
+def rewritten(folder: Path, content: bytes) -> tuple[RunSession, bytes]:
     """What is kept of a file, and the file after a session has begun to continue the run."""
     path = store(folder / "r", [])
     (path / "results.jsonl").write_bytes(content)
-    earlier = read_earlier(path)
     nothing = Plan(cells={}, targets=(), prompts={}, providers={})
     with RunDirectory.reopen(path) as directory:
-        RunSession(directory, Settings(), nothing, earlier)
-    return earlier, (path / "results.jsonl").read_bytes()
+        session = RunSession(directory, Settings(), nothing, load_run(path, even_active=True))
+    return session, (path / "results.jsonl").read_bytes()
 
 
 @given(cut=st.integers(min_value=0, max_value=len(WHOLE)) | st.sampled_from([end - 1 for end in ENDS]))
@@ -74,23 +72,6 @@ def test_wherever_a_file_is_cut_the_answered_rows_before_are_kept(
 
     assert written == b"".join(map(line, expected))
     assert [row.prompt_id for row in kept.records] == [row.prompt_id for row in expected]
-
-
-@given(st.lists(st.tuples(st.sampled_from("abc"), st.booleans()), max_size=8))
-def test_of_a_cell_the_last_answer_is_kept(
-    tmp_path_factory: pytest.TempPathFactory, written: list[tuple[str, bool]]
-) -> None:
-    """However many rows a cell has, one is left: the last one with a reply."""
-    rows = [
-        record(prompt_id=name, attempts=n) if ok else fault(prompt_id=name, attempts=n)
-        for n, (name, ok) in enumerate(written)
-    ]
-    last = {name: n for n, (name, ok) in enumerate(written) if ok}
-
-    kept, left = rewritten(tmp_path_factory.mktemp("twice"), b"".join(map(line, rows)))
-
-    assert left == b"".join(line(rows[n]) for n in sorted(last.values()))
-    assert [row.attempts for row in kept.records] == sorted(last.values())
 
 
 def test_answers_are_not_held_in_memory(tmp_path: Path) -> None:
@@ -109,7 +90,6 @@ def test_answers_are_not_held_in_memory(tmp_path: Path) -> None:
         ({"calls": [{"problem": "unknown_tool"}], "input_tokens": None},),
         None,
     ]
-    assert sum(len(replay.reply) for replay in kept.replays.values()) <= 400
 
 
 def test_replacing_rows_that_does_not_end_leaves_the_old_file(
@@ -329,13 +309,6 @@ def plan(**changes: Any) -> Plan:
     return Plan(**values)
 
 
-def earlier(*rows: Record, **began: Any) -> EarlierSessions:
-    """A run with these rows."""
-    replays = {row.key: Replay.of(row) for row in rows}
-    lines = frozenset(range(len(rows)))
-    return EarlierSessions(config=config(**began), inventory={}, records=rows, lines=lines, replays=replays)
-
-
 ROW = record(A, suite="s.toml")
 PYTHON = definition("R1", suite="test_a.py", validator={"type": "python"})
 
@@ -352,7 +325,7 @@ PYTHON = definition("R1", suite="test_a.py", validator={"type": "python"})
 )  # fmt: skip
 def test_what_is_no_change(began: dict[str, Any], now: dict[str, Any]) -> None:
     """These runs can be resumed."""
-    assert find_changes(earlier(ROW, **began), plan(**now), Settings()) == []
+    assert find_changes(config(**began), [ROW.key], plan(**now), Settings()) == []
 
 
 THREE_TIMES = {
@@ -390,7 +363,7 @@ FOUR_CELLS = [{"provider": "p", "model": "a", "thinking_level": None, "surface":
 )
 def test_repeats_may_grow(began: dict[str, Any], now: Settings, change: str | None) -> None:
     """A run can be resumed with more repeats than before, of the same cells."""
-    changes = find_changes(earlier(ROW, **began), plan(**THREE_TIMES), now)
+    changes = find_changes(config(**began), [ROW.key], plan(**THREE_TIMES), now)
 
     assert changes == ([] if change is None else [change])
 
@@ -446,7 +419,7 @@ def test_how_often_is_the_runs_own(
 )  # fmt: skip
 def test_what_is_a_change(began: dict[str, Any], now: dict[str, Any], expected: str) -> None:
     """Each is reported with its place, in one sentence."""
-    (change,) = find_changes(earlier(ROW, **began), plan(**now), Settings())
+    (change,) = find_changes(config(**began), [ROW.key], plan(**now), Settings())
 
     assert change.startswith(expected) or change.endswith(expected)
 
@@ -455,15 +428,15 @@ def test_a_provider_without_rows_may_have_moved() -> None:
     """Without a measurement nothing can be mixed."""
     moved = plan(providers={"p": {"kind": "p", "base_url": "http://two"}})
 
-    assert find_changes(earlier(), moved, Settings()) == []
-    assert find_changes(earlier(ROW), moved, Settings()) != []
+    assert find_changes(config(), [], moved, Settings()) == []
+    assert find_changes(config(), [ROW.key], moved, Settings()) != []
 
 
 def test_keys_that_changed_are_listed_in_their_order() -> None:
     """All of them are listed at once."""
     changed = definition("P1", validator={"type": "x"}, prompt="other", tags=["free"])
 
-    (change,) = find_changes(earlier(ROW), plan(prompts=(changed, definition("P2"))), Settings())
+    (change,) = find_changes(config(), [ROW.key], plan(prompts=(changed, definition("P2"))), Settings())
 
     assert change == "s.toml: prompt P1: its prompt, validator have changed"
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -223,24 +222,3 @@ def test_what_cannot_be_opened_is_not_locked(tmp_path: Path) -> None:
     with RunDirectory(run.path):
         pass
     assert not (run.path / ".lock").exists()
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows neither moves nor removes an open file")
-@pytest.mark.parametrize("how", ["removed", "moved", "replaced"])
-def test_a_folder_that_disappears_is_noticed_at_the_next_row(tmp_path: Path, how: str) -> None:
-    """A row that no file of the run would hold is an error, not a row written into nothing."""
-    with RunDirectory.new(tmp_path, "r", exactly=True) as run:
-        run.append({"n": 1})
-        if how == "removed":
-            shutil.rmtree(run.path)
-        elif how == "moved":
-            run.path.rename(tmp_path / "elsewhere")
-        else:
-            (run.path / "results.jsonl").unlink()
-            (run.path / "results.jsonl").write_bytes(b"")
-
-        with pytest.raises(FileNotFoundError, match=r"results\.jsonl was removed or moved"):
-            run.append({"n": 2})
-
-    if how == "moved":
-        assert _rows(tmp_path / "elsewhere") == [{"n": 1}]

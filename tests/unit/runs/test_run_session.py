@@ -13,7 +13,8 @@ import pytest
 
 from pytest_openclaw.runs.directory import RunDirectory
 from pytest_openclaw.runs.environment import collect_inventory, file_names
-from pytest_openclaw.runs.resume import Plan, read_earlier
+from pytest_openclaw.runs.reading import load_run
+from pytest_openclaw.runs.resume import Plan
 from pytest_openclaw.runs.session import RunSession
 from pytest_openclaw.values.requests import CellKey, Target
 from pytest_openclaw.values.rows import LeftOut, Record
@@ -132,8 +133,8 @@ def test_what_a_server_says_is_put_together(directory: RunDirectory) -> None:
     session = _session(directory, {A: 3})
     warm_up = {"warm_up": {"ok": True, "e2e_ms": 5, "message": None}}
 
-    _take(session, A, serving=warm_up)
-    _take(session, A, serving={"server": {"version": "1"}})
+    _take(session, A, **warm_up)
+    _take(session, A, server={"version": "1"})
 
     assert _load(directory, "inventory.json")["targets"] == {"p/a": {**warm_up, "server": {"version": "1"}}}
 
@@ -141,8 +142,8 @@ def test_what_a_server_says_is_put_together(directory: RunDirectory) -> None:
 def test_snapshots_are_files_and_in_the_summary(directory: RunDirectory) -> None:
     """The one after is taken with the last cell of a target, or at the end."""
     session = _session(directory, {A: 1, B: 2})
-    _take(session, A, before={"n": 1})
-    _take(session, B, before={"n": 5})
+    _take(session, A, resources_before={"n": 1})
+    _take(session, B, resources_before={"n": 5})
     session.add(record(A))
     assert (directory.path / "resources_p__a_after.txt").exists()
     session.add(record(B))
@@ -169,11 +170,11 @@ def test_a_resumed_run_takes_its_rows_over(directory: RunDirectory) -> None:
     """Its rows and its targets' facts stay; a summary that counts dropped rows does not."""
     first = _session(directory, {A: 2, B: 1})
     serving = {"warm_up": {"ok": True}, "server": {"version": "1"}}
-    _take(first, A, before={"n": 1}, serving=serving)
+    _take(first, A, resources_before={"n": 1}, **serving)
     first.add(record(A))
     first.add(fault(A, prompt_id="P2"))
     first.finish()
-    earlier = read_earlier(directory.path)
+    earlier = load_run(directory.path, even_active=True)
 
     session = RunSession(directory, Settings(), first.plan, earlier)
 
@@ -188,7 +189,7 @@ def test_a_resumed_run_takes_its_rows_over(directory: RunDirectory) -> None:
 def test_another_machine_is_noted(directory: RunDirectory) -> None:
     """The inventory keeps the run's first machine, and names those on which it was resumed, each once."""
     plan = _session(directory, {A: 1}).plan
-    earlier = read_earlier(directory.path)
+    earlier = load_run(directory.path, even_active=True)
     began = {**earlier.inventory, "host": {"name": "elsewhere"}}
     here = collect_inventory()
 
@@ -251,7 +252,8 @@ def test_a_conclusive_target_lacks_nothing(directory: RunDirectory) -> None:
 
     (decision,) = session.decisions
     assert (decision.target, decision.repeat, decision.ends) == (A, 1, "tier 3 is settled after 1 repeat")
-    assert [target.get("settled_after") for target in _load(directory, "config.json")["targets"]] == [1, None]
+    entries = _load(directory, "config.json")["targets"]
+    assert [(one["n_cells"], one.get("settled_after")) for one in entries] == [(8, 1), (24, None)]
 
     session.leave_out(_left_out(2))
     session.add(record(A, prompt_id="T5", repeat=3, tool_outcome="no_call"))
@@ -292,7 +294,7 @@ def test_a_resumed_run_decides_from_its_rows(tmp_path: Path) -> None:
         session = _repeated(directory)
         for row in _missed_tools(A, 1):
             session.add(row)
-        earlier = read_earlier(directory.path)
+        earlier = load_run(directory.path, even_active=True)
 
         resumed = RunSession(directory, Settings(repeat=3, until_conclusive=True), session.plan, earlier)
 
