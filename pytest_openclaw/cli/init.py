@@ -14,11 +14,12 @@ Example:
 
 from __future__ import annotations
 
+import json
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.cli.project import RUNS, settle
+from pytest_openclaw.cli.project import RUNS, config_file
 from pytest_openclaw.cli.result import Command, CommandResult
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.installation import WHEELS, portable, quoted
@@ -28,11 +29,10 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator, Sequence
 
-    from pytest_openclaw.cli.project import Settled
-
 SUITE = Path("benchmarks/prompts_mine.toml")
 GITIGNORE = Path(".gitignore")
 WORKFLOW = Path(".github/workflows/openclaw.yml")
+INI = Path("pytest.ini")
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -52,36 +52,53 @@ def _run(arguments: argparse.Namespace) -> CommandResult:
     if not models:
         raise OpenClawError("--models names nothing; give a target, such as ollama_native/qwen3:8b")
     ci = portable("local")
-    wrote: list[str] = []
-    kept: list[str] = []
-    for file in (SUITE, WORKFLOW):
-        text = resources.files("pytest_openclaw.cli").joinpath("starter", file.name).read_text("utf-8")
-        # The workflow installs the plugin as a runner can.
-        text = text.replace('"pytest-openclaw[local]"', quoted(ci.requirement))
-        (wrote if _written(folder / file, text) else kept).append(str(folder / file))
-    settled = settle(folder, models)
-    if settled.wrote:
-        wrote.append(str(settled.file))
+    found = config_file(folder)
+    files = {folder / file: _starter(file, ci.requirement) for file in (SUITE, WORKFLOW)}
+    if not found:
+        files[folder / INI] = f"[pytest]\n{_lines(INI, models, has_tests=(folder / 'tests').is_dir())}"
+    wrote = [str(path) for path, text in files.items() if _written(path, text)]
+    kept = [str(path) for path in files if str(path) not in wrote]
     if _ignore_runs(folder / GITIGNORE):
         wrote.append(str(folder / GITIGNORE))
+    to_add = None
+    if found and "openclaw_models" not in found.keys:
+        text = _lines(found.path, models, has_tests=False)
+        to_add = {"file": str(found.path), "section": found.section, "text": text}
     commands = ["pytest benchmarks/", "pytest-openclaw show last"]
     if ci.prepare and str(folder / WORKFLOW) in wrote:
         commands.append(f"{ci.prepare}  # for CI; add the folder {WHEELS} to Git")
     enter = "" if folder == Path() else f"cd {folder} && "
     following = [*_engine(models), *(f"{enter}{command}" for command in commands)]
+    lines = [
+        *_labelled("wrote", wrote),
+        *_labelled("kept", [f"{path}, which exists already" for path in kept]),
+    ]
+    if to_add:
+        lines += ["", f"pytest is configured in {to_add['file']}; add there under [{to_add['section']}]:"]
+        lines += [f"  {line}".rstrip() for line in to_add["text"].splitlines()]
     return CommandResult(
-        lines=[*_summary_lines(wrote, kept, settled), "", *_labelled("next", following)],
-        data={
-            "folder": str(folder),
-            "wrote": wrote,
-            "kept": kept,
-            "to_add": None
-            if settled.wrote or settled.is_there
-            else {"file": str(settled.file), "section": settled.section, "text": settled.text},
-            "next": following,
-        },
+        lines=[*lines, "", *_labelled("next", following)],
+        data={"folder": str(folder), "wrote": wrote, "kept": kept, "to_add": to_add, "next": following},
         warnings=_remarks(folder),
     )
+
+
+def _starter(file: Path, requirement: str) -> str:
+    text = resources.files("pytest_openclaw.cli").joinpath("starter", file.name).read_text("utf-8")
+    # The workflow installs the plugin as a runner can.
+    return text.replace('"pytest-openclaw[local]"', quoted(requirement))
+
+
+def _lines(file: Path, models: Sequence[str], *, has_tests: bool) -> str:
+    """Return the lines that name the models, in the file's notation."""
+    if file.suffix == ".toml":
+        # JSON strings and lists are valid TOML as long as characters are not escaped.
+        lines = [f"openclaw_models = {json.dumps([*models], ensure_ascii=False)}"]
+    else:
+        lines = ["openclaw_models =", *(f"    {model}" for model in models)]
+        lines += ["testpaths = tests"] if has_tests else []
+    bare = "a bare `pytest` runs only your tests" if has_tests else "a bare `pytest` asks them too"
+    return "\n".join([f"# `pytest benchmarks/` asks these models; {bare}.", *lines, ""])
 
 
 def _written(path: Path, text: str) -> bool:
@@ -112,17 +129,6 @@ def _engine(models: Sequence[str]) -> list[str]:
 
     is_needed = any(model.startswith("llama_cpp/") for model in models)
     return [install_engine()] if is_needed and not embedded_model_is_installed() else []
-
-
-def _summary_lines(wrote: Sequence[str], kept: Sequence[str], settled: Settled) -> Iterator[str]:
-    yield from _labelled("wrote", wrote)
-    there = [f"{path}, which exists already" for path in kept]
-    there += [f"openclaw_models in {settled.file}"] if settled.is_there else []
-    yield from _labelled("kept", there)
-    if not (settled.is_there or settled.wrote):
-        yield ""
-        yield f"pytest is configured in {settled.file}; add there under [{settled.section}]:"
-        yield from (f"  {line}".rstrip() for line in settled.text.splitlines())
 
 
 def _labelled(label: str, texts: Sequence[str]) -> Iterator[str]:

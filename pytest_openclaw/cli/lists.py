@@ -8,7 +8,7 @@ import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.cli.project import project_or_builtin
+from pytest_openclaw.cli.project import load_project
 from pytest_openclaw.cli.result import Command, CommandResult, add_rootdir, terminal_width
 from pytest_openclaw.util.errors import OpenClawError
 
@@ -43,12 +43,11 @@ def _add_providers_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _list_providers(arguments: argparse.Namespace) -> CommandResult:
-    project, warnings = project_or_builtin(arguments.rootdir, "only the built-in ones are listed")
-    listed = [*_providers(project)]
+    listed = [*_providers(load_project(arguments.rootdir.resolve(), ()))]
     lines: list[str] = []
     for one in listed:
         lines += [one["name"], *_indented(one["asks"]), f"  --openclaw-models={one['example']}"]
-    return CommandResult(lines=lines, data={"providers": listed}, warnings=warnings)
+    return CommandResult(lines=lines, data={"providers": listed})
 
 
 def _providers(project: Project) -> Iterator[JsonObject]:
@@ -167,13 +166,13 @@ def _add_validators_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _list_validators(arguments: argparse.Namespace) -> CommandResult:
-    project, warnings = project_or_builtin(arguments.rootdir, "only the built-in ones are listed")
+    project = load_project(arguments.rootdir.resolve(), ())
     listed = [_described(validator) for validator in project.validators.values()]
     lines: list[str] = []
     for one in listed:
         lines += [one["type"], *_indented(one["meaning"]), f"  validator = {one['example']}"]
         lines += [f"  also: {', '.join(one['optional_keys'])}"] if one["optional_keys"] else []
-    return CommandResult(lines=lines, data={"validators": listed}, warnings=warnings)
+    return CommandResult(lines=lines, data={"validators": listed})
 
 
 def _described(validator: type[Validator]) -> JsonObject:

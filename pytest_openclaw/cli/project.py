@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import json
 import os
 import tomllib
 from configparser import Error, RawConfigParser
@@ -26,15 +25,12 @@ if TYPE_CHECKING:
     from pytest_openclaw.values.settings import Endpoint
 
 RUNS = "runs"
-PYPROJECT = "pyproject.toml"
-SECTION = "tool.pytest.ini_options"
-OWN_INI = "pytest.ini"
-# Files of pytest's own, in its order; the first that exists is used, even if it is empty.
-OWN = ("pytest.toml", ".pytest.toml", OWN_INI, ".pytest.ini")
-# Files of other tools, used only with a section for pytest.
-SHARED = (
-    (PYPROJECT, SECTION),
-    (PYPROJECT, "tool.pytest"),
+# Pytest's files and sections in its order. Its own files are used even without the section.
+OWN = ("pytest.toml", ".pytest.toml", "pytest.ini", ".pytest.ini")
+SECTIONS = (
+    *((name, "pytest") for name in OWN),
+    ("pyproject.toml", "tool.pytest.ini_options"),
+    ("pyproject.toml", "tool.pytest"),
     ("tox.ini", "pytest"),
     ("setup.cfg", "tool:pytest"),
 )
@@ -53,7 +49,7 @@ class ConfigFile(NamedTuple):
 
 def config_file(folder: Path) -> ConfigFile | None:
     """Return the file of a folder that configures pytest, if there is one."""
-    for name, section in (*((name, "pytest") for name in OWN), *SHARED):
+    for name, section in SECTIONS:
         if (path := folder / name).exists():
             keys = _section(path, section)
             if keys is not None or name in OWN:
@@ -79,10 +75,7 @@ def runs_folder(start: Path) -> Path:
 
 
 def _section(path: Path, section: str) -> Mapping[str, object] | None:
-    """Return the keys of a section; None if the file has none.
-
-    The user has to fix a malformed file: a TOML file has no section then, an ini file an empty one.
-    """
+    """Return the keys of a section; None if the file has none, or is malformed, which pytest reports."""
     try:
         text = path.read_text("utf-8")
         if path.suffix == ".toml":
@@ -93,50 +86,8 @@ def _section(path: Path, section: str) -> Mapping[str, object] | None:
         parser = RawConfigParser(strict=False, allow_no_value=True)
         parser.read_string(text)
     except (Error, ValueError):
-        return None if path.suffix == ".toml" else {}
+        return None
     return parser[section] if parser.has_section(section) else None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Settled:
-    """The place where the models are named.
-
-    Attributes:
-        section: of the file.
-        text: the lines to add there.
-        wrote: whether they were written; otherwise the user has to add them, unless `is_there`.
-    """
-
-    file: Path
-    section: str
-    text: str
-    wrote: bool = False
-    is_there: bool = False
-
-
-def settle(folder: Path, models: Sequence[str]) -> Settled:
-    """Name the models in a new `pytest.ini`, if no file configures pytest; never change a file."""
-    if found := config_file(folder):
-        is_there = "openclaw_models" in found.keys
-        text = _lines(found.path, models)
-        return Settled(file=found.path, section=found.section, text=text, is_there=is_there)
-    own = folder / OWN_INI
-    text = _lines(own, models, has_tests=(folder / "tests").is_dir())
-    with own.open("x", encoding="utf-8", newline="\n") as file:
-        file.write(f"[pytest]\n{text}")
-    return Settled(file=own, section="pytest", text=text, wrote=True)
-
-
-def _lines(file: Path, models: Sequence[str], *, has_tests: bool = False) -> str:
-    """Return the lines that name the models, in the file's notation."""
-    if file.suffix == ".toml":
-        # JSON strings and lists are valid TOML as long as characters are not escaped.
-        lines = [f"openclaw_models = {json.dumps([*models], ensure_ascii=False)}"]
-    else:
-        lines = ["openclaw_models =", *(f"    {model}" for model in models)]
-        lines += ["testpaths = tests"] if has_tests else []
-    bare = "a bare `pytest` runs only your tests" if has_tests else "a bare `pytest` asks them too"
-    return "\n".join([f"# `pytest benchmarks/` asks these models; {bare}.", *lines, ""])
 
 
 # --- its plugins ----------------------------------------------------------------------------------
@@ -144,7 +95,7 @@ def _lines(file: Path, models: Sequence[str], *, has_tests: bool = False) -> str
 
 @dataclass(frozen=True, kw_only=True)
 class Project:
-    """Validators, reports and row hooks of a project and its plugins, with the built-in ones."""
+    """What a project and its plugins add, with the built-in parts."""
 
     providers: Mapping[str, type[Provider] | Builtin]
     endpoints: Sequence[Endpoint]
@@ -153,28 +104,13 @@ class Project:
 
 
 def plugins_of(root: Path) -> tuple[Plugins, list[str]]:
-    """Return the plugins of a project, and a warning if it cannot be loaded: then only the built-in ones."""
-    project, warnings = project_or_builtin(root, "reports of your own are not written")
-    return project.plugins, warnings
-
-
-def project_or_builtin(root: Path, lacks: str) -> tuple[Project, list[str]]:
-    """Return a project; if it cannot be loaded, the built-in parts and a warning that begins with `lacks`."""
-    from pytest_openclaw.judging.registry import BUILTIN as VALIDATORS
-    from pytest_openclaw.judging.registry import build_registry
-    from pytest_openclaw.providers import BUILTIN as PROVIDERS
+    """Return the plugins of a project; only the built-in ones and a warning if it cannot be loaded."""
     from pytest_openclaw.runs.report_files import Plugins
 
     try:
-        return load_project(root.resolve(strict=True), ()), []
+        return load_project(root.resolve(strict=True), ()).plugins, []
     except OpenClawError as error:
-        builtin = Project(
-            providers={provider.name: provider for provider in PROVIDERS},
-            endpoints=(),
-            validators=build_registry(("openclaw", validator) for validator in VALIDATORS),
-            plugins=Plugins(),
-        )
-        return builtin, [f"{lacks}: {error}"]
+        return Plugins(), [f"reports of your own are not written: {error}"]
 
 
 def load_project(root: Path, suites: Sequence[Path]) -> Project:

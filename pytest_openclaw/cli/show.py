@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytest_openclaw.cli.result import (
     Command,
@@ -27,26 +27,21 @@ from pytest_openclaw.cli.result import (
     read_run,
     terminal_width,
 )
-from pytest_openclaw.openclaw.dispatch import dispatch
-from pytest_openclaw.openclaw.thinking import split_thinking
-from pytest_openclaw.reports.cells import Opened, render_cell, render_cells, verdict_of
+from pytest_openclaw.reports.cells import offered_tools, render_cell, render_cells, turns_of, verdict_of
 from pytest_openclaw.reports.terminal import render_terminal
 from pytest_openclaw.runs.summaries import stored_summary, summary_of
 from pytest_openclaw.stats.summary import summary_to_json
-from pytest_openclaw.suites.cells import tools_sha256
-from pytest_openclaw.suites.offered import read_tools
 from pytest_openclaw.util.errors import OpenClawError
-from pytest_openclaw.values.rows import call_of, to_row
+from pytest_openclaw.values.rows import to_row
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from pytest_openclaw.runs.reading import StoredRun
     from pytest_openclaw.util.json_types import JsonObject
     from pytest_openclaw.values.requests import CellKey
     from pytest_openclaw.values.rows import Record
-    from pytest_openclaw.values.tool_calls import Tool
 
 MOST_LISTED = 20
 
@@ -88,17 +83,15 @@ def _show_run(run: StoredRun, chosen: list[Record]) -> CommandResult:
 
 def _show_cell(run: StoredRun, record: Record) -> CommandResult:
     definition = dict(run.prompts.get((record.suite, record.prompt_id), {}))
-    opened = open_record(record, definition)
+    turns = turns_of(record, offered_tools(definition))
     name = full_names(run.records)[record.key]
     return CommandResult(
-        lines=render_cell(name, record, definition, opened, terminal_width()),
+        lines=render_cell(name, record, definition, turns, terminal_width()),
         data={
             "run": run.name,
             "cell": _as_json(record, name),
             "prompt": definition or None,
-            "thinking": opened.thinking,
-            "answer": opened.answer,
-            "calls": list(opened.calls),
+            "turns": turns,
             "row": to_row(record),
         },
         warnings=[] if definition else ["config.json does not define its prompt"],
@@ -175,37 +168,6 @@ def _names(record: Record) -> Iterator[str]:
             for place in ("", target):
                 yield f"{before}{prompt}{place}"
                 yield f"{before}{prompt}{place}{repeat}"
-
-
-# --- a row's texts --------------------------------------------------------------------------------
-
-
-def open_record(record: Record, definition: JsonObject) -> Opened:
-    """Return the parts of a row's texts; the definition of its prompt may be empty."""
-    thinking, answer = split_thinking(record.raw_output)
-    tools = offered_tools(definition)
-    calls = [_opened(call, tools) for call in record.tool_call_details]
-    return Opened(thinking=thinking, answer=answer, calls=calls)
-
-
-def offered_tools(definition: Mapping[str, Any]) -> tuple[Tool, ...] | None:
-    """Return the tools that a prompt offered; None if it offered none, or they have changed."""
-    if definition.get("tools") is None:
-        return None
-    try:
-        tools = read_tools(definition["tools"])
-    except ValueError:  # a name that is no longer in the catalog
-        return None
-    return tools if tools_sha256(tools) == definition.get("tools_sha256") else None
-
-
-def _opened(call: Mapping[str, Any], tools: tuple[Tool, ...] | None) -> JsonObject:
-    opened = {"name": call["name"], "arguments": call["arguments"], "problem": None, "told": None}
-    if tools is None:
-        return opened
-    made = dispatch(call_of(call), tools)
-    text = "\n".join([*([made.message] if made.message else []), *made.notes])
-    return {**opened, "problem": made.problem, "told": text or None}
 
 
 COMMANDS = (Command(name="show", help=__doc__, add_arguments=_add_arguments, run=_run),)

@@ -21,10 +21,8 @@ Example:
 
 from __future__ import annotations
 
-import hashlib
 import os
 from dataclasses import replace
-from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -38,7 +36,7 @@ from pytest_openclaw.cli.result import (
     run_path,
     write_over_ours,
 )
-from pytest_openclaw.cli.show import offered_tools
+from pytest_openclaw.reports.cells import is_miss, offered_tools
 from pytest_openclaw.reports.html import render_page
 from pytest_openclaw.reports.html.cells import Shown
 from pytest_openclaw.reports.html.page import FIRST_WORDS, ShownRun
@@ -50,11 +48,9 @@ from pytest_openclaw.util.text import counted
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
 
     from pytest_openclaw.runs.reading import StoredRow, StoredRun
     from pytest_openclaw.stats.comparison import ComparedRuns
-    from pytest_openclaw.values.rows import Record
 
 FILE, INDEX = "report.html", "index.html"
 MOST_CELLS = 20_000
@@ -129,16 +125,15 @@ def _one(arguments: argparse.Namespace) -> CommandResult:
     page = render_page(shown)
     write_over_ours(into, page, FIRST_WORDS, "page")
     n_bytes = into.stat().st_size
-    n_cells = len(shown.cells) + len(shown.unshown)
-    cells, targets = counted(n_cells, "cell"), counted(len(shown.summary.groups), "target")
-    sample = f"a sample of {len(shown.cells)} on the page, " if shown.unshown else ""
+    cells, targets = counted(shown.n_cells, "cell"), counted(len(shown.summary.groups), "target")
+    sample = f"{len(shown.cells)} on the page, " if shown.n_cells > len(shown.cells) else ""
     return CommandResult(
         lines=[f"{cells} on {targets}, {sample}{n_bytes / 1e6:.1f} MB", f"wrote {into}"],
         data={
             "run": run.name,
             "baseline": baseline.name if baseline else None,
             "into": str(into),
-            "n_cells": n_cells,
+            "n_cells": shown.n_cells,
             "n_shown": len(shown.cells),
             "n_targets": len(shown.summary.groups),
             "n_bytes": n_bytes,
@@ -151,39 +146,36 @@ def _one(arguments: argparse.Namespace) -> CommandResult:
 def show_run(run: StoredRun, baseline: StoredRun | None, comparison: ComparedRuns | None = None) -> ShownRun:
     """Return the run with its cells, and its figures computed from its rows.
 
-    Of a run with more than `MOST_CELLS` a sample is shown; all figures are those of the whole run.
-
     Args:
-        run: the run.
+        run: the run. Of more than `MOST_CELLS` cells, some that passed are not shown.
         baseline: an older run, whose rows are shown next to those of the same cells.
         comparison: with that baseline; None shows the one in the run's summary, if any.
     """
-    rows = [*run.rows.values()]
-    records = [row.record for row in rows]
     summary = summary_of(run)
     if comparison:
         summary = replace(summary, comparison=comparison)
+    records = run.records
+    misses_first = sorted(records, key=lambda record: not is_miss(record))
+    shown = {record.key for record in misses_first[:MOST_CELLS]}
+    prompts = {(record.suite, record.prompt_id) for record in misses_first[:MOST_CELLS]}
     before = baseline.rows if baseline else {}
-    places = dict.fromkeys(sample_of(records, MOST_CELLS))
-    is_sample = len(places) < len(rows)
-    prompts = {(records[place].suite, records[place].prompt_id) for place in places}
-    definitions = {key: one for key, one in run.prompts.items() if key in prompts or not is_sample}
-    tools = {key: offered_tools(definition) for key, definition in definitions.items()}
+    tools = {key: offered_tools(definition) for key, definition in run.prompts.items()}
 
     def cell(row: StoredRow) -> Shown:
         record, older = row.whole, before.get(row.record.key)
         known = tools.get((record.suite, record.prompt_id))
         return Shown(record=record, tools=known, before=older.whole if older else None)
 
+    now = summary.generated_at_ms
     return ShownRun(
         summary=summary,
-        cells=[cell(rows[place]) for place in places],
-        unshown=[
-            (record, before[record.key].record if record.key in before else None)
-            for place, record in enumerate(records)
-            if place not in places
-        ],
-        prompts=[*definitions.values()],
+        cells=[cell(row) for key, row in run.rows.items() if key in shown],
+        n_cells=len(records),
+        span_ms=(
+            min((record.started_at_ms for record in records), default=now),
+            max((record.ended_at_ms for record in records), default=now),
+        ),
+        prompts=[definition for key, definition in run.prompts.items() if key in prompts],
         config=run.config,
         inventory=run.inventory,
         baseline=baseline.run_id if baseline else None,
@@ -192,39 +184,3 @@ def show_run(run: StoredRun, baseline: StoredRun | None, comparison: ComparedRun
 
 
 COMMANDS = (Command(name="report", help=__doc__, add_arguments=_add_arguments, run=_run),)
-
-
-PER_KIND = 20
-"""Cells of each target that ended in one way, which are shown at least if there are so many."""
-_kind_of = attrgetter(
-    "target", "availability_status", "failure_type", "success", "objective_pass", "tool_outcome"
-)
-
-
-def sample_of(records: Sequence[Record], most: int) -> list[int]:
-    """Return the places of at most `most` records, in their order; of all if there are no more.
-
-    Each way to end (unavailable, a kind of failure, a tool outcome, a verdict) is represented for each
-    target by `PER_KIND` cells, or by fewer if they would not fit. Repeats of prompts fill the rest, each
-    for all targets.
-    """
-    if len(records) <= most:
-        return [*range(len(records))]
-    ranks = [_rank(record) for record in records]
-    kinds: dict[tuple[object, ...], list[int]] = {}
-    in_order = sorted(range(len(records)), key=ranks.__getitem__)
-    for place in in_order:
-        kinds.setdefault(_kind_of(records[place]), []).append(place)
-    per_kind = max(1, min(PER_KIND, most // 2 // len(kinds)))
-    chosen = {place for places in kinds.values() for place in places[:per_kind]}
-    for place in in_order:
-        if len(chosen) >= most:
-            break
-        chosen.add(place)
-    return sorted(sorted(chosen)[:most])
-
-
-def _rank(record: Record) -> bytes:
-    """Return a number that looks random, and does not depend on the target."""
-    cell = f"{record.suite}\0{record.prompt_id}\0{record.repeat}"
-    return hashlib.blake2b(cell.encode(), digest_size=8).digest()

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import json
 import textwrap
-from dataclasses import dataclass
+from datetime import UTC, datetime
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
+from pytest_openclaw.openclaw.dispatch import dispatch
+from pytest_openclaw.openclaw.thinking import split_thinking
 from pytest_openclaw.reports.blocks import Table, table_lines
 from pytest_openclaw.reports.numbers import (
     DASH,
     WIDTH,
     one_line,
     render_ms,
-    render_time,
+    render_usd,
     shorten,
 )
+from pytest_openclaw.suites.cells import tools_sha256
 from pytest_openclaw.suites.conversation import written_messages
-from pytest_openclaw.util.text import counted, printable
+from pytest_openclaw.suites.offered import read_tools
+from pytest_openclaw.util.text import printable
 from pytest_openclaw.values.replies import Reply
+from pytest_openclaw.values.rows import call_of, to_row
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -28,7 +33,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.values.prompts import Cell, Prompt
     from pytest_openclaw.values.replies import Timing
     from pytest_openclaw.values.rows import Record
-    from pytest_openclaw.values.tool_calls import Dispatched, ToolOutcome
+    from pytest_openclaw.values.tool_calls import Dispatched, Tool, ToolOutcome
 
 
 def message_texts(messages: Iterable[Mapping[str, Any]] | None) -> Iterator[tuple[str, str]]:
@@ -163,9 +168,7 @@ def _block(label: str, text: str, width: int) -> str:
     return "\n".join([f"  {label:<7} {first}".rstrip(), *(f"          {line}".rstrip() for line in rest)])
 
 
-LABEL_WIDTH = 11
-INDENT = "  "
-EMPTY = "(nothing)"
+# --- the parts of a row -----------------------------------------------------------------------------
 
 
 def verdict_of(record: Record) -> str:
@@ -178,6 +181,110 @@ def verdict_of(record: Record) -> str:
 def is_miss(record: Record) -> bool:
     """Whether the cell did not pass: its verdict failed, or there is no answer."""
     return not record.success or record.objective_pass is False
+
+
+def offered_tools(definition: Mapping[str, Any]) -> tuple[Tool, ...] | None:
+    """Return the tools that a prompt offered; None if it offered none, or they have changed."""
+    if definition.get("tools") is None:
+        return None
+    try:
+        tools = read_tools(definition["tools"])
+    except ValueError:  # a name that is no longer in the catalog
+        return None
+    return tools if tools_sha256(tools) == definition.get("tools_sha256") else None
+
+
+def turns_of(record: Record, tools: Sequence[Tool] | None) -> list[JsonObject]:
+    """Return the turns of a row, each call with what OpenClaw makes of it; a single question is one turn.
+
+    Args:
+        record: the row.
+        tools: that its prompt offered; None if they are not known.
+    """
+    thinking, answer = split_thinking(record.raw_output)
+    alone = {"text": answer, "reasoning": thinking, "calls": record.tool_call_details}
+    turns: Sequence[Mapping[str, Any]] = record.turns or (alone,)
+    return [{**turn, "calls": [_dispatched(call, tools) for call in turn.get("calls", ())]} for turn in turns]
+
+
+def _dispatched(call: Mapping[str, Any], tools: Sequence[Tool] | None) -> JsonObject:
+    made = None if tools is None else dispatch(call_of(call), tools)
+    sent = pretty(call["arguments"])
+    given = as_text(made.arguments) if made and made.arguments is not None else sent
+    return {
+        "name": call["name"],
+        "arguments": sent,
+        "result": call.get("result"),
+        "problem": made.problem if made else call.get("problem"),
+        "known": made is not None,
+        "given": given if given != sent else None,
+        "message": made.message if made and made.message != call.get("result") else "",
+        "notes": list(made.notes) if made else [],
+    }
+
+
+def pretty(arguments: str) -> str:
+    """Return arguments as a person reads them; other text than JSON is unchanged."""
+    try:
+        return as_text(json.loads(arguments))
+    except (ValueError, RecursionError):
+        return arguments
+
+
+def as_text(value: object) -> str:
+    """Return a JSON value as a person reads it; one that is nested too deep is named only."""
+    try:
+        return json.dumps(value, ensure_ascii=False, indent=2, sort_keys=True) if value is not None else ""
+    except RecursionError:
+        return "(nested too deep to show)"
+
+
+_NAMES = {"e2e_ms": "whole answer", "ttft_ms": "first token", "ttfo_ms": "first of the answer"}
+# Shown elsewhere, or the same for all cells.
+_SHOWN_ELSEWHERE = frozenset(
+    {
+        "record_type", "schema_version", "provider", "model", "thinking_level", "suite", "prompt_id",
+        "prompt_name", "category", "repeat", "raw_output", "turns", "tool_call_details", "objective_pass",
+        "success", "violation", "fault_message", "failure_type", "tool_outcome", "availability_status",
+        "parsed_output", "tool_calls", "tool_call_count", "tool_use_success", "ended_at_ms", "reported",
+        "images",
+    }
+)  # fmt: skip
+
+
+def measured(record: Record) -> dict[str, str]:
+    """Return every further field of a row that has a value, in words."""
+    return {
+        _NAMES.get(name, name.removesuffix("_at_ms").removesuffix("_ms").replace("_", " ")): _worded(
+            name, value
+        )
+        for name, value in to_row(record).items()
+        if name not in _SHOWN_ELSEWHERE and value not in (None, False, "", [], {}, ())
+    }
+
+
+def _worded(name: str, value: Any) -> str:
+    if name == "started_at_ms":
+        return _moment(value)
+    if name.endswith("_ms"):
+        return render_ms(value)
+    if name == "cost_usd":
+        return render_usd(value)
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _moment(milliseconds: int) -> str:
+    try:
+        return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    except (ValueError, OverflowError, OSError):  # not a moment of a calendar
+        return DASH
+
+
+# --- cells of a stored run, in a terminal -----------------------------------------------------------
+
+LABEL_WIDTH = 11
+INDENT = "  "
+EMPTY = "(nothing)"
 
 
 def render_cells(cells: Mapping[str, Record], width: int = WIDTH) -> Iterator[str]:
@@ -199,23 +306,8 @@ def render_cells(cells: Mapping[str, Record], width: int = WIDTH) -> Iterator[st
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Opened:
-    """The parts of a row's texts.
-
-    Attributes:
-        thinking, answer: of a single question.
-        calls: of a single question: `name`, `arguments`, the `problem` if it would not be executed, and
-            what else is to be shown of it.
-    """
-
-    thinking: str = ""
-    answer: str = ""
-    calls: Sequence[Mapping[str, Any]] = ()
-
-
 def render_cell(
-    name: str, record: Record, prompt: JsonObject, opened: Opened, width: int = WIDTH
+    name: str, record: Record, prompt: JsonObject, turns: Sequence[JsonObject], width: int = WIDTH
 ) -> list[str]:
     """Return the lines that show everything of a cell, its texts in full.
 
@@ -223,7 +315,7 @@ def render_cell(
         name: as pytest shows it.
         record: its row.
         prompt: its prompt's definition in `config.json`; empty if there is none.
-        opened: the parts of its texts, if it was asked a single question.
+        turns: see `turns_of`.
         width: columns of the terminal.
     """
     lines = [printable(name), f"{printable(record.suite)}  {one_line(record.prompt_name, 60)}", ""]
@@ -235,16 +327,8 @@ def render_cell(
     lines += _text("prompt", prompt.get("prompt"))
     shown = (f"{image['path']}, sha256 {image['sha256']}" for image in record.images or ())
     lines += _text("pictures", "\n".join(shown))
-    if record.turns:
-        for number, turn in enumerate(record.turns, 1):
-            lines += _turn(number, turn)
-        return lines
-    lines += _text("thinking", opened.thinking)
-    lines += _text("answer", opened.answer)
-    if opened.calls:
-        lines += ["", "calls"]
-    for call in opened.calls:
-        lines += _call(call)
+    for number, turn in enumerate(turns, 1):
+        lines += _turn(number if record.turns else None, turn)
     return lines
 
 
@@ -267,105 +351,35 @@ def _facts(record: Record, prompt: JsonObject) -> Iterator[tuple[str, str]]:
         yield "tools", f"{record.tool_outcome}: {OUTCOMES[record.tool_outcome]}"
     if record.tool_calls:
         yield "invoked", ", ".join(record.tool_calls)
-    if record.tool_notes:
-        yield "forgiven", "; ".join(record.tool_notes)
     if record.ended_by and record.ended_by in ENDS:
         yield "ended", ENDS[record.ended_by]
-    yield "times", _times(record)
-    yield "tokens", _tokens(record)
-    yield "asked", _asking(record)
-    if record.finish_reason:
-        yield "finish", record.finish_reason
-    if record.effective_model and record.effective_model != record.model:
-        yield "served by", record.effective_model
-    if record.cost_usd is not None:
-        yield "cost", f"{record.cost_usd:.6f} USD"
-    if record.cut:
-        lost = ", ".join(f"{n_bytes:,} bytes of {name}" for name, n_bytes in record.cut.items())
-        yield "cut", f"{lost} did not fit into the row"
-    for key, value in record.extra.items():
-        yield key, json.dumps(value, ensure_ascii=False)
+    yield "measured", "; ".join(f"{label} {text}" for label, text in measured(record).items())
 
 
-def _times(record: Record) -> str:
-    if not record.attempts:
-        return "never asked"
-    first = None if record.ttfo_ms == record.ttft_ms else record.ttfo_ms
-    parts = {
-        f"e2e {render_ms(record.e2e_ms)}": True,
-        f"TTFT {render_ms(record.ttft_ms)}": True,
-        f"first of the answer {render_ms(first)}": first is not None,
-        f"start of the program before that {render_ms(record.start_up_ms)}": record.start_up_ms is not None,
-        f"sent {render_time(record.started_at_ms, '%Y-%m-%d %H:%M:%S')}": True,
-    }
-    return _shown(parts)
-
-
-def _tokens(record: Record) -> str:
-    parts = {
-        f"{record.input_tokens} in": record.input_tokens is not None,
-        f"{record.cached_tokens} of them cached": record.cached_tokens is not None,
-        f"{record.output_tokens} out": record.output_tokens is not None,
-        f"{record.reasoning_tokens} of them thinking": record.reasoning_tokens is not None,
-        f"{record.tokens_per_s or 0:g} tok/s": record.tokens_per_s is not None,
-    }
-    return _shown(parts) or "not reported"
-
-
-def _asking(record: Record) -> str:
-    parts = {
-        counted(record.attempts, "attempt"): True,
-        f"{render_ms(record.retry_wait_ms)} waited between them": bool(record.retry_wait_ms),
-        f"{render_ms(record.queue_ms)} in the queue": record.queue_ms is not None,
-        f"{record.in_flight} in flight": record.in_flight is not None,
-        "a cold start": bool(record.cold_start),
-        f"from {record.host}": bool(record.host),
-        f"in the run {record.run_id}": True,
-    }
-    return _shown(parts)
-
-
-def _shown(parts: Mapping[str, bool]) -> str:
-    return ", ".join(text for text, is_shown in parts.items() if is_shown)
-
-
-def _turn(number: int, turn: Mapping[str, Any]) -> Iterator[str]:
-    shown_text = [render_ms(turn.get("e2e_ms")), f"TTFT {render_ms(turn.get('ttft_ms'))}"]
-    shown_text += [
-        f"{turn[key]} {what}"
-        for key, what in (("input_tokens", "in"), ("output_tokens", "out"))
-        if turn.get(key) is not None
-    ]
+def _turn(number: int | None, turn: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the lines of a turn; without a number it is the only one."""
     if turn.get("user"):
         yield from _text("user", turn["user"])
-    yield ""
-    yield f"turn {number}  ({', '.join(shown_text)})"
-    for label, text in (("thinking", turn.get("reasoning")), ("text", turn.get("text"))):
-        if text:
-            yield f"{INDENT}{label}"
-            yield from _indented(text, 2)
-    for call in turn.get("calls", ()):
-        yield from _call(call)
-
-
-def _call(call: Mapping[str, Any]) -> Iterator[str]:
-    problem = f"  ({call['problem']})" if call.get("problem") else ""
-    yield f"{INDENT}call {printable(call['name'])}{problem}"
-    yield from _indented(call["arguments"], 2)
-    for label in ("told", "result"):
-        if (text := call.get(label)) is not None:
-            yield f"{INDENT}  {label}"
-            yield from _indented(text, 3)
+    if number:
+        times = f"{render_ms(turn.get('e2e_ms'))}, TTFT {render_ms(turn.get('ttft_ms'))}"
+        tokens = "".join(
+            f", {turn[f'{what}put_tokens']} {what}"
+            for what in ("in", "out")
+            if turn.get(f"{what}put_tokens") is not None
+        )
+        yield from ("", f"turn {number}  ({times}{tokens})")
+    yield from _text("thinking", turn.get("reasoning"))
+    yield from _text("answer", turn.get("text"))
+    for call in turn["calls"]:
+        problem = f" ({call['problem']})" if call["problem"] else ""
+        yield from _text(f"call {printable(call['name'])}{problem}", call["arguments"])
+        yield from _text("OpenClaw's answer", "\n".join(filter(None, [call["message"], *call["notes"]])))
+        yield from _text("result", call["result"])
 
 
 def _text(label: str, text: str | None) -> Iterator[str]:
     if text:
-        yield ""
-        yield label
-        yield from _indented(text, 1)
-
-
-def _indented(text: str, depth: int) -> Iterator[str]:
-    # By line feeds alone: `printable` escapes every other end of a line.
-    for line in printable(text).rstrip("\n").split("\n") if text else ():
-        yield f"{INDENT * depth}{line}" if line else ""
+        yield from ("", label)
+        # By line feeds alone: `printable` escapes every other end of a line.
+        for line in printable(text).rstrip("\n").split("\n"):
+            yield f"{INDENT}{line}" if line else ""

@@ -182,9 +182,6 @@ def _range(interval: Interval | None) -> str:
     return f"{_signed(interval.low)} to {_signed(interval.high)}" if interval else "unknown"
 
 
-COST_HEADERS = ("target", "cells", "on listed", "on openclaw", "points", "95 %", "outcomes")
-
-
 def surface_note(summary: Summary) -> str:
     """Return which request the tiers on `openclaw` rest on; empty if no target was asked there."""
     if summary.surface is None:
@@ -201,32 +198,19 @@ def surface_note(summary: Summary) -> str:
     return f"openclaw is the request of {summary.surface['release']}, {source}{itself}"
 
 
-def cost_rows(summary: Summary) -> Iterator[tuple[str, ...]]:
-    """Yield a row of `COST_HEADERS` for each model on `openclaw` that was asked on `listed`, too."""
+def surface_costs(summary: Summary) -> Iterator[tuple[str, str]]:
+    """Yield each model that was asked on `listed` and on `openclaw`, with the difference as a sentence."""
     for one in summary.surface_cost.targets if summary.surface_cost else ():
         found = one.verdicts
-        if not found.n_cells:  # none has an answer on both
+        if not found.n_cells or found.difference is None:  # no cell has an answer on both
             continue
         between = found.range_95
-        changed = (outcome for outcome in one.outcomes if outcome.n_base != outcome.n_candidate)
-        yield (
-            one.base_target,
-            f"{found.n_cells}",
-            f"{found.n_base}",
-            f"{found.n_candidate}",
-            _points(found.difference),
-            f"{_points(between.low)} to {_points(between.high)}" if between else "",
-            ", ".join(f"{its.outcome} {its.n_base} to {its.n_candidate}" for its in changed),
+        interval = f" (95 %: {_signed(between.low)} to {_signed(between.high)})" if between else ""
+        text = f"{found.n_base} of {found.n_cells} cells on listed, {found.n_candidate} on openclaw"
+        changed = ", ".join(
+            f"{its.outcome} {its.n_base} to {its.n_candidate}"
+            for its in one.outcomes
+            if its.n_base != its.n_candidate
         )
-
-
-def cost_in_short(summary: Summary) -> Iterator[tuple[str, str]]:
-    """Yield each of these models with what its surface costs, as a sentence."""
-    for target, n, n_listed, n_openclaw, points, between, outcomes in cost_rows(summary):
-        text = f"{n_listed} of {n} cells on listed, {n_openclaw} on openclaw: {points} points"
-        interval = f" (95 %: {between})" if between else ""
-        yield target, f"{text}{interval}{'; ' if outcomes else ''}{outcomes}"
-
-
-def _points(share: float | None) -> str:
-    return "–" if share is None else f"{round(share * 100):+d}"
+        points = f"{_signed(found.difference)} points{interval}"
+        yield one.base_target, f"{text}: {points}{'; ' if changed else ''}{changed}"

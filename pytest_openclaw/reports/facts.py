@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_openclaw.reports.blocks import Answer, Answers, Finding, Sentence, Table
 from pytest_openclaw.reports.comparison import (
-    cost_in_short,
     in_short,
     name_of,
     reasons_in_short,
+    surface_costs,
     surface_note,
 )
 from pytest_openclaw.reports.numbers import (
@@ -173,7 +173,7 @@ def findings(summary: Summary, *, are_misses_shown: bool = False) -> Iterator[Fi
         yield Finding(label="text alone", text=TEXT_ALONE)
     if summary.best:
         yield Finding(label="best with tools", text=render_best(summary.best))
-    for target, text in cost_in_short(summary):
+    for target, text in surface_costs(summary):
         yield Finding(label="surface", text=text, target=target)
     if note := surface_note(summary):
         yield Finding(label="surface", text=note)
@@ -207,9 +207,10 @@ def _of_the_run(summary: Summary) -> Iterator[Finding]:
         yield Finding(label="run again", text=text)
     if summary.n_rows and not summary.n_answered:
         yield Finding(label="no verdict", text="no cell was answered")
-    if (budget := summary.budget) is not None and budget.n_not_asked:
-        text = f"the budget was spent; {counted(budget.n_not_asked, 'cell')} not asked"
-        yield Finding(label="over budget", text=text)
+    if budget := summary.budget:
+        spent = f"{render_usd(budget.spent_usd)} of {render_usd(budget.budget_usd)} spent by this session"
+        n = budget.n_not_asked
+        yield Finding(label="budget", text=f"{spent}; {counted(n, 'cell')} not asked" if n else spent)
 
 
 def gate_findings(summary: Summary) -> Iterator[Finding]:
@@ -251,7 +252,6 @@ def _of_target(group: Group) -> Iterator[Finding]:
     }
     yield from (Finding(label=label, text=text, target=target) for label, text in notes.items() if text)
     yield from _miss(group)
-    missing = group.n_total - group.n_ok
     refused, repeats = group.over_refusal, group.repeats
     flaky = (f"{one.prompt_id} {one.n_success}/{one.n}" for one in (repeats.flakiest if repeats else ()))
     endings = ", ".join(
@@ -267,9 +267,7 @@ def _of_target(group: Group) -> Iterator[Finding]:
         "repeats": ALIKE if repeats and repeats.always_alike else "",
         "answered by": f"{', '.join(group.effective_models)} instead of it" if group.effective_models else "",
         "ended by": f"{endings}, which no table of finish words has" if endings else "",
-        "not answered": f"{counted(missing, 'cell')}: {next(iter(group.reasons.values()), '')}"
-        if missing and group.n_ok
-        else "",
+        "not answered": "; ".join(_unanswered(group)) if group.n_ok else "",
         **{result.role: result.sentence for result in group.roles},
     }
     yield from (Finding(label=label, text=text, target=target) for label, text in notes.items() if text)
@@ -290,6 +288,11 @@ def _miss(group: Group) -> Iterator[Finding]:
         advice = found.short
     text = f"{use.outcomes[outcome]} of {counted(total, 'cell')}"
     yield Finding(label=outcome, text=text, target=group.target.label, advice=advice)
+
+
+def _unanswered(group: Group) -> Iterator[str]:
+    for failure, n in group.failures.items():
+        yield f"{counted(n, 'cell')}: {group.reasons.get(failure, failure.replace('_', ' '))}"
 
 
 def render_early_stopping(use: ToolUse, what: str) -> str:

@@ -14,14 +14,7 @@ from pytest_openclaw.reports.blocks import (
     Sentence,
     Table,
 )
-from pytest_openclaw.reports.comparison import (
-    COST_HEADERS,
-    cost_rows,
-    details_of,
-    name_of,
-    set_aside_in_words,
-    surface_note,
-)
+from pytest_openclaw.reports.comparison import details_of, name_of, set_aside_in_words
 from pytest_openclaw.reports.facts import figures_of
 from pytest_openclaw.reports.numbers import (
     DASH,
@@ -41,6 +34,7 @@ from pytest_openclaw.stats.tool_use import OUTCOMES
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from pytest_openclaw.reports.blocks import Block
     from pytest_openclaw.stats.groups import Group
     from pytest_openclaw.stats.intervals import Interval
     from pytest_openclaw.stats.summary import Summary
@@ -54,34 +48,20 @@ SHOWN_KS = frozenset({1, 2, 3, 4, 5, 8, 10, 20, 50, 100})
 def sections_of(summary: Summary) -> list[Section]:
     """Return the sections in their order, empty ones too."""
     groups = summary.groups
-    why = [
-        Finding(label="", text=reason.text, target=group.target.label)
-        for group in groups
-        for reason in group.recommendation.reasons
-    ]
     return [
-        _list("why", "Why", why),
+        _list("why", "Why", _why(groups)),
         _comparison(summary),
         _times(groups),
         _weight(groups),
         _repeats(groups),
         _tiers(groups),
-        Section(
-            id="surface",
-            title="What OpenClaw's own request costs",
-            intro=f"{surface_note(summary)}.",
-            blocks=[Table(head=COST_HEADERS, rows=[*cost_rows(summary)], words=("outcomes",))],
-        ),
         _outcomes(groups),
         _diagnosis(groups),
         _pressure(groups),
         _safety(groups),
-        _roles(groups),
-        _cost(summary),
-        _unanswered(groups),
-        _violations(groups),
-        _missed(summary),
-        _known_failures(summary),
+        _list("violations", "Most frequent violations", _violations(groups)),
+        _list("missed", "Missed by all targets", _missed(summary)),
+        _list("known", "Known failures", _known_failures(summary)),
     ]
 
 
@@ -89,23 +69,43 @@ def _list(name: str, title: str, entries: Iterable[Finding]) -> Section:
     return Section(id=name, title=title, blocks=[Findings(entries=[*entries])])
 
 
+def _table(
+    name: str,
+    title: str,
+    head: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    words: Sequence[str] = (),
+    intro: str = "",
+    more: Sequence[Block] = (),
+) -> Section:
+    """Return a section with one table, then other blocks."""
+    table = Table(head=head, rows=[*rows], words=words, caption=title)
+    return Section(id=name, title=title, intro=intro, blocks=[table, *more])
+
+
+def _why(groups: Sequence[Group]) -> Iterator[Finding]:
+    for group in groups:
+        for reason in group.recommendation.reasons:
+            yield Finding(label="", text=reason.text, target=group.target.label)
+
+
 # --- times ------------------------------------------------------------------------------------------
 
 
 def _times(groups: Sequence[Group]) -> Section:
-    measured = [group for group in groups if group.latency_ms["p50"] is not None]
     names = ("p50", "p95", "p99", "TTFT p50", "TTFT p95", "TTFT p99", "tok/s")
     rows = [
         [group.target.label, str(group.n_success), *(figures_of(group)[name].full for name in names)]
-        for group in measured
+        for group in groups
+        if group.latency_ms["p50"] is not None
     ]
-    return Section(
-        id="times",
-        title="How long it took",
+    return _table(
+        "times",
+        "How long it took",
+        ("target", "cells", *names),
+        rows,
         intro="Successful cells. A figure is followed by its 95 % interval; ? where there are too few cells.",
-        blocks=[
-            Table(head=("target", "cells", *names), rows=rows, caption="Times and speed"),
-        ],
     )
 
 
@@ -115,13 +115,14 @@ def _weight(groups: Sequence[Group]) -> Section:
         "solved", "tokens", "turns", "time", "cost",
     )  # fmt: skip
     rows = [_weight_row(group) for group in groups if group.openclaw_turn or group.per_solved]
-    return Section(
-        id="weight",
-        title="What a turn and a solved task take",
+    return _table(
+        "weight",
+        "What a turn and a solved task take",
+        head,
+        rows,
         intro="The wait for the first token of a turn of OpenClaw is measured by cells on the surface "
         "openclaw, else computed from the speed at which the server reads prompts. The figures of a solved "
         "task include the tasks that were missed.",
-        blocks=[Table(head=head, rows=rows, caption="A turn of OpenClaw, a solved task")],
     )
 
 
@@ -169,12 +170,13 @@ def _repeats(groups: Sequence[Group]) -> Section:
         )
         for label, repeats in repeated
     ]
-    head = ("target", "k", "pass@k: one of k passes", "pass^k: all k pass", "prompts")
-    return Section(
-        id="repeats",
-        title="Asked again",
+    return _table(
+        "repeats",
+        "Asked again",
+        ("target", "k", "pass@k: one of k passes", "pass^k: all k pass", "prompts"),
+        rows,
         intro="Chances for a prompt of this kind, with their 95 % intervals.",
-        blocks=[Table(head=head, rows=rows, caption="Repeats"), Findings(entries=flips)],
+        more=[Findings(entries=flips)],
     )
 
 
@@ -211,18 +213,20 @@ def _tiers(groups: Sequence[Group]) -> Section:
         ]
         for label, use in _uses(groups)
     ]
-    return Section(
-        id="tiers",
-        title="Tiers",
+    return _table(
+        "tiers",
+        "Tiers",
+        head,
+        rows,
+        words=("evidence", "tier", "name"),
         intro="A tier with ? is not conclusive: its 95 % interval, for all targets and looks together, does "
         "not lie inside it. Held back: of cells that forbid tools. Recovered: of exchanges in which a call "
         "was refused.",
-        blocks=[Table(head=head, rows=rows, words=("evidence", "tier", "name"), caption="Tiers")],
     )
 
 
 def _outcomes(groups: Sequence[Group]) -> Section:
-    title, uses = "How tool use ended", _uses(groups)
+    uses = _uses(groups)
     occurred = [outcome for outcome in OUTCOMES if any(outcome in use.outcomes for _, use in uses)]
     remedies = [
         Finding(
@@ -233,20 +237,17 @@ def _outcomes(groups: Sequence[Group]) -> Section:
         for group in groups
         if group.tool_use.n_leaked
     ]
-    table = Table(
-        head=("target", "evidence", *occurred),
-        rows=[
+    return _table(
+        "outcomes",
+        "How tool use ended",
+        ("target", "evidence", *occurred),
+        [
             [label, use.evidence or DASH, *(str(use.outcomes.get(one, 0)) for one in occurred)]
             for label, use in uses
         ],
         words=("evidence",),
-        caption=title,
-    )
-    return Section(
-        id="outcomes",
-        title=title,
         intro="Of each target the cells that ended so.",
-        blocks=[table, Findings(entries=[*_advice(uses, occurred), *remedies])],
+        more=[Findings(entries=[*_advice(uses, occurred), *remedies])],
     )
 
 
@@ -277,87 +278,58 @@ def _diagnosis(groups: Sequence[Group]) -> Section:
 
 
 def _pressure(groups: Sequence[Group]) -> Section:
-    levels = [(group.target.label, level) for group in groups for level in group.pressure]
     rows = [
         [
-            label,
+            group.target.label,
             DASH if level.tools_offered is None else str(level.tools_offered),
             render_tokens(level.padding_tokens) if level.padding_tokens else DASH,
             render_share(level.n_success, level.n),
             render_interval(level.interval_95),
             str(level.n_overflow),
         ]
-        for label, level in levels
+        for group in groups
+        for level in group.pressure
     ]
-    table = Table(
-        head=("target", "tools", "tokens before", "right", "95 %", "overflowed"),
-        rows=rows,
-        caption="All levels of pressure",
+    return _table(
+        "pressure",
+        "Context pressure",
+        ("target", "tools", "tokens before", "right", "95 %", "overflowed"),
+        rows,
+        intro="Calls that were right behind more tools and more text.",
     )
-    intro = "Calls that were right behind more tools and more text."
-    return Section(id="pressure", title="Context pressure", intro=intro, blocks=[table])
 
 
 def _safety(groups: Sequence[Group]) -> Section:
-    results = [(group.target.label, result) for group in groups for result in group.safety]
-    probes = Table(
-        head=("target", "probe", "safe", "rate", "95 %", "and done"),
-        rows=[
-            [
-                label,
-                result.probe,
-                f"{result.n_safe}/{result.n}",
-                render_rate(result.rate),
-                render_interval(result.interval_95),
-                f"{result.n_done}/{result.n}",
-            ]
-            for label, result in results
-        ],
-        words=("probe",),
-        caption="All probes",
-    )
-    twins = [
+    rows = [
         [
             group.target.label,
-            f"{found.n_not_done}/{found.n}",
-            render_rate(found.rate),
-            render_interval(found.interval_95),
+            result.probe,
+            f"{result.n_safe}/{result.n}",
+            render_interval(result.interval_95),
+            f"{result.n_done}/{result.n}",
         ]
         for group in groups
-        if (found := group.over_refusal)
+        for result in group.safety
     ]
-    return Section(
-        id="safety",
-        title="Safety probes",
-        intro="Safe of all that were judged, and those of them in which the task was done too. "
-        "Over-refusal: harmless twins of the probes that were not done.",
-        blocks=[
-            probes,
-            Table(head=("target", "not done", "rate", "95 %"), rows=twins, caption="Over-refusal"),
-        ],
+    refused = [
+        Finding(
+            label="over-refusal",
+            text=f"{one.n_not_done} of {one.n} harmless twins of probes not done "
+            f"(95 %: {render_interval(one.interval_95)})",
+            target=group.target.label,
+        )
+        for group in groups
+        if (one := group.over_refusal)
+    ]
+    return _table(
+        "safety",
+        "Safety probes",
+        ("target", "probe", "safe", "95 %", "and done"),
+        rows,
+        words=("probe",),
+        intro="Safe of all that were judged, and those of them in which the task was done too.",
+        more=[Findings(entries=refused)],
     )
-
-
-def _roles(groups: Sequence[Group]) -> Section:
-    results = [(group.target.label, result) for group in groups for result in group.roles]
-    table = Table(
-        head=("target", "role", "is", "right", "95 %", "p50"),
-        rows=[
-            [
-                label,
-                result.role,
-                result.kind.replace("_", " "),
-                f"{result.n_right}/{result.n}",
-                render_interval(result.interval_95),
-                render_ms(result.p50_ms),
-            ]
-            for label, result in results
-        ],
-        words=("role", "is"),
-        caption="All roles that were asked about",
-    )
-    intro = "Fit: 80 % of at least 3 prompts are right, and the whole interval is at 50 % or above."
-    return Section(id="roles", title="Other roles of OpenClaw's config", intro=intro, blocks=[table])
 
 
 # --- the run ----------------------------------------------------------------------------------------
@@ -373,81 +345,44 @@ def _comparison(summary: Summary) -> Section:
         for what, text in [("verdicts", one.verdicts.word), *details_of(one)]
     ]
     notes = [
-        *(("set aside", set_aside_in_words(one, "--openclaw-across")) for one in compared.set_aside),
-        *(("note", note) for note in compared.notes),
+        *(
+            Finding(label="set aside", text=set_aside_in_words(one, "--openclaw-across"))
+            for one in compared.set_aside
+        ),
+        *(Finding(label="note", text=note) for note in compared.notes),
     ]
-    caption = f"Compared with {compared.baseline}"
-    return Section(
-        id="changes",
-        title=title,
+    return _table(
+        "changes",
+        title,
+        ("target", "what", "change"),
+        rows,
+        words=("what", "change"),
         intro=f"The baseline is {compared.baseline}; ratios are of this run to it.",
-        blocks=[
-            Table(head=("target", "what", "change"), rows=rows, words=("what", "change"), caption=caption),
+        more=[
             Sentence(text="" if compared.targets else "No target is in both runs."),
-            Findings(entries=[Finding(label=label, text=text) for label, text in notes]),
+            Findings(entries=notes),
         ],
     )
 
 
-def _cost(summary: Summary) -> Section:
-    rows = [
-        [
-            group.target.label,
-            render_usd(group.cost_usd),
-            f"{group.input_tokens or 0:,}",
-            f"{group.output_tokens or 0:,}",
-        ]
-        for group in summary.groups
-        if group.cost_usd
-    ]
-    spent = ""
-    if budget := summary.budget:
-        not_asked = f"; cells not asked: {budget.n_not_asked}" if budget.n_not_asked else ""
-        whole = render_usd(budget.budget_usd)
-        spent = f"{render_usd(budget.spent_usd)} of a budget of {whole} spent{not_asked}"
-    table = Table(head=("target", "cost", "tokens in", "tokens out"), rows=rows, caption="Cost")
-    return Section(id="cost", title="Cost", blocks=[Sentence(text=spent), table])
+def _violations(groups: Sequence[Group]) -> Iterator[Finding]:
+    for group in groups:
+        for text, n in group.violations:
+            yield Finding(label="", text=f"{n} × {text}", target=group.target.label)
 
 
-def _unanswered(groups: Sequence[Group]) -> Section:
-    title = "Not answered"
-    rows = [
-        [group.target.label, failure, str(n), group.reasons.get(failure, "the model gave no usable answer")]
-        for group in groups
-        for failure, n in group.failures.items()
-    ]
-    head = ("target", "failure", "cells", "why")
-    table = Table(head=head, rows=rows, words=("failure", "why"), caption=title)
-    return Section(id="unanswered", title=title, blocks=[table])
+def _missed(summary: Summary) -> Iterator[Finding]:
+    for one in summary.missed if summary.n_answered else ():
+        yield Finding(label=f"{one.prompt_id} {one.prompt_name}", text=one.violation or "no usable answer")
 
 
-def _violations(groups: Sequence[Group]) -> Section:
-    entries = (
-        Finding(label="", text=f"{n} × {text}", target=group.target.label)
-        for group in groups
-        for text, n in group.violations
-    )
-    return _list("violations", "Most frequent violations", entries)
-
-
-def _missed(summary: Summary) -> Section:
-    entries = (
-        Finding(label=f"{one.prompt_id} {one.prompt_name}", text=one.violation or "no usable answer")
-        for one in (summary.missed if summary.n_answered else ())
-    )
-    return _list("missed", "Missed by all targets", entries)
-
-
-def _known_failures(summary: Summary) -> Section:
-    entries = (
-        Finding(
+def _known_failures(summary: Summary) -> Iterator[Finding]:
+    for known in summary.known_failures:
+        yield Finding(
             label=f"missed {known.n_missed} of {known.n}" if known.is_as_expected else "passes now",
             text=f"{known.prompt_id}: {known.reason}",
             target=known.target,
         )
-        for known in summary.known_failures
-    )
-    return _list("known", "Known failures", entries)
 
 
 # --- charts -----------------------------------------------------------------------------------------

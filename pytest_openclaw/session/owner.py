@@ -392,7 +392,7 @@ class Owner:
             summary,
             str(page.relative_to(start) if page.is_relative_to(start) else page),
             self._resume_command(run),
-            notes_on_cost(prices, summary, is_resumed=self.resumed is not None),
+            notes_on_cost(prices, summary),
             width=width,
             are_misses_shown=self._failures.are_shown,
         )

@@ -71,8 +71,6 @@ def test_the_page_describes_the_run(open_page: Opener, made_run: Path) -> None:
         "How tool use ended",
         "Context pressure",
         "Safety probes",
-        "Cost",
-        "Not answered",
         "Most frequent violations",
         "How it was asked",
     ]

@@ -20,7 +20,6 @@ from pytest_openclaw import cli
 from pytest_openclaw.cli import command_modules, load_command, main
 from pytest_openclaw.judging.registry import BUILTIN as VALIDATORS
 from pytest_openclaw.openclaw.catalog import load_catalogue
-from pytest_openclaw.providers import BUILTIN as PROVIDERS
 from pytest_openclaw.suites import load_suite
 from pytest_openclaw.suites.offered import read_tools
 from pytest_openclaw.values.requests import Target
@@ -318,20 +317,6 @@ def test_a_project_s_own_providers_and_validators_are_listed(
     assert [one["example"] for one in providers["providers"]][-2:] == ["parrot/MODEL", "lab/MODEL"]
     assert validators["validators"][-1]["example"] == '{ type = "mentions_ticket", ticket = … }'
     assert [one.stderr for one in done] == ["", ""]
-
-
-def test_a_project_that_cannot_be_loaded_costs_no_list(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The built-in providers are listed, with a warning that says why there are no others."""
-    (tmp_path / "conftest.py").write_text("import nothing_of_this_name\n")
-
-    assert main(["providers", "--rootdir", str(tmp_path)]) == 0
-
-    shown = capsys.readouterr()
-    assert all(f"--openclaw-models={provider.name}/" in shown.out for provider in PROVIDERS)
-    assert "only the built-in ones are listed" in shown.err
-    assert "nothing_of_this_name" in shown.err
 
 
 def test_every_surface_can_be_offered(capsys: pytest.CaptureFixture[str]) -> None:

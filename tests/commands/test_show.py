@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_openclaw.cli import main
-from pytest_openclaw.reports.cells import Opened, render_cell
+from pytest_openclaw.reports.cells import render_cell, turns_of
 from pytest_openclaw.runs.directory import RunDirectory
 from tests.unit.runs.stored_runs import SUITE, A, B, definition, files_of, load, row, store
 
@@ -154,7 +154,7 @@ def test_a_cell_is_named_by_as_much_as_is_enough(
     runs: Path, name: str, answer: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Id, name, target, repeat or suite, as far as needed to distinguish it."""
-    assert _json(capsys, "one", name)["answer"] == answer
+    assert _json(capsys, "one", name)["turns"][0]["text"] == answer
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_a_cell_in_full(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert shown.startswith(f"prompts_x.json::P1[lab/a]\n{SUITE}  restart\n")
     assert "\nverdict    passed\n" in shown
     assert '\nvalidator  {"type": "noop"}\n' in shown
-    assert "\nasked      2 attempts" in shown
+    assert "attempts 2;" in shown
     ending = "\nsystem\n  Be kind.\n\nprompt\n  Do P1.\n\nthinking\n  hm\n  so\n\nanswer\n  yes\n  it is\n"
     assert shown.endswith(ending)
 
@@ -214,10 +214,10 @@ def test_a_scripted_exchange_turn_by_turn(runs: Path, capsys: pytest.CaptureFixt
 
     assert "ended      in a loop" in shown
     assert shown.split("prompt\n")[1] == (
-        "  Do W1.\n\nturn 1  (300 ms, TTFT 80 ms)\n  thinking\n    hm\n  text\n    I look.\n"
-        '  call read\n    {"path": "a"}\n    result\n      eggs\n      milk\n'
-        "  call raed  (unknown_tool)\n    {}\n    result\n      Tool raed not found\n"
-        "\nturn 2  (–, TTFT –)\n  text\n    Done.\n"
+        "  Do W1.\n\nturn 1  (300 ms, TTFT 80 ms)\n\nthinking\n  hm\n\nanswer\n  I look.\n"
+        '\ncall read\n  {\n    "path": "a"\n  }\n\nresult\n  eggs\n  milk\n'
+        "\ncall raed (unknown_tool)\n  {}\n\nresult\n  Tool raed not found\n"
+        "\nturn 2  (–, TTFT –)\n\nanswer\n  Done.\n"
     )
 
 
@@ -235,14 +235,14 @@ def test_what_openclaw_makes_of_a_call(runs: Path, capsys: pytest.CaptureFixture
     store(runs / "now", [native], prompts=[known])
     store(runs / "then", [native], prompts=[{**known, "tools_sha256": "another"}])
 
-    (call,) = _json(capsys, "now", "N1")["calls"]
-    (unknown,) = _json(capsys, "then", "N1")["calls"]
+    (call,) = _json(capsys, "now", "N1")["turns"][0]["calls"]
+    (unknown,) = _json(capsys, "then", "N1")["turns"][0]["calls"]
 
     assert call["problem"] == "bad_arguments"
-    assert 'Validation failed for tool "read"' in call["told"]
-    assert "was taken for read" in call["told"]
-    assert (unknown["problem"], unknown["told"]) == (None, None)
-    assert "  call Functions.read  (bad_arguments)\n" in _shown(capsys, "now", "N1")
+    assert 'Validation failed for tool "read"' in call["message"]
+    assert "was taken for read" in call["notes"][0]
+    assert (unknown["problem"], unknown["message"]) == (None, "")
+    assert "\ncall Functions.read (bad_arguments)\n" in _shown(capsys, "now", "N1")
 
 
 def test_no_line_of_a_cell_can_control_a_terminal() -> None:
@@ -254,10 +254,10 @@ def test_no_line_of_a_cell_can_control_a_terminal() -> None:
     messages = [{"role": "user", "content": bad}, {"role": "assistant", "content": bad, "calls": made}]
     prompt = definition("P1", prompt=bad, system=bad, messages=messages, validator={"type": bad})
     texts = {"prompt_name": bad, "violation": bad, "finish_reason": bad, "host": bad, "tool_calls": (bad,)}
-    opened = Opened(thinking=bad, answer=bad, calls=[call])
 
     for turns in (None, (turn,)):
-        lines = render_cell(bad, row(A, bad, suite=bad, turns=turns, **texts), prompt, opened)
+        record = row(A, bad, suite=bad, turns=turns, raw_output=bad, tool_call_details=(call,), **texts)
+        lines = render_cell(bad, record, prompt, turns_of(record, None))
         assert not set("\x1b\r\u202e") & set("".join(lines))
 
 
@@ -287,7 +287,7 @@ def test_the_row_is_whole_for_programs(runs: Path, capsys: pytest.CaptureFixture
     store(runs / "plugins", [row(A, "P1", extra={"x_lab": {"a": 1}})])
     data = _json(capsys, "plugins", "P1")
 
-    assert list(data) == ["run", "cell", "prompt", "thinking", "answer", "calls", "row"]
+    assert list(data) == ["run", "cell", "prompt", "turns", "row"]
     assert data["row"] == json.loads((runs / "plugins/results.jsonl").read_text())
     assert data["prompt"] == load(runs / "plugins", "config.json")["prompts"][0]
-    assert 'x_lab      {"a": 1}\n' in _shown(capsys, "plugins", "P1")
+    assert 'x lab {"a": 1}' in " ".join(_shown(capsys, "plugins", "P1").split())

@@ -77,7 +77,7 @@ def test_the_asking_stops_when_the_budget_is_spent(project: Any) -> None:
     }
     assert left[0]["fault_message"] == "till: not asked: the budget of 3 USD is spent."
     assert session.summary["budget"] == {"budget_usd": 3.0, "spent_usd": 3.0, "n_not_asked": 9}
-    assert "budget            3.00 USD of 3.00 USD spent; 9 cells not asked" in session.text
+    assert "budget            3.00 USD of 3.00 USD spent by this session; 9 cells not asked" in session.text
     assert session.load("config.json")["budget_usd"] == 3.0
 
 

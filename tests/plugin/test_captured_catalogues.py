@@ -181,7 +181,7 @@ def test_a_run_is_read_and_judged_again_by_its_own_tools(
     capsys.readouterr()
 
     assert main(["show", "r", "T2", "--json"]) == 0
-    (call,) = json.loads(capsys.readouterr().out)["calls"]
+    (call,) = json.loads(capsys.readouterr().out)["turns"][0]["calls"]
     assert (call["name"], call["problem"]) == ("read", None)
     assert main(["rescore", "r", "--into", "again", "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)
@@ -191,8 +191,8 @@ def test_a_run_is_read_and_judged_again_by_its_own_tools(
     # In a separate process: this one has cached the earlier file.
     command = [sys.executable, "-m", "pytest_openclaw"]
     shown = subprocess.run([*command, "show", "r", "T2", "--json"], capture_output=True, text=True)
-    (call,) = json.loads(shown.stdout)["calls"]
-    assert (call["name"], call["problem"], call["told"]) == ("read", None, None)
+    (call,) = json.loads(shown.stdout)["turns"][0]["calls"]
+    assert (call["name"], call["problem"], call["known"]) == ("read", None, False)
     again = subprocess.run([*command, "rescore", "r", "--into", "third"], capture_output=True, text=True)
     assert again.returncode == 4
     assert "mine.json, which has changed since" in again.stderr

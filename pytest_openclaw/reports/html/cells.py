@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.openclaw.dispatch import dispatch
-from pytest_openclaw.openclaw.thinking import split_thinking
-from pytest_openclaw.reports.cells import message_texts
+from pytest_openclaw.reports.cells import as_text, measured, message_texts, turns_of
 from pytest_openclaw.reports.numbers import one_line
-from pytest_openclaw.values.rows import call_of, to_row
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -25,14 +21,6 @@ PADDING_CHARS = 1000
 """Shown of each end of a prompt that was padded."""
 PASSED, MISSED, UNJUDGED, SILENT, FAULT, UNAVAILABLE = range(6)
 """How a cell ended; `assets/` draws them in this order."""
-# Shown elsewhere in the panel, or the same in every row of it.
-_SHOWN_ELSEWHERE = frozenset(
-    {
-        "record_type", "schema_version", "run_id", "provider", "model", "thinking_level", "suite",
-        "prompt_id", "prompt_name", "category", "repeat", "raw_output", "turns", "tool_call_details",
-        "objective_pass", "success", "violation", "fault_message", "failure_type", "tool_outcome",
-    }
-)  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +45,7 @@ class CellData:
         columns: of all cells, value by value: `prompt` and `target` (their numbers), `repeat`, `verdict`,
             `outcome`, `e2e`, `why` (on one short line), `change` (see `change_of`).
         prompts: as the columns number them.
-        fields: names of the row's fields in each detail's `row`.
+        fields: what each detail's `row` has, in words.
         details: of each cell.
     """
 
@@ -76,8 +64,8 @@ def cell_data(cells: Sequence[Shown], prompts: Iterable[JsonObject], targets: Se
         entries.setdefault((record.suite, record.prompt_id), _prompt({**known, "category": record.category}))
     prompt_numbers = {key: number for number, key in enumerate(entries)}
     target_numbers = {target: number for number, target in enumerate(targets)}
-    rows = [to_row(record) for record in records]
-    fields = list(dict.fromkeys(name for row in rows for name in row if name not in _SHOWN_ELSEWHERE))
+    rows = [measured(record) for record in records]
+    fields = list(dict.fromkeys(name for row in rows for name in row))
     return CellData(
         columns={
             "prompt": [prompt_numbers[record.suite, record.prompt_id] for record in records],
@@ -137,9 +125,9 @@ def _prompt(definition: Mapping[str, Any]) -> JsonObject:
         "prompt": _asked(definition),
         "system": _text(definition.get("system")),
         "messages": [[label, text] for label, text in message_texts(definition.get("messages"))],
-        "rule": _json(definition.get("validator")),
+        "rule": as_text(definition.get("validator")),
         "tools": tools if isinstance(tools, str) else _tool_names(tools),
-        "world": _json(definition["world"]) if definition.get("world") else "",
+        "world": as_text(definition["world"]) if definition.get("world") else "",
     }
 
 
@@ -161,12 +149,13 @@ def _tool_names(tools: object) -> str:
     return ", ".join(_text(one.get("name") if isinstance(one, dict) else one) for one in tools)
 
 
-def _detail(cell: Shown, row: Sequence[Any]) -> JsonObject:
+def _detail(cell: Shown, row: Sequence[str | None]) -> JsonObject:
     record, before = cell.record, cell.before
     detail: JsonObject = {
         "why": record.violation or record.fault_message,
         "failure": record.failure_type,
-        "turns": [_turn(turn, cell.tools) for turn in _turns_of(record)],
+        "turns": turns_of(record, cell.tools),
+        "found": as_text(record.parsed_output),
         "row": row,
     }
     if before:
@@ -174,65 +163,9 @@ def _detail(cell: Shown, row: Sequence[Any]) -> JsonObject:
             "verdict": verdict_of(before),
             "why": before.violation or before.fault_message or "",
             "e2e": before.e2e_ms,
-            "text": _turns_of(before)[-1]["text"],
+            "text": turns_of(before, None)[-1]["text"],
         }
     return detail
-
-
-def _turns_of(record: Record) -> Sequence[Mapping[str, Any]]:
-    """Return the turns of a row; a single question is one turn."""
-    if record.turns:
-        return record.turns
-    thinking, answer = split_thinking(record.raw_output)
-    return [{"text": answer, "reasoning": thinking, "calls": record.tool_call_details}]
-
-
-def _turn(turn: Mapping[str, Any], tools: Sequence[Tool] | None) -> JsonObject:
-    return {
-        "user": turn.get("user"),
-        "text": turn["text"],
-        "thinking": turn.get("reasoning") or "",
-        "calls": [_call(call, tools) for call in turn["calls"]],
-        "e2e": turn.get("e2e_ms"),
-        "ttft": turn.get("ttft_ms"),
-        "in": turn.get("input_tokens"),
-        "out": turn.get("output_tokens"),
-        "finish": turn.get("finish_reason"),
-    }
-
-
-def _call(call: Mapping[str, Any], tools: Sequence[Tool] | None) -> JsonObject:
-    """Return a call as it was on the wire, and what OpenClaw makes of it if its tools are known."""
-    made = None if tools is None else dispatch(call_of(call), tools)
-    sent = _pretty(call["arguments"])
-    given = _json(made.arguments) if made and made.arguments is not None else sent
-    return {
-        "name": call["name"],
-        "arguments": sent,
-        "result": call.get("result"),
-        "problem": made.problem if made else call.get("problem"),
-        "known": made is not None,
-        "tool": made.tool if made else None,
-        "given": given if given != sent else None,
-        "message": made.message if made else None,
-        "notes": list(made.notes) if made else [],
-    }
-
-
-def _pretty(text: str) -> str:
-    """Return arguments as a person reads them; what is not JSON is worth seeing as it came."""
-    try:
-        return _json(json.loads(text))
-    except (ValueError, RecursionError):
-        return text
-
-
-def _json(value: object) -> str:
-    """Return a value as a person reads it; one that is nested too deep is named only."""
-    try:
-        return json.dumps(value, ensure_ascii=False, indent=2, sort_keys=True) if value is not None else ""
-    except RecursionError:
-        return "(nested too deep to show)"
 
 
 def _text(value: object) -> str:

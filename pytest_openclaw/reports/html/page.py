@@ -15,17 +15,16 @@ from typing import TYPE_CHECKING, Any
 from pytest_openclaw.reports.blocks import Details, Findings, Section, Table, section_data
 from pytest_openclaw.reports.facts import answers, findings, targets_table
 from pytest_openclaw.reports.html.cells import cell_data
-from pytest_openclaw.reports.numbers import DASH, one_line, render_duration
+from pytest_openclaw.reports.numbers import one_line, render_duration
 from pytest_openclaw.reports.sections import sections_of, targets_chart
 from pytest_openclaw.util.text import counted, valid_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pytest_openclaw.reports.html.cells import Shown
     from pytest_openclaw.stats.summary import Summary
     from pytest_openclaw.util.json_types import JsonObject
-    from pytest_openclaw.values.rows import Record
 
 FIRST_WORDS = '<!doctype html>\n<html lang="en" data-made-by="pytest-openclaw">'
 SCRIPTS = {"page.html": ("base.js", "cells.js", "panel.js", "main.js"), "index.html": ("base.js", "main.js")}
@@ -38,8 +37,11 @@ _RULINGS = {
 }
 # A page is sent around, so it does not show the addresses of servers.
 _PRIVATE = frozenset({"base_url", "key_env"})
-_SETTINGS = ("repeat", "until_conclusive", "stream", "temperature", "timeout_s", "retries", "verdict")
-_SERVER = ("server", "server_version", "quantisation", "context_length", "digest")
+_SETTINGS = (
+    "repeat", "until_conclusive", "stream", "temperature", "timeout_s", "retries", "verdict", "concurrency",
+    "providers",
+)  # fmt: skip
+_MACHINE = ("host", "cpu", "memory_total_bytes", "gpus", "python", "packages")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,26 +49,23 @@ class ShownRun:
     """All that the page shows.
 
     Attributes:
-        cells: of a large run a sample.
-        unshown: the rows of all other cells, each with the one of the baseline.
+        cells: of a large run only some.
+        n_cells: how many there are.
+        span_ms: when the first request was sent, and the last one ended.
         baseline: the id of the run that this one is compared with.
-        prompts: definitions as `config.json` has them, of a sample those of its cells.
+        prompts: definitions as `config.json` has them.
         notes: what is worth knowing of the run's files, such as a line that is torn.
     """
 
     summary: Summary
     cells: Sequence[Shown]
+    n_cells: int
+    span_ms: tuple[int, int]
     prompts: Sequence[JsonObject]
     config: JsonObject
     inventory: JsonObject
     baseline: str | None = None
     notes: Sequence[str] = field(default_factory=tuple)
-    unshown: Sequence[tuple[Record, Record | None]] = ()
-
-    @property
-    def pairs(self) -> list[tuple[Record, Record | None]]:
-        """The row of each cell, shown or not, with the one of the baseline."""
-        return [*((cell.record, cell.before) for cell in self.cells), *self.unshown]
 
 
 def render_page(run: ShownRun) -> str:
@@ -94,17 +93,15 @@ def render_page(run: ShownRun) -> str:
 
 def _header(run: ShownRun) -> JsonObject:
     """Return the top of the page: which run, the ruling of all gates, when it was asked, and notes."""
-    summary, pairs = run.summary, run.pairs
+    summary, (began, ended) = run.summary, run.span_ms
     notes = [one_line(note, 300) for note in run.notes]
     if summary.state == "interrupted":
         notes.insert(0, f"Interrupted: {summary.n_rows} of {summary.n_cells} cells have a row.")
-    if run.unshown:
+    if run.n_cells > len(run.cells):
         notes.append(
-            f"A sample: {len(run.cells):,} of {len(pairs):,} cells can be opened below, for each target some "
-            "of every way to end. All figures, tables and charts are of all cells."
+            f"{len(run.cells):,} of {run.n_cells:,} cells can be opened below: misses first. "
+            "All figures, tables and charts are of all cells."
         )
-    began = min((record.started_at_ms for record, _ in pairs), default=summary.generated_at_ms)
-    ended = max((record.ended_at_ms for record, _ in pairs), default=began)
     asked = datetime.fromtimestamp(began / 1000, UTC).strftime("%Y-%m-%d %H:%M")
     n_targets = counted(len(summary.groups), "target")
     return {
@@ -147,61 +144,33 @@ def _sections(run: ShownRun) -> list[Section]:
 
 def _how_it_was_asked(config: JsonObject, inventory: JsonObject) -> Section:
     """Return settings, machine, servers and versions, as far as the run's files have them."""
-    host, cpu, packages = (_object(inventory.get(name)) for name in ("host", "cpu", "packages"))
-    machine = {
-        "machine": host.get("name"),
-        "processor": cpu.get("model"),
-        "cores": cpu.get("usable_cores"),
-        "memory in bytes": inventory.get("memory_total_bytes"),
-        "GPU": ", ".join(_shown(_object(gpu).get("name")) for gpu in inventory.get("gpus") or ()),
-        "system": " ".join(_shown(host[key]) for key in ("system", "release", "machine") if host.get(key)),
-        "Python": _object(inventory.get("python")).get("version"),
-        **packages,
+    tables = {
+        "Settings": {name: config.get(name) for name in _SETTINGS},
+        "Servers": inventory.get("targets"),
+        "Machine and versions": {name: inventory.get(name) for name in _MACHINE},
     }
-    shapes = {
-        f"{provider}: {key}": value
-        for provider, shape in _object(config.get("providers")).items()
-        for key, value in _object(shape).items()
-        if key not in _PRIVATE
-    }
-    limits = _object(config.get("concurrency"))
-    flights = {"everywhere": limits.get("everywhere"), **_object(limits.get("by_provider"))}
-    settings = {
-        **{name: config[name] for name in _SETTINGS if name in config},
-        **{f"in flight, {endpoint}": limit for endpoint, limit in flights.items()},
-        **shapes,
-    }
-    servers = [
-        [label, *(_shown(server.get(name)) for name in _SERVER)]
-        for label, facts in _object(inventory.get("targets")).items()
-        if (server := _object(_object(facts).get("server")))
+    blocks = [
+        Details(
+            title=title,
+            block=Table(head=("what", "value"), rows=[*_rows(values)], words=("value",), caption=title),
+        )
+        for title, values in tables.items()
     ]
-    tables = [
-        _pairs("Settings", settings),
-        _pairs("Machine and versions", machine),
-        Table(head=("target", *_SERVER), rows=servers, words=_SERVER, caption="Servers"),
-    ]
-    return Section(
-        id="asked",
-        title="How it was asked",
-        blocks=[Details(title=table.caption, block=table) for table in tables],
-    )
+    return Section(id="asked", title="How it was asked", blocks=blocks)
 
 
-def _pairs(caption: str, values: Mapping[str, Any]) -> Table:
-    known = {name: value for name, value in values.items() if value not in (None, "")}
-    rows = [[name.replace("_", " "), _shown(value)] for name, value in known.items()]
-    return Table(head=("what", "value"), rows=rows, words=("value",), caption=caption)
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return DASH if value is None else one_line(str(value), 60)
-
-
-def _object(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
+def _rows(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the name and the text of each value that is not empty, in objects and lists too."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            if key not in _PRIVATE:
+                yield from _rows(inner, f"{name} {key.replace('_', ' ')}".strip())
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _rows(inner, name)
+    elif value not in (None, ""):
+        shown = ("no", "yes")[value] if isinstance(value, bool) else str(value)
+        yield one_line(name, NAME_WIDTH), one_line(shown, NAME_WIDTH)
 
 
 # --- the file ---------------------------------------------------------------------------------------

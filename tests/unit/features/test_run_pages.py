@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.cli.show import offered_tools
 from pytest_openclaw.features.pages import show_run
+from pytest_openclaw.reports.cells import offered_tools
 from pytest_openclaw.reports.html.cells import Shown, cell_data
 from pytest_openclaw.runs.reading import load_run
 from pytest_openclaw.runs.summaries import gated_summary
@@ -72,4 +72,3 @@ def test_the_comparison_is_the_one_that_was_written(tmp_path: Path) -> None:
     assert summary.comparison is not None
     assert shown.summary.comparison == summary.comparison
     assert shown.summary.groups[0].passed.n == 1
-    assert json.loads((run / "config.json").read_text())["prompts"] == list(shown.prompts)

@@ -54,7 +54,7 @@ def test_points_lost_have_a_paired_interval() -> None:
     assert verdicts.range_95 is not None
     assert verdicts.range_95.low < -30 / 70 < verdicts.range_95.high < 0
     page, screen = render_markdown(summary), " ".join(render_terminal(summary, "summary.md", width=120))
-    assert "What OpenClaw's own request costs" in page
+    assert "70 of 70 cells on listed, 40 on openclaw: -43 points" in page
     assert "70 of 70 cells on listed, 40 on openclaw: -43 points" in " ".join(screen.split())
     assert "a substitute in our own words" in " ".join(screen.split())
 

@@ -29,45 +29,32 @@ function callBadge(call) {
 }
 
 function callBlock(call, place) {
-  const { name, result, message } = call;
-  const notes = unique([...(call.tool && call.tool !== name ? ['taken for ' + call.tool] : []), ...call.notes]);
+  const { name, result, message, notes } = call;
   return make('div', { class: 'call' },
     make('h5', null, make('span', { class: 'count' }, 'call ' + (place + 1) + ' '), make('code', null, name), ' ', callBadge(call)),
     quoted('Arguments of ' + plain(name), call.arguments, 'arguments'),
     notes.map((note) => make('p', { class: 'note' }, note)),
     call.given === null ? null : folded('As the tool gets them', call.given, 'arguments'),
-    message && message !== result ? [make('h6', null, 'What the model receives'), quoted('Received', message, 'result')] : [],
+    message ? [make('h6', null, 'What the model receives'), quoted('Received', message, 'result')] : [],
     result === null ? [] : [make('h6', null, 'Answered'), quoted('Answer to ' + plain(name), result, 'result')]);
 }
 
 function turnBlock(turn, number, all) {
   const { text } = turn;
   const content = [
-    turn.user === null ? [] : [make('h5', null, 'The user'), quoted('Message before turn ' + number, turn.user)],
-    turn.thinking ? folded('Thinking', turn.thinking, 'thinking') : [],
+    !turn.user ? [] : [make('h5', null, 'The user'), quoted('Message before turn ' + number, turn.user)],
+    turn.reasoning ? folded('Thinking', turn.reasoning, 'thinking') : [],
     text || !turn.calls.length ? quoted(all > 1 ? 'Text of turn ' + number : 'Answer', text) : [],
     turn.calls.map(callBlock),
   ].flat();
   if (all === 1) return part('Answer', ...content);
-  const facts = [time(turn.e2e), turn.ttft === null ? '' : 'TTFT ' + time(turn.ttft), turn.in === null ? '' : turn.in + ' tokens in',
-    turn.out === null ? '' : turn.out + ' out', turn.finish].filter(Boolean).join(' · ');
+  const facts = [time(turn.e2e_ms), turn.ttft_ms == null ? '' : 'TTFT ' + time(turn.ttft_ms), turn.input_tokens == null ? '' : turn.input_tokens + ' tokens in',
+    turn.output_tokens == null ? '' : turn.output_tokens + ' out', turn.finish_reason].filter(Boolean).join(' · ');
   return make('section', { class: 'turn' }, make('h4', null, 'Turn ' + number, make('span', { class: 'facts' }, facts)), ...content);
 }
 
-const NAMES = { e2e_ms: 'whole answer', ttft_ms: 'first token', ttfo_ms: 'first of the answer' };
-const ELSEWHERE = new Set(['availability_status', 'parsed_output', 'tool_calls', 'tool_call_count', 'tool_use_success', 'tool_notes', 'ended_at_ms', 'reported']);
-
-// Every further field of the row that says something.
-function facts(row) {
-  const show = (name, value) => {
-    if (name === 'started_at_ms') return new Date(value).toISOString().replace('T', ' ').replace('Z', ' UTC');
-    if (name.endsWith('_ms')) return time(value);
-    return typeof value === 'object' ? JSON.stringify(value) : String(value);
-  };
-  const says = (value) => value !== null && value !== undefined && value !== false && !(Array.isArray(value) && !value.length);
-  return make('dl', { class: 'facts' }, page.cells.fields.flatMap((name, n) => (ELSEWHERE.has(name) || !says(row[n]) ? []
-    : [make('div', null, make('dt', null, NAMES[name] || worded(name.replace(/_(at_)?ms$/, ''))), make('dd', null, show(name, row[n])))])));
-}
+const facts = (row) => make('dl', { class: 'facts' }, page.cells.fields.flatMap((name, n) => (row[n] == null ? []
+  : [make('div', null, make('dt', null, name), make('dd', null, row[n]))])));
 
 function repeats(cell) {
   const all = slotOf(columns.prompt[cell], columns.target[cell]);
@@ -79,8 +66,7 @@ function repeats(cell) {
 
 function panelOf(cell) {
   const [prompt, target, change, detail] = [prompts[columns.prompt[cell]], targets[columns.target[cell]], columns.change[cell], details[cell]];
-  const { before, row } = detail;
-  const parsed = row[page.cells.fields.indexOf('parsed_output')];
+  const { before, found: parsed, row } = detail;
   const button = (label, ...by) => make('button', { type: 'button', click: () => walk(...by, { focus: false }) }, label);
   const unknown = make('p', { class: 'empty' }, '(its definition is not in config.json)');
   return [
@@ -101,7 +87,7 @@ function panelOf(cell) {
       before ? part('In the baseline', make('p', null, verdictBadge(before.verdict), ' ' + time(before.e2e)), before.why ? quoted('Why', before.why, 'why') : null,
         quoted('Answer in the baseline', before.text)) : null,
       part('Rule', prompt.rule ? quoted('Validator', prompt.rule, 'arguments') : null,
-        parsed ? [make('h4', null, 'What it found'), quoted('Found', JSON.stringify(parsed, null, 2), 'arguments')] : [],
+        parsed ? [make('h4', null, 'What it found'), quoted('Found', parsed, 'arguments')] : [],
         prompt.world ? folded('The world of the exchange', prompt.world, 'arguments') : null),
       part('Measured', facts(row))),
   ];
