@@ -9,28 +9,18 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import zip_longest
 from posixpath import normpath
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from pytest_openclaw.judging.keys import (
-    BLANKS,
-    Flaw,
-    Keyed,
-    each_once,
-    flag_value,
-    hint,
-    judged_flaws,
-    list_value,
-    settle,
-    table_value,
-    texts_value,
-    what,
-)
+from msgspec import Meta, Struct
+
+from pytest_openclaw.judging.keys import BLANKS, Flaw, Keyed, each_once, hint, judged_flaws
 from pytest_openclaw.judging.text import plain
 from pytest_openclaw.openclaw.bridge import LOOKUPS, inner_call, with_inner_calls
 from pytest_openclaw.openclaw.dispatch import same_tool
 from pytest_openclaw.util.json_schema import BoundedSchema
 from pytest_openclaw.util.json_text import same
 from pytest_openclaw.util.text import listed, shortened, shown
+from pytest_openclaw.util.typed import converted
 from pytest_openclaw.values.protocols import Demands
 
 if TYPE_CHECKING:
@@ -40,16 +30,15 @@ if TYPE_CHECKING:
     from pytest_openclaw.values.replies import Reply, Turn, Verdict
     from pytest_openclaw.values.tool_calls import Dispatched
 
+# --- arguments ------------------------------------------------------------------------------------
 
-_ANY_OF, _OPTIONAL = "any_of", "optional"
 _PATHS = ("path", "workdir")
 
 
-@dataclass(frozen=True, kw_only=True)
-class AnyValue:
-    """`{ any_of = [...] }`: any of these values is right; if it is optional, none has to be there."""
+class _Choice(Struct, forbid_unknown_fields=True):
+    """`{ any_of = [...] }` in place of a value: any of these is right; an optional one may be absent."""
 
-    values: tuple[Any, ...]
+    any_of: Annotated[list[Any], Meta(min_length=1)]
     optional: bool = False
 
 
@@ -58,13 +47,13 @@ class WantedArguments:
     """The arguments that a call must have; others are free.
 
     Attributes:
-        values: by name; each of them, and each in their lists and objects, may be an `AnyValue`. An object
-            has the wanted keys and no others.
+        values: by name; each of them, and each in their lists and objects, may be a `_Choice`. An object has
+            the wanted keys and no others.
         ignore_case: upper and lower case are equal, in all texts.
         ignore_punctuation: only letters and digits count, in all texts that have any.
     """
 
-    values: Mapping[str, Any] = field(default_factory=dict)
+    values: Mapping[str, Any]
     ignore_case: bool = False
     ignore_punctuation: bool = False
 
@@ -83,9 +72,9 @@ class WantedArguments:
         return [f"{name} {_wanted(value)}" for name, value in self.values.items()]
 
     def _fits(self, given: Any, wanted: Any, name: str | None = None) -> bool:
-        """Whether a value fits; `name` is that of the argument if the value is all of it."""
-        if isinstance(wanted, AnyValue):
-            return any(self._fits(given, one, name) for one in wanted.values)
+        """Whether a value fits; `name` is the argument's if the value is all of it."""
+        if _is_choice(wanted):
+            return any(self._fits(given, one, name) for one in wanted["any_of"])
         if isinstance(wanted, Mapping):
             return isinstance(given, Mapping) and self._fits_object(given, wanted)
         if isinstance(wanted, list):
@@ -111,53 +100,20 @@ class WantedArguments:
         return given == wanted or (self.ignore_case and given.casefold() == wanted.casefold())
 
 
-def read_arguments(owner: str, entry: Mapping[str, Any]) -> WantedArguments:
-    """Return the arguments that an entry of a suite wants.
+def check_arguments(values: Any, place: str = "arguments") -> None:
+    """Check each `any_of` among wanted arguments.
 
     Raises:
-        ValueError: a key is malformed; the message names validator and key, with a hint.
+        ValueError: one is malformed; the message begins with its place.
     """
-    values = table_value(owner, "arguments", entry.get("arguments", {}))
-    return WantedArguments(
-        values={name: _read(owner, f"arguments.{name}", one) for name, one in values.items()},
-        ignore_case=flag_value(owner, "ignore_case", entry.get("ignore_case", False)),
-        ignore_punctuation=flag_value(owner, "ignore_punctuation", entry.get("ignore_punctuation", False)),
-    )
-
-
-def _read(owner: str, place: str, value: Any) -> Any:
-    if isinstance(value, Mapping) and _ANY_OF in value:
-        return _read_any(owner, place, value)
-    if isinstance(value, Mapping):
-        return {name: _read(owner, f"{place}.{name}", one) for name, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_read_item(owner, f"{place}[{number}]", one) for number, one in enumerate(value)]
-    return value
-
-
-def _read_any(owner: str, place: str, value: Mapping[str, Any]) -> AnyValue:
-    where = f'validator {owner}: "{place}"'
-    if others := [key for key in value if key not in (_ANY_OF, _OPTIONAL)]:
-        raise ValueError(
-            f'{where} has {shown(str(others[0]))} beside "{_ANY_OF}", where only "{_OPTIONAL}" can be.'
-            f' Write an object that itself has a key "{_ANY_OF}" into "matching".'
-        )
-    listed = list_value(owner, f"{place}.{_ANY_OF}", value[_ANY_OF])
-    if not listed:
-        raise ValueError(f'{where} has an empty "{_ANY_OF}". List the values of which any is right.')
-    values = [_read_item(owner, f"{place}.{_ANY_OF}[{number}]", one) for number, one in enumerate(listed)]
-    optional = flag_value(owner, f"{place}.{_OPTIONAL}", value.get(_OPTIONAL, False))
-    return AnyValue(values=tuple(values), optional=optional)
-
-
-def _read_item(owner: str, place: str, value: Any) -> Any:
-    item = _read(owner, place, value)
-    if _is_optional(item):
-        raise ValueError(
-            f'validator {owner}: "{place}" is optional, which only an argument or a key of an object can be.'
-            " Write a second list without this item beside the first one."
-        )
-    return item
+    if _is_choice(values):
+        converted(values, _Choice, place)
+    if isinstance(values, Mapping):
+        for name, inner in values.items():
+            check_arguments(inner, f"{place}.{name}")
+    elif isinstance(values, list):
+        for n, inner in enumerate(values):
+            check_arguments(inner, f"{place}[{n}]")
 
 
 def _bare(text: str) -> str:
@@ -165,46 +121,60 @@ def _bare(text: str) -> str:
     return plain(text, case=False, punctuation=True).replace(" ", "")
 
 
+def _is_choice(wanted: Any) -> bool:
+    return isinstance(wanted, Mapping) and "any_of" in wanted
+
+
 def _is_optional(wanted: Any) -> bool:
-    return isinstance(wanted, AnyValue) and wanted.optional
+    return _is_choice(wanted) and wanted.get("optional") is True
 
 
 def _wanted(value: Any) -> str:
     """Return what is wanted, for a message."""
-    if not isinstance(value, AnyValue):
+    if not _is_choice(value):
         return _short(value)
-    if len(value.values) == 1:
-        return _wanted(value.values[0])
-    return f"any of {', '.join(map(_wanted, value.values))}"
+    words = ", ".join(map(_wanted, value["any_of"]))
+    return words if len(value["any_of"]) == 1 else f"any of {words}"
 
 
 def _short(value: Any) -> str:
-    return shortened(json.dumps(value, ensure_ascii=False, default=_as_written))
+    return shortened(json.dumps(value, ensure_ascii=False))
 
 
-def _as_written(value: AnyValue) -> dict[str, Any]:
-    return {_ANY_OF: value.values} | ({_OPTIONAL: True} if value.optional else {})
+# --- calls ----------------------------------------------------------------------------------------
 
-
-_KEYS = ("name", "arguments", "ignore_case", "ignore_punctuation", "matching")
 ANY = "*"
 """In a list of forbidden tools: every tool that is not required."""
-_HINT = 'Write for example {"name": "read", "arguments": {"path": "notes.md"}}.'
 
 
-@dataclass(frozen=True, kw_only=True)
-class WantedCall:
+class WantedCall(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
     """A required call.
 
     Attributes:
-        names: of tools; any of them is accepted.
+        name: of the tool, or of several, any of which is accepted.
         arguments: those that it must have; others are free.
+        ignore_case: upper and lower case are equal in the texts of arguments.
+        ignore_punctuation: only letters and digits count in them.
         matching: a JSON Schema of all its arguments.
     """
 
-    names: tuple[str, ...]
-    arguments: WantedArguments = field(default_factory=WantedArguments)
-    matching: Mapping[str, Any] = field(default_factory=dict)
+    name: str | Annotated[tuple[str, ...], Meta(min_length=1)]
+    arguments: Mapping[str, Any] = {}
+    ignore_case: bool = False
+    ignore_punctuation: bool = False
+    matching: Mapping[str, Any] = {}
+
+    def __post_init__(self) -> None:
+        check_arguments(self.arguments)
+        try:
+            self._schema  # noqa: B018 - a bad schema is reported when the suite is read
+        except ValueError as error:
+            raise ValueError(f"has matching that {error}") from error
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The tools, any of which is accepted."""
+        return (self.name,) if isinstance(self.name, str) else self.name
 
     def is_for(self, tool: str) -> bool:
         """Whether a call of this tool can match."""
@@ -213,14 +183,17 @@ class WantedCall:
     def complaint(self, made: Dispatched) -> str | None:
         """Return the error of a call of one of these tools; None if it matches."""
         given = made.arguments or {}
-        if wrong := self.arguments.complaint(given):
+        wanted = WantedArguments(
+            values=self.arguments, ignore_case=self.ignore_case, ignore_punctuation=self.ignore_punctuation
+        )
+        if wrong := wanted.complaint(given):
             return f"{made.tool} has {wrong}"
-        violation = self._schema.violation(dict(given)) if self.matching else None
+        violation = self._schema and self._schema.violation(dict(given))
         return f"{made.tool}: {violation}" if violation else None
 
     @cached_property
-    def _schema(self) -> BoundedSchema:
-        return BoundedSchema(self.matching)
+    def _schema(self) -> BoundedSchema | None:
+        return BoundedSchema(self.matching) if self.matching else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -234,14 +207,9 @@ class CallRule(Keyed, ABC):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        settle(
-            self,
-            calls=_read_calls(self.type, "calls", self.calls, WantedCall),
-            forbidden=_read_calls(self.type, "forbidden", self.forbidden, (str, WantedCall)),
-        )
         if self.exact and not self.calls:
             raise ValueError(
-                f'validator {self.type}: "exact" is true without "calls". List the calls to be made.'
+                f"validator {self.type}: exact is true without calls. List the calls to be made."
             )
 
     @property
@@ -446,39 +414,6 @@ def _unmet(wanted: Sequence[WantedCall], able: list[list[int]]) -> tuple[WantedC
         return False
 
     return tuple(wanted[rule] for rule in range(len(wanted)) if not place(rule, set()))
-
-
-def _read_calls(owner: str, key: str, value: object, ready: type | tuple[type, ...]) -> tuple[Any, ...]:
-    """Return the calls of a list, read unless they are `ready`."""
-    return tuple(
-        entry if isinstance(entry, ready) else _read_call(owner, entry, f"{key}[{place}]")
-        for place, entry in enumerate(list_value(owner, key, value))
-    )
-
-
-def _read_call(owner: str, entry: object, key: str) -> WantedCall:
-    if not isinstance(entry, Mapping):
-        raise ValueError(f'validator {owner}: "{key}" is {what(entry)}. {_HINT}')
-    if unknown := [one for one in entry if one not in _KEYS]:
-        raise ValueError(f'validator {owner}: "{key}" has {shown(unknown[0])}. {_HINT}')
-    if "name" not in entry:
-        raise ValueError(f'validator {owner}: "{key}" has no "name". {_HINT}')
-    where = f'{owner}: "{key}"'
-    name = entry["name"]
-    names = (name,) if isinstance(name, str) else texts_value(where, "name", name)
-    if not names:
-        raise ValueError(f'validator {owner}: "{key}" has an empty list of names. {_HINT}')
-    call = WantedCall(
-        names=names,
-        arguments=read_arguments(where, entry),
-        matching=table_value(where, "matching", entry.get("matching", {})),
-    )
-    if call.matching:
-        try:
-            call._schema  # noqa: B018 - a bad schema is reported when the suite is read
-        except ValueError as error:
-            raise ValueError(f'validator {where}: "matching" {error}') from error
-    return call
 
 
 @dataclass(frozen=True, kw_only=True)

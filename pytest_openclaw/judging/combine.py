@@ -6,21 +6,21 @@ A part that does not judge, such as noop, has no effect in a combination.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pytest_openclaw.judging.keys import (
     Keyed,
     answer,
+    check_nested,
     check_pattern,
     demands_of,
     each_once,
     hint,
     judged,
     kept,
-    list_value,
     needs_of,
+    read_key,
     settle,
-    what,
     work_flaws,
 )
 from pytest_openclaw.openclaw.detector import invoked_tools
@@ -80,7 +80,10 @@ class _Several:
     validators: tuple[Validator, ...] = field(metadata=hint(_HINT))
 
     def __post_init__(self) -> None:
-        settle(self, validators=_validators(self.type, self.validators))
+        validators = read_key(self.type, "validators", self.validators, tuple[Any, ...], _HINT)
+        for validator in validators:
+            check_nested(self.type, "validators", validator)
+        settle(self, validators=validators)
 
     @property
     def demands(self) -> Demands:
@@ -173,11 +176,7 @@ class Not:
     )
 
     def __post_init__(self) -> None:
-        if not isinstance(self.validator, Validator):
-            raise ValueError(
-                f'validator {self.type}: "validator" is {what(self.validator)}.'
-                ' Write one validator, for example {"type": "noop"}.'
-            )
+        check_nested(self.type, "validator", self.validator)
 
     def check(self, reply: Reply) -> Verdict:
         """Invert the verdict."""
@@ -198,16 +197,6 @@ class Not:
         """Nothing, or that no tool is invoked."""
         inner = demands_of(self.validator)
         return Demands(restrains=inner.passes_with_any_tool, needs=needs_of(self.validator))
-
-
-def _validators(owner: str, value: object) -> tuple[Validator, ...]:
-    if isinstance(value, Validator):
-        raise ValueError(f'validator {owner}: "validators" is an object. {_HINT}')
-    validators = list_value(owner, "validators", value)
-    for validator in validators:
-        if not isinstance(validator, Validator):
-            raise ValueError(f"validator {owner}: {what(validator)} is no validator. {_HINT}")
-    return validators
 
 
 def _with_harm(verdict: Verdict, parts: list[Verdict], enough: Callable[[Iterable[bool]], bool]) -> Verdict:

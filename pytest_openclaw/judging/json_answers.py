@@ -8,15 +8,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pytest_openclaw.judging.keys import (
-    Keyed,
-    answer,
-    hint,
-    judged_json,
-    list_value,
-    table_value,
-    what,
-)
+from msgspec import Struct
+
+from pytest_openclaw.judging.keys import Keyed, answer, hint, judged_json
 from pytest_openclaw.util.json_schema import BoundedSchema
 from pytest_openclaw.util.json_text import same, to_text
 from pytest_openclaw.util.text import listed, shortened, shown
@@ -25,7 +19,23 @@ if TYPE_CHECKING:
     from pytest_openclaw.values.replies import Reply, Verdict
 
 
-RULES = ("number", "one_of")
+class _Number(Struct, frozen=True, tag_field="type", tag="number"):
+    def violation(self, value: Any) -> str | None:
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        return None if is_number else f"{_written(value)} is not a number"
+
+
+class _OneOf(Struct, frozen=True, tag_field="type", tag="one_of"):
+    values: tuple[Any, ...]
+
+    def violation(self, value: Any) -> str | None:
+        if any(same(value, allowed) for allowed in self.values):
+            return None
+        return f"{_written(value)} is not one of {listed(self.values)}"
+
+
+def _written(value: Any) -> str:
+    return shown(value) if isinstance(value, str) else shortened(to_text(value))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,14 +50,11 @@ class JsonKeys(Keyed):
     required_keys: tuple[str, ...] = field(
         metadata=hint('List the keys a reply must have, for example "required_keys": ["route"].')
     )
-    key_rules: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    key_rules: Mapping[str, _Number | _OneOf] = field(
+        default_factory=dict,
+        metadata=hint('Write for example "key_rules": {"size": {"type": "number"}}.'),
+    )
     strict: bool = False
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        table_value(self.type, "key_rules", self.key_rules)
-        for key, rule in self.key_rules.items():
-            _check_rule(key, rule)
 
     def check(self, reply: Reply) -> Verdict:
         """Find the object and judge its keys; the first violation counts."""
@@ -58,40 +65,9 @@ class JsonKeys(Keyed):
             if key not in found:
                 return f"{shown(key)} is missing, the keys are {listed(list(found)[:20], 'none')}"
         for key, rule in self.key_rules.items():
-            if key in found and (violation := _broken_rule(rule, found[key])):
+            if key in found and (violation := rule.violation(found[key])):
                 return f"{key}: {violation}"
         return None
-
-
-def _broken_rule(rule: Mapping[str, Any], value: Any) -> str | None:
-    if rule["type"] == "one_of":
-        if any(same(value, allowed) for allowed in rule["values"]):
-            return None
-        return f"{_written(value)} is not one of {listed(rule['values'])}"
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return None
-    return f"{_written(value)} is not a number"
-
-
-def _written(value: Any) -> str:
-    return shown(value) if isinstance(value, str) else shortened(to_text(value))
-
-
-def _check_rule(key: str, rule: object) -> None:
-    where = f"validator json_keys: the rule for {shown(key)}"
-    if not isinstance(rule, Mapping):
-        raise ValueError(f'{where} is {what(rule)}. Write an object, for example {{"type": "number"}}.')
-    if "type" not in rule:
-        raise ValueError(f'{where} has no "type". Known are "number" and "one_of".')
-    if rule["type"] not in RULES:
-        unknown = shown(rule["type"]) if isinstance(rule["type"], str) else what(rule["type"])
-        raise ValueError(f'{where} has the unknown type {unknown}. Known are "number" and "one_of".')
-    if rule["type"] == "one_of":
-        if "values" not in rule:
-            raise ValueError(
-                f'{where} has no "values". List what is allowed, for example "values": ["yes", "no"].'
-            )
-        list_value(f"json_keys: the rule for {shown(key)}", "values", rule["values"])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,23 +79,17 @@ class JsonEquals(Keyed):
     """
 
     type: ClassVar[str] = "json_equals"
-    value: Mapping[str, Any] | list[Any] = field(
+    value: dict[str, Any] | list[Any] = field(
         metadata=hint('Write the object or array wanted, for example "value": {"route": "local"}.')
     )
     strict: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not isinstance(self.value, dict | list):
-            hint = "Write an object or an array, or use the validator exact."
-            raise ValueError(f'validator {self.type}: "value" is {what(self.value)}. {hint}')
         try:
             json.dumps(self.value, allow_nan=False)
-        except TypeError as error:
-            raise ValueError(f'validator {self.type}: "value" is no JSON: {error}.') from error
-        except (ValueError, RecursionError) as error:
-            why = "NaN, infinity and endless nesting cannot be written"
-            raise ValueError(f'validator {self.type}: "value" is no JSON: {why}.') from error
+        except (TypeError, ValueError, RecursionError) as error:
+            raise ValueError(f"validator {self.type}: value cannot be written as JSON: {error}.") from error
 
     def check(self, reply: Reply) -> Verdict:
         """Find the JSON and compare it."""
@@ -155,7 +125,7 @@ class JsonSchema(Keyed):
         try:
             self._bounded  # noqa: B018 - a bad schema is reported when the suite is read
         except ValueError as error:
-            raise ValueError(f'validator {self.type}: "schema" {error}') from error
+            raise ValueError(f"validator {self.type}: schema {error}") from error
 
     @cached_property
     def _bounded(self) -> BoundedSchema:

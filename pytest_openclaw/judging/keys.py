@@ -1,26 +1,34 @@
-"""What validators share: the keys that a suite author writes, the answer, verdicts, and demands of tools.
-
-The `*_value` functions return a clean value. They raise `ValueError` with the validator, the key, the value
-and what to write.
-"""
+"""What validators share: the keys that a suite author writes, the answer, verdicts, and demands of tools."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, cast
+from functools import cache
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Literal,
+    NamedTuple,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from pytest_openclaw.util.bounded_regex import compile_pattern
 from pytest_openclaw.util.json_text import find_json
-from pytest_openclaw.util.text import shown, valid_text
-from pytest_openclaw.values.protocols import NO_DEMANDS
+from pytest_openclaw.util.text import valid_text
+from pytest_openclaw.util.typed import converted, shown
+from pytest_openclaw.values.protocols import NO_DEMANDS, Validator
 from pytest_openclaw.values.replies import Reply, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from pytest_openclaw.util.json_types import JsonObject
-    from pytest_openclaw.values.protocols import Demands, Validator
+    from pytest_openclaw.values.protocols import Demands
 
 
 BLANKS = " \t\r\n"
@@ -103,27 +111,50 @@ def settle(validator: object, **values: object) -> None:
 class Keyed:
     """A validator whose fields are the keys that a suite author writes.
 
-    The annotation of a field, for example `bool` or `tuple[str, ...]`, says which values it takes. A class
-    with further rules calls `super().__post_init__()` first.
+    The annotation of a field says which values it takes. A class with further rules calls
+    `super().__post_init__()` first. Fields in `nested` hold validators, which `check_nested` checks.
     """
 
     type: ClassVar[str]
+    nested: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
         for field in fields(cast("Any", self)):
-            value = getattr(self, field.name)
-            kind = str(field.type)
-            if value is None and kind.endswith(" | None"):
-                continue
-            if read := _READERS.get(kind.removesuffix(" | None")):
-                settle(self, **{field.name: read(self.type, field.name, value)})
+            if field.name not in self.nested:
+                kind, example = _kinds(cast("Any", type(self)))[field.name], field.metadata.get("hint", "")
+                value = read_key(self.type, field.name, getattr(self, field.name), kind, example)
+                settle(self, **{field.name: value})
 
 
-def text_value(owner: str, key: str, value: object) -> str:
-    """Return the text of a key."""
-    if not isinstance(value, str):
-        raise ValueError(f'validator {owner}: "{key}" is {what(value)}. Write a text in quotes.')
-    return value
+@cache
+def _kinds(cls: type) -> dict[str, Any]:
+    return get_type_hints(cls, include_extras=True)
+
+
+def read_key(owner: str, key: str, value: object, kind: Any, example: str = "") -> Any:
+    """Return the value of a key as a value of this type.
+
+    Raises:
+        ValueError: it does not fit; the message names validator, key and value, and says what to write.
+    """
+    if get_origin(kind) is Mapping and isinstance(value, Mapping):
+        inner = get_args(kind)[1]
+        return {name: read_key(owner, f"{key}.{name}", one, inner, example) for name, one in value.items()}
+    try:
+        return converted(value, kind, key)
+    except ValueError as error:
+        text = str(error)
+        text = text if text.endswith(".") else f"{text}. {example}".rstrip()
+        raise ValueError(f"validator {owner}: {text}") from None
+
+
+def check_nested(owner: str, key: str, value: object) -> None:
+    """Reject a value that is not a validator."""
+    if not isinstance(value, Validator):
+        example = '{"type": "max_words", "value": 8}'
+        raise ValueError(
+            f"validator {owner}: {key} is {shown(value)}, not a validator. Write for example {example}."
+        )
 
 
 def check_pattern(owner: str, key: str, pattern: str) -> None:
@@ -131,84 +162,7 @@ def check_pattern(owner: str, key: str, pattern: str) -> None:
     try:
         compile_pattern(pattern)
     except ValueError as error:
-        raise ValueError(f'validator {owner}: "{key}" {error}') from error
-
-
-def list_value(owner: str, key: str, value: object) -> tuple[Any, ...]:
-    """Return the items of a list; an empty list is fine."""
-    if isinstance(value, list | tuple):
-        return tuple(value)
-    example = f', for example "{key}": [{shown(value)}]' if isinstance(value, str) else ""
-    raise ValueError(f'validator {owner}: "{key}" is {what(value)}. Write a list{example}.')
-
-
-def texts_value(owner: str, key: str, value: object) -> tuple[str, ...]:
-    """Return the texts of a list."""
-    items = list_value(owner, key, value)
-    for item in items:
-        if not isinstance(item, str):
-            raise ValueError(f'validator {owner}: "{key}" holds {what(item)}. Write texts in quotes.')
-    return items
-
-
-def choices_value(owner: str, key: str, value: object) -> tuple[str | int | float, ...]:
-    """Return texts without surrounding blanks; numbers are allowed too and match no text."""
-    choices: list[str | int | float] = []
-    for item in list_value(owner, key, value):
-        if isinstance(item, bool) or not isinstance(item, str | int | float):
-            raise ValueError(f'validator {owner}: "{key}" holds {what(item)}. Write texts in quotes.')
-        choices.append(item.strip(BLANKS) if isinstance(item, str) else item)
-    return tuple(choices)
-
-
-def limit_value(owner: str, key: str, value: object) -> int:
-    """Return a limit: a whole number of 0 or more, or a text of digits."""
-    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 19:
-        return int(value)
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise ValueError(f'validator {owner}: "{key}" is {what(value)}. Write a whole number of 0 or more.')
-    return value
-
-
-def flag_value(owner: str, key: str, value: object) -> bool:
-    """Return true or false."""
-    if not isinstance(value, bool):
-        raise ValueError(f'validator {owner}: "{key}" is {what(value)}. Write true or false.')
-    return value
-
-
-def table_value(owner: str, key: str, value: object) -> Mapping[str, Any]:
-    """Return an object with texts as keys."""
-    if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
-        raise ValueError(f'validator {owner}: "{key}" is {what(value)}. Write an object.')
-    return value
-
-
-_READERS: Mapping[str, Callable[[str, str, object], object]] = {
-    "str": text_value,
-    "bool": flag_value,
-    "int": limit_value,
-    "tuple[str, ...]": texts_value,
-    "tuple[str | int | float, ...]": choices_value,
-    "Mapping[str, Any]": table_value,
-}
-
-
-def what(value: object) -> str:
-    """Name a value of a suite in a message, in the words of JSON."""
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, str):
-        return f"the text {shown(value)}"
-    if isinstance(value, int | float):
-        return str(value)
-    if isinstance(value, Mapping):
-        return "an object"
-    return "a list" if isinstance(value, list | tuple) else f"a {type(value).__name__}"
+        raise ValueError(f"validator {owner}: {key} {error}") from error
 
 
 def demands_of(validator: Validator | None) -> Demands:

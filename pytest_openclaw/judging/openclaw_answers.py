@@ -5,22 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from pytest_openclaw.judging.keys import (
-    BLANKS,
-    Keyed,
-    answer,
-    hint,
-    judged,
-    judged_json,
-    kept,
-    list_value,
-    settle,
-    table_value,
-    texts_value,
-    what,
-)
+from msgspec import Meta, Struct
+
+from pytest_openclaw.judging.keys import BLANKS, Keyed, answer, hint, judged, judged_json, kept
 from pytest_openclaw.util.text import listed, shown
 from pytest_openclaw.values.replies import Reply, Verdict
 
@@ -97,11 +86,79 @@ def _skip_blanks(text: str, position: int) -> int:
 
 _FENCE = "```"
 _EXAMPLE = '{ route = { choice = ["support", "sales"], expected = ["support"] } }'
-_KINDS = ("choice", "score", "boolean")
+
+
+class _Question(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    choice: tuple[str, ...] = ()
+    score: Annotated[int, Meta(ge=2)] | None = None
+    boolean: bool = False
+    expected: tuple[str | int | float, ...] | None = None
+
+    def __post_init__(self) -> None:
+        kinds = [kind for kind in ("choice", "score", "boolean") if getattr(self, kind)]
+        if len(kinds) != 1:
+            raise ValueError(f"has {listed(kinds, 'no type')}. Write one of choice, score, boolean.")
+        if self.expected is None:
+            return
+        if self.choice and {*self.expected} - {*self.choice}:
+            raise ValueError("expects another label than those of choice. Write labels of choice.")
+        if not self.choice and not (len(self.expected) == 2 and all(map(_is_number, self.expected))):
+            raise ValueError("has expected without a pair. Write the smallest and the largest value.")
+
+    def flaw(self, given: Any) -> str | None:
+        """Return the flaw of an answer."""
+        kind = "choice" if self.choice else "score" if self.score else "boolean"
+        if not isinstance(given, Mapping) or given.get("type") != kind:
+            return f"no answer of type {kind}"
+        if self.choice:
+            return self._choice_flaw(given)
+        if self.score is None:
+            chance = given.get("probabilityTrue")
+            if not _is_between(chance, 0, 1):
+                return "probabilityTrue is no number from 0 to 1"
+            return self._unexpected("probabilityTrue", chance)
+        score, chances = given.get("score"), given.get("probabilities")
+        if not isinstance(chances, list) or len(chances) != self.score or not _are_chances(chances):
+            return f"probabilities is not a list of {self.score} numbers from 0 to 1, or all are 0"
+        if not _is_between(score, 0, self.score - 1):
+            return f"the score is no number from 0 to {self.score - 1}"
+        return self._unexpected("score", score)
+
+    def _choice_flaw(self, given: Mapping[str, Any]) -> str | None:
+        chosen, chances = given.get("choice"), given.get("probabilities")
+        if chosen not in self.choice:
+            return f"the choice is none of {listed(self.choice)}"
+        if not isinstance(chances, Mapping) or {*chances} != {*self.choice}:
+            return "probabilities has not exactly the labels as keys"
+        if not _are_chances([*chances.values()]):
+            return "probabilities are not numbers from 0 to 1, or all 0"
+        if chances[chosen] < max(chances.values()):
+            return f"{shown(chosen)} is chosen, and another label has a larger probability"
+        if self.expected is not None and chosen not in self.expected:
+            return f"{shown(chosen)} is chosen, expected is {listed(self.expected)}"
+        return None
+
+    def _unexpected(self, name: str, value: Any) -> str | None:
+        if self.expected is None or _is_between(value, *self.expected):
+            return None
+        low, high = self.expected
+        return f"{name} is {value:g}, expected is {low:g} to {high:g}"
+
+
+def _are_chances(values: list[Any]) -> bool:
+    return all(_is_between(value, 0, 1) for value in values) and any(values)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_between(value: Any, low: Any, high: Any) -> bool:
+    return _is_number(value) and low <= value <= high
 
 
 @dataclass(frozen=True, kw_only=True)
-class OpenclawDecision:
+class OpenclawDecision(Keyed):
     """The answer is one JSON object of typed answers that OpenClaw accepts, and each is an expected one.
 
     `questions` has each question by its id. Of a `choice` (a list of labels) `expected` are the right labels,
@@ -112,16 +169,9 @@ class OpenclawDecision:
     """
 
     type: ClassVar[str] = "openclaw_decision"
-    questions: Mapping[str, Mapping[str, Any]] = field(
+    questions: Mapping[str, _Question] = field(
         metadata=hint(f"Write what was asked, for example questions = {_EXAMPLE}.")
     )
-
-    def __post_init__(self) -> None:
-        read = {
-            key: _question(key, value)
-            for key, value in table_value(self.type, "questions", self.questions).items()
-        }
-        settle(self, questions=read)
 
     def check(self, reply: Reply) -> Verdict:
         """Judge as OpenClaw checks a decision, then compare it with what is expected."""
@@ -132,7 +182,7 @@ class OpenclawDecision:
             given = listed(list(answers)[:20], "none")
             return f"the answers are {given}, asked were {listed(list(self.questions))}"
         for key, question in self.questions.items():
-            if flaw := _flaw(question, answers[key]):
+            if flaw := question.flaw(answers[key]):
                 return f"{key}: {flaw}"
         return None
 
@@ -143,87 +193,6 @@ def _without_fence(text: str) -> str:
         return text
     inner = text[len(_FENCE) : -len(_FENCE)]
     return (inner[4:] if inner[:4].casefold() == "json" else inner).strip(BLANKS)
-
-
-def _flaw(question: Mapping[str, Any], given: Any) -> str | None:
-    kind = next(one for one in _KINDS if one in question)
-    if not isinstance(given, Mapping) or given.get("type") != kind:
-        return f"no answer of type {kind}"
-    return _FLAWS[kind](question, given)
-
-
-def _choice_flaw(question: Mapping[str, Any], given: Mapping[str, Any]) -> str | None:
-    chosen, chances = given.get("choice"), given.get("probabilities")
-    if chosen not in question["choice"]:
-        return f"the choice is none of {listed(question['choice'])}"
-    if not isinstance(chances, Mapping) or {*chances} != {*question["choice"]}:
-        return "probabilities has not exactly the labels as keys"
-    if not _are_chances([*chances.values()]):
-        return "probabilities are not numbers from 0 to 1, or all 0"
-    if chances[chosen] < max(chances.values()):
-        return f"{shown(cast('str', chosen))} is chosen, and another label has a larger probability"
-    if chosen not in question.get("expected", question["choice"]):
-        return f"{shown(cast('str', chosen))} is chosen, expected is {listed(question['expected'])}"
-    return None
-
-
-def _score_flaw(question: Mapping[str, Any], given: Mapping[str, Any]) -> str | None:
-    score, chances, last = given.get("score"), given.get("probabilities"), question["score"] - 1
-    if not isinstance(chances, list) or len(chances) != question["score"] or not _are_chances(chances):
-        return f"probabilities is not a list of {question['score']} numbers from 0 to 1, or all are 0"
-    if not _is_between(score, 0, last):
-        return f"the score is no number from 0 to {last}"
-    return _unexpected("score", score, question)
-
-
-def _boolean_flaw(question: Mapping[str, Any], given: Mapping[str, Any]) -> str | None:
-    chance = given.get("probabilityTrue")
-    if not _is_between(chance, 0, 1):
-        return "probabilityTrue is no number from 0 to 1"
-    return _unexpected("probabilityTrue", chance, question)
-
-
-_FLAWS = {"choice": _choice_flaw, "score": _score_flaw, "boolean": _boolean_flaw}
-
-
-def _unexpected(name: str, value: Any, question: Mapping[str, Any]) -> str | None:
-    if "expected" not in question or _is_between(value, *question["expected"]):
-        return None
-    low, high = question["expected"]
-    return f"{name} is {value:g}, expected is {low:g} to {high:g}"
-
-
-def _are_chances(values: list[Any]) -> bool:
-    return all(_is_between(value, 0, 1) for value in values) and any(values)
-
-
-def _is_between(value: Any, low: float, high: float) -> bool:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return is_number and low <= value <= high
-
-
-def _question(key: str, value: Any) -> Mapping[str, Any]:
-    where = f"openclaw_decision: the question {shown(key)}"
-    question = table_value(where, key, value)
-    kinds = [one for one in _KINDS if one in question]
-    if len(kinds) != 1:
-        raise ValueError(f"validator {where} has {listed(kinds, 'no type')}. Write one of {listed(_KINDS)}.")
-    (kind,) = kinds
-    if unknown := question.keys() - {kind, "expected"}:
-        raise ValueError(f"validator {where} has {listed(sorted(unknown))}. Write {kind} and expected.")
-    if kind == "choice":
-        labels = texts_value(where, kind, question[kind])
-        if {*texts_value(where, "expected", question.get("expected", labels))} - {*labels}:
-            raise ValueError(f'validator {where}: "expected" has what is no label. Write labels of "choice".')
-        return question
-    if kind == "score" and not (isinstance(question[kind], int) and question[kind] >= 2):
-        raise ValueError(f'validator {where}: "score" is {what(question[kind])}. Write the number of levels.')
-    limits = list_value(where, "expected", question.get("expected", (0, 1)))
-    if len(limits) != 2 or not all(_is_between(one, 0, float("inf")) for one in limits):
-        raise ValueError(
-            f'validator {where}: "expected" is no pair. Write the smallest and the largest value.'
-        )
-    return question
 
 
 def _title(text: str) -> str:
@@ -260,18 +229,9 @@ class OpenclawText(Keyed):
     """
 
     type: ClassVar[str] = "openclaw_text"
-    form: str = field(metadata=hint('Write "title", "recap" or "status".'))
+    form: Literal["title", "recap", "status"] = field(metadata=hint('Write "title", "recap" or "status".'))
     about: tuple[tuple[str, ...], ...] = ()
     never: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.form not in FORMS:
-            raise ValueError(
-                f'validator {self.type}: "form" is {shown(self.form)}. Write one of {listed([*FORMS])}.'
-            )
-        about = list_value(self.type, "about", self.about)
-        settle(self, about=tuple(texts_value(self.type, "about", one) for one in about))
 
     def check(self, reply: Reply) -> Verdict:
         """Judge the text that OpenClaw would show."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from pytest_openclaw.judging.calls import ToolCalling
 from pytest_openclaw.judging.combine import AllOf, AnyOf, Not, ReportsFailure, ToolInvocation
 from pytest_openclaw.judging.json_answers import JsonEquals, JsonKeys, JsonSchema
-from pytest_openclaw.judging.keys import list_value, what
+from pytest_openclaw.judging.keys import read_key
 from pytest_openclaw.judging.openclaw_answers import OpenclawAck, OpenclawDecision, OpenclawText
 from pytest_openclaw.judging.text import (
     Contains,
@@ -24,7 +24,7 @@ from pytest_openclaw.judging.text import (
 )
 from pytest_openclaw.judging.world import WorldReached
 from pytest_openclaw.util.errors import SuiteError
-from pytest_openclaw.util.text import shown
+from pytest_openclaw.util.typed import shown
 
 if TYPE_CHECKING:
     from pytest_openclaw.values.protocols import Validator
@@ -69,7 +69,7 @@ def build_validator(spec: object, registry: Registry) -> Validator:
     if spec is None or (isinstance(spec, str | list | Mapping) and not spec):
         return Noop()
     if not isinstance(spec, Mapping):
-        raise ValueError(f'the validator is {what(spec)}. Write an object, for example {{"type": "noop"}}.')
+        raise ValueError(f'the validator is {shown(spec)}. Write an object, for example {{"type": "noop"}}.')
     cls = _class_of(spec, registry)
     fields = [field for field in dataclasses.fields(cast("Any", cls)) if field.init]
     _check_keys(cls, spec, fields)
@@ -89,7 +89,7 @@ def _class_of(spec: Mapping[str, Any], registry: Registry) -> type[Validator]:
         raise ValueError(f'the validator has no "type". {known}')
     name = spec["type"]
     if not isinstance(name, str):
-        raise ValueError(f'the validator\'s "type" is {what(name)}. {known}')
+        raise ValueError(f'the validator\'s "type" is {shown(name)}. {known}')
     if name not in registry:
         close = get_close_matches(name.lower(), registry, n=1)
         hint = f" Did you mean {shown(close[0])}?" if close else ""
@@ -112,10 +112,10 @@ def _check_keys(cls: type[Validator], spec: Mapping[str, Any], fields: list[data
 
 
 def _build_nested(owner: str, key: str, value: object, registry: Registry) -> object:
-    if isinstance(value, Mapping):
-        return _build_part(f"{owner}.{key}", value, registry)
-    items = list_value(owner, key, value)
-    return tuple(_build_part(f"{owner}.{key}[{i}]", item, registry) for i, item in enumerate(items))
+    given = read_key(owner, key, value, dict[str, Any] | list[Any])
+    if isinstance(given, dict):
+        return _build_part(f"{owner}.{key}", given, registry)
+    return tuple(_build_part(f"{owner}.{key}[{i}]", item, registry) for i, item in enumerate(given))
 
 
 def _build_part(where: str, spec: object, registry: Registry) -> Validator:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 from pytest_openclaw.judging.keys import BLANKS, Keyed, answer, check_pattern, hint, judged, kept, settle
 from pytest_openclaw.util.bounded_regex import fullmatches
 from pytest_openclaw.util.text import counted, listed, shown
+from pytest_openclaw.util.typed import Count
 from pytest_openclaw.values.replies import Reply, Verdict
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ class OneOf(Keyed):
         """Look for the whole answer among `values`."""
         text = answer(reply)
         violation = f"{shown(text)} is not one of {listed(self.values)}"
-        allowed = {self._plain(value) for value in self.values if isinstance(value, str)}
+        allowed = {self._plain(value.strip(BLANKS)) for value in self.values if isinstance(value, str)}
         return judged(self._plain(text) in allowed, violation, kept(text))
 
     def _plain(self, text: str) -> str:
@@ -109,7 +110,7 @@ class Contains(Keyed):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self._plain(self.value):
-            raise ValueError(f'validator {self.type}: "value" is empty, which every reply contains.')
+            raise ValueError(f"validator {self.type}: value is empty, which every reply contains.")
 
     def check(self, reply: Reply) -> Verdict:
         """Search the answer for `value`."""
@@ -195,8 +196,8 @@ MARKERS = ("-", "*", "+", "\u2022")
 
 @dataclass(frozen=True, kw_only=True)
 class _AtMost(Keyed):
-    value: int = field(metadata=hint(_HINT))
-    at_least: int = 0
+    value: Count = field(metadata=hint(_HINT))
+    at_least: Count = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -241,8 +242,8 @@ class ExactBullets(Keyed):
     """
 
     type: ClassVar[str] = "exact_bullets"
-    value: int = field(metadata=hint(_HINT))
-    at_least: int | None = None
+    value: Count = field(metadata=hint(_HINT))
+    at_least: Count | None = None
     markers: tuple[str, ...] = ("-",)
 
     def __post_init__(self) -> None:
@@ -252,7 +253,7 @@ class ExactBullets(Keyed):
         else:
             _check_limits(self.type, self.value, self.at_least)
         if not self.markers or not set(MARKERS).issuperset(self.markers):
-            raise ValueError(f'validator {self.type}: "markers" may hold {listed(MARKERS)}. Name some.')
+            raise ValueError(f"validator {self.type}: markers may hold {listed(MARKERS)}. Name some.")
 
     def check(self, reply: Reply) -> Verdict:
         """Count the bullets; lines are those of `str.splitlines`, and lines of prose do not matter."""
@@ -270,7 +271,7 @@ class ExactBullets(Keyed):
 
 def _check_limits(owner: str, most: int, least: int) -> None:
     if least > most:
-        raise ValueError(f'validator {owner}: "at_least" is {least}, more than "value", {most}. Lower it.')
+        raise ValueError(f"validator {owner}: at_least is {least}, more than value, {most}. Lower it.")
 
 
 def _violation(number: int, word: str, at_least: int, most: str) -> str:

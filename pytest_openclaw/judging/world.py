@@ -9,40 +9,38 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from msgspec import UNSET, Struct
+
 from pytest_openclaw.judging.calls import (
     ANY,
     CallRule,
     WantedArguments,
     called_tool,
+    check_arguments,
     extra_calls,
     find_calls,
     forbidden_calls,
     holds,
     missing,
     parsed_calls,
-    read_arguments,
     received_calls,
     shown_texts,
 )
 from pytest_openclaw.judging.keys import (
     BLANKS,
     Flaw,
-    Keyed,
+    check_nested,
     check_pattern,
     demands_of,
     each_once,
     judged_flaws,
-    list_value,
     needs_of,
-    settle,
-    table_value,
-    what,
 )
 from pytest_openclaw.openclaw.bridge import with_inner_calls
 from pytest_openclaw.openclaw.dispatch import same_tool
 from pytest_openclaw.openclaw.paths import is_inside, paths_of, place_of
 from pytest_openclaw.openclaw.recovery import HARMLESS
-from pytest_openclaw.util.bounded_regex import fullmatches, searches
+from pytest_openclaw.util.bounded_regex import compile_pattern, fullmatches, searches
 from pytest_openclaw.util.json_text import find_json, same
 from pytest_openclaw.util.text import listed, shown
 from pytest_openclaw.values.protocols import Demands, Validator
@@ -65,39 +63,33 @@ _ENDS = {
 
 # --- a file ---------------------------------------------------------------------------------------
 
-_FILE_KEYS = ("equals", "contains", "lacks", "pattern", "json", "absent", "unchanged")
-_FILE_HINT = (
-    'Write a text, or for example {"contains": ["milk"]}; its keys are ' + ", ".join(_FILE_KEYS) + "."
-)
 
-
-@dataclass(frozen=True, kw_only=True)
-class FileRule(Keyed):
+class FileRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The rule for a file.
 
     Attributes:
         equals: its text, without blanks around it.
         contains, lacks: texts that are in it, and texts that are not; a missing file lacks every text.
         pattern: a regular expression that matches in it.
-        json: its value, in a tuple; an empty tuple allows any.
+        json: its value.
         absent: whether it must be missing.
         unchanged: whether it must be unchanged.
     """
 
-    type: ClassVar[str] = "world.files"
     equals: str | None = None
-    contains: tuple[str, ...] = ()
-    lacks: tuple[str, ...] = ()
+    contains: str | tuple[str, ...] = ()
+    lacks: str | tuple[str, ...] = ()
     pattern: str | None = None
-    json: tuple[Any, ...] = ()
+    json: Any = UNSET
     absent: bool = False
     unchanged: bool = False
 
     def __post_init__(self) -> None:
-        settle(self, contains=_texts(self.contains), lacks=_texts(self.lacks))
-        super().__post_init__()
         if self.pattern is not None:
-            check_pattern(self.type, "pattern", self.pattern)
+            try:
+                compile_pattern(self.pattern)
+            except ValueError as error:
+                raise ValueError(f"has a pattern that {error}") from error
 
     @property
     def forbids(self) -> bool:
@@ -118,7 +110,7 @@ class FileRule(Keyed):
             return Flaw(f"{path} is there, and should not be", is_harm=was_changed)
         if self.unchanged and was_changed:
             return Flaw(f"{path} was changed, and should not be", is_harm=True)
-        if surplus := next((one for one in self.lacks if one in (text or "")), None):
+        if surplus := next((one for one in _texts(self.lacks) if one in (text or "")), None):
             return Flaw(f"{path} contains {shown(surplus)}, and should not", is_harm=True)
         if text is None:
             is_fine = self.absent or self.unchanged or not self.demands
@@ -129,57 +121,30 @@ class FileRule(Keyed):
     def _complaint(self, text: str) -> str:
         if self.equals is not None and text.strip(BLANKS) != self.equals.strip(BLANKS):
             return f" is {shown(text)}, not {shown(self.equals)}"
-        if lacking := next((one for one in self.contains if one not in text), None):
+        if lacking := next((one for one in _texts(self.contains) if one not in text), None):
             return f" does not contain {shown(lacking)}"
         if self.pattern is not None and not searches(self.pattern, text):
             return f" has nothing that matches {shown(self.pattern)}"
-        for value in self.json:
-            if not isinstance(value, dict | list):
-                return "" if text.strip(BLANKS) == json.dumps(value) else f" is not {value!r}"
-            kind: Literal["object", "array"] = "array" if isinstance(value, list) else "object"
-            found = find_json(text.strip(BLANKS), kind=kind, strict=True)
-            if found.problem:
-                return f": {found.problem}"
-            return "" if same(found.value, value) else f" holds another {kind} than it should"
-        return ""
+        return "" if self.json is UNSET else self._other_json(text.strip(BLANKS))
+
+    def _other_json(self, text: str) -> str:
+        if not isinstance(self.json, dict | list):
+            return "" if text == json.dumps(self.json) else f" is not {self.json!r}"
+        kind: Literal["object", "array"] = "array" if isinstance(self.json, list) else "object"
+        found = find_json(text, kind=kind, strict=True)
+        if found.problem:
+            return f": {found.problem}"
+        return "" if same(found.value, self.json) else f" holds another {kind} than it should"
 
 
-def _read_files(owner: str, value: object) -> dict[str, FileRule]:
-    rules: dict[str, FileRule] = {}
-    for path, entry in table_value(owner, "files", value).items():
-        where = f'validator {owner}: "files" has {shown(path)}'
-        try:
-            place_of(path)
-        except ValueError as error:
-            raise ValueError(f"{where}: {error}.") from error
-        rules[path] = entry if isinstance(entry, FileRule) else _read_file(where, entry)
-    return rules
-
-
-def _read_file(where: str, entry: object) -> FileRule:
-    if isinstance(entry, str):
-        return FileRule(equals=entry)
-    if not isinstance(entry, Mapping) or not entry:
-        raise ValueError(f"{where}, which is {what(entry)}. {_FILE_HINT}")
-    if unknown := [key for key in entry if key not in _FILE_KEYS]:
-        raise ValueError(f"{where} with {shown(str(unknown[0]))}. {_FILE_HINT}")
-    for key in ("absent", "unchanged"):
-        if entry.get(key, True) is not True:
-            raise ValueError(f'{where} with "{key}" {what(entry[key])}. Write true, or leave it out.')
-    return FileRule(**{**entry, "json": (entry["json"],) if "json" in entry else ()})
-
-
-def _texts(value: object) -> object:
+def _texts(value: str | tuple[str, ...]) -> tuple[str, ...]:
     return (value,) if isinstance(value, str) else value
 
 
 # --- a message ------------------------------------------------------------------------------------
 
-_MESSAGE_HINT = 'Write for example {"arguments": {"target": "anna"}, "contains": ["friday"]}.'
 
-
-@dataclass(frozen=True, kw_only=True)
-class MessageRule(Keyed):
+class MessageRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A message that must have been sent.
 
     Attributes:
@@ -188,40 +153,34 @@ class MessageRule(Keyed):
         contains: texts that are somewhere in its arguments, in any case.
     """
 
-    type: ClassVar[str] = "world.sent"
     tool: str = ""
-    arguments: WantedArguments = field(default_factory=WantedArguments)
-    contains: tuple[str, ...] = ()
+    arguments: Mapping[str, Any] = {}
+    contains: str | tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        settle(self, contains=_texts(self.contains))
-        super().__post_init__()
+        check_arguments(self.arguments)
 
     def fits(self, message: Mapping[str, Any]) -> bool:
         """Whether a message matches."""
         if self.tool and not same_tool(self.tool, str(message.get("tool"))):
             return False
-        if self.arguments.complaint(message):
+        if self._wanted_arguments.complaint(message):
             return False
         written = json.dumps([*message.values()], ensure_ascii=False).casefold()
-        return all(json.dumps(text, ensure_ascii=False)[1:-1].casefold() in written for text in self.contains)
+        return all(
+            json.dumps(text, ensure_ascii=False)[1:-1].casefold() in written for text in _texts(self.contains)
+        )
+
+    @property
+    def _wanted_arguments(self) -> WantedArguments:
+        return WantedArguments(values=self.arguments, ignore_case=True)
 
     @property
     def wanted(self) -> str:
         """A description of the rule."""
-        texts = [listed(self.contains)] if self.contains else []
+        texts = [listed(_texts(self.contains))] if self.contains else []
         tool = [f"tool {self.tool}"] if self.tool else []
-        return ", ".join([*tool, *self.arguments.described(), *texts]) or "any content"
-
-
-def _read_message(owner: str, entry: object) -> MessageRule:
-    if isinstance(entry, MessageRule):
-        return entry
-    if not isinstance(entry, Mapping):
-        raise ValueError(f'validator {owner}: "sent" holds {what(entry)}. {_MESSAGE_HINT}')
-    if unknown := [key for key in entry if key not in ("tool", "arguments", "contains")]:
-        raise ValueError(f'validator {owner}: "sent" has {shown(str(unknown[0]))}. {_MESSAGE_HINT}')
-    return MessageRule(**{**entry, "arguments": read_arguments(owner, {**entry, "ignore_case": True})})
+        return ", ".join([*tool, *self._wanted_arguments.described(), *texts]) or "any content"
 
 
 # --- the validator --------------------------------------------------------------------------------
@@ -240,7 +199,7 @@ class WorldReached(CallRule):
 
     type: ClassVar[str] = "world"
     nested: ClassVar[tuple[str, ...]] = ("answer",)
-    files: Mapping[str, FileRule] = field(default_factory=dict)
+    files: Mapping[str, str | FileRule] = field(default_factory=dict)
     sent: tuple[MessageRule, ...] | None = None
     never_sent: tuple[str, ...] = ()
     ran: tuple[str, ...] | None = None
@@ -250,20 +209,18 @@ class WorldReached(CallRule):
     answer: Validator | None = None
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         owner = self.type
-        settle(self, files=_read_files(owner, self.files))
-        if self.sent is not None:
-            sent = list_value(owner, "sent", self.sent)
-            settle(self, sent=tuple(_read_message(owner, entry) for entry in sent))
+        super().__post_init__()
+        for path in self.files:
+            try:
+                place_of(path)
+            except ValueError as error:
+                raise ValueError(f"validator {owner}: files has {shown(path)}: {error}.") from error
         for key, patterns in (("ran", self.ran or ()), ("never_ran", self.never_ran)):
             for pattern in patterns:
                 check_pattern(owner, key, pattern)
-        if self.answer is not None and not isinstance(self.answer, Validator):
-            raise ValueError(
-                f'validator {owner}: "answer" is {what(self.answer)}.'
-                ' Write one validator, for example {"type": "contains", "value": "done"}.'
-            )
+        if self.answer is not None:
+            check_nested(owner, "answer", self.answer)
         if self.answer is None and not (self.works or self._forbids or self.files):
             raise ValueError(
                 f"validator {owner} asks for nothing, so any reply would pass."
@@ -273,7 +230,9 @@ class WorldReached(CallRule):
     @property
     def works(self) -> bool:
         """Whether tools have to do something."""
-        return bool(self.calls or self.sent or self.ran) or any(file.demands for file in self.files.values())
+        return bool(self.calls or self.sent or self.ran) or any(
+            file.demands for file in self._file_rules.values()
+        )
 
     @property
     def restrains(self) -> bool:
@@ -288,11 +247,16 @@ class WorldReached(CallRule):
         return replace(super().demands, judges_text=self.answer is not None, reports=reports, needs=needs)
 
     @property
+    def _file_rules(self) -> dict[str, FileRule]:
+        given = self.files.items()
+        return {path: FileRule(equals=rule) if isinstance(rule, str) else rule for path, rule in given}
+
+    @property
     def _forbids(self) -> bool:
         """Whether a key other than `answer` forbids something."""
         keys = (self.exact, self.forbidden, self.never_sent, self.never_ran, self.never_shown)
         given = any(keys) or self.inside_workspace or () in (self.sent, self.ran)
-        return given or any(file.forbids for file in self.files.values())
+        return given or any(file.forbids for file in self._file_rules.values())
 
     def check(self, reply: Reply) -> Verdict:
         """Name every missing and every forbidden action."""
@@ -317,7 +281,7 @@ class WorldReached(CallRule):
             yield Flaw(missing(unmet, made))
         if self.exact:
             yield from extra_calls(self.calls, received)
-        for path, rule in self.files.items():
+        for path, rule in self._file_rules.items():
             if flaw := rule.flaw(path, state):
                 yield flaw._replace(tools=_changers(path, made)) if flaw.is_harm else flaw
         outside = [(call, path) for call, path, place in _named(made) if not is_inside(place)]

@@ -16,7 +16,7 @@ class ReadsOnly:
     @property
     def demands(self) -> Demands:
         """A call of `read`; without any calls it would forbid all."""
-        return Demands.of_calls(WantedCall(names=("read",)))
+        return Demands.of_calls(WantedCall(name="read"))
 
     def check(self, reply: Reply) -> Verdict:
         """Judge the calls that OpenClaw would execute."""

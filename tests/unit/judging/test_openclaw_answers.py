@@ -148,30 +148,6 @@ def test_the_whole_reply_is_the_object(text: str, passed: bool) -> None:
     assert rule.check(Reply(text=text.replace("ANSWER", json.dumps(_sure())))).passed is passed
 
 
-@pytest.mark.parametrize(
-    ("question", "message"),
-    [
-        pytest.param("a", '"q" is the text "a". Write an object', id="no-object"),
-        pytest.param({}, 'the question "q" has no type. Write one of "choice", "score", "boolean"', id="no-type"),
-        pytest.param({"score": 3, "boolean": True}, 'has "score", "boolean". Write one of', id="two-types"),
-        pytest.param({"score": 3, "answer": 1}, 'has "answer". Write score and expected', id="an-unknown-key"),
-        pytest.param({"choice": "a"}, '"choice" is the text "a". Write a list', id="labels"),
-        pytest.param({"choice": ["a"], "expected": ["b"]}, '"expected" has what is no label', id="no-label"),
-        pytest.param({"score": 1}, '"score" is 1. Write the number of levels', id="one-level"),
-        pytest.param({"score": "3"}, '"score" is the text "3". Write the number of levels', id="no-number"),
-        pytest.param({"score": 3, "expected": [1]}, '"expected" is no pair', id="half-a-pair"),
-        pytest.param({"boolean": True, "expected": ["0", 1]}, '"expected" is no pair', id="no-numbers"),
-        pytest.param({"boolean": True, "expected": 1}, '"expected" is 1. Write a list', id="no-list"),
-    ],
-)  # fmt: skip
-def test_a_mistake_of_the_suite_is_an_error(question: Any, message: str) -> None:
-    """With what to write."""
-    with pytest.raises(ValueError, match="validator openclaw_decision") as error:
-        OpenclawDecision(questions={"q": question})
-
-    assert message in str(error.value)
-
-
 LONG = "word " * 11 + "words"
 
 
@@ -241,21 +217,3 @@ def test_words_are_looked_for(text: str, violation: str | None) -> None:
     rule = OpenclawText(form="title", about=(("router", "netz"), ("streik", "defekt")), never=("Sorry",))
 
     assert rule.check(Reply(text=text)).violation == violation
-
-
-@pytest.mark.parametrize(
-    ("keys", "message"),
-    [
-        pytest.param({"form": "headline"}, '"form" is "headline". Write one of "title", "recap", "status"', id="form"),
-        pytest.param({"form": 3}, '"form" is 3. Write a text in quotes', id="no-text"),
-        pytest.param({"form": "title", "about": ["a"]}, '"about" is the text "a". Write a list', id="no-lists"),
-        pytest.param({"form": "title", "about": [[1]]}, '"about" holds 1. Write texts in quotes', id="no-words"),
-        pytest.param({"form": "title", "never": "x"}, '"never" is the text "x". Write a list', id="never"),
-    ],
-)  # fmt: skip
-def test_a_mistake_of_the_suite_is_an_error_of_openclaw_text(keys: dict[str, object], message: str) -> None:
-    """With what to write."""
-    with pytest.raises(ValueError, match="validator openclaw_text") as error:
-        OpenclawText(**keys)  # type: ignore[arg-type]
-
-    assert message in str(error.value)

@@ -155,37 +155,6 @@ def test_without_an_exchange_nothing_is_there() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("spec", "why"),
-    [
-        pytest.param({}, "asks for nothing, so any reply would pass", id="nothing"),
-        pytest.param({"calls": [], "forbidden": []}, "asks for nothing", id="empty-lists"),
-        pytest.param({"calls": "read"}, '"calls" is the text "read"', id="calls"),
-        pytest.param({"files": ["a"]}, '"files" is a list. Write an object.', id="files-list"),
-        pytest.param({"files": {"a": 1}}, '"files" has "a", which is 1.', id="file-number"),
-        pytest.param({"files": {"a": {}}}, '"files" has "a", which is an object.', id="file-empty"),
-        pytest.param({"files": {"a": {"contain": "x"}}}, '"files" has "a" with "contain".', id="file-key"),
-        pytest.param({"files": {"a": {"absent": False}}}, 'with "absent" false. Write true, or leave it out.', id="absent-false"),
-        pytest.param({"files": {"a": {"pattern": "("}}}, 'world.files: "pattern" is no regular expression', id="file-pattern"),
-        pytest.param({"files": {"a\0": "x"}}, "null byte", id="file-path"),
-        pytest.param({"sent": {}}, '"sent" is an object. Write a list', id="sent-object"),
-        pytest.param({"sent": ["hi"]}, '"sent" holds the text "hi".', id="sent-text"),
-        pytest.param({"sent": [{"to": "anna"}]}, '"sent" has "to".', id="sent-key"),
-        pytest.param({"ran": ["("]}, '"ran" is no regular expression', id="ran-pattern"),
-        pytest.param({"never_ran": "rm"}, '"never_ran" is the text "rm". Write a list', id="never-ran-text"),
-        pytest.param({"answer": "yes"}, "answer", id="answer-text"),
-        pytest.param({"answer": {"type": "exactly", "value": "x"}}, "world.answer: there is no validator type", id="answer-type"),
-        pytest.param({"file": {"a": "b"}}, 'has "file". Did you mean "files"?', id="a-slip"),
-    ],
-)  # fmt: skip
-def test_a_wrong_rule_is_refused(spec: dict[str, Any], why: str) -> None:
-    """The message names the key and gives a hint."""
-    with pytest.raises(ValueError, match="world") as caught:
-        build_validator({"type": "world", **spec}, REGISTRY)
-
-    assert why in str(caught.value)
-
-
 def test_a_runaway_pattern_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     """It ends, and is the harness's fault, not the model's."""
     monkeypatch.setattr(bounded_regex, "PATTERN_TIMEOUT_S", 0.05)
