@@ -63,6 +63,7 @@ def test_five_models_are_named() -> None:
     assert len(named.split()) == 5
 
 
+@pytest.mark.nightly
 def test_the_script_night_by_night(lab: Terminal) -> None:
     """The first night has no baseline, the next ones have; a mute model fails; pages and history are there."""
     first, second = (lab.run("sh nightly.sh") for _ in range(2))
@@ -77,6 +78,7 @@ def test_the_script_night_by_night(lab: Terminal) -> None:
     assert len(list(lab.folder.glob("runs/*/report.html"))) == len((first, second, third))
 
 
+@pytest.mark.nightly
 def test_the_nightly_step_on_github(lab: Terminal) -> None:
     """The runs are in the runner's home, so that a fresh checkout finds them."""
     (step,) = yaml.safe_load(NIGHTLY["nightly.yml"])["jobs"]["night"]["steps"]
@@ -101,6 +103,7 @@ def test_the_steps_of_the_matrix(lab: Terminal) -> None:
     assert _n_rows_of_whole(lab) == N_PROMPTS
 
 
+@pytest.mark.nightly
 def test_the_slurm_array(lab: Terminal) -> None:
     """Each task runs its shard; a task that is started again continues it."""
     script = SHARDS["ask.sbatch"]
@@ -116,6 +119,7 @@ def test_the_slurm_array(lab: Terminal) -> None:
     assert _n_rows_of_whole(lab) == N_PROMPTS
 
 
+@pytest.mark.nightly
 def test_the_kubernetes_job(lab: Terminal) -> None:
     """Each index runs its shard, counted from 0, in as many pods as there are shards."""
     spec = yaml.safe_load(SHARDS["job.yaml"])["spec"]

@@ -48,9 +48,8 @@ def _without(feature: str, folder: Path) -> Path:
         for n, feature in enumerate(BUILTIN)
     ],
 )
-@pytest.mark.xdist_group("workers")
 def test_a_run_needs_no_feature(feature: str, tmp_path: Path) -> None:
-    """Four cells pass in a plain session and with workers, and the other commands are there."""
+    """Four cells pass, and the other commands are there."""
     package = _without(feature, tmp_path / "copy")
     for name, text in PROJECT.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -58,24 +57,15 @@ def test_a_run_needs_no_feature(feature: str, tmp_path: Path) -> None:
 
     def run(*words: str) -> str:
         done = subprocess.run(
-            [sys.executable, "-m", *words],
-            cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": str(package.parent)},
-            capture_output=True,
-            encoding="utf-8",
-            timeout=300,
-        )
+            [sys.executable, "-m", *words], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(package.parent)},
+            capture_output=True, encoding="utf-8", timeout=300,
+        )  # fmt: skip
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
-    session = ["pytest", *NO_OTHER_PLUGINS.split(), "benchmarks", "--openclaw-models=parrot/a,parrot/b"]
-    plain = run(*session, "--openclaw-run-id=plain")
-    workers = run(*session, "--openclaw-run-id=workers", "-n2")
-
-    assert "4 passed" in plain
-    assert "4 passed" in workers
-    for run_id in ("plain", "workers"):
-        assert len(json.loads(run("pytest_openclaw", "show", run_id, "--json"))["cells"]) == 4
+    words = ("benchmarks", "--openclaw-models=parrot/a,parrot/b", "--openclaw-run-id=r")
+    assert "4 passed" in run("pytest", *NO_OTHER_PLUGINS.split(), *words)
+    assert len(json.loads(run("pytest_openclaw", "show", "r", "--json"))["cells"]) == 4
     commands = set(re.findall(r"^    ([a-z-]+)\s", run("pytest_openclaw"), re.MULTILINE))
     assert commands == {"init", "providers", "show", "surfaces", "validators"} | {
         command for name, added in BUILTIN.items() if name != feature for command in added.commands

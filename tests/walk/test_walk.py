@@ -12,13 +12,13 @@ import pytest
 from pytest_openclaw.reports.terminal import ANSWER_LINES, IN_SHORT
 from tests.conftest import NO_OTHER_PLUGINS
 from tests.walk.lab import SKILLS, serve, write_project
-from tests.walk.screens import Shown, run_on_terminal, words_of
+from tests.walk.screens import run_on_terminal, words_of
 from tests.walk.steps import MISTAKES, MODELS, TASKS, Step
 
 pytest.importorskip("pty", reason="Windows has no pseudo-terminals of this kind")
-pytestmark = pytest.mark.newest
+pytestmark = [pytest.mark.newest, pytest.mark.nightly]
 
-LOOKS = [(60, True), (80, False), (80, True), (140, True), (60, False), (140, False)]
+LOOKS = [(60, True), (80, False), (140, True)]
 TITLE = "which model may hold the tools?"
 
 
@@ -36,15 +36,12 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Mappin
 
 
 def _looks(steps: tuple[Step, ...]) -> list[object]:
-    """Each step on one terminal before every merge, on all of them in the night."""
+    """Each step on each terminal."""
     return [
-        pytest.param(
-            step, columns, color, id=f"{step.name}-{columns}-{'color' if color else 'plain'}",
-            marks=[] if look == n % len(LOOKS) else [pytest.mark.nightly],
-        )
-        for n, step in enumerate(steps)
-        for look, (columns, color) in enumerate(LOOKS)
-    ]  # fmt: skip
+        pytest.param(step, columns, color, id=f"{step.name}-{columns}-{'color' if color else 'plain'}")
+        for step in steps
+        for columns, color in LOOKS
+    ]
 
 
 @pytest.mark.parametrize(("step", "columns", "color"), _looks(MISTAKES))
@@ -95,7 +92,6 @@ def _is_to_copy(line: str) -> bool:
     return bool(re.match(r"(next |check it: |wrote |benchmarks/|\S+$)", line))
 
 
-@pytest.mark.nightly
 @pytest.mark.browser
 def test_pictures_are_made(lab: tuple[Path, Mapping[str, str]], tmp_path: Path) -> None:
     """Those of the docs: OPENCLAW_TEST_PICTURES names the folder that takes them."""
@@ -108,10 +104,3 @@ def test_pictures_are_made(lab: tuple[Path, Mapping[str, str]], tmp_path: Path) 
 
     assert len(made) == 6
     assert all(path.stat().st_size > 5000 for path in made)
-
-
-def test_a_screen_is_read_as_text() -> None:
-    """Codes of colors and of the cursor are no words."""
-    shown = Shown(0, "\x1b[31ma\x1b[0m  b\r\nc", [])
-
-    assert (words_of(shown.raw), shown.lines, shown.has_color) == ("a b c", ["a  b", "c"], True)
