@@ -18,9 +18,8 @@ from hypothesis import HealthCheck, settings
 
 from pytest_openclaw.providers.llama_cpp.weights import embedded_model_is_installed
 from tests.bfcl.checker import VERSION as BFCL_VERSION
-from tests.e2e.install_claude import VERSION, find_binary
-from tests.openclaw.install_openclaw import VERSION as OPENCLAW_VERSION
 from tests.openclaw.real import FOLDER_ENV, RealOpenClaw, find_real_openclaw
+from tests.real_parts import OPENCLAW_VERSION, find_claude
 
 # A shell starts background jobs with Ctrl-C ignored, and everything that a test starts would inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -94,22 +93,22 @@ def require_claude() -> str:
     """Return the real Claude CLI's command; without one skip the test, or fail it if CI requires it.
 
     OPENCLAW_TEST_CLAUDE is the command, or OPENCLAW_TEST_CLAUDE_DIR the folder that was given to
-    `tests/e2e/install_claude.py`.
+    `tests/real_parts.py`.
     """
     if command := os.environ.get("OPENCLAW_TEST_CLAUDE"):
         return command
     folder = os.environ.get("OPENCLAW_TEST_CLAUDE_DIR")
-    if folder and (binary := find_binary(Path(folder), VERSION)):
+    if folder and (binary := find_claude(Path(folder))):
         return shlex.quote(str(binary))
     where = f"in {folder}" if folder else "(OPENCLAW_TEST_CLAUDE or OPENCLAW_TEST_CLAUDE_DIR names it)"
-    skip_or_fail("claude", f"there is no Claude CLI {where}; tests/e2e/install_claude.py installs one")
+    skip_or_fail("claude", f"there is no Claude CLI {where}; tests/real_parts.py installs one")
 
 
 def require_openclaw() -> RealOpenClaw:
     """Return the real OpenClaw; without it skip the test, or fail it if CI requires it."""
     if found := find_real_openclaw():
         return found
-    reason = f"there is no OpenClaw {OPENCLAW_VERSION} in {FOLDER_ENV}; tests/openclaw/install_openclaw.py installs it"
+    reason = f"there is no OpenClaw {OPENCLAW_VERSION} in {FOLDER_ENV}; tests/real_parts.py installs it"
     skip_or_fail("openclaw", reason)
 
 

@@ -18,7 +18,7 @@ from typing import Any
 from pytest_openclaw.providers.openclaw.call import environment, scratch_folder
 from pytest_openclaw.providers.openclaw.workspace import Scratch
 from pytest_openclaw.providers.processes import Program, Running, run
-from tests.openclaw.install_openclaw import find_command
+from tests.real_parts import find_openclaw
 
 FOLDER_ENV = "OPENCLAW_TEST_OPENCLAW_DIR"
 GATEWAY_S = 600.0
@@ -56,9 +56,9 @@ class RealOpenClaw:
 
 
 def find_real_openclaw() -> RealOpenClaw | None:
-    """Return the OpenClaw of OPENCLAW_TEST_OPENCLAW_DIR, the folder given to `install_openclaw.py`, or None."""
+    """Return the OpenClaw of OPENCLAW_TEST_OPENCLAW_DIR, the folder given to `tests/real_parts.py`, or None."""
     folder = os.environ.get(FOLDER_ENV)
-    parts = find_command(Path(folder)) if folder else None
+    parts = find_openclaw(Path(folder)) if folder else None
     return RealOpenClaw(Path(folder).resolve(), parts) if folder and parts else None
 
 

@@ -1,6 +1,6 @@
 """Tools through the real CLI, against a Messages API on loopback; never with a real key.
 
-The CLI is the one that `tests/e2e/install_claude.py` installs.
+The CLI is the one that `tests/real_parts.py` installs.
 """
 
 from __future__ import annotations

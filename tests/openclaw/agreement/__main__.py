@@ -1,6 +1,6 @@
 """`python -m tests.openclaw.agreement [--only PATTERN …]`: plays the cases in both loops, writes the table.
 
-The real OpenClaw is taken from OPENCLAW_TEST_OPENCLAW_DIR, the folder given to `install_openclaw.py`.
+The real OpenClaw is taken from OPENCLAW_TEST_OPENCLAW_DIR, the folder given to `tests/real_parts.py`.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from tests.openclaw.agreement.cases import Case, all_cases
 from tests.openclaw.agreement.observed import Observed, Releases, load
 from tests.openclaw.agreement.outcomes import Outcome, differences, other_words
 from tests.openclaw.agreement.play import play_ours, play_real
-from tests.openclaw.install_openclaw import VERSION
 from tests.openclaw.real import FOLDER_ENV, find_real_openclaw
+from tests.real_parts import OPENCLAW_VERSION as VERSION
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -54,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _play_real(cases: Sequence[Case], observed: Observed, *, whole: bool) -> None:
     openclaw = find_real_openclaw()
     if openclaw is None:
-        sys.exit(f"{FOLDER_ENV} names no folder with OpenClaw; install_openclaw.py fills one.")
+        sys.exit(f"{FOLDER_ENV} names no folder with OpenClaw; tests/real_parts.py fills one.")
     now = _releases(openclaw.node)
     before = observed.releases
     if before and not whole and (before.openclaw, before.node) != (now.openclaw, now.node):

@@ -34,7 +34,7 @@ one after the other; no case depends on it. Before the comparison these are made
 _AGAIN = """\
 ## Play it again
 
-In a clone, `python tests/openclaw/install_openclaw.py FOLDER` installs OpenClaw and its Node. With
+In a clone, `python tests/real_parts.py openclaw FOLDER` installs OpenClaw and its Node. With
 `OPENCLAW_TEST_OPENCLAW_DIR=FOLDER` in the environment `python -m tests.openclaw.agreement` plays the cases, ten seconds or more
 each. The ordinary tests compare our loop with the stored results.
 """
