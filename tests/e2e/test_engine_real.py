@@ -5,12 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
-import os
-import signal
 import subprocess
 import sys
 
-import httpx2
 import pytest
 
 from pytest_openclaw.providers.bodies import fewest_tokens, most_tokens
@@ -256,53 +253,6 @@ def test_broken_weights_are_one_clear_sentence(content, reason, tmp_path, monkey
     assert fault.message.startswith("llama_cpp: bad.gguf is not a GGUF file that the engine can load (")
     assert fault.message.endswith(f"{reason}). Download it again.")
     assert str(tmp_path) not in fault.message
-
-
-def test_killed_engine_is_restarted_once(tmp_path):
-    """An engine that dies during a reply loses that reply; a new engine gives the next one."""
-    with open_lab(tmp_path) as lab:
-        pids = [lab.engine_pid()]
-        fault = lab.run(ask_while_killing(lab.provider, pids[0]))
-        text = lab.ask(CAPITAL).text
-        pids.append(lab.run(kill_engine(lab.provider)))
-        given_up = lab.fault(CAPITAL)
-
-    assert fault.failure_type in {"connect_error", "stream_error"}
-    assert fault.message == "llama_cpp: the embedded engine died while it was asked."
-    assert "Paris" in text
-    assert pids[0] != pids[1]
-    assert (given_up.failure_type, given_up.status, given_up.scope) == ("connect_error", "error", "target")
-    assert given_up.message == (
-        "llama_cpp: the embedded engine died twice while serving smollm2:135m. Last words: none"
-    )
-
-
-async def ask_while_killing(provider, pid):
-    """Ask for a long reply, kill the engine before it is complete, and return the fault."""
-    long_answer = Request(model=MODEL, prompt="Write a very long story.", max_output_tokens=6000)
-    asking = asyncio.create_task(provider.ask(long_answer))
-    while not await is_processing(provider):
-        await asyncio.sleep(0.02)
-    os.kill(pid, signal.SIGKILL)
-    with pytest.raises(CallFailed) as caught:
-        await asking
-    return caught.value.fault
-
-
-async def kill_engine(provider):
-    """Kill the engine between two requests, wait until it has exited, and return its process."""
-    async with provider._serving(MODEL) as engine:
-        os.kill(engine.process.pid, signal.SIGKILL)
-        assert await engine.has_died()
-        return engine.process.pid
-
-
-async def is_processing(provider):
-    """Whether the engine is working on a reply."""
-    call = provider.call(f"{provider.address.root_url}/slots", None)
-    async with httpx2.AsyncClient(trust_env=False) as client:
-        slots = (await client.get(call.url, headers=call.headers)).json()
-    return slots[0]["is_processing"]
 
 
 def test_the_engine_ends_with_its_owner(tmp_path):

@@ -225,12 +225,7 @@ class Project:
 
 
 WORKERS = ("-n", "2")
-PLAIN = pytest.param((), id="plain")
-MODES = [PLAIN, pytest.param(WORKERS, id="workers", marks=pytest.mark.workers)]
-MODES_BY_NIGHT = [
-    PLAIN,
-    pytest.param(WORKERS, id="workers", marks=[pytest.mark.workers, pytest.mark.nightly]),
-]
+MODES = [pytest.param((), id="plain"), pytest.param(WORKERS, id="workers", marks=pytest.mark.workers)]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
