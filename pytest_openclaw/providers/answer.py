@@ -365,10 +365,10 @@ class Answer:
         """Note the time of a token."""
         self._touch()
         self._has_resumed |= self._is_finished
-        if self.streaming and self._first_token is None:
-            self._first_token = self._moment()
-        if self.streaming and output and self._first_output is None:
-            self._first_output = self._moment()
+        if self.streaming and (self._first_token is None or (output and self._first_output is None)):
+            moment = self._moment()
+            self._first_token = moment if self._first_token is None else self._first_token
+            self._first_output = moment if output else None
 
     def _touch(self) -> None:
         """Note the time of a part of the answer, whose bytes have arrived."""

@@ -188,24 +188,6 @@ def surface_missing(name: str, why: str) -> Fault:
     return _unsent(f"{name}: not asked: {what}. {hint}", "cli_error", status="error")
 
 
-def context_too_small(
-    name: str, model: str, prompt_tokens: int, context_tokens: int, *, exact: bool
-) -> Fault:
-    """The prompt does not fit into the context, so nothing was generated.
-
-    Args:
-        name: the provider.
-        model: the requested model.
-        prompt_tokens: of the prompt; without `exact` the least that it may have.
-        context_tokens: the most that prompt and answer may have together.
-        exact: whether `prompt_tokens` was counted.
-    """
-    size = f"{prompt_tokens} tokens" if exact else f"at least {prompt_tokens} tokens"
-    what = f"the prompt has {size}, and {model}'s context holds {context_tokens}"
-    hint = "Shorten it, or set openclaw_num_ctx in the ini."
-    return _unsent(f"{name}: not asked: {what}. {hint}", "context_overflow", status="error")
-
-
 def context_cut(
     name: str, model: str, sent_words: int, counted_tokens: int, raw: str = "", timing: Timing | None = None
 ) -> Fault:

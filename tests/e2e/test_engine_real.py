@@ -139,25 +139,14 @@ def test_native_tool_call_arrives(stream, lab):
     assert (reply.text, reply.finish_reason) == ("", "tool_calls")
 
 
-@pytest.mark.parametrize(
-    ("prompt", "size"),
-    [
-        pytest.param("word " * 8192, "at least 8192 tokens", id="by-its-words-just"),
-        # The template itself has nine tokens.
-        pytest.param(" word" * 8183, "8192 tokens", id="counted"),
-        pytest.param("letters" * 9000, "9009 tokens", id="one-word"),
-    ],
-)
-def test_prompt_beyond_the_context_is_its_own_fault(lab, prompt, size):
-    """A prompt that leaves no token for a reply is not sent, and does not affect the next one."""
+# The template itself has nine tokens.
+@pytest.mark.parametrize("prompt", [" word" * 8183, "letters" * 9000], ids=["just", "one-word"])
+def test_prompt_beyond_the_context_is_its_own_fault(lab, prompt):
+    """A prompt that leaves no token for a reply is refused, and does not affect the next one."""
     fault = lab.fault(prompt)
 
     assert (fault.failure_type, fault.status, fault.scope) == ("context_overflow", "error", "cell")
-    assert (fault.sent, fault.raw) == (False, "")
-    assert fault.message == (
-        f"llama_cpp: not asked: the prompt has {size}, and smollm2:135m's context holds 8192. "
-        "Shorten it, or set openclaw_num_ctx in the ini."
-    )
+    assert fault.message.endswith("Set openclaw_num_ctx in the ini.")
     assert "Paris" in lab.ask(CAPITAL).text
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -103,8 +102,8 @@ def test_a_native_call_of_the_real_model(lab: Project, embedded_model: str, word
 
 @pytest.mark.nightly
 @pytest.mark.engine
-def test_tools_that_do_not_fit_are_not_asked(project: Project, embedded_model: str) -> None:
-    """The embedded engine counts the tools too; if they leave no room for a reply, no call is made."""
+def test_tools_that_do_not_fit_are_refused(project: Project, embedded_model: str) -> None:
+    """The embedded engine counts the tools too."""
     many = [{**WEATHER, "name": f"tool_{n}", "description": "Returns the weather. " * 50} for n in range(54)]
     prompt = {"prompt": "What is the capital of France?", "validator": {"type": "contains", "value": "Paris"}}
     project.suite({"id": "T1", **prompt, "tools": many}, {"id": "P1", **prompt, "max_output_tokens": 16})
@@ -114,13 +113,7 @@ def test_tools_that_do_not_fit_are_not_asked(project: Project, embedded_model: s
     assert ended.outcomes == {"passed": 1, "errors": 1}
     row = ended.run.rows_of(OURS)["T1"]
     assert (row["availability_status"], row["failure_type"]) == ("error", "context_overflow")
-    assert (row["attempts"], row["e2e_ms"], row["objective_pass"]) == (0, 0, None)
-    counted = re.fullmatch(
-        rf"{OURS}: not asked: the prompt has (\d+) tokens, and {embedded_model}'s context holds 8192\. .*",
-        row["fault_message"],
-    )
-    assert counted, row["fault_message"]
-    assert int(counted[1]) > 54 * 50 * 3
+    assert (row["attempts"], row["objective_pass"]) == (1, None)
 
 
 READ = Tool(name="read", description="Reads a file.", parameters=PARAMETERS)

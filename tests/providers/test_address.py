@@ -121,12 +121,6 @@ def test_parse_ollama_host(text, base_url):
     assert parse_ollama_host(text).base_url == base_url
 
 
-def test_a_bad_ollama_host():
-    """An unreadable port is an error, not guessed."""
-    with pytest.raises(TargetError, match=r"\AOLLAMA_HOST: this is not an http:// or https:// address\."):
-        parse_ollama_host("box:port")
-
-
 @pytest.mark.parametrize(
     ("text", "secrets", "basic"),
     [
@@ -167,15 +161,6 @@ def test_user_info_is_secret(text, secrets, basic):
 def test_is_loopback(host, loopback):
     """A host is this machine if its name or number says so, without a network request."""
     assert is_loopback(host) is loopback
-
-
-@pytest.mark.parametrize(
-    ("base_url", "root_url"),
-    [("http://a/v1", "http://a"), ("http://a/x/v1", "http://a/x"), ("http://a/api", "http://a/api")],
-)
-def test_root_url(base_url, root_url):
-    """A server's own routes begin before `/v1`."""
-    assert Address(base_url=base_url).root_url == root_url
 
 
 @pytest.mark.parametrize(

@@ -72,18 +72,6 @@ def test_what_is_a_first_token(exchange, clock, receive, ttft_ms, ttfo_ms):
     assert (timing.ttft_ms, timing.ttfo_ms, timing.e2e_ms) == (ttft_ms, ttfo_ms, 3000)
 
 
-def test_an_answer_that_comes_whole_has_no_first_token(clock):
-    """Without a measurement it is None, never the time of the end."""
-    exchange = Answer(streaming=False, monotonic=clock, wall_ms=lambda moment: 5000)
-    clock.now = 102
-    exchange.receive_text("a")
-    exchange.receive_end("stop")
-
-    timing = exchange.reply().timing
-
-    assert (timing.ttft_ms, timing.ttfo_ms, timing.e2e_ms) == (None, None, 2000)
-
-
 @pytest.mark.parametrize(
     ("reasoning", "text", "refusal", "raw"),
     [
@@ -117,27 +105,3 @@ def test_surrogates_split_over_pieces(exchange):
 
     assert {reply.text, reply.reasoning, reply.tool_calls[0].arguments} == {"🦞\ufffd"}
     assert reply.raw == "<think>\n🦞\ufffd\n</think>\n\n🦞\ufffd"
-
-
-def test_the_last_usage_counts(exchange):
-    """Counts in every chunk are totals so far; a missing count is None."""
-    exchange.receive_usage(input_tokens=3, output_tokens=1)
-    exchange.receive_usage(input_tokens=3, output_tokens=9, cached_tokens=0)
-
-    reply = exchange.reply()
-
-    assert (reply.input_tokens, reply.output_tokens, reply.cached_tokens, reply.reasoning_tokens) == (
-        3,
-        9,
-        0,
-        None,
-    )
-
-
-def test_the_first_finish_reason_counts(exchange):
-    """`[DONE]` after a finish reason changes nothing."""
-    exchange.receive_end()
-    exchange.receive_end("length")
-    exchange.receive_end("stop")
-
-    assert exchange.reply().finish_reason == "length"

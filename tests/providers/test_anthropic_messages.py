@@ -125,30 +125,6 @@ def test_body_of(request_, part):
     assert body | part == body
 
 
-@pytest.mark.parametrize(
-    ("level", "max_output_tokens", "budget", "max_tokens"),
-    [("low", 2048, 1024, 2048), ("high", 8292, 8192, 8292), ("xhigh", 100, 16384, 16385)],
-)
-def test_a_budget_of_thinking_tokens(level, max_output_tokens, budget, max_tokens):
-    """An older model gets the level's allowance as its budget, which must be less than the whole output."""
-    request = Request(model="m", prompt="Hi", thinking_level=level, max_output_tokens=max_output_tokens)
-
-    body = messages_body(request, ("level",))
-
-    assert body["thinking"] == {"type": "enabled", "budget_tokens": budget}
-    assert (body["max_tokens"], "output_config" in body) == (max_tokens, False)
-
-
-@pytest.mark.parametrize(
-    ("thinking_level", "refused"), [("low", ()), (None, ("temperature",))], ids=["thinking", "refused"]
-)
-def test_no_temperature(thinking_level, refused):
-    """Thinking does not allow one, and newer models refuse it."""
-    request = Request(model="m", prompt="Hi", thinking_level=thinking_level)
-
-    assert "temperature" not in messages_body(request, refused)
-
-
 # --- conversations ------------------------------------------------------------------------------
 
 
@@ -230,13 +206,6 @@ def test_signed_thoughts_reach_the_next_request(server):
     assert (reply.carried, [turn.carried for turn in reply.turns]) == ((), [(), ()])
 
 
-def test_one_question_has_no_use_for_signed_thoughts(server):
-    """Without an exchange there is no next request."""
-    server.enqueue(Script.stream(sse(*THINKS_AND_CALLS)))
-
-    assert ask(MESSAGES.provider(server.url)).carried == ()
-
-
 # --- how answers are read -----------------------------------------------------------------------
 
 
@@ -286,13 +255,6 @@ def test_later_counts_replace_earlier_ones_each():
     assert reply.usage[0].cache_write_1h_tokens == 1
 
 
-def test_a_stream_without_counts():
-    """A missing count is unknown, and not 0."""
-    reply = read({**began(), "message": {"model": "m-served"}}, {**ended()[0], "usage": {}}, ended()[1])
-
-    assert (reply.input_tokens, reply.output_tokens, reply.usage) == (None, None, ())
-
-
 def test_a_broken_stream_has_the_counts_of_its_start(server):
     """The input is charged for, even without a result; the output has no count yet."""
     server.enqueue(Script.stream(event(began(cache_read_input_tokens=3)), MESSAGES.text("Hel")))
@@ -301,13 +263,6 @@ def test_a_broken_stream_has_the_counts_of_its_start(server):
 
     assert (fault.failure_type, fault.raw) == ("stream_error", "Hel")
     assert fault.usage == (Usage(model="m-served", input_tokens=11, cached_tokens=3),)
-
-
-def test_a_stop_reason_is_an_end_mark(server):
-    """A gateway that omits the last event has still sent a whole message."""
-    server.enqueue(Script.stream(MESSAGES.text("Hi."), event(ended()[0])))
-
-    assert ask(MESSAGES.provider(server.url)).text == "Hi."
 
 
 @pytest.mark.parametrize(
@@ -329,22 +284,6 @@ def test_tool_calls(block, more, arguments):
     reply = read(began(), begin, *deltas(0, "input_json_delta", "partial_json", *more), stop(0), *ended())
 
     assert reply.tool_calls == (ToolCall(name="read", arguments=arguments, id="toolu_1"),)
-
-
-def test_other_events_say_nothing():
-    """Events and blocks of future kinds, and those of tools that were not offered, are no tokens."""
-    reply = read(
-        {"type": "ping"},
-        {"type": "vendor_event", "text": "Hm."},
-        start(0, "server_tool_use", id="srvtoolu_1", name="web_search", input={}),
-        {"type": "content_block_delta", "index": 0, "delta": {"type": "citations_delta", "citation": {}}},
-        {"type": "content_block_delta", "index": 0, "delta": None},
-        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": None}},
-        {"type": 5},
-        {},
-    )
-
-    assert (reply.raw, reply.tool_calls) == ("", ())
 
 
 # Of few characters: a model's own repetition, which is kept.

@@ -61,23 +61,6 @@ def test_chat_offers_functions() -> None:
     assert body["tool_choice"] == "auto"
 
 
-def test_responses_offers_flat_functions() -> None:
-    """The Responses API gets them flat, and not strict, which would be its default."""
-    body = responses_body(request(tools=(READ,)))
-
-    assert body["tools"] == [
-        {
-            "type": "function",
-            "name": "read",
-            "description": "Reads a file.",
-            "parameters": PARAMETERS,
-            "strict": False,
-        }
-    ]
-    assert body.get("tool_choice", "auto") == "auto"
-    assert body["input"] == "What do they say?"
-
-
 # --- conversations ------------------------------------------------------------------------------
 
 
@@ -97,21 +80,6 @@ def test_a_message_without_text(turn: Turn, content: str | None) -> None:
 
     assert (message["role"], message["content"]) == ("assistant", content)
     assert ("tool_calls" in message) == bool(turn.calls)
-
-
-@pytest.mark.parametrize(
-    ("turn", "kinds"),
-    [
-        pytest.param(Turn(calls=READS.calls[:1], results=("alpha",)), ["function_call", "function_call_output"], id="calls-alone"),
-        pytest.param(Turn(text="Which file?"), ["message"], id="text-alone"),
-        pytest.param(Turn(), [], id="nothing"),
-    ],
-)  # fmt: skip
-def test_items_of_a_turn(turn: Turn, kinds: list[str]) -> None:
-    """Missing parts make no item."""
-    (_, *items) = responses_body(request(history=(turn,)))["input"]
-
-    assert [item["type"] for item in items] == kinds
 
 
 def calls(*ids: str | None) -> Turn:
@@ -235,13 +203,3 @@ def test_fewest_tokens_are_the_words_that_a_model_is_sure_to_see(more: dict[str,
 def test_most_tokens_count_every_byte(more: dict[str, Any]) -> None:
     """Every byte may be a token, and the template's own words are added."""
     assert most_tokens(Request(**{"model": "m", "prompt": "", **more})) >= TEMPLATE_BYTES + 100
-
-
-@given(prompt=st.text(), system=st.text(), result=st.text())
-def test_the_bounds_are_in_order(prompt: str, system: str, result: str) -> None:
-    """No request has more words than bytes."""
-    request = Request(
-        model="m", prompt=prompt, system=system, history=(Turn(calls=(CALL,), results=(result,)),)
-    )
-
-    assert fewest_tokens(request) <= most_tokens(request) - TEMPLATE_BYTES

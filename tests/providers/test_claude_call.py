@@ -11,7 +11,6 @@ import pytest
 
 from pytest_openclaw.providers.claude_code_cli import NO_MESSAGES
 from pytest_openclaw.providers.mcp_tools import dump_offer
-from pytest_openclaw.util.errors import TargetError
 from pytest_openclaw.values.faults import CallFailed
 from pytest_openclaw.values.replies import Reply, Turn
 from pytest_openclaw.values.requests import Request
@@ -158,16 +157,6 @@ TOOLS = (
 )
 
 
-def test_a_text_question_has_no_server_of_tools(report):
-    """Without tools the CLI gets one turn, no server, and no variables about servers."""
-    call = report(environ_of("report"))
-
-    assert "--mcp-config" not in call["argv"]
-    assert "--allowedTools" not in call["argv"]
-    assert call["argv"][call["argv"].index("--max-turns") + 1] == "1"
-    assert not [name for name in call["env"] if "MCP" in name or name == "ENABLE_TOOL_SEARCH"]
-
-
 @pytest.mark.parametrize("key", [pytest.param(DUMMY_KEY, id="key"), pytest.param(None, id="login")])
 def test_tools_go_in_by_a_server_of_ours(report, key, tmp_path):
     """Tools are in a file that our MCP server reads; the CLI's own are off, and none is allowed to run."""
@@ -219,15 +208,6 @@ def test_earlier_messages_are_not_asked(request_of):
     assert fault.message == f"claude_code_cli: not asked: {NO_MESSAGES}"
 
 
-def test_the_command_may_be_found_on_path(tmp_path):
-    """Without any setting, `claude` is looked up on the PATH of the given environment."""
-    claude = tmp_path / "claude"
-    claude.write_text(f"#!/bin/sh\nexec {command('hello')}\n", encoding="utf-8")
-    claude.chmod(0o755)
-
-    assert ask({"PATH": f"{tmp_path}:/bin", "ANTHROPIC_API_KEY": DUMMY_KEY}).text == "Hello"
-
-
 @pytest.mark.parametrize(
     ("environ", "word"),
     [
@@ -249,19 +229,6 @@ def test_no_cli(tmp_path, environ, word):
     assert fault.message == (
         f"claude_code_cli: there is no command {word}. Install the Claude CLI"
         " (npm install -g @anthropic-ai/claude-code), or set OPENCLAW_CLAUDE_COMMAND."
-    )
-
-
-def test_a_cli_that_cannot_be_started(tmp_path):
-    """A file that is no program is the CLI's error, with the system's reason."""
-    claude = tmp_path / "claude"
-    claude.write_bytes(b"\x7fnonsense")
-    claude.chmod(0o755)
-    fault = ask({"OPENCLAW_CLAUDE_COMMAND": str(claude), "PATH": "/bin"})
-
-    assert fault.failure_type == "cli_error"
-    assert (
-        fault.message == f"claude_code_cli: the command {str(claude)!r} cannot be started: Exec format error"
     )
 
 
@@ -296,23 +263,6 @@ def test_the_description(environ, setup, described, endpoint, is_local):
 
 
 @pytest.mark.parametrize(
-    ("environ", "setup", "source"),
-    [
-        pytest.param({"ANTHROPIC_BASE_URL": "ftp://x"}, {}, "ANTHROPIC_BASE_URL", id="environment"),
-        pytest.param({}, {"name": "mine", "base_url": "http://[x"}, "mine", id="endpoint"),
-    ],
-)
-def test_an_invalid_address_is_refused(environ, setup, source):
-    """A wrong address is reported with its source when the provider is made."""
-    with pytest.raises(TargetError) as refused:
-        provider_of(environ, **setup)
-
-    assert str(refused.value) == (
-        f"{source}: this is not an http:// or https:// address. Write for example http://127.0.0.1:8000/v1."
-    )
-
-
-@pytest.mark.parametrize(
     ("key_env", "hint"),
     [
         pytest.param("LOCAL_KEY", "Set LOCAL_KEY.", id="named"),
@@ -329,20 +279,6 @@ def test_an_endpoint_without_its_key_names_the_hint(key_env, hint):
         asyncio.run(provider.ask(Request(model="m", prompt="hi")))
 
     assert str(failed.value) == f"mine: the Claude CLI says: Not logged in. {hint}"
-
-
-def test_secrets_are_named():
-    """Keys, tokens and a password in the address are listed, so that they are written nowhere."""
-    provider = provider_of(
-        {
-            "ANTHROPIC_API_KEY": DUMMY_KEY,
-            "ANTHROPIC_AUTH_TOKEN": "token-1",
-            "CLAUDE_CODE_OAUTH_TOKEN": "token-2",
-            "ANTHROPIC_BASE_URL": "https://me:pass-word@gate.example",
-        }
-    )
-
-    assert set(provider.secrets) == {DUMMY_KEY, "token-1", "token-2", "pass-word", "bWU6cGFzcy13b3Jk"}
 
 
 def test_a_secret_that_the_cli_repeats_is_hidden():
@@ -387,14 +323,3 @@ def test_an_endpoint_gets_only_the_key_that_it_names(tmp_path, key_env, environ,
 def test_the_fingerprint_is_the_clis_version(mode, fingerprint):
     """The fingerprint is the version that the CLI reports."""
     assert asyncio.run(provider_of(environ_of(mode)).fingerprint("opus")) == fingerprint
-
-
-def test_models_cannot_be_listed():
-    """A `*` in a spec is refused with a hint, because the CLI lists no models."""
-    with pytest.raises(CallFailed) as failed:
-        asyncio.run(provider_of({}).models())
-
-    assert str(failed.value) == (
-        "claude_code_cli: the Claude CLI does not list its models."
-        " Name one, for example claude_code_cli/opus."
-    )

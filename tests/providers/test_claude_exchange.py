@@ -20,7 +20,7 @@ from pytest_openclaw.values.tool_calls import ToolCall
 from pytest_openclaw.values.worlds import Command, World
 from pytest_openclaw.worlds.playing import answered_calls, final_state
 from tests.providers.fake_claude import ask, environ_of, provider_of
-from tests.providers.fake_claude.cli import event, result, synthetic
+from tests.providers.fake_claude.cli import event, result
 
 processes = pytest.mark.skipif(sys.platform == "win32", reason="the fake is named in POSIX quoting")
 
@@ -60,18 +60,6 @@ def test_calls_are_answered_from_the_world_until_there_is_an_answer():
     assert (reply.input_tokens, reply.output_tokens, reply.cached_tokens) == (54, 9, 15)
     state = final_state(WORLD, TOOLS, answered_calls(reply).values())
     assert state.files == {"notes.md": "buy milk", "done.md": "milk"}
-
-
-@processes
-def test_the_whole_has_the_first_turns_first_token():
-    """TTFT is that of the first turn; the other times cover the exchange, and each turn has its own."""
-    reply = play(["Let me look.", [READ]], ["Milk.", []])
-    first, last = reply.turns
-
-    assert reply.timing.ttft_ms == first.timing.ttft_ms > 0
-    assert reply.timing.started_at_ms == first.timing.started_at_ms <= last.timing.started_at_ms
-    assert reply.timing.e2e_ms >= first.timing.e2e_ms + last.timing.e2e_ms
-    assert last.timing.ttft_ms <= last.timing.e2e_ms
 
 
 @processes
@@ -203,15 +191,6 @@ def test_a_result_is_what_the_model_receives(content, text):
     assert stream.reply().turns[0].results == (text,)
 
 
-def test_results_keep_the_order_of_the_calls():
-    """Results may arrive in any order; a missing one ends a turn's results."""
-    stream = read(
-        *message("a", "t1", "t2", "t3"), answered("t2", "2"), answered("t1", "1"), REQUESTING, *message("b")
-    )
-
-    assert stream.reply().turns[0].results == ("1", "2")
-
-
 def test_of_a_turn_with_a_broken_call_no_result_counts():
     """The CLI may carry out a call before the message is complete; OpenClaw would not."""
     *lines, delta, stop = message("a", "t1", "t2")
@@ -233,16 +212,6 @@ def test_what_the_cli_asks_after_an_answer_is_no_turn():
 
     assert stream.over
     assert [turn.text for turn in stream.reply().turns] == ["a", "b"]
-
-
-def test_a_refused_request_in_a_later_turn_is_its_own_fault():
-    """An API error between two turns keeps its class; earlier text is no token of the refused request."""
-    error = result(is_error=True, api_error_status=429, result="API Error: Request rejected (429)")
-    stream = read(
-        *message("a", "t1"), answered("t1"), REQUESTING, synthetic("API Error", error="rate_limit"), error
-    )
-
-    assert (stream.error, stream.answer.has_tokens, stream.raw()) == ("rate_limit", False, "a")
 
 
 # --- several messages of the user ---------------------------------------------------------------
@@ -288,15 +257,6 @@ def test_the_steps_are_those_of_each_message():
         "step_limit",
         [None, None, "Again.", None],
     )
-
-
-@processes
-def test_a_conversation_without_tools():
-    """It is an exchange, too."""
-    reply = ask(environ_of("plays", json.dumps([["Hello, Ada.", []], ["Ada.", []]])), turns=("Who am I?",))
-
-    assert [(turn.user, turn.text) for turn in reply.turns] == [(None, "Hello, Ada."), ("Who am I?", "Ada.")]
-    assert reply.ended_by == "answer"
 
 
 @processes

@@ -5,21 +5,15 @@ The CLI is the one that `tests/real_parts.py` installs.
 
 from __future__ import annotations
 
-import asyncio
 import os
-import signal
-from pathlib import Path
 
 import pytest
 
-from pytest_openclaw.values.faults import CallFailed
 from pytest_openclaw.values.replies import Image, Reply
-from pytest_openclaw.values.requests import Request
 from pytest_openclaw.values.tool_calls import ToolCall
 from tests.conftest import require_claude
-from tests.e2e.processes import children
 from tests.images import png
-from tests.providers.fake_claude import DUMMY_KEY, ask, provider_of
+from tests.providers.fake_claude import DUMMY_KEY, ask
 from tests.providers.servers.messages import MessagesServer
 from tests.providers.servers.misbehaving import unused_port
 
@@ -263,38 +257,6 @@ def test_a_server_that_hangs(environ, mode, raw, timeout_s):
     assert fault.raw.startswith(raw)
 
 
-@pytest.mark.parametrize(
-    ("number", "message"),
-    [
-        pytest.param(signal.SIGTERM, "the CLI ended with exit status 143 (SIGTERM).", id="handled"),
-        pytest.param(signal.SIGKILL, "the CLI was killed by SIGKILL.", id="killed"),
-    ],
-)
-def test_a_signal_from_outside_is_no_fault_of_the_model(environ, number, message):
-    """A signal ends the real CLI at once, and the fault names it."""
-
-    async def killed(server):
-        task = asyncio.create_task(
-            provider_of(environ | {"ANTHROPIC_BASE_URL": server.url}).ask(Request(model="m1", prompt="hi"))
-        )
-        while not server.requests:
-            await asyncio.sleep(0.02)
-        (cli,) = (pid for pid, command in children(os.getpid()) if "stream-json" in command)
-        os.kill(cli, number)
-        with pytest.raises(CallFailed) as failed:
-            await task
-        return failed.value.fault
-
-    with MessagesServer("silent") as server:
-        fault = asyncio.run(killed(server))
-
-    assert (fault.failure_type, fault.status, fault.message) == (
-        "harness_error",
-        "error",
-        f"claude_code_cli: {message}",
-    )
-
-
 def test_no_server(environ):
     """A refused port marks the endpoint as down."""
     with unused_port() as port:
@@ -323,13 +285,3 @@ def test_not_logged_in(environ, tmp_path):
         " Run `claude /login`, or set ANTHROPIC_API_KEY."
     )
     assert server.requests == []
-
-
-def test_the_version_is_the_fingerprint(environ, home):
-    """The fingerprint is the CLI's version; reading it changes nothing in HOME."""
-    before = files_under(home)
-    fingerprint = asyncio.run(provider_of(environ).fingerprint("opus"))
-
-    assert "Claude Code" in fingerprint["cli_version"]
-    assert files_under(home) == before
-    assert Path(environ["HOME"]) == home

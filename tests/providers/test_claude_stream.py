@@ -183,13 +183,6 @@ def test_a_synthetic_line_is_not_the_models():
     assert (stream.answer.has_tokens, stream.by_itself, stream.error) == (False, True, "billing_error")
 
 
-def test_a_surrogate_pair_cut_between_two_pieces_is_one_character():
-    """JSON escapes of one emoji may arrive in two pieces; a lone surrogate is replaced."""
-    lines = [START, text("\ud83d"), text("\ude00"), text(" \ud83d"), end(), STOP, result()]
-
-    assert read(*lines).reply().text == "😀 \ufffd"
-
-
 @pytest.mark.parametrize(
     "raw",
     [
@@ -248,11 +241,3 @@ def test_no_line_breaks_the_reading(lines):
 
     assert stream.skipped == []
     assert isinstance(stream.reply().text, str)
-
-
-@given(pieces=st.lists(st.text(min_size=1), min_size=1, max_size=8))
-def test_pieces_read_like_the_whole(pieces):
-    """However a text is cut into deltas, the same text is read."""
-    stream = read(START, *map(text, pieces), end(), STOP, result())
-
-    assert stream.reply().text == "".join(pieces)

@@ -73,31 +73,6 @@ def test_one_question_with_a_call(environ):
 
 
 @pytest.mark.nightly
-@both_ways
-def test_any_number_of_tools_is_offered(environ):
-    """All tools of a catalogue and more reach the model at once; none is deferred to a tool search."""
-    tools = (*CATALOGUE.values(), *(Tool(name=f"own_{n}", description="x" * 900) for n in range(120)))
-    with MessagesServer() as server:
-        ask(environ | {"ANTHROPIC_BASE_URL": server.url, "ENABLE_TOOL_SEARCH": "true"}, tools=tools)
-
-    (body,) = server.requests
-    assert {tool["name"] for tool in body["tools"]} == {f"mcp__openclaw__{tool.name}" for tool in tools}
-
-
-@pytest.mark.nightly
-@both_ways
-def test_a_server_that_starts_slowly_is_waited_for(environ, monkeypatch):
-    """However long our server needs to start, the first request has the tools."""
-    slow = ("-c", "import sys, time; time.sleep(4); from pytest_openclaw.providers import mcp_tools as m;"
-                  " from pathlib import Path; m.main(Path(sys.argv[1]))")  # fmt: skip
-    monkeypatch.setattr("pytest_openclaw.providers.claude.command_line._SERVER", slow)
-    with MessagesServer() as server:
-        ask(environ | {"ANTHROPIC_BASE_URL": server.url}, tools=(READ,), timeout_s=60.0)
-
-    assert [tool["name"] for tool in server.requests[0]["tools"]] == ["mcp__openclaw__read"]
-
-
-@pytest.mark.nightly
 def test_a_server_that_does_not_start_is_no_answer(environ, monkeypatch):
     """Without our server the model has no tools; the CLI accepts that, but we do not."""
     monkeypatch.setattr(
@@ -218,34 +193,6 @@ def test_several_calls_of_a_turn_change_the_world_in_their_order(environ, tmp_pa
     assert len(texts[-1]) > 10_000
     assert final_state(WORLD, TOOLS, answered_calls(reply).values()).files["a.md"] == "two"
     assert not (tmp_path / "ran").exists()
-
-
-@pytest.mark.nightly
-def test_a_tool_that_is_not_there(environ):
-    """The CLI itself reports to the model that the tool does not exist, and the exchange continues."""
-    turn = [
-        ToolUse("mcp__openclaw__frobnicate", "{}"),
-        ToolUse("Bash", '{"command": "touch ran"}', "toolu_2"),
-    ]
-    reply, requests = play(environ, turn, [Text("Sorry.")])
-
-    assert [call.name for call in reply.tool_calls] == ["frobnicate", "Bash"]
-    assert all("No such tool available" in text for text in reply.turns[0].results)
-    assert list(results_in(requests[1]).values()) == list(reply.turns[0].results)
-    assert (reply.ended_by, reply.text) == ("answer", "Sorry.")
-
-
-@pytest.mark.nightly
-def test_a_call_that_is_no_json_ends_the_exchange(environ):
-    """OpenClaw ends a run there, whatever the CLI would report to the model."""
-    turns = [
-        [use("read", path="notes.md")],
-        [Text("Now."), ToolUse("mcp__openclaw__write", '{"path": "a', "toolu_2")],
-    ]
-    reply, _ = play(environ, *turns, [Text("Done.")])
-
-    assert (reply.ended_by, reply.text, len(reply.turns)) == ("malformed_call", "Now.", 2)
-    assert (reply.tool_calls[-1].arguments, reply.turns[-1].results) == ('{"path": "a', ())
 
 
 @pytest.mark.nightly

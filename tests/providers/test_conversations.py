@@ -10,10 +10,9 @@ import pytest
 from pytest_openclaw.providers.anthropic_messages import messages_body
 from pytest_openclaw.providers.gemini import gemini_body
 from pytest_openclaw.providers.ollama import ollama_body
-from pytest_openclaw.providers.ollama_openai import OllamaOpenAI, chat_body
+from pytest_openclaw.providers.ollama_openai import chat_body
 from pytest_openclaw.providers.openai_responses import responses_body
 from pytest_openclaw.suites.conversation import read_messages
-from pytest_openclaw.values.protocols import ProviderSetup
 from pytest_openclaw.values.replies import Turn
 from pytest_openclaw.values.requests import Request
 from pytest_openclaw.values.tool_calls import Tool, ToolCall
@@ -243,17 +242,6 @@ def test_arguments_that_are_no_object(body: Any, name: str, arguments: str) -> N
     assert f"'name': 'read', '{name}': {{}}" in str(sent)
 
 
-@pytest.mark.parametrize("body", [chat_body, responses_body, messages_body])
-def test_ids_are_unique_in_the_whole_conversation(body: Callable[[Request], dict[str, Any]]) -> None:
-    """A call of the model with the id that an earlier one was given leads to another id for that one."""
-    called = Turn(calls=(ToolCall(name="read", arguments="{}", id="call00001"),), results=("8081",))
-
-    sent = str(body(Request(model="m", prompt=AND, messages=MESSAGES, history=(called,), tools=(READ,))))
-
-    assert sent.count("'call00001'") == sent.count("'call00002'") == 2
-    assert sent.index("call00002") < sent.index("call00001")
-
-
 def test_every_route_sends_it(api: Api, stream: bool, server: Any) -> None:
     """The server gets every text of the conversation, in its order."""
     server.on("*", Script.stream(api.text("Hi.") + api.end()) if stream else Script.answer(api.whole()))
@@ -263,13 +251,3 @@ def test_every_route_sends_it(api: Api, stream: bool, server: Any) -> None:
     (request,) = server.requests
     order = (SUMMARY, WHICH, "port 8080", PORT, AND)
     assert tuple(text for text in texts_in(request.json) if text in order) == order
-
-
-def test_thinking_is_asked_back() -> None:
-    """A server that requires its own thinking gets an empty one for turns of a suite."""
-    provider = OllamaOpenAI(ProviderSetup(name="p", base_url="http://127.0.0.1:9/v1"))
-    provider.refused["m"].add("turns without reasoning_content")
-
-    said = [message for message in provider.body(REQUEST)["messages"] if message["role"] == "assistant"]
-
-    assert [message["reasoning_content"] for message in said] == ["", "", "Hm."]

@@ -292,25 +292,6 @@ def test_a_call(server: MisbehavingServer, name: str) -> None:
     assert reply.text == "Hi."
 
 
-def test_an_address_has_a_list_price(name: str) -> None:
-    """The page's address is one that the list of prices knows; a proxy on this machine needs none."""
-    genai_prices = pytest.importorskip("genai_prices")
-    models = {
-        "openrouter": "qwen/qwen3-8b",
-        "groq": "llama-3.3-70b-versatile",
-        "mistral": "mistral-large-latest",
-        "deepseek": "deepseek-chat",
-    }
-    _, base_url, key_env = line_of(name)
-    setup = ProviderSetup(name=name, base_url=base_url, key_env=key_env, environ={})
-    where = OllamaOpenAI(setup).billed_at
-
-    assert (where is None) == (name == "litellm")
-    if where is not None:
-        usage = genai_prices.Usage(input_tokens=1000, output_tokens=1000)
-        assert genai_prices.calc_price(usage, models[name], provider_api_url=where).total_price > 0
-
-
 # --- quirks of single servers -------------------------------------------------------------------
 
 
@@ -354,15 +335,6 @@ def test_an_error_in_a_stream(
     fault = ask(endpoint(name, server))
 
     assert (fault.failure_type, fault.retryable) == (failure_type, retryable)
-
-
-def test_a_rejection_that_does_not_end(server: MisbehavingServer) -> None:
-    """A server that goes on rejecting what is no longer sent is asked as often as there are fields, and not for ever."""
-    server.on("*", rejected_by_groq("think"))
-
-    fault = ask(endpoint("groq", server), thinking_level="low")
-
-    assert (fault.failure_type, server.total) == ("http_400", 2)
 
 
 @pytest.mark.parametrize(

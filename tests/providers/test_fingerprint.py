@@ -31,16 +31,6 @@ OLLAMA_MODELS = {
     "object": "list",
     "data": [{"id": "llama3.2:latest", "object": "model", "owned_by": "library"}],
 }
-OLLAMA_SHOW = {
-    "modelfile": "FROM /usr/share/ollama/blobs/sha256-1",
-    "parameters": "num_ctx 4096",
-    "template": TEMPLATE,
-    "details": {"family": "llama", "parameter_size": "3.2B", "quantization_level": "Q4_K_M"},
-    "model_info": {"llama.context_length": 131072},
-}
-OLLAMA_TAGS = {
-    "models": [{"name": "other:latest", "digest": "b" * 64}, {"name": "llama3.2:latest", "model": "llama3.2:latest", "digest": "a" * 64}]
-}  # fmt: skip
 
 
 def working(server, work, api=CHAT):
@@ -73,31 +63,6 @@ def test_llama_cpp(server):
         "template_sha256": TEMPLATE_SHA256,
         "template_shows_tools": False,
     }
-
-
-def test_ollama(server):
-    """Ollama reports its version, the digest, the quantisation and the template."""
-    server.on("/v1/models", Script.answer(OLLAMA_MODELS))
-    server.on("/api/version", Script.answer({"version": "0.12.0"}))
-    server.on("/api/show", Script.answer(OLLAMA_SHOW))
-    server.on("/api/tags", Script.answer(OLLAMA_TAGS))
-
-    found = working(server, lambda provider: provider.fingerprint("llama3.2"))
-
-    assert found == {
-        "server": "ollama",
-        "server_version": "0.12.0",
-        "digest": "a" * 64,
-        "quantisation": "Q4_K_M",
-        "parameter_size": "3.2B",
-        "family": "llama",
-        "context_length_trained": 131072,
-        "template_sha256": TEMPLATE_SHA256,
-        "template_shows_tools": False,
-        "parameters": "num_ctx 4096",
-    }
-    [show] = [request for request in server.requests if request.path == "/api/show"]
-    assert (show.method, show.json) == ("POST", {"model": "llama3.2"})
 
 
 @pytest.mark.parametrize(
@@ -208,11 +173,3 @@ def test_models_that_cannot_be_listed(server, api, script, message):
 def test_a_template_shows_its_tools(template, shows):
     """Only code of the template counts, in Jinja and in Go."""
     assert module.shows_tools(template) is shows
-
-
-def test_the_server_knows_its_template_better(server):
-    """llama.cpp's own analysis goes before ours."""
-    props = {**PROPS, "chat_template": "{{ tools }}", "chat_template_caps": {"supports_tools": False}}
-    server.on("/props", Script.answer(props))
-
-    assert working(server, lambda provider: provider.fingerprint("smol"))["template_shows_tools"] is False

@@ -21,7 +21,6 @@ from tests.providers.servers.apis import (
     gemini_answer,
 )
 from tests.providers.servers.misbehaving import Script, sse
-from tests.providers.servers.ollama import OllamaServer, answer, done, lines, native
 
 pytestmark = pytest.mark.newest
 End = Callable[[str, str], Reply | Fault]
@@ -215,10 +214,3 @@ def test_a_response(server: Any, stream: bool, response: dict[str, Any], expecte
 
     assert row(result) == expected
     assert not isinstance(result, Fault) or result.retryable
-
-
-def test_an_old_ollama_gives_no_word(stream: bool) -> None:
-    """The end is `"done": true`."""
-    last = done(None, content="Hi.")
-    with OllamaServer(lambda _: answer(lines(last)) if stream else Script.answer(last)) as server:
-        assert row(ask(native(server.url), stream=stream)) == ("ok", None, None)

@@ -130,15 +130,6 @@ def test_a_new_connection_that_is_lost_is_not_asked_twice(api, server, end):
     assert (server.total, server.connections) == (3, 2)
 
 
-def test_a_closed_provider_can_ask_again(api, server):
-    """Closing releases the connections; the provider can be used again, in another loop too."""
-    server.on("*", Script.answer(api.whole()))
-    provider = api.provider(server.url)
-
-    assert [ask(provider, stream=False).text for _ in range(2)] == ["Hi.", "Hi."]
-    assert server.connections == 2
-
-
 @pytest.mark.parametrize(
     "script",
     [

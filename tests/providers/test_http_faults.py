@@ -15,10 +15,8 @@ from tests.providers.servers.misbehaving import (
     Close,
     Hang,
     MisbehavingServer,
-    Pause,
     Reset,
     Script,
-    chunk,
     head,
     unused_port,
 )
@@ -127,40 +125,6 @@ def test_no_tls(api):
     )
 
 
-def test_reset_in_a_stream(api, server):
-    """A stream that is reset keeps its text, and is not retried."""
-    server.enqueue(Script.stream(api.reasoning("hm"), api.text("Hel"), api.text("lo"), Pause(0.1), Reset()))
-
-    fault = ask(api.provider(server.url))
-
-    why = f"{api.kind.name}: the stream broke: the connection was lost in the middle of the answer."
-    assert described(fault) == ("stream_error", "error", why, "<think>\nhm\n</think>\n\nHello")
-    assert fault.retryable is False
-    assert fault.timing.ttft_ms <= fault.timing.ttfo_ms <= fault.timing.e2e_ms
-
-
-@pytest.mark.parametrize(
-    "script",
-    [
-        pytest.param(Script.of(head(content_length="100"), b'{"a', Pause(0.1), Reset()), id="reset"),
-        pytest.param(Script.of(head(content_length="100"), b'{"a', Close()), id="closed"),
-        pytest.param(
-            Script.of(head(transfer_encoding="chunked"), chunk(b'{"a'), Close()), id="chunk-missing"
-        ),
-    ],
-)
-def test_lost_in_the_body(api, stream, server, script):
-    """A body that breaks off is a broken stream, streamed or not."""
-    server.enqueue(script)
-
-    fault = ask(api.provider(server.url), stream=stream)
-
-    assert (
-        fault.message
-        == f"{api.kind.name}: the stream broke: the connection was lost in the middle of the answer."
-    )
-
-
 @pytest.mark.parametrize("size", ["zz", "-5"])
 def test_a_body_that_is_not_http(api, stream, server, size):
     """Chunks without a size are an unreadable answer."""
@@ -169,74 +133,6 @@ def test_a_body_that_is_not_http(api, stream, server, size):
     fault = ask(api.provider(server.url), stream=stream)
 
     assert (fault.failure_type, fault.status, fault.raw) == ("malformed_response", "error", "")
-
-
-@pytest.mark.parametrize(
-    ("steps", "raw"),
-    [
-        pytest.param((Hang(),), "", id="stalled-after-the-headers"),
-        pytest.param(("Hel", Hang()), "Hel", id="stalled-stream"),
-        pytest.param(("Hel", *([Pause(0.02), b": ping\n\n"] * 500)), "Hel", id="comments-are-no-progress"),
-        pytest.param((".", ".", ".", Hang()), "...", id="tokens-and-a-stall"),
-    ],
-)
-def test_timeout_in_a_stream(api, server, steps, raw):
-    """The time limit covers the whole attempt; the text so far is kept."""
-    server.enqueue(Script.stream(*(api.text(step) if isinstance(step, str) else step for step in steps)))
-
-    # As long as a busy machine may need for the events before the stall.
-    fault = ask(api.provider(server.url), timeout_s=1.5)
-
-    why = "no complete answer within 1.5 s. Raise --openclaw-timeout, or the prompt's timeout_s."
-    assert described(fault) == ("timeout", "error", f"{api.kind.name}: {why}", raw)
-
-
-@pytest.mark.parametrize(
-    "script",
-    [
-        pytest.param(Script.of(Hang()), id="no-headers"),
-        pytest.param(Script.of(head()[:-2], b"x: ", *([b"H", Pause(0.02)] * 500)), id="dripping-headers"),
-        pytest.param(
-            Script.of(head(content_length="1000"), *([b" ", Pause(0.02)] * 500)), id="dripping-body"
-        ),
-    ],
-)
-def test_timeout(api, stream, server, script):
-    """A server that sends a few bytes at a time gets no more time for it."""
-    server.enqueue(script)
-
-    fault = ask(api.provider(server.url), stream=stream, timeout_s=0.4)
-
-    assert (fault.failure_type, fault.raw, fault.timing.ttft_ms) == ("timeout", "", None)
-
-
-@pytest.mark.parametrize(
-    ("status", "expected"),
-    [
-        (400, ("http_400", "error", False, "cell")),
-        (401, ("http_401", "auth_error", False, "target")),
-        (402, ("quota_exhausted", "rate_limited", False, "target")),
-        (403, ("http_403", "auth_error", False, "cell")),
-        (404, ("http_404", "error", False, "cell")),
-        (408, ("http_408", "error", True, "cell")),
-        (409, ("http_409", "error", True, "cell")),
-        (422, ("http_422", "error", False, "cell")),
-        (429, ("http_429", "rate_limited", True, "cell")),
-        (500, ("http_500", "error", True, "cell")),
-        (502, ("http_502", "error", True, "cell")),
-        (503, ("http_503", "error", True, "cell")),
-        (504, ("http_504", "error", True, "cell")),
-        (529, ("http_529", "error", True, "cell")),
-    ],
-)
-def test_statuses(api, stream, server, status, expected):
-    """Each HTTP status means the same in every API; temporary ones are retried."""
-    server.enqueue(Script.answer({"error": {"message": "No."}}, status=status))
-
-    fault = ask(api.provider(server.url), stream=stream)
-
-    assert (fault.failure_type, fault.status, fault.retryable, fault.scope) == expected
-    assert "No." in fault.message
 
 
 @pytest.mark.parametrize(
@@ -250,18 +146,6 @@ def test_an_error_whose_body_breaks_off_is_that_error(api, server, monkeypatch, 
     fault = ask(api.provider(server.url))
 
     assert (fault.failure_type, fault.retryable, fault.retry_after_s) == ("http_503", True, 7.0)
-
-
-@pytest.mark.parametrize(
-    ("headers", "seconds"),
-    [({"retry_after": "7"}, 7.0), ({"retry_after_ms": "1500"}, 1.5), ({}, None)],
-    ids=["seconds", "milliseconds", "none"],
-)
-def test_retry_after(api, stream, server, headers, seconds):
-    """The wait that the server requests is part of the fault."""
-    server.enqueue(Script.answer({"error": "slow down"}, status=429, **headers))
-
-    assert ask(api.provider(server.url), stream=stream).retry_after_s == seconds
 
 
 # --- redirects ------------------------------------------------------------------------------------

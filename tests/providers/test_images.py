@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import base64
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from pytest_openclaw.providers.bodies import IMAGE_TOKENS, fewest_tokens, most_tokens
 from pytest_openclaw.providers.ollama_openai import OllamaOpenAI
 from pytest_openclaw.values.protocols import ProviderSetup
 from pytest_openclaw.values.replies import Image, Reply, Turn
-from pytest_openclaw.values.requests import Request
 from tests.images import JPEG, png
 from tests.providers.servers.apis import ask, described, of_events
 from tests.providers.servers.misbehaving import Script
@@ -122,12 +119,3 @@ def test_a_server_that_is_no_ollama_refuses_pictures_itself(server):
     assert described(fault)[:2] == ("no_image_input", "skipped_unavailable")
     assert described(fault)[2] == f"lab: m cannot be shown pictures there: {error['message']}"
     assert [request.path for request in server.requests] == ["/api/show", "/v1/chat/completions"]
-
-
-def test_bounds_of_tokens():
-    """A picture may be any number of tokens up to the bound, whatever its bytes."""
-    text = Request(model="m", prompt="How many circles?")
-    shown = replace(text, images=(CHART, PHOTO))
-
-    assert fewest_tokens(shown) == fewest_tokens(text)
-    assert most_tokens(shown) == most_tokens(text) + 2 * IMAGE_TOKENS

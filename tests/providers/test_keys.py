@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from pytest_openclaw.values.protocols import ProviderSetup
@@ -103,28 +101,6 @@ def test_a_key_that_no_header_holds(api, server, key):
     assert server.total == 0
 
 
-def test_blanks_around_a_key(api, server):
-    """A key read from a file may end in a line feed."""
-    server.on("*", Script.answer(status=500))
-
-    ask(api.provider(server.url, **{api.key_env: f" {KEY}\n"}))
-
-    assert shown(server) == [dict([api.shown_key(KEY)])]
-
-
-def test_a_key_is_read_at_each_send(api, server):
-    """A key that is set later is used, and one that is removed is not."""
-    server.on("*", Script.answer(status=500))
-    environ = {api.base_env: server.url}
-    provider = api.kind(ProviderSetup(name=api.kind.name, environ=environ))
-
-    ask(provider)
-    environ[api.key_env] = KEY
-    ask(provider)
-
-    assert shown(server) == [{}, dict([api.shown_key(KEY)])]
-
-
 @pytest.mark.parametrize("key", [None, KEY], ids=["alone", "beside-a-key"])
 def test_user_info_of_an_address(api, server, key):
     """A password in the address is sent as a header, unless there is a key, and is not shown."""
@@ -166,13 +142,3 @@ def test_a_server_that_repeats_the_key(api, stream, server, script):
 
     assert fault.failure_type
     assert KEY not in repr(fault)
-
-
-def test_descriptions_name_the_variable_only(api, server):
-    """`config.json` says where the key is, and not its value."""
-    provider = api.provider(server.url, **{api.key_env: KEY})
-
-    described = {"base_url": api.base(server.url), "path": api.kind.path, "key_env": api.key_env}
-    assert provider.describe().items() >= described.items()
-    assert provider.secrets == (KEY,)
-    assert KEY not in repr(vars(provider)) + json.dumps(provider.describe())

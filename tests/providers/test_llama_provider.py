@@ -18,9 +18,7 @@ from pytest_openclaw.providers.llama_cpp.provider import LlamaCpp
 from pytest_openclaw.util.errors import EngineCrashError, EngineError, TargetError
 from pytest_openclaw.values.faults import CallFailed
 from pytest_openclaw.values.protocols import ProviderSetup
-from pytest_openclaw.values.replies import Turn
 from pytest_openclaw.values.requests import Request
-from pytest_openclaw.values.tool_calls import Tool, ToolCall
 from tests.providers.servers.apis import CHAT
 from tests.providers.servers.misbehaving import MisbehavingServer, Script
 
@@ -128,7 +126,7 @@ def test_the_ini_sets_the_context(tmp_path, start, model, options, context, is_s
     assert LlamaCpp(setup).context_tokens(REQUEST) == context
     spec = start.call_args.args[0]
     assert spec.context_tokens == context
-    assert ("--trained-context" in spec.arguments(300)) is is_stretched
+    assert ("--trained-context" in spec.arguments()) is is_stretched
 
 
 def test_body_turns_the_prompt_cache_off(provider):
@@ -155,14 +153,6 @@ def test_an_address_is_refused(tmp_path):
     )
 
 
-@pytest.mark.parametrize(("installed", "models"), [(True, ("smollm2:135m",)), (False, ())])
-def test_models_are_what_is_installed(installed, models, provider, monkeypatch):
-    """`llama_cpp/*` is the embedded model, if its packages are there."""
-    monkeypatch.setattr(llama_cpp, "embedded_model_is_installed", lambda: installed)
-
-    assert use(provider, provider.models()) == models
-
-
 @pytest.mark.parametrize(
     ("error", "failure_type", "status"),
     [
@@ -179,16 +169,6 @@ def test_engine_trouble_is_a_fault_of_the_target(error, failure_type, status, pr
     assert (fault.failure_type, fault.status, fault.scope) == (failure_type, status, "target")
     assert fault.message == f"llama_cpp: {error}"
     assert not fault.retryable
-
-
-def test_unknown_model_is_not_installed(provider):
-    """A name that is no file and not the embedded model says what to write."""
-    fault = fault_of(provider, Request(model="qwen3:8b", prompt="Hi"))
-
-    assert (fault.failure_type, fault.status) == ("not_installed", "skipped_unavailable")
-    assert fault.message == (
-        "llama_cpp: there is no embedded model 'qwen3:8b'. Name smollm2:135m, or the path of a .gguf file."
-    )
 
 
 @pytest.mark.parametrize(
@@ -220,100 +200,20 @@ def test_broken_stream_of_a_living_engine_stays_what_it_is(provider, start):
     assert fault.message.startswith("llama_cpp: the stream broke: ")
 
 
-# --- what fits ----------------------------------------------------------------------------------
-
-COUNT = "/v1/chat/completions/input_tokens"
-LONG = "word " * 8192
-# Long enough that the bytes are not decisive, and short enough that the words are not either.
-MIDDLING = "letters" * 1000
-
-
-@pytest.fixture
-def engine(provider, start):
-    """A server in place of the engine, which accepts everything that fits."""
+def test_a_prompt_that_does_not_fit_says_what_to_set(provider, start):
+    """The engine refuses it; the hint is the ini's setting."""
+    error = {
+        "code": 400,
+        "type": "exceed_context_size_error",
+        "message": "request (9 tokens) exceeds the available context size",
+    }
     with MisbehavingServer() as server:
         start.return_value = engine_at(server.origin, dies=False)
-        server.on(CHAT.path, Script.answer(CHAT.whole()))
-        yield server
+        server.on(CHAT.path, Script.answer({"error": error}, status=400))
+        fault = fault_of(provider)
 
-
-def asked_of(engine):
-    """The requested routes, in order."""
-    return [request.path for request in engine.requests]
-
-
-@pytest.mark.parametrize(
-    ("more", "counted"),
-    [
-        pytest.param({"prompt": "Hi"}, False, id="short"),
-        pytest.param({"prompt": MIDDLING}, True, id="prompt"),
-        pytest.param({"system": MIDDLING}, True, id="system"),
-        pytest.param({"tools": (Tool(name="read", description=MIDDLING),)}, True, id="tools"),
-        pytest.param(
-            {"history": (Turn(calls=(ToolCall(name="ls"),), results=(MIDDLING,)),)}, True, id="history"
-        ),
-    ],
-)
-def test_what_may_not_fit_is_counted_first(provider, engine, more, counted):
-    """The engine counts the exact body; a short one is sent without counting."""
-    engine.on(COUNT, Script.answer({"input_tokens": 8191}))
-
-    reply = use(provider, provider.ask(Request(**{"model": "smollm2:135m", "prompt": "Hi", **more})))
-
-    assert reply.text == "Hi."
-    assert asked_of(engine) == [COUNT, CHAT.path][not counted :]
-    assert len({request.body for request in engine.requests}) == 1
-
-
-@pytest.mark.parametrize(
-    ("prompt", "routes", "size"),
-    [
-        pytest.param(MIDDLING, [COUNT], "8192 tokens", id="counted"),
-        pytest.param(LONG, [], "at least 8192 tokens", id="by-its-words"),
-    ],
-)
-def test_what_does_not_fit_is_not_asked(provider, engine, prompt, routes, size):
-    """A prompt that is too long is reported with both figures, without a generation."""
-    engine.on(COUNT, Script.answer({"input_tokens": 8192}))
-
-    fault = fault_of(provider, Request(model="smollm2:135m", prompt=prompt))
-
-    assert (fault.failure_type, fault.status, fault.scope, fault.sent) == (
-        "context_overflow",
-        "error",
-        "cell",
-        False,
-    )
-    assert fault.message == (
-        f"llama_cpp: not asked: the prompt has {size}, and smollm2:135m's context holds 8192. "
-        "Shorten it, or set openclaw_num_ctx in the ini."
-    )
-    assert asked_of(engine) == routes
-
-
-@pytest.mark.parametrize(
-    ("answer", "failure_type", "words"),
-    [
-        pytest.param(
-            Script.answer({"input_tokens": None}), "malformed_response", "has no number", id="no-number"
-        ),
-        pytest.param(
-            Script.answer({"error": {"message": "bad roles", "code": 500}}, status=500),
-            "http_500",
-            "bad roles",
-            id="refused",
-        ),
-    ],
-)
-def test_a_prompt_that_cannot_be_counted_is_a_fault(provider, engine, answer, failure_type, words):
-    """The engine's objection to the prompt is reported; the prompt is not sent on the chance that it fits."""
-    engine.on(COUNT, answer)
-
-    fault = fault_of(provider, Request(model="smollm2:135m", prompt=MIDDLING))
-
-    assert fault.failure_type == failure_type
-    assert words in fault.message
-    assert asked_of(engine) == [COUNT]
+    assert (fault.failure_type, fault.scope) == ("context_overflow", "cell")
+    assert fault.message.endswith("Set openclaw_num_ctx in the ini.")
 
 
 def test_fingerprint_without_an_engine_has_the_known_facts(provider, monkeypatch):

@@ -121,29 +121,10 @@ def test_what_is_not_served_is_refused_and_the_next_line_is_read(talk, line, cod
     assert (pinged["id"], pinged["result"]) == (99, {})
 
 
-def test_what_wants_no_answer_gets_none(talk):
-    """Notifications and blank lines are skipped."""
-    answers = talk(
-        b"",
-        b"  \r",
-        {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}},
-        {"jsonrpc": "2.0", "method": "frobnicate"},
-    )
-
-    assert answers == []
-
-
 def test_tools_and_world_come_back_as_they_went():
     """The file that the server is started with preserves everything."""
     assert load_offer(dump_offer((READ,), WORLD)) == ((READ,), WORLD)
     assert load_offer(dump_offer((), None)) == ((), None)
-
-
-def test_what_is_offered_is_valid_text():
-    """A lone surrogate, which no API takes, is replaced."""
-    tool = Tool(name="a", description="\ud83d\ude00 \udc00")
-
-    assert load_offer(dump_offer((tool,), None))[0] == (Tool(name="a", description="😀 \ufffd"),)
 
 
 def test_what_breaks_is_written_down(tmp_path):

@@ -5,27 +5,23 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import threading
-import time
 from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_openclaw.providers.answer import Answer
 from pytest_openclaw.providers.ollama import ollama_body, read_ollama
 from pytest_openclaw.providers.stream import EventReader
 from pytest_openclaw.values.requests import Request
 from pytest_openclaw.values.tool_calls import Tool, ToolCall
-from tests.providers.servers.apis import ask, reading
-from tests.providers.servers.misbehaving import Script, Wait, pieces
+from tests.providers.servers.apis import reading
+from tests.providers.servers.misbehaving import pieces
 from tests.providers.servers.ollama import (
     COUNTS,
     SPEED,
     TEMPLATE,
     OllamaServer,
-    answer,
     calling,
     done,
     lines,
@@ -38,11 +34,6 @@ READ = Tool(
     description="Read a file.",
     parameters={"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]},
 )
-
-
-def still():
-    """An exchange whose clock does not advance."""
-    return Answer(monotonic=lambda: 0.0, wall_ms=lambda moment: 0)
 
 
 read = reading(read_ollama)
@@ -140,23 +131,6 @@ def test_a_stream_of_ollama():
 
 
 @pytest.mark.parametrize(
-    ("message", "text", "reasoning"),
-    [
-        pytest.param({"content": "a"}, "a", "", id="text"),
-        pytest.param({"content": "", "thinking": "b"}, "", "b", id="thinking"),
-        pytest.param({"content": "a", "thinking": "b"}, "a", "b", id="both"),
-        pytest.param({"content": None, "thinking": None}, "", "", id="null"),
-        pytest.param({}, "", "", id="nothing"),
-        pytest.param({"content": 5, "thinking": [], "tool_calls": "x"}, "", "", id="nonsense"),
-    ],
-)
-def test_channels(message, text, reasoning):
-    """Text and thinking are kept apart, streamed or whole."""
-    for reply in (read(done(message=message)), read({"message": message, "done": False}, done())):
-        assert (reply.text, reply.reasoning) == (text, reasoning)
-
-
-@pytest.mark.parametrize(
     ("calls", "expected"),
     [
         pytest.param(calling(("read", {"p": "ü"})), [("read", '{"p": "ü"}', None)], id="one"),
@@ -216,18 +190,6 @@ def test_counts(counts, expected):
     assert (reply.input_tokens, reply.output_tokens, reply.tokens_per_s) == expected
 
 
-@pytest.mark.parametrize(
-    "payload",
-    [{}, {"message": None}, {"message": []}, {"model": 5}, {"done": "true"}, {"done": 1}, {"done": None}],
-)
-def test_odd_lines_say_nothing(payload):
-    """A line of another form is no token, no error and no end."""
-    exchange = still()
-
-    assert read_ollama(payload, exchange) is None
-    assert (exchange.has_tokens, exchange.ended) == (False, False)
-
-
 # Of few characters: a model's own repetition, which is kept.
 _TEXT = st.text("a🦞\n", max_size=12)
 _ARGUMENTS = st.dictionaries(_TEXT, _TEXT | st.integers() | st.booleans(), max_size=3)
@@ -264,68 +226,7 @@ def test_a_stream_reads_like_a_whole_answer(texts, thoughts, calls, cuts, end):
 
 # --- streams as they arrive ---------------------------------------------------------------------
 
-WHOLE = lines(said(thinking="Hü"), said("It's 🦞."), said(tool_calls=calling(("ls", {"p": "ü"}))), done())
-
-
-@pytest.mark.parametrize("end", [b"", b"\n", b"\r\n\r\n"])
-def test_a_stream_renamed_on_the_way(server, end):
-    """Lines with the content type of one object are read, but the times of their tokens are unknown."""
-    server.enqueue(Script.answer(WHOLE.strip() + end, content_type="application/json"))
-
-    reply = ask(native(server.origin))
-
-    assert (reply.text, reply.output_tokens) == ("It's 🦞.", 7)
-    assert (reply.timing.ttft_ms, reply.timing.ttfo_ms) == (None, None)
-
-
-LATE_S = 0.1
-
-
-def one_by_one(monkeypatch, *parts):
-    """An answer of which each part is sent when the previous one has been read, and some time later."""
-    read = [threading.Event() for _ in parts]
-    left, feed = iter(read), EventReader.feed
-
-    def feed_and_signal(self, data):
-        found = feed(self, data)
-        time.sleep(LATE_S)
-        next(left, read[-1]).set()
-        return found
-
-    monkeypatch.setattr(EventReader, "feed", feed_and_signal)
-    first, *others = parts
-    return answer(first, *(step for pair in zip(map(Wait, read), others, strict=False) for step in pair))
-
-
-def test_the_first_token_is_a_thought(server, monkeypatch):
-    """The first token counts on any channel; the first output token is text, not thinking."""
-    server.enqueue(
-        one_by_one(monkeypatch, lines(said()), lines(said(thinking="Hm")), lines(said("Hi.")), lines(done()))
-    )
-
-    timing = ask(native(server.origin)).timing
-
-    assert timing.ttft_ms >= LATE_S * 1000
-    assert timing.ttfo_ms - timing.ttft_ms >= LATE_S * 1000
-    assert timing.e2e_ms - timing.ttfo_ms >= LATE_S * 1000
-
-
 # --- where it is --------------------------------------------------------------------------------
-
-
-def test_what_it_says_of_itself(server):
-    """`config.json` has the root, the route and what is sent to the server, and no key or password."""
-    url = server.origin.replace("//", "//me:pass-word-123@")
-    options = {"num_ctx": "8192"}
-    provider = native(url, OLLAMA_API_KEY="a-secret-key", options=options)
-
-    assert provider.describe() == {
-        "base_url": server.origin,
-        "path": "/api/chat",
-        "key_env": "OLLAMA_API_KEY",
-        "num_ctx": 8192,
-    }
-    assert {"a-secret-key", "pass-word-123"} <= set(provider.secrets)
 
 
 # --- what the server says of itself -------------------------------------------------------------

@@ -55,27 +55,7 @@ def test_body_of(request_, part):
     assert body | part == body
 
 
-def test_no_counts_are_asked_for_without_a_stream():
-    """`stream_options` without `stream` is refused by some servers."""
-    assert "stream_options" not in chat_body(Request(model="m", prompt="Hi", stream=False))
-
-
 # --- how answers are read -----------------------------------------------------------------------
-
-
-def test_stream_of_llama_cpp():
-    """The role chunk's null content is no text; counts come in the last chunk, which has no choices."""
-    reply = read(
-        chat_chunk({"role": "assistant", "content": None}),
-        chat_chunk({"content": "The"}),
-        chat_chunk({"content": " end"}),
-        chat_chunk({}, "stop"),
-        chat_usage(**CHAT_USAGE),
-    )
-
-    assert (reply.text, reply.finish_reason, reply.effective_model) == ("The end", "stop", "m-served")
-    counts = (reply.input_tokens, reply.output_tokens, reply.reasoning_tokens, reply.cached_tokens)
-    assert counts == (11, 7, 5, 3)
 
 
 @pytest.mark.parametrize(
@@ -167,22 +147,6 @@ def test_counts_that_are_none(usage):
     assert (reply.input_tokens, reply.output_tokens, reply.cached_tokens) == (None, None, None)
 
 
-@pytest.mark.parametrize(
-    "payload",
-    [
-        {},
-        {"choices": None},
-        {"choices": [None]},
-        {"choices": [{"delta": 5}]},
-        {"choices": [{"message": None}]},
-        {"model": 5},
-    ],
-)
-def test_odd_chunks_say_nothing(payload):
-    """A chunk of another form, as gateways send, is no token and no error."""
-    assert read(payload).raw == ""
-
-
 # --- streams as servers end them ----------------------------------------------------------------
 
 
@@ -216,26 +180,6 @@ def test_a_finish_reason_is_enough(server, monkeypatch, end):
     reply = ask(CHAT.provider(server.url))
 
     assert (reply.text, reply.finish_reason, reply.output_tokens) == ("Hi.", "stop", None)
-
-
-def test_done_is_enough(server):
-    """`[DONE]` without any finish reason ends a reply too."""
-    server.enqueue(Script.stream(CHAT.text("Hi."), sse("[DONE]")))
-
-    reply = ask(CHAT.provider(server.url))
-
-    assert (reply.text, reply.finish_reason) == ("Hi.", None)
-
-
-def test_an_empty_stream_that_ends(server):
-    """A model may answer nothing; that is a reply, not a fault."""
-    server.enqueue(
-        Script.stream(sse(chat_chunk({"role": "assistant", "content": ""}), chat_chunk({}, "stop"), "[DONE]"))
-    )
-
-    reply = ask(CHAT.provider(server.url))
-
-    assert (reply.raw, reply.timing.ttft_ms) == ("", None)
 
 
 # Of few characters: a model's own repetition, which is kept.

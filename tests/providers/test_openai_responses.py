@@ -12,7 +12,7 @@ from pytest_openclaw.providers.openai_responses import read_responses, responses
 from pytest_openclaw.values.faults import WireError, refused_by_server
 from pytest_openclaw.values.requests import Request
 from pytest_openclaw.values.tool_calls import ToolCall
-from tests.providers.servers.apis import RESPONSES, RESPONSES_USAGE, ask, delta, event, reading
+from tests.providers.servers.apis import RESPONSES, ask, reading
 from tests.providers.servers.misbehaving import Script, sse
 
 read = reading(read_responses)
@@ -60,16 +60,6 @@ def test_body_of(request_, part):
     assert body | part == body
 
 
-@pytest.mark.parametrize(
-    ("thinking_level", "refused"), [("low", ()), (None, ("temperature",))], ids=["thinking", "refused"]
-)
-def test_no_temperature(thinking_level, refused):
-    """Reasoning models refuse a temperature."""
-    request = Request(model="m", prompt="Hi", thinking_level=thinking_level)
-
-    assert "temperature" not in responses_body(request, refused)
-
-
 def test_requests_in_flight_are_each_repeated_without_it():
     """Each of them was sent before the first refusal arrived; one without a temperature is not repeated."""
     provider = RESPONSES.provider("http://127.0.0.1:9")
@@ -82,75 +72,6 @@ def test_requests_in_flight_are_each_repeated_without_it():
 
 
 # --- how answers are read -----------------------------------------------------------------------
-
-
-def test_stream_of_openai(server):
-    """A stream as OpenAI sends it, with an event for each beginning and end."""
-    item = {"id": "msg", "type": "message", "role": "assistant", "content": []}
-    done = item | {"content": [{"type": "output_text", "text": "Hello"}]}
-    usage = {"output": [done], "usage": RESPONSES_USAGE}
-    server.enqueue(
-        Script.stream(
-            event(
-                {
-                    "type": "response.created",
-                    "response": {"model": "m-served", "status": "in_progress", "error": None},
-                }
-            ),
-            event({"type": "response.in_progress", "response": {"model": "m-served", "error": None}}),
-            event({"type": "response.output_item.added", "output_index": 0, "item": item}),
-            event({"type": "response.content_part.added", "part": {"type": "output_text", "text": ""}}),
-            delta("output_text", "Hel", item_id="msg", logprobs=[]),
-            delta("output_text", "lo", item_id="msg", obfuscation="x7"),
-            event({"type": "response.output_text.done", "text": "Hello"}),
-            event({"type": "response.content_part.done", "part": {"type": "output_text", "text": "Hello"}}),
-            event({"type": "response.output_item.done", "item": done}),
-            event(completed(**usage)),
-        )
-    )
-
-    reply = ask(RESPONSES.provider(server.url))
-
-    assert (reply.text, reply.raw, reply.finish_reason, reply.effective_model) == (
-        "Hello",
-        "Hello",
-        "stop",
-        "m-served",
-    )
-    counts = (reply.input_tokens, reply.output_tokens, reply.reasoning_tokens, reply.cached_tokens)
-    assert counts == (11, 7, 5, 3)
-
-
-@pytest.mark.parametrize(
-    ("kind", "channel"),
-    [
-        ("output_text", "text"),
-        ("refusal", "refusal"),
-        ("reasoning_text", "reasoning"),
-        ("reasoning_summary_text", "reasoning"),
-    ],
-)
-def test_channels(kind, channel):
-    """Each kind of delta goes to its channel."""
-    reply = read(*deltas(kind, "a", "", "b"), completed())
-
-    assert getattr(reply, channel) == "ab"
-    assert reply.raw in ("ab", "<think>\nab\n</think>\n\n")
-
-
-def test_other_events_say_nothing():
-    """Events of tools that were not offered, and of future kinds, are no tokens."""
-    reply = read(
-        {"type": "response.web_search_call.searching"},
-        {"type": "response.audio.delta", "delta": "UklGRg=="},
-        {"type": "response.output_item.added", "item": {"type": "message"}},
-        {"type": "response.function_call_arguments.done"},
-        {"type": "response.output_text.delta", "delta": None},
-        {"type": 5},
-        {},
-    )
-
-    assert (reply.raw, reply.tool_calls) == ("", ())
 
 
 @pytest.mark.parametrize(

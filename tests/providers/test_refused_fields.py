@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from pytest_openclaw.values.replies import Fault
 from tests.providers.servers.apis import GEMINI, MESSAGES, RESPONSES, Api, ask
 from tests.providers.servers.misbehaving import Script
 from tests.providers.servers.ollama import OLLAMA
@@ -75,21 +74,3 @@ def test_a_refusal_that_does_not_end(
     fault = ask(api.provider(server.url), thinking_level=level)
 
     assert (fault.failure_type, server.total) == ("http_400", 2)
-
-
-@pytest.mark.parametrize(
-    ("api", "level", "script"),
-    [
-        pytest.param(MESSAGES, None, refusal("max_tokens: must be greater than 0"), id="messages"),
-        pytest.param(MESSAGES, None, refusal("temperature", status=500), id="no-refusal"),
-        pytest.param(RESPONSES, None, refusal("Bad input"), id="responses"),
-        pytest.param(GEMINI, "low", refusal("Unable to submit request because thinking is not supported by this model."), id="gemini"),
-        pytest.param(OLLAMA, "low", refusal('"m" does not support thinking'), id="ollama"),
-    ],
-)  # fmt: skip
-def test_another_error_is_asked_once(server: Any, api: Api, level: Any, script: Script) -> None:
-    """An unrelated error is not retried."""
-    server.on("*", script)
-
-    assert isinstance(ask(api.provider(server.url), thinking_level=level), Fault)
-    assert server.total == 1

@@ -98,14 +98,6 @@ def test_silence_is_not_part_of_the_answer(server):
     assert reply.timing.e2e_ms >= 300
 
 
-def test_an_error_among_finish_reasons(server):
-    """Where finish reasons end nothing, an error is the end, and the answer is not complete."""
-    text = [chat_chunk({"content": piece}, "stop") for piece in ("one", " two")]
-    server.enqueue(Script.stream(sse(*text, {"error": {"message": "boom"}})))
-
-    assert ask(CHAT.provider(server.url)).failure_type == "stream_error"
-
-
 # --- bytes ----------------------------------------------------------------------------------------
 
 HEARTBEATS = (": keepalive", "ping", "null", "2026-11-25 08:00:00.123", "{}", '""', '{"type": "ping"}', "0")
@@ -120,14 +112,6 @@ def test_heartbeats_are_no_answer(api, server, beat):
     reply = ask(api.provider(server.url))
 
     assert (reply.text, reply.output_tokens) == ("Hello", 7)
-
-
-@pytest.mark.parametrize("beat", ["ping", "null", "{}", "", ": keepalive", "2026-11-25"])
-def test_heartbeats_between_lines(server, beat):
-    """So do lines that are not an object."""
-    server.enqueue(answer(lines(beat, said("one"), beat, said(" two"), done())))
-
-    assert ask(native(server.origin)).text == "one two"
 
 
 @pytest.mark.parametrize("kind", ["application/json", "text/plain", "application/x-ndjson", "text/html", ""])

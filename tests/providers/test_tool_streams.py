@@ -242,18 +242,6 @@ def test_each_entry_of_a_whole_message_is_a_call(more: list[Any], arguments: tup
     ]
 
 
-def test_a_whole_message_after_its_fragments() -> None:
-    """A last chunk that repeats the whole message adds no call."""
-    fragments = [function("read", ARGUMENTS[:9], index=0, id="a"), function(None, ARGUMENTS[9:], index=0)]
-
-    reply = read(
-        *(chat_chunk({"tool_calls": [fragment]}) for fragment in fragments),
-        whole(function("read", ARGUMENTS, id="a")),
-    )
-
-    assert reply.tool_calls == (ToolCall(name="read", arguments=ARGUMENTS, id="a"),)
-
-
 _CALL = st.tuples(
     st.sampled_from(["read", "exec", "ls"]),
     st.dictionaries(st.text(max_size=5), st.one_of(st.text(max_size=9), st.dictionaries(st.text(max_size=3), st.integers(), max_size=2)), max_size=3),
@@ -275,32 +263,6 @@ def test_cut_anywhere_a_call_is_itself(calls: list[tuple[str, dict[str, Any]]], 
     reply = read(*(chat_chunk({"tool_calls": fragments}) for fragments in chunks))
 
     assert [(call.name, call.arguments) for call in reply.tool_calls] == written
-
-
-def test_calls_in_awkward_chunks(server: Any) -> None:
-    """The bytes of a stream may be cut in the middle of a fragment; the first fragment is the first token."""
-    fragments = [
-        function("read", "", index=0, id="a"),
-        *(function(None, letter, index=0) for letter in '{"path": "Grüße 🦞"}'),
-    ]
-    stream = sse(*(chat_chunk({"tool_calls": [fragment]}) for fragment in fragments)) + CHAT.end("tool_calls")
-    server.enqueue(Script.stream(*pieces(stream, range(7, len(stream), 13))))
-
-    reply = ask(CHAT.provider(server.url))
-
-    assert reply.tool_calls == (ToolCall(name="read", arguments='{"path": "Grüße 🦞"}', id="a"),)
-    assert reply.timing.ttft_ms is not None
-    assert reply.timing.ttft_ms == reply.timing.ttfo_ms
-
-
-def test_many_fragments_are_read_in_time_that_grows_with_them() -> None:
-    """A server that repeats name and braces endlessly does not delay the others."""
-    fragment = chat_chunk({"tool_calls": [function("read", "{}", index=0, id="a")]})
-    other = chat_chunk({"tool_calls": [function("read", "{", index=0, id="a")]})
-
-    reply = read(*[fragment, other] * 20_000)
-
-    assert reply.tool_calls
 
 
 # --- in the forms of gateways -------------------------------------------------------------------

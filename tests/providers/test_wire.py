@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from pytest_openclaw.providers.wire import (
     error_in,
     error_of_body,
-    page_title,
     retry_after_s,
     shortened,
 )
@@ -98,22 +97,6 @@ def test_retry_after(headers, seconds):
     now_s = 1763719200.0  # Fri, 21 Nov 2025 10:00:00 GMT
 
     assert retry_after_s(headers, now_s=now_s) == seconds
-
-
-@pytest.mark.parametrize(
-    ("text", "title"),
-    [
-        pytest.param(
-            "<html><body><h1>Sorry <b>&amp;</b> bye</h1>", "a web page, 'Sorry & bye'", id="heading"
-        ),
-        pytest.param("<html><title> </title>", "a web page without a title", id="blank-title"),
-        pytest.param("<html>", "a web page without a title", id="no-title"),
-        pytest.param("no page", None, id="text"),
-    ],
-)
-def test_page_title(text, title):
-    """A page is represented by its title or its first heading, not by its markup."""
-    assert page_title(text) == title
 
 
 @settings(deadline=None)

@@ -61,10 +61,10 @@ class EngineSpec:
     context_tokens: int = CONTEXT_TOKENS
     trained_tokens: int | None = None
 
-    def arguments(self, ready_within_s: int) -> list[str]:
+    def arguments(self) -> list[str]:
         """Return the arguments of the engine's program."""
         arguments = ["--model", str(self.weights), "--alias", self.alias]
-        arguments += ["--context", str(self.context_tokens), "--ready-within-s", str(ready_within_s)]
+        arguments += ["--context", str(self.context_tokens)]
         if self.template:
             arguments += ["--chat-template", str(self.template)]
         if self.trained_tokens and self.context_tokens > self.trained_tokens:
@@ -121,9 +121,7 @@ class Engines:
         self._engine: Engine | None = None
         self._crashed: set[str] = set()
         self._n_users = 0
-        self._idle = asyncio.Event()
-        self._idle.set()
-        self._switching = asyncio.Lock()
+        self._changed = asyncio.Condition()
 
     @contextlib.asynccontextmanager
     async def serving(self, model: str) -> AsyncIterator[Engine]:
@@ -133,26 +131,28 @@ class Engines:
             EngineCrashError: it has crashed again after its restart.
             EngineError: it cannot be started.
         """
-        async with self._switching:
-            engine = await self._engine_for(model)
+        async with self._changed:
+            # Two models at once would compete for processors and memory.
+            await self._changed.wait_for(lambda: not self._n_users or self._running(model))
+            engine = self._running(model) or await self._start(model)
             self._n_users += 1
-            self._idle.clear()
         try:
             yield engine
         finally:
             self._n_users -= 1
-            if not self._n_users:
-                self._idle.set()
+            async with self._changed:
+                self._changed.notify_all()
 
     async def aclose(self) -> None:
         """End the engine."""
-        async with self._switching:
-            await self._end()
+        if self._engine:
+            await self._engine.stop()
+        self._engine = None
 
-    async def _engine_for(self, model: str) -> Engine:
-        if self._engine and model == self._model and self._engine.is_running:
-            return self._engine
-        await self._idle.wait()  # two models at once would compete for processors and memory
+    def _running(self, model: str) -> Engine | None:
+        return self._engine if self._engine and self._engine.is_running and model == self._model else None
+
+    async def _start(self, model: str) -> Engine:
         spec = self._spec_of(model)
         if self._engine and model == self._model:
             if model in self._crashed:
@@ -161,16 +161,11 @@ class Engines:
                     f"the embedded engine died twice while serving {model}. Last words: {said}"
                 )
             self._crashed.add(model)
-        await self._end()
+        await self.aclose()
         log = self._folder / f"engine-{time.monotonic_ns()}.log"
         self._engine = await start_engine(spec, log, environ=self._environ, command=self._command)
         self._model = model
         return self._engine
-
-    async def _end(self) -> None:
-        if self._engine:
-            await self._engine.stop()
-        self._engine = None
 
 
 # --- starting -----------------------------------------------------------------------------------
@@ -194,7 +189,7 @@ async def start_engine(
         try:
             process = await asyncio.create_subprocess_exec(
                 *command,
-                *spec.arguments(ready_within_s),
+                *spec.arguments(),
                 stdin=asyncio.subprocess.PIPE,  # it exits at the end of its input
                 stdout=asyncio.subprocess.PIPE,
                 stderr=log_file,
@@ -204,36 +199,23 @@ async def start_engine(
         except OSError as error:
             why = f"{error.filename}: {error.strerror}"
             raise EngineError(f"the embedded engine cannot be started: {why}") from error
+    assert process.stdout is not None, "its output is a pipe"
     try:
         async with asyncio.timeout(ready_within_s):
-            ready = await _ready_line(process)
+            while line := await process.stdout.readline():
+                if line.startswith(READY.encode()) and line.endswith(b"\n"):
+                    return Engine(**json.loads(line.removeprefix(READY.encode())), log=log, process=process)
+            exit_status = await process.wait()
     except TimeoutError:
-        ready = None
+        await _stop(process)
+        raise EngineError(
+            f"the embedded engine did not load {spec.alias} within {ready_within_s:g} s. "
+            f"Last words: {_last_words(_log_of(log, spec))}"
+        ) from None
     except BaseException:
         await _stop(process)
         raise
-    if ready is not None:
-        return Engine(url=ready["url"], token=ready["token"], log=log, process=process)
-    exited = process.returncode
-    await _stop(process)
-    text = _log_of(log, spec)
-    if exited is not None:
-        raise EngineError(why_it_ended(exited, text, spec.alias))
-    raise EngineError(
-        f"the embedded engine did not load {spec.alias} within {ready_within_s:g} s. "
-        f"Last words: {_last_words(text)}"
-    )
-
-
-async def _ready_line(process: Process) -> dict[str, str] | None:
-    """Return the values of the line with which an engine says that it is ready; None if it exits first."""
-    assert process.stdout is not None, "its output is a pipe"
-    while line := await process.stdout.readline():
-        if line.startswith(READY.encode()) and line.endswith(b"\n"):
-            values: dict[str, str] = json.loads(line.removeprefix(READY.encode()))
-            return values
-    await process.wait()
-    return None
+    raise EngineError(why_it_ended(exit_status, _log_of(log, spec), spec.alias))
 
 
 async def _stop(process: Process) -> None:
@@ -260,26 +242,18 @@ _NO_AVX2 = (
     "the embedded engine needs a CPU with AVX2, and this one has none. "
     "Use a machine that has it, or a server of your own: --openclaw-models=ollama_openai/MODEL"
 )
-_WINDOWS_ILLEGAL_INSTRUCTION = 0xC000001D
 _LONGEST_LAST_WORDS = 300
 # llama.cpp writes the reason first, then the callers: "0.00.027.335 E gguf_init: invalid magic".
 _LOG_PREFIX = re.compile(r"^[\d.]+ E (?:\w+ +)?\w+: ")
 _ENDS = {
-    "libgomp": (
-        "libgomp.so.1 is missing on this system. Install libgomp1, for example: apt-get install libgomp1"
-    ),
     r"(\S+\.so[.\d]*): cannot open shared object file": (
-        "{found} is missing on this system, and the embedded engine needs it. Install it."
+        "{found} is missing on this system. Install it; libgomp.so.1 is in the package libgomp1."
     ),
-    "No module named 'xllamacpp'": "the embedded engine is not installed. Run: {install}",
     "insufficient memory|cannot allocate memory|failed to allocate|MemoryError|bad_alloc": (
         "there is not enough memory to load {weights}. Free some, or use a smaller model."
     ),
     "invalid magic|failed to read key-value|corrupted or incomplete|failed to load model": (
         "{weights} is not a GGUF file that the engine can load ({line}). Download it again."
-    ),
-    "couldn't bind|failed to bind|address already in use|cannot assign requested address": (
-        "the embedded engine got no port on 127.0.0.1 ({line}). Is loopback up?"
     ),
 }
 """Patterns of the engine's log → the sentence; the first one that is found counts."""
@@ -304,9 +278,9 @@ def check_before_start(*, cpuinfo: str | None = None, machine: str | None = None
 
 def why_it_ended(returncode: int, log: str, weights: str) -> str:
     """Return in one sentence why the engine's process exited before it was ready."""
-    if returncode in {-signal.Signals["SIGILL"], _WINDOWS_ILLEGAL_INSTRUCTION}:
+    if returncode == -signal.SIGILL:
         return _NO_AVX2
-    if returncode == -9:
+    if returncode == -signal.SIGKILL:
         log = "cannot allocate memory"  # the system has killed it
     for pattern, sentence in _ENDS.items():
         if found := re.search(pattern, log, re.IGNORECASE):
@@ -314,7 +288,6 @@ def why_it_ended(returncode: int, log: str, weights: str) -> str:
             line = log[start:].split("\n", 1)[0].strip()
             return sentence.format(
                 found=found[found.re.groups],
-                install=install_engine(),
                 weights=weights,
                 line=_LOG_PREFIX.sub("", line)[:_LONGEST_LAST_WORDS],
             )

@@ -10,7 +10,6 @@ from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, ClassVar
 
 from pytest_openclaw.providers.address import Address, parse_address
-from pytest_openclaw.providers.bodies import fewest_tokens, most_tokens
 from pytest_openclaw.providers.llama_cpp.engine import CONTEXT_TOKENS, Engine, Engines, EngineSpec
 from pytest_openclaw.providers.llama_cpp.weights import (
     EMBEDDED_MODEL,
@@ -21,7 +20,6 @@ from pytest_openclaw.providers.llama_cpp.weights import (
     template_for,
 )
 from pytest_openclaw.providers.ollama_openai import OllamaOpenAI
-from pytest_openclaw.providers.wire import count_in
 from pytest_openclaw.util.errors import EngineCrashError, EngineError, TargetError
 from pytest_openclaw.values import faults
 from pytest_openclaw.values.faults import CallFailed
@@ -31,7 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from pytest_openclaw.providers.stream import Call
     from pytest_openclaw.util.json_types import JsonObject
     from pytest_openclaw.values.protocols import ProviderSetup
     from pytest_openclaw.values.replies import Reply
@@ -105,16 +102,15 @@ class LlamaCpp(OllamaOpenAI):
         return {**super().body(request), "cache_prompt": request.surface == OPENCLAW}
 
     async def ask(self, request: Request) -> Reply:
-        """Start the model's engine if it is not running, and send the request once; see `Provider.ask`.
-
-        A prompt that does not fit into the engine's context is not sent.
-        """
+        """Start the model's engine if it is not running, and send the request once; see `Provider.ask`."""
         async with self._serving(request.model) as engine:
             try:
-                await self._check_length(request)
                 return await super().ask(request)
             except CallFailed as failed:
                 fault = failed.fault
+                if fault.failure_type == "context_overflow":
+                    message = f"{fault.message}. Set openclaw_num_ctx in the ini."
+                    raise CallFailed(replace(fault, message=message)) from None
                 if fault.failure_type not in CONNECTION_LOST or not await engine.has_died():
                     raise
                 why = "the embedded engine died while it was asked."
@@ -126,19 +122,15 @@ class LlamaCpp(OllamaOpenAI):
         return (EMBEDDED_MODEL,) if embedded_model_is_installed() else ()
 
     async def fingerprint(self, model: str) -> JsonObject:
-        """Return llama.cpp's facts about the model, its package's version and the weights' SHA-256.
-
-        The only path in it is the one that the user named as the model.
-        """
-        version = engine_version()
-        found: JsonObject = {"server_version": f"xllamacpp {version}" if version else None}
+        """Return llama.cpp's facts about the model, its package's version and the weights' SHA-256."""
+        version = {"server_version": f"xllamacpp {engine_version()}"}
         try:
             async with self._serving(model):
-                found = {**await super().fingerprint(model), **found}
-            found["digest"] = await asyncio.to_thread(_digest, find_weights(model))
+                facts = await super().fingerprint(model)
+            digest = await asyncio.to_thread(_digest, find_weights(model))
         except (CallFailed, EngineError):
-            return found  # the cells report the reason; a fingerprint has only known facts
-        return found
+            return version  # the cells report the reason; a fingerprint has only known facts
+        return {**facts, **version, "digest": digest}
 
     async def aclose(self) -> None:
         """Close the connections and end the engine."""
@@ -160,34 +152,6 @@ class LlamaCpp(OllamaOpenAI):
             raise CallFailed(faults.engine_died(self.setup.name, str(error), for_good=True)) from None
         except EngineError as error:
             raise CallFailed(faults.not_installed(self.setup.name, str(error), "target")) from None
-
-    async def _check_length(self, request: Request) -> None:
-        """Raise if the prompt is longer than the context; most are so short that they need not be counted.
-
-        Raises:
-            CallFailed: it is too long, or the engine cannot count it.
-        """
-        if most_tokens(request) < self._context_tokens:
-            return
-        name, tokens = self.setup.name, fewest_tokens(request)
-        if exact := tokens < self._context_tokens:
-            path = f"{self.path}/input_tokens"
-            answer = await self.fetch(path, self.body(request), timeout_s=request.timeout_s)
-            counted = count_in(answer.get("input_tokens"))
-            if counted is None:
-                raise CallFailed(faults.malformed(name, "its count of the prompt has no number"))
-            tokens = counted
-        if tokens >= self._context_tokens:
-            raise CallFailed(
-                faults.context_too_small(name, request.model, tokens, self._context_tokens, exact=exact)
-            )
-
-    def call(self, path: str, body: JsonObject | None, *, model: str = "") -> Call:
-        """Return a request with a connection of its own."""
-        # llama.cpp announces keep-alive for a stream, but closes the connection at its end. A request that is
-        # sent over it at that moment is lost, so each request has its own connection.
-        call = super().call(path, body, model=model)
-        return replace(call, headers={**call.headers, "connection": "close"})
 
 
 def engine_spec(model: str, *, context_tokens: int) -> EngineSpec:

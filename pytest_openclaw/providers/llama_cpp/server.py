@@ -11,7 +11,6 @@ import argparse
 import json
 import os
 import secrets
-import signal
 import sys
 from pathlib import Path
 
@@ -25,13 +24,8 @@ _ERRORS_ONLY = 1
 def main() -> None:
     """Serve until the input ends; exit without Python's shutdown, which llama.cpp's threads would outlive."""
     arguments = _parse_arguments()
-    # Loading keeps the interpreter's lock: if it hangs and the parent has exited, only the system ends it.
-    if hasattr(signal, "alarm"):
-        signal.alarm(arguments.ready_within_s)
     token = secrets.token_urlsafe(32)
     url = _serve(arguments, token)
-    if hasattr(signal, "alarm"):
-        signal.alarm(0)
     sys.stdout.write(READY + json.dumps({"url": url, "token": token}) + "\n")
     sys.stdout.flush()
     sys.stdin.buffer.read()
@@ -62,7 +56,6 @@ def _parse_arguments() -> argparse.Namespace:
         "--trained-context", type=int, help="tokens of the training, beyond which YaRN stretches the context"
     )
     parser.add_argument("--chat-template", help="a Jinja file that replaces the model's own template")
-    parser.add_argument("--ready-within-s", type=int, default=300)
     return parser.parse_args()
 
 

@@ -71,18 +71,14 @@ def engine_is_installed() -> bool:
     return importlib.util.find_spec(_ENGINE_PACKAGE) is not None
 
 
-def engine_version() -> str | None:
+def engine_version(distribution: str = _ENGINE_PACKAGE) -> str | None:
     """Return the installed version of the engine's package, None without it."""
-    return _version_of(_ENGINE_PACKAGE)
-
-
-def embedded_model_is_installed() -> bool:
-    """Whether the engine and the weights of the default target are installed: two look-ups, no import."""
-    return engine_is_installed() and _version_of(_DISTRIBUTION) is not None
-
-
-def _version_of(distribution: str) -> str | None:
     try:
         return metadata.version(distribution)
     except metadata.PackageNotFoundError:
         return None
+
+
+def embedded_model_is_installed() -> bool:
+    """Whether the engine and the weights of the default target are installed: two look-ups, no import."""
+    return engine_is_installed() and engine_version(_DISTRIBUTION) is not None

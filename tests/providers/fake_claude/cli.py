@@ -331,13 +331,6 @@ def long_line() -> None:
     say(result())
 
 
-def flood() -> None:
-    begin()
-    block = b"x" * (1 << 20)
-    while True:
-        sys.stdout.buffer.write(block)
-
-
 def killed() -> None:
     hang_after = event("content_block_delta", index=0, delta={"type": "text_delta", "text": "Hel"})
     begin()

@@ -420,8 +420,3 @@ _SHOWN = (
 def as_object(arguments: str) -> dict[str, Any]:
     """Arguments for an API that has them as an object; what is none becomes part of one."""
     return json.loads(arguments) if arguments.startswith("{") else {"text": arguments}
-
-
-def as_json(payload: Any) -> bytes:
-    """JSON as servers write it, with characters beyond ASCII unescaped."""
-    return json.dumps(payload, ensure_ascii=False).encode()

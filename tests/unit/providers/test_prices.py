@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from dataclasses import replace
 from typing import Any
@@ -19,7 +18,7 @@ from pytest_openclaw.providers.ollama_openai import OllamaOpenAI
 from pytest_openclaw.providers.openai_responses import OpenAIResponses
 from pytest_openclaw.providers.prices import Prices, total_usd
 from pytest_openclaw.values import faults
-from pytest_openclaw.values.protocols import Provider, ProviderSetup
+from pytest_openclaw.values.protocols import ProviderSetup
 from pytest_openclaw.values.replies import Reply, Usage
 from pytest_openclaw.values.requests import Request, Target
 from pytest_openclaw.values.settings import OwnPrice, Settings
@@ -265,43 +264,3 @@ def test_without_the_extra_a_cloud_price_is_not_known(monkeypatch: pytest.Monkey
         assert (cost, prices.has_list()) == (None, False)
     finally:
         prices._price_list.cache_clear()
-
-
-@pytest.mark.parametrize(
-    ("url", "own", "is_loaded"),
-    [
-        pytest.param("http://127.0.0.1:9/v1", False, False, id="here"),
-        pytest.param("http://192.168.1.20:9/v1", False, False, id="in-the-network"),
-        pytest.param("https://api.openai.com/v1", True, False, id="own-price"),
-        pytest.param("https://api.openai.com/v1", False, True, id="cloud"),
-    ],
-)
-def test_the_list_is_loaded_for_cloud_targets_alone(url: str, own: bool, is_loaded: bool) -> None:
-    """A process without cloud targets, or with known prices, does not import the list."""
-    program = f"""
-import sys
-from pytest_openclaw.providers.prices import Prices
-from pytest_openclaw.values.protocols import ProviderSetup
-from pytest_openclaw.providers.ollama_openai import OllamaOpenAI
-from pytest_openclaw.values.requests import Target
-from pytest_openclaw.values.settings import OwnPrice, Settings
-own = (OwnPrice(pattern="p/*", input_usd=1, output_usd=1, cached_usd=1),) if {own} else ()
-provider = OllamaOpenAI(ProviderSetup(name="p", base_url={url!r}))
-Prices({{"p": provider}}, Settings(prices=own)).get_ready([Target(provider="p", model="gpt-5")])
-print("genai_prices" in sys.modules)
-"""
-    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-
-    assert said.stdout.strip() == str(is_loaded)
-
-
-def test_a_plugin_s_target_has_no_price() -> None:
-    """The cost of a provider without a description is unknown."""
-
-    class Plugin(Provider):
-        name = "plugin"
-
-    known = Prices({"p": Plugin(ProviderSetup(name="p"))}, Settings())
-
-    assert known.cost_usd(target_of("m"), Reply(input_tokens=1, output_tokens=1), AT_MS) is None
-    assert not known.needs_list(target_of("m"))

