@@ -573,7 +573,7 @@ class _Calls:
         """Add a fragment; see `Answer.receive_tool_call`."""
         known = self._by_id.get(id) if id else None
         if known is not None and known.is_repeated_by(name, arguments):
-            if not known.pieces:
+            if not known.pieces or (whole and known.repeats(arguments)):
                 known.take("", arguments, whole=whole)
             return
         call = self._found(key, id, name)

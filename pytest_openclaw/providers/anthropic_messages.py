@@ -14,6 +14,7 @@ from pytest_openclaw.providers.over_http import OverHttp
 from pytest_openclaw.providers.stream import Dialect
 from pytest_openclaw.providers.wire import (
     count_in,
+    counts_in,
     error_in,
     json_text,
     load_object,
@@ -36,6 +37,14 @@ if TYPE_CHECKING:
 
 API_VERSION = "2023-06-01"
 _BEARER_ENV = "ANTHROPIC_AUTH_TOKEN"
+_COUNTS = {
+    "uncached_tokens": "input_tokens",
+    "output_tokens": "output_tokens",
+    "reasoning_tokens": "output_tokens_details.thinking_tokens",
+    "cached_tokens": "cache_read_input_tokens",
+    "cache_write_tokens": "cache_creation_input_tokens",
+    "cache_write_1h_tokens": "cache_creation.ephemeral_1h_input_tokens",
+}
 _SIGNED = frozenset({"thinking", "redacted_thinking"})
 
 
@@ -224,15 +233,8 @@ def _read_end(holder: JsonObject, answer: Answer) -> WireError | None:
 def _read_usage(usage: JsonObject, answer: Answer, *, at_start: bool = False) -> None:
     """Set the counts; at the start of a message the count of its output is only a placeholder."""
     if usage:
-        created = object_in(usage.get("cache_creation"))
-        answer.receive_usage(
-            uncached_tokens=count_in(usage.get("input_tokens")),
-            output_tokens=None if at_start else count_in(usage.get("output_tokens")),
-            reasoning_tokens=count_in(object_in(usage.get("output_tokens_details")).get("thinking_tokens")),
-            cached_tokens=count_in(usage.get("cache_read_input_tokens")),
-            cache_write_tokens=count_in(usage.get("cache_creation_input_tokens")),
-            cache_write_1h_tokens=count_in(created.get("ephemeral_1h_input_tokens")),
-        )
+        counts = counts_in(usage, _COUNTS)
+        answer.receive_usage(**counts | ({"output_tokens": None} if at_start else {}))
 
 
 # --- the provider -------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from pytest_openclaw.providers.bodies import chosen, function_of
 from pytest_openclaw.providers.over_http import OverHttp
 from pytest_openclaw.providers.stream import Dialect
 from pytest_openclaw.providers.wire import (
-    count_in,
+    counts_in,
     error_in,
     json_text,
     load_object,
@@ -37,6 +37,14 @@ if TYPE_CHECKING:
     from pytest_openclaw.values.requests import Request
 
 _VERSIONS = ("/v1beta", "/v1alpha")
+_COUNTS = {
+    "input_tokens": "promptTokenCount",
+    "tool": "toolUsePromptTokenCount",
+    "output_tokens": "candidatesTokenCount",
+    "total_tokens": "totalTokenCount",
+    "reasoning_tokens": "thoughtsTokenCount",
+    "cached_tokens": "cachedContentTokenCount",
+}
 _SIGNATURE = "thoughtSignature"
 # For calls that came without a signature: https://ai.google.dev/gemini-api/docs/thought-signatures
 _UNSIGNED = "skip_thought_signature_validator"
@@ -168,26 +176,16 @@ def _read_usage(usage: JsonObject, answer: Answer) -> None:
 
     A gateway may count thoughts as output; then the total is already complete without them.
     """
+    counts = counts_in(usage, _COUNTS)
+    n_tool, n_prompt, n_written = counts.pop("tool"), counts["input_tokens"], counts["output_tokens"]
+    if n_prompt is not None:
+        counts["input_tokens"] = n_prompt + (n_tool or 0)
+    if n_written is None:
+        counts["total_tokens"] = None
+    if counts["total_tokens"] is None and counts["reasoning_tokens"] is not None:
+        counts["output_tokens"] = (n_written or 0) + counts["reasoning_tokens"]
     if usage:
-        thoughts, written = (
-            count_in(usage.get("thoughtsTokenCount")),
-            count_in(usage.get("candidatesTokenCount")),
-        )
-        total = None if written is None else count_in(usage.get("totalTokenCount"))
-        answer.receive_usage(
-            input_tokens=_sum(
-                count_in(usage.get("promptTokenCount")), count_in(usage.get("toolUsePromptTokenCount"))
-            ),
-            output_tokens=_sum(written, thoughts) if total is None else written,
-            total_tokens=total,
-            reasoning_tokens=thoughts,
-            cached_tokens=count_in(usage.get("cachedContentTokenCount")),
-        )
-
-
-def _sum(*counts: int | None) -> int | None:
-    known = [count for count in counts if count is not None]
-    return sum(known) if known else None
+        answer.receive_usage(**counts)
 
 
 # --- the provider -------------------------------------------------------------------------------

@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 QUESTION_TIMEOUT_S = 2.0
 # OpenClaw's mapping of its levels. Many versions of Ollama reject the API's highest, `max`.
 THINK: dict[ThinkingLevel, str] = {"low": "low", "medium": "medium", "high": "high", "xhigh": "high"}
-_NS_IN_S = 1e9
 
 
 class Ollama(OverHttp):
@@ -94,13 +93,7 @@ class Ollama(OverHttp):
         return self._sees[model]
 
     async def fingerprint(self, model: str) -> JsonObject:
-        """Return the server's facts under our names, without those that it does not report.
-
-        The names are `server`, `server_version`, `digest`, `quantisation`, `parameter_size`,
-        `parameter_count`, `family`, `capabilities`, `context_length`, `context_length_trained`,
-        `template_sha256`, `template_shows_tools`, `parameters` (of Ollama's model file), and `size_bytes`
-        and `vram_bytes` of the loaded model.
-        """
+        """Return the server's facts under our names, without those that it does not report."""
         root_url, base_url = self.address.root_url, self.address.base_url
         answers = await self.fetch_all(
             (
@@ -109,11 +102,12 @@ class Ollama(OverHttp):
             )
             for path in self.facts
         )
-        found: JsonObject = {}
-        for path, answer in zip(self.facts, answers, strict=True):
-            facts = _facts_in(path, answer, model)
-            found |= {name: value for name, value in facts.items() if value not in (None, "")}
-        return found
+        return {
+            name: value
+            for path, answer in zip(self.facts, answers, strict=True)
+            for name, value in _facts_in(path, answer, model).items()
+            if value not in (None, "")
+        }
 
     async def fetch_all(self, questions: Iterable[tuple[str, JsonObject | None]]) -> list[JsonObject]:
         """Send one question after the other, since a local server handles one at a time.
@@ -231,15 +225,18 @@ def _read_counts(payload: JsonObject, answer: Answer) -> None:
     cached = count_in(payload.get("prompt_eval_cached_count"))
     if n_prompt is not None or n_output is not None:
         answer.receive_usage(input_tokens=n_prompt, output_tokens=n_output, cached_tokens=cached)
-    speed = prompt_speed = None
-    duration_ns = positive_in(payload.get("eval_duration"))
-    if duration_ns and (n_output or 0) > 1:  # the speed of a single token is meaningless
-        speed = (n_output or 0) * _NS_IN_S / duration_ns
     n_read = n_prompt or 0
     n_new = n_read if cached is None or cached > n_read else n_read - cached
-    if n_new > 0 and (reading_ns := positive_in(payload.get("prompt_eval_duration"))):
-        prompt_speed = n_new * _NS_IN_S / reading_ns
-    answer.receive_speeds(speed, prompt_speed)
+    # The speed of a single token is meaningless.
+    answer.receive_speeds(
+        _per_second(n_output if n_output != 1 else None, payload.get("eval_duration")),
+        _per_second(n_new, payload.get("prompt_eval_duration")),
+    )
+
+
+def _per_second(count: int | None, duration: Any) -> float | None:
+    duration_ns = positive_in(duration)
+    return count * 1e9 / duration_ns if count and duration_ns else None
 
 
 # --- the provider of its own API -----------------------------------------------------------------
@@ -313,32 +310,10 @@ _TOOLS_IN_CODE = re.compile(r"(?<![\w'\"])tools\b|\.Tools\b")
 
 def _facts_in(path: str, answer: JsonObject, model: str) -> JsonObject:
     """Return what the answer of a route says about the model and its server."""
+    entry, details = _entry(answer, model), object_in(answer.get("details"))
+    meta = object_in(entry.get("meta"))
     match path:
-        case "/models":
-            return _of_models(answer, model)
-        case "/props":
-            return _of_props(answer)
-        case "/api/version":
-            version = answer.get("version")
-            return {"server": "ollama", "server_version": version} if isinstance(version, str) else {}
-        case "/api/show":
-            return _of_show(answer)
-        case "/api/tags":
-            return {"digest": _entry(answer, model).get("digest")}
-    loaded = _entry(answer, model)  # of /api/ps; older versions of Ollama do not report the context
-    return {
-        "context_length": count_in(loaded.get("context_length")),
-        "size_bytes": count_in(loaded.get("size")),
-        "vram_bytes": count_in(loaded.get("size_vram")),
-    }
-
-
-def _of_models(answer: JsonObject, model: str) -> JsonObject:
-    """llama.cpp has the model's sizes under `meta`, vLLM its context."""
-    for entry in objects_in(answer.get("data")):
-        aliases = entry.get("aliases")
-        if model == entry.get("id") or (isinstance(aliases, list) and model in aliases):
-            meta = object_in(entry.get("meta"))
+        case "/models":  # llama.cpp has the model's sizes under `meta`, vLLM its context
             return {
                 "server": _SERVERS.get(str(entry.get("owned_by"))),
                 "quantisation": meta.get("ftype"),
@@ -346,61 +321,59 @@ def _of_models(answer: JsonObject, model: str) -> JsonObject:
                 "context_length": meta.get("n_ctx") or count_in(entry.get("max_model_len")),
                 "context_length_trained": meta.get("n_ctx_train"),
             }
-    return {}
-
-
-def _of_props(answer: JsonObject) -> JsonObject:
-    template = answer.get("chat_template")
-    supported = object_in(answer.get("chat_template_caps")).get("supports_tools")
-    return {
-        "server_version": answer.get("build_info"),
-        "quantisation": answer.get("model_ftype"),
-        "context_length": object_in(answer.get("default_generation_settings")).get("n_ctx"),
-        "template_sha256": _sha256(template),
-        "template_shows_tools": supported if isinstance(supported, bool) else shows_tools(template),
+        case "/props":
+            supported = object_in(answer.get("chat_template_caps")).get("supports_tools")
+            return {
+                "server_version": answer.get("build_info"),
+                "quantisation": answer.get("model_ftype"),
+                "context_length": object_in(answer.get("default_generation_settings")).get("n_ctx"),
+                **_of_template(answer.get("chat_template")),
+                **({"template_shows_tools": supported} if isinstance(supported, bool) else {}),
+            }
+        case "/api/version":
+            version = text_in(answer.get("version"))
+            return {"server": "ollama", "server_version": version} if version else {}
+        case "/api/show":
+            info = object_in(answer.get("model_info"))  # with keys such as `llama.context_length`
+            capabilities = sorted(texts_in(answer.get("capabilities")))
+            return {
+                "quantisation": details.get("quantization_level"),
+                "parameter_size": details.get("parameter_size"),
+                "family": details.get("family"),
+                "capabilities": capabilities or None,
+                "context_length_trained": next(
+                    (value for key, value in info.items() if key.endswith(".context_length")), None
+                ),
+                **_of_template(answer.get("template")),
+                # Newer models are rendered by Ollama's own code, and not by the template.
+                **({"template_shows_tools": "tools" in capabilities} if capabilities else {}),
+                "parameters": answer.get("parameters"),
+            }
+        case "/api/tags":
+            return {"digest": entry.get("digest")}
+    return {  # of /api/ps; older versions of Ollama do not report the context
+        "context_length": count_in(entry.get("context_length")),
+        "size_bytes": count_in(entry.get("size")),
+        "vram_bytes": count_in(entry.get("size_vram")),
     }
-
-
-def _of_show(answer: JsonObject) -> JsonObject:
-    """Read Ollama's `/api/show`; its `model_info` has keys such as `llama.context_length`.
-
-    Its `capabilities` are words such as `completion`, `tools`, `thinking` and `vision`. They count before
-    the template: newer models are rendered by Ollama's own code.
-    """
-    details, template = object_in(answer.get("details")), answer.get("template")
-    info = object_in(answer.get("model_info"))
-    trained = [value for key, value in info.items() if key.endswith(".context_length")]
-    capabilities = sorted(texts_in(answer.get("capabilities")))
-    return {
-        "quantisation": details.get("quantization_level"),
-        "parameter_size": details.get("parameter_size"),
-        "family": details.get("family"),
-        "capabilities": capabilities or None,
-        "context_length_trained": trained[0] if trained else None,
-        "template_sha256": _sha256(template),
-        "template_shows_tools": "tools" in capabilities if capabilities else shows_tools(template),
-        "parameters": answer.get("parameters"),
-    }
-
-
-def shows_tools(template: Any) -> bool | None:
-    """Whether a chat template refers to the offered tools; None if there is no template."""
-    if not isinstance(template, str) or not template:
-        return None
-    return any(_TOOLS_IN_CODE.search(code) for code in _TEMPLATE_CODE.findall(template))
 
 
 def _entry(answer: JsonObject, model: str) -> JsonObject:
-    """Return the model's entry in one of Ollama's lists; a name without a tag means `:latest`."""
-    entries = objects_in(answer.get("models"))
+    """Return the model's entry in a list of a server; a name without a tag means `:latest`."""
     for name in (model, f"{model}:latest"):
-        for entry in entries:
-            if name in (entry.get("name"), entry.get("model")):
+        for entry in objects_in(answer.get("data")) or objects_in(answer.get("models")):
+            if name in (*map(entry.get, ("id", "name", "model")), *texts_in(entry.get("aliases"))):
                 return entry
     return {}
 
 
-def _sha256(text: Any) -> str | None:
-    if not isinstance(text, str) or not text:
-        return None
-    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+def _of_template(template: Any) -> JsonObject:
+    if not isinstance(template, str) or not template:
+        return {}
+    sha256 = hashlib.sha256(template.encode("utf-8", "replace")).hexdigest()
+    return {"template_sha256": sha256, "template_shows_tools": shows_tools(template)}
+
+
+def shows_tools(template: str) -> bool:
+    """Whether the code of a chat template refers to the offered tools."""
+    return any(_TOOLS_IN_CODE.search(code) for code in _TEMPLATE_CODE.findall(template))

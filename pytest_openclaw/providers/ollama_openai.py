@@ -11,9 +11,9 @@ from pytest_openclaw.providers.over_http import REFUSALS
 from pytest_openclaw.providers.stream import Dialect
 from pytest_openclaw.providers.wire import (
     count_in,
+    counts_in,
     error_in,
     error_of_object,
-    most_in,
     object_in,
     objects_in,
     positive_in,
@@ -34,17 +34,17 @@ if TYPE_CHECKING:
 
 # Only the first one is read: some servers send the same thinking under two names.
 _REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking")
-# Cached tokens of the input: the usual name, then others of Mistral, DeepSeek, Moonshot, Mistral again, and
-# Anthropic's, which gateways keep.
-_CACHED = (
-    "prompt_tokens_details.cached_tokens",
-    "prompt_token_details.cached_tokens",
-    "prompt_cache_hit_tokens",
-    "cached_tokens",
-    "num_cached_tokens",
-    "cache_read_input_tokens",
-)
-_CACHE_WRITE = ("prompt_tokens_details.cache_write_tokens", "cache_creation_input_tokens")
+_COUNTS = {
+    "input_tokens": "prompt_tokens",
+    "output_tokens": "completion_tokens",
+    "total_tokens": "total_tokens",
+    "reasoning_tokens": "completion_tokens_details.reasoning_tokens reasoning_tokens",
+    # The usual name, then others of Mistral, DeepSeek, Moonshot, Mistral again, and Anthropic's, which
+    # gateways keep.
+    "cached_tokens": "prompt_tokens_details.cached_tokens prompt_token_details.cached_tokens "
+    "prompt_cache_hit_tokens cached_tokens num_cached_tokens cache_read_input_tokens",
+    "cache_write_tokens": "prompt_tokens_details.cache_write_tokens cache_creation_input_tokens",
+}
 # Without these the question is the same. Some servers reject each field that they do not know.
 _OPTIONAL = ("think", "stream_options", "seed", "temperature")
 _NO_REASONING = "turns without reasoning_content"
@@ -203,20 +203,13 @@ def _read_end(choice: JsonObject, answer: Answer) -> WireError | None:
 def _read_usage(usage: JsonObject, timings: JsonObject, answer: Answer) -> None:
     """Add the counts and llama.cpp's own speeds; the speed of a single token is meaningless."""
     if usage:
-        n_prompt, n_new = count_in(usage.get("prompt_tokens")), count_in(timings.get("prompt_n"))
-        cached = most_in(usage, *_CACHED)
-        if cached is None:
-            cached = count_in(timings.get("cache_n"))
-        if cached is None and n_prompt and n_new and n_new <= n_prompt:  # versions before `cache_n`
-            cached = n_prompt - n_new
-        answer.receive_usage(
-            input_tokens=n_prompt,
-            output_tokens=count_in(usage.get("completion_tokens")),
-            total_tokens=count_in(usage.get("total_tokens")),
-            reasoning_tokens=most_in(usage, "completion_tokens_details.reasoning_tokens", "reasoning_tokens"),
-            cached_tokens=cached,
-            cache_write_tokens=most_in(usage, *_CACHE_WRITE),
-        )
+        counts = counts_in(usage, _COUNTS)
+        n_prompt, n_new = counts["input_tokens"], count_in(timings.get("prompt_n"))
+        if counts["cached_tokens"] is None:
+            counts["cached_tokens"] = count_in(timings.get("cache_n"))
+        if counts["cached_tokens"] is None and n_prompt and n_new and n_new <= n_prompt:
+            counts["cached_tokens"] = n_prompt - n_new  # versions before `cache_n`
+        answer.receive_usage(**counts)
     if timings:
         has_speed = (count_in(timings.get("predicted_n")) or 0) > 1
         answer.receive_speeds(

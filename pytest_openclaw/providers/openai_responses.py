@@ -11,10 +11,10 @@ from pytest_openclaw.providers.over_http import OverHttp
 from pytest_openclaw.providers.stream import Dialect
 from pytest_openclaw.providers.wire import (
     count_in,
+    counts_in,
     error_in,
     error_of_object,
     json_text,
-    most_in,
     object_in,
     objects_in,
     text_in,
@@ -30,6 +30,14 @@ if TYPE_CHECKING:
     from pytest_openclaw.values.replies import Image
     from pytest_openclaw.values.requests import Request
 
+_COUNTS = {
+    "input_tokens": "input_tokens",
+    "output_tokens": "output_tokens",
+    "total_tokens": "total_tokens",
+    "reasoning_tokens": "output_tokens_details.reasoning_tokens",
+    "cached_tokens": "input_tokens_details.cached_tokens cache_read_input_tokens",
+    "cache_write_tokens": "input_tokens_details.cache_write_tokens cache_creation_input_tokens",
+}
 _ENDS = ("response.completed", "response.incomplete", "response.failed", "response.cancelled")
 
 
@@ -169,7 +177,8 @@ def _read_end(response: JsonObject, answer: Answer) -> WireError | None:
     for channel in CHANNELS:
         answer.receive_whole(channel, "".join(text for of, _, _, text in texts if of == channel))
     answer.receive_calls([_call_of(item) for item in items if item.get("type") == "function_call"])
-    _read_usage(object_in(response.get("usage")), answer)
+    if usage := object_in(response.get("usage")):
+        answer.receive_usage(**counts_in(usage, _COUNTS))
     why = text_in(object_in(response.get("incomplete_details")).get("reason"))
     if not why and status == "incomplete":
         why = "incomplete"
@@ -177,20 +186,6 @@ def _read_end(response: JsonObject, answer: Answer) -> WireError | None:
     if failure is None:
         answer.receive_end()
     return failure
-
-
-def _read_usage(usage: JsonObject, answer: Answer) -> None:
-    if usage:
-        answer.receive_usage(
-            input_tokens=count_in(usage.get("input_tokens")),
-            output_tokens=count_in(usage.get("output_tokens")),
-            total_tokens=count_in(usage.get("total_tokens")),
-            reasoning_tokens=most_in(usage, "output_tokens_details.reasoning_tokens"),
-            cached_tokens=most_in(usage, "input_tokens_details.cached_tokens", "cache_read_input_tokens"),
-            cache_write_tokens=most_in(
-                usage, "input_tokens_details.cache_write_tokens", "cache_creation_input_tokens"
-            ),
-        )
 
 
 def _channel_of(name: str) -> Channel | None:

@@ -250,7 +250,6 @@ class OpenClawAgent(Provider):
         envelope = find_envelope(printed.stdout, printed.stderr)
         if envelope is None:
             words = f": {shortened(printed.stderr)}" if printed.stderr else ""
-            words = f" after {printed.flooded}" if printed.flooded else words
             how = f" without its JSON{words}"
             return faults.program_ended(name, "OpenClaw", printed.exit_status, how)
         result = read_envelope(envelope, request, name=name, where=where)

@@ -10,7 +10,6 @@ import re
 import shlex
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass, field
@@ -32,13 +31,10 @@ if TYPE_CHECKING:
     from pytest_openclaw.values.protocols import ProviderSetup
     from pytest_openclaw.values.replies import Fault
 
-MOST_OUTPUT_BYTES = 64 << 20
 STDERR_TAIL_BYTES = 4096
 # After the program's exit its output is in the pipe; only processes that it started still keep it open.
 DRAIN_S = 0.5
 GRACE_S = 2.0
-# It reads until this process has ended for any reason, and then kills the group in its argument.
-_KEEPER = ("/bin/sh", "-c", 'exec >/dev/null 2>&1; read -r _; kill -s KILL -- "-$0"')
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,14 +69,13 @@ def find_program(setup: ProviderSetup, command: str, install: str) -> tuple[str,
 def new_folders(*names: str, within: Path | None = None) -> Iterator[Path]:
     """Make a folder with these folders in it; remove it at the end.
 
-    Its path is resolved, because OpenClaw compares paths in their real form.
-
-    Args:
-        *names: of the folders in it.
-        within: an existing folder; the new one then has the lowest number that is free there, so that
-            calls one after the other have the same path.
+    Its path is resolved, because OpenClaw compares paths in their real form. With `within`, an existing
+    folder, it has the lowest number that is free there, so that calls one after the other have the same path.
     """
-    folder = Path(tempfile.mkdtemp(prefix="openclaw-")) if within is None else _new_numbered(within)
+    if within is None:
+        folder = Path(tempfile.mkdtemp(prefix="openclaw-"))
+    else:
+        folder = next(path for number in itertools.count() if _is_new(path := within / str(number)))
     folder = folder.resolve()
     try:
         for name in names:
@@ -90,12 +85,12 @@ def new_folders(*names: str, within: Path | None = None) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _new_numbered(within: Path) -> Path:
-    for number in itertools.count():
-        with contextlib.suppress(FileExistsError):
-            (within / str(number)).mkdir(FOLDER_MODE)
-            break
-    return within / str(number)
+def _is_new(folder: Path) -> bool:
+    try:
+        folder.mkdir(FOLDER_MODE)
+    except FileExistsError:
+        return False
+    return True
 
 
 class Running(asyncio.SubprocessProtocol):
@@ -104,22 +99,19 @@ class Running(asyncio.SubprocessProtocol):
     Attributes:
         exit_status: None while it runs, which it may after closing its output, or if this process ended it;
             negative for a signal.
-        flooded: the limit of its output for which it was killed, such as `more than 64 MiB`; else empty.
         stdout: its output, after `run`.
         timed_out: whether `run` has ended it because it took too long.
     """
 
     def __init__(self) -> None:
         self.exit_status: int | None = None
-        self.flooded = self.stdout = ""
+        self.stdout = ""
         self.timed_out = False
         self._exited = asyncio.Event()
         self._is_ended_here = False
         self._lines: asyncio.Queue[bytes | None] = asyncio.Queue()
         self._unfinished: list[bytes] = []
-        self._received_bytes = 0
         self._stderr = b""
-        self._keeper: subprocess.Popen[bytes] | None = None
 
     @property
     def stderr(self) -> str:
@@ -154,18 +146,8 @@ class Running(asyncio.SubprocessProtocol):
                 await self.wait_exit(GRACE_S)
         finally:
             self._end(kill=True)
-            if self._keeper is not None:
-                self._keeper.kill()
-                self._keeper.communicate()
             await self.wait_exit(GRACE_S)
             self._transport.close()
-
-    def start_keeper(self) -> None:
-        """Start the process that ends the group if this process is killed."""
-        if sys.platform != "win32":
-            self._keeper = subprocess.Popen(  # noqa: S603 - a script of our own
-                [*_KEEPER, str(self._pid)], stdin=subprocess.PIPE, start_new_session=True
-            )
 
     # --- what asyncio calls ---------------------------------------------------------------------
 
@@ -179,13 +161,6 @@ class Running(asyncio.SubprocessProtocol):
         """Receive bytes from stdout (1) or stderr (2)."""
         if fd == 2:
             self._stderr = (self._stderr + data)[-STDERR_TAIL_BYTES:]
-            return
-        self._received_bytes += len(data)
-        if self._received_bytes > MOST_OUTPUT_BYTES:
-            self.flooded = f"more than {MOST_OUTPUT_BYTES >> 20} MiB"
-            self._unfinished = []
-            self._end_lines()
-            self._end(kill=True)
             return
         self._unfinished.append(data)
         if b"\n" in data:  # joined only here: a line of many pieces is not searched again for each of them
@@ -242,11 +217,6 @@ async def start(name: str, program: Program) -> Running:
     running.send(program.stdin)
     if not program.keeps_stdin:
         running.end_input()
-    try:
-        running.start_keeper()
-    except BaseException:
-        await running.stop()
-        raise
     return running
 
 
@@ -263,9 +233,9 @@ async def run(name: str, program: Program, *, within_s: float, until: asyncio.Ev
         while (line := await running.next_line()) is not None:
             lines.append(line)
 
-    waiting: list[asyncio.Future[Any]] = [asyncio.ensure_future(read())]
+    waiting: list[asyncio.Task[Any]] = [asyncio.create_task(read())]
     if until is not None:
-        waiting.append(asyncio.ensure_future(until.wait()))
+        waiting.append(asyncio.create_task(until.wait()))
     try:
         done, _ = await asyncio.wait(waiting, timeout=within_s, return_when=asyncio.FIRST_COMPLETED)
         if waiting[0] in done:
@@ -285,8 +255,7 @@ async def first_line(name: str, program: Program, *, within_s: float) -> str:
     Raises:
         CallFailed: it cannot be started.
     """
-    printed = await run(name, program, within_s=within_s)
-    return printed.stdout.partition("\n")[0].strip()
+    return (await run(name, program, within_s=within_s)).stdout.partition("\n")[0].strip()
 
 
 _UNREACHABLE = re.compile(

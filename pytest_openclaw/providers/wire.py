@@ -18,7 +18,7 @@ from pytest_openclaw.util.typed import LARGEST
 from pytest_openclaw.values.faults import WireError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from pytest_openclaw.util.json_types import JsonObject
 
@@ -265,17 +265,20 @@ def settled(counts: Mapping[str, int | None], total: int | None) -> dict[str, in
     }
 
 
-def most_in(usage: JsonObject, *paths: str) -> int | None:
-    """Return the largest of several counts, which servers report under different names; None without any.
+def counts_in(usage: JsonObject, names: Mapping[str, str]) -> dict[str, int | None]:
+    """Return the counts of a request under our names.
 
     Args:
         usage: the server's.
-        paths: of members, such as `prompt_tokens_details.cached_tokens`.
+        names: our name → the servers' names, such as `prompt_tokens_details.cached_tokens`, separated by
+            blanks; the largest of their counts is returned.
     """
-    counts = []
+    return {name: max(_counts_at(usage, paths.split()), default=None) for name, paths in names.items()}
+
+
+def _counts_at(usage: JsonObject, paths: Iterable[str]) -> Iterator[int]:
     for path in paths:
         holder, _, name = path.rpartition(".")
         count = count_in((object_in(usage.get(holder)) if holder else usage).get(name))
         if count is not None:
-            counts.append(count)
-    return max(counts, default=None)
+            yield count

@@ -132,15 +132,6 @@ def test_a_grandchild_that_holds_the_pipes_does_not_hold_us(tmp_path, session):
     assert dies(pid)
 
 
-def test_a_flood_is_stopped(tmp_path, monkeypatch):
-    """A program that writes without end is killed at a limit."""
-    monkeypatch.setattr(processes, "MOST_OUTPUT_BYTES", 1 << 20)
-    code = "import sys\nwhile True: sys.stdout.write('x' * 10_000)"
-    lines, running = asyncio.run(lines_of(python(code, cwd=tmp_path)))
-
-    assert (lines, running.flooded, running.exit_status) == ([], "more than 1 MiB", None)
-
-
 @given(data=st.binary(max_size=60), cuts=st.lists(st.integers(0, 60), max_size=6))
 def test_chunks_read_like_the_whole(data, cuts):
     """However the pipe cuts the output, the same lines are read."""

@@ -166,8 +166,6 @@ def test_models_that_cannot_be_listed(server, api, script, message):
         pytest.param("{{ 'tools' }}{{ my_tools }}", False, id="other-names"),
         pytest.param("{{ if .Tools }}{{ range .Tools }}{{ . }}{{ end }}{{ end }}", True, id="ollama"),
         pytest.param("{{ .System }}{{ .Prompt }}", False, id="ollama-without"),
-        pytest.param("", None, id="none"),
-        pytest.param(7, None, id="no-text"),
     ],
 )
 def test_a_template_shows_its_tools(template, shows):

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytest_openclaw.openclaw.dispatch import dispatch
 from pytest_openclaw.openclaw.recovery import at_last_step
@@ -22,7 +22,15 @@ from pytest_openclaw.providers.anthropic_messages import read_messages
 from pytest_openclaw.providers.claude.command_line import PREFIX
 from pytest_openclaw.providers.prices import summed
 from pytest_openclaw.providers.processes import fault_of_words
-from pytest_openclaw.providers.wire import count_in, load_object, object_in, objects_in, shortened, text_in
+from pytest_openclaw.providers.wire import (
+    count_in,
+    load_object,
+    object_in,
+    objects_in,
+    shortened,
+    text_in,
+    texts_in,
+)
 from pytest_openclaw.util.signals import how_it_ended
 from pytest_openclaw.util.text import valid_text
 from pytest_openclaw.values import faults
@@ -171,8 +179,7 @@ class Stream:
 
     def _read_system(self, line: JsonObject) -> None:
         if line.get("subtype") == "init":
-            given = line.get("tools")
-            given = given if isinstance(given, list) else []
+            given = texts_in(line.get("tools"))
             self.lacking = tuple(own for name, own in self.offered.items() if name not in given)
             self.servers = ", ".join(
                 text_in(one.get("status")) for one in objects_in(line.get("mcp_servers"))
@@ -267,6 +274,11 @@ _NOT_LOGGED_IN = re.compile(r"^(not logged in|invalid api key|please run /login)
 _STATUS = re.compile(r"\bAPI Error: (\d{3})\b|\bRequest rejected \((\d{3})\)")
 _PREFIX = re.compile(r"^(Failed to authenticate\. )?API Error:\s*(\d{3}\b\s*)?")
 
+# Errors that the CLI words itself.
+_FAULTS: Mapping[str, Callable[[str, str], Fault]] = {
+    "empty or malformed response": faults.malformed,
+    "stream ended": faults.stream_broken,
+}
 _WIRE_TYPES = {
     "billing_error": "billing_error",
     "rate_limit": "rate_limit_error",
@@ -289,98 +301,71 @@ class Ending:
 
     def outcome(self) -> Reply | Fault:
         """Return the reply or fault of a stream that is over."""
-        stream = self.stream
+        stream, result = self.stream, self.stream.result
         if stream.lacking:
             names = ", ".join(stream.lacking[:3]) + (", …" if len(stream.lacking) > 3 else "")
             why = f"the CLI does not offer {len(stream.lacking)} of the {len(stream.offered)} tools: {names}"
             return faults.cli_failed(self.name, f"{why} (its server is {stream.servers or 'missing'}).")
-        if stream.result is None:  # ended by us, after the model's message
+        if result is None:  # ended by us, after the model's message
             return stream.reply()
-        result, has_tokens = stream.result, stream.answer.has_tokens
+        has_tokens = stream.answer.has_tokens
         if "refusal" in (stream.stop_reason, result.get("stop_reason")):
-            return replace(stream.reply(), finish_reason="refusal", refusal=self._plain)
-        if stream.error == "max_output_tokens":
-            cut = replace(stream.reply(), finish_reason="length")
-            return cut if has_tokens else faults.cli_failed(self.name, self._said)
+            return replace(stream.reply(), finish_reason="refusal", refusal=_PREFIX.sub("", self._said))
+        if stream.error == "max_output_tokens" and has_tokens:
+            return replace(stream.reply(), finish_reason="length")
         if stream.error or result.get("is_error") or result.get("api_error_status") is not None:
             return self._error(result)
         # For a slash command the CLI answers without a request to the model.
         spoke_by_itself = not has_tokens and (stream.by_itself or result.get("num_turns") == 0)
-        if result.get("subtype") != "success" or spoke_by_itself:
-            return self._failed()
-        return stream.reply()
+        is_answer = result.get("subtype") == "success" and not spoke_by_itself
+        return stream.reply() if is_answer else self._failed()
 
     def without_result(self, running: Running) -> Fault:
         """Return the fault of a CLI that ended, or closed its output, before its `result` line."""
-        stream, name, status = self.stream, self.name, running.exit_status
-        if running.flooded:
-            return faults.cli_failed(name, f"the CLI wrote {running.flooded} and was stopped.", stream.raw())
-        words = f": {shortened(running.stderr)}" if running.stderr else ""
-        how = how_it_ended(status)
-        if status:
-            words = words or (f": {shortened(stream.skipped[-1])}" if stream.skipped else "")
-            return faults.program_ended(name, "the CLI", status, words, stream.raw())
-        if stream.is_received:
-            return faults.stream_broken(name, f"the CLI {how} before its result line{words}", stream.raw())
-        if stream.skipped:
-            why = f"none of the CLI's {len(stream.skipped)} lines is a stream-json line, and it {how}{words}"
-            return faults.malformed(name, why)
-        return faults.cli_failed(name, f"the CLI {how} and said nothing{words}.")
+        stream, status = self.stream, running.exit_status
+        said = running.stderr or (stream.skipped[-1] if stream.skipped else "")
+        words = f": {shortened(said)}" if said else ""
+        if status or not stream.is_received:
+            return faults.program_ended(self.name, "the CLI", status, words, stream.raw())
+        why = f"the CLI {how_it_ended(status)} before its result line{words}"
+        return faults.stream_broken(self.name, why, stream.raw())
 
     @cached_property
     def _said(self) -> str:
         """The CLI's text on one line; an error subtype has it in `errors` instead of `result`."""
         result = self.stream.result or {}
-        errors: Any = result.get("errors")
-        words = [result.get("result"), *(errors if isinstance(errors, list) else [])]
-        said = "; ".join(word for word in words if isinstance(word, str) and word)
-        return shortened(said or f"subtype {result.get('subtype')}")
-
-    @property
-    def _plain(self) -> str:
-        return _PREFIX.sub("", self._said)
+        words = [text_in(result.get("result")), *texts_in(result.get("errors"))]
+        return shortened("; ".join(filter(None, words)) or f"subtype {result.get('subtype')}")
 
     def _error(self, result: JsonObject) -> Reply | Fault:
-        stream, is_success = self.stream, result.get("subtype") == "success"
+        stream, name, said = self.stream, self.name, self._said
         if result.get("subtype") == "error_max_turns" and stream.answer.has_output and stream.message_done:
             # For a single prompt the call is the answer; in an exchange the turns are used up.
             return stream.reply(at_limit=True)
-        if not (is_success or stream.error) and result.get("api_error_status") is None:
+        given = count_in(result.get("api_error_status"))
+        if not (result.get("subtype") == "success" or stream.error) and given is None:
             return self._failed()
         if stream.answer.has_tokens:
-            return faults.stream_broken(self.name, self._said, stream.raw())
-        status = self._status(result)
-        if status is None and (fault := self._without_status()):
-            return fault
+            return faults.stream_broken(name, said, stream.raw())
+        in_text = _STATUS.search(said)
+        status = given or (int(in_text[1] or in_text[2]) if in_text else None)
+        plain = _PREFIX.sub("", said)
+        if status is None:
+            if stream.error in _AUTH_ERRORS or _NOT_LOGGED_IN.search(said):
+                return faults.auth_missing(name, f"the Claude CLI says: {said}. {self.access.login}")
+            if "request timed out" in said.lower():
+                return faults.timed_out(name, self.request.timeout_s)
+            for words, fault in _FAULTS.items():
+                if words in said.lower():
+                    return fault(name, plain)
         kind = "prompt_too_long" if result.get("terminal_reason") == "prompt_too_long" else stream.error
-        is_overloaded = re.search(r"\boverloaded\b", self._said, re.IGNORECASE)
+        is_overloaded = re.search(r"\boverloaded\b", said, re.IGNORECASE)
         word = _WIRE_TYPES.get(kind) or ("overloaded_error" if is_overloaded else "")
-        error = WireError(status=status, type=word, message=self._plain)
+        error = WireError(status=status, type=word, message=plain)
         where = self.access.shown_url or "the Anthropic API"
-        fault = fault_of_words(self.name, self.request.model, error, where)
-        return fault or faults.cli_failed(self.name, self._said)
+        known = fault_of_words(name, self.request.model, error, where)
+        return known or faults.cli_failed(name, said)
 
     def _failed(self) -> Fault:
         why = f"the CLI ended with: {self._said.rstrip('.')}."
         return faults.cli_failed(self.name, why, self.stream.raw())
-
-    def _without_status(self) -> Fault | None:
-        """Return the fault of an error that the CLI words itself: login, timeout, malformed answer."""
-        name, said = self.name, self._said
-        if self.stream.error in _AUTH_ERRORS or _NOT_LOGGED_IN.search(said):
-            return faults.auth_missing(name, f"the Claude CLI says: {said}. {self.access.login}")
-        lowered = said.lower()
-        if "request timed out" in lowered:
-            return faults.timed_out(name, self.request.timeout_s)
-        if "empty or malformed response" in lowered:
-            return faults.malformed(name, self._plain)
-        if "stream ended" in lowered:
-            return faults.stream_broken(name, self._plain)
-        return None
-
-    def _status(self, result: JsonObject) -> int | None:
-        status = count_in(result.get("api_error_status"))
-        if status is not None and 400 <= status <= 599:
-            return status
-        found = _STATUS.search(self._said)
-        return int(found[1] or found[2]) if found else None
