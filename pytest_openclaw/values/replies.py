@@ -1,19 +1,13 @@
-"""A picture that is sent with a prompt.
-
-The result of an attempt: a reply or a fault, with its times, and the verdict.
-
-The words by which servers of all APIs end an answer, and the meaning of each.
-
-A row has the meaning (`stop`, `length`, …), and of a word that is not in this table the word itself.
-`docs/explanation/servers.md` links the servers that send them.
-"""
+"""The pictures of a prompt; the result of an attempt, a reply or a fault, with its times; the verdict."""
 
 from __future__ import annotations
 
 import hashlib
+import tomllib
 from base64 import b64encode
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
+from importlib import resources
 from typing import TYPE_CHECKING, Literal, get_args
 
 from pytest_openclaw.util.signals import epoch_ms
@@ -329,34 +323,13 @@ Meaning = Literal[
 MALFORMED_CALL, UNEXPECTED_CALL = "malformed_call", "unexpected_call"
 """The `finish_reason` of an answer with a call that its server could not read, or of an unknown tool."""
 
-_WORDS: Mapping[Meaning, str] = {
-    "stop": "stop stop_sequence end_turn end eos eos_token eos_token_id stop_token finished "
-    "completed complete",
-    "tool_calls": "tool_calls tool_call tool_use function_call function_calls",
-    "length": "length max_tokens max_output_tokens max_new_tokens max_length model_length token_limit "
-    "continuation",
-    # If nothing was generated, the prompt did not fit; else the answer did not.
-    "context_full": "model_context_window_exceeded context_window_exceeded context_length_exceeded "
-    "error_limit",
-    "content_filter": "content_filter content_filtered sensitive safety recitation language blocklist spii "
-    "prohibited_content model_armor image_safety image_prohibited_content image_recitation error_toxic "
-    "escalation guardrail_intervened",
-    "refusal": "refusal",
-    "malformed_call": "malformed_call malformed_function_call malformed_tool_call",
-    "unexpected_call": "unexpected_call unexpected_tool_call",
-    # The account is limited or disabled.
-    "denied": "pup_limited_disabled",
-    # The server ended the answer for a reason of its own, or the request lacked a part of an earlier answer
-    # (`missing_thought_signature`), or it only loaded or unloaded the model.
-    "failed": "error network_error server_error internal_error internal_server_error upstream_error "
-    "overloaded timeout abort aborted cancel cancelled canceled failed insufficient_system_resource "
-    "malformed_response missing_thought_signature load unload",
-    # Gemini's "unknown reason": without an answer it is a failure of the server.
-    "no_reason": "other",
-}
-_MEANING = {word: meaning for meaning, words in _WORDS.items() for word in words.split()}
+
+@cache
+def _meanings() -> Mapping[str, Meaning]:
+    text = resources.files("pytest_openclaw.values").joinpath("finish_words.toml").read_text("utf-8")
+    return {word: meaning for meaning, words in tomllib.loads(text).items() for word in words}  # type: ignore[misc]
 
 
 def meaning_of(word: str) -> Meaning | None:
     """Return what a finish word of a server means, in any case; None for an unknown one."""
-    return _MEANING.get(word.strip().lower().removeprefix("finish_reason_"))
+    return _meanings().get(word.strip().lower().removeprefix("finish_reason_"))

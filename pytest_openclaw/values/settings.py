@@ -1,8 +1,7 @@
-"""A run's choices, as one frozen value; options and ini keys end here.
+"""A run's settings as one frozen value, made of options and ini keys; and as in its `config.json`.
 
-A run's `config.json`: its version, its settings, and which of its keys two runs must have in common.
-
-The rules are for the three commands that put runs together. A key of no rule has the last rule of its table.
+Tables say which keys of `config.json` may differ when a run is resumed, merged or compared. A key without a
+rule has the last rule of its table.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 
 
 LAST = "last"
-"""What a user calls the run that was written to last."""
+"""The name of the newest run on the command line."""
 _RUN_ID = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.+-]{0,126}[A-Za-z0-9_+-])?")
 # https://learn.microsoft.com/en-us/windows/win32/fileio/naming-a-file, with any extension too
 _DEVICES = {"con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(1, 10))}
@@ -48,9 +47,9 @@ V1_PROVIDER = "ollama_openai"
 SAMPLING = ("temperature", "seed", "request_fields")
 """The settings that say how a model chooses its words."""
 SERVER: Literal["server"] = "server"
-"""What a user calls the server's own temperature."""
+"""Leaves the temperature to the server."""
 INSTALLED = "installed"
-"""What a user calls the surface of the installed OpenClaw."""
+"""Takes the surface of the installed OpenClaw."""
 EMBEDDED_TARGET = "llama_cpp/smollm2:135m"
 THINKING_ROOM_TOKENS: Mapping[ThinkingLevel, int] = {
     "low": 1024,
@@ -58,24 +57,29 @@ THINKING_ROOM_TOKENS: Mapping[ThinkingLevel, int] = {
     "high": 8192,
     "xhigh": 16384,
 }
-"""What a thinking level adds to a prompt's `max_output_tokens`, which is meant for the answer alone."""
+"""Tokens added to a prompt's `max_output_tokens`, which are for the answer only, at each thinking level."""
 MOST_REPEATS = 10
-"""How often `--openclaw-until-conclusive` asks a prompt at most, if nothing else is said."""
+"""How often `--openclaw-until-conclusive` asks a prompt at most, unless `--openclaw-repeat` is set."""
 REGRESSION = "regression"
 LOSS = "loss>"
-"""How a value of `fail_on` begins that limits a loss."""
+"""The start of a value of `fail_on` that limits a loss."""
 LOOKS = (1, 3, 10)
 """After so many repeats it looks whether a tier is conclusive, and after the last one."""
 GATE_OPTIONS: Mapping[str, str] = {
-    "min_pass_rate": "min-pass-rate",
-    "min_tool_rate": "min-tool-rate",
-    "require_tier": "require-tier",
-    "require_safe": "require-safe",
-    "max_p95_ms": "max-p95-ms",
-    "fail_on": "fail-on",
+    **{
+        name: name.replace("_", "-")
+        for name in (
+            "min_pass_rate",
+            "min_tool_rate",
+            "require_tier",
+            "require_safe",
+            "max_p95_ms",
+            "fail_on",
+        )
+    },
     "conclusive": "gate-conclusive",
 }
-"""Which option sets which field of `Gates`."""
+"""The option of each field of `Gates`."""
 GATE_SWITCHES = frozenset({"conclusive", "require_safe"})
 """Those that are on or off."""
 LOCAL_ENDPOINT_LIMIT = 1
@@ -117,10 +121,10 @@ class Concurrency:
 
 @dataclass(frozen=True, kw_only=True)
 class GateLine:
-    """What other gates hold for some targets: an ini line `glob: min-pass-rate=0.9 require-tier=off`.
+    """Other gates for some targets: an ini line `glob: min-pass-rate=0.9 require-tier=off`.
 
     Attributes:
-        target: a glob over labels, whose case does not count.
+        target: a glob over labels, in any case.
         changes: fields of `Gates` and their values for these targets; None switches a gate off.
     """
 
@@ -165,7 +169,7 @@ class Gates:
 
     @property
     def all_there_are(self) -> tuple[Gates, ...]:
-        """The gates of targets of which no line speaks, and those of each line alone."""
+        """The gates of targets without a line, and the gates of each line."""
         return self, *(replace(Gates(), **line.changes) for line in self.by_target)
 
     def of_target(self, label: str) -> Gates:
@@ -178,11 +182,11 @@ class Gates:
 
 
 def firm_gates(gates: Gates, said: Gates, given: Collection[str]) -> Gates:
-    """Return `gates` with what the command line says, which holds for every target, whatever a line says.
+    """Return `gates` with those of the command line, which apply to every target, whatever a line has.
 
     Args:
         gates: of the ini file, or of a run that is resumed.
-        said: what the command line says is the value.
+        said: of the command line.
         given: the names of the options on the command line.
     """
     firm = {name: getattr(said, name) for name, option in GATE_OPTIONS.items() if option in given}
@@ -218,7 +222,7 @@ def parse_shard(text: str) -> Shard:
     """Return the shard that a text such as `2/8` names.
 
     Raises:
-        ValueError: it is none; the text is the hint.
+        ValueError: it is malformed; the text is the hint.
     """
     found = re.fullmatch(r"([1-9][0-9]{0,3})/([1-9][0-9]{0,3})", text)
     shard = Shard(int(found[1]), int(found[2])) if found else None
@@ -231,7 +235,7 @@ def parse_run_id(text: str) -> str:
     """Return a new run's id, which every system can hold as the name of a folder.
 
     Raises:
-        ValueError: it is none; the text is the hint.
+        ValueError: it is malformed; the text is the hint.
     """
     if not _RUN_ID.fullmatch(text):
         rule = "not starting with a sign and not ending with a dot"
