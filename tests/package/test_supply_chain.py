@@ -1,18 +1,13 @@
-"""Workflows, their pins, the component list and the audit: files and pure functions, without a network."""
+"""Workflows and their pins."""
 
 from __future__ import annotations
 
 import configparser
-import json
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
-
-from tests.package.audit_packages import describe, find_vulnerabilities, parse_packages
-from tests.package.check_dist import component_flaws
 
 pytestmark = pytest.mark.newest
 
@@ -78,101 +73,3 @@ def test_dependabot_keeps_the_workflows_and_packages_current() -> None:
         assert update["schedule"] == {"interval": "weekly"}
         assert update["cooldown"]["default-days"] >= 7
         assert [group["patterns"] for group in update["groups"].values()] == [["*"]]
-
-
-def _listed(direct: dict[str, str], **more: list[str]) -> dict[str, Any]:
-    """Return a component list: the root's own components with their versions, then the requirements of each."""
-    refs = {*direct, *more, *(ref for required in more.values() for ref in required)}
-    return {
-        "metadata": {"component": {"bom-ref": "root"}},
-        "components": [
-            {"bom-ref": ref, "name": ref, "version": direct.get(ref, "1.0")} for ref in sorted(refs)
-        ],
-        "dependencies": [
-            {"ref": "root", "dependsOn": list(direct)},
-            *({"ref": ref, "dependsOn": required} for ref, required in more.items()),
-        ],
-    }
-
-
-REQUIRES = ["pytest>=8.4", "Type_Ext>=4; python_version >= '3.11'", "argcomplete>=3; extra == 'completion'"]
-BOTH = {"pytest": "9.0", "type-ext": "4.1"}
-
-
-@pytest.mark.parametrize(
-    ("listed", "flaws"),
-    [
-        pytest.param(_listed(BOTH, pytest=["pluggy"], pluggy=[]), [], id="complete"),
-        pytest.param(_listed({"pytest": "9.0"}), ["lacks type-ext"], id="missing"),
-        pytest.param(
-            _listed({**BOTH, "argcomplete": "3.5"}), ["has argcomplete, which the wheel does not require"], id="of-an-extra"
-        ),
-        pytest.param(
-            _listed({**BOTH, "pytest": "8.3"}), ["has pytest 8.3, which is not >=8.4"], id="too-old"
-        ),
-        pytest.param(
-            _listed(BOTH, pip=["wheel"], wheel=["pip"]),
-            ["has pip, which no component requires", "has wheel, which no component requires"],
-            id="not-of-the-wheel",
-        ),
-    ],
-)  # fmt: skip
-def test_component_flaws(listed: dict[str, Any], flaws: list[str]) -> None:
-    """The list has the wheel's requirements, in valid versions, their requirements, and nothing else."""
-    assert list(component_flaws(listed, REQUIRES)) == flaws
-
-
-SOUND = {"name": "attrs", "version": "26.1.0", "vulns": []}
-KNOWN = {"id": "PYSEC-2099-1", "fix_versions": ["4.0", "3.9.1"], "aliases": ["CVE-2099-1"]}
-OPEN = {"id": "PYSEC-2099-2", "fix_versions": [], "aliases": []}
-FOUND = {"name": "idna", "version": "3.2", "vulns": [KNOWN, OPEN]}
-SKIPPED = {"name": "pytest-openclaw", "skip_reason": "Dependency not found on PyPI"}
-NOTHING = "pip-audit: NOTHING WAS AUDITED, PyPI's list of vulnerabilities cannot be reached from here"
-
-
-@pytest.mark.parametrize(
-    ("packages", "line"),
-    [
-        pytest.param([SOUND], "pip-audit: 1 audited", id="all"),
-        pytest.param(
-            [SOUND, SKIPPED, FOUND], "pip-audit: 2 audited; not on PyPI: pytest-openclaw", id="some"
-        ),
-        pytest.param([SKIPPED], NOTHING, id="a-mirror-without-the-list"),
-        pytest.param([], NOTHING, id="no-network"),
-    ],
-)
-def test_an_audit_says_how_much_it_saw(packages: list[dict[str, Any]], line: str) -> None:
-    """A list that could not be reached is not mistaken for a clean one."""
-    assert describe(packages) == line
-
-
-def test_a_finding_names_package_and_fix() -> None:
-    """Each known vulnerability has its own line; skipped packages have none."""
-    assert list(find_vulnerabilities([SOUND, SKIPPED, FOUND])) == [
-        "idna 3.2: PYSEC-2099-1, fixed in 4.0, 3.9.1",
-        "idna 3.2: PYSEC-2099-2, fixed in no version",
-    ]
-
-
-@pytest.mark.parametrize(
-    "stderr",
-    [
-        pytest.param(
-            "Traceback\n  File …\nrequests.exceptions.ProxyError: Max retries exceeded", id="refused"
-        ),
-        pytest.param("Traceback\npip_audit._service.interface.ServiceError", id="status-503"),
-        pytest.param(
-            "ERROR: Tip: your network … Try another service with `-s SERVICE`", id="connect-timeout"
-        ),
-    ],
-)
-def test_without_network_nothing_is_audited(stderr: str) -> None:
-    """The messages by which pip-audit 2.10 reports a service that does not answer."""
-    assert parse_packages("", stderr) == []
-
-
-def test_any_other_failure_of_the_audit_fails() -> None:
-    """A wrong option or a crash is no missing network."""
-    with pytest.raises(SystemExit, match="unrecognized arguments"):
-        parse_packages("", "pip-audit: error: unrecognized arguments: --descr")
-    assert parse_packages(json.dumps({"dependencies": [FOUND], "fixes": []}), "") == [FOUND]
