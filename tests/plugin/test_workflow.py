@@ -1,4 +1,4 @@
-"""The workflows, step by step on this machine: artifacts are folders, a script `gh` records its calls."""
+"""The starter's workflow, step by step on this machine: artifacts are folders, a script `gh` records its calls."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -29,11 +27,19 @@ BENCHMARKS = ROOT / ".github/workflows/benchmarks.yml"
 TESTS = ROOT / ".github/workflows/tests.yml"
 NIGHTLY = ROOT / ".github/workflows/nightly.yml"
 STARTER = ROOT / "pytest_openclaw/cli/starter/openclaw.yml"
-SUITES = ("core", "tools", "native")
-N_PROMPTS = 12
+N_PROMPTS = 36
 MARKER = "<!-- pytest-openclaw -->"
 BOT = "github-actions[bot]"
 SESSION_BOUND_S = 300
+SUITE = "".join(
+    f'[[prompts]]\nid = "P{n}"\nprompt = "question {n}"\nvalidator = {{ type = "exact", value = "yes" }}\n'
+    for n in range(N_PROMPTS)
+)
+KNOWN = {
+    "github.token": "the-token",
+    "github.repository": "our/project",
+    "github.event.pull_request.number": "7",
+}
 
 # Knows as many answers as skill.txt says, or is unavailable.
 PROVIDER = """
@@ -103,28 +109,37 @@ else:
 """
 
 
-@dataclass
-class Job:
-    """A job that has ended: its failed steps with their exit status, and all output."""
-
-    failed: dict[str, int] = field(default_factory=dict)
-    text: str = ""
-
-
 class GitHub:
-    """A simulation of GitHub that can run a workflow's jobs, each in a separate workspace."""
+    """A simulation of GitHub that can run the starter's jobs, each in a separate workspace."""
 
-    def __init__(self, folder: Path, workflow: Path) -> None:
-        self.workflow: dict[Any, Any] = yaml.safe_load(workflow.read_text("utf-8"))
-        self.folder = folder
-        self.repository, self.artifacts = folder / "repository", folder / "artifacts"
-        self.state = folder / "bin" / "state"
-        (self.state / "runs").mkdir(parents=True)
+    def __init__(self, folder: Path) -> None:
+        self.workflow: dict[Any, Any] = yaml.safe_load(STARTER.read_text("utf-8"))
+        self.folder, self.artifacts, self.text = folder, folder / "artifacts", ""
+        self.repository, self.state = folder / "repository", folder / "bin" / "state"
+        for path in (self.state / "runs", self.repository / "benchmarks"):
+            path.mkdir(parents=True)
         (self.state / "comments.json").write_text("[]")
-        gh = folder / "bin" / "gh"
-        gh.write_text(GH.format(python=sys.executable))
-        gh.chmod(0o755)
-        self.n_jobs = 0
+        self.program("gh", GH.format(python=sys.executable))
+        (self.repository / "benchmarks/prompts_a.toml").write_text(SUITE)
+        (self.repository / "conftest.py").write_text(PROVIDER)
+        (self.repository / "pytest.ini").write_text("[pytest]\nopenclaw_models = scripted/m\n")
+
+    def program(self, name: str, text: str) -> None:
+        """Put a program onto the path of all steps."""
+        (self.folder / "bin" / name).write_text(text)
+        (self.folder / "bin" / name).chmod(0o755)
+
+    def push(self, skill: str) -> dict[str, str]:
+        """Run the jobs of a push with a model that knows this many answers; return the failed steps."""
+        (self.repository / "skill.txt").write_text(skill)
+        shutil.rmtree(self.artifacts, ignore_errors=True)
+        return self.play("gate") | self.play("comment")
+
+    def main_ran(self, number: int, artifact: Path | None) -> None:
+        """Record a run of main that has ended, with this artifact or none."""
+        (self.state / "runs" / str(number)).mkdir()
+        if artifact:
+            shutil.copytree(artifact, self.state / "runs" / str(number) / "whole")
 
     @property
     def comments(self) -> list[dict[str, Any]]:
@@ -134,83 +149,38 @@ class GitHub:
     def calls(self) -> list[list[str]]:
         return [json.loads(line) for line in (self.state / "calls.jsonl").read_text().splitlines()]
 
-    def say(self, login: str, body: str) -> None:
-        """Add a user's comment."""
-        comments = self.comments
-        comments.append({"id": len(comments) + 1, "login": login, "body": body})
-        (self.state / "comments.json").write_text(json.dumps(comments))
-
-    def main_ran(self, number: int, artifact: Path | None) -> None:
-        """Record a run of main that has ended, with this artifact or none."""
-        (self.state / "runs" / str(number)).mkdir()
-        if artifact:
-            shutil.copytree(artifact, self.state / "runs" / str(number) / "whole")
-
-    def play(self, event: str = "push") -> dict[str, Job]:
-        """Run all jobs of a new run, in their order, and the entries of the matrix one after the other."""
-        shutil.rmtree(self.artifacts, ignore_errors=True)
-        self.artifacts.mkdir()
-        jobs = {}
-        for name, job in self.workflow["jobs"].items():
-            if not _is_for(event, str(job.get("if", ""))):
-                continue
-            for suite in job.get("strategy", {}).get("matrix", {}).get("suite", [""]):
-                jobs[f"{name} {suite}".strip()] = self._play(job, suite)
-        return jobs
-
-    def _play(self, job: Mapping[str, Any], suite: str) -> Job:
-        self.n_jobs += 1
-        workspace = self.folder / f"job-{self.n_jobs}"
+    def play(self, job: str) -> dict[str, str]:
+        """Run the steps of a job that have a shell command or handle an artifact; return the failed ones."""
+        workspace, failed = self.folder / f"job-{len(list(self.folder.glob('job-*')))}", {}
         workspace.mkdir()
-        done = Job()
-        for step in job["steps"]:
-            if done.failed and not re.search(r"always\(\)|!cancelled\(\)", str(step.get("if", ""))):
-                continue
-            inputs = {key: _expanded(value, suite) for key, value in step.get("with", {}).items()}
-            action = step.get("uses", "run").partition("@")[0]
+        for step in self.workflow["jobs"][job]["steps"]:
+            inputs, name = step.get("with", {}), step.get("name", "")
+            action = step.get("uses", "").partition("@")[0]
             if action == "actions/checkout":
                 shutil.copytree(self.repository, workspace, dirs_exist_ok=True)
             elif action == "actions/upload-artifact":
-                source = workspace / inputs["path"]
-                if not source.is_dir():
-                    done.failed[step["name"]] = 1
-                    continue
-                shutil.copytree(source, self.artifacts / inputs["name"], ignore=shutil.ignore_patterns(".*"))
+                hidden = shutil.ignore_patterns(".*")
+                shutil.copytree(workspace / inputs["path"], self.artifacts / inputs["name"], ignore=hidden)
             elif action == "actions/download-artifact":
-                self._download(workspace, inputs)
-            elif action == "run" and step.get("name") != "Install":
-                self._run(
-                    step, {**self.workflow.get("env", {}), **job.get("env", {})}, suite, workspace, done
-                )
-            else:
-                assert action in {"actions/setup-python", "run"}
-        return done
+                shutil.copytree(self.artifacts / inputs["name"], workspace / inputs["path"])
+            elif "run" in step and name != "Install" and not failed and self._run(step, workspace):
+                failed[name] = job
+        return failed
 
-    def _download(self, workspace: Path, inputs: Mapping[str, Any]) -> None:
-        if "name" in inputs:
-            shutil.copytree(self.artifacts / inputs["name"], workspace / inputs["path"])
-            return
-        for artifact in self.artifacts.glob(inputs["pattern"]):
-            shutil.copytree(artifact, workspace / inputs["path"] / artifact.name)
-
-    def _run(
-        self, step: Mapping[str, Any], environ: Mapping[str, Any], suite: str, workspace: Path, done: Job
-    ) -> None:
-        values = {key: _expanded(value, suite) for key, value in {**environ, **step.get("env", {})}.items()}
-        values["MODELS"] = "scripted/m"
+    def _run(self, step: dict[str, Any], workspace: Path) -> int:
         kept = {name: os.environ[name] for name in KEPT if name in os.environ}
+        given = {key: KNOWN[value.strip("${} ")] for key, value in step.get("env", {}).items()}
         paths = [str(self.folder / "bin"), str(Path(sys.executable).parent), kept["PATH"]]
-        page = workspace / "step-summary.md"
-        result = subprocess.run(
+        done = subprocess.run(
             ["bash", "--noprofile", "--norc", "-e", "-c", step["run"]],
             cwd=workspace,
             env={
                 **kept,
-                **values,
+                **given,
                 "PATH": os.pathsep.join(paths),
                 "HOME": str(self.folder),
                 "GITHUB_ACTIONS": "true",
-                "GITHUB_STEP_SUMMARY": str(page),
+                "GITHUB_STEP_SUMMARY": str(workspace / "step-summary.md"),
                 "GITHUB_WORKFLOW": self.workflow["name"],
                 "PYTEST_ADDOPTS": f"{NO_OTHER_PLUGINS} -p no:cacheprovider",
             },
@@ -218,164 +188,52 @@ class GitHub:
             encoding="utf-8",
             timeout=SESSION_BOUND_S,
         )
-        done.text += f"--- {step['name']}\n{result.stdout}{result.stderr}"
-        if result.returncode:
-            done.failed[step["name"]] = result.returncode
+        self.text += f"--- {step['name']}\n{done.stdout}{done.stderr}"
+        return done.returncode
 
 
-def _is_for(event: str, condition: str) -> bool:
-    """Whether a job runs for an event, as far as its condition names events; a comment needs a pull request."""
-    if event == "schedule":
-        return f"event_name == '{event}'" in condition
-    return "event_name == 'schedule'" not in condition
+def test_a_comment_is_kept_up_to_date(tmp_path: Path) -> None:
+    """The first push posts a comment, the next ones update it with the comparison; others' are unchanged."""
+    hub = GitHub(tmp_path)
+    others = [{"id": 1, "login": "mallory", "body": f"{MARKER}\nmine"}, {"id": 2, "login": BOT, "body": "hi"}]
+    (hub.state / "comments.json").write_text(json.dumps(others))
 
+    failed = hub.push("30")
+    first = hub.comments[2]["body"]
+    hub.main_ran(101, hub.artifacts / "whole")
+    hub.main_ran(102, None)  # it is passed over
+    failed |= hub.push("15")
 
-def _expanded(value: Any, suite: str) -> str:
-    known = {
-        "matrix.suite": suite,
-        "github.token": "the-token",
-        "github.repository": "our/project",
-        "github.event.pull_request.number": "7",
-    }
-    return re.sub(r"\$\{\{ ([\w.]+) \}\}", lambda found: known[found[1]], str(value))
-
-
-def _project(folder: Path, skill: str) -> None:
-    """A repository with three suites of 12 prompts, and a model that knows this many answers of each."""
-    (folder / "benchmarks").mkdir(parents=True, exist_ok=True)
-    for suite in SUITES:
-        lines = [
-            f'[[prompts]]\nid = "{suite[0].upper()}{n}"\nprompt = "question {n}"\n'
-            'validator = { type = "exact", value = "yes" }\n'
-            for n in range(N_PROMPTS)
-        ]
-        (folder / f"benchmarks/prompts_{suite}.toml").write_text("\n".join(lines))
-    (folder / "conftest.py").write_text(PROVIDER)
-    (folder / "pytest.ini").write_text("[pytest]\nopenclaw_models = scripted/m\n")
-    (folder / "skill.txt").write_text(skill)
-
-
-@pytest.fixture(scope="module")
-def of_main(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Job]]:
-    """The artifacts of main's first run, with a model that knows 10 of 12 answers; and its result."""
-    hub = GitHub(tmp_path_factory.mktemp("main"), BENCHMARKS)
-    _project(hub.repository, "10")
-    jobs = hub.play()
-    return hub.artifacts / "whole", jobs
-
-
-@pytest.fixture
-def hub(tmp_path: Path, of_main: tuple[Path, dict[str, Job]]) -> GitHub:
-    """A repository whose main has run before, most recently without an artifact."""
-    hub = GitHub(tmp_path, BENCHMARKS)
-    _project(hub.repository, "10")
-    hub.main_ran(101, of_main[0])
-    hub.main_ran(102, None)
-    return hub
-
-
-def _failed(jobs: Mapping[str, Job]) -> dict[str, dict[str, int]]:
-    return {name: job.failed for name, job in jobs.items() if job.failed}
-
-
-@pytest.mark.nightly
-def test_a_good_change_passes_and_its_comment_is_kept_up_to_date(
-    hub: GitHub, of_main: tuple[Path, dict[str, Job]]
-) -> None:
-    """The first push posts a comment, the second one updates it; other users' comments stay unchanged."""
-    whole, jobs_of_main = of_main
-    hub.say("mallory", f"{MARKER}\nmine")
-    hub.say(BOT, "of another workflow")
-
-    first = hub.play()
-    body = hub.comments[2]["body"]
-    (hub.repository / "skill.txt").write_text("11")
-    second = hub.play()
-
-    summary = json.loads((whole / "summary.json").read_text())
-    assert (summary["n_rows"], summary["state"], summary["verdict"]) == (36, "finished", "passed")
-    assert "::notice::There is no run of main to compare with." in jobs_of_main["gate"].text
-    assert (_failed(first), _failed(second)) == ({}, {})
-    assert [(one["login"], one["body"][:12]) for one in hub.comments[:2]] == [
-        ("mallory", MARKER[:12]),
-        (BOT, "of another w"),
-    ]
+    assert failed == {}, hub.text
+    assert "::notice::There is no run of main to compare with." in hub.text
+    assert hub.comments[:2] == others
     assert len(hub.comments) == 3
-    assert body.startswith(f"{MARKER}\n")
-    assert "30/36 |" in body
-    assert "33/36 |" in hub.comments[2]["body"]
+    assert first.startswith(f"{MARKER}\n")
+    assert "30/36 |" in first
+    assert " 15/36 |" in hub.comments[2]["body"]
+    assert "worse" in hub.comments[2]["body"]
     listed = next(call for call in hub.calls if call[2:4] == ["run", "list"])
     assert listed[:2] == ["the-token", "our/project"]
-    assert shlex.join(listed[4:11]) == "--workflow benchmarks --branch main --event push --status"
+    assert shlex.join(listed[4:11]) == "--workflow openclaw --branch main --event push --status"
 
 
-@pytest.mark.nightly
-@pytest.mark.parametrize(
-    ("skill", "failed", "said"),
-    [
-        pytest.param("5", {"gate": {"Gate": 1}}, "30 -&gt; 15 of 36 cells passed", id="regression"),
-        pytest.param(
-            "away",
-            {**{f"shard {suite}": {"Ask": 1} for suite in SUITES}, "gate": {"Gate": 10}},
-            "nothing was answered",
-            id="no-server",
-        ),
-    ],
-)
-def test_the_comment_says_why_the_gate_failed(
-    hub: GitHub, skill: str, failed: dict[str, dict[str, int]], said: str
-) -> None:
-    """A regression ends with 1, a run without an answer with 10; the comment is written anyway."""
-    (hub.repository / "skill.txt").write_text(skill)
+def test_a_fault_fails_the_job_and_is_in_the_comment(tmp_path: Path) -> None:
+    """Without an answer there is no verdict; the run is kept and the comment written anyway."""
+    hub = GitHub(tmp_path)
 
-    jobs = hub.play()
-
-    assert _failed(jobs) == failed
+    assert hub.push("away") == {"Ask": "gate"}
     (comment,) = hub.comments
-    assert said in comment["body"]
-
-
-@pytest.mark.nightly
-def test_a_shard_without_a_run_is_missed(hub: GitHub) -> None:
-    """A missing run cannot be overlooked: the merge names it."""
-    (hub.repository / "benchmarks/prompts_tools.toml").write_text("[[prompts]]\n")
-
-    hub.workflow["jobs"].pop("comment")  # it would find nothing
-    jobs = hub.play()
-
-    assert jobs["shard tools"].failed == {"Ask": 2, "Keep the run": 1}
-    assert jobs["gate"].failed["Merge"] == 4
-    assert "there is no run directory shards/shard-tools" in jobs["gate"].text
-    assert "--- Gate" not in jobs["gate"].text
-
-
-def test_the_starter_goes_the_same_way(tmp_path: Path) -> None:
-    """One job asks and compares, and the comment is the same."""
-    hub = GitHub(tmp_path, STARTER)
-    _project(hub.repository, "10")
-    first = hub.play()
-    hub.main_ran(1, hub.artifacts / "whole")
-    (hub.repository / "skill.txt").write_text("5")
-
-    second = hub.play()
-
-    assert not any(job.failed for job in [*first.values(), *second.values()])
-    assert " 15/36 |" in hub.comments[0]["body"]
-    assert "worse" in hub.comments[0]["body"]
+    assert "no cell was answered" in comment["body"]
 
 
 def test_the_starter_looks_for_a_release(tmp_path: Path) -> None:
     """Once a week npm is asked for the newest one."""
-    hub = GitHub(tmp_path, STARTER)
-    npm = hub.folder / "bin" / "npm"
-    npm.write_text('#!/bin/sh\nif [ "$*" = "view openclaw version" ]; then echo 2099.1.1; else exit 7; fi\n')
-    npm.chmod(0o755)
+    hub = GitHub(tmp_path)
+    known = '[ "$*" = "view openclaw version" ]'
+    hub.program("npm", f"#!/bin/sh\nif {known}; then echo 2099.1.1; else exit 7; fi\n")
 
-    jobs = hub.play("schedule")
-
-    assert list(jobs) == ["release"]
-    assert not jobs["release"].failed, jobs["release"].text
-    assert "::warning::openclaw-2099.1.1 is out" in jobs["release"].text
+    assert hub.play("release") == {}, hub.text
+    assert "::warning::openclaw-2099.1.1 is out" in hub.text
 
 
 def _steps(workflow: Path) -> list[dict[str, Any]]:
@@ -429,7 +287,7 @@ def test_every_shard_is_merged() -> None:
     suites = jobs["shard"]["strategy"]["matrix"]["suite"]
     (merge,) = (step["run"] for step in jobs["gate"]["steps"] if step.get("name") == "Merge")
 
-    assert re.findall(r"shards/shard-(\w+)", merge) == suites == list(SUITES)
+    assert re.findall(r"shards/shard-(\w+)", merge) == suites
     assert all((ROOT / f"benchmarks/prompts_{suite}.toml").is_file() for suite in suites)
 
 
