@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -18,13 +17,17 @@ if TYPE_CHECKING:
     from pytest_openclaw.worlds.shortening import ResultLimits
     from pytest_openclaw.worlds.workspace import Workspace
 
-LINE_ENDS = re.compile(r"\r\n|\r|\n")
 MOST_ENTRIES = 500
 
 
 def same_ends(text: str) -> str:
     r"""Return a text in which each line ends with `\n`."""
     return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def with_ends_of(text: str, plain: str) -> str:
+    r"""Return a changed text with the line ends of the first one: all `\r\n`, or all `\n`."""
+    return plain.replace("\n", "\r\n") if "\r\n" in text else plain
 
 
 def _place(arguments: Mapping[str, Any]) -> str:
@@ -174,17 +177,17 @@ def edit(workspace: Workspace, arguments: Mapping[str, Any]) -> str:
     if text is None:
         code = "not-file" if workspace.is_folder(place) else "ENOENT"
         raise ToolError(f"Could not edit file: {path}. Error code: {code}.")
+    plain = same_ends(text)
     try:
-        changed = _replaced(path, text, pairs)
+        changed = _replaced(path, plain, pairs)
     except _NotFoundError as error:
         if len(pairs) > 1:
             raise
-        plain = same_ends(text)
         shown = plain if len(plain) <= MOST_SHOWN_CHARS else f"{plain[:MOST_SHOWN_CHARS]}\n... (truncated)"
         raise ToolError(f"{error}\nCurrent file contents:\n{shown}") from None
-    if changed == text:
+    if changed == plain:
         return f"No changes made to {path}. The replacement text is identical to the original."
-    workspace.put(place, changed)
+    workspace.put(place, with_ends_of(text, changed))
     return f"Successfully replaced {len(pairs)} block(s) in {path}."
 
 
@@ -202,39 +205,31 @@ def _edits(arguments: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [(same_ends(old), same_ends(new)) for old, new in pairs]
 
 
-def _replaced(path: str, text: str, pairs: Sequence[tuple[str, str]]) -> str:
-    r"""Return a text with old pieces replaced by new ones; all are looked for in the text before any change.
+def _replaced(path: str, plain: str, pairs: Sequence[tuple[str, str]]) -> str:
+    """Return a text with old pieces replaced by new ones; all are looked for in the text before any change.
 
-    Line ends are compared as `\n`, and new lines end as the line in which they begin. A piece that is not
-    found is looked for again without the blanks at the ends of lines, and with quotes, dashes and blanks of
-    every kind alike.
+    A piece that is not found is looked for again without the blanks at the ends of lines, and with quotes,
+    dashes and blanks of every kind alike.
     """
-    plain = same_ends(text)
     olds = [old for old, _ in pairs]
-    folded = _fold(plain) if any(old not in plain for old in olds) else ""
-    spans = sorted((*_span(path, plain, folded, olds, n), n) for n in range(len(olds)))
+    spans = sorted((*_span(path, plain, olds, n), n) for n in range(len(olds)))
     for (_, end, one), (start, _, other) in pairwise(spans):
         if start < end:
             raise ToolError(
                 f"edits[{one}] and edits[{other}] overlap in {path}."
                 " Merge them into one edit or target disjoint regions."
             )
-    ends = LINE_ENDS.findall(text)
-    pieces: list[str] = []
-    done = 0
-    for start, end, n in spans:
-        line, last = plain.count("\n", 0, start), plain.count("\n", 0, end)
-        own = (ends[line : line + 1] or ends[-1:] or ["\n"])[0]
-        pieces += [text[done : start + ends[:line].count("\r\n")], pairs[n][1].replace("\n", own)]
-        done = end + ends[:last].count("\r\n")
-    return "".join([*pieces, text[done:]])
+    changed = plain
+    for start, end, n in reversed(spans):
+        changed = changed[:start] + pairs[n][1] + changed[end:]
+    return changed
 
 
-def _span(path: str, plain: str, folded: str, olds: Sequence[str], n: int) -> tuple[int, int]:
+def _span(path: str, plain: str, olds: Sequence[str], n: int) -> tuple[int, int]:
     """Return where an old text begins and ends."""
     old = olds[n]
     is_exact = old in plain
-    wanted, searched = (old, plain) if is_exact else (_fold(old), folded)
+    wanted, searched = (old, plain) if is_exact else (_fold(old), _fold(plain))
     count = searched.count(wanted) if wanted else 0
     if count > 1:
         what, each = ("the text", "The text") if len(olds) == 1 else (f"edits[{n}]", "Each oldText")
@@ -253,7 +248,7 @@ def _span(path: str, plain: str, folded: str, olds: Sequence[str], n: int) -> tu
     start = searched.find(wanted)
     if is_exact:
         return start, start + len(old)
-    return _unfolded(plain, folded, start), _unfolded(plain, folded, start + len(wanted))
+    return _unfolded(plain, searched, start), _unfolded(plain, searched, start + len(wanted))
 
 
 def _fold(text: str) -> str:

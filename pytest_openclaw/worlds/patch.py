@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.openclaw.paths import absolute
-from pytest_openclaw.worlds.file_tools import ALIKE, LINE_ENDS
+from pytest_openclaw.worlds.file_tools import ALIKE, same_ends, with_ends_of
 from pytest_openclaw.worlds.workspace import ToolError, inside, text_of
 
 if TYPE_CHECKING:
@@ -184,36 +184,22 @@ def _update(workspace: Workspace, section: _Section, place: str) -> str | None:
 
 
 def _updated(text: str, section: _Section, path: str) -> str:
-    """Return the changed text; each line ends as it did, and new ones as the lines around them."""
-    ends = [*LINE_ENDS.findall(text), ""]
-    lines = LINE_ENDS.split(text)
-    if lines[-1] == "":
-        lines.pop()
-        ends.pop()
-    usual = ends[0] if ends and ends[0] else "\n"
-    result: list[tuple[str, str]] = []
-    position = 0
-    for start, stop, new in sorted(_replacements(_Lines(lines), section, path), key=lambda one: one[0]):
-        result += zip(lines[position:start], ends[position:start], strict=True)
-        own = ends[start:stop]
-        near = next(filter(None, [*own, *ends[start : start + 1], *ends[start - 1 : start], usual]))
-        added = [near] * len(new)
-        if new and (own or start == len(lines) > 0):  # the last line may have no end
-            added[-1] = own[-1] if own else ends[-1]
-        result += zip(new, added, strict=True)
-        position = stop
-    result += zip(lines[position:], ends[position:], strict=True)
-    last = len(result) - 1
-    return "".join(line + (end or (usual if n < last else "")) for n, (line, end) in enumerate(result))
+    """Return the changed text, with the line ends of the file."""
+    plain = same_ends(text)
+    lines = plain.removesuffix("\n").split("\n") if plain else []
+    for start, stop, new in sorted(_replacements(lines, section, path), key=lambda one: -one[0]):
+        lines[start:stop] = new
+    end = "\n" if lines and (not plain or plain.endswith("\n")) else ""
+    return with_ends_of(text, "\n".join(lines) + end)
 
 
-def _replacements(lines: _Lines, section: _Section, path: str) -> list[tuple[int, int, list[str]]]:
+def _replacements(lines: Sequence[str], section: _Section, path: str) -> list[tuple[int, int, list[str]]]:
     """Return the first line of each piece, the line after it, and the new lines."""
     found: list[tuple[int, int, list[str]]] = []
     position = 0
     for piece in section.pieces:
         if piece.context is not None:
-            context, count = lines.find([piece.context], position)
+            context, count = _search(lines, [piece.context], position)
             if not count:
                 raise ToolError(f"Failed to find context '{piece.context[:200]}' in {path}")
             if count > 1:
@@ -227,20 +213,20 @@ def _replacements(lines: _Lines, section: _Section, path: str) -> list[tuple[int
             position = start + len(piece.old)
         else:
             # New lines alone go after the line that was named, or to the end.
-            start = position = lines.count if piece.context is None or piece.at_end else position
+            start = position = len(lines) if piece.context is None or piece.at_end else position
         found.append((start, position, piece.new))
     return found
 
 
-def _find(lines: _Lines, piece: _Piece, position: int, path: str) -> int:
+def _find(lines: Sequence[str], piece: _Piece, position: int, path: str) -> int:
     wanted = "\n".join(piece.old)[:2000]
-    start, count = lines.find(piece.old, position, at_end=piece.at_end)
+    start, count = _search(lines, piece.old, position, at_end=piece.at_end)
     if not count and piece.old[-1] == "":
         # A blank line after a piece is often not in the file.
         piece.old.pop()
         if piece.new and piece.new[-1] == "":
             piece.new.pop()
-        start, count = lines.find(piece.old, position, at_end=piece.at_end)
+        start, count = _search(lines, piece.old, position, at_end=piece.at_end)
     if not count:
         raise ToolError(f"Failed to find expected lines in {path}:\n{wanted}")
     if count > 1:
@@ -260,32 +246,25 @@ _FORMS: tuple[Callable[[str], str], ...] = (
 """The forms in which lines are compared, one after the other."""
 
 
-class _Lines:
-    """Finds runs of lines.
+def _search(
+    lines: Sequence[str], wanted: Sequence[str], start: int, *, at_end: bool = False
+) -> tuple[int, int]:
+    """Return the first line of a run at or after `start`, and how often it occurs from there on.
 
-    Each form of the file is one text, so that the search is quick however the lines repeat.
+    A run that must be at the end is looked for only there. The lines are compared as one text, so that the
+    search is quick however they repeat.
     """
-
-    def __init__(self, lines: Sequence[str]) -> None:
-        self.count = len(lines)
-        self._lines = lines
-
-    def find(self, wanted: Sequence[str], start: int, *, at_end: bool = False) -> tuple[int, int]:
-        """Return the first line of a run at or after `start`, and how often it occurs from there on.
-
-        A run that is meant to be at the end is looked for only there.
-        """
-        first = max(start, self.count - len(wanted)) if at_end else start
-        if not wanted:
-            return start, 1
-        for form in _FORMS:
-            text = "\n" + "".join(f"{form(line)}\n" for line in self._lines[first:])
-            needle = "\n" + "".join(f"{form(line)}\n" for line in wanted)
-            found = at = text.find(needle)
-            count = 0
-            while at >= 0 and count < MOST_COUNTED:
-                count += 1
-                at = text.find(needle, at + 1)
-            if count:
-                return first + text.count("\n", 0, found), count
-        return 0, 0
+    first = max(start, len(lines) - len(wanted)) if at_end else start
+    if not wanted:
+        return start, 1
+    for form in _FORMS:
+        text = "\n" + "".join(f"{form(line)}\n" for line in lines[first:])
+        needle = "\n" + "".join(f"{form(line)}\n" for line in wanted)
+        found = at = text.find(needle)
+        count = 0
+        while at >= 0 and count < MOST_COUNTED:
+            count += 1
+            at = text.find(needle, at + 1)
+        if count:
+            return first + text.count("\n", 0, found), count
+    return 0, 0

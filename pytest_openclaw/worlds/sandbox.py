@@ -118,7 +118,6 @@ class _Run:
         self._n_temporary = 0
         self._root, self._mounts = self._file_systems()
         self._inputs = _empty()
-        self._idle: dict[tuple[object, ...], list[Bash]] = {}
         self._known = _known_names(python=asked["python"])
         self._named = self._names()
         self._bash = self._new_bash(absolute(asked["folder"]), {**_ENV, **asked["env"]})
@@ -303,12 +302,9 @@ class _Run:
         if context.stdin is not None:
             self._inputs.write_file(f"/{len(self._inputs.read_dir('/'))}", context.stdin.encode())
             script += f" < /proc/inputs/{len(self._inputs.read_dir('/')) - 1}"
-        idle = self._idle.setdefault((context.cwd, *sorted(context.env.items())), [])
 
         def run() -> BuiltinResult:
-            bash = idle.pop() if idle else self._new_bash(context.cwd, context.env)
-            done = _as_result(bash.execute_sync(script))
-            idle.append(bash)
+            done = _as_result(self._new_bash(context.cwd, context.env).execute_sync(script))
             return BuiltinResult(done.stdout, done.stderr.replace(path, context.name), done.exit_code)
 
         return _in_another_thread(run)

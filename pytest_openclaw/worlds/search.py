@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from bisect import bisect_left
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.openclaw.paths import SCRATCH, place_of
@@ -51,15 +51,16 @@ def _words(text: str) -> frozenset[str]:
 
 
 def _score(wanted: list[str], words: frozenset[str]) -> float:
-    stems = tuple(sorted(word for word in words if len(word) >= _STEM_CHARS))
+    stems = tuple(word for word in words if len(word) >= _STEM_CHARS)
+    n_found = sum(
+        word in words or (len(word) >= _STEM_CHARS and any(map(partial(_is_alike, word), stems)))
+        for word in wanted
+    )
+    return round(n_found / len(wanted), 2) if wanted else 0.0
 
-    def is_there(word: str) -> bool:
-        if len(word) < _STEM_CHARS:
-            return word in words
-        place = bisect_left(stems, word)
-        return word.startswith(stems) or (place < len(stems) and stems[place].startswith(word))
 
-    return round(sum(map(is_there, wanted)) / len(wanted), 2) if wanted else 0.0
+def _is_alike(word: str, other: str) -> bool:
+    return word.startswith(other) or other.startswith(word)
 
 
 # --- memory ---------------------------------------------------------------------------------------
@@ -150,7 +151,6 @@ class Web:
     def __init__(self, workspace: Workspace, pages: Mapping[str, str]) -> None:
         self._workspace = workspace
         self._pages = pages
-        self._fetched: set[tuple[str, str, int]] = set()
 
     def search(self, arguments: Mapping[str, Any]) -> str:
         """Return the pages that share words with the query."""
@@ -202,8 +202,6 @@ class Web:
             footer = f"\n\n[Showing truncated web_fetch content. Full output: {path}.]"
             room = max(0, most - len(wrap_external("", _FETCHED, with_notice=True)) - len(footer))
             shown = wrap_external(_sanitized(text)[:room], _FETCHED, with_notice=True) + footer
-        is_known = (wanted, mode, most) in self._fetched
-        self._fetched.add((wanted, mode, most))
         return pretty(
             {
                 "url": url,
@@ -220,7 +218,6 @@ class Web:
                 "fetchedAt": _FETCHED_AT,
                 "tookMs": _TOOK_MS,
                 "text": shown,
-                **({"cached": True} if is_known else {}),
             }
         )
 

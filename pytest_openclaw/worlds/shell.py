@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import atexit
 import json
-import queue
 import subprocess
 import sys
 import threading
@@ -16,7 +15,7 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import to_builtins
 
@@ -24,7 +23,7 @@ from pytest_openclaw.openclaw.paths import ROOT, is_inside, is_scratch, place_of
 from pytest_openclaw.util.bounded_regex import fullmatches
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.worlds.shortening import kept_output
-from pytest_openclaw.worlds.workspace import ToolError, text_of
+from pytest_openclaw.worlds.workspace import ToolError, named_place, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -96,9 +95,9 @@ class Exec:
         command = text_of(arguments, "command", "").strip()
         if not command:
             raise ToolError("Provide a command to start.")
-        workdir = arguments.get("workdir")
-        folder = self._folder(workdir) if isinstance(workdir, str) else ""
-        if folder is None:
+        workdir = str(arguments.get("workdir") or "")
+        folder = named_place(workdir)
+        if not self._workspace.is_folder(folder):
             return f'workdir "{workdir}" is unavailable or not a directory: command was not executed.'
         env = arguments.get("env")
         ran = self.run(command, folder, env if isinstance(env, dict) else {})
@@ -107,13 +106,6 @@ class Exec:
         if not ran.code:
             return output
         return f"{output}\n\n{_ENDED.get(ran.code, f'(Command exited with code {ran.code})')}"
-
-    def _folder(self, workdir: str) -> str | None:
-        try:
-            place = place_of(workdir)
-        except ValueError:
-            return None
-        return place if self._workspace.is_folder(place) else None
 
     def run(self, command: str, folder: str = "", env: Mapping[str, Any] | None = None) -> Ran:
         """Play a command, and return what it prints, errors included; raises as `answer` does."""
@@ -177,7 +169,6 @@ class Sandbox:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._child: subprocess.Popen[bytes] | None = None
-        self._lines: queue.Queue[bytes] = queue.Queue()
 
     def play(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         """Run a command; see `sandbox.play`.
@@ -188,12 +179,11 @@ class Sandbox:
         """
         with self._lock:
             if self._child is None or self._child.poll() is not None:
-                self._start()
-            line = self._ask(json.dumps(asked).encode() + b"\n", CALL_S)
-            if line is None:
-                self.close()
-                raise TimedOutError
-        done: dict[str, Any] = json.loads(line)
+                self._child = _started()
+            answer = _ask(self._child, json.dumps(asked), CALL_S)
+        if not answer:
+            raise TimedOutError
+        done: dict[str, Any] = json.loads(answer)
         if "broken" in done:
             raise OpenClawError(done["broken"])
         if done["timed_out"]:
@@ -202,60 +192,63 @@ class Sandbox:
 
     def close(self) -> None:
         """End the child."""
-        child, self._child = self._child, None
-        if child is not None:
-            child.kill()
-            child.wait()
-            for pipe in (child.stdin, child.stdout):
-                if pipe is not None:
-                    with suppress(OSError):
-                        pipe.close()
-
-    def _start(self) -> None:
-        self.close()
-        import_path = [path or str(Path.cwd()) for path in sys.path]
-        code = f"import sys; sys.path[:] = {import_path!r}\nfrom {SANDBOX_MODULE} import main\nmain()"
-        child = subprocess.Popen(  # noqa: S603
-            [sys.executable, "-I", "-S", "-c", code],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-        )
-        self._child, self._lines = child, queue.Queue()
-        assert child.stdout is not None
-        threading.Thread(target=_read, args=(child.stdout, self._lines), daemon=True).start()
-        if self._ask(b"\n", _START_S) is None:
-            self.close()
-            raise OpenClawError("the sandbox of the worlds' shell does not start; is bashkit installed?")
-
-    def _ask(self, line: bytes, seconds: float) -> bytes | None:
-        """Return the child's answer to a line; None if it has ended, or needs too much time or memory."""
-        import psutil
-
-        child = self._child
-        assert child is not None
-        assert child.stdin is not None
-        ends = time.monotonic() + seconds
-        try:
-            child.stdin.write(line)
-            child.stdin.flush()
-            process = psutil.Process(child.pid)
-            while time.monotonic() < ends:
-                with suppress(queue.Empty):
-                    return self._lines.get(timeout=_LOOK_S) or None
-                if process.memory_info().rss > MOST_BYTES:
-                    return None
-        except (OSError, psutil.Error):
-            return None
-        return None
+        if self._child is not None:
+            _end(self._child)
 
 
-def _read(pipe: IO[bytes], lines: queue.Queue[bytes]) -> None:
-    """Put each line of a child into a queue, and an empty one at its end."""
-    with suppress(OSError, ValueError):
-        for line in pipe:
-            lines.put(line)
-    lines.put(b"")
+def _started() -> subprocess.Popen[bytes]:
+    import_path = [path or str(Path.cwd()) for path in sys.path]
+    code = f"import sys; sys.path[:] = {import_path!r}\nfrom {SANDBOX_MODULE} import main\nmain()"
+    child = subprocess.Popen(  # noqa: S603
+        [sys.executable, "-I", "-S", "-c", code],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    if not _ask(child, "", _START_S):
+        raise OpenClawError("the sandbox of the worlds' shell does not start; is bashkit installed?")
+    return child
+
+
+def _ask(child: subprocess.Popen[bytes], line: str, seconds: float) -> bytes:
+    """Return the answer to a line; empty if the child has ended, also because it exceeded its limits."""
+    assert child.stdin is not None
+    assert child.stdout is not None
+    is_answered = threading.Event()
+    watch = threading.Thread(target=_limit, args=(child, is_answered, seconds), daemon=True)
+    watch.start()
+    answer = b""
+    try:
+        child.stdin.write(line.encode() + b"\n")
+        child.stdin.flush()
+        answer = child.stdout.readline()
+    except OSError:
+        pass
+    finally:
+        is_answered.set()
+        watch.join()
+    if not answer:
+        _end(child)
+    return answer
+
+
+def _limit(child: subprocess.Popen[bytes], is_answered: threading.Event, seconds: float) -> None:
+    """Kill a child that has not answered in its time and memory."""
+    import psutil
+
+    ends = time.monotonic() + seconds
+    with suppress(psutil.Error):
+        process = psutil.Process(child.pid)
+        while not is_answered.wait(_LOOK_S):
+            if time.monotonic() > ends or process.memory_info().rss > MOST_BYTES:
+                child.kill()
+                return
+
+
+def _end(child: subprocess.Popen[bytes]) -> None:
+    child.kill()
+    with suppress(OSError):  # of an unfinished line
+        child.communicate()
 
 
 SANDBOX = Sandbox()

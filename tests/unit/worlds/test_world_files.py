@@ -123,7 +123,6 @@ def test_what_changed_is_known(call: Any) -> None:
         pytest.param("a\u00a0b\n", "a b", "c", "c\n", id="another-blank"),
         pytest.param("x one  \ny\n", "one", "two", "x two  \ny\n", id="the-rest-stays"),
         pytest.param("a\r\nb\r\nc\r\n", "a\nb", "1\n2\n3", "1\r\n2\r\n3\r\nc\r\n", id="carriage-returns"),
-        pytest.param("a\r\nb\nc\n", "b", "B", "a\r\nB\nc\n", id="mixed-line-ends"),
     ],
 )  # fmt: skip
 def test_an_edit_is_found_with_some_tolerance(
