@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, ClassVar
 
 from pytest_openclaw.providers.bodies import chosen, function_of, users_content, with_ids
 from pytest_openclaw.providers.ollama import Ollama, call_of
-from pytest_openclaw.providers.over_http import REFUSALS
 from pytest_openclaw.providers.stream import Dialect
 from pytest_openclaw.providers.wire import (
     count_in,
@@ -23,12 +21,12 @@ from pytest_openclaw.values.replies import MALFORMED_CALL, UNEXPECTED_CALL, mean
 from pytest_openclaw.values.requests import LISTED
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
 
     from pytest_openclaw.providers.answer import Answer, Channel
     from pytest_openclaw.util.json_types import JsonObject
     from pytest_openclaw.values.faults import WireError
-    from pytest_openclaw.values.replies import Fault, Image, Turn
+    from pytest_openclaw.values.replies import Image, Turn
     from pytest_openclaw.values.requests import Request
     from pytest_openclaw.values.tool_calls import ToolCall
 
@@ -49,7 +47,7 @@ _COUNTS = {
 _OPTIONAL = ("think", "stream_options", "seed", "temperature")
 _NO_REASONING = "turns without reasoning_content"
 """What servers refuse that require a model's own thinking in later turns."""
-_REJECTS = re.compile(r"support|extra|unknown|unrecogni[sz]ed|unexpected|permitted|allowed")
+_REJECTS = r"(?=.*(support|extra|unknown|unrecogni[sz]ed|unexpected|permitted|allowed))"
 
 
 # --- requests -----------------------------------------------------------------------------------
@@ -229,6 +227,10 @@ class OllamaOpenAI(Ollama):
     api: ClassVar[str] = "openai-completions"
     path: ClassVar[str] = "/chat/completions"
     facts: ClassVar[tuple[str, ...]] = ("/models", "/props", "/api/version", "/api/show", "/api/tags")
+    refusable: ClassVar[Mapping[str, str]] = {
+        _NO_REASONING: "reasoning_content",
+        **{name: rf"{_REJECTS}.*\b{name}\b" for name in _OPTIONAL},
+    }
     dialect: ClassVar[Dialect] = Dialect(
         body=chat_body,
         read=read_chat,
@@ -236,16 +238,3 @@ class OllamaOpenAI(Ollama):
         end_mark="a finish_reason or [DONE]",
         done_ends=True,
     )
-
-    def adapt(self, request: Request, body: JsonObject, fault: Fault) -> bool:
-        """Note what the server rejects of `body` or requires; return whether the next body is another one."""
-        if fault.failure_type not in REFUSALS:
-            return False
-        words, refused, new = fault.message.lower(), self.refused[request.model], set()
-        has_answers = len(request.conversation) > 1
-        if "reasoning_content" in words and has_answers and _NO_REASONING not in refused:
-            new = {_NO_REASONING}
-        elif _REJECTS.search(words):
-            new = {name for name in _OPTIONAL if name in body and re.search(rf"\b{name}\b", words)}
-        refused |= new
-        return bool(new)

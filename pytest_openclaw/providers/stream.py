@@ -10,7 +10,9 @@ servers), and a line of bare JSON, which gateways send when they fail.
 
 from __future__ import annotations
 
+import codecs
 import json
+import re
 import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -40,8 +42,8 @@ LINGER_S = 0.2
 _STREAM_TYPES = frozenset(
     {"text/event-stream", "application/x-ndjson", "application/ndjson", "application/jsonl"}
 )
-_BOM = b"\xef\xbb\xbf"
 _BLANKS = " \t"
+_LINE_END = re.compile(r"\r\n|\r|\n")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -231,85 +233,75 @@ class EventReader:
     def __init__(self) -> None:
         self.is_stream = False
         self.pending_bytes = 0
-        self._before: list[bytes] = []
-        self._line: list[bytes] = []
+        self._decode = codecs.getincrementaldecoder("utf-8-sig")("replace").decode
+        self._before: list[str] = []
+        self._line: list[str] = []
         self._type = ""
         self._data: list[str] = []
-        self._at_start, self._after_cr, self._has_blanks = True, False, False
-        self._n_objects, self._is_text = 0, False
+        self._after_cr = self._has_blanks = self._is_text = False
+        self._n_objects = 0
 
     def feed(self, chunk: bytes) -> list[Event]:
         """Return the events that `chunk` completes, in order."""
+        text = self._decode(chunk)
         if not self.is_stream:
-            self._before.append(chunk)
-        events = [event for line in self._lines(chunk) for event in self._read(line)]
+            self._before.append(text)
+        events = [event for line in self._lines(text) for event in self._read(line)]
         self.pending_bytes = 0 if events else self.pending_bytes + len(chunk)
         return events
 
     def close(self) -> list[Event]:
         """Return the last events, whose ends are missing."""
-        line, self._line = self._without_bom(b"".join(self._line)), []
-        return [*(self._read(line) if line else ()), *self._read(b"")]
+        rest = self._decode(b"", final=True)
+        self._before.append(rest)
+        line, self._line = "".join([*self._line, rest]), []
+        return [*(self._read(line) if line else ()), *self._read("")]
 
     def text(self) -> str:
         """Return all of a body that is not a stream."""
-        return b"".join(self._before).decode("utf-8-sig", "replace")
+        return "".join(self._before)
 
-    def _lines(self, chunk: bytes) -> list[bytes]:
+    def _lines(self, text: str) -> list[str]:
         """Complete lines without their ends; CR counts at once, and an LF that follows later is skipped."""
-        if self._after_cr and chunk[:1] == b"\n":
-            chunk = chunk[1:]
-        if not chunk:
+        if self._after_cr:
+            text, self._after_cr = text.removeprefix("\n"), not text
+        if not text:
             return []
-        self._after_cr = chunk[-1:] == b"\r"
-        lines = chunk.splitlines()
-        rest = lines.pop() if chunk[-1:] not in b"\r\n" else b""
-        if lines:
-            lines[0] = self._without_bom(b"".join((*self._line, lines[0])))
-            self._line = []
-        if rest:
-            self._line.append(rest)
+        self._after_cr = text.endswith("\r")
+        first, *others = _LINE_END.split(text)
+        self._line.append(first)
+        if not others:
+            return []
+        lines = ["".join(self._line), *others[:-1]]
+        self._line = [others[-1]]
         return lines
 
-    def _without_bom(self, line: bytes) -> bytes:
-        if not self._at_start:
-            return line
-        self._at_start = False
-        return line.removeprefix(_BOM)
-
-    def _read(self, line: bytes) -> Iterator[Event]:
+    def _read(self, line: str) -> Iterator[Event]:
         if self._is_text:
             return
-        # Broken bytes become U+FFFD here; a character cannot be cut, since a line is whole.
-        text = line.decode("utf-8", "replace")
-        name, _, value = text.partition(":")
-        value = value.removeprefix(" ")
-        if not text.strip(_BLANKS):
+        name, _, value = line.partition(":")
+        start = line.lstrip(_BLANKS)[:1]
+        if not start:
             self._has_blanks = self._has_blanks or bool(self._data)
             yield from self._dispatch()
         elif name in ("data", "event", "error"):
             if not self._has_blanks and _is_complete("\n".join(self._data)):
                 yield from self._dispatch()  # the server omits blank lines
             self._begin()
+            value = value.removeprefix(" ")
             if name == "event":
                 self._type = value
             else:
                 self._type = "error" if name == "error" else self._type
                 self._data.append(value)
-        elif text.lstrip(_BLANKS).startswith("{"):
-            yield from self._read_object(text)
-        elif not self.is_stream and text.lstrip(_BLANKS).startswith(("[", "<")):
-            self._is_text = True
-
-    def _read_object(self, text: str) -> Iterator[Event]:
-        if not self.is_stream and load_object(text) is None and not self._n_objects:
-            self._is_text = True  # the first line of several, or of a text that is cut
-            return
-        self._n_objects += 1
-        if self._n_objects > 1:
-            self._begin()
-        yield from self._dispatch()
-        yield Event("message", text)
+        elif start == "{" and (self.is_stream or self._n_objects or load_object(line) is not None):
+            self._n_objects += 1
+            if self._n_objects > 1:
+                self._begin()
+            yield from self._dispatch()
+            yield Event("message", line)
+        elif not self.is_stream and start in ("[", "<", "{"):
+            self._is_text = True  # one text of several lines
 
     def _begin(self) -> None:
         self.is_stream = True

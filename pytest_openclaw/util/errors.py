@@ -5,7 +5,6 @@ OpenClawError
  ├─ SuiteError      a suite says something we cannot run: file, prompt, key, hint
  ├─ TargetError     `--openclaw-models` or an endpoint says something we cannot reach
  ├─ EngineError     the embedded engine is missing or does not start
- │   └─ EngineCrashError  it died again after it had been started anew
  ├─ CellNotSent     a cell's repeat is not needed
  ├─ CallBroke       a provider or our own code broke while it sent a cell for an xdist worker
  └─ AskerFailed     the thread that sends requests has ended, or a provider blocks it
@@ -28,10 +27,6 @@ class TargetError(OpenClawError):
 
 class EngineError(OpenClawError):
     """The embedded engine cannot serve; the text is one sentence with the hint."""
-
-
-class EngineCrashError(EngineError):
-    """The embedded engine died while it served, and again after its restart."""
 
 
 class CellNotSent(OpenClawError):

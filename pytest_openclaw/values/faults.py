@@ -199,13 +199,12 @@ def context_cut(
     return _error("context_overflow", message, raw=raw, timing=timing)
 
 
-def engine_died(name: str, why: str, raw: str = "", *, for_good: bool = False) -> Fault:
-    """The embedded engine died during a request; it is started again, unless it has died too often."""
+def engine_died(name: str, why: str, raw: str = "") -> Fault:
+    """The embedded engine died during a request; it is started again."""
     return _error(
         "stream_error" if raw else "connect_error",
         f"{name}: {why}",
-        retryable=not (raw or for_good),
-        scope="target" if for_good else "cell",
+        retryable=not raw,
         raw=raw,
     )
 

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import json
 import os
-import platform
 import re
 import signal
 import sys
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from pytest_openclaw.providers.llama_cpp.server import READY
 from pytest_openclaw.providers.llama_cpp.weights import engine_is_installed, install_engine
-from pytest_openclaw.util.errors import EngineCrashError, EngineError
+from pytest_openclaw.util.errors import EngineError
 from pytest_openclaw.util.files import open_private
 from pytest_openclaw.util.signals import how_it_ended
 
@@ -104,7 +103,7 @@ class Engine:
 
 
 class Engines:
-    """Keeps one engine at a time, of the model in use; one that has crashed is started once more."""
+    """Keeps one engine at a time, of the model in use; one that has crashed is started again."""
 
     def __init__(
         self,
@@ -119,7 +118,6 @@ class Engines:
         self._command = command
         self._model = ""
         self._engine: Engine | None = None
-        self._crashed: set[str] = set()
         self._n_users = 0
         self._changed = asyncio.Condition()
 
@@ -128,7 +126,6 @@ class Engines:
         """Keep an engine for `model` while the body runs.
 
         Raises:
-            EngineCrashError: it has crashed again after its restart.
             EngineError: it cannot be started.
         """
         async with self._changed:
@@ -154,13 +151,6 @@ class Engines:
 
     async def _start(self, model: str) -> Engine:
         spec = self._spec_of(model)
-        if self._engine and model == self._model:
-            if model in self._crashed:
-                said = _last_words(_log_of(self._engine.log, spec))
-                raise EngineCrashError(
-                    f"the embedded engine died twice while serving {model}. Last words: {said}"
-                )
-            self._crashed.add(model)
         await self.aclose()
         log = self._folder / f"engine-{time.monotonic_ns()}.log"
         self._engine = await start_engine(spec, log, environ=self._environ, command=self._command)
@@ -182,9 +172,10 @@ async def start_engine(
     """Start an engine and wait until it has loaded its model.
 
     Raises:
-        EngineError: it cannot run here, exited, or was not ready in time.
+        EngineError: it is not installed, exited, or was not ready in time.
     """
-    check_before_start()
+    if not engine_is_installed():
+        raise EngineError(f"the embedded engine is not installed. Run: {install_engine()}")
     with open_private(log, "wb") as log_file:
         try:
             process = await asyncio.create_subprocess_exec(
@@ -237,7 +228,6 @@ def _log_of(log: Path, spec: EngineSpec) -> str:
 
 # --- why it cannot run here ---------------------------------------------------------------------
 
-_CPUINFO = Path("/proc/cpuinfo")
 _NO_AVX2 = (
     "the embedded engine needs a CPU with AVX2, and this one has none. "
     "Use a machine that has it, or a server of your own: --openclaw-models=ollama_openai/MODEL"
@@ -257,23 +247,6 @@ _ENDS = {
     ),
 }
 """Patterns of the engine's log → the sentence; the first one that is found counts."""
-
-
-def check_before_start(*, cpuinfo: str | None = None, machine: str | None = None) -> None:
-    """Raise if the engine cannot run on this machine, as far as this is known without starting it.
-
-    Raises:
-        EngineError: the package is not installed, or the CPU lacks AVX2.
-    """
-    if not engine_is_installed():
-        raise EngineError(f"the embedded engine is not installed. Run: {install_engine()}")
-    if (machine or platform.machine()).lower() not in {"x86_64", "amd64"}:
-        return
-    if cpuinfo is None:
-        cpuinfo = _CPUINFO.read_text("utf-8", "replace") if _CPUINFO.exists() else ""
-    flags = re.search(r"^flags\s*:(.*)$", cpuinfo, re.MULTILINE)
-    if flags and "avx2" not in flags[1].split():
-        raise EngineError(_NO_AVX2)
 
 
 def why_it_ended(returncode: int, log: str, weights: str) -> str:

@@ -20,7 +20,7 @@ from pytest_openclaw.providers.llama_cpp.weights import (
     template_for,
 )
 from pytest_openclaw.providers.ollama_openai import OllamaOpenAI
-from pytest_openclaw.util.errors import EngineCrashError, EngineError, TargetError
+from pytest_openclaw.util.errors import EngineError, TargetError
 from pytest_openclaw.values import faults
 from pytest_openclaw.values.faults import CallFailed
 from pytest_openclaw.values.requests import OPENCLAW
@@ -148,8 +148,6 @@ class LlamaCpp(OllamaOpenAI):
                 self.address = parse_address(engine.url, source=self.setup.name)
                 self._token = engine.token
                 yield engine
-        except EngineCrashError as error:
-            raise CallFailed(faults.engine_died(self.setup.name, str(error), for_good=True)) from None
         except EngineError as error:
             raise CallFailed(faults.not_installed(self.setup.name, str(error), "target")) from None
 

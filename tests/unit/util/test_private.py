@@ -49,7 +49,7 @@ def others_may_use(folder: Path) -> dict[str, str]:
 
 def test_the_engines_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It may quote a prompt."""
-    monkeypatch.setattr("pytest_openclaw.providers.llama_cpp.engine.check_before_start", lambda: None)
+    monkeypatch.setattr("pytest_openclaw.providers.llama_cpp.engine.engine_is_installed", lambda: True)
     folder = tmp_path / "scratch"
     folder.mkdir(0o700)
 

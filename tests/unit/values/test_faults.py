@@ -162,7 +162,6 @@ def test_an_answer_passes_unless_its_verdict_is_against_it(
         ),
         pytest.param(faults.engine_died("p", "w"), "error", True, id="engine-died"),
         pytest.param(faults.engine_died("p", "w", "text"), "error", False, id="engine-died-after-tokens"),
-        pytest.param(faults.engine_died("p", "w", for_good=True), "error", False, id="engine-died-for-good"),
         pytest.param(faults.stream_broken("p", "w", "text"), "error", False, id="stream"),
         pytest.param(faults.timed_out("p", 1.0), "error", False, id="timeout"),
         pytest.param(faults.takes_no("tools", "p"), "skipped_unavailable", False, id="no-tools"),

@@ -8,4 +8,4 @@ import pytest
 @pytest.fixture
 def any_machine(monkeypatch):
     """This machine can run the engine, whatever is installed: the engines of these tests are fake."""
-    monkeypatch.setattr("pytest_openclaw.providers.llama_cpp.engine.check_before_start", lambda: None)
+    monkeypatch.setattr("pytest_openclaw.providers.llama_cpp.engine.engine_is_installed", lambda: True)

@@ -2,45 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
-
 import pytest
 
 from pytest_openclaw.providers.llama_cpp import engine
 from pytest_openclaw.providers.llama_cpp.server import thread_count
-from pytest_openclaw.util.errors import EngineError
 
-INSTALL = engine.install_engine()
 NO_AVX2 = (
     "the embedded engine needs a CPU with AVX2, and this one has none. "
     "Use a machine that has it, or a server of your own: --openclaw-models=ollama_openai/MODEL"
 )
-OLD_CPU = "processor\t: 0\nflags\t\t: fpu sse4_2 avx f16c\nbugs\t\t: spectre_v1\n"
-NEW_CPU = "processor\t: 0\nflags\t\t: fpu sse4_2 avx f16c avx2 bmi2\nbugs\t\t: spectre_v1\n"
-
-
-@pytest.mark.parametrize(
-    ("is_installed", "cpuinfo", "machine", "message"),
-    [
-        pytest.param(True, OLD_CPU, "x86_64", NO_AVX2, id="no-avx2"),
-        pytest.param(True, OLD_CPU, "AMD64", NO_AVX2, id="no-avx2-on-windows"),
-        pytest.param(True, NEW_CPU, "x86_64", None, id="has-avx2"),
-        pytest.param(True, OLD_CPU, "aarch64", None, id="another-family"),
-        pytest.param(True, "", "AMD64", None, id="a-system-that-does-not-say"),
-        pytest.param(False, NEW_CPU, "x86_64", f"the embedded engine is not installed. Run: {INSTALL}", id="not-installed"),
-    ],
-)  # fmt: skip
-def test_before_the_start(is_installed, cpuinfo, machine, message, monkeypatch):
-    """What is missing is reported before the start; no machine is refused on a guess."""
-    monkeypatch.setattr(engine, "engine_is_installed", lambda: is_installed)
-
-    said = contextlib.nullcontext() if message is None else pytest.raises(EngineError)
-    with said as caught:
-        engine.check_before_start(cpuinfo=cpuinfo, machine=machine)
-
-    assert message is None or str(caught.value) == message
-
-
 NO_MEMORY = "there is not enough memory to load a.gguf. Free some, or use a smaller model."
 
 
