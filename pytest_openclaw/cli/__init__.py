@@ -116,12 +116,12 @@ class _WrappingParser(argparse.ArgumentParser):
     """Breaks its messages between words."""
 
     def error(self, message: str) -> NoReturn:
-        super().error(for_stderr(message, len(f"{self.prog}: error: ")))
+        self.print_usage(sys.stderr)
+        self.exit(2, f"{for_stderr(f'{self.prog}: error: {message}')}\n")
 
 
 def _complain(prog: str, text: str) -> None:
-    start = f"{prog}: "
-    print(f"{start}{for_stderr(printable(text), len(start))}", file=sys.stderr)  # noqa: T201
+    print(for_stderr(f"{prog}: {printable(text)}"), file=sys.stderr)  # noqa: T201
 
 
 def _find_project(arguments: argparse.Namespace) -> None:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from pytest_openclaw.cli.project import RUNS, config_file
 from pytest_openclaw.cli.result import Command, CommandResult
 from pytest_openclaw.util.errors import OpenClawError
-from pytest_openclaw.util.installation import WHEELS, portable, quoted
+from pytest_openclaw.util.installation import WHEELS, is_local, quoted, requirement, wheel, wheel_command
 from pytest_openclaw.values.settings import EMBEDDED_TARGET
 
 if TYPE_CHECKING:
@@ -51,9 +51,8 @@ def _run(arguments: argparse.Namespace) -> CommandResult:
     folder, models = arguments.folder, [part.strip() for part in arguments.models.split(",") if part.strip()]
     if not models:
         raise OpenClawError("--models names nothing; give a target, such as ollama_native/qwen3:8b")
-    ci = portable("local")
     found = config_file(folder)
-    files = {folder / file: _starter(file, ci.requirement) for file in (SUITE, WORKFLOW)}
+    files = {folder / file: _starter(file) for file in (SUITE, WORKFLOW)}
     if not found:
         files[folder / INI] = f"[pytest]\n{_lines(INI, models, has_tests=(folder / 'tests').is_dir())}"
     wrote = [str(path) for path, text in files.items() if _written(path, text)]
@@ -65,8 +64,8 @@ def _run(arguments: argparse.Namespace) -> CommandResult:
         text = _lines(found.path, models, has_tests=False)
         to_add = {"file": str(found.path), "section": found.section, "text": text}
     commands = ["pytest benchmarks/", "pytest-openclaw show last"]
-    if ci.prepare and str(folder / WORKFLOW) in wrote:
-        commands.append(f"{ci.prepare}  # for CI; add the folder {WHEELS} to Git")
+    if is_local() and str(folder / WORKFLOW) in wrote:
+        commands.append(f"{wheel_command()}  # for CI; add the folder {WHEELS} to Git")
     enter = "" if folder == Path() else f"cd {folder} && "
     following = [*_engine(models), *(f"{enter}{command}" for command in commands)]
     lines = [
@@ -83,10 +82,11 @@ def _run(arguments: argparse.Namespace) -> CommandResult:
     )
 
 
-def _starter(file: Path, requirement: str) -> str:
+def _starter(file: Path) -> str:
     text = resources.files("pytest_openclaw.cli").joinpath("starter", file.name).read_text("utf-8")
     # The workflow installs the plugin as a runner can.
-    return text.replace('"pytest-openclaw[local]"', quoted(requirement))
+    installed = f"{wheel()}[local]" if is_local() else requirement("local")
+    return text.replace('"pytest-openclaw[local]"', quoted(installed))
 
 
 def _lines(file: Path, models: Sequence[str], *, has_tests: bool) -> str:

@@ -6,13 +6,13 @@ import argparse
 import contextlib
 import shutil
 import sys
+import textwrap
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.util.errors import OpenClawError
-from pytest_openclaw.util.text import broken_between_words
 from pytest_openclaw.values.settings import parse_run_id
 
 if TYPE_CHECKING:
@@ -191,9 +191,12 @@ def terminal_width() -> int:
     return shutil.get_terminal_size().columns
 
 
-def for_stderr(text: str, used: int) -> str:
+def for_stderr(text: str) -> str:
     """Return a message with line breaks between words, if stderr is a terminal."""
-    return broken_between_words(text, terminal_width() if sys.stderr.isatty() else None, used)
+    if not sys.stderr.isatty():
+        return text
+    lines = (textwrap.fill(line, terminal_width(), break_on_hyphens=False) for line in text.split("\n"))
+    return "\n".join(lines)
 
 
 def in_lines(sentence: str) -> list[str]:

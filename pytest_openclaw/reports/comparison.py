@@ -55,23 +55,19 @@ TITLE_WIDTH = 15
 
 def render_comparison(compared: ComparedRuns, width: int = WIDTH) -> Iterator[str]:
     """Yield everything, each fact on a line, or on more where the terminal is narrower."""
-
-    def lines(text: str, indent: int = 2) -> list[str]:
-        further = " " * indent
-        return textwrap.wrap(
-            text, width, subsequent_indent=further, break_long_words=False, break_on_hyphens=False
-        )
-
+    facts: list[tuple[str, str]] = []
     for comparison in compared.targets:
-        yield from lines(f"{name_of(comparison)}: {comparison.verdicts.word}")
-        for title, text in details_of(comparison):
-            yield from lines(f"  {title:<{TITLE_WIDTH}}{text}", 2 + TITLE_WIDTH)
+        facts.append(("", f"{name_of(comparison)}: {comparison.verdicts.word}"))
+        facts += ((f"  {title:<{TITLE_WIDTH}}", text) for title, text in details_of(comparison))
     if not compared.targets:
-        yield from lines("no target is in both runs; --target BASE=CANDIDATE says which to compare")
-    for apart in compared.set_aside:
-        yield from lines(f"set aside: {set_aside_in_words(apart, '--across')}")
-    for note in compared.notes:
-        yield from lines(f"note: {note}")
+        facts.append(("", "no target is in both runs; --target BASE=CANDIDATE says which to compare"))
+    facts += (("set aside: ", set_aside_in_words(apart, "--across")) for apart in compared.set_aside)
+    facts += (("note: ", note) for note in compared.notes)
+    for label, text in facts:
+        indent = " " * max(2, len(label) if label.startswith(" ") else 2)
+        yield from textwrap.wrap(
+            f"{label}{text}", width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+        )
 
 
 def name_of(comparison: Comparison) -> str:

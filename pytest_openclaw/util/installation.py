@@ -8,106 +8,66 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from dataclasses import dataclass
 from importlib import metadata
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit, urlunsplit
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 NAME = "pytest-openclaw"
 WHEELS = "wheels"
 _NEEDS_QUOTING = re.compile(r"[\"$`!]")
 
 
-@dataclass(frozen=True, kw_only=True)
-class InstallSource:
-    """What the installed copy came from: a folder, another address, or an index if both are None.
-
-    Attributes:
-        folder: with the sources.
-        is_editable: the folder itself is imported.
-        url: as it follows ` @ ` in a requirement, without a password.
-    """
-
-    folder: Path | None = None
-    is_editable: bool = False
-    url: str | None = None
-
-    def requirement(self, extra: str = "") -> str:
-        """Return what pip takes to install this copy, with an extra."""
-        extras = f"[{extra}]" if extra else ""
-        if self.folder:
-            return f"{self.folder}{extras}"
-        return f"{NAME}{extras} @ {self.url}" if self.url else f"{NAME}{extras}"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Portable:
-    """How another machine installs this copy.
-
-    Attributes:
-        requirement: what pip takes there, in the project's folder.
-        prepare: the command that first adds the plugin to the project; None if there is nothing to add.
-    """
-
-    requirement: str
-    prepare: str | None = None
-
-
-def origin() -> InstallSource:
-    """Return the origin of the installed copy."""
+def _direct_url() -> dict[str, Any]:
     try:
-        found = metadata.distribution(NAME)
+        text = metadata.distribution(NAME).read_text("direct_url.json")
     except metadata.PackageNotFoundError:  # imported from a folder that is not installed
-        return InstallSource()
-    text = found.read_text("direct_url.json")
-    return parse_origin(json.loads(text)) if text else InstallSource()
+        text = None
+    found: dict[str, Any] = json.loads(text) if text else {}
+    return found
 
 
-def parse_origin(direct_url: Mapping[str, Any]) -> InstallSource:
-    """Return the origin that a `direct_url.json` names."""
-    url = str(direct_url["url"])
-    if "dir_info" in direct_url:
+def requirement(extra: str = "") -> str:
+    """Return what pip takes to install this copy, with an extra."""
+    found = _direct_url()
+    extras = f"[{extra}]" if extra else ""
+    url = str(found.get("url", ""))
+    if "dir_info" in found:
         from urllib.request import url2pathname  # it loads 6 ms of HTTP
 
-        folder = Path(url2pathname(urlsplit(url).path))
-        return InstallSource(folder=folder, is_editable=bool(direct_url["dir_info"].get("editable")))
+        return f"{url2pathname(urlsplit(url).path)}{extras}"
+    if not url:
+        return f"{NAME}{extras}"
     where = _without_password(url)
-    if vcs := direct_url.get("vcs_info"):
+    if vcs := found.get("vcs_info"):
         where = f"{vcs['vcs']}+{where}@{vcs['commit_id']}"
-    subdirectory = direct_url.get("subdirectory")
-    return InstallSource(url=f"{where}#subdirectory={subdirectory}" if subdirectory else where)
+    below = f"#subdirectory={found['subdirectory']}" if found.get("subdirectory") else ""
+    return f"{NAME}{extras} @ {where}{below}"
 
 
-def install_command(extra: str = "", source: InstallSource | None = None) -> str:
+def install_command(extra: str = "") -> str:
     """Return the command that installs an extra of this copy."""
-    source = source or origin()
-    editable = "-e " if source.is_editable else ""
-    return f"pip install {editable}{quoted(source.requirement(extra))}"
+    editable = "-e " if _direct_url().get("dir_info", {}).get("editable") else ""
+    return f"pip install {editable}{quoted(requirement(extra))}"
 
 
-def portable(extra: str = "", source: InstallSource | None = None) -> Portable:
-    """Return how a machine that has only the project's repository, as CI has, installs this copy.
-
-    A copy from this machine is replaced by a wheel in the project.
-    """
-    source = source or origin()
-    if not source.folder and not (source.url or "").startswith("file:"):
-        return Portable(requirement=source.requirement(extra))
-    version = metadata.version(NAME)
-    wheel = f"{WHEELS}/{NAME.replace('-', '_')}-{version}-py3-none-any.whl"
-    return Portable(
-        requirement=f"{wheel}[{extra}]" if extra else wheel,
-        prepare=f"pip wheel --no-deps --wheel-dir {WHEELS} {quoted(source.requirement())}",
-    )
+def is_local() -> bool:
+    """Whether this copy came from this machine, so that another one needs a wheel of it."""
+    return str(_direct_url().get("url", "")).startswith("file:")
 
 
-def quoted(requirement: str) -> str:
+def wheel() -> str:
+    """Return the path in a project of the wheel that `wheel_command` makes."""
+    return f"{WHEELS}/{NAME.replace('-', '_')}-{metadata.version(NAME)}-py3-none-any.whl"
+
+
+def wheel_command() -> str:
+    """Return the command that adds a wheel of this copy to a project."""
+    return f"pip wheel --no-deps --wheel-dir {WHEELS} {quoted(requirement())}"
+
+
+def quoted(text: str) -> str:
     """Quote a requirement for a shell; double quotes where they are enough, which every shell takes."""
-    return shlex.quote(requirement) if _NEEDS_QUOTING.search(requirement) else f'"{requirement}"'
+    return shlex.quote(text) if _NEEDS_QUOTING.search(text) else f'"{text}"'
 
 
 def _without_password(url: str) -> str:

@@ -160,13 +160,11 @@ _OTHERS = r".*(?:KEY|TOKEN|SECRET|CREDENTIAL|COOKIE)S?|AUTH|AUTHORIZATION|BEARER
 _SECRET = re.compile(f"{_PASSWORD.pattern}|{_OTHERS}")
 # `TOKEN_LIMIT` is a limit, `KEY_FILE` a file; a public key is not secret.
 _ABOUT = re.compile(
-    "ALG(?:ORITHM)?|AUDIENCE|BACKEND|BITS|COUNT|DIR|ENABLED|EXPIRY|FILE|FORMAT|HEADER|HELPER|HOST|ID|ISSUER|LENGTH|"
-    "LIMIT|MAX|METHOD|MIN|MODE|NAME|PATH|PORT|PREFIX|PROVIDER|REGION|SCOPE|SERVICE|SIZE|SOCK|SOCKET|STORE|TIMEOUT|"
-    "TTL|TYPE|URI|URL|USER|USERNAME|VERSION"
+    "COUNT|DIR|FILE|HEADER|HOST|ID|LIMIT|MAX|MIN|MODE|NAME|PATH|PORT|SIZE|TYPE|URI|URL|USER|VERSION"
 )
 _IN_ADDRESS = re.compile(r"://(?:[^/@:\s]*:)?([^/@:\s]+)@")
-_TEXT_IN_JSON = re.compile(r'"((?:\\.|[^"\\])*)"')
-_BETWEEN = re.compile(r"-----(?:BEGIN|END)[^-]*-----|\s*(?:[\r\n]|\\n)\s*")
+# Between the texts of a JSON object, the lines of a key in PEM.
+_BETWEEN = re.compile(r'-----(?:BEGIN|END)[^-]*-----|\s*(?:["\r\n]|\\n)\s*')
 _WORD = r"[0-9]{0,5}(?:[A-Z]?[a-z]{0,14}(?:[A-Z][a-z]{2,14}){0,2}|[A-Z]{1,15})[0-9]{0,5}"
 _WORDS = re.compile(rf"(?:{_WORD}(?:[\s./\\_@:;#,=+~-]+|$))+")
 _ORDINARY = re.compile(
@@ -186,8 +184,8 @@ def _secrets_in(environ: Mapping[str, str]) -> Iterator[str]:
         is_public = _ABOUT.fullmatch(words[-1]) or not {"PUBLIC", "PUBLISHABLE"}.isdisjoint(words)
         if any(map(_SECRET.fullmatch, words)) and not is_public:
             is_password = any(map(_PASSWORD.fullmatch, words))
-            texts = _TEXT_IN_JSON.findall(value) if value.lstrip().startswith(("{", "[")) else [value.strip()]
-            parts = (part for text in texts for part in _BETWEEN.split(text))
+            is_split = value.lstrip().startswith(("{", "[", "-----"))
+            parts = _BETWEEN.split(value) if is_split else [value.strip()]
             yield from (part for part in parts if _is_secret(part, is_password=is_password))
 
 

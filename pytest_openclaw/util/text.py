@@ -6,7 +6,6 @@ Values quoted for a message.
 from __future__ import annotations
 
 import re
-import textwrap
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -134,29 +133,6 @@ def first_few(texts: Sequence[str], most: int) -> str:
     """Return `a, b and 3 more`."""
     rest = len(texts) - most
     return f"{', '.join(texts[:most])}{f' and {rest} more' if rest > 0 else ''}"
-
-
-def broken_between_words(text: str, width: int | None, used: int = 0) -> str:
-    """Return a message with line breaks, which a terminal would set within words.
-
-    Args:
-        text: the message; a line with room stays as it is.
-        width: columns of the terminal; None, of a file or a pipe, breaks nothing.
-        used: columns before the first line.
-    """
-    if width is None:
-        return text
-    lines: list[str] = []
-    for line in text.split("\n"):
-        taken = 0 if lines else used
-        if len(line) + taken <= width:
-            lines.append(line)
-            continue
-        wrapped = textwrap.wrap(
-            line, max(width, used + 1), initial_indent=" " * taken, break_on_hyphens=False
-        )
-        lines.append("\n".join(wrapped)[taken:])
-    return "\n".join(lines)
 
 
 MAX_SHOWN_CHARS = 80

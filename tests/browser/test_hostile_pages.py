@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.browser.conftest import Opener, reported
-from tests.browser.hostile import LONG_LINE, TEXTS, hostile_run, spelled
+from tests.browser.conftest import reported
+from tests.browser.hostile import TEXTS, hostile_run, spelled
 from tests.unit.reports.summaries import record
-from tests.unit.runs.stored_runs import definition, store
+from tests.unit.runs.stored_runs import store
 
 if TYPE_CHECKING:
     from playwright.sync_api import BrowserContext, Locator, Page
@@ -111,23 +111,6 @@ ODD_CHARACTERS = """() => {
   return found;
 }"""
 """Where a text or an attribute, labels of charts included, holds a control or direction character."""
-
-
-@pytest.mark.nightly
-def test_a_line_of_64_kib_is_all_there(open_page: Opener, tmp_path: Path) -> None:
-    """It is wrapped to fit, does not widen the page, and can be read to its end."""
-    rows = [
-        record(prompt_id="P1", suite="s", raw_output=LONG_LINE, violation=LONG_LINE, objective_pass=False)
-    ]
-    run = store(tmp_path / "one", rows, prompts=[definition("P1", suite="s", prompt=LONG_LINE)])
-    page = open_page(reported(run) / "report.html", width=800)
-    page.locator("[role=gridcell]").first.click()
-
-    answer = page.locator("#panel").get_by_role("region", name="Answer")
-    assert answer.evaluate("one => one.textContent") == LONG_LINE
-    assert answer.evaluate("one => one.scrollWidth <= one.clientWidth")
-    assert answer.evaluate("one => one.scrollHeight > one.clientHeight && one.tabIndex === 0")
-    assert page.evaluate("document.scrollingElement.scrollWidth <= innerWidth")
 
 
 def test_the_policy_lets_nothing_else_run(context: BrowserContext, tmp_path: Path) -> None:

@@ -8,9 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_openclaw.runs.reading import load_run
-from pytest_openclaw.runs.summaries import summary_of
-from pytest_openclaw.stats.summary import summary_to_json
 from pytest_openclaw.values.rows import Record
 from tests.browser.conftest import Opener, reported
 from tests.browser.made_runs import make_run, prompts_of
@@ -82,18 +79,6 @@ def _span(run: Path) -> str:
     rows = rows_of(run)
     ms = max(row["ended_at_ms"] for row in rows) - min(row["started_at_ms"] for row in rows)
     return f"{ms / 60_000:.0f} min"
-
-
-@pytest.mark.nightly
-def test_the_chart_has_its_words_and_its_figures(open_page: Opener, made_run: Path) -> None:
-    """It has a point for each target, a label, the tiers' names, and a table with the same figures."""
-    chart = page_of(open_page, made_run).locator("#targets [role=img].chart")
-
-    assert len(chart.get_attribute("aria-label") or "") > 30
-    assert chart.locator("circle").count() == 3
-    assert chart.locator("xpath=ancestor::section").locator("table tbody tr").count() >= 3
-    assert chart.locator(".zones text").all_text_contents() == ["Tier 3", "Tier 2", "Tier 1"]
-    assert chart.locator(".axis text").all_text_contents() == ["0 %", "50 %", "80 %", "100 %"]
 
 
 def test_the_matrix_shows_every_cell(open_page: Opener, made_run: Path) -> None:
@@ -211,17 +196,6 @@ def test_cells_are_found(open_page: Opener, made_run: Path, act: Any, fits: Any)
     expect(page.locator(FOUND)).to_have_text(ALL)
 
 
-@pytest.mark.nightly
-def test_targets_can_be_chosen(open_page: Opener, made_run: Path) -> None:
-    """Only the chosen ones keep their column."""
-    page = page_of(open_page, made_run)
-    page.locator("summary", has_text="Targets").first.click()
-    page.get_by_role("checkbox", name="lab/model-b:8b").check()
-
-    assert page.locator(FOUND).inner_text() == "120 of 360 cells, 60 prompts"
-    assert page.locator("#grid .head .model").all_inner_texts() == ["model-b:8b"]
-
-
 # --- what is shown ------------------------------------------------------------------------------
 
 
@@ -311,18 +285,6 @@ def test_the_keyboard_does_what_the_mouse_does(open_page: Opener, made_run: Path
 
 
 @pytest.mark.nightly
-def test_an_open_cell_follows_the_arrows(open_page: Opener, made_run: Path) -> None:
-    """With the panel open, a step in the matrix shows the next cell, and the focus stays there."""
-    page = page_of(open_page, made_run)
-    first, second = (prompt.id for prompt in prompts_of(60)[:2])
-    cell(page, first, "lab/model-a:70b").click()
-    page.keyboard.press("ArrowDown")
-
-    assert page.locator("#panel-title").inner_text().startswith(f"{second} ")
-    assert _focus(page).startswith(f"{second} ")
-
-
-@pytest.mark.nightly
 def test_the_first_tab_skips_to_the_cells(open_page: Opener, made_run: Path) -> None:
     """A user need not tab through the page to reach the cells."""
     page = page_of(open_page, made_run)
@@ -368,58 +330,3 @@ def _passed(row: dict[str, Any]) -> bool | None:
     if row["availability_status"] != "ok":
         return None
     return False if not row["success"] else row["objective_pass"]
-
-
-@pytest.mark.nightly
-def test_a_comparison_that_the_run_has_made_is_shown(open_page: Opener, tmp_path: Path) -> None:
-    """The page has the comparison in `summary.json`: verdicts, times, excluded prompts."""
-    run = make_run(tmp_path / "one", prompts=8, targets=1)
-    verdicts = {
-        "n_prompts": 36, "n_cells": 36, "n_base": 31, "n_candidate": 24, "difference": -0.194, "n_better": 1, "n_worse": 8,
-        "interval_95": {"low": -0.4, "high": -0.05}, "p_adjusted": 0.0213, "word": "worse",
-        "p": 0.0213, "if_well": "worse", "if_ill": "worse", "n_open": 0,
-        **{key: {"low": -0.4, "high": 0.0} for key in ("range_95", "range_if_well", "range_if_ill")},
-    }  # fmt: skip
-    slower = {
-        "n_prompts": 30,
-        "ratio": 1.43,
-        "interval_95": None,
-        "p": 0.00001,
-        "p_adjusted": 0.00001,
-        "word": "slower",
-    }
-    apart = {
-        "target": "lab/model-a:70b",
-        "reason": "prompt_changed",
-        "detail": "",
-        "n_cells": 2,
-        "prompts": ["P1", "P2"],
-    }
-    target = {
-        "target": "lab/model-a:70b",
-        "base_target": "lab/model-z:70b",
-        "verdicts": verdicts,
-        "latency": slower,
-        "ttft": None,
-        "output_tokens": None,
-        "cost": None,
-        "outcomes": [],
-        "notes": ["host: a -> b"],
-    }
-    stored = {"baseline": "20260213_235930", "targets": [target], "set_aside": [apart], "notes": []}
-    summary = summary_to_json(summary_of(load_run(run)))
-    (run / "summary.json").write_text(json.dumps({**summary, "comparison": stored}))
-    page = page_of(open_page, reported(run))
-
-    name = "lab/model-z:70b -> lab/model-a:70b"
-    rows = [row.inner_text().split("\t") for row in page.locator("#changes tbody tr").all()]
-    assert rows == [
-        [name, "verdicts", "worse"],
-        [name, "passed", "31/36 -> 24/36: -19 points, 95 % -40 to -5; p 0.02"],
-        [name, "prompts", "36: 1 better, 8 worse"],
-        [name, "latency", "1.43x slower; 30 prompts, p < 0.0001"],
-        [name, "note", "host: a -> b"],
-    ]
-    shown = page.locator("#changes").inner_text()
-    assert "The baseline is 20260213_235930" in shown
-    assert "2 cells of lab/model-a:70b: the prompt has changed: P1, P2" in shown

@@ -9,7 +9,6 @@ import shlex
 import subprocess
 import sys
 from argparse import Namespace
-from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,7 @@ from pytest_openclaw.suites import load_suite
 from pytest_openclaw.suites.offered import read_tools
 from pytest_openclaw.values.requests import Target
 from tests.test_readme import REGISTRY
-from tests.unit.runs.stored_runs import A, B, definition, files_of, load, row, store
+from tests.unit.runs.stored_runs import A, B, files_of, load, row, store
 
 pytestmark = pytest.mark.newest
 
@@ -88,16 +87,6 @@ def test_an_example_can_be_parsed(name: str) -> None:
 
     assert parsed
     assert all(one.command == name for one in parsed)
-
-
-def test_every_command_is_in_a_table() -> None:
-    """Each module names in its table exactly the commands that it has."""
-    modules = {import_module(module) for module in command_modules().values()}
-    package = Path(cli.__file__).parent.parent
-    files = [*package.glob("cli/*.py"), *package.glob("features/**/*.py")]
-
-    assert sorted(command.name for module in modules for command in module.COMMANDS) == sorted(COMMANDS)
-    assert sum("\nCOMMANDS = (" in path.read_text("utf-8") for path in files) == len(modules)
 
 
 # --- errors -------------------------------------------------------------------------------------
@@ -193,15 +182,6 @@ def test_json_is_the_whole_result(runs: Path, capsys: pytest.CaptureFixture[str]
     assert data["summary"] == load(runs / "both", "summary.json")
 
 
-def test_a_project_that_makes_errors_of_warnings_is_rescored(runs: Path) -> None:
-    """A pytest warning caused by loading the project from our command is not an error of the project."""
-    (runs.parent / "pytest.ini").write_text("[pytest]\nfilterwarnings = error\n")
-
-    done = _process("rescore", "one")
-
-    assert (done.returncode, done.stderr.count("Traceback")) == (0, 0)
-
-
 def test_a_rescore_is_written_beside_its_run(runs: Path) -> None:
     """Without `--into` the name is derived from the run; a second rescore gets a number, the run stays."""
     before = files_of(runs / "one")
@@ -248,27 +228,6 @@ def test_a_reader_that_leaves_is_no_error(runs: Path) -> None:
 
     assert (done.returncode, done.stderr) == (0, b"")
     assert (runs / "x/summary.md").exists()
-
-
-def test_a_refused_merge_says_what_differs(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The reasons that the library gives are printed in full."""
-    store(runs / "other", [row(B, "P2")], prompts=[definition("P2", prompt="Else.")])
-
-    assert main(["merge", "one", "other", "--into", "x"]) == 4
-
-    assert "the prompt P2 has another prompt in runs/one, runs/other" in capsys.readouterr().err
-    assert not (runs / "x").exists()
-
-
-def test_a_choice_between_rows_is_the_users(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """`--prefer` keeps one row of each cell and prints how many had two."""
-    store(runs / "again", [row(A, "P1", ended_at_ms=9999)])
-
-    assert main(["merge", "one", "again", "--into", "x"]) == 4
-    assert main(["merge", "one", "again", "--into", "x", "--prefer=newest"]) == 0
-
-    assert "note: 1 cell has different rows; the newest is kept\n" in capsys.readouterr().out
-    assert b"9999" in (runs / "x/results.jsonl").read_bytes()
 
 
 # --- what there is ------------------------------------------------------------------------------

@@ -78,28 +78,6 @@ def test_values_are_flat(runs: Path) -> None:
     assert (three["raw_output"], three["x_lab"], one["x_lab"]) == ("ünï 🎉", '{"a": [1]}', "")
 
 
-def test_a_row_that_was_replaced_never_counts(runs: Path) -> None:
-    """A cell that failed and then passed is not a failed cell."""
-    store(runs / "again", [row(A, "P1", **MISS), row(A, "P1", ended_at_ms=9), row(A, "P2", **MISS)])
-
-    assert main(["export", "again", "--failed", "--into", "rows.csv"]) == 0
-
-    assert [r["prompt_id"] for r in _read(Path("rows.csv").read_bytes().decode())] == ["P2"]
-
-
-@pytest.mark.parametrize(
-    ("words", "prompts"),
-    [
-        pytest.param(["--failed"], ["P2"], id="failed"),
-        pytest.param(["--target", "*@low"], ["P1"], id="target"),
-        pytest.param(["--target", "missing"], [], id="none"),
-    ],
-)
-def test_filters_choose_rows(runs: Path, words: list[str], prompts: list[str]) -> None:
-    """The filters are those of `show`; without a matching row only the heading is written."""
-    assert [r["prompt_id"] for r in _exported(*words)] == prompts
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -115,18 +93,6 @@ def test_filters_choose_rows(runs: Path, words: list[str], prompts: list[str]) -
 def test_no_text_becomes_a_formula(text: str) -> None:
     """Such a text gets a leading ', which can be removed again."""
     assert (_cell(text), _cell(text, guarded=False)) == (f"'{text}", text)
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        *((text, text) for text in ("", "yes", "a = b", "1-2", "(=1)", "{}", "é", '"=1"', "  yes")),
-        *((-5, "-5"), (1.5, "1.5"), (True, "true"), (None, ""), ([], "[]")),
-    ],
-)
-def test_other_values_stay(value: Any, text: str) -> None:
-    """Text that no spreadsheet computes is unchanged, and a negative number is written as a number."""
-    assert _cell(value) == text
 
 
 def _cell(value: Any, *, guarded: bool = True) -> str:
@@ -193,19 +159,6 @@ def test_replies_are_escaped_on_a_terminal(runs: Path) -> None:
 
     assert b"\x1b" not in shown
     assert b"\\x1b[2J" in shown
-
-
-def test_the_keys_for_programs(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The rows are included if no file is named."""
-    assert main(["export", "one", "--json"]) == 0
-    data = json.loads(capsys.readouterr().out)
-    assert main(["export", "one", "--json", "--into", "rows.csv"]) == 0
-    printed = json.loads(capsys.readouterr().out)
-
-    assert list(data) == ["run", "into", "n_rows", "columns", "rows"]
-    assert (data["n_rows"], len(data["rows"]), data["into"]) == (3, 3, None)
-    assert data["rows"][0] == json.loads((runs / "one/results.jsonl").read_text().splitlines()[0])
-    assert printed == {**{key: data[key] for key in ("run", "n_rows", "columns")}, "into": "rows.csv"}
 
 
 @pytest.mark.parametrize(

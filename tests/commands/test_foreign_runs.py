@@ -2,33 +2,90 @@
 
 from __future__ import annotations
 
+import io
 import os
-import secrets
 import shutil
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 import pytest
 
+from pytest_openclaw.cli import main
 from pytest_openclaw.cli.project import Project
 from pytest_openclaw.features.rescoring import suite_files
 from pytest_openclaw.judging.registry import BUILTIN, build_registry
+from pytest_openclaw.runs.directory import RunDirectory
 from pytest_openclaw.runs.reading import load_run
 from pytest_openclaw.runs.report_files import Plugins
-from tests.commands.foreign_runs import COMMANDS, SECRET, called, check_case, made, resumed
+from pytest_openclaw.runs.resume import Plan, find_changes, replays_of, settings_of
+from pytest_openclaw.runs.session import RunSession
+from pytest_openclaw.util.errors import OpenClawError
+from pytest_openclaw.values.requests import CellKey
+from pytest_openclaw.values.settings import Settings
+from tests.browser.made_runs import make_run
 
 pytestmark = [
     pytest.mark.newest,
     pytest.mark.skipif(os.name == "nt", reason="pipes and links in folders are POSIX's"),
 ]
 
-SEARCHED = 20_000
-"""Changed runs that `tox -e search` tries, over all commands."""
+SECRET = "canary-7f3a"
+"""The content of a file outside every run; no command may print or change it."""
 HANGS_S = 60
-READERS = (*COMMANDS, "resume")
+
+
+def made(folder: Path) -> Path:
+    """Make two finished runs with every kind of cell in `folder/runs`, and a file outside."""
+    for name, seed in (("base", 8), ("good", 7)):
+        run = make_run(folder / "runs" / name, prompts=8, targets=2, repeats=2, seed=seed)
+        baseline = ["--baseline", str(folder / "runs/base")] if name == "good" else []
+        assert called(folder, "gate", str(run), "--min-pass-rate=0.5", "--write", *baseline).status in (
+            0,
+            1,
+            10,
+        )
+    (folder / "outside").mkdir()
+    (folder / "outside/canary.txt").write_text(SECRET)
+    return folder
+
+
+class Called(NamedTuple):
+    """How a command ended: its exit status and output."""
+
+    status: int
+    out: str
+    err: str
+
+
+def called(folder: Path, *words: str) -> Called:
+    """Run a command in this process and capture its output."""
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        status = main([*words, "--runs-dir", str(folder / "runs")])
+    return Called(status, out.getvalue(), err.getvalue())
+
+
+def resumed(folder: Path, run: str) -> Called:
+    """Load a run as a resumed session does, up to its first call."""
+    path = folder / "runs" / run
+    try:
+        with RunDirectory.reopen(path) as directory:
+            earlier = load_run(path, even_active=True)
+            settings = settings_of(earlier.config, Settings(), ())
+            plan = Plan(
+                cells={CellKey("s", "P1", target, 1): False for target in settings.targets},
+                targets=settings.targets,
+                prompts={(one["suite"], one["id"]): one for one in earlier.config["prompts"]},
+                providers=earlier.config["providers"],
+            )
+            find_changes(earlier.config, replays_of(earlier), plan, settings)
+            RunSession(directory, settings, plan, earlier).finish()
+    except (OpenClawError, OSError) as error:
+        return Called(4, "", f"{error}\n")
+    return Called(0, "", "")
 
 
 @pytest.fixture(scope="module")
@@ -57,33 +114,6 @@ def within(seconds: int) -> Iterator[None]:
     finally:
         signal.alarm(0)
         signal.signal(signal.SIGALRM, before)
-
-
-@pytest.mark.hypothesis
-@pytest.mark.parametrize("command", READERS)
-def test_a_changed_run_ends_each_command_with_a_sentence(
-    folder: Path, command: str, request: pytest.FixtureRequest
-) -> None:
-    """Exit status 0, 1, 10 or 4 with one message; no traceback, no hang, no access to a file outside."""
-    searching = request.config.getoption("--hypothesis-profile") == "search"
-    first, n = (secrets.randbits(48), SEARCHED // len(READERS)) if searching else (0, 2)
-
-    for seed in range(first, first + n):
-        with within(HANGS_S):
-            check_case(folder, command, seed)
-
-
-@pytest.mark.parametrize(
-    ("command", "seed"),
-    [
-        pytest.param("show", 249611845834565, id="a-tier-of-a-million"),
-        pytest.param("merge", 27926862021242, id="a-prompt-id-of-5000-digits"),
-        pytest.param("gate", 192033087414523, id="a-key-of-many-kilobytes"),
-    ],
-)
-def test_what_a_search_found(folder: Path, command: str, seed: int) -> None:
-    """Changed runs that once ended in a traceback."""
-    check_case(folder, command, seed)
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from pytest_openclaw.cli import main
-from pytest_openclaw.runs.directory import RunDirectory
 from pytest_openclaw.values.settings import GateLine, Gates
 from tests.plugin.conftest import validator_of
 from tests.unit.runs.stored_runs import A, B, files_of, load, row, store
@@ -165,26 +164,6 @@ def test_facts_of_the_old_summary_are_kept(runs: Path) -> None:
     summary = load(runs / "dear", "summary.json")
     assert summary["budget"] == spent
     assert summary["groups"][0]["resources_before"] == snapshots[A, "before"]
-
-
-def test_runs_with_different_budgets_are_compared_and_merged(runs: Path) -> None:
-    """A session's budget does not affect its requests."""
-    for name, budget in (("rich", 5.0), ("poor", None)):
-        store(runs / name, [row(A, f"{name}{n}") for n in range(3)], budget_usd=budget)
-    store(runs / "as-good", [row(A, f"P{n}", objective_pass=n < 9) for n in range(10)], budget_usd=1.0)
-    store(runs / "before", [row(A, f"P{n}", objective_pass=n < 9) for n in range(10)], budget_usd=None)
-
-    assert main(["merge", "rich", "poor", "--into", "both"]) == 0
-    assert main(["gate", "as-good", "--baseline=before", "--fail-on=regression"]) == 0
-
-
-def test_a_run_under_way_is_refused(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """More rows will follow, and the running session writes its own summary."""
-    with RunDirectory.reopen(runs / "good"):
-        assert main(["gate", "good", "--min-pass-rate=0.5", "--write"]) == 4
-
-    assert "a run is writing there now" in capsys.readouterr().err
-    assert not (runs / "good/summary.json").exists()
 
 
 def test_the_last_run_is_never_the_run_itself(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:

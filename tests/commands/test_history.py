@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pytest_openclaw.cli import main
-from pytest_openclaw.features import history as reading
 from pytest_openclaw.runs.directory import RunDirectory
 from pytest_openclaw.values.requests import Target
 from pytest_openclaw.values.rows import Record
@@ -235,17 +233,6 @@ def _change(path: Path, **changes: Any) -> None:
     os.utime(file, ns=(times, times))
 
 
-def test_a_matching_summary_is_enough(
-    runs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Runs are read without opening their rows."""
-    for number in range(5):
-        shutil.copytree(runs / "later", runs / f"copy-{number}")
-    monkeypatch.setattr(reading, "load_run", lambda path, **_: pytest.fail(f"{path} was read row by row"))
-
-    assert _json(capsys)["n_runs"] == 8
-
-
 DAMAGES = [
     pytest.param("config.json", "{", "config.json is not JSON", id="config"),
     pytest.param("config.json", None, "config.json: No such file or directory", id="no-config"),
@@ -280,29 +267,6 @@ def test_an_unreadable_run_is_reported(
 
 
 @pytest.mark.parametrize(
-    "group",
-    [
-        pytest.param({}, id="empty"),
-        pytest.param({"tool_use": {"n": 1, "n_success": 1, "tier": "one"}}, id="tier-as-text"),
-        pytest.param({"thinking_level": "deep"}, id="no-target"),
-    ],
-)
-def test_a_summary_with_wrong_figures_is_reported(
-    runs: Path, group: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Any content of the file leads to one line and no traceback."""
-    file = runs / "middle/summary.json"
-    known = json.loads(file.read_text())["groups"][0]
-    _change(runs / "middle", groups=[{**known, **group} if group else {}])
-
-    assert main(["history"]) == 0
-
-    shown = capsys.readouterr()
-    assert "middle/summary.json is not as a run writes it: groups[0]" in shown.err
-    assert "middle" not in shown.out
-
-
-@pytest.mark.parametrize(
     ("words", "message"),
     [
         pytest.param(["nowhere"], "there is no folder of runs nowhere", id="no-folder"),
@@ -319,15 +283,3 @@ def test_a_folder_without_runs_is_refused(
     assert main(["history", *words]) == 4
 
     assert message in capsys.readouterr().err
-
-
-def test_hostile_names_and_times_are_harmless(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A model's name cannot control a terminal, and a date outside the calendar is a dash."""
-    hostile = Target(provider="lab", model="\x1b[31mred\n" + "x" * 200)
-    store(runs / "odd\x1b[2J", [row(hostile, "P1", ended_at_ms=10**18)])
-
-    assert main(["history"]) == 0
-
-    shown = capsys.readouterr().out
-    assert "\x1b" not in shown
-    assert max(map(len, shown.splitlines())) <= 80

@@ -6,7 +6,7 @@ import configparser
 import json
 import tomllib
 from collections.abc import Callable
-from importlib import metadata, resources
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,6 @@ import pytest
 
 from pytest_openclaw.cli import main
 from pytest_openclaw.providers.llama_cpp import weights
-from pytest_openclaw.suites import load_suite
-from tests.test_readme import REGISTRY
 
 SUITE, WORKFLOW = "benchmarks/prompts_mine.toml", ".github/workflows/openclaw.yml"
 BARE = '[project]\nname = "assistant"\nversion = "1"\n'
@@ -111,16 +109,6 @@ def test_ci_gets_a_wheel_where_only_this_machine_has_the_sources(
     )
 
 
-def test_the_workflow_of_a_published_copy_is_the_shipped_one(folder: Path, origin: Origins) -> None:
-    """A copy from an index is installed from the index."""
-    origin(None)
-
-    main(["init"])
-
-    shipped = resources.files("pytest_openclaw.cli").joinpath("starter/openclaw.yml")
-    assert (folder / WORKFLOW).read_text("utf-8") == shipped.read_text("utf-8")
-
-
 def test_a_second_time_nothing_is_changed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Existing files are kept, whatever they contain, and reported."""
     main(["init"])
@@ -135,20 +123,6 @@ def test_a_second_time_nothing_is_changed(folder: Path, capsys: pytest.CaptureFi
         f"kept   {SUITE}, which exists already\n       {WORKFLOW}, which exists already\n"
         "\nnext   pytest benchmarks/\n"
     )
-
-
-def test_the_starter_suite_is_a_suite(folder: Path) -> None:
-    """Its four prompts show a text rule, a form, the text detector and native tool calls."""
-    main(["init"])
-
-    suite = load_suite(folder / SUITE, name=SUITE, registry=REGISTRY)
-
-    assert [prompt.validator.type for prompt in suite.prompts] == [
-        "contains",
-        "max_words",
-        "tool_invocation",
-        "tool_call",
-    ]
 
 
 def test_another_folder_is_made(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -218,14 +192,6 @@ def test_models_that_are_named_already_are_kept(
 
     assert _json(capsys)["to_add"] is None
     assert (folder / name).read_text() == text
-
-
-def test_other_tests_stay_apart(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """If there is a folder of tests, a bare `pytest` runs it and calls no model."""
-    (folder / "tests").mkdir()
-    main(["init"])
-
-    assert "testpaths = tests\n" in (folder / "pytest.ini").read_text()
 
 
 @pytest.mark.parametrize(

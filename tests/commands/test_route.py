@@ -11,9 +11,9 @@ import pytest
 
 from pytest_openclaw.cli import main
 from pytest_openclaw.values.rows import Record
-from tests.commands.routed_runs import ABLE, MIDDLING, roles_of, store_run, three_tiers
-from tests.unit.reports.summaries import fault, pressed, tool_cells
-from tests.unit.runs.stored_runs import SUITE, files_of, row
+from tests.commands.routed_runs import ABLE, MIDDLING, store_run, three_tiers
+from tests.unit.reports.summaries import fault, tool_cells
+from tests.unit.runs.stored_runs import SUITE, files_of
 from tests.unit.stats.routes import rows_of
 
 KEY = "sk-live-4242424242424242"
@@ -80,20 +80,6 @@ def test_the_page_shows_what_is_printed(run: Path, capsys: pytest.CaptureFixture
     assert f"$ pytest-openclaw route last\n{capsys.readouterr().out}```" in page
 
 
-def test_a_patch_is_written_anew(run: Path) -> None:
-    """A second patch replaces the first; a merged run, which leaves the patch out, gives the same patch."""
-    assert main(["route", "one"]) == 0
-    first = (run / "openclaw.patch.json5").read_bytes()
-    (run / "openclaw.patch.json5").write_bytes(first.splitlines(keepends=True)[0])
-
-    assert main(["route", "one"]) == 0
-    assert (run / "openclaw.patch.json5").read_bytes() == first
-    assert main(["merge", "one", "--into", "two"]) == 0
-    assert not Path("runs/two/openclaw.patch.json5").exists()
-    assert main(["route", "two"]) == 0
-    assert json5.loads(Path("runs/two/openclaw.patch.json5").read_text("utf-8")) == PATCH
-
-
 def test_a_patch_can_be_printed(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """`--out -` prints the patch alone, for a pipe, and writes no file."""
     before = files_of(run)
@@ -116,15 +102,6 @@ def test_nothing_else_is_overwritten(run: Path, capsys: pytest.CaptureFixture[st
     assert config.read_text() == '{"gateway": {}}'
     assert "openclaw.json exists and is no patch of ours; name another file" in capsys.readouterr().err
     assert sorted(path.name for path in Path().iterdir()) == ["openclaw.json", "runs"]
-
-
-def test_the_user_gives_the_names(run: Path) -> None:
-    """`--provider` gives the name that OpenClaw uses for a provider."""
-    assert main(["route", "one", "--provider", "lab=vllm", "--provider=ollama_native=box"]) == 0
-
-    patch = json5.loads((run / "openclaw.patch.json5").read_text("utf-8"))
-    assert list(patch["tools"]["byProvider"]) == ["box/qwen3:8b", "box/mid:7b", "vllm/llama3.2:3b"]
-    assert patch["agents"]["defaults"]["subagents"] == {"model": "box/qwen3:8b"}
 
 
 def test_no_address_no_key_and_no_reply_is_written(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -159,43 +136,6 @@ def test_json_has_every_part(run: Path, capsys: pytest.CaptureFixture[str]) -> N
         "roles": {},
     }
     assert data["places"] == []
-
-
-def test_an_unsafe_model_gets_no_tool(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The terminal names the tools with which it did harm, and no role is left to it."""
-    given = {"suite": SUITE, "probe": "injection", "tools_offered": 11}
-    harm = row(ABLE, "S1", **given, harm=True, harm_tools=("exec", "write"), objective_pass=False)
-    store_run(Path("runs/harm"), [*rows_of(1, ABLE, suite=SUITE), harm, *roles_of(ABLE)])
-
-    assert main(["route", "harm"]) == 0
-
-    assert capsys.readouterr().out.splitlines()[:4] == [
-        "ollama/qwen3:8b: unsafe: did harm in 1 of 1 safety probe (injection 1 of 1), by exec, write",
-        "  its entry gives it no tool, neither exec, write nor any other",
-        "heartbeat.model: no entry: no safe model with a name in OpenClaw fits heartbeat and may hold read",
-        "utilityModel: no entry: no safe model with a name in OpenClaw fits title and utility",
-    ]
-    patch = json5.loads(Path("runs/harm/openclaw.patch.json5").read_text("utf-8"))
-    assert patch == {"tools": {"byProvider": {"ollama/qwen3:8b": {"deny": ["*"]}}}}
-
-
-def test_a_size_that_no_patch_can_set_is_printed(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """OpenClaw keeps a model's context in a list, which a patch would replace."""
-    levels = [
-        *pressed("11t", 8, 0, ABLE),
-        *pressed("2k", 8, 0, ABLE, padding=2000),
-        *pressed("16k", 6, 2, ABLE, padding=16_000),
-    ]
-    store_run(
-        Path("runs/long"), [*rows_of(1, ABLE, suite=SUITE), *(replace(one, suite=SUITE) for one in levels)]
-    )
-
-    assert main(["route", "long"]) == 0
-
-    assert capsys.readouterr().out.splitlines()[:2] == [
-        "ollama/qwen3:8b: trusted with tools; on listed tools only; safety not tested; up to 2,000 tokens of context",
-        "  a patch cannot limit one model's context: set its contextTokens in models.providers to 2000 tokens",
-    ]
 
 
 def test_levels_that_prove_different_tools_get_those_of_all(

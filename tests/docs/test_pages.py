@@ -80,7 +80,6 @@ NAMED = [
     for command in commands_of(page.read_text("utf-8"))
     if command.elsewhere or page not in FOLLOWED | PLUGINS
     for words in programs(command)
-    # All other sessions are run in test_sessions_of_pages.py.
     if words[0] != "pytest" or (command.elsewhere and page not in FOLLOWED)
 ]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shlex
 from pathlib import Path
 
@@ -56,13 +55,6 @@ def _n_rows_of_whole(lab: Terminal) -> int:
     return int(json.loads((lab.folder / "runs/whole/summary.json").read_text("utf-8"))["n_rows"])
 
 
-def test_five_models_are_named() -> None:
-    """The ini file has as many models as the title says."""
-    (named,) = re.findall(r"openclaw_models =\n((?: +\S+\n)+)", NIGHTLY["pytest.ini"])
-
-    assert len(named.split()) == 5
-
-
 @pytest.mark.nightly
 def test_the_script_night_by_night(lab: Terminal) -> None:
     """The first night has no baseline, the next ones have; a mute model fails; pages and history are there."""
@@ -99,37 +91,5 @@ def test_the_steps_of_the_matrix(lab: Terminal) -> None:
     for number in jobs["shard"]["strategy"]["matrix"]["shard"]:
         _run(lab, ask["run"], SHARD=number)
     _run(lab, merge["run"])
-
-    assert _n_rows_of_whole(lab) == N_PROMPTS
-
-
-@pytest.mark.nightly
-def test_the_slurm_array(lab: Terminal) -> None:
-    """Each task runs its shard; a task that is started again continues it."""
-    script = SHARDS["ask.sbatch"]
-    array = {"SLURM_ARRAY_JOB_ID": 77, "SLURM_ARRAY_TASK_COUNT": 4}
-
-    for number in range(1, 5):
-        _run(lab, script, SLURM_ARRAY_TASK_ID=number, **array)
-    again = _run(lab, script, SLURM_ARRAY_TASK_ID=3, **array)
-    _run(lab, 'pytest-openclaw merge "77-*" --into whole')
-
-    assert "77-3" in again
-    assert "3 cells kept" in again
-    assert _n_rows_of_whole(lab) == N_PROMPTS
-
-
-@pytest.mark.nightly
-def test_the_kubernetes_job(lab: Terminal) -> None:
-    """Each index runs its shard, counted from 0, in as many pods as there are shards."""
-    spec = yaml.safe_load(SHARDS["job.yaml"])["spec"]
-    (container,) = spec["template"]["spec"]["containers"]
-    shell, _, script = container["command"]
-    n_shards = int(container["env"][0]["value"])
-    assert (shell, spec["completions"]) == ("sh", n_shards)
-
-    for index in range(n_shards):
-        _run(lab, script, JOB_COMPLETION_INDEX=index, SHARDS=n_shards)
-    _run(lab, 'pytest-openclaw merge "shard-*" --into whole')
 
     assert _n_rows_of_whole(lab) == N_PROMPTS

@@ -53,26 +53,6 @@ def test_junit_carries_cells_and_the_run(project: Any) -> None:
     assert len(suite.findall("properties")) == 1
 
 
-def test_repeats_have_their_own_names_in_junit(project: Any) -> None:
-    """They are the names of pytest's own lines, so that CI counts the same cells over time."""
-    project.suite({"P1": ("say yes", YES)})
-
-    project.run("--junitxml=j.xml", "--openclaw-repeat=2")
-
-    cases = ElementTree.parse(project.folder / "j.xml").iter("testcase")
-    assert sorted(case.attrib["name"] for case in cases) == ["P1[scripted/m]-r1", "P1[scripted/m]-r2"]
-
-
-def test_without_junit_nothing_is_kept_for_it(plain_project: Any) -> None:
-    """Ten thousand reports stay small."""
-    plain_project.suite(SUITE)
-    plain_project.extend_conftest(
-        "\ndef pytest_runtest_logreport(report):\n    assert report.user_properties == []\n"
-    )
-
-    plain_project.run().result.assert_outcomes(passed=1, failed=1)
-
-
 def test_github_gets_the_page(project: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The page goes to the step summary; a failed gate and a failed prompt are annotated at their place."""
     page = tmp_path / "step.md"

@@ -76,11 +76,6 @@ def test_the_short_summary_lists_what_was_not_shown_or_is_asked_for(
     assert any(line.startswith("FAILED ") for line in shown["short test summary info"])
 
 
-def test_no_summary_shows_no_failures(project: Any) -> None:
-    """`--no-summary` means the cells too."""
-    assert LINE not in project.run("--no-summary").text
-
-
 def test_other_tests_are_shown_as_ever(project: Any) -> None:
     """A failure that is no cell keeps its traceback and its line in the short summary."""
     (project.folder / "benchmarks/test_own.py").write_text("def test_own():\n    assert 1 == 2\n")

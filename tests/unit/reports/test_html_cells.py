@@ -65,14 +65,6 @@ def _data(*shown: Shown) -> Any:
     return cell_data(shown, [definition("P1", suite="s", prompt="the question")], [TARGET])
 
 
-def test_an_undefined_prompt_is_shown_by_its_rows() -> None:
-    """For example one of a run whose config was edited."""
-    data = _data(Shown(record=record(prompt_id="P9", prompt_name="nine")))
-
-    assert [prompt["id"] for prompt in data.prompts] == ["P1", "P9"]
-    assert data.columns["prompt"] == [1]
-
-
 def test_fields_of_later_versions_are_shown() -> None:
     """A row may have more fields than this version knows."""
     data = _data(Shown(record=record(extra={"known_failure": "a bug"})))
@@ -130,20 +122,3 @@ def test_padding_is_left_out(padding: int | None, is_whole: bool) -> None:
     if not is_whole:
         assert "61,010 characters of padding, which config.json has" in shown
         assert shown.endswith(" end")
-
-
-@pytest.mark.parametrize(
-    ("row", "reason"),
-    [
-        pytest.param(record(), "", id="passed"),
-        pytest.param(record(objective_pass=None), "", id="not-judged"),
-        pytest.param(
-            missed(violation="5 words,\nat most 4 allowed"), "5 words, at most 4 allowed", id="missed"
-        ),
-        pytest.param(record(**SILENCE), "empty response", id="silent"),
-        pytest.param(fault(availability_status="error", failure_type="timeout"), "timeout", id="fault"),
-    ],
-)
-def test_a_cell_has_its_reason_on_a_line(row: Record, reason: str) -> None:
-    """The matrix shows why a cell did not pass, in place of how long it took."""
-    assert cell_data([Shown(record=row)], [], [TARGET]).columns["why"] == [reason]

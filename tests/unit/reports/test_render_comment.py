@@ -19,28 +19,14 @@ from pytest_openclaw.stats.comparison import Obstacle, Obstacles, compare_record
 from pytest_openclaw.stats.summary import Summary
 from pytest_openclaw.values.requests import Target
 from pytest_openclaw.values.settings import Gates
-from tests.unit.reports.summaries import TARGET, fault, missed, summary_of
+from tests.unit.reports.summaries import fault, missed, summary_of
 
 pytestmark = pytest.mark.newest
 
 GITHUBS_LIMIT = 65_536
 OWN_TAGS = {
-    "h3",
-    "p",
-    "table",
-    "thead",
-    "tbody",
-    "tr",
-    "th",
-    "td",
-    "ul",
-    "li",
-    "strong",
-    "code",
-    "details",
-    "summary",
-    "br",
-}
+    "h3", "p", "table", "thead", "tbody", "tr", "th", "td", "ul", "li", "strong", "code", "details", "summary", "br",
+}  # fmt: skip
 HOSTILE = [
     pytest.param("@octocat please", id="mention"),
     pytest.param("closes #1, fixes octo/repo#2 and GH-3", id="issues"),
@@ -167,11 +153,3 @@ def test_it_is_never_too_large(n_targets: int, n_prompts: int, text: str) -> Non
     assert page.count("<details>") == page.count("</details>")
     assert "gates failed" in page
     assert set(_shown(page).tags) - {"a"} <= OWN_TAGS
-
-
-def test_a_run_without_gates_and_rows() -> None:
-    """The page says that there is nothing to report."""
-    page = render_comment(summary_of([], n_selected={TARGET: 3}))
-
-    assert "### OpenClaw benchmark: no gate was set\n\n- " in page
-    assert "\nonly 0 of 3 cells on 1 target" in page

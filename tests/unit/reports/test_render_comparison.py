@@ -8,9 +8,6 @@ from typing import Any
 import pytest
 
 from pytest_openclaw.reports.comparison import in_short, render_comparison, render_p
-from pytest_openclaw.reports.pages import render_markdown
-from pytest_openclaw.reports.terminal import render_terminal
-from tests.unit.reports.summaries import summary_of
 from tests.unit.stats.compared import cells, compare
 
 
@@ -48,13 +45,3 @@ def test_what_is_faster_is_faster_at_both_ends() -> None:
     assert "  latency        2x faster, 95 % 1.25x to 2.5x; 6 prompts, p 0.03" in render_comparison(
         compare(base, candidate)
     )
-
-
-def test_runs_without_a_common_target_say_so() -> None:
-    """An empty comparison is reported, too."""
-    compared = compare(cells("+"), cells("+"), [])
-    summary = replace(summary_of(cells("+")), comparison=compared)
-
-    assert "no target is in both runs" in "\n".join(render_terminal(summary, "x"))
-    assert "No target is in both runs." in render_markdown(summary)
-    assert "--target BASE=CANDIDATE" in "\n".join(render_comparison(compared))

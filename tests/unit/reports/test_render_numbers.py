@@ -16,12 +16,12 @@ from pytest_openclaw.reports.numbers import (
     listed,
     one_line,
     render_count,
+    render_duration,
     render_interval,
     render_ms,
     render_range,
     render_rate,
-    render_tier,
-    render_tokens,
+    render_usd,
     shorten,
 )
 from pytest_openclaw.stats.intervals import Interval
@@ -97,22 +97,6 @@ def test_ranges(low: float, high: float, render: Callable[[float | None], str], 
 
 
 @pytest.mark.parametrize(
-    ("tier", "conclusive", "text"), [(None, None, "–"), (1, True, "1"), (1, False, "1?"), (3, True, "3")]
-)
-def test_tiers(tier: int | None, conclusive: bool | None, text: str) -> None:
-    """An inconclusive tier has a question mark."""
-    assert render_tier(tier, conclusive) == text
-
-
-@pytest.mark.parametrize(
-    ("tokens", "text"), [(2000, "2k"), (16_000, "16k"), (500, "500"), (16_384, "16384"), (0, "0")]
-)
-def test_tokens(tokens: int, text: str) -> None:
-    """Thousands are short, and nothing is rounded."""
-    assert render_tokens(tokens) == text
-
-
-@pytest.mark.parametrize(
     ("text", "width", "shown"),
     [
         pytest.param("abcdef", 6, "abcdef", id="fits"),
@@ -169,3 +153,25 @@ def test_wrapped_lines_fit(text: str, width: int) -> None:
 def test_listed(names: list[str], width: int, text: str) -> None:
     """As many as there is room for are listed, the others counted."""
     assert listed(names, width) == text
+
+
+@pytest.mark.parametrize(
+    ("usd", "text"),
+    [
+        (None, "–"),
+        (0.0, "0.00 USD"),
+        (1234.567, "1234.57 USD"),
+        (0.5, "0.50 USD"),
+        (0.04217, "0.0422 USD"),
+        (1e-9, "0.000000001 USD"),
+    ],
+)
+def test_money(usd: float | None, text: str) -> None:
+    """Cents from a dollar on, and three significant digits below."""
+    assert render_usd(usd) == text
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(99, "99 s"), (600, "10 min"), (9000, "2.5 h")])
+def test_durations(seconds: float, text: str) -> None:
+    """The unit is the one that a person would use."""
+    assert render_duration(seconds) == text

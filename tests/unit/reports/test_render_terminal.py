@@ -16,7 +16,6 @@ from pytest_openclaw.values.settings import Gates
 from tests.ci_systems import all_commands
 from tests.unit.reports.summaries import (
     TARGET,
-    cell,
     fault,
     missed,
     pressed,
@@ -40,10 +39,6 @@ def _table(summary: Summary) -> list[str]:
     return lines[lines.index("") + 1 :]
 
 
-def _shown(*records: Record) -> str:
-    return "\n".join(_lines(summary_of(records)))
-
-
 def test_a_target_that_was_not_asked_says_so() -> None:
     """After an interruption the remaining targets are in the table too."""
     lines = _table(summary_of([record(SMALL)], n_selected={SMALL: 1, TARGET: 1}))
@@ -52,50 +47,7 @@ def test_a_target_that_was_not_asked_says_so() -> None:
     assert "interrupted       1 of 2 cells have a row" in lines
 
 
-def test_no_answer_at_all_is_said_in_one_line() -> None:
-    """A run without an answered cell has no verdict, and no findings about models."""
-    shown = _shown(fault(), fault())
-
-    assert "no verdict        no cell was answered" in shown
-    assert "missed" not in shown
-    assert "slowest" not in shown
-
-
-NATIVE = {"suite": "native", "tools_offered": 11}
-LEAKED = cell("L", "leaked_as_text", **NATIVE)
 HELD = [*pressed("1t", 4, 0, tools=1), *pressed("11t", 4, 0), *pressed("2k", 4, 0, padding=2000)]
-
-
-@pytest.mark.parametrize(
-    ("rows", "label"),
-    [
-        pytest.param([*tool_cells(16, 0), *restraint_cells(4, 0)], "not ", id="nothing-wrong"),
-        pytest.param(tool_cells(16, 0, **NATIVE), "text alone", id="on-the-wire"),
-        pytest.param([record(prompt_id="S1", probe="secret")], "unsafe", id="safe"),
-        pytest.param([missed(prompt_id="S1", probe="secret", harm=False)], "unsafe", id="safe-not-done"),
-        pytest.param([record(prompt_id="S2", twin_of="S1")], "over-refusal", id="twin-done"),
-        pytest.param([fault(prompt_id="X-1t", pressure_of="X", tools_offered=1), record()], "context", id="no-server"),
-    ],
-)  # fmt: skip
-def test_a_normal_result_is_not_reported(rows: list[Record], label: str) -> None:
-    """A normal result has no line."""
-    lines = _lines(summary_of(rows))[2:]
-
-    assert [line for line in lines if line.startswith(label) and not line.startswith("not answered")] == []
-
-
-def test_a_label_of_several_targets_is_printed_once() -> None:
-    """Their names are short as in the table; counts with the same advice share its line."""
-    targets = [Target(provider="p", model=name) for name in "ab"]
-    rows = [row for target in targets for row in tool_cells(13, 7, target, **NATIVE)]
-
-    lines = _lines(summary_of(rows))
-
-    labels = [line[:18].strip() for line in lines[lines.index("", lines.index("") + 1) :]]
-    assert labels.count("not conclusive") == 1
-    at = labels.index("not conclusive") + len(lines) - len(labels)
-    assert [line[18:].partition(":")[0] for line in lines[at : at + 2]] == ["a", "b"]
-    assert f"{'no_call':<18}a: 7 of 20 cells; b: 7 of 20 cells;" in lines
 
 
 def test_misses_are_not_listed_twice() -> None:
@@ -109,27 +61,6 @@ def test_misses_are_not_listed_twice() -> None:
     assert "missed" not in _labels(one)
     assert "missed" in {line[:18].strip() for line in _lines(one)}
     assert "missed by all" in _labels(two)
-
-
-def test_long_answers_begin_with_one_for_all() -> None:
-    """Where the sentences take more than five lines, the first lines name the targets of each kind."""
-    targets = [Target(provider="p", model=f"m{n}") for n in range(4)]
-    rows = [
-        row for n, target in enumerate(targets) for row in tool_cells(16 - 4 * n, 4 * n, target, **NATIVE)
-    ]
-    rows.append(record(targets[3], probe="secret", harm=True))
-    summary = summary_of(rows)
-
-    first, *rest = render_terminal(summary, WHERE, width=60)
-
-    assert first.startswith("in short: ")
-    said = " ".join([first, *(line.strip() for line in rest[: rest.index("")])]).partition("p/m0: ")[0]
-    assert all(f"m{n}" in said for n in range(4))
-    assert "; unsafe: m3" in said
-    assert next(colored_lines(summary, WHERE, width=60)).color == "bold"
-    assert not render_terminal(summary_of(tool_cells(16, 0, **NATIVE)), WHERE, width=60)[0].startswith(
-        "in short"
-    )
 
 
 LONG = "a-very-long-provider-name/with-a-model-name-that-goes-on-and-on:70b-instruct-q4_K_M"
@@ -170,18 +101,6 @@ def test_everything_fits_and_nothing_steers_the_terminal(name: str) -> None:
 
     assert max(map(columns, lines)) <= WIDTH
     assert [printable(line) for line in lines] == lines
-
-
-@pytest.mark.parametrize("name", [name for name in NAMES if name.id != "short"])
-def test_columns_are_aligned(name: str) -> None:
-    """Names of any width leave the figures in their columns."""
-    targets = [Target(provider="p", model="m"), Target(provider="p", model=name)]
-
-    header, *lines = _table(summary_of([record(target) for target in targets]))[:3]
-
-    assert {columns(line[: line.index("1/1")]) for line in lines} == {
-        columns(header[: header.index("passed")]) + 3
-    }
 
 
 @pytest.mark.parametrize(
@@ -230,19 +149,3 @@ def test_answers_and_labels_have_colors() -> None:
     marked = {line.text.strip(): line.color for line in lines[n_sentences:] if line.color}
     assert marked["gate FAILED"] == "red"
     assert set(marked) <= set(COLORS)
-
-
-def test_the_answer_comes_first() -> None:
-    """A sentence for each target is above the table; what does not fit on a line is indented below it."""
-    summary = summary_of([*tool_cells(16, 0, **NATIVE), record(SMALL)])
-
-    lines = _lines(summary)
-
-    sentences = lines[: lines.index("")]
-    if sentences[0].startswith("in short: "):
-        sentences = sentences[next(n for n, line in enumerate(sentences) if "/" in line.partition(": ")[0]) :]
-    starts = [line for line in sentences if not line.startswith("  ")]
-    assert [line.partition(": ")[0] for line in starts] == [group.target.label for group in summary.groups]
-    assert " ".join(line.strip() for line in sentences) == " ".join(
-        f"{group.target.label}: {group.recommendation.sentence}" for group in summary.groups
-    )

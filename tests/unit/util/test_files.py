@@ -73,16 +73,6 @@ def test_only_a_regular_file_is_opened(tmp_path: Path, monkeypatch: pytest.Monke
     assert not (tmp_path / "gone").exists()
 
 
-@pytest.mark.skipif(os.name == "nt", reason="Windows lets few users make links")
-def test_a_link_that_comes_between_is_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The check before the opening is not what prevents following a link."""
-    (tmp_path / "config.json").symlink_to(__file__)
-    monkeypatch.setattr(files, "check_regular", lambda path: None)
-
-    with pytest.raises(OSError, match="Too many levels of symbolic links"):
-        open_regular(tmp_path / "config.json")
-
-
 def test_what_is_larger_than_any_run_writes_is_not_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.util.text import UNSEEN, broken_between_words, inert, printable
+from pytest_openclaw.util.text import UNSEEN, inert, printable
 from tests.ci_systems import COMMANDS, all_commands
 
 # Pieces of commands and text that may be between them.
@@ -90,18 +90,3 @@ def test_json_stays_the_same_value(value: object) -> None:
 
     assert json.loads(text) == value
     assert all_commands(text) == []
-
-
-@pytest.mark.parametrize(
-    ("text", "width", "used", "broken"),
-    [
-        pytest.param("there is no --openclaw-model", None, 0, "there is no --openclaw-model", id="file"),
-        pytest.param("there is no --openclaw-model", 28, 0, "there is no --openclaw-model", id="fits"),
-        pytest.param("there is no --openclaw-model", 27, 0, "there is no\n--openclaw-model", id="option"),
-        pytest.param("there is no model", 17, 7, "there is\nno model", id="after-a-prefix"),
-        pytest.param("one\n  two three", 9, 0, "one\n  two\nthree", id="lines"),
-    ],
-)
-def test_a_message_is_broken_between_words(text: str, width: int | None, used: int, broken: str) -> None:
-    """An option is one word; a file gets the message as it is."""
-    assert broken_between_words(text, width, used) == broken

@@ -17,7 +17,6 @@ from pytest_openclaw.providers.llama_cpp.engine import EngineSpec, start_engine
 from pytest_openclaw.providers.openclaw import call as openclaw
 from pytest_openclaw.providers.processes import new_folders
 from pytest_openclaw.runs.directory import LOCK, RESULTS, RunDirectory
-from pytest_openclaw.util.files import open_private, write_private
 from pytest_openclaw.values.requests import Request
 from pytest_openclaw.values.tool_calls import Tool
 from tests.unit.providers.llama_cpp.fake_engine import FAKE
@@ -92,14 +91,3 @@ def test_the_lock_of_a_run(tmp_path: Path) -> None:
         lock, results = directory.path / LOCK, directory.path / RESULTS
         assert stat.S_IMODE(lock.stat().st_mode) == 0o600
         assert stat.S_IMODE(results.stat().st_mode) == 0o666
-
-
-def test_an_append_keeps_what_is_there(tmp_path: Path) -> None:
-    """Reopening a log appends to it; rewriting a file replaces the old one."""
-    for piece in (b"a", b"b"):
-        with open_private(tmp_path / "log", "ab") as file:
-            file.write(piece)
-        write_private(tmp_path / "whole", piece * 2)
-
-    assert (tmp_path / "log").read_bytes() == b"ab"
-    assert (tmp_path / "whole").read_bytes() == b"bb"

@@ -7,7 +7,6 @@ import signal
 
 import pytest
 
-from pytest_openclaw.util import signals
 from pytest_openclaw.util.signals import (
     TerminatedBySIGTERM,
     held_signals,
@@ -84,12 +83,3 @@ def test_signals_change_nothing_while_a_session_ends(first: int | None) -> None:
                     os.kill(os.getpid(), first)
             os.kill(os.getpid(), signal.SIGINT)
             os.kill(os.getpid(), signal.SIGTERM)
-
-
-def test_a_session_that_does_not_end_can_be_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After a while signals interrupt again, for example a fixture that waits forever."""
-    monkeypatch.setattr(signals, "ENDING_S", 0.0)
-    with interrupted_by_signals():
-        session_ends()
-        with pytest.raises(KeyboardInterrupt):
-            os.kill(os.getpid(), signal.SIGINT)
