@@ -47,40 +47,29 @@ def ahead_of(limit: int) -> int:
     return 2 * limit + 2
 
 
-class RepeatPermits:
-    """The decisions on the repeats of each target."""
+class StagePermits:
+    """The decisions after the stages of each target, see `suites.stages_of`."""
 
-    def __init__(self, *, waits: bool) -> None:
-        self._waits = waits
+    def __init__(self) -> None:
         self._through: dict[str, int] = {}
         self._ends: dict[str, tuple[int, str]] = {}
 
-    def receive(self, target: str, repeat: int, ends: str | None) -> None:
-        """Take a decision: the label of a target, the repeat, and why no further repeat is sent, if so."""
-        self._through[target] = max(repeat, self._through.get(target, 0))
+    def receive(self, target: str, stage: int, ends: str | None) -> None:
+        """Take a decision: the label of a target, the stage, and why no further stage is sent, if so."""
+        self._through[target] = max(stage, self._through.get(target, 0))
         if ends is not None:
-            self._ends[target] = (repeat, ends)
+            self._ends[target] = (stage, ends)
 
-    def permit(self, cell: Cell) -> Literal["ask", "wait", "leave_out"]:
-        """Return whether the cell may be sent: not before its target's repeats so far are decided on.
-
-        A cell whose prompt sets its own number of repeats waits for nothing.
-        """
-        if cell.is_fixed_repeat:
-            return "ask"
-        if self.why_left_out(cell) is not None:
+    def permit(self, target: str, stage: int) -> Literal["ask", "wait", "leave_out"]:
+        """Return whether a cell of a stage may be sent: not before the stages so far are decided on."""
+        if self.why_left_out(target, stage) is not None:
             return "leave_out"
-        is_open = self._waits and self._through.get(cell.target.label, 0) < cell.repeat - 1
-        return "wait" if is_open else "ask"
+        return "wait" if self._through.get(target, 0) < stage - 1 else "ask"
 
-    def why_left_out(self, cell: Cell) -> str | None:
-        """Return why the cell is not sent; None if it is."""
-        repeat, why = self._ends.get(cell.target.label, (cell.repeat, None))
-        return why if cell.repeat > repeat and not cell.is_fixed_repeat else None
-
-    def allow(self, cell: Cell) -> None:
-        """Allow the cell's repeat without a decision: its test waits, and no decision can come."""
-        self.receive(cell.target.label, cell.repeat - 1, None)
+    def why_left_out(self, target: str, stage: int) -> str | None:
+        """Return why a cell is not sent; None if it is."""
+        last, why = self._ends.get(target, (stage, None))
+        return why if stage > last else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,11 +79,13 @@ class PlannedCell:
     Attributes:
         token: unique in the session; the node id of its item.
         is_ahead: it may be sent before its test begins.
+        stage: it waits for the decisions on its target's earlier stages; 0 waits for nothing.
     """
 
     token: str
     cell: Cell
     is_ahead: bool = True
+    stage: int = 0
 
 
 @dataclass(kw_only=True, eq=False, slots=True)
@@ -109,6 +100,7 @@ class _Job:
 
     token: str
     cell: Cell
+    stage: int = 0
     request: Request | None = None
     queued_at: float | None = None
     is_sent: bool = False
@@ -162,9 +154,9 @@ class Asker:
         self._sender = Sender(providers, settings, on_wait, lambda *fact: self.facts.append(fact))
         limits = endpoint_limits(providers, settings)
         self._queues = {endpoint: _Queue(limit=limit) for endpoint, limit in limits.items()}
-        self._cells: dict[str, Cell] = {}
+        self._plans: dict[str, PlannedCell] = {}
         self._jobs: dict[str, _Job] = {}
-        self._repeats = RepeatPermits(waits=settings.until_conclusive)
+        self._permits = StagePermits()
         self._n_runners = 1
         self._is_stopping = self._is_closed = False
         self._loop = asyncio.new_event_loop()
@@ -183,7 +175,7 @@ class Asker:
         """Wait for the result of a cell's call; see `submit`.
 
         Raises:
-            CellNotSent: the repeats of its target have ended.
+            CellNotSent: its target was settled in an earlier stage.
             AskerFailed: the session stops.
             Exception: a provider raised it, and it is not a `CallFailed`.
         """
@@ -211,12 +203,12 @@ class Asker:
         """Forget a cell: its test has ended, with its reply or without it."""
         self._tell(self._done, token)
 
-    def decide(self, target: str, repeat: int, ends: str | None) -> None:
-        """Take the decision on a target's repeats; see `RepeatPermits.receive`."""
-        self._tell(self._decide, target, repeat, ends)
+    def decide(self, target: str, stage: int, ends: str | None) -> None:
+        """Take the decision after a stage of a target; see `StagePermits.receive`."""
+        self._tell(self._decide, target, stage, ends)
 
     def set_runners(self, n: int) -> None:
-        """Take how many processes run tests now; a repeat does not wait for a cell that none of them has."""
+        """Take how many processes run tests now; a stage does not wait for a cell that none of them has."""
         self._n_runners = n  # also before the loop has started
         self._tell(self._release_held)
 
@@ -313,8 +305,10 @@ class Asker:
     def _plan(self, cells: Sequence[PlannedCell]) -> None:
         new = [planned for planned in cells if planned.token not in self._jobs]
         for planned in new:
-            self._cells[planned.token] = planned.cell
-            job = self._jobs[planned.token] = _Job(token=planned.token, cell=planned.cell)
+            self._plans[planned.token] = planned
+            job = self._jobs[planned.token] = _Job(
+                token=planned.token, cell=planned.cell, stage=planned.stage
+            )
             if planned.is_ahead:
                 self._queue_of(job).planned.append(job)
         self._feed_all()
@@ -329,7 +323,7 @@ class Asker:
     ) -> None:
         job = self._jobs.get(token)
         if job is None or (again and job.is_sent):
-            cell = cell or self._cells[token]
+            cell = cell or self._plans[token].cell
             job = self._jobs[token] = _Job(token=token, cell=cell, request=request)
         job.waiters.append(future)
         queue = self._queue_of(job)
@@ -353,8 +347,8 @@ class Asker:
         queue.ahead.discard(job)
         self._feed(queue)
 
-    def _decide(self, target: str, repeat: int, ends: str | None) -> None:
-        self._repeats.receive(target, repeat, ends)
+    def _decide(self, target: str, stage: int, ends: str | None) -> None:
+        self._permits.receive(target, stage, ends)
         self._feed_all()
 
     def _stop(self) -> None:
@@ -387,19 +381,20 @@ class Asker:
 
     def _next_wanted(self, queue: _Queue) -> _Job | None:
         for job in [*queue.wanted]:
-            permit = self._repeats.permit(job.cell)
+            permit = self._permits.permit(job.cell.target.label, job.stage)
             if permit == "wait":
                 continue
             del queue.wanted[job]
             if permit == "ask":
                 return job
-            self._answer(job, CellNotSent(self._repeats.why_left_out(job.cell) or ""))
+            self._answer(job, CellNotSent(self._permits.why_left_out(job.cell.target.label, job.stage) or ""))
         return None
 
     def _next_planned(self, queue: _Queue) -> _Job | None:
         while queue.planned and len(queue.ahead) < ahead_of(queue.limit):
             job = queue.planned[0]
-            permit = "leave_out" if job.is_sent or job.is_done else self._repeats.permit(job.cell)
+            is_over = job.is_sent or job.is_done
+            permit = "leave_out" if is_over else self._permits.permit(job.cell.target.label, job.stage)
             if permit == "wait":
                 return None
             queue.planned.popleft()
@@ -409,14 +404,14 @@ class Asker:
         return None
 
     def _release_held(self) -> None:
-        """Send a repeat without a decision if all processes that run tests wait for one.
+        """Send a stage without a decision if all processes that run tests wait for one.
 
         The decision waits for a cell that none of them runs, for example under `--dist loadfile`.
         """
         wanted = (job for queue in self._queues.values() for job in queue.wanted)
-        held = [job for job in wanted if self._repeats.permit(job.cell) == "wait"]
+        held = [job for job in wanted if self._permits.permit(job.cell.target.label, job.stage) == "wait"]
         if held and len(held) >= self._n_runners:
-            self._repeats.allow(held[0].cell)
+            self._permits.receive(held[0].cell.target.label, held[0].stage - 1, None)
             self._feed_all()
 
     def _sent(self, queue: _Queue, job: _Job, task: asyncio.Task[CallResult]) -> None:

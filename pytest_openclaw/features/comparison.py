@@ -32,7 +32,7 @@ from pytest_openclaw.cli.result import (
 )
 from pytest_openclaw.options import parse_fail_on
 from pytest_openclaw.reports.comparison import render_comparison
-from pytest_openclaw.runs.reading import POOL, load_run, read_baseline
+from pytest_openclaw.runs.reading import POOL, load_run, read_baseline, settled_of
 from pytest_openclaw.stats.gates import overall
 from pytest_openclaw.stats.run_comparison import compare_runs, named_targets, parse_across
 from pytest_openclaw.stats.summary import summarize_run
@@ -84,6 +84,7 @@ def _run(arguments: argparse.Namespace) -> CommandResult:
         run_id=candidate.run_id,
         generated_at_ms=0,
         looks=looks_of(candidate.config),
+        settled=settled_of(candidate.config),
         comparison=compared,
     )
     return CommandResult(

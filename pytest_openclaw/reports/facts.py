@@ -246,6 +246,7 @@ def comparison_findings(summary: Summary) -> Iterator[Finding]:
 def _of_target(group: Group) -> Iterator[Finding]:
     target, use = group.target.label, group.tool_use
     notes = {
+        "settled": render_settled(group),
         "not tier 1": render_cap(use),
         "not conclusive": render_early_stopping(use, f"tier {use.tier}"),
         "text alone": render_from_text(group),
@@ -293,6 +294,14 @@ def _miss(group: Group) -> Iterator[Finding]:
 def _unanswered(group: Group) -> Iterator[str]:
     for failure, n in group.failures.items():
         yield f"{counted(n, 'cell')}: {group.reasons.get(failure, failure.replace('_', ' '))}"
+
+
+def render_settled(group: Group) -> str:
+    """Say how many prompts the recommendation took; empty if all were asked."""
+    settled = group.settled
+    if settled is None or settled.prompts == settled.of:
+        return ""
+    return f"after {settled.prompts} of {settled.of} prompts, so the others were not asked"
 
 
 def render_early_stopping(use: ToolUse, what: str) -> str:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.runs.directory import CONFIG, INVENTORY, RESULTS, SUMMARY, SURFACE, is_active, living
+from pytest_openclaw.stats.groups import Settled
 from pytest_openclaw.stats.run_comparison import Measured
 from pytest_openclaw.stats.tool_use import bare_turns
 from pytest_openclaw.suites import is_wildcard
@@ -353,6 +354,12 @@ def target_of(entry: Mapping[str, Any]) -> Target:
         thinking_level=entry["thinking_level"],
         surface=entry["surface"],
     )
+
+
+def settled_of(config: JsonObject) -> dict[Target, Settled]:
+    """Return the targets of a run that were asked no more, and when."""
+    entries = (entry for entry in config["targets"] if entry.get("settled"))
+    return {target_of(entry): Settled(**entry["settled"]) for entry in entries}
 
 
 def repeats_of(config: JsonObject) -> int:

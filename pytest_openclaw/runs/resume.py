@@ -9,7 +9,7 @@ may continue until the tiers are settled. The ini file does not replace recorded
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_openclaw.openclaw.thinking import strip_thinking
 from pytest_openclaw.reports.numbers import shorten
 from pytest_openclaw.runs.reading import repeats_of, target_of
-from pytest_openclaw.suites import definitions, is_wildcard
+from pytest_openclaw.suites import definitions, is_wildcard, stages_of
 from pytest_openclaw.values.settings import (
     PROMPTS,
     PROVIDERS,
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from pytest_openclaw.runs.reading import PromptKey, StoredRow, StoredRun
+    from pytest_openclaw.suites.cells import Stage
     from pytest_openclaw.util.json_types import JsonObject
     from pytest_openclaw.values.prompts import Cell
     from pytest_openclaw.values.requests import CellKey, Target
@@ -56,6 +57,7 @@ class Plan:
         prompts: the definition of every selected prompt.
         providers: what shapes a request, by provider.
         divided: the digest of the cells of all shards; None if this run is not a shard.
+        stages: of the cells, if the run ends when recommendations are settled; else empty.
     """
 
     cells: Mapping[CellKey, bool]
@@ -63,12 +65,13 @@ class Plan:
     prompts: Mapping[PromptKey, JsonObject]
     providers: Mapping[str, JsonObject]
     divided: str | None = None
+    stages: Mapping[CellKey, Stage] = field(default_factory=dict)
 
     @classmethod
     def of(
         cls,
         cells: Sequence[Cell],
-        targets: Sequence[Target],
+        settings: Settings,
         providers: Mapping[str, JsonObject],
         divided: str | None = None,
     ) -> Plan:
@@ -77,11 +80,17 @@ class Plan:
         asked = {cell.target for cell in cells}
         return cls(
             cells={cell.key: cell.is_fixed_repeat for cell in cells},
-            targets=tuple(target for target in targets if target in asked),
+            targets=tuple(target for target in settings.targets if target in asked),
             prompts=dict(zip(prompts, definitions(prompts.values()), strict=True)),
             providers=providers,
             divided=divided,
+            stages=stages_of(cells) if settings.until_conclusive else {},
         )
+
+    def waiting_stage(self, key: CellKey) -> int:
+        """Return the stage before which a cell is not sent; 0 if it is asked in any case."""
+        stage = self.stages.get(key)
+        return 0 if stage is None or stage.is_always_asked else stage.number
 
     @cached_property
     def n_selected(self) -> Mapping[Target, int]:
@@ -292,7 +301,7 @@ def _changed_cells(config: JsonObject, kept: Collection[CellKey], plan: Plan) ->
     for entry in config["targets"]:
         target = target_of(entry)
         n_then, n_now = entry["n_cells"], plan.n_up_to(target, repeats_of(config))
-        if n_now != n_then and "settled_after" not in entry:
+        if n_now != n_then and "settled" not in entry:
             yield f"{target.label}: {n_then} cells were selected when the run began, {n_now} now"
 
 

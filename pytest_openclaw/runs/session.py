@@ -13,7 +13,8 @@ from pytest_openclaw.runs.environment import Environment
 from pytest_openclaw.runs.reading import in_planned_order, without_texts
 from pytest_openclaw.runs.report_files import Plugins
 from pytest_openclaw.runs.resume import answered_rows
-from pytest_openclaw.stats.groups import snapshots_in
+from pytest_openclaw.stats.groups import Settled, snapshots_in
+from pytest_openclaw.stats.recommendation import recommend
 from pytest_openclaw.stats.repeats import always_alike
 from pytest_openclaw.stats.run_comparison import Measured, compare_runs
 from pytest_openclaw.stats.summary import Budget, Summary, summarize_run, summary_to_json
@@ -23,18 +24,20 @@ from pytest_openclaw.util.json_text import line_of
 from pytest_openclaw.util.signals import epoch_ms, held_signals
 from pytest_openclaw.util.text import counted
 from pytest_openclaw.values.faults import BUDGET_SPENT
+from pytest_openclaw.values.requests import CellKey
 from pytest_openclaw.values.rows import to_row
 from pytest_openclaw.values.settings import CONFIG_VERSION, settings_to_json
 from pytest_openclaw.values.tool_calls import surface_facts, surface_to_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pytest_openclaw.runs.directory import RunDirectory
     from pytest_openclaw.runs.reading import StoredRun
     from pytest_openclaw.runs.resume import Plan
+    from pytest_openclaw.suites.cells import Stage
     from pytest_openclaw.util.json_types import JsonObject
-    from pytest_openclaw.values.requests import CellKey, Target
+    from pytest_openclaw.values.requests import Target
     from pytest_openclaw.values.rows import LeftOut, Record
     from pytest_openclaw.values.settings import Settings
 
@@ -44,81 +47,126 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Decision:
-    """The decision after a repeat whose cells all have rows.
+    """The decision after a stage whose cells all have rows; see `suites.stages_of`.
 
     Attributes:
-        repeat: the repeat, from 1.
-        ends: why the target's further repeats are left out; None if they are run.
+        stage: from 1.
+        ends: why the target's further stages are left out; None if they are run.
     """
 
     target: Target
-    repeat: int
+    stage: int
     ends: str | None
 
 
 class EarlyStopping:
-    """Decides on each target's repeats, one after the other, as its rows arrive.
+    """Decides after each target's stages, one after the other, as its rows arrive.
 
     Args:
-        cells: the selected ones; True if a cell is run in any case. A decision waits for its row as for all
-            rows of its repeat, but a repeat that has only such cells needs no decision.
-        looks: the repeats after which the tier is looked at; the last of them is the last repeat of all.
+        stages: of the selected cells. A decision waits for the rows of all cells of its stage, but no
+            decision is needed where everything left is asked in any case.
+        looks: the repeats after which results are looked at; the last of them is the last repeat of all.
 
     Attributes:
-        ended: the targets whose further repeats are left out, each with its last repeat.
+        ended: the targets whose further stages are left out.
     """
 
-    def __init__(self, cells: Mapping[CellKey, bool], looks: tuple[int, ...]) -> None:
-        self.ended: dict[Target, int] = {}
+    def __init__(self, stages: Mapping[CellKey, Stage], looks: tuple[int, ...]) -> None:
+        self.ended: dict[Target, Settled] = {}
         self._looks = looks
+        self._stages = stages
         self._n_missing: dict[Target, Counter[int]] = {}
         self._last: Counter[Target] = Counter()
-        for key, is_fixed in cells.items():
-            self._n_missing.setdefault(key.target, Counter())[key.repeat] += 1
-            if not is_fixed:
-                self._last[key.target] = max(key.repeat, self._last[key.target])
+        self._repeats: dict[tuple[Target, int], int | None] = {}
+        for key, stage in stages.items():
+            self._n_missing.setdefault(key.target, Counter())[stage.number] += 1
+            self._repeats[key.target, stage.number] = stage.repeat
+            if not stage.is_always_asked:
+                self._last[key.target] = max(stage.number, self._last[key.target])
         self._records: dict[Target, list[Record]] = {target: [] for target in self._n_missing}
         self._through: Counter[Target] = Counter()
+        self._left_out: set[CellKey] = set()
 
     def begin(self) -> Iterator[Decision]:
-        """Decide on the repeats that have all their rows already, or that the session did not select."""
+        """Decide after the stages that have all their rows already, or that the session did not select."""
         for target in self._n_missing:
             yield from self._decide(target)
 
     def take(self, record: Record) -> Iterator[Decision]:
         """Add the row of a cell."""
-        if record.target in self._n_missing:
+        if record.key in self._stages:
             self._records[record.target].append(record)
-            yield from self.leave_out(record.target, record.repeat)
+            yield from self._end_cell(record.key)
 
-    def leave_out(self, target: Target, repeat: int) -> Iterator[Decision]:
+    def leave_out(self, key: CellKey) -> Iterator[Decision]:
         """Stop waiting for the row of one cell."""
-        if target in self._n_missing:
-            self._n_missing[target][repeat] -= 1
-            yield from self._decide(target)
+        if key in self._stages:
+            self._left_out.add(key)
+            yield from self._end_cell(key)
+
+    def n_needed(self, target: Target) -> int:
+        """Count a target's cells of the stages so far, and those that are asked in any case."""
+        through = self._through[target]
+        return sum(
+            key.target == target and (stage.number <= through or stage.is_always_asked)
+            for key, stage in self._stages.items()
+            if key not in self._left_out
+        )
+
+    def _end_cell(self, key: CellKey) -> Iterator[Decision]:
+        self._n_missing[key.target][self._stages[key].number] -= 1
+        yield from self._decide(key.target)
 
     def _decide(self, target: Target) -> Iterator[Decision]:
         while target not in self.ended:
-            repeat = self._through[target] + 1
-            if repeat >= self._last[target] or self._n_missing[target][repeat] > 0:
+            stage = self._through[target] + 1
+            if stage >= self._last[target] or self._n_missing[target][stage] > 0:
                 return
-            self._through[target] = repeat
-            ends = self._end(target, repeat)
+            self._through[target] = stage
+            # Rows of later stages that arrived early do not count: a decision must not depend on speed.
+            records = [record for record in self._records[target] if self._stages[record.key].number <= stage]
+            repeat = self._repeats.get((target, stage), stage)
+            counted_first = [
+                one.number
+                for key, one in self._stages.items()
+                if key.target == target and key.repeat == 1 and not one.is_always_asked
+            ]
+            n_asked = sum(number <= stage for number in counted_first)
+            ends = (
+                self._end_within(records, n_asked, len(counted_first))
+                if repeat is None
+                else self._end_after(records, repeat)
+            )
             if ends:
-                self.ended[target] = repeat
-            yield Decision(target=target, repeat=repeat, ends=ends)
+                self.ended[target] = Settled(
+                    repeat=repeat or 1,
+                    prompts=n_asked,
+                    of=len(counted_first),
+                )
+            yield Decision(target=target, stage=stage, ends=ends)
 
-    def _end(self, target: Target, repeat: int) -> str | None:
-        # Rows of later repeats that arrived early are not counted: a decision must not depend on speed.
-        records = [record for record in self._records[target] if record.repeat <= repeat]
+    def _end_within(self, records: Sequence[Record], n_asked: int, n: int) -> str | None:
+        """Return why the first repeat ends early: the recommendation is against the target for certain."""
+        answered = [record for record in records if record.availability_status == "ok"]
+        use = tool_use_of(answered, len(self._n_missing), self._looks)
+        found = recommend(records, (), use)
+        if found.kind in ("unsafe", "not_trusted"):
+            return f"settled after {n_asked} of {n} prompts: {found.sentence}"
+        return None
+
+    def _end_after(self, records: Sequence[Record], repeat: int) -> str | None:
         answered = [record for record in records if record.availability_status == "ok"]
         latest = [record for record in records if record.repeat == repeat]
         if latest and not any(record.repeat == repeat for record in answered):
             return f"nothing was answered in repeat {repeat}"
         use = tool_use_of(answered, len(self._n_missing), self._looks)
         after = f"after {counted(repeat, 'repeat')}"
-        if repeat in self._looks and use.conclusive:
-            return f"tier {use.tier} is settled {after}"
+        if repeat in self._looks:
+            if use.conclusive:
+                return f"tier {use.tier} is settled {after}"
+            found = recommend(records, (), use)
+            if found.kind in ("unsafe", "not_trusted", "trusted"):
+                return f"settled {after}: {found.sentence}"
         if always_alike(answered):
             # The rate is that of the first repeat, and so is the effective sample: this is no further look.
             return f"all repeats are alike {after}: only new prompts can settle the tier"
@@ -161,8 +209,8 @@ class RunSession:
         self._environment = Environment(
             directory, plan.targets, release, earlier.inventory if earlier else None
         )
-        self._early_stopping = EarlyStopping(plan.cells if settings.until_conclusive else {}, settings.looks)
-        self._left_out: Counter[tuple[Target, bool]] = Counter()
+        self._early_stopping = EarlyStopping(plan.stages, settings.looks)
+        self._n_left_out: Counter[Target] = Counter()
         self._n_open = Counter(plan.n_selected)
         self._numbers: dict[CellKey, int] = {}
         self._rerun: set[int] = set()
@@ -225,9 +273,10 @@ class RunSession:
     def leave_out(self, cell: LeftOut) -> None:
         """Remove a cell that was skipped before it was sent."""
         target = next(target for target in self.plan.targets if target.label == cell.target)
-        self._left_out[target, cell.is_fixed] += 1
+        self._n_left_out[target] += 1
         self._end_cell(target)
-        self._decide(self._early_stopping.leave_out(target, cell.repeat))
+        key = CellKey(cell.suite, cell.prompt_id, target, cell.repeat)
+        self._decide(self._early_stopping.leave_out(key))
 
     def take_facts(self, target: Target, facts: JsonObject) -> None:
         """Add new facts about a target, see `Asker.facts`."""
@@ -273,6 +322,7 @@ class RunSession:
             run_id=self.directory.run_id,
             generated_at_ms=epoch_ms(),
             looks=self._settings.looks,
+            settled=self._early_stopping.ended,
             n_unrecorded_calls=n_unrecorded_calls,
             comparison=compare_runs(baseline, measured, across=across) if baseline else None,
             surface=surface_facts(self._settings.surface),
@@ -291,24 +341,24 @@ class RunSession:
             yield line_of({**json.loads(line), "reruns": [*reruns]}) if number in self._rerun else line
 
     def _n_selected(self) -> dict[Target, int]:
-        """Count the cells of each target that are needed; a settled target lacks only fixed repeats."""
-        ended, cells = self._early_stopping.ended, self.plan.cells
+        """Count the cells of each target that are needed, see `EarlyStopping.n_needed`."""
         n_rows = Counter(record.target for record in self.records)
-        n_fixed = Counter(key.target for key, fixed in cells.items() if fixed and key not in self._numbers)
-        left_out = self._left_out
+        stopping = self._early_stopping
         return {
-            target: n_rows[target] + max(0, n_fixed[target] - left_out[target, True])
-            if target in ended
-            else n - left_out[target, True] - left_out[target, False]
+            target: max(n_rows[target], stopping.n_needed(target))
+            if target in stopping.ended
+            else n - self._n_left_out[target]
             for target, n in self.plan.n_selected.items()
         }
 
     def _config(self) -> JsonObject:
-        needed = self._n_selected()
-        targets = [{**asdict(target), "n_cells": n} for target, n in self.plan.n_selected.items()]
-        for entry, target in zip(targets, self.plan.targets, strict=True):
-            if target in self._early_stopping.ended:
-                entry |= {"n_cells": needed[target], "settled_after": self._early_stopping.ended[target]}
+        needed, ended = self._n_selected(), self._early_stopping.ended
+        targets = [
+            {**asdict(target), "n_cells": needed[target], "settled": asdict(ended[target])}
+            if target in ended
+            else {**asdict(target), "n_cells": n}
+            for target, n in self.plan.n_selected.items()
+        ]
         return {
             "schema_version": CONFIG_VERSION,
             "run_id": self.directory.run_id,

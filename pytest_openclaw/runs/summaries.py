@@ -10,7 +10,7 @@ import msgspec
 
 from pytest_openclaw.runs.directory import INVENTORY, RESULTS, SUMMARY, SURFACE, RunDirectory
 from pytest_openclaw.runs.environment import file_names, write_snapshot
-from pytest_openclaw.runs.reading import in_planned_order
+from pytest_openclaw.runs.reading import in_planned_order, settled_of
 from pytest_openclaw.runs.report_files import Plugins
 from pytest_openclaw.stats.comparison import ComparedRuns
 from pytest_openclaw.stats.gates import GateResult
@@ -96,6 +96,7 @@ def gated_summary(
         run_id=run.run_id,
         generated_at_ms=max((record.ended_at_ms for record in records), default=0),
         looks=looks_of(run.config),
+        settled=settled_of(run.config),
         surface=run.config.get("surface"),
         n_unrecorded_calls=written.get("n_unrecorded_calls", 0),
         comparison=compare_runs(baseline, run.measured, across=across) if baseline else None,
@@ -190,6 +191,7 @@ def _fill(directory: RunDirectory, new: NewRun, now_ms: int, plugins: Plugins) -
         run_id=directory.run_id,
         generated_at_ms=now_ms,
         looks=looks_of(new.config),
+        settled=settled_of(new.config),
         surface=new.config.get("surface"),
     )
     directory.write_json(SUMMARY, summary_to_json(summary))

@@ -191,8 +191,8 @@ class CellRun:
         """Return what the report carries: the row of the first try, or that the cell was left out."""
         result = self.result_after(call)
         if result is None:
-            cell = self.cell
-            return LeftOut(target=cell.target.label, repeat=cell.repeat, is_fixed=cell.is_fixed_repeat)
+            suite, prompt_id, target, repeat = self.cell.key
+            return LeftOut(suite=suite, prompt_id=prompt_id, target=target.label, repeat=repeat)
         record = self.record(result, report)
         if self.first is None:
             self.first = record

@@ -101,7 +101,7 @@ class ExecutionHooks:
         if not config.getoption("lf", False):  # it skips files
             config.stash[UNKNOWN_IDS] = self._suites.unknown_ids()
         items[:] = [with_cell(item, self._parts) for item in items]
-        _order_by_endpoint(self._providers, items)
+        _order_cells(self._providers, items, is_mixed=self._parts.settings.until_conclusive)
         with _exact_ids(config, items):
             result = yield
         if shard := self._parts.settings.shard:
@@ -209,17 +209,19 @@ def _is_verdict(held: CellRun | KeptCell, report: pytest.TestReport, call: pytes
     return isinstance(call.excinfo.value, held.verdict_errors)
 
 
-def _order_by_endpoint(providers: Mapping[str, Provider], collected: list[pytest.Item]) -> None:
+def _order_cells(providers: Mapping[str, Provider], collected: list[pytest.Item], *, is_mixed: bool) -> None:
     """Put the cells, on the places that cells have, in the order in which they are best sent."""
-    from pytest_openclaw.suites import spread
+    from pytest_openclaw.suites import mixed, spread
 
     cells = [(item, cell) for item in collected if (cell := cell_of(item)) is not None]
+    places = mixed(cell.prompt for _, cell in cells) if is_mixed else {}
     ordered = iter(
         spread(
             cells,
             target_of=lambda pair: pair[1].target,
             endpoints={cell.target: providers[cell.target.provider].endpoint for _, cell in cells},
             repeat_of=lambda pair: pair[1].repeat,
+            place_of=lambda pair: places.get((pair[1].prompt.suite, pair[1].prompt.id), 0),
         )
     )
     collected[:] = [next(ordered)[0] if cell_of(item) is not None else item for item in collected]

@@ -146,7 +146,7 @@ class Owner:
         selected = [planned.cell for planned in collected.cells]
         if self.run or not (self.resumed or selected):
             return
-        plan = Plan.of(selected, self.settings.targets, describe(self.providers), collected.divided)
+        plan = Plan.of(selected, self.settings, describe(self.providers), collected.divided)
         if self.resumed:
             self.resumed.refuse_changes(plan, self.settings)
         try:
@@ -159,7 +159,7 @@ class Owner:
         kept = self.resumed.kept if self.resumed else {}
         if asked := [planned for planned in collected.cells if planned.cell.key not in kept]:
             self._cells = {planned.cell.key: planned.cell for planned in asked}
-            self.asker.plan(asked)
+            self.asker.plan([replace(one, stage=plan.waiting_stage(one.cell.key)) for one in asked])
         self._publish_decisions(self.run)
 
     def _open_run(self, plan: Plan) -> RunSession:
@@ -245,7 +245,7 @@ class Owner:
     def _publish_decisions(self, run: RunSession) -> None:
         while run.decisions:
             decision = run.decisions.popleft()
-            self.asker.decide(decision.target.label, decision.repeat, decision.ends)
+            self.asker.decide(decision.target.label, decision.stage, decision.ends)
 
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
         """Keep no reply longer than its item runs, in a worker too."""

@@ -361,7 +361,7 @@ def _check_cap(use: ToolUse, of_rate: State | None) -> _Check:
     text = f"tier {use.tier}: {needless}, more than a fifth"
     if of_rate == "fails" or interval.low > MOST_NEEDLESS:
         return _Check("fails", text)
-    n, kept = cells_behind(use.needless.rate, interval, use.z), 1 - use.needless.rate
+    n, kept = cells_behind(use.needless.rate, interval, use.z_against), 1 - use.needless.rate
     more = cells_until(lambda found: found.low >= 1 - MOST_NEEDLESS, n * kept, n, flawless=True, z=use.z)
     return _Check("open", f"{NOT_CONCLUSIVE}{text}; {_more(more, 'prompts that forbid tools', 'a call')}")
 

@@ -71,6 +71,21 @@ MOST_FREQUENT = 5
 
 
 @dataclass(frozen=True, kw_only=True)
+class Settled:
+    """Why and when a target was asked no more.
+
+    Attributes:
+        repeat: in which it was.
+        prompts: of its first repeat, that count for the tier and were asked.
+        of: of how many.
+    """
+
+    repeat: int
+    prompts: int
+    of: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class Group:
     """The rows of one target.
 
@@ -99,6 +114,7 @@ class Group:
         per_solved: what a solved task costs; None without one.
         interval_notes: why a percentile has no interval: `latency_ms.p95`, `tokens_per_s.p50` → reason.
         repeats: what repeats of prompts say; None without.
+        settled: when it was asked no more; None if it was asked to the end.
         violations: the most frequent kinds, quotations and numbers left out, with their counts.
         failures: why cells were not answered or not successful: failure type → count.
         reasons: one message for each failure type of cells that were not answered.
@@ -126,6 +142,7 @@ class Group:
     objective_pass_interval_95: Interval | None
     recommendation: Recommendation
     diagnosis: Diagnosis | None
+    settled: Settled | None
     tool_use: ToolUse
     text_tool_use: ToolUse | None
     n_native_unanswered: int
@@ -220,6 +237,7 @@ def summarize_group(
     looks: Sequence[int] = (),
     n_missing: int = 0,
     is_substitute: bool = False,
+    settled: Settled | None = None,
 ) -> Group:
     """Return the figures of one target; a figure without data is None, never 0."""
     statuses = Counter(record.availability_status for record in records)
@@ -294,6 +312,7 @@ def summarize_group(
             {record.effective_model for record in answered if record.effective_model} - {target.model}
         ),
         server=snapshots.server,
+        settled=settled,
     )
 
 

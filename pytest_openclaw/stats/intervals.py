@@ -109,8 +109,14 @@ def sure_cells(n: float, k: int, z: float) -> float:
 
 
 def cells_behind(rate: float, interval: Interval, z: float) -> float:
-    """Return the effective sample that a Wilson interval of a rate was computed from."""
-    end = max(interval.low, interval.high, key=lambda end: abs(rate - end))
+    """Return the effective sample that a Wilson interval of a rate was computed from.
+
+    Args:
+        rate: the middle of the sample, not of the interval.
+        interval: of that rate; its ends may have a z each.
+        z: of the lower end, which is used unless it is 0.
+    """
+    end = interval.low or interval.high
     return z**2 * end * (1 - end) / (rate - end) ** 2
 
 

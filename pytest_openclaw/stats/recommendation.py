@@ -37,7 +37,9 @@ from pytest_openclaw.stats.tool_use import (
     cluster_interval,
     count_native_unanswered,
     fewest_more,
+    joint_interval,
     native_clusters,
+    needless_interval,
     proof_of,
     tool_proofs,
 )
@@ -270,8 +272,8 @@ class _Evidence:
         self.use = use
         self._turn = turn
         self.calls, self.needless = native_clusters(answered)
-        self.called = cluster_interval(self.calls, self.use.z)
-        self.needlessly = cluster_interval(self.needless, self.use.z)
+        self.called = joint_interval(self.calls, low=use.z, high=use.z_against)
+        self.needlessly = needless_interval(self.needless, use.n_targets, use.looks)
         self.proofs = tool_proofs(answered)
         self.proven = [name for name, proof in self.proofs.items() if proof.is_enough]
         self.safety = probe_results(records)

@@ -14,6 +14,7 @@ from pytest_openclaw.stats.comparison import Obstacles, compare_records
 from pytest_openclaw.stats.gates import check_gates, overall, unmatched
 from pytest_openclaw.stats.groups import (
     Group,
+    Settled,
     Snapshots,
     group_records,
     group_to_json,
@@ -340,6 +341,7 @@ def summarize_run(
     run_id: str,
     generated_at_ms: int,
     looks: Sequence[int] = (),
+    settled: Mapping[Target, Settled] | None = None,
     n_unrecorded_calls: int = 0,
     comparison: ComparedRuns | None = None,
     surface: JsonObject | None = None,
@@ -355,6 +357,7 @@ def summarize_run(
         generated_at_ms: now.
         looks: the repeats after which a conclusive tier ended them, or would have; none if their number was
             fixed.
+        settled: the targets that were asked no more, and when.
         n_unrecorded_calls: calls of workers that may have no row, if cells are missing.
         comparison: with the baseline, if there is one.
         surface: what the config says of the surface `openclaw`.
@@ -368,6 +371,7 @@ def summarize_run(
             n_targets=len(n_selected),
             looks=looks,
             n_missing=max(0, n - len(groups_of.get(target, ()))),
+            settled=(settled or {}).get(target),
             is_substitute=bool(surface and surface.get("source") == SUBSTITUTE)
             and target.provider != OPENCLAW_ITSELF,
         )

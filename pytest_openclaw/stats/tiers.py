@@ -18,6 +18,7 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 from pytest_openclaw.stats.intervals import Z_95, Interval, most_cells, resemblance_of, sure_cells, wilson_95
+from pytest_openclaw.values.settings import SUITE_LOOKS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -107,8 +108,12 @@ _NORMAL = NormalDist()
 _LOWEST = -8.0
 
 
+_LARGE_SUITE = 200
+"""Prompts that count, in the suite for which the limit of the looks against a model is computed."""
+
+
 def joint_z(n_targets: int, looks: Sequence[int] = ()) -> float:
-    """Return the z of joint 95 % intervals over all targets and all looks.
+    """Return the z of joint 95 % intervals over all targets and all looks at the end of repeats.
 
     Over the targets by Bonferroni's inequality, over the looks by one limit for all of them: Pocock (1977),
     "Group sequential methods in the design and analysis of clinical trials", Biometrika 64. A conclusive
@@ -121,6 +126,19 @@ def joint_z(n_targets: int, looks: Sequence[int] = ()) -> float:
             number of repeats.
     """
     return _joint_z(n_targets, tuple(looks))
+
+
+def joint_z_against(n_targets: int, looks: Sequence[int] = ()) -> float:
+    """Return the z of the ends that speak against a model, at which it is looked within the first repeat too.
+
+    Claims for a model and claims against it may each be wrong in 2.5 % of runs, so each has its own limit.
+    Two claims share that against it: too few right calls, and too many needless ones. The limit of a large
+    suite also holds for a smaller one, which has fewer looks or looks that are more alike.
+    """
+    return joint_z(
+        (2 if looks else 1) * n_targets,
+        (*SUITE_LOOKS, *(_LARGE_SUITE * look for look in looks)) if looks else (),
+    )
 
 
 @lru_cache(maxsize=256)

@@ -29,6 +29,7 @@ from pytest_openclaw.stats.tiers import (
     excludes_worse,
     is_conclusive,
     joint_z,
+    joint_z_against,
     may_settle,
 )
 from pytest_openclaw.values.tool_calls import ToolOutcome
@@ -94,6 +95,11 @@ class ToolUse(Rate):
     def z(self) -> float:
         """The z of the intervals that the tier rests on."""
         return joint_z(self.n_targets, self.looks)
+
+    @property
+    def z_against(self) -> float:
+        """The z of the ends of these intervals that speak against the model."""
+        return joint_z_against(self.n_targets, self.looks)
 
     @property
     def joint_over(self) -> str:
@@ -170,9 +176,31 @@ def native_clusters(answered: Iterable[Record]) -> tuple[list[Cluster], list[Clu
     return clusters_of(_calling(cells), did_right), clusters_of(_calling(cells, forbidden=True), _had_a_call)
 
 
-def cluster_interval(clusters: Sequence[Cluster], z: float) -> Interval | None:
-    """Return the interval of a tier or of restraint; None without a cell."""
-    return wilson_95(*effective_sample(clusters, z), z=z) if clusters else None
+def cluster_interval(clusters: Sequence[Cluster], z: float, *, fewer: float = 0.0) -> Interval | None:
+    """Return the interval of a tier or of restraint, with so many successes `fewer`; None without a cell."""
+    if not clusters:
+        return None
+    n_success, n = effective_sample(clusters, z)
+    return wilson_95(max(0.0, n_success - fewer), n, z=z)
+
+
+def joint_interval(clusters: Sequence[Cluster], *, low: float, high: float) -> Interval | None:
+    """Return the interval whose ends have a z each; None without a cell."""
+    lower, upper = cluster_interval(clusters, low), cluster_interval(clusters, high)
+    return lower and upper and Interval(low=lower.low, high=upper.high)
+
+
+def needless_interval(clusters: Sequence[Cluster], n_targets: int, looks: Sequence[int]) -> Interval | None:
+    """Return the interval of needless calls; None without a cell.
+
+    Where a run is looked at several times, its lower end is that of half a call fewer, because Wilson's is
+    above a true share of 20 % too often in few prompts: the continuity correction of Newcombe (1998),
+    "Two-sided confidence intervals for the single proportion", Statistics in Medicine 17.
+    """
+    z, z_against = joint_z(n_targets, looks), joint_z_against(n_targets, looks)
+    upper = cluster_interval(clusters, z)
+    lower = cluster_interval(clusters, z_against, fewer=0.5 if len(looks) > 1 else 0.0)
+    return lower and upper and Interval(low=lower.low, high=upper.high)
 
 
 def fewest_more(
@@ -234,7 +262,7 @@ def _judged(
     needless = clusters_of(forbidding, _had_a_call)
     use = ToolUse(
         **vars(rate_of(calling, did_right)),
-        needless_interval=cluster_interval(needless, joint_z(n_targets, looks)),
+        needless_interval=needless_interval(needless, n_targets, looks),
         evidence=evidence,
         n_targets=n_targets,
         looks=[*looks],
@@ -257,14 +285,22 @@ def _had_a_call(record: Record) -> bool:
 
 def _with_tier(use: ToolUse, calls: Sequence[Cluster], needless: Sequence[Cluster]) -> ToolUse:
     z = use.z
-    tier, interval = classify_tier(use.n_success, use.n), cluster_interval(calls, z)
+    tier = classify_tier(use.n_success, use.n)
+    interval = joint_interval(calls, low=z, high=use.z_against)
     if tier is None or interval is None:
         return use
     sample = effective_sample(calls, z)
     if tier == 1 and calls_needlessly(use.n_needless, use.needless.n):
         # Tier 2, because of needless calls; it is settled when neither Tier 3 nor Tier 1 is left.
         not_worse = cells_until(lambda found: excludes_worse(2, found), *sample, z=z)
-        not_better = cells_until(lambda found: found.low > MOST_NEEDLESS, *effective_sample(needless, z), z=z)
+        n_needless, n_forbidding = effective_sample(needless, z)
+        fewer = 0.5 if len(use.looks) > 1 else 0.0
+        not_better = cells_until(
+            lambda found: found.low > MOST_NEEDLESS,
+            max(0.0, n_needless - fewer),
+            n_forbidding,
+            z=use.z_against,
+        )
         more = None if not_worse is None or not_better is None else not_worse + not_better
         return replace(
             use,
@@ -279,7 +315,7 @@ def _with_tier(use: ToolUse, calls: Sequence[Cluster], needless: Sequence[Cluste
         tier_interval=interval,
         tier=tier,
         conclusive=is_conclusive(tier, interval),
-        cells_to_settle=cells_to_settle(tier, *sample, z=z),
+        cells_to_settle=cells_to_settle(tier, *sample, z=z if tier == 1 else use.z_against),
     )
 
 

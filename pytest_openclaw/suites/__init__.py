@@ -11,10 +11,12 @@ from pytest_openclaw.suites.cells import (
     definitions,
     digest_of_cells,
     keyword_token,
+    mixed,
     rewrite_keyword,
     select_prompts,
     shard_of,
     spread,
+    stages_of,
     unmatched,
 )
 from pytest_openclaw.suites.load import load_suite, parse_suite
@@ -33,6 +35,7 @@ __all__ = [
     "keyword_token",
     "known_failure_of",
     "load_suite",
+    "mixed",
     "parse_endpoint",
     "parse_suite",
     "parse_targets",
@@ -40,5 +43,6 @@ __all__ = [
     "select_prompts",
     "shard_of",
     "spread",
+    "stages_of",
     "unmatched",
 ]

@@ -18,7 +18,7 @@ import re
 from collections import Counter
 from dataclasses import asdict
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from msgspec import to_builtins
 
@@ -28,6 +28,7 @@ from pytest_openclaw.suites.offered import as_listed, on_surface, why_not_on_ope
 from pytest_openclaw.suites.prompt import pass_text
 from pytest_openclaw.values.prompts import Cell
 from pytest_openclaw.values.requests import LISTED
+from pytest_openclaw.values.settings import SUITE_LOOKS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
@@ -153,6 +154,74 @@ def build_cells(
     )
 
 
+class Stage(NamedTuple):
+    """The part of a target's cells between two looks at its results; see `stages_of`.
+
+    Attributes:
+        number: from 1.
+        repeat: the repeat that ends with this stage; None if the repeat has further stages.
+        is_always_asked: the cell is asked even if the target has been settled in an earlier stage.
+    """
+
+    number: int
+    repeat: int | None
+    is_always_asked: bool
+
+
+def stages_of(cells: Iterable[Cell]) -> dict[CellKey, Stage]:
+    """Divide each target's cells at the looks of `--openclaw-until-conclusive`.
+
+    The first repeat is divided after 12, 24 and 48 prompts that affect the tier, if it has more of them; each
+    further repeat is one stage. Cells of other prompts, and those whose prompt sets its own number of
+    repeats, are asked in any case.
+
+    Args:
+        cells: in the order in which they are asked.
+    """
+    numbered: dict[CellKey, tuple[int, bool]] = {}
+    n_counting: Counter[Target] = Counter()
+    n_first: Counter[Target] = Counter()
+    for cell in cells:
+        counts = affects_tier(cell.prompt) and not cell.is_fixed_repeat
+        if cell.repeat == 1:
+            n_counting[cell.target] += counts
+            number = 1 + sum(n_counting[cell.target] > look for look in SUITE_LOOKS)
+            n_first[cell.target] = number
+        else:
+            number = cell.repeat - 1
+        numbered[cell.key] = number, not counts
+    return {
+        key: Stage(
+            number if key.repeat == 1 else n_first[key.target] + number,
+            None if key.repeat == 1 and number < n_first[key.target] else key.repeat,
+            is_always_asked,
+        )
+        for key, (number, is_always_asked) in numbered.items()
+    }
+
+
+def mixed(prompts: Iterable[Prompt]) -> dict[tuple[str, str], float]:
+    """Return a place of 0 to 1 for each prompt, by suite and id, that mixes the categories evenly.
+
+    Prompts of a category are in the random order of a digest of their ids, and at equal distances from a
+    random start. So the first prompts are a sample of all of them, the same one for everyone.
+    """
+    categories: dict[tuple[str, str | None, bool], list[tuple[str, str]]] = {}
+    for prompt in prompts:
+        members = categories.setdefault((prompt.suite, prompt.category, affects_tier(prompt)), [])
+        members.append((prompt.suite, prompt.id))
+    return {
+        key: (n + _random(*map(str, category))) / len(members)
+        for category, members in categories.items()
+        for n, key in enumerate(sorted(dict.fromkeys(members), key=lambda key: _random(*key)))
+    }
+
+
+def _random(*words: str) -> float:
+    """Return a number of 0 to 1 that looks random, the same for the same words."""
+    return int.from_bytes(hashlib.sha256("\0".join(words).encode()).digest()[:8]) / 2**64
+
+
 def _on_openclaw(prompt: Prompt, surface: Surface | None) -> Prompt | None:
     return None if surface is None or why_not_on_openclaw(prompt) else on_surface(prompt, surface)
 
@@ -204,6 +273,7 @@ def spread(
     target_of: Callable[[T], Target],
     endpoints: dict[Target, str],
     repeat_of: Callable[[T], int] = lambda _: 1,
+    place_of: Callable[[T], float] = lambda _: 0,
 ) -> list[T]:
     """Return the cells in the order in which they are sent and tested.
 
@@ -217,9 +287,10 @@ def spread(
         target_of: returns the target of a cell.
         endpoints: the endpoint of each target, in order of the targets.
         repeat_of: returns the repeat of a cell.
+        place_of: returns the place of a cell in its repeat, see `mixed`; the same for all keeps their order.
     """
     order = {target: position for position, target in enumerate(endpoints)}
-    by_target = sorted(cells, key=lambda cell: (order[target_of(cell)], repeat_of(cell)))
+    by_target = sorted(cells, key=lambda cell: (order[target_of(cell)], repeat_of(cell), place_of(cell)))
     sizes = Counter(endpoints[target_of(cell)] for cell in cells)
     seen: Counter[str] = Counter()
     places = []

@@ -344,16 +344,16 @@ PAYLOAD = "openclaw"
 
 @dataclass(frozen=True, kw_only=True)
 class LeftOut:
-    """A cell that was skipped before it was sent: by a mark, or as a repeat that is not needed.
+    """A cell that was skipped before it was sent: by a mark, or because its target is settled.
 
     Attributes:
         target: the target's label.
-        is_fixed: the prompt sets its own number of repeats.
     """
 
+    suite: str
+    prompt_id: str
     target: str
     repeat: int
-    is_fixed: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -29,12 +29,25 @@ if TYPE_CHECKING:
     from pytest_openclaw.util.json_types import JsonObject
 
 
+class SettledEntry(TypedDict):
+    """When a target was asked no more: it was settled, or more repeats would add nothing.
+
+    Attributes:
+        repeat: In which it was.
+        prompts: Of the first repeat, how many that count for the tier were asked.
+        of: How many there are.
+    """
+
+    repeat: Repeat
+    prompts: Count
+    of: Count
+
+
 class TargetEntry(TypedDict):
     """A target of a run.
 
     Attributes:
-        settled_after: The repeat after which it was not asked again: its tier was settled, or more repeats
-            would add nothing.
+        settled: When it was asked no more; missing if it was asked to the end.
         surface: The kind of request: the suite's own list of tools, or what OpenClaw sends.
     """
 
@@ -42,7 +55,7 @@ class TargetEntry(TypedDict):
     model: str
     thinking_level: ThinkingLevel | None
     n_cells: Count
-    settled_after: NotRequired[Repeat]
+    settled: NotRequired[SettledEntry]
     surface: SurfaceName
 
 

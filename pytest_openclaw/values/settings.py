@@ -64,7 +64,9 @@ REGRESSION = "regression"
 LOSS = "loss>"
 """The start of a value of `fail_on` that limits a loss."""
 LOOKS = (1, 3, 10)
-"""After so many repeats it looks whether a tier is conclusive, and after the last one."""
+"""After so many repeats a run that ends early looks at its results, and after the last one."""
+SUITE_LOOKS = (12, 24, 48)
+"""After so many prompts that count for the tier, of the first repeat, it looks for evidence against it."""
 GATE_OPTIONS: Mapping[str, str] = {
     **{
         name: name.replace("_", "-")
@@ -293,7 +295,7 @@ class Settings:
         suite_dirs: folders below which `prompts_*.toml` and `prompts_*.json` are suites.
         prompts: ids or globs that select prompts; empty means all.
         repeat: how often each prompt is asked; with `until_conclusive` a tool prompt, and at most so often.
-        until_conclusive: a target's repeats end when its tier is conclusive at one of the `looks`.
+        until_conclusive: a target is asked no more when its recommendation is settled at one of the `looks`.
         timeout_s: seconds for one attempt, from the send to the end of the reply, and for judging that.
         retries: attempts after the first.
         catalogue: the file of a captured one, from which suites take tools and targets the surface

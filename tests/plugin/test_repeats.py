@@ -210,7 +210,7 @@ def test_each_target_is_repeated_until_it_is_conclusive(project: Any, concurrenc
         ("P1", 1)
     }
     targets = {
-        target["model"]: target.get("settled_after") for target in session.load("config.json")["targets"]
+        target["model"]: target["settled"]["repeat"] for target in session.load("config.json")["targets"]
     }
     assert targets == {"bad": 1, "shaky": 3, "fair": 3, "same": 2}
     assert session.load("config.json")["looks"] == [1, 3, 4]

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pytest
 
+from pytest_openclaw.asking.asker import PlannedCell
 from pytest_openclaw.util.errors import AskerFailed, CellNotSent, OpenClawError
 from pytest_openclaw.values.prompts import Cell
 from pytest_openclaw.values.replies import Reply
@@ -151,17 +152,19 @@ def test_after_a_stop_nothing_is_sent() -> None:
         room.asker.ask("P1 r1")
 
 
-def repeated(n: int) -> list[Cell]:
-    """The repeats of one prompt."""
-    return [replace(cell(), repeat=number, n_repeats=n) for number in range(1, n + 1)]
+def staged(n: int) -> list[PlannedCell]:
+    """A cell of each stage."""
+    repeats = [replace(cell(), repeat=number, n_repeats=n) for number in range(1, n + 1)]
+    return [PlannedCell(token=token_of(one), cell=one, stage=one.repeat) for one in repeats]
 
 
-def test_a_repeat_waits_for_its_decision() -> None:
-    """It is sent when its target's repeats go on, and left out when they have ended."""
-    provider, (first, second, third) = Fake(says("hi")), repeated(3)
-    with open_room(provider, until_conclusive=True) as room:
+def test_a_stage_waits_for_its_decision() -> None:
+    """It is sent when its target continues, and left out when that is settled."""
+    provider, planned = Fake(says("hi")), staged(3)
+    first, second, third = (one.cell for one in planned)
+    with open_room(provider) as room:
         room.asker.set_runners(2)
-        room.plan(first, second, third)
+        room.asker.plan(planned)
         room.ask(first)
         settled(room)
         assert len(provider.asked) == 1
@@ -174,13 +177,13 @@ def test_a_repeat_waits_for_its_decision() -> None:
     assert len(provider.asked) == 2
 
 
-def test_a_repeat_does_not_wait_for_a_cell_that_nobody_runs() -> None:
+def test_a_stage_does_not_wait_for_a_cell_that_no_process_runs() -> None:
     """It is sent when all processes that run tests wait; a process fewer counts too."""
-    provider, (first, second, _) = Fake(says("hi")), repeated(3)
-    with open_room(provider, until_conclusive=True) as room:
+    provider, planned = Fake(says("hi")), staged(2)
+    with open_room(provider) as room:
         room.asker.set_runners(2)
-        room.plan(first, second)
-        future = room.asker.submit(token_of(second))
+        room.asker.plan(planned)
+        future = room.asker.submit(planned[1].token)
         settled(room)
         assert not future.done()
         room.asker.set_runners(1)

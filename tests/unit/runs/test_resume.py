@@ -465,7 +465,7 @@ def test_a_plan_counts_what_is_selected() -> None:
         *(Cell(prompt=once, target=A, repeat=n, n_repeats=2) for n in (1, 2)),
     ]
 
-    selected = Plan.of(cells, [A, B], {"p": {"kind": "p"}})
+    selected = Plan.of(cells, Settings(targets=(A, B)), {"p": {"kind": "p"}})
 
     assert list(selected.n_selected.items()) == [(A, 4), (B, 1)]
     assert [selected.n_up_to(A, n) for n in (1, 2)] == [3, 4]

@@ -16,6 +16,7 @@ from pytest_openclaw.runs.environment import collect_inventory, file_names
 from pytest_openclaw.runs.reading import load_run
 from pytest_openclaw.runs.resume import Plan
 from pytest_openclaw.runs.session import RunSession
+from pytest_openclaw.suites.cells import Stage
 from pytest_openclaw.values.requests import CellKey, Target
 from pytest_openclaw.values.rows import LeftOut, Record
 from pytest_openclaw.values.run_files import load_schema
@@ -52,6 +53,7 @@ def _plan(
         targets=targets,
         prompts={(one["suite"], one["id"]): one for one in prompts},
         providers={"p": {"kind": "p"}},
+        stages={key: Stage(key.repeat, key.repeat, is_fixed) for key, is_fixed in cells.items()},
     )
 
 
@@ -64,8 +66,8 @@ def _take(session: RunSession, target: Target, **facts: Any) -> None:
     session.take_facts(target, facts)
 
 
-def _left_out(repeat: int = 1, *, is_fixed: bool = False, of: Target = A) -> LeftOut:
-    return LeftOut(target=of.label, repeat=repeat, is_fixed=is_fixed)
+def _left_out(prompt_id: str = "T0", repeat: int = 1, *, of: Target = A) -> LeftOut:
+    return LeftOut(suite="s", prompt_id=prompt_id, target=of.label, repeat=repeat)
 
 
 def _load(directory: RunDirectory, name: str) -> Any:
@@ -237,6 +239,7 @@ def test_the_summary_follows_the_plan(directory: RunDirectory) -> None:
 
 def _repeated(directory: RunDirectory, *, until: bool = True) -> RunSession:
     plan = _plan({(target, repeat): 8 for target in (A, B) for repeat in (1, 2, 3)})
+    plan = plan if until else replace(plan, stages={})
     return RunSession(directory, Settings(repeat=3, until_conclusive=until), plan)
 
 
@@ -251,11 +254,12 @@ def test_a_conclusive_target_lacks_nothing(directory: RunDirectory) -> None:
         session.add(row)
 
     (decision,) = session.decisions
-    assert (decision.target, decision.repeat, decision.ends) == (A, 1, "tier 3 is settled after 1 repeat")
+    assert (decision.target, decision.stage, decision.ends) == (A, 1, "tier 3 is settled after 1 repeat")
     entries = _load(directory, "config.json")["targets"]
-    assert [(one["n_cells"], one.get("settled_after")) for one in entries] == [(8, 1), (24, None)]
+    assert [one["n_cells"] for one in entries] == [8, 24]
+    assert [one.get("settled") for one in entries] == [{"repeat": 1, "prompts": 8, "of": 8}, None]
 
-    session.leave_out(_left_out(2))
+    session.leave_out(_left_out("T0", 2))
     session.add(record(A, prompt_id="T5", repeat=3, tool_outcome="no_call"))
 
     summary = session.finish()
@@ -270,8 +274,8 @@ def test_a_conclusive_target_still_needs_its_fixed_repeats(directory: RunDirecto
         session.add(row)
     session.add(record(A, prompt_id="F1", repeat=2))
 
-    session.leave_out(_left_out(4, is_fixed=True))
-    session.leave_out(_left_out(2))
+    session.leave_out(_left_out("F1", 4))
+    session.leave_out(_left_out("T0", 2))
 
     summary = session.finish()
     assert (summary.n_cells, summary.n_rows, summary.state) == (11, 10, "interrupted")
@@ -298,6 +302,6 @@ def test_a_resumed_run_decides_from_its_rows(tmp_path: Path) -> None:
 
         resumed = RunSession(directory, Settings(repeat=3, until_conclusive=True), session.plan, earlier)
 
-    assert [(made.target, made.repeat, made.ends) for made in resumed.decisions] == [
+    assert [(made.target, made.stage, made.ends) for made in resumed.decisions] == [
         (A, 1, "tier 3 is settled after 1 repeat")
     ]

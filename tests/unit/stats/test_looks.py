@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import sqrt
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from scipy import stats
 
 from pytest_openclaw.stats.intervals import Cluster
-from pytest_openclaw.stats.tiers import joint_z, may_settle
+from pytest_openclaw.stats.tiers import joint_z, joint_z_against, may_settle
 from pytest_openclaw.values.settings import Settings, looks_of
 
 
@@ -47,6 +48,29 @@ def _ever_above(z: float, correlations: np.ndarray) -> float:
 def test_the_constants_of_pocock(looks: tuple[int, ...], z: float) -> None:
     """Of one target; those of equal steps are in Jennison & Turnbull (2000), table 2.1."""
     assert joint_z(1, looks) == pytest.approx(z, abs=0.006)
+
+
+@pytest.mark.parametrize(
+    ("n_targets", "looks", "z"),
+    [
+        pytest.param(1, (1, 3, 10), 2.821, id="as-shipped"),
+        pytest.param(1, (1, 3), 2.759, id="at-most-three-repeats"),
+        pytest.param(3, (1, 3, 10), 3.169, id="three-targets"),
+        pytest.param(1, (), 1.960, id="a-fixed-number"),
+    ],
+)
+def test_the_limits_against_a_model_cover_the_looks_within_the_suite(
+    n_targets: int, looks: tuple[int, ...], z: float
+) -> None:
+    """Both claims against it together are wrong in 2.5 % of runs over the targets."""
+    information = (12, 24, 48, *(200 * look for look in looks))
+    correlations = np.array([[sqrt(min(a, b) / max(a, b)) for a in information] for b in information])
+
+    found = joint_z_against(n_targets, looks)
+
+    assert found == pytest.approx(z, abs=0.002)
+    if looks:
+        assert _ever_above(found, correlations) == pytest.approx(0.025 / 2 / n_targets, rel=0.05)
 
 
 @pytest.mark.parametrize("n_targets", [1, 3, 8])

@@ -209,7 +209,7 @@ def test_a_run_is_read_without_its_texts(tmp_path: Path) -> None:
         pytest.param(None, {}, {A}, id="killed"),
         pytest.param({"state": "finished", "n_rows": 2}, {}, set(), id="finished-with-cells-left-out"),
         pytest.param({"state": "finished", "n_rows": 1}, {}, {A}, id="went-on-and-was-killed"),
-        pytest.param(None, {"settled_after": 1}, set(), id="settled"),
+        pytest.param(None, {"settled": {"repeat": 1, "prompts": 2, "of": 2}}, set(), id="settled"),
     ],
 )
 def test_which_targets_were_not_asked_to_the_end(
