@@ -132,13 +132,10 @@ def joint_z_against(n_targets: int, looks: Sequence[int] = ()) -> float:
     """Return the z of the ends that speak against a model, at which it is looked within the first repeat too.
 
     Claims for a model and claims against it may each be wrong in 2.5 % of runs, so each has its own limit.
-    Two claims share that against it: too few right calls, and too many needless ones. The limit of a large
-    suite also holds for a smaller one, which has fewer looks or looks that are more alike.
+    That of a large suite also holds for a smaller one, which has fewer looks or looks that are more alike.
     """
-    return joint_z(
-        (2 if looks else 1) * n_targets,
-        (*SUITE_LOOKS, *(_LARGE_SUITE * look for look in looks)) if looks else (),
-    )
+    information = (*SUITE_LOOKS, *(_LARGE_SUITE * look for look in looks))
+    return joint_z(n_targets, information if looks else ())
 
 
 @lru_cache(maxsize=256)

@@ -286,7 +286,8 @@ def _had_a_call(record: Record) -> bool:
 def _with_tier(use: ToolUse, calls: Sequence[Cluster], needless: Sequence[Cluster]) -> ToolUse:
     z = use.z
     tier = classify_tier(use.n_success, use.n)
-    interval = joint_interval(calls, low=z, high=use.z_against)
+    # Only Tier 3 is claimed within the first repeat.
+    interval = joint_interval(calls, low=z, high=use.z_against if tier == 3 else z)
     if tier is None or interval is None:
         return use
     sample = effective_sample(calls, z)
@@ -315,7 +316,7 @@ def _with_tier(use: ToolUse, calls: Sequence[Cluster], needless: Sequence[Cluste
         tier_interval=interval,
         tier=tier,
         conclusive=is_conclusive(tier, interval),
-        cells_to_settle=cells_to_settle(tier, *sample, z=z if tier == 1 else use.z_against),
+        cells_to_settle=cells_to_settle(tier, *sample, z=use.z_against if tier == 3 else z),
     )
 
 

@@ -55,7 +55,7 @@ class Ended:
 
 
 def suite(n: int) -> list[Cell]:
-    """A suite of which every third prompt forbids a call, in the order of a run; calls are of 6 categories."""
+    """A suite of which every third prompt forbids a call, in the order of a run, with 6 categories of each kind."""
     prompts = [
         Prompt(
             suite="s",
@@ -64,7 +64,7 @@ def suite(n: int) -> list[Cell]:
             prompt="?",
             validator=Noop(),
             tools=(),
-            category="restraint" if number % 3 == 2 else f"c{number * N_CATEGORIES // n}",
+            category=f"{'forbids' if number % 3 == 2 else 'calls'} {number * N_CATEGORIES // n}",
         )
         for number in range(n)
     ]
@@ -87,15 +87,7 @@ def simulate(source: Generator, n_prompts: int, rate: float, needless: float, n_
     """Let so many runs end as they do; the categories differ in difficulty, around the true rate."""
     cells = suite(n_prompts)
     stages = stages_of(cells)
-    steps = np.linspace(-1, 1, N_CATEGORIES) * HARDNESS * min(rate, 1 - rate)
-    chance = np.array(
-        [
-            needless
-            if (category := one.prompt.category) == "restraint"
-            else rate + steps[int(str(category)[1:])]
-            for one in cells
-        ]
-    )
+    chance = np.array([_chance(one, rate, needless) for one in cells])
     against = trusting = settled = asked = whole = 0
     for _ in range(n_runs):
         luck = source.random(len(cells)) < chance
@@ -104,7 +96,7 @@ def simulate(source: Generator, n_prompts: int, rate: float, needless: float, n_
         for one, hit in zip(cells, luck, strict=True):
             if stopping.ended:
                 break
-            rows.append(_row(one.prompt.id, one.repeat, one.prompt.category == "restraint", bool(hit)))
+            rows.append(_row(one.prompt.id, one.repeat, _forbids(one), bool(hit)))
             any(stopping.take(rows[-1]))
         kind = recommend(rows, (), tool_use_of(rows, 1, SETTINGS.looks)).kind
         asked += len(rows)
@@ -118,6 +110,17 @@ def simulate(source: Generator, n_prompts: int, rate: float, needless: float, n_
     return Ended(
         n=n_runs, **dict(zip(("against", "trusting", "settled", "prompts", "whole"), shares, strict=True))
     )
+
+
+def _forbids(one: Cell) -> bool:
+    return str(one.prompt.category).startswith("forbids")
+
+
+def _chance(one: Cell, rate: float, needless: float) -> float:
+    """The chance of a call: the categories lie evenly around the true rate."""
+    mean = needless if _forbids(one) else rate
+    at = int(str(one.prompt.category).split()[1]) / (N_CATEGORIES - 1)
+    return mean + (2 * at - 1) * HARDNESS * min(mean, 1 - mean)
 
 
 @cache

@@ -16,6 +16,7 @@ import numpy as np
 from pytest_openclaw.runs.session import EarlyStopping
 from pytest_openclaw.stats.groups import Snapshots, summarize_group
 from pytest_openclaw.stats.tiers import TIER_FLOORS
+from pytest_openclaw.suites.cells import Stage
 from pytest_openclaw.values.requests import CellKey
 from pytest_openclaw.values.rows import Record
 from pytest_openclaw.values.settings import Settings
@@ -87,7 +88,8 @@ def _run(passed: Sequence[Sequence[bool]], settings: Settings) -> tuple[list[Rec
         for prompt in range(N_PROMPTS)
         for repeat in range(settings.repeat)
     )
-    stopping = EarlyStopping(dict.fromkeys(keys, False), settings.looks)
+    stages = {key: Stage(key.repeat, key.repeat, is_always_asked=False) for key in keys}
+    stopping = EarlyStopping(stages, settings.looks)
     rows: list[Record] = []
     for repeat, of_repeat in enumerate(passed, 1):
         for prompt, has_passed in enumerate(of_repeat):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from pytest_openclaw.values.settings import Settings
+from tests.simulation import early
 from tests.simulation.stopping import LIMITS, RESEMBLANCES, SEED, simulate
 
 pytestmark = [pytest.mark.newest, pytest.mark.simulation, pytest.mark.xdist_group("simulation")]
@@ -63,3 +64,29 @@ def test_most_runs_end_conclusive_where_the_rate_is_far_from_a_limit() -> None:
     assert clear.repeats < 4
     assert alike.repeats <= 2
     assert near.repeats < 6
+
+
+@pytest.mark.parametrize(
+    ("rate", "needless", "n_runs"),
+    [
+        (0.5, 0.2, 100),
+        *(
+            pytest.param(rate, needless, 1000, marks=pytest.mark.nightly)
+            for rate in early.RATES
+            for needless in early.NEEDLESS
+        ),
+    ],
+)
+def test_a_recommendation_is_wrong_in_one_of_forty_runs_on_either_side(
+    rate: float, needless: float, n_runs: int
+) -> None:
+    """With looks within the suite, whose categories differ in difficulty."""
+    found = early.simulate(np.random.default_rng(SEED), 72, rate, needless, n_runs)
+
+    print(found)
+    assert max(found.against, found.trusting) <= _most(n_runs)
+
+
+def test_a_hopeless_model_is_settled_after_12_prompts() -> None:
+    """Whatever it does where no call may be made."""
+    assert early.simulate(np.random.default_rng(SEED), 72, 0.0, 0.4, 20).prompts == 12

@@ -53,16 +53,16 @@ def test_the_constants_of_pocock(looks: tuple[int, ...], z: float) -> None:
 @pytest.mark.parametrize(
     ("n_targets", "looks", "z"),
     [
-        pytest.param(1, (1, 3, 10), 2.821, id="as-shipped"),
-        pytest.param(1, (1, 3), 2.759, id="at-most-three-repeats"),
-        pytest.param(3, (1, 3, 10), 3.169, id="three-targets"),
+        pytest.param(1, (1, 3, 10), 2.578, id="as-shipped"),
+        pytest.param(1, (1, 3), 2.511, id="at-most-three-repeats"),
+        pytest.param(3, (1, 3, 10), 2.954, id="three-targets"),
         pytest.param(1, (), 1.960, id="a-fixed-number"),
     ],
 )
 def test_the_limits_against_a_model_cover_the_looks_within_the_suite(
     n_targets: int, looks: tuple[int, ...], z: float
 ) -> None:
-    """Both claims against it together are wrong in 2.5 % of runs over the targets."""
+    """A claim against any target is wrong in 2.5 % of runs."""
     information = (12, 24, 48, *(200 * look for look in looks))
     correlations = np.array([[sqrt(min(a, b) / max(a, b)) for a in information] for b in information])
 
@@ -70,7 +70,7 @@ def test_the_limits_against_a_model_cover_the_looks_within_the_suite(
 
     assert found == pytest.approx(z, abs=0.002)
     if looks:
-        assert _ever_above(found, correlations) == pytest.approx(0.025 / 2 / n_targets, rel=0.05)
+        assert _ever_above(found, correlations) == pytest.approx(0.025 / n_targets, rel=0.05)
 
 
 @pytest.mark.parametrize("n_targets", [1, 3, 8])
