@@ -266,7 +266,7 @@ def test_the_first_repeat_has_stages_of_12_24_and_48_prompts() -> None:
     ("n_right", "n_needless", "n_asked", "kind"),
     [
         pytest.param(0, 0, 12, "not trusted", id="no-call-is-right"),
-        pytest.param(72, 72, 24, "not trusted", id="a-call-in-every-prompt"),
+        pytest.param(72, 72, 12, "not trusted", id="a-call-in-every-prompt"),
         pytest.param(5, 0, 48, "not trusted", id="some-are-right"),
         pytest.param(72, 0, None, "", id="all-are-right"),
         pytest.param(20, 3, None, "", id="undecided"),

@@ -204,22 +204,16 @@ def test_a_run_is_read_without_its_texts(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("summary", "settled", "unfinished"),
+    ("summary", "unfinished"),
     [
-        pytest.param(None, {}, {A}, id="killed"),
-        pytest.param({"state": "finished", "n_rows": 2}, {}, set(), id="finished-with-cells-left-out"),
-        pytest.param({"state": "finished", "n_rows": 1}, {}, {A}, id="went-on-and-was-killed"),
-        pytest.param(None, {"settled": {"repeat": 1, "prompts": 2, "of": 2}}, set(), id="settled"),
+        pytest.param(None, {A}, id="killed"),
+        pytest.param({"state": "finished", "n_rows": 2}, set(), id="finished-with-cells-left-out"),
+        pytest.param({"state": "finished", "n_rows": 1}, {A}, id="went-on-and-was-killed"),
     ],
 )
-def test_which_targets_were_not_asked_to_the_end(
-    tmp_path: Path, summary: Any, settled: Any, unfinished: Any
-) -> None:
+def test_which_targets_were_not_asked_to_the_end(tmp_path: Path, summary: Any, unfinished: Any) -> None:
     """A finished run lacks nothing, though its config counts cells that a mark skipped."""
     path = store(tmp_path / "r", ROWS, n_selected={A: 3})
-    config = json.loads((path / "config.json").read_text())
-    config["targets"][0] |= settled
-    (path / "config.json").write_text(json.dumps(config))
     if summary:
         (path / "summary.json").write_text(json.dumps(summary))
 
