@@ -15,14 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Builtin:
-    """A provider of ours, known by its name; its file is imported when the first one is made.
-
-    Attributes:
-        name: the provider's.
-        kind: its class.
-        file: its file's name; None if that is the provider's too.
-        example: a model that it could be asked for.
-    """
+    """A provider of ours, by the names of its class and its file, imported when one is made."""
 
     name: str
     kind: str
@@ -31,10 +24,8 @@ class Builtin:
 
     def load(self) -> type[Provider]:
         """Return the class."""
-        return cast(
-            "type[Provider]",
-            getattr(importlib.import_module(f"{__name__}.{self.file or self.name}"), self.kind),
-        )
+        module = importlib.import_module(f"{__name__}.{self.file or self.name}")
+        return cast("type[Provider]", getattr(module, self.kind))
 
     def __call__(self, setup: ProviderSetup) -> Provider:
         """Make one, as calling the class would."""

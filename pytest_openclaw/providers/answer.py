@@ -105,12 +105,8 @@ class Answer:
     ) -> None:
         """Add a piece of a text, which may be the whole text once more; an empty piece is not a token.
 
-        Args:
-            piece: of the text.
-            channel: that it belongs to.
-            key: shared by the pieces of one block of text.
-            choice: which of the answers it is part of; only the first one with a text is read.
-            at_end: whether the piece comes with a finish reason.
+        The pieces of one block share a `key`. Of several choices only the first one with a text is read.
+        `at_end` if the piece comes with a finish reason.
         """
         text = self._texts[channel]
         if piece and text.add(piece, key=key, choice=choice, at_end=at_end or self._is_finished):
@@ -144,16 +140,11 @@ class Answer:
         arguments: str = "",
         whole: bool = False,
     ) -> None:
-        """Add a fragment of a tool call.
+        """Add a fragment of a tool call; `whole` if its arguments are the whole text.
 
-        Args:
-            key: shared by the fragments of one call: its index, or an item's id. Without a key the id is
-                used; without both, a name starts a call and other fragments continue the latest one.
-            id: the call's id; under a known key another id with a name starts another call, since some
-                servers number all calls 0.
-            name: the tool's name, or a piece of it; some servers repeat it.
-            arguments: a piece of the JSON text; a repetition of the whole text is ignored.
-            whole: whether `arguments` is the whole text, which replaces the pieces.
+        The fragments of one call share a `key`: its index, or an item's id. Without a key the id is used;
+        without both, a name starts a call and other fragments continue the latest one. Under a known key
+        another id with a name starts another call, since some servers number all calls 0.
         """
         if id or name or arguments:
             self._stamp(output=True)
@@ -170,11 +161,9 @@ class Answer:
         return (len(calls) > 1 or at_end or self._is_finished) and self._calls.are_repeated_by(calls)
 
     def receive_block(self, piece: JsonObject, *, key: Hashable = None) -> None:
-        """Keep a block that the API wants back unchanged with the next request.
+        """Keep a piece of a block that the API wants back unchanged with the next request.
 
-        Args:
-            piece: fields of the block; texts are joined, of other values the last one counts.
-            key: shared by the pieces of one block; without it the piece is a whole block.
+        Without a key it is a whole block. Of pieces texts are joined, and of other values the last counts.
         """
         block = self._blocks.setdefault(object() if key is None else key, {})
         for name, value in piece.items():
@@ -185,10 +174,8 @@ class Answer:
     def receive_usage(self, *, total_tokens: int | None = None, **counts: int | None) -> None:
         """Set the server's own counts; of each, the last one above 0 counts: some gateways end with zeros.
 
-        Args:
-            total_tokens: shows which of the counts are parts of each other; see `settled`.
-            counts: as in `Usage`; also `reasoning_tokens`, and in place of `input_tokens` perhaps
-                `uncached_tokens`, those that neither came from a cache nor went into one.
+        They are those of `Usage`, `reasoning_tokens`, and perhaps `uncached_tokens` in place of
+        `input_tokens`. For the total see `settled`.
         """
         self._touch()
         self.has_usage = True
@@ -209,8 +196,7 @@ class Answer:
     def receive_finish_word(self, word: str, *, native: str = "", said: str = "") -> WireError | None:
         """Note the server's word for the end of the answer; return the failure if it means one.
 
-        `native` is the word of the server behind a gateway, which may know more than "stop", and `said` the
-        server's explanation.
+        `native` is the word of the server behind a gateway, and `said` the server's explanation.
         """
         shown = word if meaning_of(native) in (None, "stop", "tool_calls") else native
         meaning = meaning_of(shown)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import importlib
 import json
 import sys
-import traceback
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import to_builtins
 
 from pytest_openclaw import __version__
+from pytest_openclaw.providers.bodies import function_of
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.text import valid_value
 from pytest_openclaw.util.typed import converted
@@ -37,7 +37,7 @@ _NO_METHOD, _INVALID_PARAMS = -32601, -32602
 
 
 class _Refused(Exception):
-    """A request for what is not offered."""
+    """A request for a tool or method that is not offered."""
 
 
 def dump_offer(tools: Sequence[Tool], world: World | None) -> str:
@@ -53,27 +53,18 @@ def load_offer(text: str) -> tuple[tuple[Tool, ...], World | None]:
 
 def write_error(offer: Path, error: Exception) -> None:
     """Keep an error of ours for the provider; the program that started us would only pass it to its model."""
-    text = str(error) if isinstance(error, OpenClawError) else traceback.format_exc()
-    _broken_file(offer).write_text(text, "utf-8")
+    text = str(error) if isinstance(error, OpenClawError) else f"{type(error).__name__}: {error}"
+    offer.with_suffix(".broken").write_text(" ".join(text.split()), "utf-8")
 
 
 def what_broke(offer: Path) -> str:
     """Return the error that `write_error` kept, as one line; empty if there is none."""
-    file = _broken_file(offer)
-    return file.read_text("utf-8").strip().rpartition("\n")[2] if file.exists() else ""
-
-
-def _broken_file(offer: Path) -> Path:
-    return offer.with_name(f"{offer.name}.broken")
+    file = offer.with_suffix(".broken")
+    return file.read_text("utf-8") if file.exists() else ""
 
 
 class Server:
-    """Answers messages, without pipes or files.
-
-    Args:
-        tools: the offered ones.
-        play: answers a call of an offered tool; None refuses it.
-    """
+    """Answers messages, without pipes or files; `play` answers a call of an offered tool, None refuses it."""
 
     def __init__(self, tools: Sequence[Tool], play: Callable[[ToolCall], str] | None) -> None:
         self._tools = {tool.name: tool for tool in tools}
@@ -103,12 +94,7 @@ class Server:
             case "ping":
                 return {}
             case "tools/list":
-                return {
-                    "tools": [
-                        {"name": tool.name, "description": tool.description, "inputSchema": tool.parameters}
-                        for tool in self._tools.values()
-                    ]
-                }
+                return {"tools": [function_of(tool, "inputSchema") for tool in self._tools.values()]}
             case "tools/call":
                 return self._called(params["name"], params.get("arguments") or {})
         raise _Refused(f"there is no method {method}")

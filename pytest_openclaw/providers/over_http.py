@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.values.requests import Request
 
 MODELS_TIMEOUT_S = 10.0
-REFUSALS = frozenset({"http_400", "http_422"})
-"""Failure types of a body that a server refuses."""
+_REFUSALS = ("http_400", "http_422")
 
 
 class OverHttp(Provider):
@@ -41,15 +40,9 @@ class OverHttp(Provider):
     of its ini line.
 
     Attributes:
-        own_url: its own server's address.
-        base_env: the variable of another address.
         key_envs: variables of its key; the first that is set counts. Ini lines name their own.
         needs_key: whether a server elsewhere than on this machine is never asked without a key.
-        path: of the route for prompts, under the base URL.
-        models_path: of the route that lists the models.
-        dialect: makes the bodies of its requests, and parses its answers.
-        headers: sent with every request, in addition to those of all APIs.
-        refusable: parts of a body that some models refuse → what their servers say then, a pattern.
+        refusable: parts of a body that some models refuse → a pattern of their servers' errors.
         refused: those of these parts that are left out, by model.
         address: of the server; a subclass that starts its own server sets it before a request.
     """
@@ -68,11 +61,7 @@ class OverHttp(Provider):
     refusable: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, setup: ProviderSetup) -> None:
-        """Find the address.
-
-        Raises:
-            TargetError: there is none, or it is not an HTTP address.
-        """
+        """Find the address; raise `TargetError` if there is none, or it is not an HTTP address."""
         super().__init__(setup)
         self.address = self.find_address()
         self.refused: defaultdict[str, set[str]] = defaultdict(set)
@@ -108,7 +97,7 @@ class OverHttp(Provider):
         if self.setup.key_env or not self.is_own:
             return self.setup.key_env
         given = [name for name in self.key_envs if self.setup.environ.get(name, "").strip()]
-        return next(iter([*given, *self.key_envs]), None)
+        return next(iter(given or self.key_envs), None)
 
     def key(self) -> str | None:
         """Return the key, read each time, so that no attribute contains it."""
@@ -130,13 +119,12 @@ class OverHttp(Provider):
     def adapt(self, request: Request, body: JsonObject, fault: Fault) -> bool:
         """Note what the server refuses of `body`; return whether the next body will lack it."""
         refused = self.refused[request.model]
-        for part, words in self.refusable.items() if fault.failure_type in REFUSALS else ():
+        for part, words in self.refusable.items() if fault.failure_type in _REFUSALS else ():
             if re.search(words, fault.message, re.IGNORECASE):
-                before = set(refused)
-                refused.add(part)
+                self.refused[request.model] = refused | {part}
                 if self.body(request) != body:  # also if another request of the model has noted it meanwhile
                     return True
-                refused &= before
+                self.refused[request.model] = refused
         return False
 
     async def may_see(self, model: str) -> bool:
@@ -152,10 +140,7 @@ class OverHttp(Provider):
         return num_ctx if isinstance(num_ctx, int) and num_ctx > 0 else super().context_tokens(request)
 
     async def ask(self, request: Request) -> Reply:
-        """Send the request; again without what its server refuses, and so from then on.
-
-        Only the attempt that counted is timed; see `Provider.ask`.
-        """
+        """Send the request; again without the parts that its server refuses, and so from then on."""
         if request.images and not await self.may_see(request.model):
             raise CallFailed(faults.sees_no_images(self.setup.name, request.model))
         while True:
@@ -166,9 +151,16 @@ class OverHttp(Provider):
             try:
                 await self.http.send(call, reader, timeout_s=request.timeout_s)
             except CallFailed as failed:
-                if failed.fault.written:
-                    return _unread(failed.fault)
-                if not self.adapt(request, body, failed.fault):
+                fault = failed.fault
+                if fault.written:  # the server could not read a call; this is the model's text
+                    return Reply(
+                        text=fault.written,
+                        raw=f"{fault.raw}{fault.written}",
+                        finish_reason=MALFORMED_CALL,
+                        timing=fault.timing,
+                        usage=fault.usage,
+                    )
+                if not self.adapt(request, body, fault):
                     raise
             else:
                 reply = answer.reply()
@@ -225,11 +217,7 @@ class OverHttp(Provider):
     # --- how ----------------------------------------------------------------------------------
 
     async def fetch(self, path: str, body: JsonObject | None = None, *, timeout_s: float) -> JsonObject:
-        """Query the server about itself: GET, or POST with a body.
-
-        Raises:
-            CallFailed: there is no answer, or it is not an object.
-        """
+        """Query the server about itself: GET, or POST with a body."""
         found: JsonObject = {}
 
         def read(payload: JsonObject, _: Answer) -> None:
@@ -242,11 +230,7 @@ class OverHttp(Provider):
         return found
 
     def call(self, path: str, body: JsonObject | None, *, model: str = "") -> Call:
-        """Return a request to a path under the base URL, or to a whole URL, with the key.
-
-        Raises:
-            CallFailed: the key is missing or malformed.
-        """
+        """Return a request to a path under the base URL, or to a whole URL, with the key."""
         streamed = "application/x-ndjson" if self.dialect.by_lines else "text/event-stream"
         headers = {
             "content-type": "application/json",
@@ -254,10 +238,9 @@ class OverHttp(Provider):
             **self.headers,
             **self._credentials(),
         }
-        base_url = self.address.base_url
         return Call(
-            base_url=base_url,
-            url=path if "://" in path else base_url + path,
+            base_url=self.address.base_url,
+            url=path if "://" in path else self.address.base_url + path,
             body=body,
             headers=headers,
             secrets=self.secrets,
@@ -274,21 +257,7 @@ class OverHttp(Provider):
         if basic := self.address.basic_authorization():
             return {"authorization": basic}
         if (self.needs_key or self.setup.key_env) and not self.address.is_loopback:
-            hint = (
-                f"Set {env}."
-                if env
-                else "Name its variable as the last word of its line in openclaw_endpoints."
-            )
+            unnamed = "Name its variable as the last word of its line in openclaw_endpoints."
+            hint = f"Set {env}." if env else unnamed
             raise CallFailed(faults.auth_missing(name, f"there is no key. {hint}"))
         return {}
-
-
-def _unread(fault: Fault) -> Reply:
-    """Return the reply of a model whose call its server could not read; the text is what it wrote."""
-    return Reply(
-        text=fault.written,
-        raw=f"{fault.raw}{fault.written}",
-        finish_reason=MALFORMED_CALL,
-        timing=fault.timing,
-        usage=fault.usage,
-    )

@@ -48,7 +48,7 @@ class Prices:
         return not (_own_price(self._own, target) or provider.is_free) and provider.billed_at is not None
 
     def is_known(self, target: Target) -> bool:
-        """Whether the price of the target is known."""
+        """Whether the price is known."""
         return self.estimate_usd(target, Usage(input_tokens=1, output_tokens=1)) is not None
 
     def is_free(self, target: Target) -> bool:
@@ -56,21 +56,18 @@ class Prices:
         return _own_price(self._own, target) is None and self._providers[target.provider].is_free
 
     def cost_usd(self, target: Target, result: Reply | Fault, at_ms: int) -> float | None:
-        """Return what an attempt cost; None if the price or the counts are not known.
+        """Return the cost of an attempt, at its time; None if the price or the counts are not known.
 
-        Args:
-            target: of the attempt.
-            result: of the attempt; a fault costs what the server has counted, perhaps only the input.
-            at_ms: its time since the epoch, because prices change.
+        A fault costs what the server has counted, perhaps only the input.
         """
         if self.is_free(target):
             return 0.0
-        if isinstance(result, Reply):
-            return _sum([self.estimate_usd(target, usage, at_ms) for usage in usages_of(result)])
-        usages = [
-            replace(usage, input_tokens=usage.input_tokens or 0, output_tokens=usage.output_tokens or 0)
-            for usage in result.usage
-        ]
+        usages = usages_of(result) if isinstance(result, Reply) else result.usage
+        if not isinstance(result, Reply):
+            usages = tuple(
+                replace(usage, input_tokens=usage.input_tokens or 0, output_tokens=usage.output_tokens or 0)
+                for usage in usages
+            )
         return _sum([self.estimate_usd(target, usage, at_ms) for usage in usages])
 
     def estimate_usd(self, target: Target, usage: Usage, at_ms: int | None = None) -> float | None:

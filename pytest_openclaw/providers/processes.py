@@ -49,11 +49,7 @@ class Program:
 
 
 def find_program(setup: ProviderSetup, command: str, install: str) -> tuple[str, ...]:
-    """Return a command, as the user wrote it, with its program as an absolute path.
-
-    Raises:
-        CallFailed: there is no such program; the message says how to install it.
-    """
+    """Return a command, as the user wrote it, with its program as an absolute path."""
     try:
         name, *rest = shlex.split(command, posix=os.name == "posix")
     except ValueError:  # an unclosed quote, or only blanks
@@ -97,8 +93,7 @@ class Running(asyncio.SubprocessProtocol):
     """A running program. The caller that starts it must `stop` it.
 
     Attributes:
-        exit_status: None while it runs, which it may after closing its output, or if this process ended it;
-            negative for a signal.
+        exit_status: None while it runs, or if this process ended it; negative for a signal.
         stdout: its output, after `run`.
         timed_out: whether `run` has ended it because it took too long.
     """
@@ -202,11 +197,7 @@ class Running(asyncio.SubprocessProtocol):
 
 
 async def start(name: str, program: Program) -> Running:
-    """Start a program for a provider or command of ours as the leader of a process group; send its input.
-
-    Raises:
-        CallFailed: it cannot be started.
-    """
+    """Start a program as the leader of a process group; send its input."""
     try:
         _, running = await asyncio.get_running_loop().subprocess_exec(
             Running, *program.argv, env=program.env, cwd=program.cwd, start_new_session=True
@@ -221,11 +212,7 @@ async def start(name: str, program: Program) -> Running:
 
 
 async def run(name: str, program: Program, *, within_s: float, until: asyncio.Event | None = None) -> Running:
-    """Run a program to its end; end it after a time, or as soon as `until` is set.
-
-    Raises:
-        CallFailed: it cannot be started.
-    """
+    """Run a program to its end; end it after a time, or as soon as `until` is set."""
     running = await start(name, program)
     lines: list[bytes] = []
 
@@ -250,11 +237,7 @@ async def run(name: str, program: Program, *, within_s: float, until: asyncio.Ev
 
 
 async def first_line(name: str, program: Program, *, within_s: float) -> str:
-    """Return the first line of a program's output, such as its version; empty if it prints none in time.
-
-    Raises:
-        CallFailed: it cannot be started.
-    """
+    """Return the first line of a program's output, such as its version; empty if it prints none in time."""
     return (await run(name, program, within_s=within_s)).stdout.partition("\n")[0].strip()
 
 

@@ -103,14 +103,10 @@ def error_in(payload: Mapping[str, Any]) -> WireError | None:
 
 
 def error_of_object(payload: Any) -> WireError:
-    """Return the contents of an error object.
+    """Return the contents of an error object, in the form of any server or in a list.
 
-    It may be OpenAI's, vLLM's and llama.cpp's `{"error": {"message", "type", "code"}}`, Anthropic's with
-    `"type": "error"` in addition, Ollama's `{"error": "text"}`, where the text may be the error object of
-    the engine below it, Google's `{"error": {"code", "message", "status", "details"}}`, FastAPI's
-    `{"detail": …}`, MiniMax's `{"status_code", "status_msg"}`, a bare `{"message", "code"}`, or a list of one
-    of these. Groq adds what the model wrote (`failed_generation`), OpenRouter the error of the server behind
-    it (`metadata.raw`).
+    Ollama's `{"error": "text"}` may have the error object of the engine below it as its text. Groq adds what
+    the model wrote (`failed_generation`), OpenRouter the error of the server behind it (`metadata.raw`).
     """
     if isinstance(payload, list) and payload:
         payload = payload[0]
@@ -162,13 +158,7 @@ def _google_words(error: JsonObject, details: list[JsonObject]) -> str:
 
 
 def error_of_body(status: int, body: bytes, *, phrase: str = "") -> WireError:
-    """Return the error of an error answer: an error object, a page's title, or its text.
-
-    Args:
-        status: the HTTP status.
-        body: as much of it as arrived.
-        phrase: the status line's words, for an empty body.
-    """
+    """Return the error of an answer: an error object, a page's title, its text, or the status line's."""
     text = body.decode("utf-8-sig", "replace").strip()
     try:
         payload = json.loads(text)
@@ -204,12 +194,7 @@ def shortened(text: str) -> str:
 
 
 def retry_after_s(headers: Mapping[str, str], *, now_s: float) -> float | None:
-    """Return how long the server asks us to wait, in seconds; None if it does not say.
-
-    Args:
-        headers: `retry-after-ms`, else `retry-after` as seconds or as an HTTP date.
-        now_s: the time of day, seconds since the epoch, that a date is compared with.
-    """
+    """Return the wait in seconds that the server asks for; `now_s` is since the epoch."""
     if (wait := _number(headers.get("retry-after-ms"))) is not None:
         return wait / 1000
     asked = headers.get("retry-after")

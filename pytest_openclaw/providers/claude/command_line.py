@@ -73,16 +73,7 @@ _MOST_RESULT_TOKENS = 10_000_000
 
 
 class Access:
-    """The server that the CLI uses, and the credentials.
-
-    Attributes:
-        is_endpoint: whether it is an endpoint of the user's own, not Anthropic or its replacement.
-        address: the server's; None leaves it to the CLI.
-        key_env: the variable that holds the key; an endpoint gets only the key that it names.
-
-    Raises:
-        TargetError: the address is invalid.
-    """
+    """The server that the CLI uses, and the credentials; an endpoint gets only the key that it names."""
 
     def __init__(self, setup: ProviderSetup) -> None:
         self._environ = setup.environ
@@ -149,11 +140,7 @@ class Access:
 
 
 def find_command(setup: ProviderSetup) -> tuple[str, ...]:
-    """Return the CLI's command, with an absolute path and the user's arguments.
-
-    Raises:
-        CallFailed: there is no such program.
-    """
+    """Return the CLI's command, with an absolute path and the user's arguments."""
     command = setup.environ.get(COMMAND_ENV) or "claude"
     install = f"the Claude CLI (npm install -g @anthropic-ai/claude-code), or set {COMMAND_ENV}"
     return find_program(setup, command, install)
@@ -165,10 +152,7 @@ def wire_names(tools: Iterable[Tool]) -> dict[str, str]:
 
 
 def arguments(request: Request, folder: Path, *, bare: bool) -> tuple[str, ...]:
-    """Return the CLI's arguments; the only text of the request among them is the model's name.
-
-    Its own tools are off in any case.
-    """
+    """Return the CLI's arguments; the only text of the request among them is the model's name."""
     return (
         *_ARGUMENTS,
         *(("--input-format", "stream-json") if takes_lines(request) else ()),

@@ -60,12 +60,8 @@ class Stream:
         servers: the CLI's status of each of its servers, in its words.
         messages: number of complete messages of the model before the current one.
         over: whether the answer is complete, so that later lines do not belong to it.
-        result: the CLI's last line.
         error: the error word of an assistant line that the CLI wrote itself, such as `billing_error`.
-        stop_reason: of the model, as in the API.
-        message_done: whether the model's message is complete.
         by_itself: whether the CLI answered instead of the model.
-        is_received: whether a line of the format has arrived.
         skipped: the lines that are not of the format.
     """
 
