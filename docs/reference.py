@@ -89,9 +89,9 @@ def summary() -> Iterator[str]:
     yield ""
     yield from _properties(schema["properties"])
     yield from ("", "## A group", "", "`groups` has one for each target.", "")
-    yield from _properties(schema["properties"]["groups"]["items"]["properties"])
+    yield from _properties(schema["$defs"]["Group"]["properties"])
     for name, definition in schema["$defs"].items():
-        if "properties" in definition:
+        if name != "Group":
             yield from ("", f"## {name}", "")
             if text := definition.get("description"):
                 yield from (text, "")

@@ -41,7 +41,7 @@ from pytest_openclaw.runs.reading import read_baseline
 from pytest_openclaw.runs.summaries import gated_summary
 from pytest_openclaw.session.settings import parse_gate_line
 from pytest_openclaw.stats.run_comparison import parse_across
-from pytest_openclaw.stats.summary import summary_to_json
+from pytest_openclaw.stats.summary import to_json
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.signals import epoch_ms
 from pytest_openclaw.values.settings import GATE_OPTIONS, GATE_SWITCHES, Gates, firm_gates
@@ -141,7 +141,7 @@ def _write(run: StoredRun, summary: Summary, root: Path) -> list[str]:
     """Rewrite summary and reports of a run, not its rows and its config; return warnings about plugins."""
     plugins, warnings = plugins_of(root)
     with RunDirectory.reopen(run.path) as directory:
-        directory.write_json(SUMMARY, summary_to_json(summary))
+        directory.write_json(SUMMARY, to_json(summary))
         plugins.write_reports(directory, summary)
     return [*warnings, *plugins.complaints]
 

@@ -40,7 +40,7 @@ from pytest_openclaw.cli.result import (
 from pytest_openclaw.reports.terminal import render_terminal
 from pytest_openclaw.runs.reading import load_run, repeats_of, target_of
 from pytest_openclaw.runs.summaries import NewRun, write_run
-from pytest_openclaw.stats.summary import summary_to_json
+from pytest_openclaw.stats.summary import to_json
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.signals import epoch_ms
 from pytest_openclaw.util.text import counted, first_few
@@ -105,7 +105,7 @@ def _run(arguments: argparse.Namespace) -> CommandResult:
             "",
             *render_terminal(summary, str(path / "summary.md"), width=terminal_width()),
         ],
-        data={"into": str(path), "runs": runs, "notes": notes, "summary": summary_to_json(summary)},
+        data={"into": str(path), "runs": runs, "notes": notes, "summary": to_json(summary)},
         warnings=[*warnings, *plugins.complaints],
     )
 

@@ -45,7 +45,7 @@ from pytest_openclaw.runs.reading import is_python
 from pytest_openclaw.runs.report_files import Plugins
 from pytest_openclaw.runs.rows import of_judgment
 from pytest_openclaw.runs.summaries import NewRow, NewRun, write_run
-from pytest_openclaw.stats.summary import summary_to_json
+from pytest_openclaw.stats.summary import to_json
 from pytest_openclaw.suites import definition as definition_of
 from pytest_openclaw.suites import known_failure_of, load_suite
 from pytest_openclaw.suites.offered import catalogue_of, on_surface
@@ -123,7 +123,7 @@ def _run(arguments: argparse.Namespace) -> CommandResult:
             "kept": dict(rescored.kept),
             "n_faults": rescored.n_faults,
             "notes": list(rescored.notes),
-            "summary": summary_to_json(summary),
+            "summary": to_json(summary),
         },
         warnings=plugins.complaints,
     )

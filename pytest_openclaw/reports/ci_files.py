@@ -30,7 +30,7 @@ def render_annotations(summary: Summary, places: Mapping[tuple[str, str], tuple[
     for gate in refused[:MOST]:
         ruling = gate.ruling.replace("_", " ")
         yield _command("error", f"{gate.gate}, {gate.target}: {ruling}", gate.reason)
-    missed = list(summary.missed)
+    missed = list(summary.missed_by_all)
     shown = missed if len(missed) <= MOST else missed[: MOST - 1]
     for one in shown:
         title = f"{one.prompt_id} {one.prompt_name}: missed by all"

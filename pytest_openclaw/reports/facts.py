@@ -178,14 +178,14 @@ def findings(summary: Summary, *, are_misses_shown: bool = False) -> Iterator[Fi
     if note := surface_note(summary):
         yield Finding(label="surface", text=note)
     is_alone = len(summary.groups) == 1
-    if summary.missed and summary.n_answered and not (is_alone and are_misses_shown):
-        ids = first_few([missed.prompt_id for missed in summary.missed], MOST_MISSED)
-        text = f"{counted(len(summary.missed), 'prompt')}: {ids}"
+    if summary.missed_by_all and summary.n_answered and not (is_alone and are_misses_shown):
+        ids = first_few([missed.prompt_id for missed in summary.missed_by_all], MOST_MISSED)
+        text = f"{counted(len(summary.missed_by_all), 'prompt')}: {ids}"
         yield Finding(label="missed" if is_alone else "missed by all", text=text)
     if summary.known_failures:
         yield Finding(label="known failures", text=_known_failures(summary))
     if row := summary.slowest:
-        where = "" if is_alone else f" on {row.target.label}"
+        where = "" if is_alone else f" on {row.target}"
         text = f"{row.prompt_id} {row.prompt_name}: {render_ms(row.e2e_ms)}{where}"
         yield Finding(label="slowest", text=text)
     charged = [group for group in summary.groups if group.cost_usd]

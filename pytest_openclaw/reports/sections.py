@@ -367,12 +367,12 @@ def _comparison(summary: Summary) -> Section:
 
 def _violations(groups: Sequence[Group]) -> Iterator[Finding]:
     for group in groups:
-        for text, n in group.violations:
-            yield Finding(label="", text=f"{n} × {text}", target=group.target.label)
+        for one in group.violations:
+            yield Finding(label="", text=f"{one.n} × {one.violation}", target=group.target.label)
 
 
 def _missed(summary: Summary) -> Iterator[Finding]:
-    for one in summary.missed if summary.n_answered else ():
+    for one in summary.missed_by_all if summary.n_answered else ():
         yield Finding(label=f"{one.prompt_id} {one.prompt_name}", text=one.violation or "no usable answer")
 
 

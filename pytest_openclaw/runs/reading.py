@@ -24,7 +24,7 @@ from pytest_openclaw.util.files import is_there, load_object, open_file, parse_j
 from pytest_openclaw.util.typed import shown
 from pytest_openclaw.values.requests import Target
 from pytest_openclaw.values.rows import Record, from_row
-from pytest_openclaw.values.run_files import check_object, load_document
+from pytest_openclaw.values.run_files import ConfigFile, InventoryFile, check_object, load_document
 from pytest_openclaw.values.settings import CONFIG_VERSION, LAST, gates_of
 from pytest_openclaw.values.tool_calls import surface_from_json
 
@@ -318,7 +318,7 @@ def load_config(path: Path) -> JsonObject:
         raise OpenClawError(
             f"{path / CONFIG}: its schema_version is {shown(version)}; this version reads {CONFIG_VERSION}"
         )
-    check_object(path / CONFIG, "config", config)
+    check_object(path / CONFIG, ConfigFile, config)
     return config
 
 
@@ -329,7 +329,7 @@ def load_inventory(path: Path) -> JsonObject:
         OpenClawError: it cannot be read.
     """
     file = path / INVENTORY
-    return load_document(file, "inventory") if is_there(file) else {"run_id": path.name, "targets": {}}
+    return load_document(file, InventoryFile) if is_there(file) else {"run_id": path.name, "targets": {}}
 
 
 def load_surface(path: Path) -> Surface | None:

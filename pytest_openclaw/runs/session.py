@@ -17,7 +17,7 @@ from pytest_openclaw.stats.groups import Settled, snapshots_in
 from pytest_openclaw.stats.recommendation import recommend
 from pytest_openclaw.stats.repeats import always_alike
 from pytest_openclaw.stats.run_comparison import Measured, compare_runs
-from pytest_openclaw.stats.summary import Budget, Summary, summarize_run, summary_to_json
+from pytest_openclaw.stats.summary import Budget, Summary, summarize_run, to_json
 from pytest_openclaw.stats.tool_use import is_futile, tool_use_of
 from pytest_openclaw.util.files import read_lines
 from pytest_openclaw.util.json_text import line_of
@@ -331,7 +331,7 @@ class RunSession:
             n_not_asked = sum(record.failure_type == BUDGET_SPENT for record in records)
             budget = Budget(budget_usd=budget_usd, spent_usd=spent_usd, n_not_asked=n_not_asked)
             summary = replace(summary, budget=budget)
-        self.directory.write_json(SUMMARY, summary_to_json(summary))
+        self.directory.write_json(SUMMARY, to_json(summary))
         self.plugins.write_reports(self.directory, summary)
         return summary
 

@@ -17,12 +17,11 @@ from pytest_openclaw.stats.gates import GateResult
 from pytest_openclaw.stats.groups import (
     Snapshots,
     group_records,
-    group_to_json,
     snapshots_in,
     summarize_group,
 )
 from pytest_openclaw.stats.run_comparison import compare_runs
-from pytest_openclaw.stats.summary import SUMMARY_VERSION, Budget, Summary, summarize_run, summary_to_json
+from pytest_openclaw.stats.summary import SUMMARY_VERSION, Budget, Summary, summarize_run, to_json
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.files import is_there, load_object
 from pytest_openclaw.util.typed import shown
@@ -63,7 +62,7 @@ def stored_summary(path: Path) -> JsonObject | None:
         raise OpenClawError(
             f"{file}: its schema_version is {shown(version)}; this version reads {SUMMARY_VERSION}"
         )
-    check_object(file, "summary", summary)
+    check_object(file, Summary, summary)
     return summary
 
 
@@ -109,7 +108,7 @@ def groups_of(records: Iterable[Record], looks: Sequence[int]) -> list[JsonObjec
     """Return the figures by target, as in `summary.json`, without the machine's snapshots."""
     by_target = group_records(records)
     return [
-        group_to_json(summarize_group(target, own, Snapshots(), n_targets=len(by_target), looks=looks))
+        to_json(summarize_group(target, own, Snapshots(), n_targets=len(by_target), looks=looks))
         for target, own in by_target.items()
     ]
 
@@ -194,7 +193,7 @@ def _fill(directory: RunDirectory, new: NewRun, now_ms: int, plugins: Plugins) -
         settled=settled_of(new.config),
         surface=new.config.get("surface"),
     )
-    directory.write_json(SUMMARY, summary_to_json(summary))
+    directory.write_json(SUMMARY, to_json(summary))
     plugins.write_reports(directory, summary)
     # Last, because without it a directory is not a run: a killed process leaves no incomplete run.
     directory.write_config({"schema_version": CONFIG_VERSION, "run_id": directory.run_id, **new.config})

@@ -217,7 +217,7 @@ def github_annotations(summary: Summary, files: Mapping[str, Path]) -> Iterator[
         return
     workspace = Path(os.environ.get("GITHUB_WORKSPACE") or Path.cwd()).resolve()
     places: dict[tuple[str, str], tuple[str, int]] = {}
-    for missed in summary.missed:
+    for missed in summary.missed_by_all:
         if path := files.get(missed.suite):
             file = path.resolve()
             name = file.relative_to(workspace).as_posix() if file.is_relative_to(workspace) else str(path)

@@ -28,7 +28,7 @@ from pytest_openclaw.stats.significance import (
     sign_test,
 )
 from pytest_openclaw.stats.tool_use import OUTCOMES
-from pytest_openclaw.values.tool_calls import ToolOutcome  # noqa: TC001 - msgspec reads annotations
+from pytest_openclaw.values.tool_calls import ToolOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

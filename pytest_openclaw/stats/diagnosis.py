@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import shlex
 import tomllib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
@@ -26,8 +27,6 @@ from pytest_openclaw.stats.weight import served_in
 from pytest_openclaw.util.text import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from pytest_openclaw.stats.tool_use import Evidence
     from pytest_openclaw.util.json_types import JsonObject
     from pytest_openclaw.values.rows import Record

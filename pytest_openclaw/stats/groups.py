@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.stats.diagnosis import Diagnosis, diagnosis_of, evidence_in
-from pytest_openclaw.stats.intervals import Rate, distribution_of, has_passed, is_judged, rate_of
+from pytest_openclaw.stats.intervals import Interval, Rate, distribution_of, has_passed, is_judged, rate_of
 from pytest_openclaw.stats.pressure import Load, PressureLevel, pressure_levels, strain_of
 from pytest_openclaw.stats.recommendation import (
     OverRefusal,
@@ -21,7 +22,7 @@ from pytest_openclaw.stats.recommendation import (
     recommend,
     role_results,
 )
-from pytest_openclaw.stats.repeats import repeats_of
+from pytest_openclaw.stats.repeats import Repeats, repeats_of
 from pytest_openclaw.stats.tool_use import (
     Proof,
     ToolUse,
@@ -40,16 +41,12 @@ from pytest_openclaw.stats.weight import (
     server_in,
     turn_of,
 )
+from pytest_openclaw.util.json_types import JsonObject
 from pytest_openclaw.values.replies import meaning_of
-from pytest_openclaw.values.requests import most_realistic
+from pytest_openclaw.values.requests import SurfaceName, Target, ThinkingLevel, most_realistic
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from pytest_openclaw.stats.intervals import Distribution, Interval
-    from pytest_openclaw.stats.repeats import Repeats
-    from pytest_openclaw.util.json_types import JsonObject
-    from pytest_openclaw.values.requests import Target
+    from pytest_openclaw.stats.intervals import Distribution
     from pytest_openclaw.values.rows import Record
 
 
@@ -86,8 +83,16 @@ class Settled:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Violation:
+    """A kind of violation, and how often it occurred."""
+
+    violation: str
+    n: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class Group:
-    """The rows of one target.
+    """The figures of one target.
 
     Attributes:
         passed: of the answered cells that have a validator; an empty, refused or filtered answer is no
@@ -124,7 +129,10 @@ class Group:
         resources_before, resources_after: snapshots of the machine.
     """
 
-    target: Target
+    provider: str
+    model: str
+    thinking_level: ThinkingLevel | None
+    surface: SurfaceName
     n_total: int
     n_ok: int
     n_success: int
@@ -168,12 +176,22 @@ class Group:
     cost_usd: float | None
     input_tokens: int | None
     output_tokens: int | None
-    violations: Sequence[tuple[str, int]]
+    violations: Sequence[Violation]
     failures: Mapping[str, int]
     reasons: Mapping[str, str]
     unknown_finish_reasons: Mapping[str, int]
     effective_models: Sequence[str]
     server: str | None
+
+    @property
+    def target(self) -> Target:
+        """The target of which these are the figures."""
+        return Target(
+            provider=self.provider,
+            model=self.model,
+            thinking_level=self.thinking_level,
+            surface=self.surface,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -255,7 +273,7 @@ def summarize_group(
     reading, in_order = prompt_speed(answered), sorted(answered, key=lambda record: record.started_at_ms)
     turn = turn_of(in_order, reading, snapshots.context_tokens)
     return Group(
-        target=target,
+        **asdict(target),
         n_total=len(records),
         n_ok=len(answered),
         n_success=len(successes),
@@ -300,9 +318,7 @@ def summarize_group(
         cost_usd=_sum([record.cost_usd for record in records]),
         input_tokens=_sum([record.input_tokens for record in answered]),
         output_tokens=_sum([record.output_tokens for record in answered]),
-        violations=Counter(
-            violation_kind(record.violation) for record in records if record.violation
-        ).most_common(MOST_FREQUENT),
+        violations=_violations(records),
         failures=dict(Counter(record.failure_type for record in records if record.failure_type)),
         reasons=_reasons(records),
         unknown_finish_reasons=dict(
@@ -337,17 +353,14 @@ def _sum(values: Iterable[Any]) -> Any:
     return sum(known) if known else None
 
 
+def _violations(records: Sequence[Record]) -> list[Violation]:
+    kinds = Counter(violation_kind(record.violation) for record in records if record.violation)
+    return [Violation(violation=kind, n=n) for kind, n in kinds.most_common(MOST_FREQUENT)]
+
+
 def _reasons(records: Sequence[Record]) -> dict[str, str]:
     reasons: dict[str, str] = {}
     for record in records:
         if record.failure_type and record.fault_message:
             reasons.setdefault(record.failure_type, record.fault_message)
     return reasons
-
-
-def group_to_json(group: Group) -> JsonObject:
-    """Return the group as in `summary.json`: the seed's fields first."""
-    values = asdict(group)
-    target = values.pop("target")
-    values["violations"] = [{"violation": text, "n": n} for text, n in group.violations]
-    return {**target, **values}

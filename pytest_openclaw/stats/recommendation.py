@@ -18,11 +18,13 @@ right and the whole interval lies at 50 % or above, as for a single tool; else `
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, get_args
 
 from pytest_openclaw.stats.intervals import (
     Cluster,
+    Interval,
     clusters_of,
     distribution_of,
     has_passed,
@@ -49,9 +51,6 @@ from pytest_openclaw.values.prompts import ModelRole, Probe
 from pytest_openclaw.values.requests import LISTED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from pytest_openclaw.stats.intervals import Interval
     from pytest_openclaw.stats.pressure import PressureLevel, Strain
     from pytest_openclaw.stats.tool_use import Proof, ToolUse
     from pytest_openclaw.stats.weight import OpenClawTurn

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import comb, fsum
 from operator import attrgetter
 from statistics import fmean, median_low
 from typing import TYPE_CHECKING
 
-from pytest_openclaw.stats.intervals import Cluster, clustered_95, wilson_95
+from pytest_openclaw.stats.intervals import Cluster, Interval, clustered_95, wilson_95
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from pytest_openclaw.stats.intervals import Interval
     from pytest_openclaw.values.rows import Record
 
 MOST_FLAKY = 5

@@ -6,42 +6,40 @@ They also say what is most useful to know of it, and which targets may be the be
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Literal
 
-from pytest_openclaw.stats.comparison import Obstacles, compare_records
-from pytest_openclaw.stats.gates import check_gates, overall, unmatched
+import msgspec
+
+from pytest_openclaw.stats.comparison import ComparedRuns, Obstacles, compare_records
+from pytest_openclaw.stats.gates import GateResult, check_gates, overall, unmatched
 from pytest_openclaw.stats.groups import (
     Group,
     Settled,
     Snapshots,
     group_records,
-    group_to_json,
     headline,
     summarize_group,
 )
 from pytest_openclaw.stats.intervals import cluster_of
 from pytest_openclaw.stats.significance import LEVEL, sign_flip
 from pytest_openclaw.stats.tool_use import GOOD_OUTCOMES, calls_of, did_right
+from pytest_openclaw.util.json_types import JsonObject
 from pytest_openclaw.values.requests import LISTED, OPENCLAW_ITSELF
 from pytest_openclaw.values.tool_calls import SUBSTITUTE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    from pytest_openclaw.stats.comparison import ComparedRuns
-    from pytest_openclaw.stats.gates import GateResult
     from pytest_openclaw.stats.significance import Difference
     from pytest_openclaw.stats.tool_use import ToolUse
-    from pytest_openclaw.util.json_types import JsonObject
     from pytest_openclaw.values.requests import Target
     from pytest_openclaw.values.rows import Record
     from pytest_openclaw.values.settings import Gates
     from pytest_openclaw.values.tool_calls import ToolOutcome
 
 
-SUMMARY_VERSION = 1
+SUMMARY_VERSION: Literal[1] = 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +69,7 @@ class Summary:
             interrupted; always below the cells that have none.
         verdict: of all gates together.
         unmatched_gates: globs of gates that speak of no target of this run.
-        missed: prompts that no target passed, and that some target was expected to.
+        missed_by_all: prompts that no target passed, and that some target was expected to.
         known_failures: prompts that a target was expected to miss.
         slowest: the successful row that took longest.
         budget: what the last session was allowed to spend, and has spent; None without a budget.
@@ -81,25 +79,26 @@ class Summary:
         surface_cost: the cells on `openclaw` beside those on `listed`, of the models asked on both.
     """
 
+    schema_version: Literal[1] = SUMMARY_VERSION
     run_id: str
     state: Literal["finished", "interrupted"]
     generated_at_ms: int
     n_cells: int
     n_rows: int
+    n_unrecorded_calls: int = 0
+    n_rerun: int = 0
     groups: Sequence[Group]
     gates: Sequence[GateResult] = ()
     verdict: Literal["passed", "failed", "no_verdict", "not_gated"] = "not_gated"
+    budget: Budget | None = None
     unmatched_gates: Sequence[str] = ()
-    missed: Sequence[MissedPrompt] = ()
+    missed_by_all: Sequence[MissedPrompt] = ()
     known_failures: Sequence[ExpectedMiss] = ()
-    slowest: Record | None = None
+    slowest: SlowestCell | None = None
     best: Best | None = None
     comparison: ComparedRuns | None = None
     surface: JsonObject | None = None
     surface_cost: ComparedRuns | None = None
-    n_unrecorded_calls: int = 0
-    n_rerun: int = 0
-    budget: Budget | None = None
 
     @property
     def n_answered(self) -> int:
@@ -112,29 +111,10 @@ class Summary:
         return self.n_answered < self.n_cells
 
 
-def summary_to_json(summary: Summary) -> JsonObject:
-    """Return the summary as in `summary.json`."""
-    return {
-        "schema_version": SUMMARY_VERSION,
-        "run_id": summary.run_id,
-        "state": summary.state,
-        "generated_at_ms": summary.generated_at_ms,
-        "n_cells": summary.n_cells,
-        "n_rows": summary.n_rows,
-        "n_unrecorded_calls": summary.n_unrecorded_calls,
-        "n_rerun": summary.n_rerun,
-        "groups": [group_to_json(group) for group in summary.groups],
-        "gates": [asdict(gate) for gate in summary.gates],
-        "verdict": summary.verdict,
-        "budget": summary.budget and asdict(summary.budget),
-        "unmatched_gates": list(summary.unmatched_gates),
-        "missed_by_all": [asdict(missed) for missed in summary.missed],
-        "known_failures": [asdict(known) for known in summary.known_failures],
-        "best": summary.best and asdict(summary.best),
-        "comparison": summary.comparison and asdict(summary.comparison),
-        "surface": summary.surface,
-        "surface_cost": summary.surface_cost and asdict(summary.surface_cost),
-    }
+def to_json(value: Summary | Group) -> JsonObject:
+    """Return figures as in `summary.json`."""
+    plain: JsonObject = msgspec.to_builtins(value)
+    return plain
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -212,10 +192,25 @@ def known_failures(records: Iterable[Record]) -> tuple[ExpectedMiss, ...]:
     )
 
 
-def slowest(records: Sequence[Record]) -> Record | None:
-    """Return the successful row that took longest; None without any."""
+@dataclass(frozen=True, kw_only=True)
+class SlowestCell:
+    """The successful cell that took longest; `target` is its label."""
+
+    target: str
+    prompt_id: str
+    prompt_name: str
+    e2e_ms: int
+
+
+def slowest(records: Sequence[Record]) -> SlowestCell | None:
+    """Return the successful cell that took longest; None without any."""
     successful = [record for record in records if record.success]
-    return max(successful, key=lambda record: record.e2e_ms, default=None)
+    if not successful:
+        return None
+    row = max(successful, key=lambda record: record.e2e_ms)
+    return SlowestCell(
+        target=row.target.label, prompt_id=row.prompt_id, prompt_name=row.prompt_name, e2e_ms=row.e2e_ms
+    )
 
 
 def most_frequent_miss(use: ToolUse) -> ToolOutcome | None:
@@ -389,7 +384,7 @@ def summarize_run(
         gates=rulings,
         verdict=overall(rulings),
         unmatched_gates=unmatched(gates, [*n_selected]),
-        missed=missed_by_all(records),
+        missed_by_all=missed_by_all(records),
         known_failures=known_failures(records),
         slowest=slowest(records),
         best=best_of(groups, groups_of),

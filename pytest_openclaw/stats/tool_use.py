@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from pytest_openclaw.stats.intervals import (
     Interval,
@@ -35,9 +36,6 @@ from pytest_openclaw.stats.tiers import (
 from pytest_openclaw.values.tool_calls import ToolOutcome
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from typing import Any
-
     from pytest_openclaw.stats.intervals import Cluster
     from pytest_openclaw.values.rows import Record
 

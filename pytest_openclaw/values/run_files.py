@@ -1,24 +1,21 @@
-"""The files of a run, `config.json` and `inventory.json`, as types; their checks, and the published schemas.
+"""The types of `config.json` and `inventory.json`, checks of files, and the published schemas.
 
-The schemas in `schemas/` are generated from the types and their docstrings: `python -m tests.docs.refresh`.
-`summary.schema.json` is written by hand.
+The schemas in `schemas/` are generated from types and their docstrings: `python -m tests.docs.refresh`.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from functools import cache
 from importlib import resources
 from inspect import cleandoc
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, TypedDict, Union, cast
+from typing import TYPE_CHECKING, Any, NotRequired, TypedDict, cast
 
 import msgspec
-from msgspec import Meta
 
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.files import load_object
-from pytest_openclaw.util.typed import LARGEST, Amount, Count, Positive, PositiveAmount, converted
+from pytest_openclaw.util.typed import Amount, Count, Positive, PositiveAmount, converted
 from pytest_openclaw.values.requests import SurfaceName, ThinkingLevel
 from pytest_openclaw.values.rows import ROW_KEYS, Record, Repeat
 from pytest_openclaw.values.settings import Concurrency, Gates, Temperature, VerdictMode
@@ -213,80 +210,21 @@ class InventoryFile(InventoryPart):
     parts: NotRequired[list[InventoryPart]]
 
 
-TYPES: dict[str, type] = {"row": Record, "config": ConfigFile, "inventory": InventoryFile}
-
-
-def check_document(name: str, document: JsonObject) -> None:
-    """Reject a malformed file: `config`, `inventory` or `summary`.
-
-    Raises:
-        ValueError: it is malformed; the message names the key and its value.
-    """
-    converted(document, TYPES.get(name) or _type_of_schema(name))
-
-
-@cache
-def _type_of_schema(name: str) -> Any:
-    schema = load_schema(name)
-    return _type_of(schema, schema)
-
-
-def _type_of(rule: JsonObject, root: JsonObject) -> Any:
-    """Return the type of a part of a schema that is written by hand.
-
-    The library jsonschema takes three seconds for the summary of 36,000 rows.
-    """
-    if "$ref" in rule:
-        part: Any = root
-        for key in rule["$ref"].removeprefix("#/").split("/"):
-            part = part[key]
-        return _type_of(part, root)
-    if "enum" in rule or "const" in rule:
-        return Literal[tuple(rule.get("enum", [rule.get("const")]))]
-    if "anyOf" in rule:
-        types = [_type_of(one, root) for one in rule["anyOf"]]
-    else:
-        kinds = rule["type"] if isinstance(rule["type"], list) else [rule["type"]]
-        types = [_type_of_kind(kind, rule, root) for kind in kinds]
-    return Union[tuple(types)]  # noqa: UP007 - made at run time
-
-
-def _type_of_kind(kind: str, rule: JsonObject, root: JsonObject) -> Any:
-    if kind in ("integer", "number"):
-        number: Any = int if kind == "integer" else float
-        least: dict[str, Any] = {"ge": rule.get("minimum"), "gt": rule.get("exclusiveMinimum")}
-        return Annotated[number, Meta(**least, le=rule.get("maximum", LARGEST))]
-    if kind == "array":
-        return list[_type_of(rule["items"], root)] if "items" in rule else list[Any]  # type: ignore[misc]
-    if kind != "object":
-        return {"string": str, "boolean": bool, "null": None}[kind]
-    others = rule.get("additionalProperties", True)
-    if "properties" not in rule:
-        inner = Any if isinstance(others, bool) else _type_of(others, root)
-        return dict[str, inner]  # type: ignore[valid-type]
-    required = rule.get("required", ())
-    fields: list[Any] = [
-        (key, _type_of(inner, root), *(() if key in required else (msgspec.UNSET,)))
-        for key, inner in rule["properties"].items()
-    ]
-    return msgspec.defstruct("Part", fields, kw_only=True, forbid_unknown_fields=others is False)
-
-
-def load_document(path: Path, name: str) -> JsonObject:
-    """Return the JSON object in a file of a run folder, `config`, `inventory` or `summary`.
+def load_document(path: Path, kind: type) -> JsonObject:
+    """Return the JSON object in a file of a run folder.
 
     Raises:
         OpenClawError: it cannot be read, or is malformed; the message names file, key and value.
     """
     value = load_object(path)
-    check_object(path, name, value)
+    check_object(path, kind, value)
     return value
 
 
-def check_object(path: Path, name: str, value: JsonObject) -> None:
+def check_object(path: Path, kind: type, value: JsonObject) -> None:
     """Reject the malformed content of a file; see `load_document`."""
     try:
-        check_document(name, value)
+        converted(value, kind)
     except ValueError as error:
         raise OpenClawError(f"{path} is not as a run writes it: {error}") from None
 
@@ -302,23 +240,28 @@ def load_schema(name: str) -> JsonObject:
 _ATTRIBUTE = re.compile(r"^    (\w+(?:, \w+)*): (.*(?:\n {8}.*)*)", re.MULTILINE)
 
 
-def made_schema(name: str) -> JsonObject:
-    """Return the schema of `row`, `config` or `inventory`, made of its type."""
-    kind = TYPES[name]
-    (top,), parts = msgspec.json.schema_components([kind], ref_template="{name}")
-    schema = _inlined(parts[top["$ref"]], parts)
+def made_schema(kind: type, *, inline: bool = True) -> JsonObject:
+    """Return the schema of a type of a run's files.
+
+    Args:
+        kind: a row's, or a file's.
+        inline: put definitions in place; otherwise they are in `$defs`, and all their keys are required.
+    """
+    template = "{name}" if inline else "#/$defs/{name}"
+    (top,), parts = msgspec.json.schema_components([kind], ref_template=template)
+    name = top["$ref"].rpartition("/")[2]
+    schema = _inlined(parts.pop(name), parts)
     if kind is Record:
         schema["required"] = [*ROW_KEYS]
         schema["properties"] = {key: schema["properties"][key] for key in ROW_KEYS}
         description = "Added by a plugin's pytest_openclaw_record; no field of ours begins so."
         schema["patternProperties"] = {"^x_[a-z0-9_]+$": {"description": description}}
+    if not inline:
+        schema["$defs"] = {name: _inlined(part, parts) for name, part in sorted(parts.items())}
+        for part in (schema, *schema["$defs"].values()):
+            part["required"] = [*part["properties"]]
     title = schema.pop("description").removesuffix(".")
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title, **schema}
-
-
-def schema_text(name: str) -> str:
-    """Return the text of a generated schema's file."""
-    return json.dumps(made_schema(name), indent=2) + "\n"
 
 
 def _inlined(rule: Any, parts: dict[str, Any]) -> Any:
@@ -327,7 +270,7 @@ def _inlined(rule: Any, parts: dict[str, Any]) -> Any:
         return [_inlined(one, parts) for one in rule]
     if not isinstance(rule, dict):
         return rule
-    if "$ref" in rule:
+    if rule.get("$ref") in parts:
         return _inlined(parts[rule["$ref"]], parts)
     made = {key: _inlined(value, parts) for key, value in rule.items() if key != "default"}
     if "properties" in made and "title" in made:
@@ -351,4 +294,5 @@ def _describe(rule: dict[str, Any]) -> None:
     for names, meaning in _ATTRIBUTE.findall(attributes):
         for name in names.split(", "):
             if name in rule["properties"]:
-                rule["properties"][name]["description"] = " ".join(meaning.split())
+                text = " ".join(meaning.split()).replace("None", "null")
+                rule["properties"][name]["description"] = text[0].upper() + text[1:]

@@ -30,9 +30,9 @@ def _summarize(path: Path) -> Path:
     """Write the summary that a session would have written for a stored run."""
     from pytest_openclaw.runs.reading import load_run
     from pytest_openclaw.runs.summaries import summary_of
-    from pytest_openclaw.stats.summary import summary_to_json
+    from pytest_openclaw.stats.summary import to_json
 
-    (path / "summary.json").write_text(json.dumps(summary_to_json(summary_of(load_run(path)))))
+    (path / "summary.json").write_text(json.dumps(to_json(summary_of(load_run(path)))))
     return path
 
 

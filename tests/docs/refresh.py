@@ -6,12 +6,16 @@ page shows, even if that is only `…`. The published JSON Schemas of a run's fi
 
 from __future__ import annotations
 
+import json
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
+from pytest_openclaw.stats.summary import Summary
 from pytest_openclaw.values import run_files
-from pytest_openclaw.values.run_files import TYPES, schema_text
+from pytest_openclaw.values.rows import Record
+from pytest_openclaw.values.run_files import ConfigFile, InventoryFile, made_schema
 from tests.docs.pages import Command, File, cut, read_page
 from tests.docs.terminal import Terminal
 
@@ -43,10 +47,17 @@ def _replace(lines: list[str], command: Command, output: str, moved: int) -> int
     return len(new) - len(command.shown)
 
 
+def made_schemas() -> dict[str, Any]:
+    """Return the published schemas, by name."""
+    kinds = {"row": Record, "config": ConfigFile, "inventory": InventoryFile}
+    made = {name: made_schema(kind) for name, kind in kinds.items()}
+    return {**made, "summary": made_schema(Summary, inline=False)}
+
+
 def main(pages: list[str]) -> None:
     """Refresh the named pages, and the schemas."""
-    for name in TYPES:
-        SCHEMAS.joinpath(f"{name}.schema.json").write_text(schema_text(name), "utf-8")
+    for name, schema in made_schemas().items():
+        SCHEMAS.joinpath(f"{name}.schema.json").write_text(json.dumps(schema, indent=2) + "\n", "utf-8")
     for page in map(Path, pages):
         with tempfile.TemporaryDirectory() as folder:
             page.write_text(refreshed(page.read_text("utf-8"), Terminal(Path(folder))), "utf-8")

@@ -22,7 +22,7 @@ from pytest_openclaw.runs import summaries
 from pytest_openclaw.runs.directory import RunDirectory
 from pytest_openclaw.runs.reading import load_run
 from pytest_openclaw.runs.summaries import NewRun, write_run
-from pytest_openclaw.stats.summary import summarize_run, summary_to_json
+from pytest_openclaw.stats.summary import summarize_run, to_json
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.json_text import line_of
 from pytest_openclaw.values.requests import Target
@@ -148,9 +148,7 @@ def test_shards_of_a_run_are_that_run(records: list[Record], hands: list[int]) -
         target: sum(one.target == target for one in records)
         for target in dict.fromkeys(one.target for one in records)
     }
-    expected = summary_to_json(
-        summarize_run(records, n_selected, gates, {}, run_id="whole", generated_at_ms=NOW_MS)
-    )
+    expected = to_json(summarize_run(records, n_selected, gates, {}, run_id="whole", generated_at_ms=NOW_MS))
     assert sorted(lines) == sorted(line_of(to_row(one)) for one in records)
     assert _by_target(summary) == _by_target(json.loads(json.dumps(expected)))
 

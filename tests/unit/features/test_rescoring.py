@@ -419,7 +419,7 @@ def test_figures_are_in_the_order_of_the_config(tmp_path: Path) -> None:
     written, summary = write_run(_rescored(run).new, tmp_path / "new", exactly=True, now_ms=1)
 
     assert (written / "results.jsonl").read_bytes() == (run / "results.jsonl").read_bytes()
-    assert [missed.prompt_id for missed in summary.missed] == ["P2", "P3", "P1"]
+    assert [missed.prompt_id for missed in summary.missed_by_all] == ["P2", "P3", "P1"]
 
 
 def test_what_cannot_be_judged_is_counted(tmp_path: Path) -> None:

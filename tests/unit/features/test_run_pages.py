@@ -13,7 +13,7 @@ from pytest_openclaw.reports.cells import offered_tools
 from pytest_openclaw.reports.html.cells import Shown, cell_data
 from pytest_openclaw.runs.reading import load_run
 from pytest_openclaw.runs.summaries import gated_summary
-from pytest_openclaw.stats.summary import summary_to_json
+from pytest_openclaw.stats.summary import to_json
 from pytest_openclaw.suites.cells import tools_sha256
 from pytest_openclaw.suites.offered import read_tools
 from pytest_openclaw.values.settings import Gates
@@ -65,7 +65,7 @@ def test_the_comparison_is_the_one_that_was_written(tmp_path: Path) -> None:
     """The figures are computed from the rows; only facts that rows lack are read from the summary."""
     run = store(tmp_path / "one", [missed(prompt_id="P1")])
     summary = gated_summary(load_run(run), Gates(), load_run(run).measured)
-    (run / "summary.json").write_text(json.dumps(summary_to_json(summary)))
+    (run / "summary.json").write_text(json.dumps(to_json(summary)))
 
     shown = show_run(load_run(run), None)
 

@@ -230,8 +230,8 @@ def test_the_summary_follows_the_plan(directory: RunDirectory) -> None:
 
     summary = session.finish()
 
-    assert [found.prompt_id for found in summary.missed] == ["P2", "P10", "P1"]
-    assert [found.violation for found in summary.missed] == ["P2 is b", "P10 is b", "P1 is b"]
+    assert [found.prompt_id for found in summary.missed_by_all] == ["P2", "P10", "P1"]
+    assert [found.violation for found in summary.missed_by_all] == ["P2 is b", "P10 is b", "P1 is b"]
 
 
 # --- repeats ---

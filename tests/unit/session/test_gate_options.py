@@ -11,7 +11,8 @@ import pytest
 
 from pytest_openclaw.session.settings import parse_gate_line
 from pytest_openclaw.util.errors import OpenClawError
-from pytest_openclaw.values.run_files import check_document
+from pytest_openclaw.util.typed import converted
+from pytest_openclaw.values.run_files import ConfigFile
 from pytest_openclaw.values.settings import GATE_OPTIONS, GateLine, Gates, firm_gates, gates_of
 
 LINES = (
@@ -133,7 +134,7 @@ def test_gates_that_no_run_writes_are_refused(values: dict[str, Any]) -> None:
     }
 
     with pytest.raises(ValueError, match=r"^gates\."):
-        check_document("config", config)
+        converted(config, ConfigFile)
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from pytest_openclaw.reports.terminal import render_terminal
 from pytest_openclaw.stats.groups import Group
 from pytest_openclaw.stats.pressure import Load
 from pytest_openclaw.stats.recommendation import Need, Recommendation
-from pytest_openclaw.stats.summary import summary_to_json
+from pytest_openclaw.stats.summary import to_json
 from pytest_openclaw.values.requests import Target
 from pytest_openclaw.values.rows import Record
 from pytest_openclaw.values.settings import Gates
@@ -316,7 +316,7 @@ def test_outputs_never_contradict_each_other(rows: list[Record], others: list[Re
             assert label not in summary.best.targets
     answers = " ".join(answer.sentence for answer in facts.answers(summary).entries)
     terminal = re.sub(" *\n {18}", " ", "\n".join(render_terminal(summary, "x")))
-    written = summary_to_json(summary)["groups"]
+    written = to_json(summary)["groups"]
     for group, in_json in zip(summary.groups, written, strict=True):
         found = group.recommendation
         assert (in_json["recommendation"]["kind"], in_json["recommendation"]["sentence"]) == (

@@ -11,7 +11,7 @@ import pytest
 from pytest_openclaw.util import files
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.files import open_regular, parse_json, read_file, read_lines, replacing
-from pytest_openclaw.values.run_files import load_document
+from pytest_openclaw.values.run_files import InventoryFile, load_document
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_a_file_that_cannot_be_used_is_named(tmp_path: Path, content: str | None
         path.write_text(content)
 
     with pytest.raises(OpenClawError, match=rf"inventory\.json:? {said}"):
-        load_document(path, "inventory")
+        load_document(path, InventoryFile)
 
 
 def test_a_new_file_takes_the_old_ones_place_or_does_not(tmp_path: Path) -> None:
