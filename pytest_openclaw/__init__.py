@@ -13,10 +13,11 @@ if TYPE_CHECKING:
     from pytest_openclaw.judging.calls import WantedCall
     from pytest_openclaw.reports.builtin import Report
     from pytest_openclaw.stats.groups import Group
-    from pytest_openclaw.stats.summary import Summary
-    from pytest_openclaw.util.errors import OpenClawError
+    from pytest_openclaw.stats.summary import AddedTable, Summary, SummaryPart
+    from pytest_openclaw.util.errors import OpenClawError, SuiteError
     from pytest_openclaw.values import faults
     from pytest_openclaw.values.faults import CallFailed
+    from pytest_openclaw.values.prompts import Prompt, Suite
     from pytest_openclaw.values.protocols import Demands, Provider, ProviderSetup, Validator
     from pytest_openclaw.values.replies import Fault, Reply, Timing, Turn, Usage, Verdict
     from pytest_openclaw.values.requests import Request
@@ -25,18 +26,23 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "AddedTable",
     "CallFailed",
     "Demands",
     "Dispatched",
     "Fault",
     "Group",
     "OpenClawError",
+    "Prompt",
     "Provider",
     "ProviderSetup",
     "Reply",
     "Report",
     "Request",
+    "Suite",
+    "SuiteError",
     "Summary",
+    "SummaryPart",
     "Timing",
     "Tool",
     "ToolCall",
@@ -53,9 +59,10 @@ _HOMES = {
     "judging.calls": ("WantedCall",),
     "reports.builtin": ("Report",),
     "stats.groups": ("Group",),
-    "stats.summary": ("Summary",),
-    "util.errors": ("OpenClawError",),
+    "stats.summary": ("AddedTable", "Summary", "SummaryPart"),
+    "util.errors": ("OpenClawError", "SuiteError"),
     "values.faults": ("CallFailed",),
+    "values.prompts": ("Prompt", "Suite"),
     "values.protocols": ("Demands", "Provider", "ProviderSetup", "Validator"),
     "values.replies": ("Fault", "Reply", "Timing", "Turn", "Usage", "Verdict"),
     "values.requests": ("Request",),

@@ -7,11 +7,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
     from typing import Any
 
     from pytest_openclaw.reports.builtin import Report
+    from pytest_openclaw.stats.summary import SummaryPart
+    from pytest_openclaw.values.prompts import Suite
     from pytest_openclaw.values.protocols import Provider, Validator
+    from pytest_openclaw.values.rows import Record
 
 
 @pytest.hookspec
@@ -103,5 +107,47 @@ def pytest_openclaw_record(row: Mapping[str, Any], config: pytest.Config) -> Map
     Args:
         row: as it will be in `results.jsonl`; a copy for this hook.
         config: pytest's. `rescore` and `merge` load the project without configuring it.
+    """
+    raise AssertionError("a specification is never called")
+
+
+@pytest.hookspec(firstresult=True)
+def pytest_openclaw_suite(path: Path, config: pytest.Config) -> Callable[[str], Suite] | None:
+    """Return the function that reads a file as a suite, or None for a file in another format.
+
+    ```python
+    def pytest_openclaw_suite(path):
+        return partial(read_questions, path) if path.suffix == ".csv" else None
+
+
+    def read_questions(path, name):
+        rows = list(csv.reader(path.open()))
+        prompts = [Prompt(suite=name, id=id, name=id, prompt=text, validator=Polite()) for id, text in rows]
+        return Suite(path=name, prompts=tuple(prompts))
+    ```
+
+    Called in each process that collects, for the files of a folder of suites, and for those that the command
+    line names itself or by their folder. `name` is the suite's name in rows. A `SuiteError` is a collection
+    error with its text.
+    """
+    raise AssertionError("a specification is never called")
+
+
+@pytest.hookspec
+def pytest_openclaw_summary(records: Sequence[Record], config: pytest.Config) -> SummaryPart | None:
+    """Return a part of the run's summary; None adds nothing.
+
+    ```python
+    def pytest_openclaw_summary(records):
+        n = sum(record.e2e_ms > 5000 for record in records)
+        return SummaryPart(name="slow", value={"n": n}, title="Slow", intro=f"{n} cells took more than 5 s.")
+    ```
+
+    It is in `added` of `summary.json`, and a section of the reports. Called when a run is summarized, and by
+    `merge` and `rescore`. An exception is reported at the end, and the part is left out.
+
+    Args:
+        records: of all cells, without their texts; of `parsed_output` only a `score`.
+        config: as in `pytest_openclaw_record`.
     """
     raise AssertionError("a specification is never called")

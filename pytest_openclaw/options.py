@@ -61,7 +61,7 @@ def one_of(*words: str) -> Callable[[str], str]:
 on_off = matching("on|off", lambda word: word == "on", "give on or off")
 _COUNT = matching("[1-9][0-9]{0,3}", int, "give a number from 1 to 9999")
 _WHOLE = matching("[0-9]{1,6}", int, "give a whole number, 0 or more")
-_RATE = number(lambda rate: 0 <= rate <= 1, "give a rate from 0 to 1, for example 0.9")
+RATE = number(lambda rate: 0 <= rate <= 1, "give a rate from 0 to 1, for example 0.9")
 
 
 def gate(parse: Callable[[str], T]) -> Callable[[str], T | None]:
@@ -250,13 +250,13 @@ OPTIONS = (
         "min-pass-rate",
         "Gate: each target must pass this share of its judged cells, 0 to 1.",
         "RATE",
-        gate(_RATE),
+        gate(RATE),
     ),
     Option(
         "min-tool-rate",
         "Gate: each target must succeed in this share of its tool cells, 0 to 1.",
         "RATE",
-        gate(_RATE),
+        gate(RATE),
     ),
     Option(
         "require-tier",

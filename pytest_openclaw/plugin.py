@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_openclaw import hookspecs, options
+from pytest_openclaw import features, hookspecs, options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,8 +32,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
-    """Register the hooks that we offer."""
+    """Register the hooks that we offer, and the features that use them."""
     pluginmanager.add_hookspecs(hookspecs)
+    features.register(pluginmanager)
 
 
 def pytest_openclaw_providers() -> Sequence[Builtin]:
@@ -86,8 +87,6 @@ def pytest_configure(config: pytest.Config) -> None:
     # Filters belong to all threads, so a test can undo that.
     config.addinivalue_line("filterwarnings", "ignore:'get_child_watcher' is deprecated:DeprecationWarning")
     if (owner := start_session(config)) is not None:
-        from pytest_openclaw import features
-
         features.join_session(owner, config)
 
 

@@ -152,13 +152,7 @@ class _StopWhenLoaded:
     @pytest.hookimpl(tryfirst=True)
     def pytest_cmdline_main(self, config: pytest.Config) -> int:
         """Ask the hooks, and end pytest."""
-        from pytest_openclaw.runs.report_files import Plugins
-        from pytest_openclaw.session.registries import (
-            provider_classes,
-            reports_of,
-            row_hooks_of,
-            validator_registry,
-        )
+        from pytest_openclaw.session.registries import plugins_of, provider_classes, validator_registry
         from pytest_openclaw.session.settings import load_endpoints
 
         try:
@@ -169,7 +163,7 @@ class _StopWhenLoaded:
                 providers=providers,
                 endpoints=load_endpoints(config, providers),
                 validators=validator_registry(config),
-                plugins=Plugins(reports=reports_of(config), row_hooks=row_hooks_of(config)),
+                plugins=plugins_of(config),
             )
         except pytest.UsageError as error:
             self.error = error

@@ -20,10 +20,12 @@ class Feature(NamedTuple):
     Attributes:
         commands: its commands; the module has them in `COMMANDS`.
         setting: the setting that adds it to a session, by the module's `join_session(owner, config)`.
+        is_plugin: whether the module has hooks; every pytest session imports it.
     """
 
     commands: tuple[str, ...] = ()
     setting: str = ""
+    is_plugin: bool = False
 
 
 BUILTIN = {
@@ -36,9 +38,17 @@ BUILTIN = {
     "history": Feature(commands=("history",)),
     "merging": Feature(commands=("merge",)),
     "pages": Feature(commands=("report",)),  # of all runs: with `history`
+    "pinchbench": Feature(is_plugin=True),
     "rescoring": Feature(commands=("rescore",)),
     "routing": Feature(commands=("route",)),
 }
+
+
+def register(pluginmanager: pytest.PytestPluginManager) -> None:
+    """Register the features that have hooks."""
+    for name, feature in BUILTIN.items():
+        if feature.is_plugin:
+            pluginmanager.register(import_module(f"{__name__}.{name}"), f"openclaw-{name}")
 
 
 def join_session(owner: Owner, config: pytest.Config) -> None:

@@ -42,7 +42,8 @@ class _Refused(Exception):
 
 def dump_offer(tools: Sequence[Tool], world: World | None) -> str:
     """Return the content of the server's input file."""
-    return json.dumps(valid_value({"tools": [*map(asdict, tools)], "world": world and to_builtins(world)}))
+    offer = {"tools": valid_value([*map(asdict, tools)]), "world": world and to_builtins(world)}
+    return json.dumps(offer)
 
 
 def load_offer(text: str) -> tuple[tuple[Tool, ...], World | None]:

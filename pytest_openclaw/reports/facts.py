@@ -182,6 +182,9 @@ def findings(summary: Summary, *, are_misses_shown: bool = False) -> Iterator[Fi
         ids = first_few([missed.prompt_id for missed in summary.missed_by_all], MOST_MISSED)
         text = f"{counted(len(summary.missed_by_all), 'prompt')}: {ids}"
         yield Finding(label="missed" if is_alone else "missed by all", text=text)
+    for part in summary.added:
+        for target, text in part.findings.items():
+            yield Finding(label=part.name, text=text, target=target)
     if summary.known_failures:
         yield Finding(label="known failures", text=_known_failures(summary))
     if row := summary.slowest:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.reports.blocks import Block
     from pytest_openclaw.stats.groups import Group
     from pytest_openclaw.stats.intervals import Interval
-    from pytest_openclaw.stats.summary import Summary
+    from pytest_openclaw.stats.summary import Summary, SummaryPart
     from pytest_openclaw.stats.tool_use import ToolUse
     from pytest_openclaw.values.tool_calls import ToolOutcome
 
@@ -62,7 +62,15 @@ def sections_of(summary: Summary) -> list[Section]:
         _list("violations", "Most frequent violations", _violations(groups)),
         _list("missed", "Missed by all targets", _missed(summary)),
         _list("known", "Known failures", _known_failures(summary)),
+        *(_added(part) for part in summary.added),
     ]
+
+
+def _added(part: SummaryPart) -> Section:
+    tables = [Table(head=one.head, rows=one.rows, caption=one.caption) for one in part.tables]
+    if not tables:  # a section needs more than its intro
+        return Section(id=part.name, title=part.title, blocks=[Sentence(text=part.intro)])
+    return Section(id=part.name, title=part.title, intro=part.intro, blocks=tables)
 
 
 def _list(name: str, title: str, entries: Iterable[Finding]) -> Section:

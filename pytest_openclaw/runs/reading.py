@@ -53,20 +53,21 @@ _kept_of = attrgetter(*_KEPT)
 
 
 def without_texts(record: Record, shared: dict[Any, Any]) -> Record:
-    """Return a record without what is `LEFT_OUT`; of turns it keeps what became of each call.
+    """Return a record without what is `LEFT_OUT`; it keeps what became of each call, and a `score`.
 
     Args:
         record: as in its row.
         shared: equal values of records are kept once in it, so that each record takes about a kilobyte.
     """
     turns = bare_turns(record.turns)
+    score = (record.parsed_output or {}).get("score")
     kept = [
         shared.setdefault(value, value) if type(value) in (str, tuple) else value
         for value in _kept_of(record)
     ]
     return Record(
         **dict(zip(_KEPT, kept, strict=True)),
-        **LEFT_OUT,
+        **{**LEFT_OUT, "parsed_output": None if score is None else {"score": score}},
         turns=turns and shared.setdefault(repr(turns), turns),
         reruns=record.reruns,
     )

@@ -10,14 +10,16 @@ import json
 import re
 import traceback
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.asking.clipping import MAX_ROW_BYTES
 from pytest_openclaw.reports.builtin import NamedReport, built_in
+from pytest_openclaw.stats.summary import SummaryPart
 from pytest_openclaw.util.json_text import line_of
 from pytest_openclaw.util.text import valid_text, valid_value
+from pytest_openclaw.util.typed import converted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.runs.directory import RunDirectory
     from pytest_openclaw.stats.summary import Summary
     from pytest_openclaw.util.json_types import JsonObject
+    from pytest_openclaw.values.rows import Record
 
 KEY = re.compile(r"x_[a-z0-9_]{1,60}")
 """The prefix of keys that a plugin may add to a row; no field of ours will ever have it."""
@@ -32,16 +35,16 @@ KEY_RULE = "a key of a plugin's begins with x_, as x_lab, and has small letters,
 
 
 @dataclass(frozen=True, kw_only=True)
-class RowHook:
-    """A plugin's hook, called with each row before it is written.
+class PluginHook:
+    """A plugin's hook.
 
     Attributes:
         claimant: where it comes from, such as a plugin's name.
-        see: takes the row, and returns the keys to add.
+        see: takes a row before it is written, or all records of a run; returns what to add.
     """
 
     claimant: str
-    see: Callable[[JsonObject], Any]
+    see: Callable[[Any], Any]
 
 
 @dataclass(kw_only=True)
@@ -49,7 +52,8 @@ class Plugins:
     """The plugins of one run."""
 
     reports: Sequence[NamedReport] = field(default_factory=built_in)
-    row_hooks: Sequence[RowHook] = ()
+    row_hooks: Sequence[PluginHook] = ()
+    summary_hooks: Sequence[PluginHook] = ()
     clean: Callable[[Any], Any] = lambda value: value
     _complaints: Counter[str] = field(default_factory=Counter)
 
@@ -74,6 +78,23 @@ class Plugins:
             added |= self.clean(returned)
             holders |= dict.fromkeys(returned, hook.claimant)
         return added
+
+    def summary_parts(self, records: Sequence[Record]) -> tuple[SummaryPart, ...]:
+        """Return what the plugins add to the summary of these records."""
+        parts: dict[str, SummaryPart] = {}
+        for hook in self.summary_hooks:
+            try:
+                if (part := hook.see(records)) is None:
+                    continue
+                if not isinstance(part, SummaryPart) or part.name in parts:
+                    raise TypeError(f"it returned {part!r}, not a SummaryPart with a name of its own")
+                plain = json.loads(json.dumps(asdict(part), allow_nan=False))
+                parts[part.name] = converted(self.clean(valid_value(plain)), SummaryPart)
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:
+                self._complain(hook.claimant, "pytest_openclaw_summary", error)
+        return tuple(parts.values())
 
     def write_reports(self, directory: RunDirectory, summary: Summary) -> None:
         """Write the reports into a run directory, except those that fail.

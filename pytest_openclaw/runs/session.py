@@ -331,6 +331,7 @@ class RunSession:
             n_not_asked = sum(record.failure_type == BUDGET_SPENT for record in records)
             budget = Budget(budget_usd=budget_usd, spent_usd=spent_usd, n_not_asked=n_not_asked)
             summary = replace(summary, budget=budget)
+        summary = replace(summary, added=self.plugins.summary_parts(records))
         self.directory.write_json(SUMMARY, to_json(summary))
         self.plugins.write_reports(self.directory, summary)
         return summary

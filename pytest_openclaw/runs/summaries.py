@@ -21,7 +21,14 @@ from pytest_openclaw.stats.groups import (
     summarize_group,
 )
 from pytest_openclaw.stats.run_comparison import compare_runs
-from pytest_openclaw.stats.summary import SUMMARY_VERSION, Budget, Summary, summarize_run, to_json
+from pytest_openclaw.stats.summary import (
+    SUMMARY_VERSION,
+    Budget,
+    Summary,
+    SummaryPart,
+    summarize_run,
+    to_json,
+)
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.files import is_there, load_object
 from pytest_openclaw.util.typed import shown
@@ -100,8 +107,12 @@ def gated_summary(
         n_unrecorded_calls=written.get("n_unrecorded_calls", 0),
         comparison=compare_runs(baseline, run.measured, across=across) if baseline else None,
     )
-    # Only the old summary knows what the sessions spent.
-    return replace(summary, budget=Budget(**written["budget"])) if written.get("budget") else summary
+    # Only the old summary knows what the sessions spent, and what plugins added.
+    return replace(
+        summary,
+        budget=Budget(**written["budget"]) if written.get("budget") else None,
+        added=msgspec.convert(written.get("added", ()), tuple[SummaryPart, ...]),
+    )
 
 
 def groups_of(records: Iterable[Record], looks: Sequence[int]) -> list[JsonObject]:
@@ -182,8 +193,9 @@ def _fill(directory: RunDirectory, new: NewRun, now_ms: int, plugins: Plugins) -
         for fact, value in new.inventory["targets"].get(target.label, {}).items():
             write_snapshot(directory, name, target.label, fact, value)
     prompts = [(prompt["suite"], prompt["id"]) for prompt in new.config["prompts"]]
+    records = [*in_planned_order((row.record for row in new.rows), new.n_selected, prompts)]
     summary = summarize_run(
-        in_planned_order((row.record for row in new.rows), new.n_selected, prompts),
+        records,
         new.n_selected,
         new.gates,
         snapshots_in(new.inventory, new.n_selected),
@@ -193,6 +205,7 @@ def _fill(directory: RunDirectory, new: NewRun, now_ms: int, plugins: Plugins) -
         settled=settled_of(new.config),
         surface=new.config.get("surface"),
     )
+    summary = replace(summary, added=plugins.summary_parts(records))
     directory.write_json(SUMMARY, to_json(summary))
     plugins.write_reports(directory, summary)
     # Last, because without it a directory is not a run: a killed process leaves no incomplete run.

@@ -22,10 +22,11 @@ from pytest_openclaw.values.settings import parse_shard
 
 if TYPE_CHECKING:
     import warnings
-    from collections.abc import Generator, Iterator, Mapping
+    from collections.abc import Callable, Generator, Iterator, Mapping
     from pathlib import Path
 
     from pytest_openclaw.session.cells import CellParts
+    from pytest_openclaw.values.prompts import Suite
     from pytest_openclaw.values.protocols import Provider
     from pytest_openclaw.values.settings import Shard
 
@@ -84,10 +85,17 @@ class ExecutionHooks:
     # --- collecting ---
 
     def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-        """Collect a prompt file that is in a folder of suites or is named."""
-        if not self._suites.is_suite(file_path):
+        """Collect a file that is a suite."""
+        if (read := self._suites.reader_of(file_path)) is None:
             return None
-        return SuiteFile.from_parent(parent, path=file_path, suites=self._suites, parts=self._parts)
+        return SuiteFile.from_parent(
+            parent, path=file_path, read=read, suites=self._suites, parts=self._parts
+        )
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_openclaw_suite(self, path: Path) -> Callable[[str], Suite] | None:
+        """Read our own format by the hook that plugins use."""
+        return self._suites.own_reader(path)
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
         """Parametrize a Python benchmark over the targets."""

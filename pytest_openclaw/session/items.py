@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from dataclasses import replace
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,12 +15,12 @@ from pytest_openclaw.util.text import printable
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from pytest_openclaw.judging.registry import Registry
     from pytest_openclaw.session.cells import CellParts, KeptCell
-    from pytest_openclaw.values.prompts import Cell, Prompt
+    from pytest_openclaw.values.prompts import Cell, Prompt, Suite
     from pytest_openclaw.values.settings import Settings
 
 
@@ -39,30 +40,44 @@ class SuiteFiles:
 
         return validator_registry(self._config)
 
-    def is_suite(self, path: Path) -> bool:
-        """Whether a file is a suite: it has its name, and is in a folder of suites or is named."""
+    def reader_of(self, path: Path) -> Callable[[str], Suite] | None:
+        """Return what reads a file as a suite; None if it is not one, or is not selected."""
         # pytest keeps symbolic links in its paths.
-        places = {path, path.resolve()}
-        return bool(options.SUITE_NAME.match(path.name)) and (
-            not places.isdisjoint(options.named_benchmarks(self._config))
-            or any(options.is_below(place, self._settings.suite_dirs) for place in places)
+        places = {path, path.parent, path.resolve(), path.resolve().parent}
+        if places.isdisjoint(self._named) and not self._is_in_suite_folder(path):
+            return None
+        reader: Callable[[str], Suite] | None = self._config.hook.pytest_openclaw_suite(
+            path=path, config=self._config
         )
+        return reader
 
-    def read(self, path: Path) -> list[Cell]:
-        """Return the cells of a suite.
+    def own_reader(self, path: Path) -> Callable[[str], Suite] | None:
+        """Return what reads a file as a suite in our format, in a folder of suites or named itself."""
+        is_chosen = path.resolve() in self._named or self._is_in_suite_folder(path)
+        return partial(self._load, path) if is_chosen and options.SUITE_NAME.match(path.name) else None
 
-        Raises:
-            SuiteError: it is malformed.
-        """
+    @cached_property
+    def _named(self) -> frozenset[Path]:
+        return frozenset(options.named_paths(self._config))
+
+    def _is_in_suite_folder(self, path: Path) -> bool:
+        return any(options.is_below(place, self._settings.suite_dirs) for place in (path, path.resolve()))
+
+    def _load(self, path: Path, name: str) -> Suite:
         from pytest_openclaw.openclaw.catalog import read_catalogue
         from pytest_openclaw.suites import load_suite
 
         file = self._settings.catalogue_file
         catalogue = read_catalogue(file) if file else None
-        suite = load_suite(path, name=self.name_of(path), registry=self.registry, catalogue=catalogue)
+        suite = load_suite(path, name=name, registry=self.registry, catalogue=catalogue)
         if suite.named_only and path.resolve() not in options.named_benchmarks(self._config):
-            return []
-        return self.cells_of(suite.prompts)
+            return replace(suite, prompts=())
+        return suite
+
+    def left_out(self, suite: Suite) -> Mapping[str, str]:
+        """Return why entries of a suite are not asked, by id; none of a selection of prompts."""
+        self.prompt_ids |= {*suite.left_out}
+        return {} if self._settings.prompts else suite.left_out
 
     def cells_of(self, prompts: Sequence[Prompt]) -> list[Cell]:
         """Return a cell for each selected prompt on each target and each repeat of it, target by target."""
@@ -104,18 +119,23 @@ class SuiteFiles:
 class SuiteFile(pytest.File):
     """A prompt file; its items are cells."""
 
-    def __init__(self, *, suites: SuiteFiles, parts: CellParts, **kwargs: Any) -> None:
+    def __init__(
+        self, *, read: Callable[[str], Suite], suites: SuiteFiles, parts: CellParts, **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
+        self._read = read
         self._suites = suites
         self._parts = parts
 
-    def collect(self) -> Iterator[CellItem]:
-        """Yield an item for each of the suite's cells."""
+    def collect(self) -> Iterator[pytest.Item]:
+        """Yield an item for each of the suite's cells, and for each entry that is left out."""
         try:
-            cells = self._suites.read(self.path)
+            suite = self._read(self._suites.name_of(self.path))
         except (SuiteError, pytest.UsageError) as error:
             raise self.CollectError(printable(str(error))) from None
-        for cell in cells:
+        for prompt_id, reason in self._suites.left_out(suite).items():
+            yield LeftOutItem.from_parent(self, name=prompt_id, reason=reason)
+        for cell in self._suites.cells_of(suite.prompts):
             # pytest would make an id from the name without seeing its parameters, and `--lf` compares those.
             nodeid = f"{self.nodeid}::{cell.id}"
             yield CellItem.from_parent(
@@ -123,7 +143,26 @@ class SuiteFile(pytest.File):
             )
 
 
-class CellItem(pytest.Item):
+class SuiteItem(pytest.Item):
+    """An item of a suite."""
+
+    def reportinfo(self) -> tuple[os.PathLike[str] | str, int | None, str]:
+        """Return where the item is, for pytest's headings; TOML and JSON have no lines."""
+        return self.path, 0, self.name
+
+
+class LeftOutItem(SuiteItem):
+    """An entry of a suite that is not asked; skipped with the reason."""
+
+    def __init__(self, *, reason: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.add_marker(pytest.mark.skip(reason=printable(reason)))
+
+    def runtest(self) -> None:
+        """Do nothing: it is skipped."""
+
+
+class CellItem(SuiteItem):
     """One prompt on one target. Set-up sends and judges; the call only asserts the verdict."""
 
     def __init__(self, *, held: CellRun | KeptCell, **kwargs: Any) -> None:
@@ -148,10 +187,6 @@ class CellItem(pytest.Item):
     def runtest(self) -> None:
         """Fail with the verdict's reasons unless the reply passed."""
         self.held.test(self)
-
-    def reportinfo(self) -> tuple[os.PathLike[str] | str, int | None, str]:
-        """Return where the cell is, for pytest's headings; TOML and JSON have no lines."""
-        return self.path, 0, self.name
 
 
 def hint_on_suites(config: pytest.Config) -> str:

@@ -16,7 +16,7 @@ import pytest
 from pytest_openclaw.session.execution import Collected
 from pytest_openclaw.session.items import hint_on_suites
 from pytest_openclaw.session.progress import LiveLine, Progress, terminal_of
-from pytest_openclaw.session.registries import describe, reports_of, row_hooks_of
+from pytest_openclaw.session.registries import describe, plugins_of
 from pytest_openclaw.session.repeat_threshold import passed_strictly
 from pytest_openclaw.session.reporting import (
     CellFailures,
@@ -164,7 +164,6 @@ class Owner:
 
     def _open_run(self, plan: Plan) -> RunSession:
         from pytest_openclaw.runs.directory import RunDirectory
-        from pytest_openclaw.runs.report_files import Plugins
         from pytest_openclaw.runs.session import RunSession
 
         settings, resumed = self.settings, self.resumed
@@ -172,9 +171,7 @@ class Owner:
         directory = directory or self._open.enter_context(
             RunDirectory.new(settings.runs_dir, settings.run_id, exactly=settings.run_id_given)
         )
-        plugins = Plugins(
-            reports=reports_of(self._config), row_hooks=row_hooks_of(self._config), clean=self._redactor.value
-        )
+        plugins = plugins_of(self._config, self._redactor.value)
         earlier = resumed.earlier if resumed else None
         return RunSession(directory, settings, plan, earlier, self._baseline, plugins)
 

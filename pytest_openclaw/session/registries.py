@@ -1,9 +1,10 @@
-"""Collects the hooks' results: providers, validators and reports by unique name; row hooks."""
+"""Collects hooks' results: providers, validators and reports by unique name; row and summary hooks."""
 
 from __future__ import annotations
 
 import os
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,14 +14,14 @@ from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.values.protocols import Provider, ProviderSetup
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     import pluggy
 
     from pytest_openclaw.judging.registry import Registry
     from pytest_openclaw.reports.builtin import NamedReport
-    from pytest_openclaw.runs.report_files import RowHook
+    from pytest_openclaw.runs.report_files import PluginHook, Plugins
     from pytest_openclaw.util.json_types import JsonObject
     from pytest_openclaw.values.settings import Settings
 
@@ -112,21 +113,33 @@ def _made(claimant: str, report: type[Any]) -> Any:
         raise pytest.UsageError(f"{claimant}: the report {report.__name__} cannot be made: {what}") from error
 
 
-def row_hooks_of(config: pytest.Config) -> tuple[RowHook, ...]:
-    """Return the hooks that see each row before it is written, in pytest's order."""
-    from pytest_openclaw.runs.report_files import RowHook
+def plugins_of(config: pytest.Config, clean: Callable[[Any], Any] = lambda value: value) -> Plugins:
+    """Return what the plugins of a session add to a run.
 
-    # One by one, so that an error of one plugin does not affect another.
-    implementations = reversed(config.hook.pytest_openclaw_record.get_hookimpls())
-    return tuple(RowHook(claimant=one.plugin_name, see=_row_hook(one, config)) for one in implementations)
+    Raises:
+        pytest.UsageError: see `reports_of`.
+    """
+    from pytest_openclaw.runs.report_files import Plugins
+
+    return Plugins(
+        reports=reports_of(config),
+        row_hooks=_single_hooks(config.hook.pytest_openclaw_record, "row", config),
+        summary_hooks=_single_hooks(config.hook.pytest_openclaw_summary, "records", config),
+        clean=clean,
+    )
 
 
-def _row_hook(implementation: pluggy.HookImpl, config: pytest.Config) -> Callable[[JsonObject], Any]:
-    def see(row: JsonObject) -> Any:
-        given = {"row": row, "config": config}
-        return implementation.function(*(given[name] for name in implementation.argnames))
+def _single_hooks(hook: pluggy.HookCaller, argument: str, config: pytest.Config) -> tuple[PluginHook, ...]:
+    """Return the implementations of a hook in pytest's order; an error of one does not affect another."""
+    from pytest_openclaw.runs.report_files import PluginHook
 
-    return see
+    def called(function: Callable[..., Any], names: Sequence[str], value: Any) -> Any:
+        return function(*({argument: value, "config": config}[name] for name in names))
+
+    return tuple(
+        PluginHook(claimant=one.plugin_name, see=partial(called, one.function, one.argnames))
+        for one in reversed(hook.get_hookimpls())
+    )
 
 
 def make_providers(

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_openclaw.options import SUITE_NAME
 from pytest_openclaw.session.execution import Collected
 from pytest_openclaw.util.errors import AskerFailed, CallBroke, OpenClawError
 from pytest_openclaw.values.rows import PAYLOAD, Record, payload_from_text, payload_to_text
@@ -271,7 +270,8 @@ class Controller:
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Stop for a malformed suite before any call, as pytest does; xdist would run the others."""
         name = report.nodeid.rpartition("/")[2]
-        if report.failed and SUITE_NAME.match(name) and not self._config.option.continue_on_collection_errors:
+        is_suite = "." in name and not name.endswith(".py")
+        if report.failed and is_suite and not self._config.option.continue_on_collection_errors:
             self._dsession.shouldstop = "error during collection"
 
     @pytest.hookimpl(tryfirst=True)

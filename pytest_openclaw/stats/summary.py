@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Literal
 
@@ -57,6 +57,34 @@ class Budget:
 
 
 @dataclass(frozen=True, kw_only=True)
+class AddedTable:
+    """A table of a plugin; the first column names its rows."""
+
+    caption: str
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SummaryPart:
+    """What a plugin adds to the summary of a run.
+
+    Attributes:
+        name: its name in `added` of `summary.json`, and the label of its findings.
+        value: the figures, any JSON object.
+        title, intro, tables: a section of `summary.md` and of the HTML page.
+        findings: by the label of a target, a sentence for the terminal.
+    """
+
+    name: str
+    value: JsonObject = field(default_factory=dict)
+    title: str = ""
+    intro: str = ""
+    tables: Sequence[AddedTable] = ()
+    findings: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Summary:
     """A run in figures: one group per target, and the rulings of the gates.
 
@@ -77,6 +105,7 @@ class Summary:
         comparison: with the baseline; None without one.
         surface: what `config.json` says of the surface `openclaw`; None if no target was asked on it.
         surface_cost: the cells on `openclaw` beside those on `listed`, of the models asked on both.
+        added: the parts of plugins.
     """
 
     schema_version: Literal[1] = SUMMARY_VERSION
@@ -99,6 +128,7 @@ class Summary:
     comparison: ComparedRuns | None = None
     surface: JsonObject | None = None
     surface_cost: ComparedRuns | None = None
+    added: Sequence[SummaryPart] = ()
 
     @property
     def n_answered(self) -> int:

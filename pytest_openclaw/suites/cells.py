@@ -26,6 +26,7 @@ from pytest_openclaw.judging.judge import affects_tier
 from pytest_openclaw.suites.conversation import written_messages
 from pytest_openclaw.suites.offered import as_listed, on_surface, why_not_on_openclaw
 from pytest_openclaw.suites.prompt import pass_text
+from pytest_openclaw.util.text import file_bytes, valid_text
 from pytest_openclaw.values.prompts import Cell
 from pytest_openclaw.values.requests import LISTED
 from pytest_openclaw.values.settings import SUITE_LOOKS
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.values.requests import CellKey, Target
     from pytest_openclaw.values.settings import Shard
     from pytest_openclaw.values.tool_calls import Surface, Tool
+    from pytest_openclaw.values.worlds import World
 
 
 def definition(prompt: Prompt) -> JsonObject:
@@ -98,13 +100,22 @@ def _fields(prompt: Prompt) -> dict[str, Any]:
             "tools": prompt.tools_spec,
             # A surface is a name only; this hash changes with its tools.
             "tools_sha256": tools_sha256(prompt.tools),
-            "world": prompt.world and to_builtins(prompt.world),
+            "world": prompt.world and _world(prompt.world),
             "probe": prompt.probe,
             "twin_of": prompt.twin_of,
             "padding_tokens": prompt.padding_tokens,
             "pressure_of": prompt.pressure_of,
         }
     return fields
+
+
+def _world(world: World) -> JsonObject:
+    """Return a world's keys; a file that is not text has its hash in place of its bytes."""
+    plain: JsonObject = to_builtins(world)
+    for path, text in world.files.items():
+        if valid_text(text) != text:
+            plain["files"][path] = f"sha256:{hashlib.sha256(file_bytes(text)).hexdigest()}"
+    return plain
 
 
 def _share(prompt: Prompt) -> str | None:

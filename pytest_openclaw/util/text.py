@@ -108,6 +108,14 @@ def valid_text(text: str) -> str:
     return text
 
 
+def file_bytes(text: str) -> bytes:
+    """Return the bytes of a world's file: surrogate escapes are bytes, as `Path.read_bytes` had them."""
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:  # other surrogates, of a model
+        return valid_text(text).encode()
+
+
 def valid_value(value: Any) -> Any:
     """Return a JSON value, or tuples and mappings like one, with every text in it made valid."""
     return map_texts(value, valid_text)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from pytest_openclaw.values.requests import DEFAULT_MAX_OUTPUT_TOKENS, CellKey
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pytest_openclaw.util.json_types import JsonObject
     from pytest_openclaw.values.protocols import Validator
     from pytest_openclaw.values.replies import Image, Turn
@@ -103,11 +105,13 @@ class Suite:
 
     Attributes:
         named_only: it is collected only if its file is named.
+        left_out: by id, why an entry of the file is not asked; each is shown as a skipped test.
     """
 
     path: str
     prompts: tuple[Prompt, ...]
     named_only: bool = False
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

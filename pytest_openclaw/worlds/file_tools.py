@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.openclaw.dispatch import edit_distance
 from pytest_openclaw.openclaw.paths import absolute
+from pytest_openclaw.util.text import valid_text
 from pytest_openclaw.worlds.workspace import ToolError, inside, text_of, whole_of
 
 if TYPE_CHECKING:
@@ -83,6 +84,7 @@ def read(workspace: Workspace, limits: ResultLimits, arguments: Mapping[str, Any
         return _without_file(workspace, place, arguments)
     if not text:
         return "File is empty (0 bytes)."
+    text = valid_text(text)  # the file may have other bytes
     lines = same_ends(text).split("\n")
     end = "\n" if lines[-1] == "" else ""
     if end:

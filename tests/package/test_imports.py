@@ -13,6 +13,7 @@ from typing import NamedTuple
 import pytest
 
 import pytest_openclaw
+from pytest_openclaw.features import BUILTIN
 from tests.conftest import NO_OTHER_PLUGINS
 
 pytestmark = pytest.mark.newest
@@ -54,7 +55,11 @@ HEAVY = {
     "asyncio",
     "genai_prices",
 }
-LIGHT = {PACKAGE, *(f"{PACKAGE}.{name}" for name in ("plugin", "hookspecs", "options"))}
+PLUGIN_FEATURES = [f"features.{name}" for name, feature in BUILTIN.items() if feature.is_plugin]
+LIGHT = {
+    PACKAGE,
+    *(f"{PACKAGE}.{name}" for name in ("plugin", "hookspecs", "options", "features", *PLUGIN_FEATURES)),
+}
 
 
 class Import(NamedTuple):
@@ -138,8 +143,8 @@ def test_no_modules_import_each_other() -> None:
     assert sorted(graph) == []
 
 
-def test_a_plain_session_loads_four_modules(tmp_path: Path) -> None:
-    """A project without benchmarks loads only the options and the hooks, and no heavy library for them."""
+def test_a_plain_session_loads_few_modules(tmp_path: Path) -> None:
+    """A project without benchmarks loads only options, hooks and features with hooks, and no heavy library."""
     loaded = _loaded_in_a_session(tmp_path)
 
     assert {name for name in loaded if name.startswith(PACKAGE)} == LIGHT

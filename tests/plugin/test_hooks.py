@@ -96,6 +96,38 @@ def test_a_validator_beside_the_suites(plain_project: Any, mode: tuple[str, ...]
     check_tickets(plain_project.run(*mode, models=None, target=""))
 
 
+QUESTIONS = "Q1,say yes,yes\nQ2,say no,yes\nQ3,say maybe,\n"
+
+
+@pytest.mark.under_workers
+def test_a_format_of_suites_and_a_part_of_the_summary(project: Any) -> None:
+    """A file of a plugin's format is cells and skipped entries; its part is in the summary and in reports."""
+    project.extend_conftest(f"\n{example('csv_suite')}")
+    (project.folder / "benchmarks").mkdir(exist_ok=True)
+    (project.folder / "benchmarks/questions.csv").write_text(QUESTIONS)
+
+    session = project.run()
+
+    session.outcomes(passed=1, failed=1, skipped=1)
+    assert {row["prompt_id"]: row["objective_pass"] for row in session.rows} == {"Q1": True, "Q2": False}
+    (part,) = json.loads((session.run_dir / "summary.json").read_text())["added"]
+    assert (part["name"], part["value"]) == ("slow", {"n": 0})
+    assert "## Slow\n\n0 cells took more than 5 s." in (session.run_dir / "summary.md").read_text()
+
+
+@pytest.mark.under_workers
+def test_a_broken_file_of_a_plugins_format(project: Any) -> None:
+    """It is a collection error with the plugin's text, before any request."""
+    project.extend_conftest(f"\n{example('csv_suite')}")
+    (project.folder / "benchmarks").mkdir(exist_ok=True)
+    (project.folder / "benchmarks/questions.csv").write_text("Q1,say yes\n")
+
+    session = project.run()
+
+    session.outcomes(errors=1)
+    assert "benchmarks/questions.csv: line 1 has 2 columns, not 3." in session.text
+
+
 CALLER = """
 import json
 from pytest_openclaw import Provider, Reply, ToolCall

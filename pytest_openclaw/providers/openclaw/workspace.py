@@ -25,7 +25,7 @@ from pytest_openclaw.openclaw.paths import ROOT, is_inside, place_of
 from pytest_openclaw.providers.mcp_tools import dump_offer, load_offer, write_error
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.files import LockFile
-from pytest_openclaw.util.text import valid_text
+from pytest_openclaw.util.text import file_bytes, valid_text
 from pytest_openclaw.values.worlds import WorldState
 from pytest_openclaw.worlds.shell import Exec, Ran, TimedOutError
 from pytest_openclaw.worlds.workspace import MOST_CHARS, MOST_FILES, ToolError, Workspace, named_place
@@ -155,12 +155,12 @@ class Scratch:
     def _write(self, place: str, text: str) -> None:
         file = self._path(place)
         file.parent.mkdir(parents=True, exist_ok=True)
-        self._replace(file, self.with_real_paths(valid_text(text)))
+        self._replace(file, self.with_real_paths(text))
 
     def _replace(self, file: Path, text: str) -> None:
         """Write a file that may be read at the same time; a link in its place is not followed."""
         new = self.folder / f"{os.getpid()}.new"
-        new.write_bytes(text.encode())
+        new.write_bytes(file_bytes(text))
         new.replace(file)
 
     def _path(self, place: str) -> Path:
@@ -181,7 +181,7 @@ def _text_of(file: Path, most: int) -> str | None:
     try:
         if not file.is_file() or file.stat().st_size > most:
             return None
-        return file.read_bytes().decode("utf-8", "replace")
+        return file.read_bytes().decode("utf-8", "surrogateescape")
     except FileNotFoundError:
         return None
 

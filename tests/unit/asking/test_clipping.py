@@ -23,7 +23,7 @@ from pytest_openclaw.asking.clipping import (
 from pytest_openclaw.judging.judge import Judgment, conclude
 from pytest_openclaw.judging.text import Noop
 from pytest_openclaw.reports.cells import Opened, render_cell
-from pytest_openclaw.runs.report_files import Plugins, RowHook
+from pytest_openclaw.runs.report_files import PluginHook, Plugins
 from pytest_openclaw.runs.rows import record_of
 from pytest_openclaw.util.json_text import line_of
 from pytest_openclaw.util.redact import Redactor
@@ -213,7 +213,7 @@ def test_a_new_verdict_forgets_what_the_old_one_lacked() -> None:
 def test_what_a_plugin_adds_finds_room_or_is_left_out(n: int, is_added: bool) -> None:
     """A row just below the limit does not grow beyond it, and the plugin is named."""
     row = {"turns": ["x" * (MAX_ROW_BYTES - 2000)]}
-    plugins = Plugins(row_hooks=[RowHook(claimant="lab", see=lambda _: {"x_lab": "y" * n})])
+    plugins = Plugins(row_hooks=[PluginHook(claimant="lab", see=lambda _: {"x_lab": "y" * n})])
 
     added = plugins.added_keys(row)
 

@@ -1,0 +1,79 @@
+"""The mean scores of PinchBench's tasks, by target and by category."""
+
+from __future__ import annotations
+
+from itertools import repeat
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
+
+from pytest_openclaw.stats.intervals import mean_difference_95
+from pytest_openclaw.stats.summary import AddedTable, SummaryPart
+from pytest_openclaw.util.text import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from pytest_openclaw.values.rows import Record
+
+_INTRO = (
+    "Mean scores, 0 to 1, with their 95 % intervals over tasks, as if two more had been asked: one with the "
+    "score 0, one with 1. Of hybrid tasks only the automated checks count. An unusable answer scores 0."
+)
+
+
+def scores_of(records: Iterable[Record]) -> SummaryPart | None:
+    """Return the part of a summary; None without answered tasks."""
+    rows: dict[tuple[str, str], list[Record]] = {}
+    for record in records:
+        is_task = record.suite.rpartition("/")[2].startswith("task_") and record.suite.endswith(".md")
+        if is_task and record.availability_status == "ok" and record.failure_type != "harness_error":
+            rows.setdefault((record.target.label, record.category or "none"), []).append(record)
+    if not rows:
+        return None
+    labels, categories = ([*dict.fromkeys(key[n] for key in rows)] for n in (0, 1))
+    means = {label: _mean([row for key in rows if key[0] == label for row in rows[key]]) for label in labels}
+    by_category = {key: _mean(its) for key, its in rows.items()}
+    texts = {label: f"{m['score']:.2f} ({m['low']:.2f}–{m['high']:.2f})" for label, m in means.items()}
+    n_tasks = {label: counted(m["n"], "task") for label, m in means.items()}
+    values = {
+        label: {
+            **means[label],
+            "categories": {key[1]: its for key, its in by_category.items() if key[0] == label},
+        }
+        for label in labels
+    }
+    table = [
+        (
+            one,
+            *(f"{by_category[key]['score']:.2f}" if key in rows else "–" for key in zip(labels, repeat(one))),
+        )
+        for one in categories
+    ]
+    return SummaryPart(
+        name="pinchbench",
+        value=values,
+        title="PinchBench",
+        intro=_INTRO,
+        tables=[
+            AddedTable(
+                caption="Mean scores",
+                head=("target", "tasks", "score"),
+                rows=[(label, str(means[label]["n"]), texts[label]) for label in labels],
+            ),
+            AddedTable(caption="Mean scores by category", head=("category", *labels), rows=table),
+        ],
+        findings={label: f"mean score {texts[label]}, {n_tasks[label]}" for label in labels},
+    )
+
+
+def _mean(rows: Sequence[Record]) -> dict[str, Any]:
+    """Return the mean of the tasks' scores, each of which is the mean of its repeats."""
+    tasks: dict[str, list[float]] = {}
+    for row in rows:
+        tasks.setdefault(row.suite, []).append((row.parsed_output or {}).get("score", 0.0))
+    scores = [*map(fmean, tasks.values())]
+    # That interval is for values from -1 to 1.
+    interval = mean_difference_95([(2 * score - 1, 1.0) for score in scores])
+    assert interval is not None, "there are tasks"
+    low, high = (interval.low + 1) / 2, (interval.high + 1) / 2
+    return {"n": len(scores), "score": fmean(scores), "low": low, "high": high}

@@ -1,0 +1,169 @@
+"""PinchBench's tasks in whole sessions: played, graded in a child process, and summarized."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.newest
+
+PROVIDER = """
+import json
+from pytest_openclaw import Provider, Reply, ToolCall
+
+
+class Clerk(Provider):
+    name = "clerk"
+    takes_tools = True
+
+    async def ask(self, request):
+        if request.model == "lazy":
+            return Reply(text="I will do it later.")
+        if request.history:
+            return Reply(text="Done.")
+        command = "grep -c . data/list.txt > count.txt && cp data/photo.bin copy.bin"
+        return Reply(tool_calls=(ToolCall(name="exec", arguments=json.dumps({"command": command})),))
+
+
+def pytest_openclaw_providers():
+    return [Clerk]
+"""
+HEAD = "---\nid: {id}\nname: {id}\ncategory: {category}\ngrading_type: {kind}\ntimeout_seconds: 60\n"
+FILES = """workspace_files:
+  - path: data/list.txt
+    content: |
+      milk
+      bread
+  - source: photos/photo.bin
+    dest: data/photo.bin
+"""
+BODY = "---\n\n## Prompt\n\nCount the lines of data/list.txt into count.txt.\n\n## Automated Checks\n\n```python\n"
+COUNTED = """def grade(transcript: list, workspace_path: str) -> dict:
+    import os
+    from pathlib import Path
+
+    print("graders may print")
+    folder = Path(workspace_path)
+    count, copy = folder / "count.txt", folder / "copy.bin"
+    calls = [
+        item["arguments"]["command"]
+        for event in transcript if event["type"] == "message" and event["message"]["role"] == "assistant"
+        for item in event["message"]["content"] if item["type"] == "toolCall" and item["name"] == "exec"
+    ]
+    return {
+        "counted": 1.0 if count.exists() and count.read_text().strip() == "2" else 0.0,
+        "copied": float(copy.exists() and copy.read_bytes() == (folder / "data/photo.bin").read_bytes()),
+        "kept": float((folder / "data/photo.bin").read_bytes() == bytes(range(256))),
+        "called": bool(calls),
+        "alone": float(not {"HOME", "PATH"} & set(os.environ)),
+        "note": "no number",
+    }
+"""
+BROKEN = "def grade(transcript, workspace_path):\n    return {'x': 1 / 0}\n"
+
+
+def write_task(
+    folder: Path, name: str, code: str, *, category: str = "files", kind: str = "automated"
+) -> None:
+    """Write a task and its asset."""
+    tasks, photos = folder / "skill/tasks", folder / "skill/assets/photos"
+    for one in (tasks, photos):
+        one.mkdir(parents=True, exist_ok=True)
+    (photos / "photo.bin").write_bytes(bytes(range(256)))
+    text = HEAD.format(id=name, category=category, kind=kind) + FILES + BODY + code + "```\n"
+    (tasks / f"{name}.md").write_text(text)
+
+
+@pytest.fixture
+def skill(project: Any) -> Any:
+    """A project with two tasks: one that is graded, and one for a judge."""
+    project.extend_conftest(PROVIDER)
+    write_task(project.folder, "task_count", COUNTED)
+    write_task(project.folder, "task_essay", COUNTED, kind="llm_judge")
+    return project
+
+
+@pytest.mark.under_workers
+def test_tasks_are_graded(skill: Any) -> None:
+    """The world's files and the transcript reach `grade`; its scores are in rows, summary and reports."""
+    write_task(skill.folder, "task_again", COUNTED, category="again", kind="hybrid")
+
+    session = skill.run(models="clerk/good,clerk/lazy", target="skill/tasks")
+
+    session.outcomes(passed=2, failed=2, skipped=1)
+    rows = {(row["prompt_id"], row["model"]): row for row in session.rows}
+    assert rows["task_count", "good"]["parsed_output"] == {
+        "score": 1.0,
+        "criteria": dict.fromkeys(("counted", "copied", "kept", "called", "alone"), 1.0),
+    }
+    lazy = rows["task_count", "lazy"]
+    assert (lazy["parsed_output"]["score"], lazy["objective_pass"]) == (0.4, False)
+    assert lazy["violation"] == 'score 0.40 of 1; missed: "counted", "copied", "called"'
+    (part,) = session.summary["added"]
+    good = part["value"]["clerk/good"]
+    assert (good["n"], good["score"], good["high"]) == (2, 1.0, 1.0)
+    assert {name: one["score"] for name, one in good["categories"].items()} == {"again": 1.0, "files": 1.0}
+    assert part["tables"][1]["rows"] == [["again", "1.00", "0.40"], ["files", "1.00", "0.40"]]
+    assert "mean score 0.40" in session.text
+
+
+def test_the_score_from_which_a_task_passes(skill: Any) -> None:
+    """An option and an ini key set it; a wrong one is a usage error."""
+    lenient = skill.run("--openclaw-pinchbench-pass=0.4", models="clerk/lazy", target="skill/tasks")
+    lenient.outcomes(passed=1, skipped=1)
+
+    (skill.folder / "pytest.ini").write_text("[pytest]\nopenclaw_pinchbench_pass = most\n")
+    wrong = skill.run(models="clerk/lazy", target="skill/tasks")
+    assert wrong.status == pytest.ExitCode.USAGE_ERROR or "give a rate from 0 to 1" in wrong.text
+
+
+def test_an_exception_of_grade_is_a_harness_error(skill: Any) -> None:
+    """It says nothing about the model: the cell has no verdict and no score."""
+    write_task(skill.folder, "task_broken", BROKEN)
+
+    session = skill.run(models="clerk/good", target="skill/tasks/task_broken.md")
+
+    session.outcomes(errors=1)
+    (row,) = session.rows
+    assert (row["failure_type"], row["objective_pass"], row["parsed_output"]) == ("harness_error", None, None)
+    assert "skill/tasks/task_broken.md: grade failed: ZeroDivisionError" in row["fault_message"]
+    assert session.summary["added"] == []
+
+
+@pytest.mark.under_workers
+def test_a_broken_task_is_a_collection_error(skill: Any) -> None:
+    """It names the file and what is wrong; nothing is asked."""
+    (skill.folder / "skill/tasks/task_bare.md").write_text("id: task_bare\n\n## Prompt\n\nHello\n")
+
+    session = skill.run(models="clerk/good", target="skill/tasks")
+
+    session.outcomes(errors=1)
+    assert "skill/tasks/task_bare.md: has no front matter." in session.text
+    assert not session.has_run
+
+
+def test_tasks_of_an_unnamed_folder_are_not_collected(skill: Any) -> None:
+    """Other files may be called so: only a file or its folder on the command line is meant."""
+    assert skill.run(models="clerk/good", target="skill").status == pytest.ExitCode.NO_TESTS_COLLECTED
+
+
+def test_stored_runs_keep_their_scores(skill: Any) -> None:
+    """A merged run has the scores of all; `rescore` runs no grader and keeps the verdicts."""
+    from pytest_openclaw.cli import main
+
+    for run_id in ("one", "two"):
+        skill.run(f"--openclaw-run-id={run_id}", models=f"clerk/{run_id}", target="skill/tasks")
+    skill.pytester.chdir()
+
+    assert main(["merge", "one", "two", "--into", "both"]) == 0
+    assert main(["rescore", "both"]) == 0
+
+    for run_id in ("both", "both-rescored"):
+        (part,) = json.loads((skill.folder / "runs" / run_id / "summary.json").read_text())["added"]
+        assert {label: one["score"] for label, one in part["value"].items()} == {
+            "clerk/one": 1.0,
+            "clerk/two": 1.0,
+        }
