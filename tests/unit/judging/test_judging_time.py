@@ -58,6 +58,7 @@ def seconds(prompt: Prompt, reply: Reply) -> float:
     return time.process_time() - began
 
 
+@pytest.mark.nightly
 @examples(2)
 @given(start=st.sampled_from(["", *PIECES]), pieces=st.lists(st.sampled_from(PIECES), min_size=1, max_size=3))
 @pytest.mark.newest
@@ -99,7 +100,7 @@ WORLD = World(files={"notes.md": "a\n" * 20_000}, commands=(Command(pattern="mak
     ("name", "arguments", "n_calls"),
     [
         ("edit", '{"path":"notes.md","edits":[' + "{}," * (MAX_CALLS_BYTES // 3 - 20) + "{}]}", 1),
-        ("exec", '{"command": "' + "cat notes.md | " * 30 + 'cat"}', 256),
+        ("exec", '{"command": "' + "cat notes.md | " * 30 + 'cat"}', 64),
         ("read", "[" * MAX_CALLS_BYTES, 1),
         ("write", '{"path": "a", "content": "' + "x" * (MAX_CALLS_BYTES - 50) + '"}', 1),
     ],
