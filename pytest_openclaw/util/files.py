@@ -38,15 +38,6 @@ if TYPE_CHECKING:
 # Opening a pipe without a writer would block. Windows has only the third of these flags.
 _FLAGS: int = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"))
 
-_KINDS = {
-    stat.S_IFLNK: "a link",
-    stat.S_IFDIR: "a folder",
-    stat.S_IFIFO: "a pipe",
-    stat.S_IFSOCK: "a socket",
-}
-
-LARGEST_FILE_BYTES = 256 * 2**20
-LONGEST_LINE_BYTES = 64 * 2**20
 DEEPEST = 200
 """Levels. A row has at most 150; no function that walks over a value recurses too deeply at this limit."""
 
@@ -87,22 +78,15 @@ def open_file(path: Path) -> BinaryIO:
 
 
 def read_file(path: Path) -> bytes:
-    """Return a whole file; raises as `open_file`, and for one that is larger than any that a run writes."""
+    """Return a whole file; raises as `open_file`."""
     with open_file(path) as file:
-        content = file.read(LARGEST_FILE_BYTES + 1)
-    if len(content) > LARGEST_FILE_BYTES:
-        raise OpenClawError(f"{path} is larger than {LARGEST_FILE_BYTES // 2**20} MiB, which no run writes")
-    return content
+        return file.read()
 
 
 def read_lines(path: Path) -> Iterator[bytes]:
-    """Yield lines with their line feeds; raises as `open_file`, and for a line longer than a run writes."""
+    """Yield lines with their line feeds; raises as `open_file`."""
     with open_file(path) as file:
-        for number, line in enumerate(iter(lambda: file.readline(LONGEST_LINE_BYTES + 1), b""), 1):
-            if len(line) > LONGEST_LINE_BYTES:
-                limit = f"{LONGEST_LINE_BYTES // 2**20} MiB"
-                raise OpenClawError(f"{path}: line {number} is longer than {limit}, which no run writes")
-            yield line
+        yield from file
 
 
 @contextlib.contextmanager
@@ -124,8 +108,7 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
 
 def _check_mode(path: Path, mode: int) -> None:
     if not stat.S_ISREG(mode):
-        kind = _KINDS.get(stat.S_IFMT(mode), "a device")
-        raise OpenClawError(f"{path} is {kind}; the files of a run are regular files in its folder")
+        raise OpenClawError(f"{path} is not a regular file in its folder, as the files of a run are")
 
 
 # --- parsing ------------------------------------------------------------------------------------

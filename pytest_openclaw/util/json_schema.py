@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.util.bounded_regex import left_s, searches, within
 from pytest_openclaw.util.errors import OpenClawError
-from pytest_openclaw.util.json_text import HugeNumber, identity
+from pytest_openclaw.util.json_text import identity
 from pytest_openclaw.util.text import shortened, shown
 
 if TYPE_CHECKING:
@@ -186,21 +186,12 @@ def _bounded_validator() -> Callable[..., Any]:
     from jsonschema import Draft202012Validator
     from jsonschema.validators import extend
 
-    usual = Draft202012Validator.VALIDATORS
-
-    def multiple_of(validator: Any, divisor: Any, instance: Any, schema: Mapping[str, Any]) -> Errors:
-        if isinstance(instance, HugeNumber):
-            yield _violation(f"{shown(repr(instance))} is too large to be divided by {divisor}")
-        else:
-            yield from usual["multipleOf"](validator, divisor, instance, schema) or ()
-
     keywords: dict[str, Keyword] = {
-        **usual,
+        **Draft202012Validator.VALIDATORS,
         "pattern": _pattern,
         "patternProperties": _pattern_properties,
         "additionalProperties": _additional_properties,
         "uniqueItems": _unique_items,
-        "multipleOf": multiple_of,
     }
     return extend(  # type: ignore[no-any-return, no-untyped-call]
         Draft202012Validator, {name: _timed(judge) for name, judge in keywords.items()}

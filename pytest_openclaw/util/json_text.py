@@ -30,27 +30,13 @@ _MOST_TRIED = 1000
 """Brackets of prose, after which the rest is prose, too: each costs as much as counting the lines so far."""
 
 
-class HugeNumber(float):
-    """A JSON number beyond a double, such as 1e400: compares as infinity, knows how it was written."""
-
-    written: str
-
-    def __repr__(self) -> str:
-        return self.written
-
-    def is_integer(self) -> bool:
-        """A number this large has no fraction, unless it was written with hundreds of digits."""
-        return True
-
-
 @dataclass(frozen=True, kw_only=True)
 class Found:
     """The JSON of an answer.
 
     Attributes:
-        value: the object or array; strings are valid UTF-8, numbers beyond a double `HugeNumber`s.
-        parsed: the same for `parsed_output`, fit for `json.dumps(allow_nan=False)`: huge numbers are
-            texts, an array is under `array`.
+        value: the object or array; strings are valid UTF-8, numbers beyond a double are texts.
+        parsed: the same for `parsed_output`, an array under `array`.
         problem: why there is no value, as a violation.
     """
 
@@ -91,8 +77,7 @@ def find_json(text: str, *, kind: Literal["object", "array"] = "object", strict:
     if strict and not is_whole:
         return Found(problem=f"text or a fence around the JSON {kind}, which must be alone")
     value = valid_value(values[0])
-    plain = _plain(value)
-    return Found(value=value, parsed=plain if isinstance(plain, dict) else {"array": plain})
+    return Found(value=value, parsed=value if isinstance(value, dict) else {"array": value})
 
 
 _TOO_DEEP = Found(problem=f"the JSON is nested more than {MAX_DEPTH} levels deep")
@@ -122,16 +107,12 @@ def identity(value: Any) -> Any:
         return ("object", frozenset((key, identity(item)) for key, item in value.items()))
     if isinstance(value, list | tuple):
         return ("array", tuple(identity(item) for item in value))
-    if isinstance(value, HugeNumber):
-        return ("huge", value.written)
     return (isinstance(value, bool), value)
 
 
 def to_text(value: Any) -> str:
     """Return a value as JSON for a message."""
-    if isinstance(value, HugeNumber):
-        return value.written
-    return json.dumps(_plain(value), ensure_ascii=False)
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _place(text: str, position: int) -> str:
@@ -141,26 +122,11 @@ def _place(text: str, position: int) -> str:
     return f"at line {line}, column {position - text.rfind(chr(10), 0, position)}"
 
 
-def _number(written: str) -> int | float:
-    is_integer = written.lstrip("-").isdigit()
-    if is_integer and len(written) <= LONGEST_NUMBER:
+def _number(written: str) -> int | float | str:
+    if written.lstrip("-").isdigit() and len(written) <= LONGEST_NUMBER:
         return int(written)
-    value = math.inf if is_integer else float(written)
-    if math.isfinite(value):
-        return value
-    huge = HugeNumber("-inf" if written.startswith("-") else "inf")
-    huge.written = written
-    return huge
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, HugeNumber):
-        return value.written
-    if isinstance(value, list):
-        return [_plain(item) for item in value]
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    return value
+    value = float(written)
+    return value if math.isfinite(value) else written
 
 
 def _no_constant(name: str) -> Any:

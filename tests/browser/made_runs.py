@@ -1,13 +1,9 @@
-"""Runs for the page's tests: the shipped prompts on invented targets, with every way in which a cell can end.
-
-`python -m tests.browser.made_runs FOLDER [PROMPTS TARGETS REPEATS]` writes one for inspection.
-"""
+"""Runs for the page's tests: the shipped prompts on invented targets, with every way in which a cell can end."""
 
 from __future__ import annotations
 
 import json
 import random
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -266,9 +262,3 @@ def _turn(text: str, luck: random.Random, calls: list[dict[str, Any]]) -> dict[s
 
 def _prose(luck: random.Random, n: int) -> str:
     return " ".join(luck.choices(WORDS, k=n)).capitalize() + "."
-
-
-if __name__ == "__main__":
-    folder, *counts = sys.argv[1:]
-    n_prompts, n_targets, n_repeats = (int(count) for count in counts or ("60", "5", "3"))
-    print(make_run(Path(folder), prompts=n_prompts, targets=n_targets, repeats=n_repeats))

@@ -166,22 +166,6 @@ def test_runs_are_named_by_id_or_path(runs: Path, capsys: pytest.CaptureFixture[
         assert load(copy, "config.json")["run_id"] == copy.name
 
 
-def test_json_is_the_whole_result(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """`--json` prints one object that includes notes and summary, and nothing else."""
-    store(runs / "late", [row(A, "P3")], n_selected={A: 2})
-
-    assert main(["merge", "one", "late", "--into", "both", "--json"]) == 0
-
-    data = json.loads(capsys.readouterr().out)
-    assert data["into"] == "runs/both"
-    assert [(part["run_id"], part["n_rows"], part["n_cells"]) for part in data["runs"]] == [
-        ("one", 2, 2),
-        ("late", 1, 2),
-    ]
-    assert data["notes"] == ["runs/late is not finished: 1 of its 2 cells have no row"]
-    assert data["summary"] == load(runs / "both", "summary.json")
-
-
 def test_a_rescore_is_written_beside_its_run(runs: Path) -> None:
     """Without `--into` the name is derived from the run; a second rescore gets a number, the run stays."""
     before = files_of(runs / "one")

@@ -129,9 +129,9 @@ def bad(folder: Path) -> Iterator[Path]:
 @pytest.mark.parametrize(
     ("name", "kind", "said"),
     [
-        pytest.param("config.json", "link", "config.json is a link; the files of a run are regular files", id="link-out"),
-        pytest.param("results.jsonl", "zero", "results.jsonl is a link", id="link-to-a-device"),
-        pytest.param("config.json", "pipe", "config.json is a pipe", id="pipe"),
+        pytest.param("config.json", "link", "config.json is not a regular file", id="link-out"),
+        pytest.param("results.jsonl", "zero", "results.jsonl is not a regular file", id="link-to-a-device"),
+        pytest.param("config.json", "pipe", "config.json is not a regular file", id="pipe"),
         pytest.param("config.json", b"[" * 100_000, "config.json is not JSON: it is nested more than 200 levels", id="nested"),
         pytest.param("results.jsonl", b'{"e2e_ms": NaN}\n', "results.jsonl: line 1 is no row of this format: JSON is malformed", id="nan"),
         pytest.param("results.jsonl", b"[" * 100_000 + b"\n", "line 1 is no row of this format: it is nested more than", id="nested-row"),
@@ -200,7 +200,10 @@ def test_no_link_is_written_through(folder: Path, bad: Path) -> None:
 
     assert ended[0] in (0, 10), "the gate has a ruling"
     assert ended[1:] == [4, 0], "the page would replace what is no page"
-    assert [(one.status, ".lock is a link" in one.err) for one in locked] == [(4, True), (4, True)]
+    assert [(one.status, ".lock is not a regular file" in one.err) for one in locked] == [
+        (4, True),
+        (4, True),
+    ]
     assert (folder / "outside/canary.txt").read_text() == SECRET
 
 

@@ -71,17 +71,6 @@ def test_a_block_a_target_oldest_first(runs: Path, capsys: pytest.CaptureFixture
     assert max(map(len, lines)) <= 80
 
 
-def test_the_folder_is_named_in_either_way(
-    runs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """By the positional argument, or by the option that all commands share."""
-    here = _json(capsys)
-    monkeypatch.chdir(runs)
-
-    assert _json(capsys, ".")["targets"][0]["runs"][0]["run_id"] == "zero"
-    assert _json(capsys, "--runs-dir", str(runs))["n_runs"] == here["n_runs"] == 3
-
-
 def test_the_keys_for_programs(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The keys are those listed in the documentation."""
     data = _json(capsys)
@@ -204,33 +193,6 @@ def test_a_run_under_way_is_counted_so_far(runs: Path, capsys: pytest.CaptureFix
         run = _json(capsys)["targets"][0]["runs"][-1]
 
     assert (run["run_id"], run["state"], run["n_total"]) == ("now", "under way", 2)
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [
-        pytest.param(lambda path: (path / "summary.json").unlink(), id="no-summary"),
-        pytest.param(
-            lambda path: os.utime(path / "results.jsonl", ns=(2**62, 2**62)), id="older-than-the-rows"
-        ),
-    ],
-)
-def test_a_summary_that_does_not_fit_is_computed_anew(
-    runs: Path, damage: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The rows give the same figures as a summary that includes them all."""
-    before = _json(capsys)
-    _change(runs / "zero", groups=[])
-    damage(runs / "zero")
-
-    assert _json(capsys) == before
-
-
-def _change(path: Path, **changes: Any) -> None:
-    file = path / "summary.json"
-    times = file.stat().st_mtime_ns
-    file.write_text(json.dumps({**json.loads(file.read_text()), **changes}))
-    os.utime(file, ns=(times, times))
 
 
 DAMAGES = [

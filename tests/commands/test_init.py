@@ -146,7 +146,6 @@ def test_another_folder_is_made(folder: Path, capsys: pytest.CaptureFixture[str]
 
 CONFIGURED = [
     pytest.param({"pytest.ini": "[pytest]\naddopts = -q\n"}, "pytest.ini", "pytest", id="pytest.ini"),
-    pytest.param({"pytest.ini": "", "pyproject.toml": BARE}, "pytest.ini", "pytest", id="empty-pytest.ini-hides-all"),
     pytest.param({"pyproject.toml": BARE + "[tool.pytest.ini_options]\n"}, "pyproject.toml", "tool.pytest.ini_options", id="pyproject"),
     pytest.param({"pyproject.toml": BARE + "[tool.pytest]\nminversion = '9'\n"}, "pyproject.toml", "tool.pytest", id="pyproject-of-pytest-9"),
     pytest.param({"pyproject.toml": BARE, "tox.ini": "[tox]\n[pytest]\naddopts = -q\n"}, "tox.ini", "pytest", id="tox.ini-which-pyproject-would-hide"),
@@ -175,23 +174,6 @@ def test_where_pytest_is_configured_nothing_is_written(
         parser = configparser.RawConfigParser()
         parser.read_string(f"[{section}]\n{to_add['text']}")
         assert parser[section]["openclaw_models"].split() == ["lab/m"]
-
-
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        pytest.param("pytest.ini", "[pytest]\nopenclaw_models = lab/m\n", id="ini"),
-        pytest.param("pyproject.toml", "[tool.pytest.ini_options]\nopenclaw_models = ['lab/m']\n", id="toml"),
-    ],
-)
-def test_models_that_are_named_already_are_kept(
-    folder: Path, name: str, text: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Nothing has to be added then."""
-    (folder / name).write_text(text)
-
-    assert _json(capsys)["to_add"] is None
-    assert (folder / name).read_text() == text
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import json5
@@ -11,7 +10,7 @@ import pytest
 
 from pytest_openclaw.cli import main
 from pytest_openclaw.values.rows import Record
-from tests.commands.routed_runs import ABLE, MIDDLING, store_run, three_tiers
+from tests.commands.routed_runs import ABLE, store_run, three_tiers
 from tests.unit.reports.summaries import fault, tool_cells
 from tests.unit.runs.stored_runs import SUITE, files_of
 from tests.unit.stats.routes import rows_of
@@ -80,18 +79,6 @@ def test_the_page_shows_what_is_printed(run: Path, capsys: pytest.CaptureFixture
     assert f"$ pytest-openclaw route last\n{capsys.readouterr().out}```" in page
 
 
-def test_a_patch_can_be_printed(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """`--out -` prints the patch alone, for a pipe, and writes no file."""
-    before = files_of(run)
-
-    assert main(["route", "one", "--out", "-"]) == 0
-
-    shown = capsys.readouterr()
-    assert json5.loads(shown.out) == PATCH
-    assert shown.out.startswith("// A patch for OpenClaw 2026.9.6: run one,")
-    assert (shown.err, files_of(run)) == ("", before)
-
-
 def test_nothing_else_is_overwritten(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A file that is not a patch, such as OpenClaw's config, stays unchanged."""
     config = Path("openclaw.json")
@@ -136,21 +123,6 @@ def test_json_has_every_part(run: Path, capsys: pytest.CaptureFixture[str]) -> N
         "roles": {},
     }
     assert data["places"] == []
-
-
-def test_levels_that_prove_different_tools_get_those_of_all(
-    run: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The entry is for all thinking levels, so the terminal says what is left of the weakest one's tools."""
-    low = replace(MIDDLING, thinking_level="low")
-    rows = [*rows_of(2, MIDDLING, suite=SUITE, tools=("read", "ls")), *rows_of(2, low, suite=SUITE)]
-    store_run(Path("runs/levels"), rows)
-
-    assert main(["route", "levels"]) == 0
-
-    first, second, *_ = capsys.readouterr().out.splitlines()
-    assert first.startswith("ollama/mid:7b: trusted with ls, read; ")
-    assert second == "  its other targets count too; its entry allows read"
 
 
 def test_an_unfinished_run_is_routed_with_a_warning(run: Path, capsys: pytest.CaptureFixture[str]) -> None:

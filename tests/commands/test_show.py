@@ -10,7 +10,6 @@ import pytest
 
 from pytest_openclaw.cli import main
 from pytest_openclaw.reports.cells import render_cell, turns_of
-from pytest_openclaw.runs.directory import RunDirectory
 from tests.unit.runs.stored_runs import SUITE, A, B, definition, files_of, load, row, store
 
 OTHER = "benchmarks/prompts_y.toml"
@@ -122,19 +121,6 @@ def test_the_keys_for_programs(runs: Path, capsys: pytest.CaptureFixture[str]) -
         "tool_outcome": None,
         "e2e_ms": data["cells"][0]["e2e_ms"],
     }
-
-
-def test_a_run_under_way_is_shown_as_far_as_it_has_come(
-    runs: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Reading needs no lock, and stderr says what is missing."""
-    store(runs / "two", [row(A, "P1")], n_selected={A: 3})
-    with RunDirectory.reopen(runs / "two"):
-        assert main(["show", "two"]) == 0
-
-    shown = capsys.readouterr()
-    assert "P1[lab/a]" in shown.out
-    assert "2 of its 3 cells have no row" in shown.err
 
 
 # --- one cell -----------------------------------------------------------------------------------
@@ -259,27 +245,6 @@ def test_no_line_of_a_cell_can_control_a_terminal() -> None:
         record = row(A, bad, suite=bad, turns=turns, raw_output=bad, tool_call_details=(call,), **texts)
         lines = render_cell(bad, record, prompt, turns_of(record, None))
         assert not set("\x1b\r\u202e") & set("".join(lines))
-
-
-def test_the_pictures_of_a_cell_are_named(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """By path and hash, so that the file that was sent can be found; names of other runs are escaped."""
-    shown = ({"path": "charts/a.png", "sha256": "0a" * 32}, {"path": "b\x1b.png", "sha256": "0b" * 32})
-    store(runs / "seen", [row(A, "P1", raw_output="7", images=shown)])
-
-    assert main(["show", "seen", "P1"]) == 0
-
-    assert f"\npictures\n  charts/a.png, sha256 {'0a' * 32}\n  b\\x1b.png, sha256" in capsys.readouterr().out
-
-
-def test_a_cell_without_a_definition(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A prompt that config.json does not define is reported, and the rest is shown."""
-    store(runs / "bare", [row(A, "P1", raw_output="yes")], prompts=[])
-
-    assert main(["show", "bare", "P1"]) == 0
-
-    shown = capsys.readouterr()
-    assert "config.json does not define its prompt" in shown.err
-    assert shown.out.endswith("\nanswer\n  yes\n")
 
 
 def test_the_row_is_whole_for_programs(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -181,8 +181,7 @@ def test_a_run_from_elsewhere_may_not_lead_out_of_its_folder(plain_project: Any,
 
     assert session.status == pytest.ExitCode.USAGE_ERROR
     assert (
-        f"--openclaw-{option}=before: {run}/config.json is a link; the files of a run are regular"
-        in session.text
+        f"--openclaw-{option}=before: {run}/config.json is not a regular file in its folder" in session.text
     )
     assert "canary" not in session.text
     assert "Traceback" not in session.text

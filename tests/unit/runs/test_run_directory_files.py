@@ -215,7 +215,7 @@ def test_what_cannot_be_opened_is_not_locked(tmp_path: Path) -> None:
     run = RunDirectory.new(tmp_path, "r", exactly=True)
     (run.path / "results.jsonl").mkdir()
 
-    with pytest.raises(OpenClawError, match=r"results\.jsonl is a folder"), run:
+    with pytest.raises(OpenClawError, match=r"results\.jsonl is not a regular file"), run:
         pass
 
     (run.path / "results.jsonl").rmdir()
