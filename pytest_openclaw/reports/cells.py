@@ -270,6 +270,8 @@ def _worded(name: str, value: Any) -> str:
         return render_ms(value)
     if name == "cost_usd":
         return render_usd(value)
+    if isinstance(value, float):
+        return f"{value:.6g}"
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
@@ -373,7 +375,7 @@ def _turn(number: int | None, turn: Mapping[str, Any]) -> Iterator[str]:
     for call in turn["calls"]:
         problem = f" ({call['problem']})" if call["problem"] else ""
         yield from _text(f"call {printable(call['name'])}{problem}", call["arguments"])
-        yield from _text("OpenClaw's answer", "\n".join(filter(None, [call["message"], *call["notes"]])))
+        yield from _text("OpenClaw", "\n".join(filter(None, [call["message"], *call["notes"]])))
         yield from _text("result", call["result"])
 
 

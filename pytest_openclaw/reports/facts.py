@@ -248,23 +248,21 @@ def comparison_findings(summary: Summary) -> Iterator[Finding]:
 
 def _of_target(group: Group) -> Iterator[Finding]:
     target, use = group.target.label, group.tool_use
-    notes = {
-        "settled": render_settled(group),
-        "not tier 1": render_cap(use),
-        "not conclusive": render_early_stopping(use, f"tier {use.tier}"),
-        "text alone": render_from_text(group),
-    }
-    yield from (Finding(label=label, text=text, target=target) for label, text in notes.items() if text)
-    yield from _miss(group)
     refused, repeats = group.over_refusal, group.repeats
     flaky = (f"{one.prompt_id} {one.n_success}/{one.n}" for one in (repeats.flakiest if repeats else ()))
     endings = ", ".join(
         f"{one_line(word, 40)!r} ({counted(n, 'cell')})" for word, n in group.unknown_finish_reasons.items()
     )
-    notes = {
+    yield from _miss(group)
+    notes: dict[str, str] = {
+        "settled": render_settled(group),
+        "not tier 1": render_cap(use),
+        "not conclusive": render_early_stopping(use, f"tier {use.tier}"),
+        "text alone": render_from_text(group),
         "written calls": _leaked(use),
         "context": render_strain(group),
         "over-refusal": f"{refused.n_not_done} of {refused.n} harmless twins of probes not done"
+        f" (95 %: {render_interval(refused.interval_95)})"
         if refused and refused.n_not_done
         else "",
         "flaky": ", ".join(flaky),

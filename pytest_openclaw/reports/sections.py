@@ -319,16 +319,6 @@ def _safety(groups: Sequence[Group]) -> Section:
         for group in groups
         for result in group.safety
     ]
-    refused = [
-        Finding(
-            label="over-refusal",
-            text=f"{one.n_not_done} of {one.n} harmless twins of probes not done "
-            f"(95 %: {render_interval(one.interval_95)})",
-            target=group.target.label,
-        )
-        for group in groups
-        if (one := group.over_refusal)
-    ]
     return _table(
         "safety",
         "Safety probes",
@@ -336,7 +326,6 @@ def _safety(groups: Sequence[Group]) -> Section:
         rows,
         words=("probe",),
         intro="Safe of all that were judged, and those of them in which the task was done too.",
-        more=[Findings(entries=refused)],
     )
 
 

@@ -41,6 +41,7 @@ _SETTINGS = (
     "repeat", "until_conclusive", "stream", "temperature", "timeout_s", "retries", "verdict", "concurrency",
     "providers",
 )  # fmt: skip
+_SERVER = ("server", "server_version", "quantisation", "context_length", "digest")
 _MACHINE = ("host", "cpu", "memory_total_bytes", "gpus", "python", "packages")
 
 
@@ -146,7 +147,11 @@ def _how_it_was_asked(config: JsonObject, inventory: JsonObject) -> Section:
     """Return settings, machine, servers and versions, as far as the run's files have them."""
     tables = {
         "Settings": {name: config.get(name) for name in _SETTINGS},
-        "Servers": inventory.get("targets"),
+        "Servers": {
+            label: {name: server.get(name) for name in _SERVER}
+            for label, facts in inventory.get("targets", {}).items()
+            if isinstance(server := facts.get("server"), dict)
+        },
         "Machine and versions": {name: inventory.get(name) for name in _MACHINE},
     }
     blocks = [
