@@ -48,20 +48,17 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 def _run(arguments: argparse.Namespace) -> CommandResult:
     if arguments.config is None and (arguments.model or arguments.agent):
         raise OpenClawError("--model and --agent belong to a config: give --config, too")
-    received = capture(os.environ, arguments.config, model=arguments.model, agent=arguments.agent)
-    release = f"openclaw-{received.release}"
-    data = received.catalogue()
-    out = Path(arguments.out or f"{release}.json")
+    data = capture(os.environ, arguments.config, model=arguments.model, agent=arguments.agent)
+    out = Path(arguments.out or f"{data['release']}.json")
     text = json.dumps(data, indent=1, ensure_ascii=False) + "\n"
     write_over_ours(out, text, FIRST_WORDS, "catalogue")
     catalogue = catalogue_in(data)
-    notes = [*received.notes]
-    if missing := data["about"]["not_described"]:
-        notes.append(f"behind the bridge, but on no surface, so left out: {', '.join(missing)}")
+    missing = ", ".join(data["about"]["not_described"])
+    notes = [f"behind the bridge, but on no surface, so left out: {missing}"] if missing else []
     return CommandResult(
         lines=[*surface_lines(catalogue), "", f"wrote {out}"],
         data={
-            "release": release,
+            "release": data["release"],
             "out": str(out),
             "sha256": catalogue.sha256,
             "surfaces": surfaces_as_json(catalogue),

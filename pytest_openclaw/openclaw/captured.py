@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.values.tool_calls import Tool
@@ -53,6 +53,11 @@ class Sent:
     system: str
     deferred: tuple[str, ...]
     question: Mapping[str, str] = field(default_factory=dict)
+
+    def masked(self, masks: Masks) -> Sent:
+        """Return it without personal data."""
+        system, fields, question = map(masks.value, (self.system, self.fields, dict(self.question)))
+        return replace(self, system=system, fields=fields, question=question)
 
 
 def api_of(path: str) -> str | None:
@@ -186,35 +191,24 @@ def gather(sent: Mapping[str, Sent], *, release: str, taken: str) -> JsonObject:
             "taken": f"{taken}, by capture-tools from what the installed program sent to loopback",
             "captured": True,
             "not_described": [name for name in deferred if name not in tools],
-            "sizes": sizes_of(sent),
+            "sizes": {
+                name: {
+                    "tools": len(request.tools),
+                    "bytes": request.bytes_of_tools,
+                    "bytes_of_the_release": request.bytes_of_tools,
+                    "bytes_of_the_system_prompt": len(request.system.encode()),
+                }
+                for name, request in sent.items()
+            },
         },
         "surfaces": surfaces,
         "deferred": known,
         "tools": [asdict(tools[name]) for name in sorted(tools)],
         "variants": [*_variants(sent, tools, known)],
         "requests": {
-            name: {
-                "api": request.api,
-                "fields": request.fields,
-                "deferred": list(request.deferred),
-                "system": request.system,
-                "question": dict(request.question),
-            }
+            name: {key: getattr(request, key) for key in ("api", "fields", "deferred", "system", "question")}
             for name, request in sent.items()
         },
-    }
-
-
-def sizes_of(sent: Mapping[str, Sent]) -> JsonObject:
-    """Return the number of tools of each surface, and the sizes of tools and system prompt."""
-    return {
-        name: {
-            "tools": len(request.tools),
-            "bytes": request.bytes_of_tools,
-            "bytes_of_the_release": request.bytes_of_tools,
-            "bytes_of_the_system_prompt": len(request.system.encode()),
-        }
-        for name, request in sent.items()
     }
 
 
@@ -230,21 +224,16 @@ def _variants(
     sent: Mapping[str, Sent], tools: Mapping[str, Tool], deferred: list[str]
 ) -> Iterator[dict[str, Any]]:
     """Yield the tools that differ between surfaces, once for each form."""
-    found: list[tuple[Tool, list[str]]] = []
     places = {name: {tool.name: tool for tool in request.tools} for name, request in sent.items()}
     if "coding" in places:  # the default profile, whose tools are those behind the bridge
         places[DEFERRED] = {name: tool for name, tool in places["coding"].items() if name in deferred}
+    forms: dict[str, tuple[Tool, list[str]]] = {}
     for place, there in places.items():
         for name, tool in there.items():
-            if tool == tools[name]:
-                continue
-            same = next((names for one, names in found if one == tool), None)
-            if same is None:
-                found.append((tool, [place]))
-            else:
-                same.append(place)
-    for tool, names in found:
-        yield {"name": tool.name, "surfaces": names, **asdict(tool)}
+            if tool != tools[name]:
+                forms.setdefault(json.dumps(asdict(tool)), (tool, []))[1].append(place)
+    for tool, names in forms.values():
+        yield {"surfaces": names, **asdict(tool)}
 
 
 _DAY = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? "
@@ -273,19 +262,19 @@ class Masks:
         host: the machine's name, with or without its domain.
         user: the user's name.
         model: the model's name in OpenClaw, `provider/model`, which is another one in each later request.
-        secrets: texts that must be removed.
+        key: the key that OpenClaw was given.
     """
 
     paths: Mapping[str, str]
     host: str = ""
     user: str = ""
     model: str = ""
-    secrets: tuple[str, ...] = ()
+    key: str = ""
 
     def text(self, text: str) -> str:
         """Return a text with placeholders for all of it."""
-        for secret in self.secrets:
-            text = text.replace(secret, "<key>") if secret else text
+        if self.key:
+            text = text.replace(self.key, "<key>")
         if package := _DOCS.search(text):
             text = text.replace(package[1], "<openclaw>")
         # A folder is replaced before its parent.

@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import shlex
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +20,6 @@ from pytest_openclaw.values.replies import Turn
 from pytest_openclaw.values.requests import Request
 from pytest_openclaw.values.tool_calls import Tool
 from pytest_openclaw.values.worlds import Answer, Command, World, WorldState
-from tests.conftest import NO_OTHER_PLUGINS
 from tests.openclaw.model_server import ScriptedModel
 from tests.providers.fake_claude import dies
 from tests.providers.servers.misbehaving import unused_port
@@ -90,26 +88,6 @@ def test_the_key_goes_to_the_server_alone(seen):
     for name in ("HOME", "TMPDIR", "OPENCLAW_STATE_DIR", "SHELL"):
         assert received["environ"][name].startswith(scratch)
     assert received["environ"]["OPENCLAW_NO_AUTO_UPDATE"] == received["environ"]["DO_NOT_TRACK"] == "1"
-
-
-def test_what_node_compiles_is_kept_between_calls_and_not_after(seen):
-    """The calls of a session share the cache, all else belongs to one call; nothing stays behind."""
-
-    async def ask_twice() -> list[Path]:
-        provider = _provider(seen, model.url)
-        kept = []
-        for _ in range(2):
-            await provider.ask(Request(model="local/tiny", prompt="Say hi.", timeout_s=60.0))
-            kept.append(Path(json.loads(seen.read_text("utf-8"))["environ"]["NODE_COMPILE_CACHE"]))
-            assert kept[-1].is_dir()
-        await provider.aclose()
-        return kept
-
-    with ScriptedModel("Hi.", "Hi.") as model:
-        first, second = asyncio.run(ask_twice())
-
-    assert first == second
-    assert not first.exists()
 
 
 def test_the_prompt_is_no_argument(seen):
@@ -342,15 +320,6 @@ def test_where_no_program_can_be_started_no_command_is_offered(seen, scratch, mo
     )
 
 
-def test_without_an_address_it_says_what_to_set(seen):
-    """A provider of OpenClaw's that the plugin does not know needs an address."""
-    fault = _fault(_provider(seen, ""), model="vllm/tiny")
-
-    assert fault.message == (
-        "openclaw_agent: not asked: it is not known where vllm's models are. Set OPENCLAW_AGENT_BASE_URL."
-    )
-
-
 def test_without_openclaw_it_says_how_to_get_it(seen):
     """A missing command gives one sentence with the hint."""
     fault = _fault(_provider(seen, "http://127.0.0.1:9/v1", OPENCLAW_AGENT_COMMAND="no-such-openclaw"))
@@ -369,35 +338,3 @@ def test_the_fingerprint_names_release_and_server(seen):
             "api": "openai-completions",
             "base_url": model.url,
         }
-
-
-def test_a_row_has_the_start_separately(seen, tmp_path):
-    """In a session the program's start time is in the row, beside the times of the model."""
-    (tmp_path / "prompts_hi.toml").write_text(
-        '[[prompts]]\nid = "H0"\nname = "hi"\nprompt = "Say hi."\nvalidator = { type = "exact", value = "Hi." }\n',
-        encoding="utf-8",
-    )
-    command = shlex.join([sys.executable, str(FAKE), "answer", str(seen)])
-    with ScriptedModel("Hi.") as model:
-        environ = os.environ | {"OPENCLAW_AGENT_COMMAND": command, "OPENCLAW_AGENT_BASE_URL": model.url}
-        arguments = (
-            "prompts_hi.toml",
-            "--openclaw-models=openclaw_agent/local/tiny",
-            "-p",
-            "no:cacheprovider",
-        )
-        done = subprocess.run(
-            [sys.executable, "-m", "pytest", *arguments],
-            cwd=tmp_path,
-            env=environ | {"PYTEST_ADDOPTS": NO_OTHER_PLUGINS},
-            capture_output=True,
-            text=True,
-            timeout=600,
-        )
-
-    assert done.returncode == 0, done.stdout + done.stderr
-    (results,) = tmp_path.glob("**/results.jsonl")
-    row = json.loads(results.read_text("utf-8"))
-    assert row["start_up_ms"] > 0
-    assert row["e2e_ms"] < 30_000
-    assert (row["model"], row["effective_model"], row["input_tokens"]) == ("local/tiny", "tiny", 11)

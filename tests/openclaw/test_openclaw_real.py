@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
 import sys
 from pathlib import Path
 
@@ -16,7 +15,6 @@ from pytest_openclaw.values.protocols import ProviderSetup
 from pytest_openclaw.values.replies import Image, Reply
 from pytest_openclaw.values.requests import Request
 from pytest_openclaw.values.worlds import Command, World
-from tests.conftest import NO_OTHER_PLUGINS
 from tests.openclaw.model_server import ScriptedModel
 
 pytestmark = [pytest.mark.openclaw_cli, pytest.mark.usefixtures("scratch")]
@@ -146,32 +144,6 @@ def test_a_call_is_taken_and_not_carried_out(environ, tmp_path):
 
 
 @pytest.mark.nightly
-def test_a_world_of_files_is_played(environ, tmp_path):
-    """The agent works on the world's files in a folder of its own; the final state is read from there."""
-    outside = tmp_path / "outside.txt"
-    outside.write_text("secret", encoding="utf-8")
-    turns = (
-        [("read", '{"path": "a.txt"}'), ("write", '{"path": "new/b.txt", "content": "B"}')],
-        [("read", f'{{"path": "{outside}"}}'), ("write", f'{{"path": "{outside}", "content": "x"}}')],
-        [("exec", '{"command": "rm a.txt"}'), ("edit", '{"path": "a.txt"}')],
-        "Done.",
-    )
-    with ScriptedModel(*turns) as model:
-        world = World(files={"a.txt": "one\n", "deep/er.txt": "two"})
-        reply = _ask(environ, model, tools=_tools("read", "write", "edit"), world=world)
-
-        assert {tuple(_sent_tools(body)) for body in model.asked} == {("edit", "read", "write")}
-    assert reply.ended_by == "answer"
-    assert [len(turn.calls) for turn in reply.turns] == [2, 2, 2, 0]
-    assert reply.turns[0].results[0] == "one\n"
-    assert "Path escapes sandbox root" in reply.turns[1].results[0]
-    assert outside.read_text("utf-8") == "secret"
-    assert reply.world is not None
-    assert reply.world.files == {"a.txt": "one\n", "deep/er.txt": "two", "new/b.txt": "B"}
-    assert reply.world.changed == ("new/b.txt",)
-
-
-@pytest.mark.nightly
 def test_a_world_of_commands_is_played(environ, tmp_path):
     """However the agent is asked to run a command, our shell plays it, and nothing outside is changed."""
     trace = tmp_path / "trace"
@@ -222,31 +194,6 @@ def test_a_world_of_commands_is_played(environ, tmp_path):
     assert not trace.exists()
 
 
-@pytest.mark.nightly
-def test_a_world_of_notes_is_played(environ):
-    """The agent's own tools find notes by their words, and read them."""
-    memory = {
-        "memory/2026-09-14.md": "The bicycle needs new tyres, size 28 x 1.75, before spring.",
-        "memory/2026-10-02.md": "The car goes to the garage on Monday.",
-    }
-    turns = (
-        [("memory_search", '{"query": "bicycle tyres"}'), ("memory_search", '{"query": "zebra"}')],
-        [("memory_get", '{"path": "memory/2026-10-02.md"}'), ("memory_get", '{"path": "memory/none.md"}')],
-        "28 x 1.75.",
-    )
-    with ScriptedModel(*turns) as model:
-        reply = _ask(environ, model, tools=_tools("memory_search", "memory_get"), world=World(memory=memory))
-
-        assert {tuple(_sent_tools(body)) for body in model.asked} == {("memory_get", "memory_search")}
-    (found, nothing), (note, none), _ = (map(json.loads, turn.results) for turn in reply.turns)
-    assert [one["path"] for one in found["results"]] == ["memory/2026-09-14.md"]
-    assert nothing["results"] == []
-    assert (note["status"], note["text"]) == ("ok", memory["memory/2026-10-02.md"])
-    assert none["status"] == "not_found"
-    assert reply.world is not None
-    assert (reply.world.files, reply.world.changed) == (memory, ())
-
-
 SUITE = """
 [[prompts]]
 id = "W0"
@@ -266,27 +213,6 @@ tools = ["message"]
 validator = { type = "world", calls = [{ name = "message" }] }
 world = { files = { "a.txt" = "A" } }
 """
-
-
-def test_a_session_through_openclaw(environ, tmp_path):
-    """A world of files and commands passes by its final files; one of messages is skipped with the reason."""
-    (tmp_path / "prompts_agent.toml").write_text(SUITE, encoding="utf-8")
-    write, make = ("write", '{"path": "b.txt", "content": "B"}'), ("exec", '{"command": "make"}')
-    with ScriptedModel([write], [make], "Done.") as model:
-        done = subprocess.run(
-            [
-                *(sys.executable, "-m", "pytest", "prompts_agent.toml", "-rs"),
-                *("--openclaw-models=openclaw_agent/local/tiny", "-p", "no:cacheprovider"),
-            ],
-            cwd=tmp_path,
-            env=environ | {"OPENCLAW_AGENT_BASE_URL": model.url, "PYTEST_ADDOPTS": NO_OTHER_PLUGINS},
-            capture_output=True,
-            text=True,
-            timeout=2 * PATIENCE_S,
-        )
-
-    assert "1 passed, 1 skipped" in done.stdout, done.stdout + done.stderr
-    assert "its world offers message" in done.stdout
 
 
 @pytest.mark.nightly

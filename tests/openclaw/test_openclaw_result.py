@@ -113,16 +113,6 @@ def test_the_object_is_found_at_any_position(stdout, stderr):
     assert find_envelope(stdout, stderr) == json.loads(CLEAN)
 
 
-@pytest.mark.parametrize(
-    "stdout",
-    ["", "killed", CLEAN[:-30], '{"ok": true}', "{" * 100_000],
-    ids=["nothing", "words", "cut", "not-of-this-form", "braces"],
-)
-def test_other_output_gives_no_object(stdout):
-    """Output without a complete object gives none, and is parsed quickly."""
-    assert find_envelope(stdout) is None
-
-
 @given(text=st.text())
 def test_a_quoted_object_in_an_answer_is_no_end(text):
     """An answer with an object of the same form is part of the enclosing object."""
@@ -226,16 +216,6 @@ def test_a_turn_of_a_session_that_failed(meta: dict[str, object], failure_type: 
 
     assert isinstance(fault, Fault)
     assert fault.failure_type == failure_type
-
-
-def test_a_turn_of_a_session_without_an_answer() -> None:
-    """It is a result with an empty text, as in `agent exec`."""
-    error = {"kind": "incomplete_turn", "message": "no answer"}
-
-    result = _of_session(error=error)
-
-    assert isinstance(result, Reply)
-    assert result.text == ""
 
 
 def test_calls_without_offered_tools_are_marked() -> None:

@@ -23,7 +23,6 @@ from pytest_openclaw.values.protocols import ProviderSetup
 from pytest_openclaw.values.replies import Fault, Reply
 from pytest_openclaw.values.requests import LISTED, OPENCLAW, Request, SurfaceName
 from pytest_openclaw.values.tool_calls import LOOKUP_TURNS, Tool
-from pytest_openclaw.values.worlds import World
 from tests.openclaw.model_server import ScriptedModel
 
 pytestmark = [
@@ -127,26 +126,4 @@ def test_the_model_is_not_asked_without_them(tmp_path: Path, surface: SurfaceNam
     assert isinstance(fault, Fault)
     assert fault.status == "skipped_unavailable"
     assert "does not take get_weather from the plugin that adds the prompt's tools" in fault.message
-    assert bodies == []
-
-
-def test_openclaws_own_tools_need_no_plugin(tmp_path: Path) -> None:
-    """A tool that the suite describes under a name of OpenClaw's is OpenClaw's, by a single run."""
-    asked = request(prompt(LISTED), LISTED, tools=(Tool(name="read", description="Mine."),))
-
-    reply, _ = ask(fake(tmp_path), asked, [("read", '{"path": "a"}')])
-
-    assert isinstance(reply, Reply), reply
-    seen = json.loads((tmp_path / "seen.json").read_text("utf-8"))
-    assert seen["arguments"][:2] == ["agent", "exec"]
-    assert "plugins" not in seen["config"]
-
-
-def test_a_world_with_such_a_tool_is_not_played(tmp_path: Path) -> None:
-    """The agent could not carry it out."""
-    fault, bodies = ask(fake(tmp_path), request(prompt(LISTED), LISTED, world=World()), "Hi.")
-
-    assert isinstance(fault, Fault)
-    assert fault.status == "skipped_unavailable"
-    assert "its world offers get_weather, which OpenClaw does not have" in fault.message
     assert bodies == []

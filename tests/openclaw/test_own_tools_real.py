@@ -46,20 +46,3 @@ def test_the_agent_offers_the_prompts_own_tools(real_openclaw: RealOpenClaw, sur
     if surface == OPENCLAW:
         described = json.loads(reply.turns[1].results[0])
         assert described["parameters"] == WEATHER.parameters
-
-
-@pytest.mark.parametrize("surface", [LISTED, OPENCLAW])
-def test_a_wrong_call_of_such_a_tool_is_the_models_fault(
-    real_openclaw: RealOpenClaw, surface: SurfaceName
-) -> None:
-    """Arguments that the suite's schema refuses are bad arguments, on both surfaces."""
-    asked = prompt(surface)
-    name, arguments = CALLS[surface]
-    wrong = arguments.replace('"city"', '"town"')
-
-    reply, _ = ask(
-        real_openclaw.command, request(asked, surface), [(name, wrong)], "Sorry.", **real_openclaw.environ
-    )
-
-    assert isinstance(reply, Reply), reply
-    assert judge(asked, reply).tool_outcome == "bad_arguments"

@@ -81,16 +81,6 @@ def test_a_suite_offers_the_captured_tools(project: Any) -> None:
     assert len(offer["sha256"]) == 64
 
 
-def test_a_path_in_the_ini_file_is_relative_to_it(plain_project: Any) -> None:
-    """Like every path of an ini file."""
-    plain_project.suite(SUITE.partition('[[prompts]]\nid = "T3"')[0])
-    (plain_project.folder / "catalogues").mkdir()
-    _catalogue(plain_project.folder / "catalogues" / "mine.json")
-    plain_project.pytester.makeini("[pytest]\nopenclaw_catalogue = catalogues/mine.json\n")
-
-    assert plain_project.run().status == 0
-
-
 @pytest.mark.parametrize(
     ("named", "said"),
     [
@@ -106,21 +96,6 @@ def test_what_is_no_catalogue_ends_the_session_at_once(plain_project: Any, named
 
     assert (session.status, session.has_run) == (4, False)
     assert said in session.text
-
-
-def test_a_missing_surface_is_reported(plain_project: Any) -> None:
-    """The message names the file, not the shipped catalogue."""
-    plain_project.suite(
-        SUITE.replace('"configured"', '"coding"').replace('["brand_new", "read"]', '["exec"]')
-    )
-    _catalogue(plain_project.folder / "mine.json")
-
-    session = plain_project.run("--openclaw-catalogue=mine.json")
-
-    assert "tools names the surface 'coding', not one of mine.json: configured," in session.text.replace(
-        '"', "'"
-    )
-    assert "tools names 'exec', which mine.json does not have" in session.text.replace('"', "'")
 
 
 def test_an_unusable_schema_is_reported_before_the_first_request(plain_project: Any) -> None:
@@ -152,22 +127,6 @@ def test_runs_on_other_tools_are_set_aside(plain_project: Any) -> None:
     (aside,) = summary["comparison"]["set_aside"]
     assert (aside["reason"], aside["n_cells"]) == ("prompt_changed", 5)
     assert "tools" in aside["detail"]
-
-
-def test_the_same_catalogue_elsewhere_is_the_same(plain_project: Any) -> None:
-    """Only the offered tools count, not the file's location."""
-    plain_project.suite(SUITE)
-    _catalogue(plain_project.folder / "mine.json")
-    plain_project.run("--openclaw-catalogue=mine.json", "--openclaw-run-id=before")
-    _catalogue(plain_project.folder / "moved.json")
-
-    session = plain_project.run(
-        "--openclaw-catalogue=moved.json", "--openclaw-run-id=after", "--openclaw-baseline=before"
-    )
-
-    assert (
-        json.loads((session.folder / "runs/after/summary.json").read_text())["comparison"]["set_aside"] == []
-    )
 
 
 def test_a_run_is_read_and_judged_again_by_its_own_tools(

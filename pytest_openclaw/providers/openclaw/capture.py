@@ -15,13 +15,11 @@ import secrets
 import socket
 import sys
 import tempfile
-from contextlib import suppress
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.openclaw.captured import CONFIGURED, Masks, Sent, api_of, gather, read_request
+from pytest_openclaw.openclaw.captured import Masks, Sent, api_of, gather, read_request
 from pytest_openclaw.openclaw.catalog import read_catalogue
 from pytest_openclaw.providers.openclaw.call import environment, find_command, scratch_folder, write_config
 from pytest_openclaw.providers.openclaw.capture_configs import (
@@ -32,9 +30,9 @@ from pytest_openclaw.providers.openclaw.capture_configs import (
     whole_config,
 )
 from pytest_openclaw.providers.openclaw.envelope import find_envelope
-from pytest_openclaw.providers.openclaw.loopback import Incoming, listening, refuse
+from pytest_openclaw.providers.openclaw.loopback import Incoming, Outgoing, listening
 from pytest_openclaw.providers.processes import Program, Running, run
-from pytest_openclaw.providers.wire import object_in, shortened, text_in
+from pytest_openclaw.providers.wire import load_object, object_in, shortened, text_in
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.files import FOLDER_MODE, write_private
 from pytest_openclaw.util.signals import how_it_ended
@@ -59,33 +57,14 @@ class NotCaptured(OpenClawError):
     """The installed OpenClaw does not start, sends nothing, or sends what is not known."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Capture:
-    """The captured requests.
-
-    Attributes:
-        release: such as `2026.9.6`.
-        sent: by surface.
-        notes: differences from the user's config.
-    """
-
-    release: str
-    sent: Mapping[str, Sent]
-    notes: tuple[str, ...] = ()
-
-    def catalogue(self) -> JsonObject:
-        """Return the content of a catalog file."""
-        return gather(self.sent, release=f"openclaw-{self.release}", taken=f"{datetime.now(UTC):%Y-%m-%d}")
-
-
 def capture(
     environ: Mapping[str, str],
     config: Path | None = None,
     *,
     model: str | None = None,
     agent: str | None = None,
-) -> Capture:
-    """Capture what the installed OpenClaw sends.
+) -> JsonObject:
+    """Capture what the installed OpenClaw sends; return the content of a catalog file.
 
     Args:
         environ: used only to find OpenClaw and its Node.
@@ -108,21 +87,23 @@ class _Capturing:
         # Each start uses a whole core.
         self._room = asyncio.Semaphore(max(1, min(4, os.cpu_count() or 1)))
 
-    async def all(self, config: Path | None, model: str | None, agent: str | None) -> Capture:
-        release = await self._release()
+    async def all(self, config: Path | None, model: str | None, agent: str | None) -> JsonObject:
+        with scratch_folder(compiled=self._compiled) as scratch:
+            printed = await self._run(scratch, "--version")
+        release = _RELEASE.search(printed.stdout)
+        if release is None:
+            output = printed.stdout or printed.stderr
+            raise OpenClawError(f"OpenClaw does not print its release{_quoted(output)}")
         wanted = release_surfaces()
         if config is not None:
             sections = await self._sections(config)
             try:
-                wanted.append(configured_surface(CONFIGURED, sections, model=model, agent=agent))
+                wanted.append(configured_surface(sections, model=model, agent=agent))
             except ValueError as error:
                 raise OpenClawError(f"{config}: {error}") from None
         found = await _gathered([self._receive(one) for one in wanted])
-        return Capture(
-            release=release,
-            sent={one.surface: sent for one, sent in zip(wanted, found, strict=True)},
-            notes=tuple(note for one in wanted for note in one.notes),
-        )
+        sent = {one.surface: request for one, request in zip(wanted, found, strict=True)}
+        return gather(sent, release=f"openclaw-{release[0]}", taken=f"{datetime.now(UTC):%Y-%m-%d}")
 
     async def _receive(self, wanted: Wanted) -> Sent:
         endpoint = ModelEndpoint()
@@ -133,17 +114,11 @@ class _Capturing:
         what = f"the surface {wanted.surface}"
         if not endpoint.body:
             raise OpenClawError(f"nothing was sent to the model for {what}: {why}")
+        masks = _masks(scratch, self._environ, f"{wanted.provider}/{wanted.model}")
         try:
-            sent = read_request(endpoint.api, endpoint.body, _QUESTION)
+            return read_request(endpoint.api, endpoint.body, _QUESTION).masked(masks)
         except ValueError as error:
             raise OpenClawError(f"the request of {what} has a form that is not known: {error}") from None
-        masks = replace(_masks(scratch, self._environ), model=f"{wanted.provider}/{wanted.model}")
-        return replace(
-            sent,
-            system=masks.text(sent.system),
-            fields=masks.value(sent.fields),
-            question=masks.value(dict(sent.question)),
-        )
 
     async def _until_received(self, endpoint: ModelEndpoint, wanted: Wanted, scratch: Scratch) -> str:
         """Run OpenClaw until the endpoint has its request; return the error if it ends before."""
@@ -177,15 +152,6 @@ class _Capturing:
             raise OpenClawError(f"{name} did not end within {PATIENCE_S:.0f} s{words}")
         return printed
 
-    async def _release(self) -> str:
-        with scratch_folder(compiled=self._compiled) as scratch:
-            printed = await self._run(scratch, "--version")
-        found = _RELEASE.search(printed.stdout)
-        if found is None:
-            output = printed.stdout or printed.stderr
-            raise OpenClawError(f"OpenClaw does not print its release{_quoted(output)}")
-        return found[0]
-
     async def _sections(self, config: Path) -> dict[str, Any]:
         """Return the sections of the user's config as OpenClaw reads them, without secrets."""
         file = config.expanduser().absolute()
@@ -195,13 +161,11 @@ class _Capturing:
         if checked.get("valid") is not True:
             raise OpenClawError(f"{config}: OpenClaw refuses it{_quoted(_refusal(checked))}")
         output = await _gathered([self._ask_config(file, "get", section) for section in SECTIONS])
-        return {
-            section: value
-            for section, value in zip(SECTIONS, output, strict=True)
-            if not (value.get("ok") is False and "error" in value)  # the config is valid without this section
-        }
+        return dict(
+            zip(SECTIONS, output, strict=True)
+        )  # an error, of a section that is missing, has no key of it
 
-    async def _ask_config(self, file: Path, *words: str) -> dict[str, Any]:
+    async def _ask_config(self, file: Path, *words: str) -> JsonObject:
         async with self._room:
             with scratch_folder(compiled=self._compiled) as scratch:
                 # An include, so that files relative to it are found; OpenClaw could write only this file.
@@ -210,11 +174,10 @@ class _Capturing:
                     scratch, "config", *words, "--json", OPENCLAW_INCLUDE_ROOTS=str(file.parent)
                 )
         output = printed.stdout or printed.stderr
-        with suppress(ValueError):
-            value, _ = json.JSONDecoder().raw_decode(output, max(output.find("{"), 0))
-            if isinstance(value, dict):
-                return value
-        raise OpenClawError(f"OpenClaw does not print what is in {file}{_quoted(output)}")
+        found = load_object(output[max(output.find("{"), 0) :])
+        if found is None:
+            raise OpenClawError(f"OpenClaw does not print what is in {file}{_quoted(output)}")
+        return found
 
 
 class ModelEndpoint:
@@ -236,18 +199,17 @@ class ModelEndpoint:
         """Return the base URL for an API; OpenClaw adds the rest of the path."""
         return f"{root}/{self._token}" if api == "ollama" else f"{root}/{self._token}/v1"
 
-    async def answer(self, incoming: Incoming, writer: asyncio.StreamWriter) -> None:
+    async def answer(self, incoming: Incoming) -> Outgoing:
         """Receive a request; see `listening`."""
         api = api_of(incoming.path)
         if api is None or not incoming.path.startswith(f"/{self._token}/"):
-            await refuse(writer, 404)
-        elif not (body := await incoming.read_json()):
-            await refuse(writer, 400)
-        else:
-            if not self.body:
-                self.api, self.body = api, body
-            self.received.set()
-            await refuse(writer, 503)
+            return Outgoing(404)
+        if not incoming.body:
+            return Outgoing(400)
+        if not self.body:
+            self.api, self.body = api, incoming.body
+        self.received.set()
+        return Outgoing(503)
 
 
 async def _gathered(asking: Sequence[Coroutine[Any, Any, Any]]) -> list[Any]:
@@ -261,7 +223,7 @@ async def _gathered(asking: Sequence[Coroutine[Any, Any, Any]]) -> list[Any]:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _masks(scratch: Scratch, environ: Mapping[str, str]) -> Masks:
+def _masks(scratch: Scratch, environ: Mapping[str, str], model: str) -> Masks:
     paths = {
         str(scratch.workspace): "<workspace>",
         str(scratch.folder / "home"): "<home>",
@@ -274,7 +236,7 @@ def _masks(scratch: Scratch, environ: Mapping[str, str]) -> Masks:
         user = getpass.getuser()
     except OSError:  # the user has no name
         user = ""
-    return Masks(paths=paths, host=socket.gethostname(), user=user, secrets=(KEY,))
+    return Masks(paths=paths, host=socket.gethostname(), user=user, model=model, key=KEY)
 
 
 def _refusal(checked: Mapping[str, Any]) -> str:
@@ -311,7 +273,7 @@ def installed_catalogue(
         if not may_capture:
             return None
         try:
-            data = capture(environ).catalogue()
+            data = capture(environ)
         except OpenClawError as error:
             raise NotCaptured(str(error)) from error
         file.parent.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)

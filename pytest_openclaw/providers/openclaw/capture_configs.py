@@ -1,8 +1,8 @@
 """The configs under which OpenClaw's requests are captured, each with one model and nothing else.
 
-Of a user's config only settings that shape tools and prompt are used: `TOOLS`, `DEFAULTS`, `ENTRY`, switches
-of plugins, and the model's abilities. Others are not, because they could start or reach something: keys,
-servers, channels, gateway, MCP servers, hooks, cron, sandboxes, code of plugins, other runtimes, folders.
+Of a user's config only settings that shape tools and prompt are used: `TOOLS`, `AGENT`, switches of plugins,
+and the model's abilities. Others are not, because they could start or reach something: keys, servers,
+channels, gateway, MCP servers, hooks, cron, sandboxes, code of plugins, other runtimes, folders.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from pytest_openclaw.openclaw.captured import CONFIGURED
 from pytest_openclaw.providers.openclaw.call import FREE, config_for
-from pytest_openclaw.providers.wire import object_in, objects_in
+from pytest_openclaw.providers.wire import object_in, objects_in, text_in
 from pytest_openclaw.values.requests import DEFAULT_CONTEXT_TOKENS
 
 if TYPE_CHECKING:
@@ -23,21 +24,17 @@ if TYPE_CHECKING:
 KEY = "not-a-key"
 SPOKEN = ("openai-completions", "openai-responses", "ollama")
 REDACTED = "__OPENCLAW_REDACTED__"
-SECTIONS = ("tools", "agents", "models", "plugins", "mcp")
-"""The sections that are read; of the last only the names of servers, to note that they are missing."""
+SECTIONS = ("tools", "agents", "models", "plugins")
 
 TOOLS = (
     "profile", "allow", "alsoAllow", "deny", "byProvider", "toolSearch", "agentToAgent",
     "sessions", "elevated", "exec", "fs", "subagents", "sessions_spawn", "updatePlan", "swarm", "message",
 )  # fmt: skip
-DEFAULTS = ("experimental", "skills", "subagents", "thinkingDefault", "contextInjection")
-ENTRY = (*DEFAULTS, "tools")
+AGENT = ("experimental", "skills", "subagents", "thinkingDefault", "contextInjection")
 ABILITIES = (
     "id", "name", "reasoning", "input", "contextWindow", "contextTokens", "maxTokens", "compat",
     "thinkingLevelMap", "params",
 )  # fmt: skip
-_OF_MODEL = ("params", "streaming")
-_OF_PLUGINS = ("enabled", "allow", "deny", "slots")
 _DROPPED = frozenset({"model", "apiKey", "headers", "env", "pathPrepend", "node", "allowFrom"})
 # The APIs of providers that OpenClaw knows without a config.
 _KNOWN_APIS = {"openai": "openai-responses", "ollama": "ollama"}
@@ -55,7 +52,6 @@ class Wanted:
         provider, model, api: the model and its API.
         as_a_turn: capture a turn of the agent, by its config only; otherwise `agent exec`, whose default
             profile is `coding`, as in a request of `openclaw_agent`.
-        notes: differences from the user's config.
     """
 
     surface: str
@@ -65,7 +61,6 @@ class Wanted:
     api: str = SPOKEN[0]
     abilities: JsonObject = field(default_factory=dict)
     as_a_turn: bool = False
-    notes: tuple[str, ...] = ()
 
 
 def release_surfaces() -> list[Wanted]:
@@ -102,12 +97,11 @@ def whole_config(wanted: Wanted, scratch: Scratch, url: str) -> JsonObject:
 
 
 def configured_surface(
-    surface: str, sections: Mapping[str, Any], *, model: str | None = None, agent: str | None = None
+    sections: Mapping[str, Any], *, model: str | None = None, agent: str | None = None
 ) -> Wanted:
     """Return the surface of a user's config.
 
     Args:
-        surface: its name.
         sections: by name, those of `SECTIONS` that are set, as printed by `config get`.
         model: `provider/model`; None selects the agent's own.
         agent: id of the agent; None selects OpenClaw's default.
@@ -115,35 +109,24 @@ def configured_surface(
     Raises:
         ValueError: there is no such agent, or no model; the message has a hint.
     """
-    agents, tools, plugins = (object_in(sections.get(name)) for name in ("agents", "tools", "plugins"))
-    defaults, notes = object_in(agents.get("defaults")), []
+    agents, tools, plugins, models = (
+        object_in(sections.get(name)) for name in ("agents", "tools", "plugins", "models")
+    )
+    defaults = object_in(agents.get("defaults"))
     agent_id, entry = _agent(agents, agent)
     name = model or _primary(entry) or _primary(defaults)
-    provider, slash, model_id = name.partition("/")
-    if not (provider and slash and model_id):
+    provider, _, model_id = name.partition("/")
+    if not (provider and model_id):
         lacks = f"{name} is not a provider/model" if name else "it names no model of its agent"
         raise ValueError(f"{lacks}. Name one: --model ollama/qwen3:8b.")
-    server = object_in(object_in(object_in(sections.get("models")).get("providers")).get(provider))
+    server = object_in(object_in(models.get("providers")).get(provider))
     abilities = next((one for one in objects_in(server.get("models")) if one.get("id") == model_id), {})
-    api = str(abilities.get("api") or server.get("api") or _KNOWN_APIS.get(provider, SPOKEN[0]))
-    if servers := sorted(object_in(object_in(sections.get("mcp")).get("servers"))):
-        notes.append(f"tools of MCP servers are missing, none is started: {', '.join(servers)}")
-    if paths := object_in(plugins.get("load")).get("paths"):
-        where = f"{len(paths)} folders" if isinstance(paths, list) and len(paths) > 1 else "1 folder"
-        notes.append(f"tools of plugins in {where} of the config are missing, no code there is run")
-    if object_in(abilities.get("compat")).get("supportsTools") is False:
-        notes.append("the config says that the model takes no tools (compat.supportsTools)")
-    if agent is None and len(entries := object_in(agents.get("entries"))) > 1:
-        notes.append(f"captured {agent_id}, one of {len(entries)} agents; --agent selects another")
-    if api not in SPOKEN:
-        notes.append(f"{name} is asked by {api}, which is not spoken here: {SPOKEN[0]} is sent")
-        api = SPOKEN[0]
-    of_model = [_kept(object_in(one.get("models")).get(name), _OF_MODEL) for one in (defaults, entry)]
-    own_model = of_model[0] | of_model[1]
-    web = {key: one for key, one in _switches(tools.get("web")).items() if key in ("search", "fetch")}
-    switches = _switches(plugins.get("entries"))
+    api = abilities.get("api") or server.get("api") or _KNOWN_APIS.get(provider)
+    settings = [object_in(object_in(one.get("models")).get(name)) for one in (defaults, entry)]
+    of_model = _kept(settings[0] | settings[1], ("params", "streaming"))
+    web = _kept(_switches(tools.get("web")), ("search", "fetch"))
     return Wanted(
-        surface=surface,
+        surface=CONFIGURED,
         config={
             "tools": {
                 **_kept(tools, TOOLS),
@@ -151,44 +134,41 @@ def configured_surface(
                 "codeMode": {"enabled": False},  # by itself OpenClaw turns it on for some models
             },
             "agents": {
-                "defaults": {
-                    **_kept(defaults, DEFAULTS),
-                    **({"models": {name: own_model}} if own_model else {}),
-                },
-                **({"entries": {agent_id: _kept(entry, ENTRY)}} if agent_id else {}),
+                "defaults": {**_kept(defaults, AGENT), **({"models": {name: of_model}} if of_model else {})},
+                **({"entries": {agent_id: _kept(entry, (*AGENT, "tools"))}} if agent_id else {}),
             },
-            "plugins": {**_kept(plugins, _OF_PLUGINS), **({"entries": switches} if switches else {})},
+            "plugins": {
+                **_kept(plugins, ("enabled", "allow", "deny", "slots")),
+                "entries": _switches(plugins.get("entries")),
+            },
         },
         provider=provider,
         model=model_id,
-        api=api,
+        api=api if api in SPOKEN else SPOKEN[0],
         abilities=_kept(abilities, ABILITIES),
         as_a_turn=True,
-        notes=tuple(notes),
     )
 
 
-def _agent(agents: Mapping[str, Any], named: str | None) -> tuple[str, JsonObject]:
+def _agent(agents: JsonObject, named: str | None) -> tuple[str, JsonObject]:
     """Return id and entry of an agent, by default of OpenClaw's default agent; empty without entries.
 
     Raises:
         ValueError: there is no such agent.
     """
-    entries = {name: object_in(entry) for name, entry in object_in(agents.get("entries")).items()}
+    entries = object_in(agents.get("entries"))
     if named is not None and named not in entries:
         known = f"there are {', '.join(sorted(entries))}" if entries else "it has none but main"
         raise ValueError(f"it has no agent {named}; {known}.")
-    if not entries:
-        return "", {}
-    owners = (object_in(object_in(agents.get("defaults")).get(key)).get("agentId") for key in _OWNERS)
+    defaults = object_in(agents.get("defaults"))
+    owners = [text_in(object_in(defaults.get(key)).get("agentId")) for key in _OWNERS]
     wanted = [named] if named else [*owners, "main", *entries]
-    return next((name, entries[name]) for name in wanted if name in entries)
+    return next(((name, object_in(entries[name])) for name in wanted if name in entries), ("", {}))
 
 
-def _primary(holder: Mapping[str, Any]) -> str:
+def _primary(holder: JsonObject) -> str:
     model = holder.get("model")
-    primary = object_in(model).get("primary") if isinstance(model, dict) else model
-    return primary if isinstance(primary, str) else ""
+    return text_in(object_in(model).get("primary")) or text_in(model)
 
 
 def _switches(entries: Any) -> JsonObject:
@@ -197,19 +177,16 @@ def _switches(entries: Any) -> JsonObject:
     return {name: {"enabled": is_on} for name, is_on in parts.items() if isinstance(is_on, bool)}
 
 
-def _kept(value: Any, names: tuple[str, ...]) -> JsonObject:
-    kept = {name: _harmless(part) for name, part in object_in(value).items() if name in names}
+def _kept(value: JsonObject, names: tuple[str, ...]) -> JsonObject:
+    kept = {name: _harmless(value[name]) for name in names if name in value}
     return {name: part for name, part in kept.items() if part is not None}
 
 
 def _harmless(value: Any) -> Any:
     """Return a value without secrets and references to them; None if it is one."""
-    if isinstance(value, str):
-        return None if REDACTED in value else value
     if isinstance(value, list):
         return [part for part in map(_harmless, value) if part is not None]
-    if not isinstance(value, dict):
-        return value
-    if {"source", "id"} <= value.keys():
-        return None
-    return _kept(value, tuple(name for name in value if name not in _DROPPED))
+    if isinstance(value, dict):
+        is_reference = {"source", "id"} <= value.keys()
+        return None if is_reference else _kept(value, tuple(value.keys() - _DROPPED))
+    return None if isinstance(value, str) and REDACTED in value else value

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import asynccontextmanager
 from http import HTTPStatus
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import h11
 
@@ -23,75 +23,41 @@ _PIECE_BYTES = 64 << 10
 _REFUSED = b'{"error": {"message": "this request is not passed on", "type": "invalid_request_error"}}'
 
 
-class Incoming:
-    """A request that is arriving.
+class Incoming(NamedTuple):
+    """A request.
 
     Attributes:
         path: without its query; empty if it is not a POST request.
-        authorization: that header; empty if it is missing, or the bytes are not HTTP.
-        error: why its body is malformed; empty if it is not.
+        body: None if it is malformed, for the reason in `error`.
     """
 
-    def __init__(self, reader: asyncio.StreamReader) -> None:
-        self.path = self.authorization = self.error = ""
-        self._reader = reader
-        self._parser = h11.Connection(h11.SERVER, max_incomplete_event_size=MOST_HEAD_BYTES)
+    path: str
+    authorization: str
+    body: JsonObject | None
+    error: str
 
-    async def read_head(self) -> None:
-        """Read up to the end of the head."""
-        try:
-            head = await self._next()
-        except h11.RemoteProtocolError:
-            return
-        if isinstance(head, h11.Request):
-            fields = dict(head.headers)
-            self.authorization = fields.get(b"authorization", b"").decode("latin-1")
-            if head.method == b"POST":
-                self.path = head.target.partition(b"?")[0].decode("latin-1")
 
-    async def read_json(self) -> JsonObject | None:
-        """Read the body; return None if it is malformed."""
-        pieces = bytearray()
-        try:
-            async with asyncio.timeout(PATIENCE_S):
-                while isinstance(event := await self._next(), h11.Data):
-                    pieces += event.data
-                    if len(pieces) > MOST_BODY_BYTES:
-                        self.error = f"it is longer than {MOST_BODY_BYTES >> 20} MiB"
-                        return None
-        except h11.RemoteProtocolError as error:
-            self.error = str(error)
-            return None
-        text = pieces.decode("utf-8", "replace")
-        body = load_object(text)
-        if body is None:
-            self.error = f"no JSON object: {shortened(text)}"
-        return body
+class Outgoing(NamedTuple):
+    """An answer, by default the refusal to pass a request on."""
 
-    async def _next(self) -> object:
-        while (event := self._parser.next_event()) is h11.NEED_DATA:
-            if not (data := await self._reader.read(_PIECE_BYTES)):
-                raise asyncio.IncompleteReadError(data, None)
-            self._parser.receive_data(data)
-        return event
+    status: int
+    kind: str = "application/json"
+    body: bytes = _REFUSED
 
 
 @asynccontextmanager
-async def listening(
-    answer: Callable[[Incoming, asyncio.StreamWriter], Awaitable[None]],
-) -> AsyncIterator[str]:
-    """Run a server; yields the first part of its address, such as `http://127.0.0.1:4711`.
-
-    Args:
-        answer: called with each request whose head has arrived. A lost connection ends it without an error.
-    """
+async def listening(answer: Callable[[Incoming], Awaitable[Outgoing]]) -> AsyncIterator[str]:
+    """Run a server; yields the first part of its address, such as `http://127.0.0.1:4711`."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        incoming = Incoming(reader)
         try:
             async with asyncio.timeout(PATIENCE_S):
-                await incoming.read_head()
-            await answer(incoming, writer)
+                incoming = await _read(reader)
+            status, kind, body = await answer(incoming)
+            phrase = HTTPStatus(status).phrase
+            head = f"HTTP/1.1 {status} {phrase}\r\ncontent-type: {kind}\r\nconnection: close\r\n\r\n"
+            writer.write(head.encode("latin-1") + body)
+            await writer.drain()
         except (TimeoutError, ConnectionError, asyncio.IncompleteReadError):
             return  # OpenClaw has exited or was ended
         finally:
@@ -104,15 +70,28 @@ async def listening(
         server.close()
 
 
-async def send(writer: asyncio.StreamWriter, status: int, kind: str, body: bytes) -> None:
-    """Send a whole answer, of this content type."""
-    head = (
-        f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\ncontent-type: {kind}\r\nconnection: close\r\n\r\n"
-    )
-    writer.write(head.encode("latin-1") + body)
-    await writer.drain()
-
-
-async def refuse(writer: asyncio.StreamWriter, status: int) -> None:
-    """Answer that a request is not passed on."""
-    await send(writer, status, "application/json", _REFUSED)
+async def _read(reader: asyncio.StreamReader) -> Incoming:
+    parser = h11.Connection(h11.SERVER, max_incomplete_event_size=MOST_HEAD_BYTES)
+    path = authorization = error = ""
+    data = bytearray()
+    try:
+        while not isinstance(event := parser.next_event(), h11.EndOfMessage) and not error:
+            if event is h11.NEED_DATA:
+                if not (piece := await reader.read(_PIECE_BYTES)):
+                    raise asyncio.IncompleteReadError(piece, None)
+                parser.receive_data(piece)
+            elif isinstance(event, h11.Request):
+                authorization = dict(event.headers).get(b"authorization", b"").decode("latin-1")
+                if event.method == b"POST":
+                    path = event.target.partition(b"?")[0].decode("latin-1")
+            elif isinstance(event, h11.Data):
+                data += event.data
+                if len(data) > MOST_BODY_BYTES:
+                    error = f"it is longer than {MOST_BODY_BYTES >> 20} MiB"
+    except h11.RemoteProtocolError as broken:
+        error = str(broken)
+    text = data.decode("utf-8", "replace")
+    body = None if error else load_object(text)
+    if body is None and not error:
+        error = f"no JSON object: {shortened(text)}"
+    return Incoming(path, authorization, body, error)

@@ -24,7 +24,7 @@ from pytest_openclaw.openclaw.thinking import strip_thinking
 from pytest_openclaw.providers.answer import Answer
 from pytest_openclaw.providers.http import HttpClient
 from pytest_openclaw.providers.openclaw.call import is_lookup, own_tools
-from pytest_openclaw.providers.openclaw.loopback import listening, refuse, send
+from pytest_openclaw.providers.openclaw.loopback import Outgoing, listening
 from pytest_openclaw.providers.prices import summed
 from pytest_openclaw.providers.stream import AnswerBody
 from pytest_openclaw.providers.wire import objects_in, text_in
@@ -120,31 +120,28 @@ class Relay:
             finally:
                 await self._client.aclose()
 
-    async def _answer(self, incoming: Incoming, writer: asyncio.StreamWriter) -> None:
+    async def _answer(self, incoming: Incoming) -> Outgoing:
         try:
-            await self._receive(incoming, writer)
-        except (TimeoutError, ConnectionError, asyncio.IncompleteReadError):
-            raise
+            return await self._receive(incoming)
         except Exception as error:
             self.run.broke = error  # the provider raises it
             self.run.over.set()
+            return Outgoing(500)
 
-    async def _receive(self, incoming: Incoming, writer: asyncio.StreamWriter) -> None:
-        """Forward a request if it is OpenClaw's; the body of any other is not read."""
-        run = self.run
+    async def _receive(self, incoming: Incoming) -> Outgoing:
+        """Forward a request if it is OpenClaw's."""
         if not hmac.compare_digest(incoming.authorization.encode(), f"Bearer {self.token}".encode()):
-            await refuse(writer, 401)
-        elif incoming.path != self._server.path:
-            await refuse(writer, 404)
-        elif (body := await incoming.read_json()) is None:
+            return Outgoing(401)
+        if incoming.path != self._server.path:
+            return Outgoing(404)
+        if incoming.body is None:
             why = f"OpenClaw sent a request that cannot be read: {incoming.error}."
-            run.end(faults.cli_failed(self._client.name, why))
-            await refuse(writer, 400)
-        elif why := self._what_is_missing(body):
-            run.end(faults.cannot_play(self._client.name, f"this OpenClaw {why}"))
-            await refuse(writer, 502)
-        else:
-            await self._pass_on(body, writer)
+            self.run.end(faults.cli_failed(self._client.name, why))
+            return Outgoing(400)
+        if why := self._what_is_missing(incoming.body):
+            self.run.end(faults.cannot_play(self._client.name, f"this OpenClaw {why}"))
+            return Outgoing(502)
+        return await self._pass_on(incoming.body)
 
     def _what_is_missing(self, body: JsonObject) -> str:
         """Return which pictures or tools of the prompt are missing in the first request; empty if none is."""
@@ -158,7 +155,7 @@ class Relay:
         self._missing_images, self._missing_tools = 0, ()
         return ""
 
-    async def _pass_on(self, body: JsonObject, writer: asyncio.StreamWriter) -> None:
+    async def _pass_on(self, body: JsonObject) -> Outgoing:
         run, request, messages = self.run, self._request, messages_of(body)
         if run.first_at is None:
             run.first_at = time.perf_counter()
@@ -168,8 +165,7 @@ class Relay:
         self._n_known_messages = len(messages)
         if run.over.is_set() or 0 < _most_requests(request) <= len(run.steps):
             run.over.set()
-            await refuse(writer, 502)
-            return
+            return Outgoing(502)
         answer = Answer(streaming=True)
         run.steps.append(Step(answer, offers_tools=bool(body.get("tools"))))
         server = self._server
@@ -180,12 +176,11 @@ class Relay:
         except CallFailed as failed:
             # The run makes and counts retries; OpenClaw would retry for a minute.
             run.end(failed.fault)
-            await refuse(writer, 502)
-            return
-        if request.world is not None or all(map(is_lookup, answer.reply().tool_calls)):
-            await send(writer, 200, held.kind, b"".join(held.pieces))
-        else:
+            return Outgoing(502)
+        if request.world is None and not all(map(is_lookup, answer.reply().tool_calls)):
             run.over.set()
+            return Outgoing(502)
+        return Outgoing(200, held.kind, b"".join(held.pieces))
 
 
 class _Held(AnswerBody):
@@ -248,11 +243,7 @@ def reply_of(run: RecordedRun, result: Reply | None, request: Request, *, began:
     if run.first_at is None:  # it answered by itself
         assert result is not None, "without a request it was not ended"
         return result
-    replies = [
-        reply if step.offers_tools or not request.tools else _without_tools(reply)
-        for step in run.steps
-        for reply in [step.answer.reply()]
-    ]
+    replies = [_reply_of(step, request) for step in run.steps]
     whole = replace(
         summed(replies),
         # The model's text has precedence over OpenClaw's version of it.
@@ -271,6 +262,14 @@ def reply_of(run: RecordedRun, result: Reply | None, request: Request, *, began:
         turns[-1] = replace(turns[-1], results=())
     calls = tuple(call for turn in turns for call in turn.calls)
     return replace(whole, tool_calls=calls, turns=tuple(turns), ended_by=ended_by)
+
+
+def _reply_of(step: Step, request: Request) -> Reply:
+    """Return an answer, in which calls are marked if the request offered no tools."""
+    reply = step.answer.reply()
+    if step.offers_tools or not request.tools:
+        return reply
+    return replace(reply, tool_calls=tuple(replace(call, unoffered=True) for call in reply.tool_calls))
 
 
 def joined(runs: Sequence[Reply]) -> Reply:
@@ -316,11 +315,6 @@ def with_world_paths(reply: Reply, scratch: Scratch) -> Reply:
     return replace(reply, text=text, reasoning=reasoning, tool_calls=calls(reply.tool_calls), turns=turns)
 
 
-def _without_tools(reply: Reply) -> Reply:
-    """Mark the calls of a reply whose request offered no tools."""
-    return replace(reply, tool_calls=tuple(replace(call, unoffered=True) for call in reply.tool_calls))
-
-
 def _turn(reply: Reply, results: Sequence[str] | None, tools: Sequence[Tool]) -> Turn:
     """Return a reply as a turn, with the result of each call.
 
@@ -330,13 +324,11 @@ def _turn(reply: Reply, results: Sequence[str] | None, tools: Sequence[Tool]) ->
     made = reply.tool_calls or promoted_calls(strip_thinking(reply.text), tools)
     left = list(results or ())
     ordered: list[str] = []
-    for call in made if results is not None else ():
-        if is_forgotten(dispatch(call, tools)):
-            ordered.append("")
-        elif left:
-            ordered.append(left.pop(0))
-        else:
+    for call in made:
+        is_forgotten_call = results is not None and is_forgotten(dispatch(call, tools))
+        if not is_forgotten_call and not left:
             break
+        ordered.append("" if is_forgotten_call else left.pop(0))
     return reply.as_turn(calls=made, results=tuple(ordered))
 
 

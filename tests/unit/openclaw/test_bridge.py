@@ -15,7 +15,7 @@ from pytest_openclaw.openclaw.catalog import load_catalogue, signature
 from pytest_openclaw.openclaw.dispatch import dispatch
 from pytest_openclaw.runs.rows import of_judgment
 from pytest_openclaw.values.prompts import Prompt
-from pytest_openclaw.values.replies import Reply, Turn
+from pytest_openclaw.values.replies import Reply
 from pytest_openclaw.values.tool_calls import Tool, ToolCall
 from pytest_openclaw.values.worlds import World
 from pytest_openclaw.worlds.playing import Playing
@@ -161,14 +161,6 @@ def test_a_forbidden_tool_is_found_behind_the_bridge():
     assert (verdict.passed, verdict.violation) == (False, "exec was called, which is forbidden here")
 
 
-def test_own_tools_are_behind_the_bridge():
-    """The bridge reaches what the prompt offers, not what some surface has."""
-    spec = {"type": "tool_call", "calls": [{"name": "lookup", "arguments": {"key": "a"}}]}
-    prompt = prompt_of(spec, tools=(*DIRECT, OWN))
-
-    assert judge(prompt, Reply(tool_calls=(bridged("lookup", {"key": "a"}),))).tool_outcome == "valid"
-
-
 def test_a_row_names_both():
     """`tool_calls` has the bridge and the tool behind it, so that the text rule finds it there, too."""
     spec = {"type": "tool_invocation", "expected_tools": ["exec"]}
@@ -176,17 +168,3 @@ def test_a_row_names_both():
 
     assert of_judgment(judgment)["tool_calls"] == ("tool_call", "exec")
     assert judgment.tool_use_success is True
-
-
-def test_a_call_refused_by_the_bridge_was_recovered_from():
-    """In an exchange a refused bridged call is put right by a later one of the same tool."""
-    spec = {"type": "world", "calls": [EXEC], "answer": {"type": "exact", "value": "Done."}}
-    bad, good = bridged("exec", {}), bridged("exec", LS)
-    reply = Reply(
-        text="Done.",
-        tool_calls=(bad, good),
-        turns=(Turn(calls=(bad,), results=("e",)), Turn(calls=(good,), results=("a",)), Turn(text="Done.")),
-        ended_by="answer",
-    )
-
-    assert judge(prompt_of(spec, world=World()), reply).tool_outcome == "valid"

@@ -61,23 +61,6 @@ def test_a_surface_sends_as_many_tools_as_the_release(surface: str, count: int) 
     assert names == sorted(names)
 
 
-def test_the_surfaces_hold_each_other() -> None:
-    """Smaller profiles are parts of the full one; the bridge is only in surfaces with deferred tools."""
-    full = set(CATALOGUE.surfaces["full"])
-
-    assert set(CATALOGUE.surfaces["coding"]) < full
-    assert set(CATALOGUE.surfaces["direct"]) - full == set(BRIDGE)
-    assert set(CATALOGUE.tools) == full | set(BRIDGE)
-
-
-def test_direct_are_the_eleven_default_tools() -> None:
-    """A local model is sent eight tools and the bridge by default."""
-    assert CATALOGUE.surfaces["direct"] == (
-        "apply_patch", "edit", "exec", "ls", "process", "read", "sessions_yield",
-        "tool_call", "tool_describe", "tool_search", "write",
-    )  # fmt: skip
-
-
 def test_the_bridge_reaches_the_rest_of_the_coding_profile() -> None:
     """The tools sent directly and the deferred ones together are the tools of the profile `coding`."""
     sent = set(CATALOGUE.surfaces["tool-search"]) - set(BRIDGE)
@@ -102,86 +85,6 @@ def test_every_schema_is_one_of_an_object(tool: Tool) -> None:
             "enum", "const", "default", "description", "pattern", "minLength", "maxLength", "minItems",
             "maxItems", "uniqueItems", "minimum", "maximum", "exclusiveMinimum",
         }  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("tool", "parameters", "required"),
-    [
-        ("read", "path offset limit cursor optional", "path"),
-        ("write", "path content", "path content"),
-        ("edit", "path edits", "path edits"),
-        ("apply_patch", "input", "input"),
-        ("ls", "path limit after", ""),
-        ("exec", "title command workdir env yieldMs background timeoutSeconds pty elevated host ask node", "command"),
-        ("process", "action sessionId data keys hex literal text bracketed eof offset limit timeout", "action"),
-        ("sessions_yield", "waitFor message acknowledgment", ""),
-        ("tool_search", "query limit queries", ""),
-        ("tool_describe", "id", "id"),
-        ("tool_call", "id args", "id"),
-        ("memory_search", "query maxResults minScore corpus", "query"),
-        ("memory_get", "path from lines corpus", "path"),
-        ("web_fetch", "url extractMode maxChars", "url"),
-        ("web_search", "query count country language freshness date_after date_before search_lang ui_lang domain_filter max_tokens max_tokens_per_page", "query"),
-        ("ask_user", "questions timeoutSeconds", "questions"),
-        ("conversations_turn", "conversationRef message timeoutSeconds", "conversationRef message"),
-        ("sessions_send", "sessionKey label agentId message timeoutSeconds watch mode", "message"),
-        ("sessions_history", "sessionKey limit offset pendingBefore messageId sessionId includeTools", "sessionKey"),
-        ("subagents", "action recentMinutes taskId taskIds timeoutSeconds", ""),
-        ("gateway", "action gatewayUrl gatewayToken timeoutMs note path", "action"),
-        ("get_goal", "", ""),
-    ],
-)  # fmt: skip
-def test_a_tool_takes_what_the_release_takes(tool: str, parameters: str, required: str) -> None:
-    """Names of parameters, and which of them are required, are the release's."""
-    schema = CATALOGUE.tools[tool].parameters
-
-    assert set(schema["properties"]) == set(parameters.split())
-    assert set(schema.get("required", ())) == set(required.split())
-
-
-@pytest.mark.parametrize(
-    ("tool", "parameter", "facts"),
-    [
-        ("process", "action", {"enum": ["list", "poll", "log", "write", "send-keys", "submit", "paste", "kill", "clear", "remove"]}),
-        ("process", "timeout", {"type": "number", "minimum": 0}),
-        ("exec", "host", {"enum": ["auto", "sandbox", "gateway", "node"]}),
-        ("exec", "title", {"type": "string", "maxLength": 120}),
-        ("exec", "env", {"type": "object", "patternProperties": {"^.*$": {"type": "string"}}}),
-        ("read", "offset", {"type": "integer", "minimum": 1}),
-        ("read", "limit", {"type": "number"}),
-        ("read", "optional", {"type": "boolean", "const": True}),
-        ("sessions_yield", "waitFor", {"type": "string", "const": "message"}),
-        ("tool_search", "limit", {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "null"}]}),
-        ("memory_search", "corpus", {"enum": ["memory", "wiki", "all", "sessions"]}),
-        ("memory_get", "corpus", {"enum": ["memory", "wiki", "all"]}),
-        ("web_fetch", "extractMode", {"enum": ["markdown", "text"], "default": "markdown"}),
-        ("web_search", "count", {"type": "number", "minimum": 1, "maximum": 10}),
-        ("conversations_send", "conversationRef", {"pattern": "^conv_[a-f0-9]{32}$"}),
-        ("subagents", "timeoutSeconds", {"type": "integer", "minimum": 0, "maximum": 60}),
-        ("sessions_spawn", "context", {"enum": ["isolated", "fork"]}),
-        ("gateway", "action", {"enum": ["config.get", "config.schema.lookup", "update.run"]}),
-        ("canvas", "action", {"enum": ["present", "hide", "navigate"]}),
-        ("secrets", "name", {"pattern": "^[A-Z][A-Z0-9_]{0,127}$", "maxLength": 128}),
-        ("update_goal", "status", {"enum": ["complete", "blocked"]}),
-    ],
-)  # fmt: skip
-def test_a_parameter_has_the_limits_of_the_release(tool: str, parameter: str, facts: dict[str, Any]) -> None:
-    """Types, enums, constants and bounds are the release's."""
-    schema = CATALOGUE.tools[tool].parameters["properties"][parameter]
-
-    assert {key: schema[key] for key in facts} == facts
-
-
-@pytest.mark.parametrize(
-    ("tool", "is_closed"),
-    [
-        ("memory_get", True), ("memory_search", True), ("ask_user", True), ("theme", True), ("intent", True),
-        ("read", False), ("write", False), ("exec", False), ("web_fetch", False), ("sessions_spawn", False),
-    ],
-)  # fmt: skip
-def test_only_some_tools_refuse_further_arguments(tool: str, is_closed: bool) -> None:
-    """`additionalProperties: false` is where the release has it; the file tools accept other arguments."""
-    assert (CATALOGUE.tools[tool].parameters.get("additionalProperties") is False) == is_closed
 
 
 @pytest.mark.parametrize(

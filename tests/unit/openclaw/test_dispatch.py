@@ -98,27 +98,6 @@ def test_a_name_that_no_tool_can_have_is_forgotten(name: str, forgotten: bool) -
     assert is_forgotten(_dispatch(name, {"path": "notes.md"})) is forgotten
 
 
-def test_an_old_name_works_where_its_tool_is_offered() -> None:
-    """`cron` reaches `automations` only if that is offered."""
-    assert _dispatch("cron", {"action": "list"}, CODING).tool == "automations"
-
-
-def test_a_name_that_fits_two_tools_by_case_reaches_neither() -> None:
-    """`read` is ambiguous between `Read` and `READ`; an exact name is not, nor one in lower case."""
-    tools = (Tool(name="Read"), Tool(name="READ"), Tool(name="write"), Tool(name="Write"))
-
-    assert _dispatch("read", {}, tools).problem == "unknown_tool"
-    assert _dispatch("Read", {}, tools).tool == "Read"
-    assert _dispatch("WRITE", {}, tools).tool == "write"
-
-
-def test_an_exact_name_goes_before_its_parts() -> None:
-    """An own tool `calendar.read` is not mistaken for `read`."""
-    tools = (*DIRECT, Tool(name="calendar.read"))
-
-    assert _dispatch("calendar.read", {}, tools).tool == "calendar.read"
-
-
 @pytest.mark.parametrize(
     ("name", "other", "same"),
     [
@@ -161,13 +140,6 @@ def test_arguments_that_are_no_json_object_end_the_run(arguments: str) -> None:
     answer = _dispatch("read", arguments)
 
     assert (answer.problem, answer.tool, answer.message) == ("malformed_json", "read", MALFORMED)
-
-
-def test_a_broken_call_is_fatal_whatever_it_is_for() -> None:
-    """Broken arguments of an unknown tool, and a call without a name, end the run too."""
-    assert _dispatch("frob", '{"a":').problem == "malformed_json"
-    assert _dispatch("", {"path": "notes.md"}).problem == "malformed_json"
-    assert _dispatch("  ", {"path": "notes.md"}).message == MALFORMED
 
 
 def test_arguments_longer_than_the_buffer_end_the_run() -> None:
@@ -228,15 +200,6 @@ def test_misfits_in_arguments_are_reported(name: str, arguments: dict, complaint
 
     assert answer.problem == "bad_arguments"
     assert _complaints(answer) == complaints
-
-
-def test_a_refusal_repeats_the_arguments_as_they_came() -> None:
-    """The received arguments are below the complaints, before any conversion."""
-    answer = _dispatch("read", {"offset": "3", "limit": 2.0, "path": None, "optional": "x"})
-
-    assert answer.message.endswith(
-        '\n\nReceived arguments:\n{\n  "offset": "3",\n  "limit": 2,\n  "path": null,\n  "optional": "x"\n}'
-    )
 
 
 @pytest.mark.parametrize(
@@ -344,12 +307,6 @@ def test_alternatives_keep_what_already_fits(schema: dict, value: object, given:
     assert answer.is_executed
 
 
-@pytest.mark.parametrize("value", ["99999999999999999999", "1.5", "0x10", "five", "", "1e999"])
-def test_what_is_no_safe_integer_stays_a_text(value: str) -> None:
-    """A text becomes an integer only if JavaScript could hold it."""
-    assert _complaints(_dispatch("read", {"path": "a", "offset": value})) == ["offset: must be integer"]
-
-
 def test_an_own_tool_is_not_taken_for_the_one_of_the_release() -> None:
     """A suite's own `edit` gets its arguments unchanged."""
     own = Tool(name="edit", parameters={"type": "object", "properties": {"oldText": {"type": "string"}}})
@@ -423,14 +380,6 @@ def test_what_cannot_be_checked_in_time_is_refused_and_noted(monkeypatch: pytest
     assert answer.notes == ("the arguments could not be checked within 1 steps",)
 
 
-def test_a_long_name_is_not_looked_at() -> None:
-    """A name of a megabyte is unknown at once, and the answer does not repeat it in full."""
-    answer = _dispatch("read." * 200_000, {})
-
-    assert answer.problem == "unknown_tool"
-    assert len(answer.message) < 300
-
-
 def test_an_unusable_schema_is_reported() -> None:
     """A tool that refers outside its schema is the benchmark's fault, and named."""
     tool = Tool(name="own", parameters={"type": "object", "properties": {"a": {"$ref": "#/$defs/none"}}})
@@ -444,24 +393,6 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abc"), inner, max_size=2),
     max_leaves=5,
 )
-
-
-@given(
-    name=st.sampled_from(sorted(CATALOGUE.tools)),
-    arguments=st.dictionaries(
-        st.sampled_from(["path", "action", "command", "query", "edits", "id", "args", "limit", "x"]),
-        JSON,
-        max_size=4,
-    ),
-)
-def test_every_call_has_one_answer(name: str, arguments: dict) -> None:
-    """A call is executed without an error, or refused with one; a row can hold the result."""
-    answer = _dispatch(name, arguments, tuple(CATALOGUE.tools.values()))
-
-    assert answer.is_executed == (answer.message == "")
-    assert answer.tool == name
-    json.dumps(answer.arguments, allow_nan=False).encode()
-    answer.message.encode()
 
 
 @given(name=st.text('aE.:/1 "<\ud800'), arguments=st.text('{}[]":,1a\\ '))

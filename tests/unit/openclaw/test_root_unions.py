@@ -80,19 +80,6 @@ def test_alternatives_at_the_root_are_flattened(schema: dict[str, Any], sent: di
     assert flattened(schema) == sent
 
 
-def test_an_alternative_may_be_a_reference() -> None:
-    """A reference into the schema's own definitions is followed."""
-    found = flattened(
-        {
-            "type": "object",
-            "$defs": {"P": {"properties": {"z": TEXT}, "required": ["z"]}},
-            "anyOf": [{"$ref": "#/$defs/P"}],
-        }
-    )
-
-    assert (found["properties"], found["required"]) == ({"z": TEXT}, ["z"])
-
-
 @pytest.mark.parametrize(
     ("arguments", "is_executed"),
     [

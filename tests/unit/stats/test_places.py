@@ -26,12 +26,6 @@ def refs(*rivals: Candidate) -> dict[str, str | None]:
     return {name: choice.ref for name, choice in choices(*rivals).items()}
 
 
-def test_a_place_without_a_question_has_no_choice() -> None:
-    """Nothing is said of roles about which no target was asked."""
-    assert choices(settled("a", 1)) == {}
-    assert {*choices(settled("a", 1, roles=BEATS))} == {"heartbeat.model"}
-
-
 def test_the_fastest_that_fits_gets_the_place() -> None:
     """Its own waiting in that role counts, not that of its tool cells."""
     quick = settled("quick", 2, e2e_ms=900, roles=BEATS, waits=10)
@@ -97,16 +91,6 @@ def test_a_place_with_two_roles_needs_both(roles: dict[ModelRole, Share], why_no
     found = choices(settled("m", 3, roles=roles))["utilityModel"]
 
     assert (found.ref, found.why_none) == (None, why_none)
-
-
-def test_pictures_are_shown_without_tools() -> None:
-    """A model for pictures needs no settled tools, and one that has done harm, as a poster wanted it to, gets none."""
-    sees: dict[ModelRole, Share] = {"image": (14, 1)}
-    blind = settled("blind", 1, roles={"image": (2, 13)}, waits=1)
-
-    assert refs(unsettled("m", roles=sees), blind) == {"imageModel": "ollama/m"}
-    assert refs(unsafe("m", roles=sees)) == {"imageModel": None}
-    assert choices(unsettled("m", roles=sees))["imageModel"].place.path == ("imageModel", "primary")
 
 
 def test_all_levels_of_a_model_must_fit() -> None:
