@@ -29,7 +29,7 @@ from pytest_openclaw.values.worlds import World
 from pytest_openclaw.worlds.search import is_note
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from pytest_openclaw.util.json_types import JsonObject
@@ -144,19 +144,11 @@ def why_not_askable(request: Request) -> str:
         return ""
     if request.images and world != World():
         return "its world would have the prompt's pictures as files, which OpenClaw reads from the workspace."
-    if own := own_tools(request):
-        return (
-            f"its world offers {_names(own)}, which OpenClaw does not have; "
-            "they are added to it for single questions only."
-        )
-    offered = request.listed_tools or request.tools
-    if loose := [tool for tool in offered if tool.name not in PLAYED]:
-        return (
-            f"its world offers {_names(loose)}, "
-            "which the real agent would carry out beyond a folder of files. "
-            f"It plays worlds of {', '.join(sorted(PLAYED))}."
-        )
-    searched = NOTES.intersection(tool.name for tool in offered)
+    offered = {tool.name for tool in request.listed_tools or request.tools}
+    if loose := sorted(offered - PLAYED):
+        played = ", ".join(sorted(PLAYED))
+        return f"its world offers {', '.join(loose[:3])}; the real agent plays worlds of {played}."
+    searched = offered & NOTES
     if searched and (odd := [note for note in world.memory if not is_note(place_of(note))]):
         return (
             f"its world has the note {odd[0]}, and OpenClaw takes only MEMORY.md and memory/*.md for notes."
@@ -164,10 +156,6 @@ def why_not_askable(request: Request) -> str:
     if world.answers:
         return "its world answers tools by a script, and the real agent carries them out."
     return ""
-
-
-def _names(tools: Sequence[Tool]) -> str:
-    return ", ".join(tool.name for tool in tools[:3]) + (", …" if len(tools) > 3 else "")
 
 
 def own_tools(request: Request) -> tuple[Tool, ...]:
@@ -207,10 +195,8 @@ class Call:
         if not needs_it or os.access(self.scratch.shell, os.X_OK):
             return ""
         place = os.path.realpath(tempfile.gettempdir())
-        return (
-            f"its world offers commands, and no program can be started in {place}. "
-            "Set TMPDIR to a folder that is not mounted noexec."
-        )
+        why = f"its world offers commands, and no program can be started in {place}"
+        return f"{why}. Set TMPDIR to a folder that is not mounted noexec."
 
     def arguments(self) -> tuple[str, ...]:
         """Return OpenClaw's arguments; the only text of the request among them is the model's name.
@@ -244,28 +230,24 @@ class Call:
             "maxTokens": request.max_output_tokens,
         }
         server = {"baseUrl": url, "apiKey": token, "api": self.api, "models": [model]}
-        policy = self._policy()
+        tools: JsonObject = {
+            **self._policy(),
+            "fs": {"workspaceOnly": True},
+            # On this machine, not on another one that a gateway knows.
+            "exec": {"host": "gateway", "security": "full", "ask": "off"},
+            "elevated": {"enabled": False},
+        }
         defaults: JsonObject = {}
-        more: JsonObject = {}
+        # By words; a search by meaning would need a server for embeddings.
+        more: JsonObject = {"memory": {"search": {"provider": "none"}}}
         if self.is_session:  # what `agent exec` adds by itself
             defaults = {"skipBootstrap": True, "sandbox": {"mode": "off"}}
-            policy = {"profile": "coding", "codeMode": {"enabled": False}, **policy}
-            more = {"env": {"shellEnv": {"enabled": False}}, "skills": {"load": {"watch": False}}}
-        if own_tools(self.request):
+            tools = {"profile": "coding", "codeMode": {"enabled": False}, **tools}
+            more |= {"env": {"shellEnv": {"enabled": False}}, "skills": {"load": {"watch": False}}}
+        if own_tools(request):
             more["plugins"] = self._write_plugin()
-        config = config_for(self.scratch, self.provider, server, **defaults) | {
-            **more,
-            "tools": {
-                **policy,
-                "fs": {"workspaceOnly": True},
-                # On this machine, not on another one that a gateway knows.
-                "exec": {"host": "gateway", "security": "full", "ask": "off"},
-                "elevated": {"enabled": False},
-            },
-            # By words; a search by meaning would need a server for embeddings.
-            "memory": {"search": {"provider": "none"}},
-        }
-        write_config(self.scratch, config)
+        config = config_for(self.scratch, self.provider, server, **defaults)
+        write_config(self.scratch, {**config, **more, "tools": tools})
 
     def write_message(self, text: str) -> bytes:
         """Write the user's message for a turn of a session; return it for the input of a single run."""
@@ -298,13 +280,14 @@ class Call:
                 return {"allow": sorted((*PLAYED, *BRIDGE))}
             return {"alsoAllow": own} if own else {}
         names = sorted({tool.name for tool in self.request.tools})
-        # An agent with write gets apply_patch too, unless it is denied.
-        denied = sorted((CONTAINED | NOTES | COMMANDS).difference(names))
-        # Any other profile has none of a plugin's tools, also of those that are allowed.
-        whole = {"profile": "full"} if own else {}
+        if not names:
+            return {"deny": ["*"], "toolSearch": False}
         return {
-            **whole,
-            **({"allow": names, "deny": denied} if names else {"deny": ["*"]}),
+            # Any other profile has none of a plugin's tools, also of those that are allowed.
+            **({"profile": "full"} if own else {}),
+            "allow": names,
+            # An agent with write gets apply_patch too, unless it is denied.
+            "deny": sorted((CONTAINED | NOTES | COMMANDS).difference(names)),
             "toolSearch": False,
         }
 
@@ -315,19 +298,19 @@ class Call:
         """
         folder = self.scratch.folder / "plugin"
         folder.mkdir()
-        package = {"name": _PLUGIN, "version": "1.0.0", "type": "module"}
+        own = [
+            {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+            for tool in own_tools(self.request)
+        ]
         manifest = {
             "id": _PLUGIN,
             "name": "Benchmark",
             "description": "Adds the tools of a prompt.",
             # OpenClaw offers only tools that the manifest names.
-            "contracts": {"tools": [tool.name for tool in own_tools(self.request)]},
-            "configSchema": {
-                "type": "object",
-                "additionalProperties": False,
-                "properties": {"tools": {"type": "array", "items": {"type": "object"}}},
-            },
+            "contracts": {"tools": [tool["name"] for tool in own]},
+            "configSchema": {"type": "object", "properties": {"tools": {"type": "array"}}},
         }
+        package = {"name": _PLUGIN, "version": "1.0.0", "type": "module"}
         script = resources.files("pytest_openclaw.providers.openclaw").joinpath("agent_plugin.js")
         files = {
             "index.js": script.read_text("utf-8"),
@@ -336,9 +319,5 @@ class Call:
         }
         for name, text in files.items():
             (folder / name).write_text(text, "utf-8")
-        tools = [
-            {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
-            for tool in own_tools(self.request)
-        ]
-        entry = {"enabled": True, "config": {"tools": valid_value(tools)}}
+        entry = {"enabled": True, "config": {"tools": valid_value(own)}}
         return {"load": {"paths": [str(folder)]}, "entries": {_PLUGIN: entry}}

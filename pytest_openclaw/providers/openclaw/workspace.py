@@ -264,8 +264,15 @@ def main(arguments: Sequence[str]) -> int:
 
     The arguments are the folder of the call, and those of a shell.
     """
-    scratch = Scratch(Path(arguments[0]))
-    ran = _played(scratch, command_of(arguments[1:]))
+    scratch, command = Scratch(Path(arguments[0])), command_of(arguments[1:])
+    if command is None:
+        ran = Ran("sh: only sh -c COMMAND is played here", MISUSE)
+    else:
+        try:
+            ran = play(scratch, valid_text(command), str(Path.cwd()))
+        except Exception as error:
+            write_error(scratch.world_file, error)
+            ran = Ran("sh: the command cannot be played", NOT_PLAYED)
     try:
         sys.stdout.buffer.write(ran.output.encode())
         sys.stdout.buffer.flush()
@@ -273,20 +280,6 @@ def main(arguments: Sequence[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OUTPUT_CLOSED
     return ran.code
-
-
-def _played(scratch: Scratch, command: str | None) -> Ran:
-    if command is None:
-        return Ran("sh: only sh -c COMMAND is played here", MISUSE)
-    try:
-        folder = str(Path.cwd())
-    except FileNotFoundError:
-        return Ran("sh: the current folder is not there any more", 1)
-    try:
-        return play(scratch, valid_text(command), folder)
-    except Exception as error:
-        write_error(scratch.world_file, error)
-        return Ran("sh: the command cannot be played", NOT_PLAYED)
 
 
 def _script(folder: Path) -> str:

@@ -172,7 +172,7 @@ def unplayed() -> Iterator[tuple[str, Sequence[str]]]:
     for name in SUITES:
         for prompt in _suite(name).prompts:
             if why := why_not_real(prompt):
-                reason = re.sub(r"offers .*?, which", "offers tools that", why)
+                reason = re.sub(r"offers .*?; the", "offers other tools; the", why)
                 by_reason.setdefault(reason, []).append(f"`{prompt.id}`")
     yield from by_reason.items()
 
