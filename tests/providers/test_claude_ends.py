@@ -18,9 +18,6 @@ pytestmark = [
     pytest.mark.usefixtures("scratch"),
 ]
 
-#: by then the CLI has started, on a busy machine too
-STARTED_S = 3.0
-
 
 @pytest.mark.parametrize(
     ("mode", "text", "finish_reason"),
@@ -62,16 +59,6 @@ def test_ends_without_an_answer(mode, failure_type, message, raw):
     )
     assert (fault.raw, fault.retryable) == (raw, False)
     assert fault.timing.e2e_ms > 0
-
-
-def test_a_hang_ends_in_time():
-    """After its time limit the attempt is a timeout, and the text so far is kept."""
-    fault = ask(environ_of("hang"), timeout_s=STARTED_S)
-
-    assert (fault.failure_type, fault.raw) == ("timeout", "Hel")
-    assert fault.message == (
-        "claude_code_cli: no complete answer within 3 s. Raise --openclaw-timeout, or the prompt's timeout_s."
-    )
 
 
 def test_cancelling_ends_the_cli(tmp_path, monkeypatch):

@@ -6,8 +6,6 @@ import json
 from itertools import count
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from pytest_openclaw.providers.answer import Answer
 from pytest_openclaw.providers.claude.stream import Stream
@@ -201,43 +199,3 @@ def test_lines_of_another_kind_are_skipped(raw):
     stream.receive_line(raw)
 
     assert (len(stream.skipped), stream.is_received, stream.over) == (1, False, False)
-
-
-VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers(-1, 3) | st.sampled_from(["text", "tool_use", "t1", "rejected"]),
-    lambda inner: (
-        st.lists(inner, max_size=2)
-        | st.dictionaries(
-            st.sampled_from(
-                ["type", "text", "id", "name", "input", "usage", "content", "model", "stop_reason"]
-            ),
-            inner,
-            max_size=3,
-        )
-    ),
-    max_leaves=6,
-)
-EVENTS = st.fixed_dictionaries(
-    {
-        "type": st.sampled_from(
-            ["message_start", "content_block_start", "content_block_delta", "message_delta"]
-        )
-    },
-    optional=dict.fromkeys(["message", "content_block", "delta", "index", "usage"], VALUES),
-)
-LINES = st.fixed_dictionaries(
-    {"type": st.sampled_from(["system", "stream_event", "assistant", "result", "rate_limit_event", "user"])},
-    optional={"event": EVENTS | VALUES}
-    | dict.fromkeys(
-        ["message", "result", "usage", "modelUsage", "is_error", "error", "rate_limit_info"], VALUES
-    ),
-)
-
-
-@given(lines=st.lists(LINES, max_size=6))
-def test_no_line_breaks_the_reading(lines):
-    """Fields of the wrong type count as missing."""
-    stream = read(*lines)
-
-    assert stream.skipped == []
-    assert isinstance(stream.reply().text, str)

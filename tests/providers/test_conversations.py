@@ -16,8 +16,6 @@ from pytest_openclaw.suites.conversation import read_messages
 from pytest_openclaw.values.replies import Turn
 from pytest_openclaw.values.requests import Request
 from pytest_openclaw.values.tool_calls import Tool, ToolCall
-from tests.providers.servers.apis import Api, ask, texts_in
-from tests.providers.servers.misbehaving import Script
 
 READ = Tool(name="read")
 MESSAGES = read_messages(
@@ -240,14 +238,3 @@ def test_arguments_that_are_no_object(body: Any, name: str, arguments: str) -> N
     sent = body(Request(model="m", prompt="Hi", history=(turn,)))
 
     assert f"'name': 'read', '{name}': {{}}" in str(sent)
-
-
-def test_every_route_sends_it(api: Api, stream: bool, server: Any) -> None:
-    """The server gets every text of the conversation, in its order."""
-    server.on("*", Script.stream(api.text("Hi.") + api.end()) if stream else Script.answer(api.whole()))
-
-    ask(api.provider(server.url), prompt=AND, messages=MESSAGES, tools=(READ,), stream=stream)
-
-    (request,) = server.requests
-    order = (SUMMARY, WHICH, "port 8080", PORT, AND)
-    assert tuple(text for text in texts_in(request.json) if text in order) == order

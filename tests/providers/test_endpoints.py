@@ -18,8 +18,7 @@ from pytest_openclaw.providers.ollama_openai import OllamaOpenAI
 from pytest_openclaw.values.protocols import ProviderSetup
 from pytest_openclaw.values.replies import Reply, Turn
 from pytest_openclaw.values.tool_calls import Tool, ToolCall
-from pytest_openclaw.values.worlds import World
-from tests.providers.servers.apis import ask, chat_chunk, chat_usage, play
+from tests.providers.servers.apis import ask, chat_chunk, chat_usage
 from tests.providers.servers.misbehaving import MisbehavingServer, Request, Script, sse
 
 PAGE = Path(__file__).parents[2] / "docs/how-to/providers.md"
@@ -55,13 +54,6 @@ class Dialect:
     rejection: Callable[[str], Script]
     sent: set[str]
     counts: tuple[int | None, ...]
-
-
-def call_chunks(id_: str) -> bytes:
-    """A call in two fragments."""
-    first = {"index": 0, "id": id_, "type": "function", "function": {"name": "read", "arguments": ""}}
-    second = {"index": 0, "function": {"arguments": '{"path": "a.md"}'}}
-    return sse(chat_chunk({"tool_calls": [first]}), chat_chunk({"tool_calls": [second]}))
 
 
 def rejected_by_groq(field: str) -> Script:
@@ -253,7 +245,8 @@ def test_an_answer(server: MisbehavingServer, name: str) -> None:
     dialect = DIALECTS[name]
     server.on("/v1/chat/completions", strict(dialect, Script.stream(dialect.stream)))
 
-    reply = ask(endpoint(name, server), thinking_level="high", seed=2, tools=(READ,))
+    provider = endpoint(name, server)
+    reply = ask(provider, thinking_level="high", seed=2, tools=(READ,))
 
     assert isinstance(reply, Reply), reply
     assert (reply.text, reply.reasoning, reply.finish_reason) == ("Hi.", "Hm.", "stop")
@@ -261,35 +254,10 @@ def test_an_answer(server: MisbehavingServer, name: str) -> None:
     assert counts == dialect.counts
     assert set(server.requests[-1].json) == dialect.sent
     assert {request.headers["authorization"] for request in server.requests} == {f"Bearer {KEY}"}
-
-
-def test_what_is_rejected_is_left_out_from_then_on(server: MisbehavingServer, name: str) -> None:
-    """Later questions to the model are sent once, without what its server rejected."""
-    dialect = DIALECTS[name]
-    server.on("/v1/chat/completions", strict(dialect, Script.stream(dialect.stream)))
-    provider = endpoint(name, server)
-
-    ask(provider, thinking_level="high", seed=2)
-    before = server.total
-    ask(provider, thinking_level="high", seed=3)
-
     left_out = {"think", "stream_options", "seed"} - dialect.sent
-    assert (before, server.total) == (1 + len(left_out), before + 1)
-
-
-def test_a_call(server: MisbehavingServer, name: str) -> None:
-    """A call in fragments, and the result under its id in the next request."""
-    dialect = DIALECTS[name]
-    called = call_chunks("D681PevKs") + sse(chat_chunk({}, "tool_calls"), "[DONE]")
-    server.enqueue(Script.stream(called), Script.stream(dialect.stream))
-
-    reply = play(endpoint(name, server), tools=(READ,), world=World(files={"a.md": "alpha"}))
-
-    assert isinstance(reply, Reply), reply
-    assert reply.tool_calls == (ToolCall(name="read", arguments='{"path": "a.md"}', id="D681PevKs"),)
-    (result,) = (message for message in server.requests[1].json["messages"] if message["role"] == "tool")
-    assert (result["tool_call_id"], "alpha" in result["content"]) == ("D681PevKs", True)
-    assert reply.text == "Hi."
+    assert server.total == 1 + len(left_out)
+    ask(provider, thinking_level="high", seed=3)
+    assert server.total == 2 + len(left_out), "the model's later requests are without them"
 
 
 # --- quirks of single servers -------------------------------------------------------------------

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from pytest_openclaw.providers.gemini import gemini_body, read_gemini
 from pytest_openclaw.values.replies import Turn
@@ -230,30 +228,3 @@ def test_a_wait(server, script, wait_s):
     fault = ask(GEMINI.provider(server.url))
 
     assert (fault.failure_type, fault.retryable, fault.retry_after_s) == ("http_429", True, wait_s)
-
-
-# Of few characters: a model's own repetition, which is kept.
-_TEXT = st.text("a🦞\n", min_size=1, max_size=12)
-_PART = st.one_of(
-    st.tuples(st.just("text"), _TEXT),
-    st.tuples(st.just("thought"), _TEXT),
-    st.tuples(st.sampled_from(["read", "exec"]), st.dictionaries(_TEXT, st.integers(), max_size=2)),
-)
-
-
-@settings(deadline=None)
-@given(parts=st.lists(_PART, max_size=6), data=st.data())
-def test_a_stream_reads_like_a_whole_answer(parts, data):
-    """However parts are divided into chunks, the reply is that of one answer with all of them."""
-    made = [
-        {"text": value, **({"thought": True} if kind == "thought" else {})}
-        if kind in ("text", "thought")
-        else call_part(kind, value, f"fc{number}")
-        for number, (kind, value) in enumerate(parts)
-    ]
-    cut = data.draw(st.integers(0, len(made)))
-    chunks = [gemini_answer(*made[:cut]), *(gemini_answer(part) for part in made[cut:])]
-
-    streamed = read(*chunks, gemini_answer(reason="stop", usage=GEMINI_USAGE))
-
-    assert streamed == read(gemini_answer(*made, reason="stop", usage=GEMINI_USAGE))

@@ -102,20 +102,3 @@ def test_ollama_is_not_asked_about_pictures_that_its_model_cannot_see(kind):
     assert (fault.sent, fault.scope, fault.retryable) == (False, "cell", False)
     assert asked == ["/api/show"]
     assert isinstance(text, Reply)
-
-
-def test_a_server_that_is_no_ollama_refuses_pictures_itself(server):
-    """Without Ollama's route the request is sent; what llama.cpp answers without mmproj is no wrong answer."""
-    error = {
-        "code": 500,
-        "message": "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj",
-        "type": "server_error",
-    }
-    server.on("/v1/chat/completions", Script.answer({"error": error}, status=500))
-    setup = ProviderSetup(name="lab", base_url=server.url, environ={})
-
-    fault = ask(OllamaOpenAI(setup), images=(CHART,))
-
-    assert described(fault)[:2] == ("no_image_input", "skipped_unavailable")
-    assert described(fault)[2] == f"lab: m cannot be shown pictures there: {error['message']}"
-    assert [request.path for request in server.requests] == ["/api/show", "/v1/chat/completions"]

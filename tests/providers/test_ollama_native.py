@@ -90,24 +90,6 @@ def test_body_of(request_, refused, part):
     assert ollama_body(Request(model="m", prompt="Hi", **request_), refused) == plain | part
 
 
-@pytest.mark.parametrize(
-    ("options", "fields", "context"),
-    [
-        pytest.param({}, {}, 128_000, id="unknown"),
-        pytest.param({"num_ctx": "8192"}, {}, 8192, id="ini"),
-        pytest.param({}, {"options": {"num_ctx": 16_384}}, 16_384, id="surface"),
-        pytest.param({"num_ctx": "8192"}, {"options": {"num_ctx": 16_384}}, 16_384, id="surface-first"),
-        pytest.param({"num_ctx": "8192"}, {"options": {"num_ctx": None}}, 128_000, id="removed"),
-        pytest.param({"num_ctx": "8192"}, {"options": {"top_k": 1}}, 8192, id="other-options"),
-    ],
-)
-def test_the_context_is_the_one_that_is_asked_for(server, options, fields, context):
-    """It is the server's `num_ctx`; fields of the surface or the endpoint have precedence, as in the body."""
-    request = Request(model="m", prompt="Hi", fields=fields)
-
-    assert native(server.origin, options=options).context_tokens(request) == context
-
-
 # --- how answers are read -----------------------------------------------------------------------
 
 

@@ -74,75 +74,6 @@ def test_requests_in_flight_are_each_repeated_without_it():
 # --- how answers are read -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "events",
-    [
-        pytest.param(
-            [
-                {
-                    "type": "response.output_item.added",
-                    "output_index": 0,
-                    "item": {
-                        "type": "function_call",
-                        "id": "fc",
-                        "call_id": "c",
-                        "name": "read",
-                        "arguments": "",
-                    },
-                },
-                *deltas("function_call_arguments", '{"p"', ":1}", item_id="fc", output_index=0),
-                {"type": "response.function_call_arguments.done", "item_id": "fc", "arguments": '{"p":1}'},
-                {
-                    "type": "response.output_item.done",
-                    "item": {
-                        "type": "function_call",
-                        "id": "fc",
-                        "call_id": "c",
-                        "name": "read",
-                        "arguments": '{"p":1}',
-                    },
-                },
-            ],
-            id="openai",
-        ),
-        pytest.param(
-            [
-                {
-                    "type": "response.output_item.added",
-                    "item": {"type": "function_call", "call_id": "c", "name": "read", "arguments": ""},
-                },
-                *deltas("function_call_arguments", '{"p"', ":1}", item_id="c"),
-                {
-                    "type": "response.output_item.done",
-                    "item": {"type": "function_call", "call_id": "c", "name": "read", "arguments": '{"p":1}'},
-                },
-            ],
-            id="llama.cpp",
-        ),
-        pytest.param(
-            [
-                {
-                    "type": "response.output_item.added",
-                    "output_index": 0,
-                    "item": {"type": "function_call", "id": "fc", "call_id": "c", "name": "read"},
-                },
-                *deltas("function_call_arguments", '{"p"', ":1}", output_index=0),
-            ],
-            id="deltas-by-index-alone",
-        ),
-        pytest.param([{"type": "response.output_item.done", "item": {"type": "function_call", "id": "fc", "call_id": "c", "name": "read", "arguments": '{"p":1}'}}], id="whole-items"),
-        pytest.param([], id="in-the-last-event-only"),
-    ],
-)  # fmt: skip
-def test_tool_calls(events):
-    """A call's pieces are joined once, however often a server repeats them."""
-    item = {"type": "function_call", "id": "fc", "call_id": "c", "name": "read", "arguments": '{"p":1}'}
-
-    reply = read(*events, completed(output=[item]))
-
-    assert reply.tool_calls == (ToolCall(name="read", arguments='{"p":1}', id="c"),)
-
-
 def item(key, call_id, arguments=""):
     """A call's item; None is left out."""
     said = {"id": key, "call_id": call_id, "name": "read", "arguments": arguments}
@@ -152,6 +83,31 @@ def item(key, call_id, arguments=""):
 def items(*events):
     """The events of items: (`added` or `done`, item)."""
     return [{"type": f"response.output_item.{kind}", "item": fields} for kind, fields in events]
+
+
+CALL = '{"p":1}'
+PIECES = ('{"p"', ":1}")
+STARTED, WHOLE = (
+    {"output_index": 0, "type": "response.output_item.added", "item": item("fc", "c")},
+    item("fc", "c", CALL),
+)
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        pytest.param([STARTED, *deltas("function_call_arguments", *PIECES, item_id="fc"), {"type": "response.function_call_arguments.done", "item_id": "fc", "arguments": CALL}, *items(("done", WHOLE))], id="openai"),
+        pytest.param([*items(("added", item(None, "c"))), *deltas("function_call_arguments", *PIECES, item_id="c"), *items(("done", item(None, "c", CALL)))], id="llama.cpp"),
+        pytest.param([STARTED, *deltas("function_call_arguments", *PIECES, output_index=0)], id="deltas-by-index-alone"),
+        pytest.param(items(("done", WHOLE)), id="whole-items"),
+        pytest.param([], id="in-the-last-event-only"),
+    ],
+)  # fmt: skip
+def test_tool_calls(events):
+    """A call's pieces are joined once, however often a server repeats them."""
+    reply = read(*events, completed(output=[WHOLE]))
+
+    assert reply.tool_calls == (ToolCall(name="read", arguments=CALL, id="c"),)
 
 
 PATHS = ('{"path": "a.md"}', '{"path": "b.md"}')

@@ -90,11 +90,3 @@ def test_chunked_reads_like_whole(lines, rest, cuts):
     data = ("".join(line + end for line, end in lines) + rest).encode()
 
     assert read(*pieces(data, cuts)) == read(data)
-
-
-@settings(deadline=None)
-@given(data=st.binary(max_size=200))
-def test_any_bytes_are_read(data):
-    """No byte sequence breaks the reader, and every text it gives can be encoded."""
-    for event in read(data):
-        event.data.encode()

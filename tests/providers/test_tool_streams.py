@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from pytest_openclaw.providers.ollama_openai import read_chat
 from pytest_openclaw.values.tool_calls import ToolCall
@@ -23,7 +20,7 @@ from tests.providers.servers.apis import (
     gemini_answer,
     reading,
 )
-from tests.providers.servers.misbehaving import Script, pieces, sse
+from tests.providers.servers.misbehaving import Script, sse
 
 ARGUMENTS = '{"path": "notes.md", "limit": 5}'
 
@@ -240,29 +237,6 @@ def test_each_entry_of_a_whole_message_is_a_call(more: list[Any], arguments: tup
     assert [(call.name, call.arguments) for call in reply.tool_calls] == [
         ("read", text) for text in arguments
     ]
-
-
-_CALL = st.tuples(
-    st.sampled_from(["read", "exec", "ls"]),
-    st.dictionaries(st.text(max_size=5), st.one_of(st.text(max_size=9), st.dictionaries(st.text(max_size=3), st.integers(), max_size=2)), max_size=3),
-)  # fmt: skip
-
-
-@settings(deadline=None)
-@given(calls=st.lists(_CALL, max_size=4), data=st.data())
-def test_cut_anywhere_a_call_is_itself(calls: list[tuple[str, dict[str, Any]]], data: st.DataObject) -> None:
-    """However the arguments of numbered calls are cut into fragments, they are joined to the original."""
-    written = [(name, json.dumps(arguments)) for name, arguments in calls]
-    chunks = []
-    for index, (name, text) in enumerate(written):
-        cuts = data.draw(st.lists(st.integers(0, len(text)), max_size=5))
-        first, *rest = pieces(text.encode(), cuts)
-        chunks += one(function(name, first.decode(), index=index, id=f"c{index}"))
-        chunks += one(*(function(None, piece.decode(), index=index) for piece in rest))
-
-    reply = read(*(chat_chunk({"tool_calls": fragments}) for fragments in chunks))
-
-    assert [(call.name, call.arguments) for call in reply.tool_calls] == written
 
 
 # --- in the forms of gateways -------------------------------------------------------------------

@@ -46,111 +46,42 @@ def price(pattern: str, *usd: float) -> OwnPrice:
 # --- list prices --------------------------------------------------------------------------------
 
 
+OPENAI, GOOGLE = "https://api.openai.com/v1", "https://generativelanguage.googleapis.com"
+THOUSAND = {"input_tokens": 1000, "output_tokens": 100}
+CACHED = {**THOUSAND, "cached_tokens": 400, "reasoning_tokens": 60}
+WRITTEN = Usage(
+    model="claude-opus-4-5-20251101",
+    **THOUSAND,
+    cached_tokens=500,
+    cache_write_tokens=200,
+    cache_write_1h_tokens=100,
+)
+OPUS = Usage(model="claude-opus-4-5", input_tokens=100, output_tokens=10)
+
+
 @pytest.mark.parametrize(
     ("kind", "url", "model", "reply", "usd"),
     [
         # 1.75 and 14 USD a million, 0.175 from the cache: OpenAI's list of November 2026.
-        pytest.param(
-            OpenAIResponses,
-            "https://api.openai.com/v1",
-            "gpt-5.3-codex",
-            Reply(input_tokens=1000, cached_tokens=400, output_tokens=100, reasoning_tokens=60),
-            (600 * 1.75 + 400 * 0.175 + 100 * 14) / 1e6,
-            id="cached-input-is-cheaper-and-reasoning-is-output",
-        ),
-        pytest.param(
-            OpenAIResponses,
-            "https://api.openai.com/v1",
-            "my-alias",
-            Reply(input_tokens=1000, output_tokens=0, effective_model="gpt-5.3-codex"),
-            1000 * 1.75 / 1e6,
-            id="the-model-that-answered-counts",
-        ),
-        pytest.param(
-            OpenAIResponses,
-            "https://api.openai.com/v1",
-            "gpt-5.3-codex",
-            Reply(input_tokens=1000, output_tokens=0, effective_model="unknown-model"),
-            None,
-            id="the-model-that-answered-is-unknown",
-        ),
-        pytest.param(OpenAIResponses, "https://api.openai.com/v1", "gpt-5.3-codex", Reply(input_tokens=1000), None, id="a-count-is-unknown"),
-        pytest.param(OpenAIResponses, "https://gateway.example/v1", "gpt-5.3-codex", Reply(input_tokens=1000, output_tokens=10), None, id="the-charging-party-is-unknown"),
-        pytest.param(OllamaOpenAI, "http://192.168.1.20:8000/v1", "gpt-5.3-codex", Reply(input_tokens=1000, output_tokens=10), None, id="a-server-of-the-network-has-no-price"),
+        pytest.param(OpenAIResponses, OPENAI, "gpt-5.3-codex", Reply(**CACHED), 600 * 1.75 + 400 * 0.175 + 100 * 14, id="cached-input-is-cheaper-and-reasoning-is-output"),
+        pytest.param(OpenAIResponses, OPENAI, "my-alias", Reply(**THOUSAND, effective_model="gpt-5.3-codex"), 1000 * 1.75 + 100 * 14, id="the-model-that-answered-counts"),
+        pytest.param(OpenAIResponses, OPENAI, "gpt-5.3-codex", Reply(**THOUSAND, effective_model="unknown-model"), None, id="the-model-that-answered-is-unknown"),
+        pytest.param(OpenAIResponses, OPENAI, "gpt-5.3-codex", Reply(input_tokens=1000), None, id="a-count-is-unknown"),
+        pytest.param(OpenAIResponses, "https://gateway.example/v1", "gpt-5.3-codex", Reply(**THOUSAND), None, id="a-gateway"),
+        pytest.param(OllamaOpenAI, "http://192.168.1.20:8000/v1", "gpt-5.3-codex", Reply(**THOUSAND), None, id="a-server-of-the-network"),
         # 5 and 25 USD a million, 0.5 from the cache, 6.25 into it and 10 for an hour: Anthropic's list.
-        pytest.param(
-            ClaudeCodeCLI,
-            None,
-            "claude-opus-4-5",
-            Reply(
-                input_tokens=1000,
-                output_tokens=100,
-                cached_tokens=500,
-                usage=(
-                    Usage(
-                        model="claude-opus-4-5-20251101",
-                        input_tokens=1000,
-                        output_tokens=100,
-                        cached_tokens=500,
-                        cache_write_tokens=200,
-                        cache_write_1h_tokens=100,
-                    ),
-                ),
-            ),
-            (300 * 5 + 500 * 0.5 + 100 * 6.25 + 100 * 10 + 100 * 25) / 1e6,
-            id="what-goes-into-a-cache-costs-more",
-        ),
-        pytest.param(
-            AnthropicMessages,
-            "https://api.anthropic.com",
-            "claude-opus-4-5",
-            Reply(
-                usage=(Usage(input_tokens=900, cached_tokens=500, cache_write_tokens=100, output_tokens=100),)
-            ),
-            (300 * 5 + 500 * 0.5 + 100 * 6.25 + 100 * 25) / 1e6,
-            id="anthropic-with-a-cache",
-        ),
-        pytest.param(
-            Gemini,
-            "https://generativelanguage.googleapis.com",
-            "gemini-2.5-flash",
-            Reply(input_tokens=1000, cached_tokens=400, output_tokens=100, reasoning_tokens=60),
-            (600 * 0.3 + 400 * 0.03 + 100 * 2.5) / 1e6,
-            id="gemini-whose-thoughts-are-output",
-        ),
-        pytest.param(
-            ClaudeCodeCLI,
-            None,
-            "opus",
-            Reply(
-                usage=(
-                    Usage(model="claude-opus-4-5", input_tokens=100, output_tokens=10),
-                    Usage(model="claude-haiku-4-5", input_tokens=1000, output_tokens=100),
-                )
-            ),
-            (100 * 5 + 10 * 25 + 1000 * 1 + 100 * 5) / 1e6,
-            id="each-request-at-its-own-model-s-price",
-        ),
-        pytest.param(
-            ClaudeCodeCLI,
-            None,
-            "opus",
-            Reply(
-                usage=(
-                    Usage(model="claude-opus-4-5", input_tokens=100, output_tokens=10),
-                    Usage(model="smollm2:135m", input_tokens=1000, output_tokens=100),
-                )
-            ),
-            None,
-            id="one-of-two-models-is-unknown",
-        ),
+        pytest.param(ClaudeCodeCLI, None, "claude-opus-4-5", Reply(**THOUSAND, usage=(WRITTEN,)), 300 * 5 + 500 * 0.5 + 100 * 6.25 + 100 * 10 + 100 * 25, id="what-goes-into-a-cache-costs-more"),
+        pytest.param(AnthropicMessages, "https://api.anthropic.com", "claude-opus-4-5", Reply(**THOUSAND), 1000 * 5 + 100 * 25, id="anthropic"),
+        pytest.param(Gemini, GOOGLE, "gemini-2.5-flash", Reply(**CACHED), 600 * 0.3 + 400 * 0.03 + 100 * 2.5, id="gemini-whose-thoughts-are-output"),
+        pytest.param(ClaudeCodeCLI, None, "opus", Reply(usage=(OPUS, Usage(model="claude-haiku-4-5", **THOUSAND))), 100 * 5 + 10 * 25 + 1000 * 1 + 100 * 5, id="each-request-at-its-own-model-s-price"),
+        pytest.param(ClaudeCodeCLI, None, "opus", Reply(usage=(OPUS, Usage(model="smollm2:135m", **THOUSAND))), None, id="one-of-two-models-is-unknown"),
     ],
 )  # fmt: skip
 def test_list_prices(kind: Any, url: str | None, model: str, reply: Reply, usd: float | None) -> None:
     """A reply costs the list price of the model that answered, token by token; else the cost is unknown."""
     cost = prices_of(kind, url=url).cost_usd(target_of(model), reply, AT_MS)
 
-    assert cost == (None if usd is None else pytest.approx(usd))
+    assert cost == (None if usd is None else pytest.approx(usd / 1e6))
 
 
 @pytest.mark.parametrize(
