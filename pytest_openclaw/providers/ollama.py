@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pytest_openclaw.openclaw.thinking import strip_thinking
 from pytest_openclaw.providers.address import Address, parse_ollama_host
 from pytest_openclaw.providers.bodies import chosen, function_of
-from pytest_openclaw.providers.over_http import MODELS_TIMEOUT_S, OverHttp
+from pytest_openclaw.providers.over_http import OverHttp
 from pytest_openclaw.providers.stream import Dialect
 from pytest_openclaw.providers.wire import (
     count_in,
@@ -32,7 +32,7 @@ from pytest_openclaw.values.faults import CallFailed
 from pytest_openclaw.values.tool_calls import ToolCall
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from pytest_openclaw.providers.answer import Answer
     from pytest_openclaw.util.json_types import JsonObject
@@ -84,47 +84,28 @@ class Ollama(OverHttp):
         if self.address.is_public and not self.is_own:
             return True
         if model not in self._sees:
+            # No Ollama, or one without this model, does not say; the request will.
             url = f"{self.address.root_url.removesuffix('/api')}/api/show"
-            try:
-                shown = await self.fetch(url, {"model": model}, timeout_s=MODELS_TIMEOUT_S)
-            except CallFailed:  # no Ollama, or without this model, which the request will say
-                return True
+            shown = await self.question(url, {"model": model})
             self._sees[model] = "vision" in (texts_in(shown.get("capabilities")) or ["vision"])
         return self._sees[model]
 
     async def fingerprint(self, model: str) -> JsonObject:
         """Return the server's facts under our names, without those that it does not report."""
-        root_url, base_url = self.address.root_url, self.address.base_url
-        answers = await self.fetch_all(
-            (
-                f"{base_url if path == '/models' else root_url}{path}",
-                {"model": model} if path == "/api/show" else None,
-            )
-            for path in self.facts
-        )
-        return {
-            name: value
-            for path, answer in zip(self.facts, answers, strict=True)
-            for name, value in _facts_in(path, answer, model).items()
-            if value not in (None, "")
-        }
+        found: JsonObject = {}
+        for path in self.facts:
+            base_url = self.address.base_url if path == "/models" else self.address.root_url
+            answer = await self.question(base_url + path, {"model": model} if path == "/api/show" else None)
+            facts = _facts_in(path, answer, model)
+            found |= {name: value for name, value in facts.items() if value not in (None, "")}
+        return found
 
-    async def fetch_all(self, questions: Iterable[tuple[str, JsonObject | None]]) -> list[JsonObject]:
-        """Send one question after the other, since a local server handles one at a time.
-
-        A failed one yields {}; after a timeout no more are sent.
-        """
-        answers: list[JsonObject] = []
-        is_slow = False
-        for url, body in questions:
-            answers.append({})
-            if is_slow:
-                continue
-            try:
-                answers[-1] = await self.fetch(url, body, timeout_s=QUESTION_TIMEOUT_S)
-            except CallFailed as failed:
-                is_slow = failed.fault.failure_type == "timeout"
-        return answers
+    async def question(self, url: str, body: JsonObject | None = None) -> JsonObject:
+        """Return the answer to a question that not every server knows; {} without one."""
+        try:
+            return await self.fetch(url, body, timeout_s=QUESTION_TIMEOUT_S)
+        except CallFailed:
+            return {}
 
 
 # --- requests -----------------------------------------------------------------------------------
@@ -136,11 +117,10 @@ def ollama_body(request: Request, refused: Collection[str] = ()) -> JsonObject:
     As in OpenClaw, a prompt that is too long is rejected and not cut (`truncate`, `shift`), and thinking is
     off unless it is requested.
     """
-    system = [] if request.system is None else [{"role": "system", "content": request.system}]
     level = request.thinking_level
     body: JsonObject = {
         "model": request.model,
-        "messages": [*system, *(message for turn in request.conversation for message in _messages(turn))],
+        "messages": dialog(request, request.conversation, _said, _result, _user),
         "stream": request.stream,
         "think": level is not None if level is None or "level" in refused else THINK[level],
         "truncate": False,
@@ -155,32 +135,50 @@ def ollama_body(request: Request, refused: Collection[str] = ()) -> JsonObject:
     return body
 
 
-def _messages(turn: Turn) -> list[JsonObject]:
-    """Return the user's message, the model's text, thinking and calls, and then the result of each call."""
+def dialog(
+    request: Request,
+    turns: Iterable[Turn],
+    said: Callable[[Turn], JsonObject],
+    result: Callable[[ToolCall], JsonObject],
+    user: Callable[[Turn], JsonObject],
+) -> list[JsonObject]:
+    """Return the messages of a conversation: of the system, of the user, of the model, and of each tool."""
     messages: list[JsonObject] = []
-    if turn.user is not None:
-        pictures = [image.base64 for image in turn.images]
-        messages.append({"role": "user", "content": turn.user, **chosen(images=pictures or None)})
-    if turn.is_users_alone:
-        return messages
-    said: JsonObject = {"role": "assistant", "content": strip_thinking(turn.text)}
-    if turn.reasoning:
-        said["thinking"] = turn.reasoning
-    if turn.calls:
-        # In the API arguments can only be an object, and in older versions calls have no id.
-        said["tool_calls"] = [
-            {
-                "type": "function",
-                "function": {"name": call.name, "arguments": load_object(call.arguments) or {}},
-                **chosen(id=call.id or None),
-            }
-            for call in turn.calls
-        ]
-    results = [
-        {"role": "tool", "tool_name": call.name, "content": result, **chosen(tool_call_id=call.id or None)}
-        for call, result in zip(turn.calls, turn.results, strict=False)
+    if request.system is not None:
+        messages.append({"role": "system", "content": request.system})
+    for turn in turns:
+        if turn.user is not None:
+            messages.append({"role": "user", **user(turn)})
+        if not turn.is_users_alone:
+            messages.append({"role": "assistant", **said(turn)})
+        for call, text in zip(turn.calls, turn.results, strict=False):
+            messages.append({"role": "tool", **result(call), "content": text})
+    return messages
+
+
+def _said(turn: Turn) -> JsonObject:
+    """Return the model's text, thinking and calls.
+
+    In the API arguments can only be an object, and in older versions calls have no id.
+    """
+    calls = [
+        {
+            "type": "function",
+            "function": {"name": call.name, "arguments": load_object(call.arguments) or {}},
+            **chosen(id=call.id or None),
+        }
+        for call in turn.calls
     ]
-    return [*messages, said, *results]
+    text = strip_thinking(turn.text)
+    return {"content": text, **chosen(thinking=turn.reasoning or None, tool_calls=calls or None)}
+
+
+def _user(turn: Turn) -> JsonObject:
+    return {"content": turn.user, **chosen(images=[image.base64 for image in turn.images] or None)}
+
+
+def _result(call: ToolCall) -> JsonObject:
+    return {"tool_name": call.name, **chosen(tool_call_id=call.id or None)}
 
 
 # --- answers ------------------------------------------------------------------------------------
@@ -292,11 +290,11 @@ class OllamaNative(Ollama):
 
     async def models(self) -> tuple[str, ...]:
         """Names of the server's models, without those that cannot chat."""
-        names = await super().models()
-        shown = await self.fetch_all((f"{self.address.base_url}/api/show", {"model": name}) for name in names)
+        url, names = f"{self.address.base_url}/api/show", await super().models()
+        shown = {name: await self.question(url, {"model": name}) for name in names}
         # An older server reports no capabilities.
-        known = [texts_in(show.get("capabilities")) or ["completion"] for show in shown]
-        return tuple(name for name, words in zip(names, known, strict=True) if "completion" in words)
+        known = {name: texts_in(show.get("capabilities")) for name, show in shown.items()}
+        return tuple(name for name, words in known.items() if "completion" in (words or ["completion"]))
 
 
 # --- facts about a model ------------------------------------------------------------------------

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from pytest_openclaw.providers.bodies import chosen, function_of, users_content, with_ids
-from pytest_openclaw.providers.ollama import Ollama, call_of
+from pytest_openclaw.providers.ollama import Ollama, call_of, dialog
 from pytest_openclaw.providers.stream import Dialect
 from pytest_openclaw.providers.wire import (
     count_in,
@@ -58,14 +59,10 @@ def chat_body(request: Request, refused: Collection[str] = ()) -> JsonObject:
 
     A thinking level is sent twice, as OpenAI's `reasoning_effort` and as Ollama's `think`.
     """
-    messages: list[JsonObject] = []
-    if request.system is not None:
-        messages.append({"role": "system", "content": request.system})
-    for turn in with_ids(request.conversation):
-        messages += _messages_of(turn, with_reasoning=_NO_REASONING in refused)
+    said = partial(_said, with_reasoning=_NO_REASONING in refused)
     body: JsonObject = {
         "model": request.model,
-        "messages": messages,
+        "messages": dialog(request, with_ids(request.conversation), said, _result, _user),
         **chosen(temperature=request.temperature, seed=request.seed),
         "max_tokens" if request.surface == LISTED else "max_completion_tokens": request.max_output_tokens,
         "stream": request.stream,
@@ -80,19 +77,12 @@ def chat_body(request: Request, refused: Collection[str] = ()) -> JsonObject:
     return {name: value for name, value in body.items() if name not in refused}
 
 
-def _messages_of(turn: Turn, *, with_reasoning: bool) -> list[JsonObject]:
-    """Return a turn's messages: the user's, the model's, then one for each result."""
+def _said(turn: Turn, *, with_reasoning: bool) -> JsonObject:
+    """Return the model's text and calls.
 
-    def picture(image: Image) -> JsonObject:
-        return {"type": "image_url", "image_url": {"url": image.data_uri}}
-
-    messages: list[JsonObject] = []
-    if turn.user is not None:
-        messages.append({"role": "user", "content": users_content(turn, picture)})
-    if turn.is_users_alone:
-        return messages
-    # Without text the APIs require null next to calls, and a string if there are no calls.
-    said: JsonObject = {"role": "assistant", "content": turn.text or (None if turn.calls else "")}
+    Without text the APIs require null next to calls, and a string if there are no calls.
+    """
+    said: JsonObject = {"content": turn.text or (None if turn.calls else "")}
     if turn.calls:
         said["tool_calls"] = [
             {
@@ -102,11 +92,18 @@ def _messages_of(turn: Turn, *, with_reasoning: bool) -> list[JsonObject]:
             }
             for call in turn.calls
         ]
-    if with_reasoning:
-        said["reasoning_content"] = turn.reasoning
-    answered = zip(turn.calls, turn.results, strict=False)
-    results = [{"role": "tool", "tool_call_id": call.id, "content": result} for call, result in answered]
-    return [*messages, said, *results]
+    return {**said, "reasoning_content": turn.reasoning} if with_reasoning else said
+
+
+def _user(turn: Turn) -> JsonObject:
+    def picture(image: Image) -> JsonObject:
+        return {"type": "image_url", "image_url": {"url": image.data_uri}}
+
+    return {"content": users_content(turn, picture)}
+
+
+def _result(call: ToolCall) -> JsonObject:
+    return {"tool_call_id": call.id}
 
 
 # --- answers ------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import pytest
 from pytest_openclaw.providers import ollama as module
 from pytest_openclaw.values.faults import CallFailed
 from tests.providers.servers.apis import CHAT, GEMINI, MESSAGES
-from tests.providers.servers.misbehaving import Hang, Script
+from tests.providers.servers.misbehaving import Script
 from tests.providers.servers.ollama import OLLAMA
 
 TEMPLATE = "{{ messages }}"
@@ -81,23 +81,6 @@ def test_a_server_that_does_not_say(server, script):
 
     assert working(server, lambda provider: provider.fingerprint("m")) == {}
     assert server.total == 5
-
-
-def test_a_server_that_is_silent(server, monkeypatch):
-    """Its answers so far count; after one unanswered request no further ones are sent."""
-    monkeypatch.setattr(module, "QUESTION_TIMEOUT_S", 1.0)
-    server.on("/api/version", Script.answer({"version": "0.12.0"}))
-    server.on("/api/show", Script.of(Hang()))
-
-    found = working(server, lambda provider: provider.fingerprint("m"))
-
-    assert found == {"server": "ollama", "server_version": "0.12.0"}
-    assert [request.path for request in server.requests] == [
-        "/v1/models",
-        "/props",
-        "/api/version",
-        "/api/show",
-    ]
 
 
 CLAUDE = {"data": [{"type": "model", "id": name} for name in ("claude-a", "claude-b")], "has_more": False}
